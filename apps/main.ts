@@ -19,7 +19,7 @@ const HEALTH_TIMEOUT_MS = 3_000;
 const [role = ""] = process.argv.splice(2, 1);
 const start = roles[role];
 if (!start) {
-  console.error(`basetide: "${printable(role)}" is no role; give one of: ${Object.keys(roles).join(", ")}`);
+  console.error(`basetide: "${printable(role)}" is not a role. Roles: ${Object.keys(roles).join(", ")}`);
   process.exit(2);
 }
 await start();

@@ -51,7 +51,7 @@ export function createMailer(
       try {
         await deliver(mail, permit);
       } catch (error) {
-        log.error({ error, subject: mail.subject }, "mail not delivered");
+        log.error({ error, subject: mail.subject }, "mail delivery failed");
       }
     },
   };

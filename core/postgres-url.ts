@@ -33,7 +33,7 @@ export interface PostgresUrl {
 }
 
 const POSTGRES_PORT = 5432;
-const FORM = "has the form postgres://user:password@host:port/database, with one host";
+const FORM = "must have the form postgres://user:password@host:port/database, with one host";
 /** A single host: no list, no socket path, no escapes. */
 const HOST = /^(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])$/i;
 const LOCAL_HOST = /^(?:localhost|127\.\d+\.\d+\.\d+|::1)$/;
@@ -74,11 +74,11 @@ export function parsePostgresUrl(text: string): PostgresUrl | string {
   const parameters = new Map([...url.searchParams].map(([name, value]) => [name.toLowerCase(), value]));
   const requestedSslMode = readSslMode(parameters);
   if (requestedSslMode === null)
-    return `has an unknown sslmode: take one of ${Object.keys(SSL_MODES).join(", ")}`;
+    return `has an unknown sslmode; use one of ${Object.keys(SSL_MODES).join(", ")}`;
   const attrs = parameters.get("target_session_attrs") ?? "any";
   if (!SESSION_ATTRS.includes(attrs))
-    return `has an unknown target_session_attrs: take one of ${SESSION_ATTRS.join(", ")}`;
-  if ([...parameters.values()].some((value) => value.includes(NUL))) return "holds the character NUL";
+    return `has an unknown target_session_attrs; use one of ${SESSION_ATTRS.join(", ")}`;
+  if ([...parameters.values()].some((value) => value.includes(NUL))) return "contains the NUL character";
   const options = readOptions(parameters.get("options") ?? "");
   const rootCertificate = parameters.get("sslrootcert");
   const isDirectTls = parameters.get("sslnegotiation") === "direct";

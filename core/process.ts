@@ -35,7 +35,7 @@ export function createContext(config: Config, role: string): Context {
   if (config.databaseUrl === undefined) {
     throw new BasetideError(
       "config_invalid",
-      "DATABASE_URL: required here (`bun run up` is the way that brings its own Postgres)",
+      "DATABASE_URL is required (only `bun run up` starts its own Postgres)",
     );
   }
   const metrics = new Registry();
@@ -58,7 +58,7 @@ function reportUnused(urls: Record<string, string | undefined>, log: Logger): vo
   for (const [variable, url] of Object.entries(urls)) {
     const parsed = url === undefined ? "" : parsePostgresUrl(url);
     if (typeof parsed === "string" || parsed.ignored.length === 0) continue;
-    log.warn({ variable, parameters: parsed.ignored }, "parameters of a URL have no effect here");
+    log.warn({ variable, parameters: parsed.ignored }, "parameters of a URL are ignored");
   }
 }
 
@@ -134,7 +134,7 @@ function failureMessage(caught: unknown): string {
   if (message !== errorCodes.control_unavailable) return message;
   const cause = caught instanceof BasetideError ? caught.cause : caught;
   const reason = cause instanceof Error ? `: ${cause.message}` : "";
-  return `The control-plane database cannot be reached (${code})${reason}. Check DATABASE_URL, and that the server runs and lets this machine connect; then start again.`;
+  return `The control-plane database cannot be reached (${code})${reason}. Check that DATABASE_URL is correct, that the server is running, and that it accepts connections from this machine. Then start again.`;
 }
 
 /** The stack of the error and its causes; not their fields, which may contain anything. */

@@ -71,7 +71,7 @@ function loadSecretKey(config: Pick<Config, "secretKey" | "dataDir" | "isProduct
   if (config.isProduction) {
     throw new BasetideError(
       "config_invalid",
-      "SECRET_KEY: required in production; make one with `openssl rand -base64 32`",
+      "SECRET_KEY is required in production; create one with `openssl rand -base64 32`",
     );
   }
   const path = join(config.dataDir, "secret-key");

@@ -54,7 +54,7 @@ export async function startTracing(
   const report = (error: unknown) => {
     if (performance.now() - reportedAt < TOLD_EVERY_MS) return;
     reportedAt = performance.now();
-    log.warn({ error }, "traces not sent");
+    log.warn({ error }, "sending traces failed");
   };
   core.setGlobalErrorHandler(report);
   return {

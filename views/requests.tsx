@@ -38,14 +38,14 @@ export function RequestsPage(props: RequestsProps) {
     <>
       <PageHead
         title="Requests"
-        lead="What the operator of this service does for you: another region, a writable database, several bases in one database."
+        lead="Ask the operator of this service for another region, a writable database, or several bases in one database."
       />
-      {isSent ? <Note tone="good">Sent. The answer will be here.</Note> : null}
-      <Card id="ask" title="Ask for something">
+      {isSent ? <Note tone="good">Request sent. The answer will appear here.</Note> : null}
+      <Card id="ask" title="New request">
         <form method="post" action="/requests" class="stack narrow">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <SelectField
-            label="What"
+            label="Request"
             name="kind"
             value={typed?.kind}
             options={Object.entries(kindNames).map(([value, text]) => ({ value, text }))}
@@ -57,7 +57,7 @@ export function RequestsPage(props: RequestsProps) {
               value={typed?.region}
               autocomplete="off"
               placeholder="eu-central-1"
-              hint="For another region: where your new databases are to be."
+              hint="For another region: the region of your new databases."
             />
           </div>
           <div class="for-writable">
@@ -66,10 +66,13 @@ export function RequestsPage(props: RequestsProps) {
               name="database"
               value={typed?.database}
               options={[
-                { value: "", text: databases.length === 0 ? "None here can be made writable" : "Choose one" },
+                {
+                  value: "",
+                  text: databases.length === 0 ? "No database can be made writable" : "Choose one",
+                },
                 ...databases.map(({ id, name }) => ({ value: id, text: name })),
               ]}
-              hint="For a writable database: you may then make tables and views of your own there. Ours stay read-only."
+              hint="For a writable database: you can then create your own tables and views in it. Basetide's tables stay read-only."
             />
           </div>
           <TextAreaField
@@ -77,14 +80,14 @@ export function RequestsPage(props: RequestsProps) {
             name="message"
             value={typed?.message ?? ""}
             maxLength={2000}
-            hint="What we should know. For several bases in one database: which bases, and the name of the schema for each."
+            hint="Details for the operator. For several bases in one database: which bases, and the name of the schema for each."
           />
           <Button kind="primary">Send</Button>
         </form>
       </Card>
-      <Card id="asked" title="Asked so far">
+      <Card id="asked" title="Your requests">
         {requests.length === 0 ? (
-          <p class="muted">Nothing yet. What you ask for and its answer are listed here.</p>
+          <p class="muted">No requests yet. Your requests and their answers appear here.</p>
         ) : null}
         <ul class="log">
           {requests.map((request) => (

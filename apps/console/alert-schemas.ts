@@ -7,45 +7,48 @@ const kind = t.Union(
     t.Literal("red"),
     t.Literal("recovered"),
     t.Literal("needs_attention", {
-      description: "Its key is refused, or a person must act for another reason",
+      description: "Airtable rejects the key, or sync has stopped until someone acts",
     }),
     t.Literal("call_budget", {
-      description: "The month's calls will not last, or sync's part of them is spent",
+      description: "This month's calls will not last, or sync has used its share of them",
     }),
     t.Literal("schema_changed"),
   ],
-  { description: "What can be told of" },
+  { description: "Kind of alert" },
 );
 
 const kinds = t.Array(kind, { maxItems: 20 });
 
 const form = t.Union([
-  t.Literal("json", { description: "All facts, as JSON" }),
-  t.Literal("slack", { description: '`{"text": …}`, as Slack and others take it' }),
+  t.Literal("json", { description: "All facts as JSON" }),
+  t.Literal("slack", { description: '`{"text": …}`, accepted by Slack and others' }),
 ]);
 
 const name = t.String({ maxLength: 100 });
 
-const url = t.String({ maxLength: 2000, description: "https, on the internet; not shown again" });
+const url = t.String({
+  maxLength: 2000,
+  description: "https URL on the public internet; it is not shown again",
+});
 
 export const webhook = t.Object({
   id: t.String(),
   name: t.String(),
   form,
-  host: t.String({ description: "Of its address, which is not shown" }),
+  host: t.String({ description: "Host of the webhook's URL; the URL itself is not shown" }),
   kinds,
   on: t.Boolean(),
   created_at: timestamp,
   delivered_at: nullable(timestamp),
   failing_since: nullable(timestamp),
-  error: nullable(t.String({ description: "Why the last message did not arrive" })),
+  error: nullable(t.String({ description: "Why the last delivery failed" })),
 });
 
 export const webhooks = t.Array(webhook);
 
 export const madeWebhook = t.Object({
   ...webhook.properties,
-  secret: t.String({ description: "Signs its messages; shown this once" }),
+  secret: t.String({ description: "Key that signs the messages; shown only once" }),
 });
 
 export const newWebhook = t.Object(
@@ -64,7 +67,7 @@ export const webhookParams = t.Object({
 
 export const testDeliveryResult = t.Object({
   ok: t.Boolean(),
-  error: nullable(t.String({ description: "Why it did not arrive" })),
+  error: nullable(t.String({ description: "Why the delivery failed" })),
 });
 
 export const alerts = t.Object({
@@ -72,7 +75,7 @@ export const alerts = t.Object({
     t.Object({
       user_id: t.String(),
       email: t.String(),
-      kinds: t.Array(kind, { description: "What they are told of by e-mail" }),
+      kinds: t.Array(kind, { description: "Kinds of alerts that this member gets by e-mail" }),
     }),
   ),
   webhooks,
@@ -87,14 +90,14 @@ export const alerts = t.Object({
       state: t.Union([
         t.Literal("waiting"),
         t.Literal("sent"),
-        t.Literal("given_up", { description: "Tried again and again in vain" }),
-        t.Literal("dropped", { description: "Its target, or what it tells of, has gone" }),
+        t.Literal("given_up", { description: "All delivery attempts failed" }),
+        t.Literal("dropped", { description: "The recipient or the subject no longer exists" }),
       ]),
       attempts: t.Integer(),
       error: nullable(t.String()),
       ended_at: nullable(timestamp),
     }),
-    { description: "The latest 50, the newest first" },
+    { description: "The latest 50, newest first" },
   ),
 });
 

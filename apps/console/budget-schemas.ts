@@ -8,42 +8,45 @@ const plan = t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id))));
 
 const cap = {
   plan,
-  calls_per_month: nullable(t.Integer({ description: "Null: no cap" })),
-  reserve: t.Integer({ description: "Calls of the month that sync leaves to clients" }),
+  calls_per_month: nullable(t.Integer({ description: "Null means no cap" })),
+  reserve: t.Integer({ description: "Calls of the month that are reserved for clients" }),
 };
 
 /** The usage of a workspace: all its bases together. */
 const use = {
   used: t.Object(
     {
-      month: t.String({ description: "UTC: 2026-11" }),
+      month: t.String({ description: "Month in UTC, for example 2026-11" }),
       sync: t.Integer(),
       client: t.Integer(),
       by_kind: t.Record(t.String(), t.Integer(), {
-        description: "What those of sync were for: payloads, records, sweep, schema, freshness, hooks",
+        description: "Calls of sync by purpose: payloads, records, sweep, schema, freshness, webhooks",
       }),
     },
-    { description: "Calls of the running month" },
+    { description: "Calls of the current month" },
   ),
   forecast: t.Object(
     { calls: t.Integer(), at: timestamp, ends_inside: t.Boolean() },
-    { description: "What the month ends with if it goes on like this" },
+    { description: "Expected calls at the end of the month at the current rate" },
   ),
   state: t.Union([
     t.Literal("no_cap"),
     t.Literal("inside"),
-    t.Literal("spent", { description: "Nothing is left to sync; clients have their reserve" }),
-    t.Literal("over", { description: "Beyond the cap itself" }),
+    t.Literal("spent", { description: "Sync has used its share; clients have their reserve" }),
+    t.Literal("over", { description: "The cap itself is exceeded" }),
   ]),
   left: nullable(t.Integer({ description: "Calls that sync may still make this month" })),
-  rate_per_hour: nullable(t.Number({ description: "Of those, for each base that syncs" })),
+  rate_per_hour: nullable(t.Number({ description: "Rate at which each syncing base may use them" })),
   slowed: nullable(
     t.Object(
       {
         until: timestamp,
-        is_certain: t.Boolean({ description: "False: judging by what the source refuses" }),
+        is_certain: t.Boolean({ description: "False if inferred from Airtable's refusals" }),
       },
-      { description: "The source answers only twice a second, and is asked no faster, until then at least" },
+      {
+        description:
+          "Airtable answers only two calls a second, and Basetide sends no more, at least until then",
+      },
     ),
   ),
 };
@@ -53,15 +56,21 @@ export const budget = t.Object(
     workspace_id: t.String(),
     ...cap,
     ...use,
-    spent: t.Boolean({ description: "Sync has nothing left until the month ends; clients go on" }),
+    spent: t.Boolean({
+      description: "Sync has no calls left until the end of the month; clients can keep calling",
+    }),
   },
   {
-    description: "What its workspace may still be asked; null without a workspace, and then without a cap",
+    description: "Call budget of the base's workspace; null without a workspace, and therefore without a cap",
   },
 );
 
 const workspaceCalls = nullable(
-  t.Integer({ minimum: 1, maximum: 2_000_000_000, description: "With custom; null: no cap" }),
+  t.Integer({
+    minimum: 1,
+    maximum: 2_000_000_000,
+    description: "Only with the plan `custom`; null means no cap",
+  }),
 );
 const workspaceChanges = {
   name: t.String({ minLength: 1, maxLength: 100 }),
@@ -70,7 +79,7 @@ const workspaceChanges = {
   reserve: t.Integer({
     minimum: 0,
     maximum: 2_000_000_000,
-    description: "A fifth of the calls unless given",
+    description: "Default: a fifth of the calls",
   }),
 };
 
@@ -94,7 +103,7 @@ export const workspace = t.Object({
   id: t.String(),
   name: t.String(),
   ...cap,
-  bases: t.Array(t.String(), { description: "Ids" }),
+  bases: t.Array(t.String(), { description: "Ids of the bases" }),
   ...use,
   created_at: timestamp,
 });

@@ -17,5 +17,5 @@ await runProcess("console", async (ctx, releases) => {
   releases.defer(() => alerts.stop());
   const console = await startConsole({ ...ctx, queue, platforms: platforms(ctx.config) });
   releases.defer(() => console.stop());
-  ctx.log.info({ port: console.port }, "console is up");
+  ctx.log.info({ port: console.port }, "console listening");
 });

@@ -20,10 +20,12 @@ export const removal = t.Optional(
     t.Partial(
       t.Object({
         rotate_credentials: t.Boolean({
-          description: "New passwords for the account's hosted databases; open connections end",
+          description: "Rotate the passwords of the account's hosted databases; open connections are closed",
         }),
-        revoke_attachment_links: t.Boolean({ description: "All attachment links of all bases stop working" }),
-        revoke_tokens: t.Boolean({ description: "All API tokens of the account, this one too" }),
+        revoke_attachment_links: t.Boolean({ description: "Revoke all attachment links of all bases" }),
+        revoke_tokens: t.Boolean({
+          description: "Revoke all API tokens of the account, including the one in use",
+        }),
       }),
       strict,
     ),
@@ -34,7 +36,7 @@ const revocations = t.Array(
   t.Object({
     id: t.String(),
     name: t.String(),
-    error: nullable(t.String({ description: "Why it was not done; null: it was" })),
+    error: nullable(t.String({ description: "Why it failed; null if it succeeded" })),
   }),
 );
 
@@ -43,5 +45,7 @@ export const removed = t.Object({
   tokens_revoked: t.Integer(),
   databases: revocations,
   attachment_links: revocations,
-  remains: t.Array(t.String({ description: "What the member may have seen and can still use" })),
+  remains: t.Array(
+    t.String({ description: "Credentials that the member may have seen and that still work" }),
+  ),
 });

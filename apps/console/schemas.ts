@@ -10,20 +10,20 @@ const apiKey = t.String({
   minLength: 1,
   maxLength: 1000,
   pattern: "^[!-~]+$",
-  description: "API key of the source",
+  description: "Airtable API key",
 });
 const syncKind = t.Union([
   t.Literal("first"),
   t.Literal("rebuild"),
   t.Literal("sweep"),
-  t.Literal("rapid", { description: "A turn over all tables, asking each for what was modified" }),
-  t.Literal("live", { description: "A round over what the source's feed told of" }),
+  t.Literal("rapid", { description: "A cycle over all tables, which requests the modified records of each" }),
+  t.Literal("live", { description: "A batch of changes that Airtable's feed reported" }),
 ]);
 
 export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
 
 const workspaceId = nullable(
-  t.String({ maxLength: 100, description: "Of the workspace whose cap its calls count against: wsp_…" }),
+  t.String({ maxLength: 100, description: "Id of the workspace whose cap includes the base's calls: wsp_…" }),
 );
 
 export const settingsChange = t.Partial(
@@ -35,14 +35,14 @@ export const keyCheck = t.Object({ platform: t.String({ maxLength: 50 }), api_ke
 
 const destination = t.Union(
   [
-    t.Object({ kind: t.Literal("new") }, { ...strict, title: "A database made for this base" }),
+    t.Object({ kind: t.Literal("new") }, { ...strict, title: "A new database for this base" }),
     t.Object(
       {
         kind: t.Literal("existing"),
         database_id: t.String({ maxLength: 100 }),
         schema: t.String({ maxLength: 63 }),
       },
-      { ...strict, title: "A schema of a database that the account has" },
+      { ...strict, title: "A schema in one of the account's databases" },
     ),
     t.Object(
       {
@@ -53,7 +53,7 @@ const destination = t.Union(
       { ...strict, title: "A database that you host" },
     ),
   ],
-  { description: "Where the replica goes; a new database by default" },
+  { description: "Where to create the replica; default: a new database" },
 );
 
 export const destinationCheck = t.Object(
@@ -62,13 +62,15 @@ export const destinationCheck = t.Object(
 );
 
 export const destinationChecks = t.Object({
-  is_usable: t.Boolean({ description: "No check has found a problem" }),
+  is_usable: t.Boolean({ description: "Whether no check found a problem" }),
   checks: t.Array(
     t.Object({
       check: t.String({ description: "address, connection, pooler, encryption, latency, rights or schema" }),
       status: t.Union([t.Literal("ok"), t.Literal("warning"), t.Literal("problem")]),
       message: t.String(),
-      remedy: nullable(t.String({ description: "SQL to run there, or what to change in the URL" })),
+      remedy: nullable(
+        t.String({ description: "SQL to run on the server, or the change to make in the URL" }),
+      ),
     }),
   ),
 });
@@ -86,7 +88,7 @@ export const newBase = t.Object(
 );
 
 export const runsQuery = t.Object({
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "50 unless given" })),
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "Default: 50" })),
 });
 
 export const platformList = t.Array(t.Object({ id: t.String(), name: t.String(), key_help_url: t.String() }));
@@ -98,27 +100,32 @@ const live = t.Object(
     state: t.Union([
       t.Literal("making"),
       t.Literal("on"),
-      t.Literal("refused", { description: "The base is swept instead" }),
+      t.Literal("refused", { description: "There is no feed; the base is swept" }),
     ]),
-    reason: t.String({ description: "Of refused: what the key or the source lacks" }),
-    by: t.Union([t.Literal("ping"), t.Literal("poll")], {
-      description: "Whether the source tells that there is something new, or is asked",
+    reason: t.String({ description: "For `refused`: why there is no feed" }),
+    by: t.Union([t.Literal("notification"), t.Literal("poll")], {
+      description: "Whether Airtable sends notifications of new changes, or Basetide polls",
     }),
     last_change_at: nullable(timestamp),
     read_at: nullable(timestamp),
     due_at: nullable(timestamp),
-    waiting: t.Integer({ description: "Records known to have changed and not read again yet" }),
+    waiting: t.Integer({ description: "Records that are known to have changed and have not been read yet" }),
     waiting_since: nullable(timestamp),
-    missed: t.Integer({ description: "Records that only a sweep found changed" }),
+    missed: t.Integer({
+      description: "Changed records that the feed did not report, and a full check found",
+    }),
     missed_at: nullable(timestamp),
     compared_at: nullable(timestamp),
     drifted_since: nullable(timestamp),
     gap_since: nullable(
-      t.String({ format: "date-time", description: "What changed before then is left to a sweep" }),
+      t.String({
+        format: "date-time",
+        description: "Changes before this time may be missing until a full check completes",
+      }),
     ),
     expires_at: nullable(timestamp),
   },
-  { description: "The feed of changes that live mode reads; null where that was never tried" },
+  { description: "The feed of changes that live mode reads; null if live mode has never been tried" },
 );
 
 export const base = t.Object({
@@ -173,7 +180,7 @@ export const base = t.Object({
               done: t.Boolean(),
               waiting: t.Optional(
                 t.Boolean({
-                  description: "It has been read, and waits for transactions that hold the table",
+                  description: "The table has been read, and waits for transactions that lock the live table",
                 }),
               ),
             }),
@@ -181,14 +188,14 @@ export const base = t.Object({
         }),
       ),
     },
-    { description: "The last sync that completed, and how far a first sync or a rebuild is" },
+    { description: "The last completed sync, and the progress of a first sync or a rebuild" },
   ),
   sweep: nullable(
     t.Object(
       { started_at: timestamp, completed_at: timestamp },
       {
         description:
-          "When every record was last read; in rapid mode, deletes and computed fields are as of then",
+          "The last time that every record was read; in rapid mode, deletes and computed fields are as of this time",
       },
     ),
   ),
@@ -202,7 +209,7 @@ export const base = t.Object({
         since: timestamp,
         until: nullable(timestamp),
       },
-      { description: "Why syncs fail, since when, and until when where that is known" },
+      { description: "Why syncs fail, since when, and until when if known" },
     ),
   ),
   issues: t.Array(
@@ -215,7 +222,7 @@ export const base = t.Object({
     }),
     {
       description:
-        "Cells that did not fit their column, and with an empty record_id what a rebuild could not carry over (`value` has the statements that make it): up to 100 of issue_count",
+        "Cells that do not fit their column and, with an empty record_id, objects that a rebuild could not carry over (`value` contains the statements that create them). At most 100 of issue_count",
     },
   ),
   issue_count: t.Integer(),
@@ -226,7 +233,7 @@ export const bases = t.Array(base);
 
 export const credentials = t.Object({
   url: t.String(),
-  psql: t.String({ description: "A command line" }),
+  psql: t.String({ description: "Command line for psql" }),
   host: t.String(),
   port: t.Integer(),
   database: t.String(),
@@ -240,8 +247,8 @@ export const runs = t.Array(
     kind: syncKind,
     syncs: t.Integer({
       description:
-        "Syncs that were alike are one run: started_at is of the first, completed_at and seen of the last, " +
-        "duration_ms the mean, the other counts are sums",
+        "Number of similar syncs that this run combines: started_at is that of the first, completed_at and seen are of the last, " +
+        "duration_ms is the mean, and the other counts are sums",
     }),
     started_at: timestamp,
     completed_at: nullable(timestamp),
@@ -265,8 +272,10 @@ export const newRequest = t.Object(
       t.Literal("shared_database"),
       t.Literal("other"),
     ]),
-    database_id: t.Optional(t.String({ maxLength: 100, description: "Of writable: which database" })),
-    region: t.Optional(t.String({ maxLength: 40, description: "Of region: its code" })),
+    database_id: t.Optional(
+      t.String({ maxLength: 100, description: "For `writable`: the id of the database" }),
+    ),
+    region: t.Optional(t.String({ maxLength: 40, description: "For `region`: its code" })),
     message: t.Optional(t.String({ maxLength: 2000 })),
   },
   strict,
@@ -279,7 +288,7 @@ export const operatorRequest = t.Object({
   region: nullable(t.String()),
   message: t.String(),
   state: t.Union([t.Literal("open"), t.Literal("approved"), t.Literal("denied")]),
-  answer: t.String({ description: "What the operator said to it" }),
+  answer: t.String({ description: "The operator's answer" }),
   created_at: timestamp,
   decided_at: nullable(timestamp),
 });
@@ -287,12 +296,12 @@ export const operatorRequest = t.Object({
 export const operatorRequests = t.Array(operatorRequest);
 
 export const schemaChangesQuery = t.Object({
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "100 unless given" })),
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "Default: 100" })),
 });
 
 export const auditQuery = t.Object({
-  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "100 unless given" })),
-  before: t.Optional(t.String({ maxLength: 20, description: "Id of an entry: only what is older" })),
+  limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "Default: 100" })),
+  before: t.Optional(t.String({ maxLength: 20, description: "Id of an entry: returns only older entries" })),
 });
 
 export const auditEntries = t.Array(
@@ -304,19 +313,19 @@ export const auditEntries = t.Array(
         kind: t.UnionEnum(["user", "token", "operator", "cli", "system"]),
         name: nullable(t.String()),
       },
-      { description: "Address of a member, name of a token; null for who operates the service" },
+      { description: "E-mail address of a member or name of a token; null for the operator" },
     ),
-    action: t.String({ description: "Such as base.connected" }),
-    subject: nullable(t.String({ description: "Id of what was changed" })),
+    action: t.String({ description: "For example `base.connected`" }),
+    subject: nullable(t.String({ description: "Id of the changed object" })),
     details: t.Record(t.String(), t.Union([t.String(), t.Number(), t.Boolean(), t.Null()])),
   }),
 );
 
 const shapeName = t.Object({
   source_name: t.String(),
-  name: t.String({ description: "In SQL" }),
+  name: t.String({ description: "Name in SQL" }),
   source_type: t.Optional(t.String()),
-  type: t.Optional(t.String({ description: "Of the column" })),
+  type: t.Optional(t.String({ description: "Type of the column" })),
 });
 
 export const schemaChanges = t.Array(
@@ -333,9 +342,11 @@ export const schemaChanges = t.Array(
       "field_renamed",
       "field_retyped",
     ]),
-    table: t.String({ description: "SQL name after the change; of a dropped one, before it" }),
+    table: t.String({
+      description: "SQL name of the table after the change; if it was dropped, before the change",
+    }),
     field: nullable(
-      t.String({ description: "SQL name of the column; null where the change is the table's" }),
+      t.String({ description: "SQL name of the column; null for a change of the table itself" }),
     ),
     before: nullable(shapeName),
     after: nullable(shapeName),

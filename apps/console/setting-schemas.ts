@@ -24,7 +24,7 @@ const kind = t.UnionEnum(["default", "trigram"], {
 });
 
 export const indexes = t.Array(
-  t.Object({ table: t.String(), column: t.String(), kind }, { description: "By their SQL names" }),
+  t.Object({ table: t.String(), column: t.String(), kind }, { description: "Names in SQL" }),
   { description: settings.indexes.effect },
 );
 
@@ -35,6 +35,6 @@ export const indexesChange = t.Array(
   ),
   {
     maxItems: MOST_INDEXES,
-    description: "Columns to index, by their SQL names; those that are left out lose their index",
+    description: "Columns to index, by their SQL names. Columns that are not listed lose their index",
   },
 );

@@ -47,7 +47,7 @@ export async function startConsole(
   );
   const finishing = startFinishing(ctx);
   const clearing = forgetExpired(ctx.db).catch((error: unknown) => {
-    ctx.log.warn({ error }, "expired sessions not cleared away");
+    ctx.log.warn({ error }, "deleting expired sessions failed");
   });
   return {
     port: listener.port,

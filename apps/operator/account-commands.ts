@@ -10,7 +10,7 @@ export function addAccountCommands(program: Command): void {
   account
     .command("reset-link")
     .description(
-      "make a link to set a new password, for a person who gets no mail; it works once, for an hour",
+      "create a one-time link to set a new password, for a person who gets no mail; it is valid for an hour",
     )
     .requiredOption("--email <address>")
     .option("--json", "print JSON", false)
@@ -26,7 +26,7 @@ export function addAccountCommands(program: Command): void {
     .description("create an account and print its first API token")
     .requiredOption("--email <address>");
   addSecretOption(create, "password", "password of at least 8 characters")
-    .option("--operator", "may operate the service", false)
+    .option("--operator", "allow the account to operate the service", false)
     .option("--json", "print JSON", false)
     .action(async (options: { email: string; operator: boolean; json: boolean }) => {
       const { email, operator: isOperator } = options;
@@ -43,9 +43,9 @@ export function addAccountCommands(program: Command): void {
     .command("token")
     .description("API tokens")
     .command("create")
-    .description("make an API token for an account; it is shown this once")
+    .description("create an API token for an account; it is shown only once")
     .requiredOption("--email <address>")
-    .option("--name <name>", "what it is for", "operator")
+    .option("--name <name>", "the purpose of the token", "operator")
     .option("--json", "print JSON", false)
     .action(async (options: { email: string; name: string; json: boolean }) => {
       const answer = await withContext(async ({ db, actor }) => {

@@ -18,12 +18,12 @@ interface Options {
 export function addAuditCommands(program: Command): void {
   program
     .command("audit")
-    .description("who changed what")
+    .description("the audit log")
     .command("list")
-    .description("the newest first; entries are kept for 400 days")
-    .option("--account <address>", "only this account's; all of them unless given")
-    .option("--before <id>", "only what is older than this entry")
-    .option("--limit <count>", `at most so many (to ${MAX_ENTRIES})`, parseLimit, DEFAULT_ENTRIES)
+    .description("list entries, newest first; entries are deleted after 400 days")
+    .option("--account <address>", "only the entries of this account")
+    .option("--before <id>", "only entries older than this one")
+    .option("--limit <count>", `number of entries, at most ${MAX_ENTRIES}`, parseLimit, DEFAULT_ENTRIES)
     .option("--json", "print JSON", false)
     .action(async ({ account, before, limit, json }: Options) => {
       const entries = await withContext(async ({ db }) => {
@@ -51,5 +51,5 @@ export function addAuditCommands(program: Command): void {
 function parseLimit(text: string): number {
   const limit = Number(text);
   if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_ENTRIES) return limit;
-  throw new InvalidArgumentError(`1 to ${MAX_ENTRIES}`);
+  throw new InvalidArgumentError(`must be a number from 1 to ${MAX_ENTRIES}`);
 }

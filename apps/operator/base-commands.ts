@@ -20,14 +20,14 @@ import { facts, print, table } from "./output";
 
 /** Printed after a move. */
 const NEW_CREDENTIALS =
-  "The base has another host, database, user and password now: its owner finds them under Connect. The old ones open nothing any more.";
+  "The host, database, user and password of the base have changed. Its owner finds the new ones under Connect. The old ones no longer work.";
 
 type Change = (ctx: ManagementContext, base: Base) => Promise<Base>;
 
 const changes: Record<string, { description: string; change: Change }> = {
   pause: { description: "stop syncing; the replica stays readable", change: pause },
-  resume: { description: "sync again", change: resume },
-  resync: { description: "sync now, whatever the base waits for", change: requestResync },
+  resume: { description: "start syncing again", change: resume },
+  resync: { description: "sync now, without waiting for the next scheduled sync", change: requestResync },
 };
 
 export function addBaseCommands(program: Command): void {
@@ -62,11 +62,11 @@ export function addBaseCommands(program: Command): void {
   }
   base
     .command("delete")
-    .description("delete the base and its replica; what lies in a database that the customer hosts stays")
+    .description("delete the base and its replica; data in a database that the customer hosts is not deleted")
     .argument("<id>")
     .option(
       "--force",
-      "also when the deletion is quarantined; asks nothing of the source or of a database that the customer hosts",
+      "delete even if the deletion is quarantined, without contacting Airtable or a database that the customer hosts",
       false,
     )
     .option("--json", "print JSON", false)
@@ -74,24 +74,24 @@ export function addBaseCommands(program: Command): void {
       await withManagement(async (ctx) =>
         deleteBase(ctx, await getBase(ctx.db, id), { isForced: options.force }),
       );
-      print({ id, deleted: true }, options.json, () => `${id} is deleted`);
+      print({ id, deleted: true }, options.json, () => `${id} deleted`);
     });
   base
     .command("retry")
-    .description("try again what is quarantined for ending processes: the base's sync, the end of its move")
-    .argument("<id>", "as `doctor` names it")
+    .description("release from quarantine a sync or a move that crashed processes, and retry it")
+    .argument("<id>", "the id that `doctor` prints")
     .option("--json", "print JSON", false)
     .action(async (id: string, options: { json: boolean }) => {
       await withManagement(async ({ db, queue }) => {
         if (await retryQuarantined(db, id)) await queue.requestSync(id);
       });
-      print({ id, retried: true }, options.json, () => `${id} is tried again`);
+      print({ id, retried: true }, options.json, () => `${id} will be retried`);
     });
   base
     .command("move")
     .description("move to another cluster; the replica stays readable, then its credentials change")
     .argument("<id>")
-    .requiredOption("--cluster <name>", "where to")
+    .requiredOption("--cluster <name>", "the target cluster")
     .option("--json", "print JSON", false)
     .action(async (id: string, options: { cluster: string; json: boolean }) => {
       const stop = new AbortController();

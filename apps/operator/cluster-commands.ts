@@ -29,9 +29,9 @@ export function addClusterCommands(program: Command): void {
     .description("register a server for new databases")
     .requiredOption("--name <name>")
     .requiredOption("--region <code>", "such as eu-central-1");
-  addSecretOption(add, "url", "admin URL: a role that may create databases and roles, and is no superuser")
-    .option("--public-host <host>", "host shown to customers; that of the URL unless given")
-    .option("--public-port <port>", "port shown to customers; that of the URL unless given", parsePort)
+  addSecretOption(add, "url", "admin URL: a role that may create databases and roles, and is not a superuser")
+    .option("--public-host <host>", "host shown to customers (default: that of the URL)")
+    .option("--public-port <port>", "port shown to customers (default: that of the URL)", parsePort)
     .option("--json", "print JSON", false)
     .action(async (options: AddOptions) => {
       const adminUrl = await readSecret("url", { ...options });
@@ -53,7 +53,7 @@ export function addClusterCommands(program: Command): void {
     });
   cluster
     .command("drain")
-    .description("give a cluster no new databases")
+    .description("stop creating databases on a cluster")
     .argument("<name>")
     .option("--json", "print JSON", false)
     .action(async (name: string, options: { json: boolean }) => {
@@ -77,6 +77,6 @@ function toRow(cluster: Cluster) {
 function parsePort(text: string): number {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw new InvalidArgumentError("a port is 1 to 65535");
+    throw new InvalidArgumentError("a port must be a number from 1 to 65535");
   return port;
 }

@@ -12,8 +12,14 @@ import { print } from "./output";
 export function addDoctorCommand(program: Command): void {
   program
     .command("doctor")
-    .description("look for what is wrong, and say what to do; exit code 1 when something is")
-    .option("--fix", "put right what a program can; after a restore of the control plane, all of it", false)
+    .description(
+      "check the installation and print a remedy for each problem; the exit code is 1 if there is a problem",
+    )
+    .option(
+      "--fix",
+      "repair what can be repaired automatically; after a restore of the control plane, this is everything",
+      false,
+    )
     .option("--json", "print JSON", false)
     .action(async (options: { fix: boolean; json: boolean }) => {
       const results = await withContext((ctx) => (options.fix ? fix(ctx) : examine(ctx)));

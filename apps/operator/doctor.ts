@@ -56,7 +56,7 @@ async function examineControl(ctx: Context): Promise<DoctorResult[]> {
       from pg_roles where rolname = current_user`;
     if (row!.powers.length === 0) return [ok("control_plane", summary), ...found];
     const message = `${summary}; the role ${row!.role} has ${row!.powers.join(", ")}, which it does not need`;
-    const remedy = "Run `operator server prepare control` for a role of its own in DATABASE_URL";
+    const remedy = "Run `operator server prepare control`, and use its role in DATABASE_URL";
     return [warning("control_plane", message, remedy), ...found];
   } catch (error) {
     const cause = asControlError(error).cause;
@@ -69,36 +69,40 @@ async function examineControl(ctx: Context): Promise<DoctorResult[]> {
 function unwell(check: DoctorResult["check"], name: string, result: CheckResult): DoctorResult[] {
   const { severity, message, remedy, fix } = result;
   if (severity === "ok") return [];
-  const next = fix ? `\`doctor --fix\`: ${remedy}` : remedy;
+  const next = fix ? `\`doctor --fix\` ${remedy}` : remedy;
   return [{ check, severity, message: `${name}${message}`, remedy: next, fix }];
 }
 
 async function examineMigrations(ctx: Context): Promise<DoctorResult> {
   const pending = await pendingMigrations(ctx.db);
-  if (pending.length === 0) return ok("migrations", "All have run");
-  const remedy = "Start any process of this version: it migrates first";
+  if (pending.length === 0) return ok("migrations", "All migrations have run");
+  const remedy = "Start any process of this version: it runs the migrations at startup";
   return problem("migrations", `Not run: ${pending.join(", ")}`, remedy);
 }
 
 async function examineSecrets(ctx: Context): Promise<DoctorResult> {
   const { readable, previous, unreadable } = await examineEncryption(ctx);
   if (unreadable > 0) {
-    const remedy = "Set SECRET_KEY to the key that they were saved with, or add that to SECRET_KEY_PREVIOUS";
-    return problem("secrets", `${unreadable} of ${unreadable + readable} cannot be read`, remedy);
+    const remedy = "Set SECRET_KEY to the key that encrypted them, or add that key to SECRET_KEY_PREVIOUS";
+    return problem(
+      "secrets",
+      `${unreadable} of ${unreadable + readable} encrypted values cannot be decrypted`,
+      remedy,
+    );
   }
   if (previous > 0) {
-    const message = `${previous} of ${readable} are encrypted with a key of SECRET_KEY_PREVIOUS`;
-    return warning("secrets", message, "Run `secrets rotate`, once every process runs with this SECRET_KEY");
+    const message = `${previous} of ${readable} encrypted values use a key of SECRET_KEY_PREVIOUS`;
+    return warning("secrets", message, "Run `secrets rotate` when all processes run with this SECRET_KEY");
   }
   const { length } = ctx.config.previousSecretKeys;
-  const isOver = length === 0 ? "" : ", with SECRET_KEY: SECRET_KEY_PREVIOUS can go";
-  return ok("secrets", `All ${readable} can be read${isOver}`);
+  const isOver = length === 0 ? "" : " with SECRET_KEY; SECRET_KEY_PREVIOUS can be removed";
+  return ok("secrets", `All ${readable} encrypted values can be read${isOver}`);
 }
 
 async function examineClusters(ctx: Context, clusters: Cluster[]): Promise<DoctorResult[]> {
   if (!clusters.some((cluster) => cluster.state === "active")) {
-    const remedy = "Add one with `cluster add`, or start a console: it registers REPLICA_URL";
-    return [problem("cluster", "No cluster takes new databases", remedy)];
+    const remedy = "Add a cluster with `cluster add`, or start a console, which registers REPLICA_URL";
+    return [problem("cluster", "No cluster accepts new databases", remedy)];
   }
   const results = await inBatches(clusters, async (cluster) => {
     const adminUrl = await readable(() => clusterAdminUrl(ctx, cluster.id));
@@ -132,7 +136,7 @@ async function examineReplicas(
     }
   });
   const found = results.flat();
-  return found.length > 0 ? found : [ok("replica", `${databases.length} databases are as they are to be`)];
+  return found.length > 0 ? found : [ok("replica", `${databases.length} databases are in order`)];
 }
 
 /** Checks a customer's own server in the same way as when it was connected. */
@@ -167,35 +171,39 @@ async function examineOrphans(ctx: Context, clusters: Cluster[]): Promise<Doctor
 
 function examineTask({ task, subject, triedAt }: QuarantinedTask): DoctorResult {
   const what = { deletion: "deletion", move: "end of a move", stray: "removal of an unused database" }[task];
-  const message = `${subject}: the ${what} ended three processes, the last at ${triedAt.toISOString()}; it is quarantined`;
+  const message = `${subject}: the ${what} crashed three processes, the last at ${triedAt.toISOString()}, and is quarantined`;
   const remedy =
     task === "deletion"
-      ? `Run \`base delete ${subject} --force\`: it asks nothing of the source or of a database that the customer hosts`
+      ? `Run \`base delete ${subject} --force\`: it does not contact Airtable or a database that the customer hosts`
       : `Look for "crashed" in the logs of that time, then run \`base retry ${subject}\``;
   return problem("quarantine", message, remedy);
 }
 
 function examineRepairs({ baseId, records }: { baseId: string; records: number }): DoctorResult {
-  const message = `${baseId}: the repair of ${records} written records ended three proxies; it is tried again after growing pauses`;
-  return warning("quarantine", message, "Check the base's database; a sync brings the records, too");
+  const message = `${baseId}: the repair of ${records} written records crashed three proxies; it is retried with increasing delays`;
+  return warning(
+    "quarantine",
+    message,
+    "Check the base's database; the next full check also writes the records",
+  );
 }
 
 function examineBase(ctx: Context, base: Base, tasks: QuarantinedTask[]): DoctorResult[] {
   if (base.state === "deleting") {
     if (tasks.some(({ task, subject }) => task === "deletion" && subject === base.id)) return [];
-    const remedy = "`doctor --fix`: deleted to the end; a console does so, too, within minutes";
+    const remedy = "`doctor --fix` finishes the deletion; a console also does so within minutes";
     const fix = async () => void (await finishDeletions(ctx, () => listBases(ctx.db)));
-    return [{ ...warning("base", `${base.id} is not yet deleted`, remedy), fix }];
+    return [{ ...warning("base", `${base.id} has not been deleted completely`, remedy), fix }];
   }
   if (!base.error) return [];
   const remedy =
     base.state === "needs_attention" && base.error.code !== "sync_crashed"
-      ? "Its owner has to act"
-      : "It is tried again by itself";
+      ? "Its owner must act"
+      : "It is retried automatically";
   return [
     warning(
       "base",
-      `${base.id} fails since ${base.error.since.toISOString()}: ${base.error.message}`,
+      `${base.id} has been failing since ${base.error.since.toISOString()}: ${base.error.message}`,
       remedy,
     ),
   ];

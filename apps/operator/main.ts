@@ -17,7 +17,7 @@ const program = new Command("operator")
     writeOut: (text) => void process.stdout.write(printable(text)),
     writeErr: (text) => void process.stderr.write(printable(text)),
   })
-  .description("Operates Basetide; takes the same environment variables as its processes")
+  .description("Operates Basetide. Reads the same environment variables as its processes")
   .showHelpAfterError();
 addAccountCommands(program);
 addServerCommands(program);

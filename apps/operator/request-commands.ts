@@ -17,17 +17,17 @@ import { facts, print, table } from "./output";
 
 const decisions = {
   approve: {
-    description: "do what is asked for, where a program can, and close the request",
+    description: "carry out the request if a command can, and close it",
     decide: approveRequest,
   },
   deny: { description: "close the request", decide: denyRequest },
 };
 
 export function addRequestCommands(program: Command): void {
-  const request = program.command("request").description("what customers ask of the operator");
+  const request = program.command("request").description("requests of customers to the operator");
   request
     .command("list")
-    .option("--all", "closed ones too", false)
+    .option("--all", "include closed requests", false)
     .option("--json", "print JSON", false)
     .action(async (options: { all: boolean; json: boolean }) => {
       const requests = await withContext(({ db }) => listRequests(db, options.all ? {} : { state: "open" }));
@@ -38,7 +38,7 @@ export function addRequestCommands(program: Command): void {
       .command(verb)
       .description(description)
       .argument("<id>")
-      .option("--answer <text>", "what the customer is told")
+      .option("--answer <text>", "the answer shown to the customer")
       .option("--json", "print JSON", false)
       .action(async (id: string, options: { answer?: string; json: boolean }) => {
         const decided = await withContext((ctx) => decide(ctx, id, { by: "cli", answer: options.answer }));
@@ -63,9 +63,9 @@ export function addDatabaseCommands(program: Command): void {
     });
   database
     .command("set-writable")
-    .description("let a database's role make tables and views of its own, or take that right back")
+    .description("allow a database's role to create tables and views, or revoke that right")
     .argument("<id>", "id of the database: dat_…")
-    .argument("[on|off]", "on unless given", parseSwitch, true)
+    .argument("[on|off]", "default: on", parseSwitch, true)
     .option("--json", "print JSON", false)
     .action(async (id: string, isWritable: boolean, options: { json: boolean }) => {
       const answer = await withContext(async (ctx) => {
@@ -96,10 +96,10 @@ function toRow(request: OperatorRequest) {
 function parseConnections(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 1 && count <= 10_000) return count;
-  throw new InvalidArgumentError("1 to 10000");
+  throw new InvalidArgumentError("must be a number from 1 to 10000");
 }
 
 function parseSwitch(text: string): boolean {
   if (text === "on" || text === "off") return text === "on";
-  throw new InvalidArgumentError("on or off");
+  throw new InvalidArgumentError("must be on or off");
 }

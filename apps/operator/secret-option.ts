@@ -9,7 +9,7 @@ export function addSecretOption(command: Command, name: string, description: str
     .addOption(
       new Option(
         `--${name} <${name}>`,
-        `the same on the command line, where every user of this machine sees it in ps`,
+        `the same on the command line, where every user of this machine can see it in ps`,
       ).conflicts(`${name}Stdin`),
     );
 }

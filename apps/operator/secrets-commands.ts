@@ -7,9 +7,9 @@ import { facts, print } from "./output";
 export function addSecretsCommands(program: Command): void {
   program
     .command("secrets")
-    .description("what is encrypted at rest")
+    .description("encrypted values in the control plane")
     .command("rotate")
-    .description("encrypt with SECRET_KEY what SECRET_KEY_PREVIOUS has encrypted, while services run")
+    .description("encrypt all values of SECRET_KEY_PREVIOUS again with SECRET_KEY; services keep running")
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
       const done = await withContext(rotateEncryption);
@@ -20,6 +20,6 @@ export function addSecretsCommands(program: Command): void {
 
 function advice(unreadable: number): string {
   if (unreadable > 0)
-    return "Add the key that encrypted the rest to SECRET_KEY_PREVIOUS, and run this again.";
-  return "Once every process runs with this SECRET_KEY, and `doctor` says so, SECRET_KEY_PREVIOUS can go.";
+    return "Add the key that encrypted the unreadable values to SECRET_KEY_PREVIOUS, and run this command again.";
+  return "When all processes run with this SECRET_KEY and `doctor` confirms it, remove SECRET_KEY_PREVIOUS.";
 }

@@ -17,14 +17,18 @@ interface PrepareOptions {
 export function addServerCommands(program: Command): void {
   program
     .command("server")
-    .description("Postgres servers, as their superuser")
+    .description("set up Postgres servers as their superuser")
     .command("prepare")
     .description(
-      "make the role that DATABASE_URL (control) or REPLICA_URL (replicas) names, with the rights that the service needs and no more; run it once per server, and again after an upgrade of Basetide",
+      "create the role of DATABASE_URL (control) or REPLICA_URL (replicas) with exactly the rights that the service needs; run it once per server, and again after each upgrade of Basetide",
     )
     .argument("<part>", "control or replicas", parsePart)
-    .option("--url-stdin", "read the superuser's URL from standard input; SUPERUSER_URL unless given", false)
-    .option("--dedicated", "no other program uses the server: close all its databases to PUBLIC", false)
+    .option("--url-stdin", "read the superuser's URL from standard input (default: SUPERUSER_URL)", false)
+    .option(
+      "--dedicated",
+      "no other program uses the server: revoke access to all its databases from PUBLIC",
+      false,
+    )
     .option("--json", "print JSON", false)
     .action(async (part: Part, options: PrepareOptions) => {
       const config = readConfig(process.env);
@@ -42,11 +46,11 @@ async function prepare(
 ): Promise<string[]> {
   const variable = part === "control" ? "DATABASE_URL" : "REPLICA_URL";
   const url = part === "control" ? config.databaseUrl : config.replicaUrl;
-  if (url === undefined) throw new BasetideError("config_invalid", `${variable}: required here`);
+  if (url === undefined) throw new BasetideError("config_invalid", `${variable} is required`);
   if (superuserUrl === undefined || !URL.canParse(superuserUrl)) {
     throw new BasetideError(
       "config_invalid",
-      "SUPERUSER_URL: required here, or --url-stdin: postgres://user:password@host:port/database",
+      "SUPERUSER_URL or --url-stdin is required: postgres://user:password@host:port/database",
     );
   }
   const login = loginOf(url, variable);
@@ -58,10 +62,10 @@ async function prepare(
 function toText(part: Part, refused: string[]): string {
   const done = part === "control" ? "Ready for the control plane" : "Ready for replicas";
   if (refused.length === 0) return `${done}.`;
-  return `${done}, but for what this server keeps from its admin (\`doctor\` says what that means):\n${refused.join(";\n")}`;
+  return `${done}, except for statements that this server refuses to its admin (\`doctor\` explains the effects):\n${refused.join(";\n")}`;
 }
 
 function parsePart(text: string): Part {
   if (text === "control" || text === "replicas") return text;
-  throw new InvalidArgumentError("control or replicas");
+  throw new InvalidArgumentError("must be control or replicas");
 }

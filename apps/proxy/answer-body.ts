@@ -22,7 +22,8 @@ export async function bytesOf(answer: IncomingMessage): Promise<Uint8Array<Array
  */
 export function firstOf(answer: IncomingMessage): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
   return new Promise((resolve, reject) => {
-    if (answer.destroyed) return reject(answer.errored ?? new Error("the answer broke off"));
+    if (answer.destroyed)
+      return reject(answer.errored ?? new Error("the connection closed before the response was complete"));
     const pieces: Uint8Array[] = [];
     let held = 0;
     const timer = setTimeout(giveOn, GATHER_MS);

@@ -9,5 +9,5 @@ await runProcess("proxy", async (ctx, releases) => {
   await ensureDefaultCluster(ctx);
   const proxy = await startProxy(ctx);
   releases.defer(() => proxy.stop());
-  ctx.log.info({ port: proxy.port }, "proxy is up");
+  ctx.log.info({ port: proxy.port }, "proxy listening");
 });

@@ -20,21 +20,21 @@ export function proxyMetrics(registry: Registry): ProxyMetrics {
   const registers = [registry];
   const total = new Histogram({
     name: "basetide_proxy_request_seconds",
-    help: "Time from a request to the head of its answer (of a write: to when the replicas show it)",
+    help: "Time from a request to the start of its response (for a write: until the replicas show it)",
     labelNames: ["class"],
     buckets: TOTAL_SECONDS,
     registers,
   });
   const added = new Histogram({
     name: "basetide_proxy_added_seconds",
-    help: "The part of it that was neither waiting for the source nor for its quota",
+    help: "The part of that time that was not spent waiting for Airtable or for its rate limit",
     labelNames: ["class"],
     buckets: ADDED_SECONDS,
     registers,
   });
   const errors = new Counter({
     name: "basetide_proxy_upstream_errors_total",
-    help: "Requests that the source did not answer",
+    help: "Requests that Airtable did not answer",
     labelNames: ["kind"],
     registers,
   });

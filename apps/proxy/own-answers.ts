@@ -18,39 +18,45 @@ interface Known {
 const RATE_LIMIT = "RATE_LIMIT_REACHED";
 
 const answers = {
-  PROXY_TIMEOUT: { status: 504, message: "The source did not answer in time." },
+  PROXY_TIMEOUT: { status: 504, message: "Airtable did not respond in time." },
   /** The source's own form: its clients retry such an answer, but not a 504. */
   RATE_LIMITED: {
     type: RATE_LIMIT,
     status: 429,
     message:
-      "The source has asked for a pause, or more calls wait for the base than its quota serves in time; the source was not asked.",
+      "Airtable asked for a pause, or too many calls are waiting for the rate limit of the base. The request was not forwarded.",
   },
-  PROXY_UPSTREAM_UNREACHABLE: { status: 502, message: "The source could not be reached, or broke off." },
+  PROXY_UPSTREAM_UNREACHABLE: {
+    status: 502,
+    message: "Airtable could not be reached, or closed the connection.",
+  },
   PROXY_HOST_NOT_ALLOWED: {
     status: 404,
     message:
-      "The path does not begin with the host of an API that this proxy forwards to. (A path without a host needs a Host header that is the proxy's own, as PROXY_URL has it, or an API's.)",
+      "The path does not start with the host of an API that this proxy forwards to. (If the path has no host, the Host header must be that of PROXY_URL or of an API.)",
   },
   PROXY_PATH_NOT_ALLOWED: { status: 400, message: "Only paths below /v0/ of the API's host are forwarded." },
   PATH_AMBIGUOUS: {
     type: "PROXY_PATH_NOT_ALLOWED",
     status: 400,
     message:
-      "The path can be read in more than one way: it has a dot segment or a backslash, maybe escaped, or an escaped slash in an id. Use the table's id (tbl…) in place of such a name.",
+      "The path is ambiguous: it contains a dot segment, a backslash (plain or escaped), or an escaped slash in an id. Use the table's id (tbl…) instead of such a name.",
   },
   PROXY_REQUEST_MALFORMED: {
     status: 400,
-    message: "The request's target or Host is not in its normal form.",
+    message: "The request's target or Host header is malformed.",
   },
   BODY_NOT_TAKEN: {
     type: "PROXY_REQUEST_MALFORMED",
     status: 400,
     message:
-      "The body of a GET or HEAD request cannot be forwarded; the source was not asked. Send the request without a body, or list records by POST …/listRecords.",
+      "A GET or HEAD request with a body is not forwarded. Send it without a body, or list records with POST …/listRecords.",
   },
   PROXY_BODY_TOO_LARGE: { status: 413, message: "The request's body is larger than 16 MB." },
-  PROXY_BODY_BROKEN: { status: 400, message: "The request's body broke off." },
+  PROXY_BODY_BROKEN: {
+    status: 400,
+    message: "The connection closed before the request's body was complete.",
+  },
   /** The source's own form, because this answer replaces the source's. */
   PROXY_KEY_MISSING: {
     type: "AUTHENTICATION_REQUIRED",
@@ -60,18 +66,18 @@ const answers = {
   PROXY_KEY_REFUSED: {
     type: "AUTHENTICATION_REQUIRED",
     status: 401,
-    message: "The source refused this key less than a minute ago; it was not asked again.",
+    message: "Airtable rejected this key less than a minute ago. The request was not forwarded.",
   },
   PROXY_TOO_MANY_REQUESTS: {
     status: 429,
     message:
-      "Too many requests with this key, or from this address, wait for the base; the source was not asked.",
+      "Too many requests with this key, or from this address, are waiting for the base. The request was not forwarded.",
   },
   PROXY_BUSY: {
     status: 503,
-    message: "The proxy holds as many request bodies as it may; the source was not asked.",
+    message: "The proxy has reached its limit for request bodies in memory. The request was not forwarded.",
   },
-  PROXY_ERROR: { status: 500, message: "A fault in the proxy itself; its log has the details." },
+  PROXY_ERROR: { status: 500, message: "Internal error in the proxy. Its log has the details." },
 } satisfies Record<string, Known>;
 
 export type OwnAnswer = keyof typeof answers;

@@ -95,7 +95,7 @@ async function firstAnswer(
       const answer = await ctx.writes.answer(base, request);
       if (answer) return answer;
     } catch (error) {
-      ctx.log.debug({ baseId: base.id, error }, "read not answered from the replica");
+      ctx.log.debug({ baseId: base.id, error }, "read from the replica failed; forwarded to Airtable");
     }
   }
 }

@@ -40,7 +40,7 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
   // We serve plain HTTP, so a reverse proxy must terminate TLS.
   if (ctx.config.proxyUrl?.startsWith("https:") && ctx.config.clientIpHeader === undefined)
     ctx.log.warn(
-      "PROXY_URL is https and CLIENT_IP_HEADER is not set: clients cannot be told apart by address",
+      "PROXY_URL is https and CLIENT_IP_HEADER is not set: per-address limits treat all clients as one",
     );
   const open = (
     options: Pick<ListenOptions, "port" | "host" | "tls" | "addressOf">,

@@ -93,7 +93,7 @@ async function showInReplicas(
   const write = await whatWasWritten(call, request, answer);
   if (!write) return true;
   if ((write.ids.length === 0 && !write.answer) || write.ids.length > MAX_IDS) {
-    ctx.log.warn({ status: answer?.status, records: write.ids.length }, "answer to a write not understood");
+    ctx.log.warn({ status: answer?.status, records: write.ids.length }, "response to a write not understood");
     writes.catchUp(bases);
     return isUnconnected;
   }

@@ -11,21 +11,23 @@ export function describeUp(up: Up): string {
   const consoleUrl = at(up.consolePort);
   const lines = [
     "",
-    "Basetide is up.",
+    "Basetide is running.",
     row("console", consoleUrl),
     row("proxy", `${at(up.proxyPort)}/api.airtable.com/v0/…`),
     row("worker", at(up.workerPort)),
     row(
       "metrics",
       up.metricsPort === undefined
-        ? "/metrics of each of them, from this machine only"
+        ? "/metrics of each process, from this machine only"
         : `http://${reachedAt(config.metricsHost ?? config.host)}:${up.metricsPort}/metrics`,
     ),
     row(
       "postgres",
       up.databaseUrlFile ? `${withoutPassword(config.databaseUrl)} (embedded)` : "DATABASE_URL",
     ),
-    ...(sandbox ? [row("sandbox", sandbox.url), row("API key", `${sandbox.apiKey} (opens its bases)`)] : []),
+    ...(sandbox
+      ? [row("sandbox", sandbox.url), row("API key", `${sandbox.apiKey} (gives access to its bases)`)]
+      : []),
     ...(demo
       ? [
           row("account", `${demo.email}${demo.password ? ` with password ${demo.password}` : ""}`),
@@ -35,7 +37,7 @@ export function describeUp(up: Up): string {
           ...(sandbox ? tryIt(up, sandbox, demo) : []),
         ]
       : []),
-    ...(up.isEmpty && !demo ? ["", `There is no account yet. Make one: ${consoleUrl}/signup`] : []),
+    ...(up.isEmpty && !demo ? ["", `There is no account yet. Create one: ${consoleUrl}/signup`] : []),
     "",
   ];
   // Names come from the source; none of them may add a line of its own.
@@ -49,9 +51,9 @@ function tryIt({ config, proxyPort }: Up, sandbox: SandboxAddress, { bases }: De
   const address = `http://${reachedAt(config.host)}:${proxyPort}/api.airtable.com/v0/${live.sourceBaseId}/Tasks`;
   return [
     "",
-    `People are at work in ${live.name}; what they change is in SQL about a second later:`,
+    `Simulated users are editing ${live.name}. Their changes appear in SQL about a second later:`,
     `  ${live.psql} -c "select name, status, created_time from tasks order by created_time desc limit 5"`,
-    "Write through the proxy; SQL has it before the answer:",
+    "Write through the proxy. SQL shows the record before the response arrives:",
     `  curl -s ${address} -H 'Authorization: Bearer ${sandbox.apiKey}' -H 'Content-Type: application/json' -d '{"records":[{"fields":{"Name":"Mine"}}]}'`,
     `  ${live.psql} -c "select id, name, created_time from tasks where name = 'Mine'"`,
   ];

@@ -132,7 +132,7 @@ async function openDatabase(
   writeFileSync(file, `${url}\n`, { mode: 0o600 });
   chmodSync(file, 0o600);
   const failed = server.exited.then(
-    (words) => new BasetideError("postgres_failed", `Embedded Postgres ended: ${words}`),
+    (words) => new BasetideError("postgres_failed", `Embedded Postgres stopped: ${words}`),
   );
   return { url, replicaUrl: clusterUrl, file, failed };
 }

@@ -26,6 +26,6 @@ export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: 
     const [runs, changes] = [await trimRuns(db), await trimAudit(db)];
     const [windows, alerts] = [await trimWindows(db), await trimAlerts(db)];
     await forgetExpired(db);
-    log.info({ runs, changes, windows, alerts }, "old runs, changes, quota windows and alerts cleared away");
+    log.info({ runs, changes, windows, alerts }, "old runs, changes, quota windows and alerts deleted");
   });
 }

@@ -64,14 +64,14 @@ export function startChild(
       process_.send(message);
     } catch (error) {
       // The child is dying; its exit event handles the rest.
-      log.debug({ pid, error }, "child process not reached");
+      log.debug({ pid, error }, "message to a child process failed");
     }
   };
   const mostBytes = MEMORY_SHARE * Math.min(totalmem(), process.constrainedMemory() || Infinity);
 
   function watchMemory(rssBytes: number): void {
     if (rssBytes <= mostBytes) return;
-    log.error({ pid, rssBytes, bases: [...leases.keys()] }, "child process takes too much memory");
+    log.error({ pid, rssBytes, bases: [...leases.keys()] }, "child process uses too much memory");
     process_.kill("SIGKILL");
   }
 
@@ -98,7 +98,7 @@ export function startChild(
     else log.error({ pid, code, signal }, "child process did not start");
     const restMs = wasReady
       ? await watcher.crashed(baseIds).catch((error: unknown) => {
-          log.warn({ error }, "death of a child process not recorded");
+          log.warn({ error }, "recording the crash of a child process failed");
           return null;
         })
       : null;

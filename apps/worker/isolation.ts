@@ -55,7 +55,10 @@ export class Isolation {
     clearTimeout(cell.idle);
     cell.limits.set(baseId, limit);
     const { pid } = cell.child;
-    this.#ctx.log.info({ baseId, pid, company: suspect.company }, "suspect is synced in a child process");
+    this.#ctx.log.info(
+      { baseId, pid, company: suspect.company },
+      "syncing a suspect base in a child process",
+    );
     try {
       const outcome = await cell.child.lease(baseId, signals);
       if (outcome.type === "ended")

@@ -9,5 +9,5 @@ await runProcess("worker", async (ctx, releases) => {
   await ensureDefaultCluster(ctx);
   const worker = await startWorker(ctx);
   releases.defer(() => worker.stop());
-  ctx.log.info({ port: worker.port }, "worker is up");
+  ctx.log.info({ port: worker.port }, "worker listening");
 });

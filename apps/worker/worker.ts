@@ -116,7 +116,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
         isMore = jobs.length === most;
         await takeAll(jobs);
       } catch (error) {
-        log.warn({ error }, "jobs not fetched");
+        log.warn({ error }, "fetching jobs failed");
       }
       await notifier.wait(isMore ? POLL_MORE_MS : POLL_MS, kill.signal).catch(() => {});
     }
@@ -180,7 +180,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     if (hold.isLost) return;
     if (next !== null) await putBack(hold.job, next);
     else
-      await queue.finish(hold.job).catch((error: unknown) => log.warn({ baseId, error }, "job not finished"));
+      await queue
+        .finish(hold.job)
+        .catch((error: unknown) => log.warn({ baseId, error }, "completing a job failed"));
   }
 
   function isKept(hold: Hold): boolean {
@@ -224,7 +226,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
 
   async function putBack(job: SyncJob, afterMs: number): Promise<void> {
     await queue.giveBack(job, afterMs).catch((error: unknown) => {
-      log.warn({ baseId: job.baseId, error }, "job not given back");
+      log.warn({ baseId: job.baseId, error }, "releasing a job failed");
     });
   }
 
@@ -274,7 +276,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       [...(caches.get(id)?.tables.values() ?? [])].reduce((sum, table) => sum + table.fingerprints.size, 0);
     const cheapest = ids.filter((id) => !building.has(id)).toSorted((a, b) => known(a) - known(b));
     const given = cheapest.slice(0, count).flatMap((id) => holds.get(id) ?? []);
-    if (given.length > 0) log.info({ bases: given.length, share: now.share }, "bases given up to others");
+    if (given.length > 0)
+      log.info({ bases: given.length, share: now.share }, "bases released to other workers");
     metrics.givenUp.inc(given.length);
     given.forEach(stop);
   }
@@ -290,9 +293,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     if ((await queue.reconcile()) > 0) notifier.notify();
   }
 
-  const beating = repeat(HEARTBEAT_MS, log, "heartbeat not sent", beat);
-  const sharing = repeat(BALANCE_MS, log, "load not shared out", shareOut);
-  const reconciling = repeat(BALANCE_MS, log, "queue not reconciled", reconcile);
+  const beating = repeat(HEARTBEAT_MS, log, "sending a heartbeat failed", beat);
+  const sharing = repeat(BALANCE_MS, log, "balancing load failed", shareOut);
+  const reconciling = repeat(BALANCE_MS, log, "queue reconcile failed", reconcile);
   // A stopping worker leaves its share to the others before it gives its bases back.
   await queue.onRequest(() => void sharing.now().then(() => notifier.notify()));
   await sharing.now();
@@ -309,7 +312,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       isStopping = true;
       sharing.stop();
       reconciling.stop();
-      const signingOff = report.end().catch((error: unknown) => log.warn({ error }, "worker not signed off"));
+      const signingOff = report
+        .end()
+        .catch((error: unknown) => log.warn({ error }, "deregistering the worker failed"));
       await withTimeout(SIGN_OFF_MS, () => {}, signingOff);
       for (const hold of holds.values()) stop(hold);
       notifier.notify();
@@ -337,7 +342,7 @@ function workerMetrics(ctx: SyncContext, read: { bases: () => number; share: () 
   });
   new Gauge({
     name: "basetide_worker_share",
-    help: "Bases that this worker would hold if all workers held their fair share",
+    help: "This worker's fair share of the bases",
     registers,
     collect() {
       this.set(read.share());
@@ -345,7 +350,7 @@ function workerMetrics(ctx: SyncContext, read: { bases: () => number; share: () 
   });
   const givenUp = new Counter({
     name: "basetide_worker_bases_given_up_total",
-    help: "Bases given up so that another worker holds its fair share",
+    help: "Bases that this worker released so that other workers get their fair share",
     registers,
   });
   return { givenUp };

@@ -42,7 +42,7 @@ export async function deliver(ctx: DeliveryContext, messageId: string): Promise<
     await target.send();
   } catch (error) {
     const words = error instanceof NotDelivered ? error.message : "It could not be sent";
-    if (!(error instanceof NotDelivered)) ctx.log.warn({ error, messageId }, "alert not sent");
+    if (!(error instanceof NotDelivered)) ctx.log.warn({ error, messageId }, "alert delivery failed");
     await recordFailure(ctx.db, messageId, words);
     if (message.webhookId) await recordOutcome(ctx.db, message.webhookId, words);
     count(ctx, message.alerts, target.channel, "failed");
@@ -59,7 +59,7 @@ export async function giveUp(ctx: DeliveryContext, messageId: string): Promise<v
   const [message] = await ctx.db<{ form: Webhook["form"] | null }[]>`
     select w.form from alert_messages as m left join alert_webhooks as w on w.id = m.webhook_id where m.id = ${messageId}`;
   if (!(await endMessage(ctx.db, messageId, "given_up"))) return;
-  ctx.log.warn({ messageId }, "alert given up");
+  ctx.log.warn({ messageId }, "alert delivery abandoned");
   const { form } = message ?? { form: null };
   count(ctx, alerts, form === null ? "mail" : form === "slack" ? "slack" : "webhook", "given_up");
 }

@@ -35,7 +35,7 @@ export async function setPreferences(
       const [member] = await tx<{ email: string }[]>`
         select u.email from account_members as m join users as u on u.id = m.user_id
         where m.account_id = ${accountId} and m.user_id = ${userId} for key share of m`;
-      if (!member) throw new BasetideError("not_found", "There is no such member");
+      if (!member) throw new BasetideError("not_found", "This member does not exist");
       await tx`
         insert into alert_preferences (account_id, user_id, kinds) values (${accountId}, ${userId}, ${kinds})
         on conflict (account_id, user_id) do update set kinds = excluded.kinds`;

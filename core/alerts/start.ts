@@ -93,10 +93,10 @@ interface Job {
 async function lookOnce(ctx: Context, boss: PgBoss, everyMs: number): Promise<void> {
   try {
     const alerts = await evaluate(ctx, { everyMs });
-    if (alerts) ctx.log.info({ alerts }, "alerts noted");
+    if (alerts) ctx.log.info({ alerts }, "alerts recorded");
     await queueMessages(ctx, boss);
   } catch (error) {
-    ctx.log.warn({ error }, "states not looked at for alerts");
+    ctx.log.warn({ error }, "evaluating alert conditions failed");
   }
 }
 
@@ -173,7 +173,7 @@ function failure(id: string, reason: string): JobResult {
 function alertCounts({ metrics }: Pick<Context, "metrics">): DeliveryContext["counts"] {
   return new Counter({
     name: "basetide_alerts_total",
-    help: "Alerts to customers by what became of an attempt to deliver them",
+    help: "Attempts to deliver alerts to customers, by outcome",
     labelNames: ["kind", "channel", "outcome"],
     registers: [metrics],
   });

@@ -12,7 +12,7 @@ interface Shape {
 const RECORD_COLUMNS = [
   {
     name: "id",
-    description: "The record's id in the source",
+    description: "The record's id in Airtable",
     data_type: "text",
     tests: ["unique", "not_null"],
   },

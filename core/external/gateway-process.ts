@@ -58,7 +58,7 @@ export function startGatewayProcess({ onReport, onDeath }: GatewayHandlers): Gat
       clearInterval(timer);
       const inHand = readFileSync(handPath).readUInt32LE(0);
       rmSync(folder, { recursive: true, force: true });
-      ready.reject(new Error("the gateway has ended"));
+      ready.reject(new Error("the gateway has stopped"));
       if (!isStopped) onDeath(death, death === "memory" ? largest : inHand);
     },
   });

@@ -68,7 +68,7 @@ class Gateway {
       return socket;
     } catch {
       this.#closed(id);
-      return failedSocket("GATEWAY_DOWN", "the gateway to external databases does not start");
+      return failedSocket("GATEWAY_DOWN", "the gateway to external databases could not be started");
     }
   }
 
@@ -137,5 +137,5 @@ function failedSocket(code: string, message: string): net.Socket {
 
 function pausedMessage({ address }: ExternalServer, pauseMs: number): string {
   const seconds = Math.ceil(pauseMs / 1000);
-  return `the server at ${address.host} has broken the Postgres protocol repeatedly: tried again in ${seconds} s`;
+  return `the server at ${address.host} has violated the Postgres protocol repeatedly; the next attempt is in ${seconds} s`;
 }

@@ -8,24 +8,24 @@ export function observeGateway(log: Logger, registry: Registry): () => void {
   const registers = [registry];
   const deaths = new Counter({
     name: "basetide_gateway_restarts_total",
-    help: "Times that the gateway to external databases died, by reason (late, memory, exit)",
+    help: "Restarts of the gateway to external databases, by reason (late, memory, exit)",
     labelNames: ["reason"],
     registers,
   });
   const violations = new Counter({
     name: "basetide_gateway_violations_total",
-    help: "Connections to external databases that were ended because the server broke the protocol, by kind",
+    help: "Connections to external databases that were closed because the server violated the protocol, by kind",
     labelNames: ["kind"],
     registers,
   });
   return gateway.observe({
     died(reason) {
       deaths.inc({ reason });
-      log.error({ reason }, "gateway died");
+      log.error({ reason }, "gateway crashed");
     },
     violated(kind) {
       violations.inc({ kind });
-      log.warn({ kind }, "external database broke the protocol");
+      log.warn({ kind }, "external database violated the protocol");
     },
   });
 }

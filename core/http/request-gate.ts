@@ -20,7 +20,7 @@ export function malformedRequest(request: Request): string | undefined {
   if (origin === null) return "The Host header is not a host name or address with an optional port.";
   const url = URL.parse(request.url);
   if (url?.href !== request.url || url.host !== origin.host || url.username || url.password) {
-    return "The request's target is not a path in its normal form: resolve dot segments, and escape what a URL cannot hold.";
+    return "The request's target is not a normalized path: resolve dot segments, and percent-encode characters that a URL cannot contain.";
   }
   if (request.url.includes("#")) return "The request's target has a fragment. Send # as %23.";
   return undefined;

@@ -27,7 +27,7 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
 
   function change(hash: string, statement: () => PromiseLike<unknown>): void {
     const work = (changes.get(hash) ?? Promise.resolve()).then(statement).catch((error: unknown) => {
-      log.debug({ error }, "accepted key not stored");
+      log.debug({ error }, "storing an accepted key failed");
     });
     changes.set(hash, work);
     void work.finally(() => {
@@ -47,7 +47,7 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
       );
       return new Map(rows.map((row) => [row.key_hash, row.ago_ms]));
     } catch (error) {
-      log.debug({ error }, "accepted keys not looked up");
+      log.debug({ error }, "reading accepted keys failed");
       awayUntil = now() + AWAY_MS;
       return new Map();
     }

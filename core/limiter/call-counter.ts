@@ -38,7 +38,7 @@ export class CallCounter {
         from json_to_recordset(${JSON.stringify(rows)}::text::json) as c (key text, kind text, calls bigint)
         on conflict (key, month, kind) do update set calls = k.calls + excluded.calls`;
     } catch (error) {
-      this.#ctx.log.debug({ error }, "calls by kind not written down");
+      this.#ctx.log.debug({ error }, "saving calls by kind failed");
       for (const { key, kind, calls } of rows) add(this.#calls, key, kind, calls);
       this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
     }

@@ -94,7 +94,7 @@ export function controlPlane(
     if (failedAt !== undefined && clock.now() - failedAt < RETRY_AFTER_MS) throw unavailable();
     try {
       const result = await within(callTimeoutMs, query(db));
-      if (!isServed(result)) throw new Error("the control plane's server takes no writes");
+      if (!isServed(result)) throw new Error("the control plane's server accepts no writes");
       if (failedAt !== undefined) onAway(false);
       failedAt = undefined;
       return result;

@@ -58,7 +58,7 @@ export interface FallbackLimiter extends LimiterBackend {
   /** Grants `share` reservations per window and margin, and none before `atMs` on the clock. */
   open(share: number, atMs: number): void;
   /** Grants nothing before `atMs` on the clock. */
-  shutUntil(atMs: number): void;
+  pauseUntil(atMs: number): void;
   /** Whether its state equals that of a new one. */
   readonly isIdle: boolean;
 }
@@ -68,17 +68,17 @@ export function createFallbackLimiter(clock: QuotaClock, windowMs: number): Fall
   let perWindow = 0;
   /** The latest arrival times of the granted requests, as in the quota ledger. */
   let arrivals: number[] = [];
-  let shutUntilMs = -Infinity;
+  let pausedUntilMs = -Infinity;
 
   function next(now: number, marginMs: number): number {
     const window = (arrivals.at(-perWindow) ?? -Infinity) + windowMs;
-    return Math.max(now, shutUntilMs, (arrivals.at(-1) ?? -Infinity) - marginMs, window);
+    return Math.max(now, pausedUntilMs, (arrivals.at(-1) ?? -Infinity) - marginMs, window);
   }
 
-  function shutUntil(atMs: number): void {
-    shutUntilMs = Math.max(shutUntilMs, atMs);
+  function pauseUntil(atMs: number): void {
+    pausedUntilMs = Math.max(pausedUntilMs, atMs);
     const now = clock.now();
-    arrivals = arrivals.filter((arrivesBy) => arrivesBy <= now || arrivesBy >= shutUntilMs);
+    arrivals = arrivals.filter((arrivesBy) => arrivesBy <= now || arrivesBy >= pausedUntilMs);
   }
 
   function remove(arrivesBy: number): void {
@@ -89,9 +89,9 @@ export function createFallbackLimiter(clock: QuotaClock, windowMs: number): Fall
   return {
     open(share, atMs) {
       perWindow = share;
-      shutUntil(atMs);
+      pauseUntil(atMs);
     },
-    shutUntil,
+    pauseUntil,
     async acquire(withinMs, back, margin) {
       const now = clock.now();
       const marginMs = wholeMs(margin);
@@ -106,14 +106,14 @@ export function createFallbackLimiter(clock: QuotaClock, windowMs: number): Fall
       return { reservations, nextAt: next(now, marginMs) };
     },
     async isVoid(reservation) {
-      return shutUntilMs > reservation.at;
+      return pausedUntilMs > reservation.at;
     },
     async reportLateSend({ arrivesBy, marginMs }) {
       remove(arrivesBy);
       arrivals = [...arrivals, clock.now() + marginMs].sort((a, b) => a - b);
     },
     get isIdle() {
-      return Math.max(shutUntilMs, (arrivals.at(-1) ?? -Infinity) + windowMs) <= clock.now();
+      return Math.max(pausedUntilMs, (arrivals.at(-1) ?? -Infinity) + windowMs) <= clock.now();
     },
   };
 }

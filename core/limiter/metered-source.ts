@@ -131,10 +131,7 @@ export class MeteredSource {
       if (!page) return pages;
       pages.push(page);
       if (page.offset !== undefined && (page.offset === offset || pages.length > asked!.length)) {
-        throw new BasetideError(
-          "source_bad_answer",
-          `The list of table ${table.id} does not come to an end.`,
-        );
+        throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not end.`);
       }
       offset = page.offset;
     } while (offset !== undefined);

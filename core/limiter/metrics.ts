@@ -13,7 +13,7 @@ export function quotaMetrics(registry: Registry) {
   }
   function waitHistogram(): Histogram {
     const name = "basetide_quota_wait_seconds";
-    const help = "Time from asking for a request of a base's quota to having it";
+    const help = "Wait time for a reservation of a base's rate limit";
     const known = registry.getSingleMetric(name);
     if (known instanceof Histogram) return known;
     return new Histogram({ name, help, labelNames: ["kind"], buckets: WAIT_SECONDS, registers });
@@ -21,7 +21,7 @@ export function quotaMetrics(registry: Registry) {
   function fallbackGauge(): Gauge {
     const name = "basetide_quota_fallback";
     const help =
-      "1 while the control plane is away and clients are served from a window of this process alone";
+      "1 while the control plane is unreachable and the fallback limiter of this process serves clients";
     const known = registry.getSingleMetric(name);
     return known instanceof Gauge ? known : new Gauge({ name, help, registers });
   }
@@ -29,10 +29,10 @@ export function quotaMetrics(registry: Registry) {
   const grants = counter("basetide_quota_grants_total", "Requests granted", "kind");
   const expired = counter(
     "basetide_quota_expired_total",
-    "Grants that this process got to too late to use, so that it asked again; many mean that it lacks CPU",
+    "Reservations that expired before this process could use them, and that it requested again; a high rate means that it lacks CPU",
     "kind",
   );
-  const blocks = counter("basetide_quota_blocks_total", "Pauses that the source asked for (429)", "reason");
+  const blocks = counter("basetide_quota_blocks_total", "Pauses that Airtable asked for (429)", "reason");
   const wait = waitHistogram();
   const fallback = fallbackGauge();
 

@@ -43,7 +43,7 @@ interface QuotaUsage {
   client: number;
 }
 
-interface ClientCall {
+export interface ClientCall {
   deadlineMs: number;
   signal: AbortSignal;
   /** Requests of different callers are granted in turn; requests without a name count as one caller. */
@@ -137,8 +137,8 @@ export function createRateLimiter(
     metrics.fallback(isAway);
     if (isAway) {
       awayFrom = clock.now();
-      ctx.log.warn({ error }, "control plane away; the fallback limiter serves clients, sync waits");
-    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "control plane back");
+      ctx.log.warn({ error }, "control plane unreachable; the fallback limiter serves clients, sync waits");
+    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "control plane reachable again");
   });
 
   const heartbeat =
@@ -189,10 +189,10 @@ export function createRateLimiter(
       );
       if (!row!.is_blocked) return;
       metrics.blocked("rate_limited");
-      ctx.log.warn({ quotaKey: key, blockMs: ms }, "source asked a client for a pause");
-      if (heartbeat) fallbackOf(key, heartbeat).shutUntil(clock.now() + ms);
+      ctx.log.warn({ quotaKey: key, blockMs: ms }, "Airtable rate-limited a client");
+      if (heartbeat) fallbackOf(key, heartbeat).pauseUntil(clock.now() + ms);
     } catch (error) {
-      ctx.log.debug({ quotaKey: key, error }, "pause that a client was asked for not recorded");
+      ctx.log.debug({ quotaKey: key, error }, "recording a client's rate limit failed");
     }
   }
 
@@ -222,7 +222,7 @@ export function createRateLimiter(
       try {
         await control.call((db) => db`select quota_served(${key})`);
       } catch (error) {
-        ctx.log.debug({ quotaKey: key, error }, "served call not counted");
+        ctx.log.debug({ quotaKey: key, error }, "counting a served call failed");
       }
     },
 
@@ -230,8 +230,9 @@ export function createRateLimiter(
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
       if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
       metrics.blocked(reason);
-      ctx.log.warn({ quotaKey: key, blockMs, reason }, "source asked for a pause");
-      if (reason === "rate_limited" && heartbeat) fallbackOf(key, heartbeat).shutUntil(clock.now() + blockMs);
+      ctx.log.warn({ quotaKey: key, blockMs, reason }, "Airtable asked for a pause");
+      if (reason === "rate_limited" && heartbeat)
+        fallbackOf(key, heartbeat).pauseUntil(clock.now() + blockMs);
       try {
         await control.call((db) =>
           reason === "rate_limited"
@@ -239,7 +240,7 @@ export function createRateLimiter(
             : recordSpentCap(db, key, blockMs),
         );
       } catch (error) {
-        ctx.log.warn({ quotaKey: key, error }, "pause kept in this process only");
+        ctx.log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
       }
     },
 
@@ -249,7 +250,7 @@ export function createRateLimiter(
           (db) => db`delete from quota_blocks where key = ${key} and reason = 'billing_limit'`,
         );
       } catch (error) {
-        ctx.log.debug({ quotaKey: key, error }, "pause not lifted");
+        ctx.log.debug({ quotaKey: key, error }, "lifting a pause failed");
       }
     },
 

@@ -98,18 +98,18 @@ function leastPublic(kinds: AddressKind[]): Exclude<AddressKind, "forbidden"> {
   return kinds.includes("loopback") ? "loopback" : kinds.includes("private") ? "private" : "public";
 }
 
-const GIVE_ANOTHER = "give an address that can be reached from the internet";
+const GIVE_ANOTHER = "use an address that can be reached from the internet";
 
 /**
  * Returns why connections to an address of this kind are refused, as a clause that follows the host's name, with the
  * remedy; undefined if they are allowed.
  */
 export function whyRefused(kind: AddressKind, allowed: Config["privateDestinations"]): string | undefined {
-  if (kind === "forbidden") return `is no place for a database: ${GIVE_ANOTHER}`;
+  if (kind === "forbidden") return `is not a valid address for a database: ${GIVE_ANOTHER}`;
   if (kind === "private" && allowed !== "yes")
-    return `is in a private network: ${GIVE_ANOTHER}, or have the operator set ALLOW_PRIVATE_DESTINATIONS=yes`;
+    return `is in a private network: ${GIVE_ANOTHER}, or ask the operator to set ALLOW_PRIVATE_DESTINATIONS=yes`;
   if (kind === "loopback" && allowed === "no")
-    return `is the service's own machine: ${GIVE_ANOTHER}, or have the operator set ALLOW_PRIVATE_DESTINATIONS=loopback`;
+    return `is Basetide's own machine: ${GIVE_ANOTHER}, or ask the operator to set ALLOW_PRIVATE_DESTINATIONS=loopback`;
   return undefined;
 }
 
@@ -119,7 +119,7 @@ async function lookUp(host: string): Promise<string[]> {
   } catch (cause) {
     throw new BasetideError(
       "destination_invalid",
-      `The database at ${host} cannot be reached: nobody knows that name`,
+      `The database at ${host} cannot be reached: the host name does not exist`,
       {
         cause,
       },

@@ -58,5 +58,5 @@ function descriptorOf(socket: net.Socket): number | undefined {
 }
 
 function silence(): Error {
-  return Object.assign(new Error("the other end no longer answers"), { code: "ETIMEDOUT" });
+  return Object.assign(new Error("the peer no longer responds"), { code: "ETIMEDOUT" });
 }

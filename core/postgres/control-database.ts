@@ -13,7 +13,7 @@ const CONNECT_TIMEOUT_SECONDS = 5;
 const IDLE_TIMEOUT_SECONDS = 60;
 
 const READ_ONLY_MESSAGE =
-  "The control plane's server takes no writes: it is a standby, or read-only. It is tried again by itself, and its host's name looked up again.";
+  "The control plane's server accepts no writes: it is a standby or read-only. Basetide retries automatically and resolves the host name again.";
 
 /** Creates a pool on the control plane; connections are opened when the first query needs them. */
 export function connectControl(url: string, options: { max?: number } & SessionOptions = {}): Db {
@@ -46,7 +46,7 @@ const UNSTORABLE_STATE = "22021";
  */
 export function asControlError(error: unknown): BasetideError {
   if (error instanceof postgres.PostgresError && error.code === UNSTORABLE_STATE) {
-    return new BasetideError("invalid_request", "A text holds the character NUL", { cause: error });
+    return new BasetideError("invalid_request", "The text contains the NUL character", { cause: error });
   }
   if (error instanceof TransactionPooled) {
     return new BasetideError("config_invalid", `DATABASE_URL: ${error.message}`, { cause: error });
@@ -71,7 +71,7 @@ export async function requireWritable(db: Db): Promise<void> {
 function untrusted(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error)) return undefined;
   if (!CERTIFICATE_CODES.includes(String(error.code))) return undefined;
-  const remedy = "NODE_EXTRA_CA_CERTS names a file with further authorities";
+  const remedy = "Set NODE_EXTRA_CA_CERTS to a file with its certificate authority";
   return `The certificate of the control plane's server cannot be trusted: ${error.message}. ${remedy}.`;
 }
 

@@ -12,7 +12,7 @@ export class TransactionPooled extends Error {
 
   constructor(remedy = "Connect to the server directly, or to a pooler in session mode") {
     super(
-      `A pooler in transaction mode stands in front of the server: locks, settings and notifications of a session do not last there. ${remedy}`,
+      `A pooler in transaction mode is in front of the server: it does not preserve session locks, settings and notifications. ${remedy}`,
     );
   }
 }

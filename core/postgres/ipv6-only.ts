@@ -30,6 +30,6 @@ export async function ipv6OnlyProblem(host: string, network = thisMachine): Prom
   if (addresses.length === 0 || !addresses.every(isFar)) return undefined;
   const remedy = SUPABASE.test(host)
     ? "Use the project's session pooler instead (`Connect`, `Session pooler`: port 5432 of a host under pooler.supabase.com)"
-    : "Use an address with IPv4 (often the provider's pooler, in session mode), or give this machine IPv6";
+    : "Use an address with IPv4 (often the provider's pooler, in session mode), or configure IPv6 on this machine";
   return `${host} has only IPv6 addresses, and this machine has no route to IPv6. ${remedy}.`;
 }

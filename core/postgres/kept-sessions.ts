@@ -16,7 +16,7 @@ export async function requireKeptSessions(url: string, variable: string): Promis
   if (known === undefined && (await poolingOf(url, variable)) !== "transaction") return;
   throw new BasetideError(
     "config_invalid",
-    `${variable}: ${known ?? "a pooler"} in transaction mode stands in front of the server, where no lock, setting or notification of a session lasts. ${sessionRemedy(server)}.`,
+    `${variable}: ${known ?? "a pooler"} in transaction mode is in front of the server: it does not preserve session locks, settings and notifications. ${sessionRemedy(server)}.`,
   );
 }
 

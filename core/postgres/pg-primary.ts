@@ -21,7 +21,7 @@ export function primaryClients(): typeof Client {
   const wires = new Set<Wire>();
   const closeAll = () => {
     for (const wire of wires)
-      wire.stream.destroy(closed("CONNECTION_CLOSED", "The server takes no writes any more"));
+      wire.stream.destroy(closed("CONNECTION_CLOSED", "The server no longer accepts writes"));
   };
   return class PrimaryClient extends Client {
     constructor(config?: string | ClientConfig) {

@@ -27,7 +27,7 @@ const PROVIDERS: Provider[] = [
     port: 6543,
     isCertain: true,
     remedy: (host) =>
-      `Use the server itself, ${host} on port 5432, or where only IPv4 is to be had the session pooler (\`Connect\`, \`Session pooler\`)`,
+      `Use the server itself, ${host} on port 5432, or, if only IPv4 is available, the session pooler (\`Connect\`, \`Session pooler\`)`,
   },
   {
     name: "Neon's pooler",
@@ -89,7 +89,7 @@ export function sessionRemedy({ host, port }: Address): string {
   const provider = PROVIDERS.find((one) => isAt(one, host, port));
   return (
     provider?.remedy(host) ??
-    "Set `pool_mode = session` in PgBouncer for this database, or give the URL of the server itself"
+    "Set `pool_mode = session` in PgBouncer for this database, or use the URL of the server itself"
   );
 }
 

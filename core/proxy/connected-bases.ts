@@ -127,7 +127,7 @@ export class ConnectedBases {
       this.#known.set(sourceBaseId, { bases, at: performance.now() });
       return foundNow(bases);
     } catch (error) {
-      this.#log.warn({ error }, "connected bases not looked up");
+      this.#log.warn({ error }, "reading connected bases failed");
       this.#awayUntil = performance.now() + AWAY_MS;
       return this.#lastKnown(sourceBaseId);
     }
@@ -145,7 +145,7 @@ export class ConnectedBases {
     base.keyAcceptedAt = now;
     if (isStored) return;
     this.#db`update bases set key_accepted_at = now() where id = ${base.id}`.catch((error: unknown) => {
-      this.#log.debug({ baseId: base.id, error }, "accepted key not stored");
+      this.#log.debug({ baseId: base.id, error }, "storing an accepted key failed");
     });
   }
 

@@ -15,22 +15,22 @@ export function writeMetrics(registry: Registry): WriteMetrics {
   const registers = [registry];
   const lost = new Counter({
     name: "basetide_proxy_lost_row_images_total",
-    help: "Images of proxied writes that lost to a later one, so that their records were read anew",
+    help: "Row images of proxied writes that were superseded by a newer image, so that their records were read again",
     registers,
   });
   const recorded = new Counter({
     name: "basetide_proxy_repairs_recorded_total",
-    help: "Records that the source has written and a replica could not be made to show before the answer",
+    help: "Records that Airtable has written and that a replica did not show before the response",
     registers,
   });
   const done = new Counter({
     name: "basetide_proxy_repairs_done_total",
-    help: "Records that were read again and applied",
+    help: "Repaired records: read again and applied",
     registers,
   });
   const dirty = new Gauge({
     name: "basetide_repairs_pending",
-    help: "Repairs that wait: noted in the control plane (of all processes), or in this process's memory only",
+    help: "Pending repairs, by where they are stored: the control plane (of all processes), or only the memory of this process",
     labelNames: ["where"],
     registers,
   });

@@ -38,7 +38,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
     const unsettled = new Set(claim.records);
     const renewing = setInterval(() => {
       repairs.renew({ ...claim, records: [...unsettled] }).catch((error: unknown) => {
-        ctx.log.debug({ baseId: claim.base.id, error }, "claim not renewed");
+        ctx.log.debug({ baseId: claim.base.id, error }, "renewing a claim failed");
       });
     }, RENEW_MS);
     try {
@@ -60,7 +60,8 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
         showWrite(ctx, base, handle, write, null, { signal: over.signal, isForClient: false }),
       );
       await repairs.done(claim);
-      if (showing === "no_table") log.warn({ records: records.length }, "repair of a table that is gone");
+      if (showing === "no_table")
+        log.warn({ records: records.length }, "repair dropped: its table no longer exists");
       else log.info({ records: records.length }, "records repaired");
     } catch (error) {
       if (records.length > 1 && !over.signal.aborted && OF_ONE_RECORD.has(asBasetideError(error).code)) {
@@ -95,7 +96,7 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
           await Promise.all(Array.from({ length: CONCURRENCY }, () => repairAll(isExternal)));
         else pauseMs = Math.min(POLL_MS, nextInMs ?? POLL_MS);
       } catch (error) {
-        ctx.log.debug({ error }, "repairs not looked at");
+        ctx.log.debug({ error }, "reading repairs failed");
         ctx.writeMetrics.repairsPending(0, repairs.inMemory);
       }
       await notifier.wait(pauseMs, over.signal).catch(() => {});

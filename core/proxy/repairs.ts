@@ -80,7 +80,7 @@ export class Repairs {
       this.#metrics.repairRecorded(repair.ids.length);
       this.onRecorded();
     } catch (error) {
-      this.#log.warn({ error, records: repair.ids.length }, "repair kept in memory");
+      this.#log.warn({ error, records: repair.ids.length }, "storing a repair failed; it is kept in memory");
       this.keepInMemory(repair);
     }
   }
@@ -89,7 +89,10 @@ export class Repairs {
   keepInMemory(repair: Repair): void {
     if (repair.ids.length === 0) return;
     if (this.#inMemory.length >= MAX_IN_MEMORY) {
-      this.#log.error({ records: repair.ids.length }, "repair dropped; the next sync repairs it");
+      this.#log.error(
+        { records: repair.ids.length },
+        "repair dropped; the next full check corrects the record",
+      );
       return;
     }
     this.#metrics.repairRecorded(repair.ids.length);
@@ -105,7 +108,7 @@ export class Repairs {
       } catch (error) {
         // A repair that can never be stored must not block the others forever.
         if (asControlError(error).code === "control_unavailable") throw error;
-        this.#log.error({ error }, "repair dropped; the next sync repairs it");
+        this.#log.error({ error }, "repair dropped; the next full check corrects the record");
       }
       this.#inMemory.shift();
     }

@@ -127,7 +127,7 @@ export class Rereads {
     try {
       for (let vain = 0; this.#isWanted(run); vain++) {
         if (vain === MAX_VAIN)
-          throw new Error(`Records of table ${run.tableId} change faster than they are read`);
+          throw new Error(`Records of table ${run.tableId} change faster than they can be read`);
         const before = this.#waits.size;
         await this.#readOnce(run);
         if (this.#waits.size < before) vain = 0;

@@ -19,7 +19,7 @@ export function schemaChecker(ctx: Pick<WritesContext, "db" | "queue" | "log">):
     for (const id of due) askedAt.set(id, now);
     void ask(ctx, due).catch((error: unknown) => {
       for (const id of due) askedAt.delete(id);
-      ctx.log.warn({ error }, "schema check not requested");
+      ctx.log.warn({ error }, "requesting a schema check failed");
     });
   };
 }

@@ -158,7 +158,7 @@ function shower(
       await handle.reloadTables();
       handle.schema = undefined;
     }
-    throw new Error(`A write does not get through to table ${ref} after ${MAX_TRIES} tries`);
+    throw new Error(`A write could not be applied to table ${ref} after ${MAX_TRIES} attempts`);
   };
 }
 

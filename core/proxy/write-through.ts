@@ -139,7 +139,7 @@ export class WriteThrough {
       // A worker that holds the base's lease sees the request; the job is for a base that no worker holds.
       requestCatchUp(db, id)
         .then(() => queue.requestSync(id))
-        .catch((error: unknown) => log.warn({ baseId: id, error }, "catch-up not requested"));
+        .catch((error: unknown) => log.warn({ baseId: id, error }, "requesting a catch-up failed"));
     }
   }
 
@@ -157,7 +157,7 @@ export class WriteThrough {
       const readVersion = this.#pool.use(base, (handle) => handle.readVersion());
       return await withTimeout(READ_VERSION_MS, "replica_unavailable", readVersion);
     } catch (error) {
-      this.#ctx.log.warn({ baseId: base.id, error }, "no read version for a write");
+      this.#ctx.log.warn({ baseId: base.id, error }, "reading a read version for a write failed");
       return null;
     }
   }
@@ -226,7 +226,7 @@ export class WriteThrough {
           onAnswer,
         }),
       );
-      if (showing === "no_table") log.warn("write to a table that the source's schema does not have");
+      if (showing === "no_table") log.warn("write to a table that Airtable's schema does not have");
       else log.debug({ records: write.ids.length }, `write ${showing}`);
       return showing === "shown";
     } catch (error) {

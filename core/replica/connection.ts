@@ -194,7 +194,7 @@ export function replicaError(error: unknown): BasetideError {
 
 /** @param message the server's message, which names what was denied */
 function denied(message: string): string {
-  return `The server denies Basetide's role what it needs there: ${message}. Grant it to the role, or take a schema that the role owns`;
+  return `The server denies a privilege that Basetide's role needs: ${message}. Grant it to the role, or use a schema that the role owns`;
 }
 
 /** Returns whether the lease was lost because the server changed, not because another worker took it. */

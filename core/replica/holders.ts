@@ -37,7 +37,7 @@ export async function withHolders(
   ).catch(() => []);
   if (holders.length === 0) return error;
   const who = holders.map(described).join("; ");
-  const text = `The table ${table} is held by ${who}. It is changed when they end; other tables go on.`;
+  const text = `The table ${table} is locked by ${who}. Basetide changes it when these sessions end. Other tables continue to sync.`;
   return new BasetideError("replica_busy", text, { cause: error, details: error.details });
 }
 

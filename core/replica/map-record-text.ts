@@ -2,7 +2,7 @@
  * Converts text that JSON can carry to text that Postgres can store.
  */
 
-export const UNSTORABLE_TEXT = "text held characters that Postgres cannot store";
+export const UNSTORABLE_TEXT = "the text contained characters that Postgres cannot store";
 
 /** Receives a reader's reports about the current cell. */
 export interface CellReporter {

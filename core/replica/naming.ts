@@ -41,7 +41,7 @@ const graphemes = new Intl.Segmenter("und", { granularity: "grapheme" });
 /** Quotes an identifier. All names in SQL text pass through here. */
 export function quoteIdent(name: string): string {
   if (name === "") throw new BasetideError("internal", "An SQL identifier cannot be empty.");
-  if (name.includes("\0")) throw new BasetideError("internal", "An SQL identifier cannot hold a NUL.");
+  if (name.includes("\0")) throw new BasetideError("internal", "An SQL identifier cannot contain NUL.");
   return `"${name.replaceAll('"', '""')}"`;
 }
 

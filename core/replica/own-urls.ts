@@ -15,7 +15,7 @@ export function ownUrlsOf(
 ): CellWithOwnUrls | undefined {
   if (!attachmentUrls) return undefined;
   if (!signer)
-    throw new Error(`Table ${tableId} has attachment URLs of ours, and there is no key to sign them`);
+    throw new Error(`Table ${tableId} has Basetide's attachment URLs, but there is no key to sign them`);
   const { prefix } = attachmentUrls;
   return (cell, recordId) => {
     const urlOf = (attachmentId: string) =>

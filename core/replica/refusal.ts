@@ -17,13 +17,13 @@ export function refusal(error: postgres.PostgresError): string | null {
   const table = [error.schema_name, error.table_name].filter(Boolean).join(".");
   const [, raiser] = FUNCTION.exec(where ?? "") ?? [];
   if (raiser && !OURS.test(raiser)) {
-    return `The function ${raiser}, which a trigger on a table of Basetide runs, fails: ${message}. Correct it, or drop the trigger. It runs with an empty search_path: it must name tables with their schema.`;
+    return `The function ${raiser}, which a trigger on one of Basetide's tables calls, fails: ${message}. Fix the function, or drop the trigger. It runs with an empty search_path, so table names in it need their schema.`;
   }
   if (!code.startsWith(CONSTRAINT_CLASS) || isOurs(error)) return null;
   const what = error.constraint_name
     ? `The constraint ${error.constraint_name}`
-    : `The column ${error.column_name}, which takes no null`;
-  return `${what} of ${table} refuses what the source has: ${message}. Relax or drop it.`;
+    : `The not-null column ${error.column_name}`;
+  return `${what} of ${table} rejects values from Airtable: ${message}. Relax or drop the constraint.`;
 }
 
 /** Primary keys are ours; their names start with an underscore, unlike those of the source's tables and fields. */

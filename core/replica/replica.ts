@@ -97,7 +97,7 @@ export function loadCatalog({ schema, sql, swap }: Replica): Promise<Catalog> {
         left join pg_roles as r on r.oid = c.relowner`;
     for (const { spec, other } of rows) {
       if (other === null) continue;
-      const message = `${schema}.${spec.name} belongs to the role ${other}, and Basetide needs the name: rename or drop it`;
+      const message = `${schema}.${spec.name} belongs to the role ${other}, and Basetide needs this name. Rename or drop it`;
       throw new BasetideError("destination_invalid", message);
     }
     return new Map(

@@ -49,7 +49,7 @@ export async function runWithPassword(
   if (!isEncrypted(admin)) {
     throw new BasetideError(
       "config_invalid",
-      `The server takes passwords in clear text only (${refusal.message}), and they are sent over TLS only: add sslmode=verify-full, or sslmode=require, to the admin URL`,
+      `The server accepts passwords only in clear text (${refusal.message}), which Basetide sends only over TLS. Add sslmode=verify-full or sslmode=require to the admin URL`,
       { cause: refusal },
     );
   }

@@ -47,7 +47,7 @@ export async function ensureLogin(
   const [found] = await admin<{ is_super: boolean }[]>`
     select rolsuper as is_super from pg_roles where rolname = ${role}`;
   if (found?.is_super) {
-    throw new BasetideError("conflict", `The role ${role} is a superuser: name a role of its own in the URL`);
+    throw new BasetideError("conflict", `The role ${role} is a superuser. Use a dedicated role in the URL`);
   }
   if (!found) await admin.unsafe(`create role ${name}`);
   await overRaces(() =>

@@ -20,7 +20,7 @@ export function platformById<P extends { id: string }>(all: readonly P[], id: st
   const known = all.map((platform) => platform.id).join(", ");
   throw new BasetideError(
     "invalid_request",
-    `There is no platform ${JSON.stringify(id)}; there is: ${known}`,
+    `There is no platform ${JSON.stringify(id)}. Platforms: ${known}`,
   );
 }
 

@@ -147,7 +147,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
       array[format('create %sindex %I on ', case when i.indisunique then 'unique ' else '' end, c.relname)],
       array[' using ' || substr(d.text, length(d.head) + 1)],
       concat_ws(', ', pg_get_expr(i.indexprs, p_table), pg_get_expr(i.indpred, p_table)), null,
-      case when not starts_with(d.text, d.head) then 'its definition is not understood'
+      case when not starts_with(d.text, d.head) then 'Basetide does not understand its definition'
         when not i.indisvalid then 'it is not valid' end
     from pg_index as i join pg_class as c on c.oid = i.indexrelid
       cross join lateral (
@@ -164,7 +164,7 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
           where coalesce(s.stxstattarget, -1) >= 0),
       array['']::text[] || array(select null::text where coalesce(s.stxstattarget, -1) >= 0),
       null, d.text, case when not starts_with(d.text, d.head) or right(d.text, length(d.tail)) <> d.tail
-        then 'its definition is not understood' end
+        then 'Basetide does not understand its definition' end
     from pg_statistic_ext as s join pg_namespace as n on n.oid = s.stxnamespace
       cross join lateral (
         select pg_get_statisticsobjdef(s.oid), format('CREATE STATISTICS %I.%I', n.nspname, s.stxname),

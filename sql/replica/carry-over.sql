@@ -41,11 +41,11 @@ language sql as $additions_for$
     select a.label, a.kind, a.name, a.stage, a.place, a.heads, a.tails, a.needs, a.probe, a.shown, p_live.name as "table",
       coalesce(a.obstacle,
         case when a.kind = 'column' and a.name in (select new.name from new)
-          then 'the source has a field of this name now' end,
-        (select format('its column %I is gone, or has another name', u.name)
+          then 'Airtable now has a field with this name' end,
+        (select format('its column %I was dropped or renamed', u.name)
           from unnest(a.columns) as u (name) where u.name not in (select s.name from stays as s) limit 1),
         case when a.kind like 'comment on %' and a.place = 95 and regexp_replace(a.name, '^"(.*)"$', '\1') not in (select s.name from stays as s)
-          then 'its column is gone, or has another name' end) as obstacle
+          then 'its column was dropped or renamed' end) as obstacle
     from one cross join {{swap}}.additions(one.oid, p_live.spec) as a
     where a.kind not in ('storage', 'compression') or a.name in (
       select old.name from old join new using ("fieldId", name, "columnType") union all values ('id'), ('created_time'))
@@ -80,8 +80,8 @@ begin
   loop
     v_kind := one ->> 'kind';
     v_error := coalesce(one ->> 'obstacle',
-      case when is_policy_missing and v_kind = 'policy' then 'another policy of the table cannot be made again'
-        when v_kind = 'rule' and one ->> 'table' <> p_name then 'its table has another name now' end);
+      case when is_policy_missing and v_kind = 'policy' then 'another policy of the table cannot be created again'
+        when v_kind = 'rule' and one ->> 'table' <> p_name then 'its table was renamed' end);
     if v_error is null then
       begin
         perform {{swap}}.put_on(one, p_target);
@@ -94,7 +94,7 @@ begin
     end if;
     if v_error is not null then
       perform {{swap}}.report_lost(p_name, one ->> 'label', {{swap}}.shown_addition(one, p_name),
-        'not on the table any more since it was rebuilt: ' || v_error);
+        'no longer on the table since its rebuild: ' || v_error);
       is_policy_missing := is_policy_missing or v_kind = 'policy';
     end if;
   end loop;
@@ -114,7 +114,7 @@ begin
     execute (p_one -> 'heads' ->> nth) || coalesce(p_target || (p_one -> 'tails' ->> nth), '');
   end loop;
   if {{swap}}.all_needs(p_target::regclass, p_one ->> 'kind', p_one ->> 'name') <> v_needs then
-    raise exception 'it would use something else than before' using errcode = 'BT004';
+    raise exception 'it would use a different object than before' using errcode = 'BT004';
   end if;
 end $put_on$;
 
@@ -131,7 +131,7 @@ begin
   loop
     execute format('drop policy %I on %s', one.polname, p_target);
     perform {{swap}}.report_lost(p_name, 'policy ' || one.polname, {{swap}}.shown_addition(one.addition, p_name),
-      'not on the table any more since it was rebuilt: another policy of the table cannot be made again');
+      'no longer on the table since its rebuild: another policy of the table cannot be created again');
   end loop;
 end $drop_policies$;
 
@@ -237,7 +237,7 @@ begin
       end if;
       execute format('drop statistics {{swap}}.%I', one.name);
       perform {{swap}}.report_lost(p_name, 'statistics ' || one.name, one.addition ->> 'shown',
-        'not on the table any more since it was rebuilt: ' || sqlerrm);
+        'no longer on the table since its rebuild: ' || sqlerrm);
     end;
   end loop;
 end $settle_statistics$;
@@ -292,7 +292,7 @@ begin
       where a.value ->> 'label' <> 'grant select to ' || (select quote_ident(s.reader) from {{swap}}._state as s)
         and not (a.value ->> 'kind' = 'index' and a.value ->> 'name' in (select i.name from {{swap}}._indexes as i)));
     perform {{swap}}.report_lost(v_live.name, a.value ->> 'label', {{swap}}.shown_addition(a.value, v_live.name),
-      'the source has no table of it any more: it comes back with the table')
+      'its table no longer exists in Airtable; it is restored if the table comes back')
     from jsonb_array_elements(v_additions) as a;
     perform {{swap}}.free_sequences(v_old);
     if {{swap}}.keep_values(v_old, v_live, v_additions, v_live.name) then

@@ -22,7 +22,7 @@ begin
     create index _sync_history_by_time on {{swap}}._sync_history (seen_at);
     create index _sync_history_by_record on {{swap}}._sync_history (record_id);
     comment on table {{swap}}._sync_history is
-      'Changes of records: old and new values of the columns that changed, by a sync or by a write through the proxy.';
+      'Changes of records: old and new values of the changed columns, from a sync or from a write through the proxy.';
     perform {{swap}}.show_table('_sync_history');
   end if;
   return true;
@@ -33,7 +33,7 @@ end $make_history$;
 -- apply_settings(epoch, history, notify): enables or disables recording and notifications from now on. False if history
 -- is enabled and cannot be recorded; _sync_issues then says so.
 create or replace function {{swap}}.apply_settings(p_epoch bigint, p_history boolean, p_notify boolean)
-returns boolean language plpgsql as $follow$
+returns boolean language plpgsql as $apply_settings$
 declare
   v_history boolean := p_history;
 begin
@@ -51,11 +51,11 @@ begin
   delete from {{swap}}._sync_issues where table_name = '_sync_history' and v_history = p_history;
   if v_history <> p_history then
     insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
-    values ('_sync_history', '', '', '', 'no history is kept: the name is that of another table')
+    values ('_sync_history', '', '', '', 'history is not recorded: another table has this name')
     on conflict do nothing;
   end if;
   return v_history = p_history;
-end $follow$;
+end $apply_settings$;
 
 -- trim_history(epoch, days, most): deletes up to `most` older changes and returns how many. If history is off and the
 -- table is empty, the table is dropped.
@@ -149,7 +149,7 @@ end $rows_of$;
 -- record_changes(…): records rows that were inserted, and rows that were updated (p_before has their old values).
 create or replace function {{swap}}.record_changes(
   p_table {{swap}}._tables, p_by text, p_before jsonb[], p_inserted text[], p_updated text[]
-) returns void language plpgsql as $note_changes$
+) returns void language plpgsql as $record_changes$
 begin
   execute format(
     'with updated as materialized (
@@ -165,23 +165,23 @@ begin
      where d.new is not null', p_table.name, {{swap}}.differences('u.was', 'u.now', 'null', '$6')
   ) using p_table.name, p_by, p_inserted, p_updated, p_before,
     {{swap}}.signed_columns(p_table.spec -> 'columns');
-end $note_changes$;
+end $record_changes$;
 
 -- record_deletes(…): records rows that are about to be deleted.
 create or replace function {{swap}}.record_deletes(p_name text, p_by text, p_ids text[]) returns void
-language plpgsql as $note_deletes$
+language plpgsql as $record_deletes$
 begin
   execute format(
     'insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, by)
      select clock_timestamp(), $1, t.id, ''delete'', jsonb_strip_nulls(to_jsonb(t.*) - ''id''), $2
      from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids;
-end $note_deletes$;
+end $record_deletes$;
 
 -- record_swap(live, built, table): records the rows in which a table that is about to be swapped in differs from the
 -- live one. Columns that only one of them has, or that changed type, are not compared: the shape changed, not the
 -- records. p_live.name is null for the first table of its id: all its rows are new.
 create or replace function {{swap}}.record_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
-language plpgsql as $note_swap$
+language plpgsql as $record_swap$
 declare
   v_names jsonb;
   v_live_columns text;
@@ -220,11 +220,11 @@ begin
     p_live.name, p_built, v_live_columns, v_built_columns, {{swap}}.differences('o.was', 'o.now', '$2', '$3')
   ) using p_table ->> 'name', coalesce(v_names, '{"created_time": "created_time"}'),
     {{swap}}.signed_columns(p_table #> '{spec,columns}');
-end $note_swap$;
+end $record_swap$;
 
--- tell(payload): notifies listeners; the payload names the schema if it is not "public". Does nothing while slow
+-- notify_listeners(payload): notifies listeners; the payload names the schema if it is not "public". Does nothing while slow
 -- listeners have let half of the server's queue fill up: a full queue would fail the writes.
-create or replace function {{swap}}.tell(p_payload jsonb) returns void language plpgsql as $tell$
+create or replace function {{swap}}.notify_listeners(p_payload jsonb) returns void language plpgsql as $notify_listeners$
 declare
   v_schema text := left({{swap_text}}, -length('_swap'));
 begin
@@ -232,11 +232,11 @@ begin
     execute format('notify basetide, %L',
       case v_schema when 'public' then p_payload else p_payload || jsonb_build_object('schema', v_schema) end);
   end if;
-end $tell$;
+end $notify_listeners$;
 
 -- notify_changes(table, ids): sends as many notifications as needed: each is shorter than 8,000 bytes.
 create or replace function {{swap}}.notify_changes(p_name text, p_ids text[]) returns void
-language plpgsql as $tell_changes$
+language plpgsql as $notify_changes$
 declare
   v_ids jsonb;
 begin
@@ -249,9 +249,9 @@ begin
     ) as numbered
     group by floor(numbered.part)
   loop
-    perform {{swap}}.tell(jsonb_build_object('table', p_name, 'ids', v_ids));
+    perform {{swap}}.notify_listeners(jsonb_build_object('table', p_name, 'ids', v_ids));
   end loop;
-end $tell_changes$;
+end $notify_changes$;
 
 -- Replicas installed by an older version have no view of it.
 update {{swap}}._state set history = {{swap}}.make_history() where history;

@@ -3,7 +3,7 @@
 
 -- record_damage(epoch): marks tables that must be rebuilt, because they or some of their columns no longer exist.
 -- Returns the ids of tables that may have lost rows: they have a new file (truncate, vacuum full, a restore).
-create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[] language plpgsql as $note_damage$
+create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[] language plpgsql as $record_damage$
 declare
   v_emptied text[];
 begin
@@ -20,7 +20,7 @@ begin
   select coalesce(array_agg(n.table_id), '{}') into v_emptied from noted as n
   where n.before is not null and n.now is not null;
   return v_emptied;
-end $note_damage$;
+end $record_damage$;
 
 -- live_table(name): the table of that name in {{schema}}, or null.
 create or replace function {{swap}}.live_table(p_name text) returns oid language sql stable as $live_table$

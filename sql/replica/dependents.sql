@@ -182,7 +182,7 @@ begin
   if v_object is distinct from null and p_saved ->> 'kind' in ('remake', 'replace') and {{swap}}.needs_of(
     'pg_proc'::regclass, v_object, 0, v_table::regclass) <> array(select jsonb_array_elements_text(p_saved -> 'needs'))
   then
-    raise exception 'it would use something else than before' using errcode = 'BT004';
+    raise exception 'it would use a different object than before' using errcode = 'BT004';
   end if;
 end $move_dependent$;
 
@@ -267,7 +267,7 @@ begin
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select d.description, '', '', replace(s.saved ->> 'shown', '{old}', coalesce(
       (select p.oid::regprocedure::text from pg_proc as p where d.classid = 'pg_proc'::regclass and p.oid = d.objid),
-      p_relation::regclass::text)), format('it still uses %s as it was before the last change: drop it and make it again',
+      p_relation::regclass::text)), format('it still uses %s as it was before the last change: drop it and create it again',
     {{swap}}.shown_name(v_name))
   from {{swap}}.dependents_of(array[p_relation]) as d
     join unnest(v_saved) as s (saved) on (s.saved ->> 'classid')::oid = d.classid and (s.saved ->> 'objid')::oid = d.objid
@@ -345,6 +345,6 @@ begin
   delete from {{swap}}._references_to_check as r where (r.relation, r.name) = (p_relation, p_name);
   perform {{swap}}.report_lost(pg_describe_object('pg_constraint'::regclass, k.oid, 0), '',
     format('alter table %s validate constraint %I', p_relation::regclass, p_name),
-    'holds for new rows only since its table was rebuilt: ' || p_error)
+    'is enforced only for new rows since the rebuild of its table: ' || p_error)
   from pg_constraint as k where p_error is not null and k.conrelid = p_relation and k.conname = p_name;
 end $reference_checked$;

@@ -76,7 +76,7 @@ begin
   perform {{swap}}.lock_relations(array[v_name], v_deadline);
   -- From here on no other session can put anything on them.
   if not {{swap}}.can_drop_columns(v_live, p_table) then
-    raise exception 'something depends on columns of table % by now', v_name using errcode = 'BT002';
+    raise exception 'an object now depends on columns of table %', v_name using errcode = 'BT002';
   end if;
   perform {{swap}}.run_all(array(
     select format('alter table {{schema}}.%I drop column %I', v_name, g) from unnest(v_going) as g));
@@ -89,7 +89,7 @@ begin
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
   if (select s.notify from {{swap}}._state as s) then
-    perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
+    perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;
   perform {{swap}}.may_change(p_settled);
   return true;

@@ -50,9 +50,9 @@ create or replace function {{swap}}.wanted_indexes(p_wanted jsonb) returns table
     case when w.kind = 'trigram' then format('gin (%I %s)', a.attname, {{swap}}.trigram_class())
       when a.atttypid = 'text[]'::regtype then format('gin (%I)', a.attname)
       else format('btree (%I)', a.attname) end,
-    case when w.kind = 'trigram' and a.atttypid <> 'text'::regtype then 'a trigram index needs a column of texts'
+    case when w.kind = 'trigram' and a.atttypid <> 'text'::regtype then 'a trigram index requires a column of type text'
       when w.kind = 'trigram' and {{swap}}.trigram_class() is null then
-        'a trigram index needs the extension pg_trgm: create extension pg_trgm' end
+        'a trigram index requires the extension pg_trgm: create extension pg_trgm' end
   from jsonb_to_recordset(p_wanted) as w (table_id text, field_id text, kind text)
     join {{swap}}._tables as t using (table_id)
     join pg_class as c on c.oid = to_regclass(format('{{schema}}.%I', t.name)) and c.relkind = 'r'
@@ -104,7 +104,7 @@ begin
 end $index_changes$;
 
 -- record_index_issues(wanted): records why indexes are missing; removes issues of those that exist or are not wanted.
-create or replace function {{swap}}.record_index_issues(p_wanted jsonb) returns void language plpgsql as $note_index_issues$
+create or replace function {{swap}}.record_index_issues(p_wanted jsonb) returns void language plpgsql as $record_index_issues$
 begin
   delete from {{swap}}._sync_issues as i
   where i.record_id = '' and (i.field like 'index on %' or exists (
@@ -115,15 +115,15 @@ begin
   from {{swap}}.wanted_indexes(p_wanted) as w left join {{swap}}._indexes as i on i.name = w.name
   where coalesce(w.obstacle, i.failure) is not null
   on conflict do nothing;
-end $note_index_issues$;
+end $record_index_issues$;
 
 -- record_index_failure(epoch, name, failure): records it; the index is not tried again for an hour.
 create or replace function {{swap}}.record_index_failure(p_epoch bigint, p_name text, p_failure text) returns void
-language plpgsql as $note_index_failure$
+language plpgsql as $record_index_failure$
 begin
   perform {{swap}}.fence(p_epoch);
   update {{swap}}._indexes as i set failure = p_failure, failed_at = now() where i.name = p_name;
-end $note_index_failure$;
+end $record_index_failure$;
 
 -- drop_full_indexes(epoch, table, message): if Postgres refuses a row because an index cannot hold its value, the index
 -- is dropped so that the row can be written. The message names the index, or none: then all candidates are dropped, and

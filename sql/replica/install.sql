@@ -22,7 +22,7 @@ begin
     create unique index _sync_meta_one_row on {{swap}}._sync_meta ((true));
     insert into {{swap}}._sync_meta default values;
     comment on table {{swap}}._sync_meta is
-      'One row: when the last sync started and completed. started_at later than completed_at: a sync is running.';
+      'One row: when the last sync started and completed. If started_at is later than completed_at, a sync is running.';
     perform {{swap}}.show_table('_sync_meta');
   end if;
   if {{swap}}.own_kind('__sync_meta__') is null then
@@ -44,7 +44,7 @@ begin
       constraint _sync_issues_pkey primary key (table_name, record_id, field)
     );
     comment on table {{swap}}._sync_issues is
-      'Cells whose value in the source does not fit the column: they are NULL (or cleaned) until corrected there. Where record_id is empty: what the last change of a table could not carry over, with the statements that make it.';
+      'Cells whose value in Airtable does not fit the column. They are NULL (or cleaned) until they are corrected in Airtable. Rows with an empty record_id are objects that the last change of a table could not carry over, with the statements that create them.';
     perform {{swap}}.show_table('_sync_issues');
   end if;
 end $sync_issues$;
@@ -139,7 +139,7 @@ select {{swap}}.identify_rows();
 create or replace function {{swap}}.prepare_session() returns void language plpgsql as $prepare$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
-    raise exception 'Transactions of the role % begin as % here, and Basetide needs read committed: connect it directly and not through a pooler, or set default_transaction_isolation = ''read committed'' for the role',
+    raise exception 'Transactions of the role % begin as % on this server, but Basetide needs read committed: connect directly and not through a pooler, or set default_transaction_isolation = ''read committed'' for the role',
       current_user, current_setting('transaction_isolation') using errcode = 'BT003';
   end if;
   if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then

@@ -224,7 +224,7 @@ declare
 begin
   select * into n from {{swap}}.linking_column(p_view);
   execute format('comment on view {{schema}}.%I is %L', p_view.name,
-    format('One row per link of %I.%I: %I links to %I, at this position of the array, from 1 on.',
+    format('One row per link of %I.%I: %I links to %I, at this position in the array, counted from 1.',
       n.table_name, n.column_name, p_view.columns[1], p_view.columns[2]));
 end $describe$;
 
@@ -235,7 +235,7 @@ $lock_for_links$;
 
 -- apply_link_views(epoch, timeout, wanted): creates or drops the views, and repairs missing ones.
 create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
-language plpgsql as $follow_link_views$
+language plpgsql as $apply_link_views$
 declare
   v_going oid[];
   v_changing oid[];
@@ -260,4 +260,4 @@ begin
   perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
-end $follow_link_views$;
+end $apply_link_views$;

@@ -121,7 +121,7 @@ begin
   select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
   if v_live.shape is distinct from p_shape
     or {{swap}}.merge_state(v_live, p_table, p_state -> 'common') <> p_state then
-    raise exception 'table % has another shape by now', v_live.name using errcode = 'BT002';
+    raise exception 'table % now has another shape', v_live.name using errcode = 'BT002';
   end if;
   perform {{swap}}.own_table(v_live.name);
   execute format('select max(n.id) from (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2) as n', p_built)
@@ -245,7 +245,7 @@ begin
   -- Images requested before this lose.
   update {{swap}}._tables set columns_since = nextval('{{swap}}._versions') where table_id = p_table ->> 'table_id';
   if v_state.notify and v_is_reshaped then
-    perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
+    perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   elsif v_state.notify then
     perform {{swap}}.notify_changes(v_name,
       v_changed.deleted_ids || v_changed.updated_ids || v_changed.inserted_ids);
@@ -423,7 +423,7 @@ begin
   for one in select * from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null and not c.is_filling loop
     execute format('alter table {{schema}}.%I drop column if exists %I, add column %2$I %s', v_live.name, one.filling, one.type);
     execute format('comment on column {{schema}}.%I.%I is %L', v_live.name, one.filling,
-      format('Basetide fills this column. It will be called %s once it is full.', one.name));
+      format('Basetide is filling this column. When it is full, it will be renamed to %s.', one.name));
   end loop;
   perform {{swap}}.may_change(p_settled);
 end $start_fill$;
@@ -437,7 +437,7 @@ begin
   perform {{swap}}.lock_table(p_table ->> 'table_id');
   select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
   if v_live.shape is distinct from p_shape or not {{swap}}.can_merge(v_live, p_table) then
-    raise exception 'table % has another shape by now', v_live.name using errcode = 'BT002';
+    raise exception 'table % now has another shape', v_live.name using errcode = 'BT002';
   end if;
   perform {{swap}}.own_table(v_live.name);
   return v_live;
@@ -456,7 +456,7 @@ begin
   perform {{swap}}.fence(p_epoch);
   v_live := {{swap}}.live_to_fill(p_table, p_shape);
   if exists (select from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null and not c.is_filling) then
-    raise exception 'table % has no columns to fill any more', v_live.name using errcode = 'BT002';
+    raise exception 'table % no longer has columns to fill', v_live.name using errcode = 'BT002';
   end if;
   execute format('select max(n.id) from (select b.id from {{swap}}.%I as b where b.id > $1 order by b.id limit $2) as n', p_built)
     into last using p_after, p_most;

@@ -105,7 +105,7 @@ begin
   end if;
   execute format('create policy _probe on %s using (row(%s) is not null)', p_target, p_expression);
   if not {{swap}}.all_needs(p_target, 'policy', '_probe') <@ p_needs then
-    raise exception 'its expression would use something else than before' using errcode = 'BT004';
+    raise exception 'its expression would use a different object than before' using errcode = 'BT004';
   end if;
   execute format('drop policy _probe on %s', p_target);
 end $probe_expression$;

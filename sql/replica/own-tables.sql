@@ -29,7 +29,7 @@ begin
   ) as f (place, what, owner)
   where f.owner <> v_me order by f.place limit 1;
   if v_other is not null then
-    raise exception '%, and Basetide needs the schema % for itself: drop or rename it', v_other, v_swap
+    raise exception '%, and Basetide needs the schema % for its own use: drop or rename it', v_other, v_swap
       using errcode = 'BT003';
   end if;
   for v_other in
@@ -64,7 +64,7 @@ begin
   from pg_catalog.pg_class as c join pg_catalog.pg_roles as r on r.oid = c.relowner
   where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name;
   if v_owner <> current_user then
-    raise exception '% belongs to the role %, and Basetide needs the name: rename or drop it',
+    raise exception '% belongs to the role %, and Basetide needs this name: rename or drop it',
       {{swap}}.shown_name(p_name), v_owner using errcode = 'BT003';
   end if;
   return v_kind;
@@ -94,7 +94,7 @@ begin
     select a.attname from pg_attribute as a
     where a.attrelid = ('{{schema}}.' || quote_ident(p_name))::regclass and a.attnum > 0 and not a.attisdropped
   ) then
-    raise exception '% is not Basetide''s, which needs the name: rename or drop it',
+    raise exception '% was not created by Basetide, which needs this name: rename or drop it',
       {{swap}}.shown_name(p_name) using errcode = 'BT003';
   end if;
   execute format('create view {{swap}}.%1$I as table {{schema}}.%1$I', p_name);
@@ -109,7 +109,7 @@ begin
   perform {{swap}}.reserve_for_reader(format('{{swap}}.%I', p_name)::regclass);
   execute format('alter %s {{swap}}.%I set schema {{schema}}', p_kind, p_name);
 exception when duplicate_table or duplicate_object or unique_violation then
-  raise exception 'Basetide cannot make %: %; rename or drop it', {{swap}}.shown_name(p_name), sqlerrm
+  raise exception 'Basetide cannot create %: %; rename or drop it', {{swap}}.shown_name(p_name), sqlerrm
     using errcode = 'BT003';
 end $show_relation$;
 

@@ -53,7 +53,7 @@ exception when others then
   if {{swap}}.is_transient(sqlstate) then
     raise;
   end if;
-  perform {{swap}}.report_unsent(p_name, 'rows that are no longer there could not be deleted: ' || sqlerrm);
+  perform {{swap}}.report_unsent(p_name, 'deleted rows could not be sent: ' || sqlerrm);
 end $publish_deletes$;
 
 -- publish_rows(changes, name): writes rows of the table that has this name now, before others' objects could see it.
@@ -69,7 +69,7 @@ begin
     return;
   end if;
   if p_changes ? 'is_too_many' then
-    perform {{swap}}.report_unsent(p_name, 'more rows have changed than Basetide sends at once');
+    perform {{swap}}.report_unsent(p_name, 'more rows changed than Basetide sends at once');
     return;
   end if;
   if p_changes -> 'changed' <> '[]' then
@@ -94,5 +94,5 @@ create or replace function {{swap}}.report_unsent(p_name text, p_reason text) re
   select {{swap}}.report_lost(p_name, 'rows at subscribers',
     format('-- on each subscriber:%1$struncate %2$s;%1$salter subscription … refresh publication with (copy_data = true);',
       e'\n', {{swap}}.shown_name(p_name)),
-    'subscribers of the table''s publications have rows of before: have them copy it again. ' || p_reason)
+    'subscribers of the table''s publications have outdated rows. Copy the table to them again: ' || p_reason)
 $report_unsent$;

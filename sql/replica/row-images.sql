@@ -109,11 +109,11 @@ end $apply$;
 -- False if the image lost to one recorded after its read version was taken. BT002: the table exists by now.
 create or replace function {{swap}}.record_row_image(
   p_table text, p_read_version bigint, p_id text, p_gone boolean, p_row_image jsonb
-) returns boolean language plpgsql as $note$
+) returns boolean language plpgsql as $record_row_image$
 begin
   perform {{swap}}.lock_table(p_table);
   if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
-    raise exception 'table % is built', p_table using errcode = 'BT002';
+    raise exception 'table % already exists', p_table using errcode = 'BT002';
   end if;
   insert into {{swap}}._recent_writes as j (table_id, record_id, applied_version, gone, image, read_version, written)
   values (p_table, p_id, nextval('{{swap}}._versions'), p_gone, p_row_image, p_read_version, true)
@@ -121,7 +121,7 @@ begin
     set applied_version = excluded.applied_version, gone = excluded.gone, image = excluded.image, read_version = excluded.read_version, written = true
     where j.applied_version <= p_read_version;
   return found;
-end $note$;
+end $record_row_image$;
 
 -- recent_writes_since(table, applied_version): entries after applied_version. Takes the table's lock, so that no entry
 -- with a smaller applied_version than the returned ones can still be uncommitted.

@@ -76,7 +76,7 @@ begin
     select from jsonb_to_recordset(p_tables) as p (table_id text, shape integer)
       left join {{swap}}._tables as t using (table_id) where t.shape is distinct from p.shape
   ) then
-    raise exception 'a table has another shape by now' using errcode = 'BT002';
+    raise exception 'a table now has another shape' using errcode = 'BT002';
   end if;
   v_dropped := array(select t.name from {{swap}}._tables as t where t.table_id = any (p_dropped));
   delete from {{swap}}._sync_issues where table_name = any (v_dropped);
@@ -262,7 +262,7 @@ begin
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
   if (select s.notify from {{swap}}._state as s) then
-    perform {{swap}}.tell(jsonb_build_object('table', v_name, 'rebuilt', true));
+    perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;
   perform {{swap}}.may_change(p_settled);
   return true;

@@ -127,7 +127,8 @@ begin
     order by d.depth desc, d.view
   loop
     if not {{swap}}.may_act_as(one.saved ->> 'owner') then
-      perform {{swap}}.keep_view(one.saved, format('%I is not a role that %I may act as; to have its views follow: '
+      perform {{swap}}.keep_view(one.saved, format(
+        '%2$I may not act as the role %1$I. To let Basetide create its views again: '
         'grant %1$I to %2$I', one.saved ->> 'owner', current_user));
       continue;
     end if;
@@ -147,7 +148,7 @@ begin
   insert into {{swap}}._kept_views values ((p_saved ->> 'oid')::oid, p_saved ->> 'schema', p_saved ->> 'name')
   on conflict do nothing;
   perform {{swap}}.report_view(p_saved,
-    'view shows its table as it was before the last change, until it is made again: ' || p_reason,
+    'the view shows its table as it was before the last change, until the view is created again: ' || p_reason,
     format(e'drop %s %I.%I;\n', case p_saved ->> 'kind' when 'm' then 'materialized view' else 'view' end,
       p_saved ->> 'schema', p_saved ->> 'name'));
 end $keep$;
@@ -199,8 +200,9 @@ declare
 begin
   foreach one in array p_dropped loop
     if one ->> 'foreign_code' is not null then
-      perform {{swap}}.orphan_view(one, format('view is not made again by Basetide, as it uses %s, which is not ours: '
-        'run the statements as %I', one ->> 'foreign_code', one ->> 'owner'));
+      perform {{swap}}.orphan_view(one, format(
+        'Basetide does not create this view again because it uses %s, which Basetide did not create. '
+        'Run the statements as %I', one ->> 'foreign_code', one ->> 'owner'));
       continue;
     end if;
     if v_batch[1] ->> 'owner' <> one ->> 'owner' then
@@ -223,7 +225,7 @@ begin
   v_errors := {{swap}}.remake(p_views);
   for nth in 1 .. cardinality(p_views) loop
     if v_errors[nth] is not null then
-      perform {{swap}}.orphan_view(p_views[nth], 'view does not fit any more: ' || v_errors[nth]);
+      perform {{swap}}.orphan_view(p_views[nth], 'the view no longer fits its tables: ' || v_errors[nth]);
     end if;
   end loop;
 end $make_batch$;
@@ -286,7 +288,8 @@ begin
       return;
     end if;
     perform {{swap}}.report_lost(v_view, '', format('refresh materialized view %s;', v_view),
-      'materialized view is empty since its table was rebuilt; it is filled as soon as that is possible: ' || p_error);
+      'the materialized view is empty since the rebuild of its table; Basetide refreshes it as soon as possible: '
+        || p_error);
     return;
   end if;
   delete from {{swap}}._views_to_refresh as r where (r.schema, r.name) = (p_schema, p_name);
@@ -310,7 +313,7 @@ exception when dependent_objects_still_exist then
       select k.view from {{swap}}._kept_views as k union all select c.oid from pg_class as c
       where c.relnamespace = '{{swap}}'::regnamespace)
   ) then
-    raise exception 'a view was made over %', p_relation::regclass using errcode = 'lock_not_available';
+    raise exception 'a view was created over %', p_relation::regclass using errcode = 'lock_not_available';
   end if;
   perform {{swap}}.put_aside(p_relation, p_table_id);
 end $drop_own$;

@@ -170,7 +170,7 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     await page.getByText("Saved.").waitFor();
     await recordCalls(db, base, {
       client: 4_200,
-      byKind: { payloads: 21_000, records: 6_300, sweep: 3_100, schema: 610, freshness: 900, hooks: 12 },
+      byKind: { payloads: 21_000, records: 6_300, sweep: 3_100, schema: 610, freshness: 900, webhooks: 12 },
     });
     await page.goto(`/bases/${base.id}`);
     await page.getByRole("heading", { name: "Call budget" }).waitFor();
@@ -186,7 +186,7 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     await page.getByText("This month's calls are used up.").waitFor();
     await inspect("7-over");
     await page.getByRole("button", { name: "Delete workspace" }).click();
-    await page.getByText("Move them to another one first").waitFor();
+    await page.getByText("Move them to another workspace first").waitFor();
     await updateSettings(fleet.ctx, await getBase(db, base.id), { workspaceId: null });
     await page.getByRole("button", { name: "Delete workspace" }).click();
     await page.getByText("Workspace deleted").waitFor();

@@ -39,7 +39,7 @@ export function expectedOf(purpose: Purpose, { rights, way }: Cell): Expected {
   // There, session state (locks, listeners, settings) is lost between two transactions.
   if (way === "pgbouncer transaction") return { works: false, saying: [/transaction/i, /session|direct/i] };
   if (purpose === "hosted cluster" && rights === "owner") {
-    return { works: false, saying: [/conflict/, /may not create databases/, /createdb/i] };
+    return { works: false, saying: [/conflict/, /not allowed to create databases/, /createdb/i] };
   }
   return { works: true };
 }

@@ -10,7 +10,7 @@ import { until } from "../support/poll";
 import { type Program, startProgram } from "../support/program";
 
 const START_MS = 120_000;
-const READY = "Basetide is up.";
+const READY = "Basetide is running.";
 /** pino's number of the level. */
 const ERROR = 50;
 /** A server's refusal in a line of the log. Ignores time limits and deadlocks: they occur on a busy machine. */

@@ -25,7 +25,7 @@ function pending(from = 1, to = 5): DirtySet {
 
 const idsOf = (batch: DirtyBatch | undefined) => [...(batch?.entries.keys() ?? [])];
 
-test("direct ones come before dependants, and fill one batch together", () => {
+test("direct ones come before dependents, and fill one batch together", () => {
   const waits = pending();
   for (let index = 0; index < 90; index++) waits.add("tblA", `dep${index}`, dependent(1));
   for (let index = 0; index < 30; index++) waits.add("tblA", `rec${index}`, direct(1, "fld1"));

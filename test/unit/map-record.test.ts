@@ -38,7 +38,7 @@ function read(type: FieldType, cell: unknown, options?: Options): [Row[string], 
   return [row.cell!, ...issues.map(({ reason }) => reason)];
 }
 
-const UNSTORABLE = "text held characters that Postgres cannot store";
+const UNSTORABLE = "the text contained characters that Postgres cannot store";
 
 type Case = [type: FieldType, cell: unknown, value: Row[string], reason?: string, options?: Options];
 

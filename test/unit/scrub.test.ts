@@ -45,9 +45,9 @@ test("our own words stay as they are", () => {
   const words = [
     ...Object.values(errorCodes),
     "must be a Postgres URL (postgres://user:password@host:port/database)",
-    "The destination's URL has the form postgres://user:password@host:port/database",
+    "The destination's URL must have the form postgres://user:password@host:port/database",
     "see http://localhost:4000/api.airtable.com and https://example.org/a@b",
-    '{"level":30,"role":"worker","baseId":"bas_0123456789abcdefghjk","port":4200,"msg":"worker is up"}',
+    '{"level":30,"role":"worker","baseId":"bas_0123456789abcdefghjk","port":4200,"msg":"worker listening"}',
     "A token is bt_ and 43 letters; an API key begins with pat",
   ];
   for (const word of words) expect(scrub(word)).toBe(word);

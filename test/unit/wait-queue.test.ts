@@ -67,7 +67,7 @@ test("a block voids reservations made before it, and their calls go first when i
   const { clock, window, log, call } = setUp();
   for (let i = 0; i < 7; i++) call(`call ${i}`);
   clock.at(800, () => {
-    window.shutUntil(30_500);
+    window.pauseUntil(30_500);
     call("later");
     call("impatient", 10_000);
   });

@@ -17,7 +17,9 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
       <div>
         <dt>Changes arrive</dt>
         <dd>{paceOf(live)}</dd>
-        <dd class="muted small">{live.by === "ping" ? "Airtable notifies us" : "we poll Airtable"}</dd>
+        <dd class="muted small">
+          {live.by === "notification" ? "Airtable notifies us" : "we poll Airtable"}
+        </dd>
       </div>
       <div>
         <dt>Last change</dt>
@@ -108,7 +110,7 @@ function Refused({
 
 /** How soon the service learns of a change. */
 function paceOf({ by, readAt, dueAt }: LiveState): string {
-  if (by === "ping") return "immediately";
+  if (by === "notification") return "immediately";
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
   // Whole seconds: this is the interval of requests, not a measurement.
   return `within ${paceMs < 10_000 ? `${Math.max(1, Math.round(paceMs / 1000))} s` : formatElapsed(paceMs)}`;

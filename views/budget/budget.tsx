@@ -69,7 +69,7 @@ const kindWords: Record<string, string> = {
   sweep: "Reading whole tables",
   schema: "Reading the schema",
   freshness: "Comparing the database with Airtable",
-  hooks: "Renewing notifications",
+  webhooks: "Renewing webhooks",
 };
 
 function Figure(props: { kind: string; name: string; calls: number; note?: string }) {
@@ -102,13 +102,18 @@ function answerOf({ state, forecast }: Budget): string {
   return forecast.endsInside ? "This month's calls will last." : "This month's calls may not last.";
 }
 
-function explanationOf({ state, endsAt, ratePerHour }: Budget): string {
+/** The sentence after the answer: when syncing resumes, or how fast a base may sync. */
+export function explanationOf({
+  state,
+  endsAt,
+  ratePerHour,
+}: Pick<Budget, "state" | "endsAt" | "ratePerHour">): string {
   if (state === "over")
     return `Syncing resumes on ${dayOf(endsAt)}. Your apps can keep calling as long as Airtable answers them.`;
   if (state === "spent")
     return `Syncing resumes on ${dayOf(endsAt)}. Remaining calls are reserved for your apps, and your data stays queryable.`;
-  const rate = ratePerHour === null ? "" : `Each base may use ${paceOf(ratePerHour)} from now on`;
-  return `${rate}; unused calls speed up the rest of the month.`;
+  if (ratePerHour === null) return "Unused calls speed up the rest of the month.";
+  return `Each base may use ${paceOf(ratePerHour)} from now on; unused calls speed up the rest of the month.`;
 }
 
 function paceOf(perHour: number): string {

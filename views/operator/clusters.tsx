@@ -47,7 +47,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
                 {cluster.state === "active" ? (
                   <form method="post" action="/operator/clusters/drain">
                     <input type="hidden" name="name" value={cluster.name} />
-                    <Button isSmall title="It keeps its databases and gets no new ones">
+                    <Button isSmall title="The cluster keeps its databases and gets no new ones">
                       Drain<span class="visually-hidden"> {cluster.name}</span>
                     </Button>
                   </form>
@@ -76,14 +76,14 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
             type="password"
             required
             autocomplete="off"
-            hint="postgres://user:password@host:port/database. The role may create databases and roles. It is checked now."
+            hint="postgres://user:password@host:port/database. The role must be allowed to create databases and roles. Basetide checks this now."
           />
           <Field
             label="Public host"
             name="public_host"
             value={typed?.publicHost}
             autocomplete="off"
-            hint="Shown to customers; the host of the URL unless given."
+            hint="Shown to customers. Default: the host of the URL."
           />
           <Field
             label="Public port"
@@ -91,7 +91,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
             inputMode="numeric"
             value={typed?.publicPort}
             autocomplete="off"
-            hint="The port of the URL unless given."
+            hint="Default: the port of the URL."
           />
           <Button kind="primary">Add</Button>
         </form>

@@ -27,36 +27,36 @@ export function Fleet({ workers, state, queue, openRequests, quarantined, now }:
       <Card id="fleet-now">
         <dl class="figures">
           <div>
-            <dt>Workers alive</dt>
+            <dt>Running workers</dt>
             <dd>{inDigits(alive.length)}</dd>
             <dd class="muted small">
-              {inDigits(held)} of {counted(capacity, "place")} taken
+              syncing {inDigits(held)} of at most {counted(capacity, "base")}
             </dd>
           </div>
           <div>
             <dt>Queue</dt>
             <dd>{inDigits(queue.waiting)}</dd>
-            <dd class="muted small">waiting; {inDigits(queue.active)} in hand</dd>
+            <dd class="muted small">waiting; {inDigits(queue.active)} running</dd>
           </div>
           <div>
             <dt>Oldest lag</dt>
             <dd>{state.oldestLagMs === null ? "–" : formatElapsed(state.oldestLagMs)}</dd>
             <dd class="muted small wrap">
-              {state.oldestBaseId === null ? "no base syncs" : <code>{state.oldestBaseId}</code>}
+              {state.oldestBaseId === null ? "no base is syncing" : <code>{state.oldestBaseId}</code>}
             </dd>
           </div>
           <div>
             <dt>Bases</dt>
             <dd>{inDigits(state.bases.syncing)}</dd>
             <dd class="muted small">
-              syncing; {inDigits(state.bases.starting)} starting, {inDigits(state.bases.needsAttention)} in
-              need of attention, {inDigits(state.bases.paused)} paused
+              syncing; {inDigits(state.bases.starting)} starting, {inDigits(state.bases.needsAttention)}{" "}
+              needing attention, {inDigits(state.bases.paused)} paused
             </dd>
           </div>
         </dl>
         {openRequests > 0 ? (
           <p>
-            <a href="/operator/requests">{counted(openRequests, "request")}</a> to decide.
+            <a href="/operator/requests">{counted(openRequests, "request")}</a> waiting for a decision.
           </p>
         ) : null}
       </Card>
@@ -64,26 +64,27 @@ export function Fleet({ workers, state, queue, openRequests, quarantined, now }:
       <Card id="workers" title="Workers">
         {workers.length === 0 ? (
           <p class="muted">
-            No worker has reported itself: nothing is synced. Start one with{" "}
-            <code>bun apps/worker/main.ts</code>.
+            No worker is running, so no base is synced. Start one with <code>bun apps/worker/main.ts</code>.
           </p>
         ) : (
           <Table
-            caption="Workers and what they hold"
+            caption="Workers and the bases that they sync"
             head={[
               { text: "State" },
               { text: "Host" },
               { text: "Process", isNumber: true },
               { text: "Bases", isNumber: true },
-              { text: "Places", isNumber: true },
-              { text: "Last heard of" },
+              { text: "Capacity", isNumber: true },
+              { text: "Last heartbeat" },
               { text: "Started" },
             ]}
           >
             {workers.map((worker) => (
               <tr key={worker.id}>
                 <td>
-                  <Badge tone={worker.isAlive ? "green" : "red"}>{worker.isAlive ? "Alive" : "Silent"}</Badge>
+                  <Badge tone={worker.isAlive ? "green" : "red"}>
+                    {worker.isAlive ? "Running" : "Silent"}
+                  </Badge>
                 </td>
                 <th scope="row" class="wrap">
                   {worker.host}

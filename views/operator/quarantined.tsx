@@ -13,12 +13,12 @@ export function Quarantined({ baseIds, tasks: stuck, repairs, now }: Quarantine 
   return (
     <Card id="quarantined" title="Quarantined">
       <p class="muted">
-        These ended processes of the service. Look for "child process" and "crashed" in the logs before you
-        try one again.
+        This work crashed processes of the service. Look for "child process" and "crashed" in the logs before
+        you retry it.
       </p>
       <Table
-        caption="What is quarantined, and how to try it again"
-        head={[{ text: "Subject" }, { text: "What" }, { text: "Last tried" }, { text: "To try it again" }]}
+        caption="Quarantined work, and the command to retry it"
+        head={[{ text: "Subject" }, { text: "Work" }, { text: "Last attempt" }, { text: "Command to retry" }]}
       >
         {baseIds.map((id) => (
           <Row key={id} subject={id} what="Sync" command={`operator base retry ${id}`} />

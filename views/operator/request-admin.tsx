@@ -6,10 +6,13 @@ import { Field } from "../components/field";
 import { RequestStateBadge, RequestSubject } from "../requests";
 
 const effects: Record<OperatorRequest["kind"], string> = {
-  region: "Approving sends the account's new databases to this region.",
-  writable: "Approving lets the database's role make tables and views of its own; ours stay read-only.",
-  shared_database: "Nothing happens by itself: place the bases, then approve and say where.",
-  other: "Nothing happens by itself: do it, then approve and say what.",
+  region: "If you approve, the account's new databases are created in this region.",
+  writable:
+    "If you approve, the database's role may create tables and views. Basetide's tables stay read-only.",
+  shared_database:
+    "Approving changes nothing automatically. Place the bases first, then approve and say where they are.",
+  other:
+    "Approving changes nothing automatically. Carry out the request first, then approve and say what you did.",
 };
 
 export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; now: Date }) {
@@ -17,9 +20,7 @@ export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; n
   const closed = requests.filter((request) => request.state !== "open");
   return (
     <>
-      {open.length === 0 ? (
-        <Card id="none">No request is open. What customers ask for is decided here.</Card>
-      ) : null}
+      {open.length === 0 ? <Card id="none">No open requests. Requests of customers appear here.</Card> : null}
       {open.map((request) => (
         <Card key={request.id} id={request.id}>
           <RequestSubject request={request} />
@@ -33,7 +34,7 @@ export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; n
               id={`answer-${request.id}`}
               maxLength={2000}
               autocomplete="off"
-              hint="They read it under Requests."
+              hint="The customer sees it under Requests."
             />
             <div class="actions">
               <Button name="decision" value="approve" kind="primary">

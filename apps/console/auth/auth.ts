@@ -93,7 +93,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
   const pending = new Set<Promise<unknown>>();
   const later = (work: Promise<unknown>) => {
     const done = work
-      .catch((error: unknown) => log.error({ error }, "work after an answer failed"))
+      .catch((error: unknown) => log.error({ error }, "background task failed"))
       .finally(() => pending.delete(done));
     pending.add(done);
   };
@@ -112,7 +112,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
   );
   const notify: Auth["notify"] = (mail, reason) => {
     const send = async () => mailer.send(mail, await permits.take({ reason, to: mail.to }));
-    later(send().catch((error: unknown) => log.info({ error, reason }, "notice not sent")));
+    later(send().catch((error: unknown) => log.info({ error, reason }, "notice could not be sent")));
   };
   const library = createLibrary(ctx, {
     mailer,

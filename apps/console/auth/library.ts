@@ -57,7 +57,7 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
   const send = async (one: Mail) => {
     const permit = callScope.getStore()?.permit;
     if (permit?.to === one.to.toLowerCase()) await mailer.send(one, permit);
-    else log.error({ subject: one.subject }, "mail not sent: the call has no permit for it");
+    else log.error({ subject: one.subject }, "mail not sent: the request has no mail permit");
   };
   return betterAuth({
     appName: "Basetide",

@@ -53,7 +53,7 @@ export function alertRoutes(ctx: ManagementContext) {
         response: { 200: schemas.alerts },
         detail: {
           summary: "Set which alerts members get by e-mail",
-          description: "Members that are not named keep their settings.",
+          description: "Members that are not listed keep their settings.",
         },
       },
     )

@@ -28,7 +28,7 @@ export function destinationRoutes(ctx: ManagementContext) {
       detail: {
         summary: "Check a database that you host",
         description:
-          "Connects as the service will, and changes nothing: address, server and version, pooler, encryption, distance, rights and schema, each with its remedy. The check stops at the first problem.",
+          "Connects in the same way as the service, and changes nothing. Checks the address, server and version, pooler, encryption, distance, rights and schema, and returns a remedy for each problem. Stops at the first problem.",
       },
     },
   );

@@ -25,7 +25,10 @@ export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
       // exist.
       const webhooks = platformFacts.find((facts) => facts.id === platform)?.webhooks;
       if (secret === undefined || !webhooks?.isSignedNotification(body, secret, request.headers)) {
-        throw new BasetideError("unauthorized", "The ping is not signed with this base's hook's secret");
+        throw new BasetideError(
+          "unauthorized",
+          "The notification is not signed with the secret of this base's webhook",
+        );
       }
       await recordNotification(ctx.db, id);
       return new Response(null, { status: 204 });
@@ -38,7 +41,7 @@ export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
 /** Stops reading a body that is too large. @throws BasetideError `invalid_request` */
 async function readBody(request: Request): Promise<Uint8Array> {
   const tooLarge = () =>
-    new BasetideError("invalid_request", `A ping has no more than ${MAX_BODY_BYTES} bytes`);
+    new BasetideError("invalid_request", `A notification must have at most ${MAX_BODY_BYTES} bytes`);
   if (Number(request.headers.get("content-length") ?? 0) > MAX_BODY_BYTES) throw tooLarge();
   const chunks: Uint8Array[] = [];
   let length = 0;

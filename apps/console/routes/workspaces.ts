@@ -56,7 +56,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         response: { 201: schemas.workspace },
         detail: {
           summary: "Create a workspace",
-          description: "Its bases are those that name it: `workspace_id` of a base.",
+          description: "To assign a base to the workspace, set the base's `workspace_id`.",
         },
       },
     )

@@ -31,9 +31,8 @@ export async function startConnect(
   try {
     const tunnels = await openTunnels({ port, host, hosts, leadsTo: listener.port, clients });
     const facts = { port: tunnels.port, hosts, authorityFile: path };
-    if (isNew)
-      log.warn(facts, "takes CONNECT requests; programs must be given the new authority's file to trust");
-    else log.info(facts, "takes CONNECT requests");
+    if (isNew) log.warn(facts, "CONNECT tunnels enabled; clients must trust the new certificate authority");
+    else log.info(facts, "CONNECT tunnels enabled");
     return {
       port: tunnels.port,
       async stop() {

@@ -90,13 +90,13 @@ const TOO_LARGE: TargetRefusal = {
 const NOT_CONNECT: TargetRefusal = {
   status: "405 Method Not Allowed",
   type: "PROXY_METHOD_NOT_ALLOWED",
-  message: "This port takes CONNECT requests only. Send others to the proxy's own port.",
+  message: "This port accepts only CONNECT requests. Send other requests to the proxy's own port.",
 };
 const NOT_CONFIGURED: TargetRefusal = {
   status: "403 Forbidden",
   type: "PROXY_HOST_NOT_ALLOWED",
   message:
-    "This port leads to the hosts of the source's API, port 443, and nowhere else. Exempt others by NO_PROXY.",
+    "This port connects only to port 443 of the hosts of Airtable's API. Exclude other hosts with NO_PROXY.",
 };
 
 /** @param head a request's head, without the empty line at its end */

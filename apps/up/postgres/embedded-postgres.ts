@@ -127,7 +127,7 @@ function choosePlace(wanted: string, log: Logger): Place {
     dataDir = join(SHARED_DIR, `${basename(dirname(wanted))}-${hash}`.replace(/^\./, ""), basename(wanted));
     log.warn(
       { wanted, dataDir },
-      "postgres's user cannot enter the data folder: the database is kept elsewhere",
+      "the postgres user cannot access the data folder; the database is stored in another folder",
     );
   }
   mkdirSync(dirname(dataDir), { recursive: true });
@@ -169,7 +169,7 @@ async function startOwned(
   if (!existsSync(place.passwordFile)) await resetPassword(place, binaries);
   const { postmaster, port } = await startOnFreePort(place, binaries, options);
   if (options.port !== 0 && port !== options.port) {
-    log.info({ wanted: options.port, port }, "postgres: the port is taken, using the next free one");
+    log.info({ wanted: options.port, port }, "Postgres port is in use; using the next free port");
   }
   return {
     ...address(place, port),
@@ -198,7 +198,7 @@ async function makeCluster(
   if (existsSync(place.dataDir) && readdirSync(place.dataDir).length > 0) {
     throw new BasetideError(
       "postgres_failed",
-      `Embedded Postgres: ${place.dataDir} holds files but no database. Move them away, or set DATA_DIR.`,
+      `Embedded Postgres: ${place.dataDir} holds files but no database. Move them to another folder, or set DATA_DIR.`,
     );
   }
   rmSync(fresh, { recursive: true, force: true });
@@ -235,7 +235,7 @@ function checkVersion(dataDir: string, major: string): void {
   if (found === major) return;
   throw new BasetideError(
     "postgres_failed",
-    `Embedded Postgres is version ${major}, but ${dataDir} was made by version ${found}. Start the Basetide that made it and move the data with pg_dumpall, or move the folder away to begin afresh.`,
+    `Embedded Postgres is version ${major}, but ${dataDir} was created by version ${found}. Start the release of Basetide that created it and move the data with pg_dumpall, or move the folder to another place to start with an empty database.`,
   );
 }
 

@@ -60,7 +60,7 @@ function findPackage(): string {
   } catch (cause) {
     throw new BasetideError(
       "postgres_failed",
-      `Embedded Postgres: the package ${name} is not installed (no build for this platform, or \`bun install\` has not run). Set DATABASE_URL to use a server of your own.`,
+      `Embedded Postgres: the package ${name} is not installed (no build for this platform, or \`bun install\` has not run). Set DATABASE_URL to use your own server.`,
       { cause },
     );
   }
@@ -80,7 +80,7 @@ function repairLinks(folder: string): void {
     } catch (cause) {
       throw new BasetideError(
         "postgres_failed",
-        `Embedded Postgres lacks its library link ${target} and it cannot be made here. Run \`bun install\` with the package in "trustedDependencies".`,
+        `Embedded Postgres has no library link ${target}, and it cannot be created here. Run \`bun install\` with the package in "trustedDependencies".`,
         { cause },
       );
     }

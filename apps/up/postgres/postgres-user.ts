@@ -56,6 +56,6 @@ function makeSystemUser(): RunAs {
   }
   throw new BasetideError(
     "postgres_failed",
-    `Postgres does not run as root, and no system user "${SYSTEM_USER}" could be made. Make one, run as another user, or set DATABASE_URL.`,
+    `Postgres does not run as root, and no system user "${SYSTEM_USER}" could be created. Create one, run as another user, or set DATABASE_URL.`,
   );
 }

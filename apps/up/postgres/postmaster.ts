@@ -77,7 +77,7 @@ export async function stopOrphan(dataDir: string, log: Logger): Promise<void> {
     rmSync(join(dataDir, "postmaster.pid"), { force: true });
     return;
   }
-  log.info({ pid: file.pid }, "stopping a Postgres that was left behind");
+  log.info({ pid: file.pid }, "stopping a Postgres server of an earlier run");
   await stopPid(file.pid, () => isServerOf(dataDir, file.pid));
 }
 
@@ -173,7 +173,7 @@ function followLog(stream: ReadableStream<Uint8Array>, log: Logger): { last(): P
   return {
     async last() {
       await done;
-      return kept.join(" | ") || "it said nothing";
+      return kept.join(" | ") || "it printed nothing";
     },
   };
 }

@@ -48,7 +48,7 @@ export async function createAccount(
     });
   } catch (error) {
     if (!isUniqueViolation(error)) throw error;
-    throw new BasetideError("already_exists", `There is an account for ${email} already`);
+    throw new BasetideError("already_exists", `An account for ${email} already exists`);
   }
   return { id, email, isOperator };
 }

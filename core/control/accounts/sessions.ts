@@ -31,7 +31,7 @@ export async function revokeSession(db: Db, currentUser: SessionUser, sessionId:
     const gone = isId("session", sessionId)
       ? await tx`delete from sessions where id = ${sessionId} and user_id = ${id} returning id`
       : [];
-    if (gone.length === 0) throw new BasetideError("not_found", "There is no such session");
+    if (gone.length === 0) throw new BasetideError("not_found", "This session does not exist");
     await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: 1 } });
   });
 }

@@ -59,7 +59,7 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
       ? await tx<{ name: string }[]>`
           delete from api_tokens where id = ${tokenId} and account_id = ${accountId} returning name`
       : [];
-    if (!gone) throw new BasetideError("not_found", "There is no such token");
+    if (!gone) throw new BasetideError("not_found", "This token does not exist");
     const details = { name: gone.name };
     await recordChange(tx, actor, { accountId, action: "token.revoked", subject: tokenId, details });
   });

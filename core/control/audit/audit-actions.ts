@@ -37,7 +37,7 @@ export const auditActions = {
   "cluster.added": "added a cluster",
   "cluster.drained": "drained a cluster",
   "secrets.rotated": "re-encrypted secrets with the current key",
-  "service.mended": "repaired problems found by doctor",
+  "service.repaired": "repaired problems found by doctor",
 } as const;
 
 export type AuditAction = keyof typeof auditActions;

@@ -60,7 +60,7 @@ export interface LiveState {
   state: "making" | "on" | "refused";
   reason: string;
   /** Changes are reported by notifications, or found by polling. */
-  by: "ping" | "poll";
+  by: "notification" | "poll";
   /** When the feed last reported a change. */
   changedAt: Date | null;
   readAt: Date | null;
@@ -173,7 +173,7 @@ export function syncColumns(db: Db) {
     case when b.error_code is not null then json_build_object('code', b.error_code, 'message', b.error_message,
       'since', ${ms("b.error_since")}) end as error,
     case when f.base_id is not null then json_build_object('state', f.state, 'reason', f.reason,
-      'by', case when ${hasNotifications(db)} then 'ping' else 'poll' end, 'changedAt', ${ms("f.changed_at")},
+      'by', case when ${hasNotifications(db)} then 'notification' else 'poll' end, 'changedAt', ${ms("f.changed_at")},
       'readAt', ${ms("f.read_at")}, 'dueAt', ${ms("f.due_at")}, 'waiting', f.waiting,
       'waitingSince', ${ms("f.waiting_since")}, 'missed', f.missed, 'missedAt', ${ms("f.missed_at")},
       'comparedAt', ${ms("f.compared_at")}, 'driftedSince', ${ms("f.drifted_since")},

@@ -322,7 +322,7 @@ async function askForSync(ctx: ManagementContext, baseId: string): Promise<void>
   try {
     await ctx.queue.requestSync(baseId);
   } catch (error) {
-    ctx.log.warn({ baseId, error }, "sync not queued");
+    ctx.log.warn({ baseId, error }, "queueing a sync failed");
   }
 }
 

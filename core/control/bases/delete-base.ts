@@ -37,7 +37,7 @@ type DeleteBaseContext = DeleteContext & Partial<Pick<ManagementContext, "platfo
 const NOTICE_MS = 5000;
 
 const QUARANTINED =
-  "Three attempts to delete this base ended the process that made them, so it is not tried again by itself. The operator can complete it";
+  "Three attempts to delete this base crashed the process, so it is not retried automatically. The operator can complete the deletion";
 /** How long to try to fence a database that a customer hosts; this is a courtesy. */
 const FENCE_EXTERNAL_MS = 2000;
 
@@ -137,7 +137,7 @@ export async function fence(ctx: DeleteContext, database: Database, schema: stri
   try {
     await claimEpoch(replica);
   } catch (error) {
-    ctx.log.debug({ error }, "replica not fenced");
+    ctx.log.debug({ error }, "fencing the replica failed");
   } finally {
     await replica.close();
   }
@@ -156,7 +156,7 @@ export async function finishDeletions(ctx: DeleteBaseContext, list: () => Promis
     try {
       if (await deleteBase(ctx, base, { isBackground: true })) finished += 1;
     } catch (error) {
-      ctx.log.warn({ baseId: base.id, error }, "deletion not finished");
+      ctx.log.warn({ baseId: base.id, error }, "finishing a deletion failed");
     }
   }
   await endBrokenMoves(ctx);

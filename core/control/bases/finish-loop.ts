@@ -17,7 +17,7 @@ export function startFinishing(ctx: ManagementContext): Running {
   let running: Promise<unknown> | undefined;
   const run = () => {
     running ??= asOnly(ctx.db, "finish deletions", () => finishDeletions(ctx, () => listBases(ctx.db)))
-      .catch((error: unknown) => ctx.log.warn({ error }, "unfinished deletions not looked at"))
+      .catch((error: unknown) => ctx.log.warn({ error }, "finishing deletions failed"))
       .finally(() => {
         running = undefined;
       });

@@ -45,10 +45,10 @@ export async function resolveIndexes(
     const found = asked.map((one) => resolve(tables, one));
     const names = found.map(({ tableId, fieldId }) => `${tableId} ${fieldId}`);
     const twice = found.find((_, index) => names.indexOf(names[index]!) !== index);
-    if (twice) throw refused(`The index on ${twice.table}.${twice.column} is there twice: leave one out`);
+    if (twice) throw refused(`The index on ${twice.table}.${twice.column} is listed twice. Remove one`);
     if (found.some(({ kind }) => kind === "trigram") && !(await hasTrigrams(replica))) {
       throw refused(
-        "A trigram index needs the extension pg_trgm, which the database has not: run create extension pg_trgm there",
+        "A trigram index needs the extension pg_trgm, which the database does not have. Run create extension pg_trgm in it",
       );
     }
     return found;
@@ -63,12 +63,12 @@ function resolve(tables: TableSpec[], { table, column, kind = "default" }: Asked
     const names = tables.map(({ name }) => name).toSorted();
     throw refused(
       names.length === 0
-        ? `There is no table ${table} yet: indexes can be set once the first sync has completed`
+        ? `There is no table ${table} yet. Indexes can be set after the first sync`
         : `There is no table ${table}: the base has ${listed(names)}`,
     );
   }
   if (column === "id")
-    throw refused(`Column id of ${table} has an index already, as its primary key: leave it out`);
+    throw refused(`Column id of ${table} already has an index, its primary key. Remove it from the list`);
   const known = spec.columns.find(({ name }) => name === column);
   if (!known && column !== "created_time") {
     throw refused(
@@ -76,7 +76,9 @@ function resolve(tables: TableSpec[], { table, column, kind = "default" }: Asked
     );
   }
   if (kind === "trigram" && known?.columnType !== "text") {
-    throw refused(`Column ${column} of ${table} has no texts: a trigram index is for columns of type text`);
+    throw refused(
+      `Column ${column} of ${table} does not contain text. A trigram index requires a column of type text`,
+    );
   }
   return { tableId: spec.tableId, fieldId: known?.fieldId ?? column, table, column, kind };
 }

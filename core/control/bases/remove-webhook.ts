@@ -82,7 +82,7 @@ async function deleteAtSource(
   key: string,
 ): Promise<void> {
   await call(ctx, base, key, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, webhookId, signal));
-  ctx.log.info({ baseId: base.id, webhookId }, "hook removed at the source");
+  ctx.log.info({ baseId: base.id, webhookId }, "webhook deleted");
 }
 
 /** Sends one request, once, when the base's quota has room for it. @returns undefined if the source has no feed */
@@ -115,6 +115,6 @@ async function asFarAsPossible(
   try {
     await work();
   } catch (error) {
-    ctx.log.warn({ baseId: base.id, error }, "hook not removed at the source; it ends by itself");
+    ctx.log.warn({ baseId: base.id, error }, "webhook could not be deleted; it expires by itself");
   }
 }

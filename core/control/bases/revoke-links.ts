@@ -25,7 +25,7 @@ export async function revokeAttachmentLinks(ctx: ManagementContext, base: Base):
   });
   // Must not fail the request: the links are revoked, and the queue's reconciler finds the base.
   await ctx.queue.requestSync(base.id).catch((error: unknown) => {
-    ctx.log.warn({ baseId: base.id, error }, "sync not queued");
+    ctx.log.warn({ baseId: base.id, error }, "queueing a sync failed");
   });
   return getBase(ctx.db, base.id);
 }

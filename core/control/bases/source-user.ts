@@ -13,7 +13,7 @@ export async function findSourceUser(
     const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
     return (await platformById(ctx.platforms, platform).connect(apiKey).whoami(signal)).id;
   } catch (error) {
-    ctx.log.debug({ error }, "user of the key not known");
+    ctx.log.debug({ error }, "user of the API key could not be read");
     return null;
   }
 }

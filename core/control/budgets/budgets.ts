@@ -26,7 +26,7 @@ export interface Budget {
   used: MonthUse & {
     /** `2026-11`, UTC. */
     month: string;
-    /** The purposes of sync's calls (`payloads`, `records`, `sweep`, `schema`, `freshness`, `hooks`). */
+    /** The purposes of sync's calls (`payloads`, `records`, `sweep`, `schema`, `freshness`, `webhooks`). */
     byKind: Record<string, number>;
   };
   forecast: Forecast;

@@ -25,7 +25,7 @@ export const plans: readonly Plan[] = [...sourcePlans.map(({ id }) => id), "cust
 export function callsOfPlan(plan: Plan): number | null {
   const found = sourcePlans.find(({ id }) => id === plan);
   if (found) return found.callsPerMonth;
-  throw new BasetideError("invalid_request", `There is no plan "${plan}"; there is: ${plans.join(", ")}`);
+  throw new BasetideError("invalid_request", `There is no plan "${plan}". Plans: ${plans.join(", ")}`);
 }
 
 /** The default share of the calls that is reserved for clients. */
@@ -133,7 +133,7 @@ export async function deleteWorkspace(ctx: ChangeContext, { id, name, accountId 
       delete from workspaces as w
       where id = ${id} and not exists (select from bases where workspace_id = w.id) returning id`;
     if (!deleted) {
-      const message = `The workspace "${name}" has bases, which would go on without a cap. Move them to another one first.`;
+      const message = `The workspace "${name}" has bases, which would have no cap without it. Move them to another workspace first.`;
       throw new BasetideError("conflict", message);
     }
     await tx`delete from quota_calls where key = ${leftKey(id)}`;
@@ -171,7 +171,7 @@ function checked(workspace: NewWorkspace) {
   if (name === "" || name.length > MAX_NAME_LENGTH) {
     throw new BasetideError(
       "invalid_request",
-      `A workspace's name has between 1 and ${MAX_NAME_LENGTH} letters`,
+      `A workspace's name must have 1 to ${MAX_NAME_LENGTH} characters`,
     );
   }
   const callsPerMonth = plan === "custom" ? (workspace.callsPerMonth ?? null) : callsOfPlan(plan);
@@ -179,16 +179,19 @@ function checked(workspace: NewWorkspace) {
     const own = callsPerMonth === null ? "no cap" : `${callsPerMonth} calls a month`;
     throw new BasetideError(
       "invalid_request",
-      `The plan "${plan}" has ${own}; for another number take "custom"`,
+      `The plan "${plan}" has ${own}. For another number, use "custom"`,
     );
   }
   if (callsPerMonth !== null && !isCount(callsPerMonth, 1)) {
-    throw new BasetideError("invalid_request", "Calls a month are a whole number of at least 1");
+    throw new BasetideError(
+      "invalid_request",
+      "The number of calls a month must be a whole number of at least 1",
+    );
   }
   const reserve = workspace.reserve ?? Math.floor((callsPerMonth ?? 0) * DEFAULT_RESERVE);
   if (!isCount(reserve, 0) || reserve > (callsPerMonth ?? 0)) {
-    const most = callsPerMonth === null ? "0, as nothing is capped" : `at most ${callsPerMonth}`;
-    throw new BasetideError("invalid_request", `The reserve for clients is a whole number, ${most}`);
+    const most = callsPerMonth === null ? "0 because there is no cap" : `at most ${callsPerMonth}`;
+    throw new BasetideError("invalid_request", `The reserve for clients must be a whole number, ${most}`);
   }
   return { name, plan, callsPerMonth, reserve };
 }
@@ -213,7 +216,7 @@ async function changing(
     });
   } catch (error) {
     if (!isUniqueViolation(error, "workspaces_name_key")) throw error;
-    throw new BasetideError("already_exists", `There is a workspace named "${name}" already`);
+    throw new BasetideError("already_exists", `A workspace named "${name}" already exists`);
   }
 }
 

@@ -39,7 +39,7 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
     asked ??= Promise.all([readFacts(db), readFleetBudgets(db)])
       .then(([fleet, budgets]) => ({ ...fleet, ...budgets }))
       .catch((error: unknown) => {
-        log.debug({ error }, "fleet not counted");
+        log.debug({ error }, "counting the fleet failed");
         return null;
       })
       .finally(() => setTimeout(() => (asked = undefined), FRESH_MS).unref());
@@ -53,7 +53,7 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
   ) =>
     new Gauge({
       name: `basetide_fleet_${name}`,
-      help: `${help}; the same from every console`,
+      help: `${help}; every console reports the same value`,
       labelNames: label === undefined ? [] : [label],
       registers: [metrics],
       async collect() {
@@ -75,28 +75,32 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
   gauge("bases_failing", "Bases whose last sync failed", (fleet) => fleet.failing);
   gauge(
     "longest_unsynced_seconds",
-    "Longest time since a sync of a base that is not live completed",
+    "Longest time since the last completed sync of a base that is not in live mode",
     (fleet) => fleet.longestUnsynced,
   );
   gauge(
     "longest_unread_seconds",
-    "How late the feed of a live base is read, at the most",
+    "Maximum delay in reading the feed of a live base",
     (fleet) => fleet.longestUnread,
   );
-  gauge("bases_stale", "Live bases whose rows were found to lag behind", (fleet) => fleet.stale);
-  gauge("records_waiting", "Records known to have changed that are not read yet", (fleet) => fleet.waiting);
+  gauge("bases_stale", "Live bases whose replica was found to differ from Airtable", (fleet) => fleet.stale);
+  gauge(
+    "records_waiting",
+    "Records that are known to have changed and have not been read yet",
+    (fleet) => fleet.waiting,
+  );
   gauge(
     "repairs_pending",
-    "Records whose proxied write a replica does not show yet",
+    "Records of proxied writes that a replica does not show yet",
     (fleet) => fleet.repairs,
   );
   gauge(
     "quarantined",
-    "What ended processes and is put off or not tried again, by kind (base, deletion, move, stray, repair)",
+    "Quarantined work that crashed processes, by kind (base, deletion, move, stray, repair)",
     (fleet) => fleet.quarantined,
     "kind",
   );
-  gauge("workers", "Workers that are alive", (fleet) => fleet.workers);
+  gauge("workers", "Running workers", (fleet) => fleet.workers);
   gauge(
     "workspaces",
     "Workspaces with bases, by state of their call budget (no_cap, inside, forecast, spent, over)",
@@ -105,12 +109,12 @@ export function fleetMetrics({ db, metrics, log }: Pick<Context, "db" | "metrics
   );
   gauge(
     "budget_used_ratio",
-    "Largest part of its monthly cap that a workspace has used",
+    "Highest share of its monthly cap that a workspace has used",
     (fleet) => fleet.usedRatio,
   );
   gauge(
     "month_calls",
-    "Calls to sources since the month began (UTC), by kind (sync, client)",
+    "Calls to Airtable since the start of the month (UTC), by kind (sync, client)",
     (fleet) => fleet.calls,
     "kind",
   );

@@ -62,7 +62,7 @@ export async function inviteMember<Permit>(
   const accountId = currentUser.account.id;
   const members = await listMembers(db, accountId);
   if (members.some((member) => member.email === email)) {
-    throw new BasetideError("already_exists", `${email} is a member already`);
+    throw new BasetideError("already_exists", `${email} is already a member`);
   }
   const invitations = await listInvitations(db, accountId);
   if (members.length + invitations.length >= MAX_PEOPLE) {
@@ -95,7 +95,7 @@ export async function withdrawInvitation(
       ? await tx<{ email: string }[]>`
           delete from invitations where id = ${invitationId} and account_id = ${accountId} returning email`
       : [];
-    if (!gone) throw new BasetideError("not_found", "There is no such invitation");
+    if (!gone) throw new BasetideError("not_found", "This invitation does not exist");
     const details = { email: gone.email };
     await recordChange(tx, actorOf(currentUser), { accountId, action: "invitation.withdrawn", details });
   });
@@ -144,7 +144,7 @@ export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: 
 
 function requireOwner(currentUser: CurrentUser): void {
   if (currentUser.account.role === "owner") return;
-  throw new BasetideError("forbidden", "Only the account's owner may do that");
+  throw new BasetideError("forbidden", "Only the owner of the account may do this");
 }
 
 function hash(token: string): string {

@@ -65,10 +65,10 @@ export async function removeMember(
 ): Promise<Removal> {
   const { accountId, actor } = remover;
   if (!remover.isOwner && userId !== remover.userId) {
-    throw new BasetideError("forbidden", "Only the account's owner may do that");
+    throw new BasetideError("forbidden", "Only the owner of the account may do this");
   }
   const member = (await listMembers(ctx.db, accountId)).find((one) => one.userId === userId);
-  if (!member) throw new BasetideError("not_found", "There is no such member");
+  if (!member) throw new BasetideError("not_found", "This member does not exist");
   if (member.role === "owner") throw new BasetideError("conflict", "The owner cannot leave the account");
   const isOwner = remover.isOwner;
   const tokensRevoked = await endMembership(ctx, remover, member, isOwner && options.revokeTokens === true);

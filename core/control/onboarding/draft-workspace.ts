@@ -38,7 +38,8 @@ export async function draftWorkspace(
     async [Symbol.asyncDispose]() {
       await deleteWorkspace(ctx, made).catch((error: unknown) => {
         // `conflict`: the base is in it, as it should be.
-        if (!isBasetideError(error, "conflict")) ctx.log.warn({ error }, "unused workspace not deleted");
+        if (!isBasetideError(error, "conflict"))
+          ctx.log.warn({ error }, "deleting an unused workspace failed");
       });
     },
   };

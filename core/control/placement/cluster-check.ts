@@ -93,12 +93,12 @@ async function unusable(adminUrl: string, error: unknown): Promise<CheckResult> 
   const isUntrusted = CERTIFICATE_CODES.includes(String((error as { code?: unknown }).code));
   const noRoute = isConnectionError(error) ? await ipv6OnlyProblem(ownServer(adminUrl).host) : undefined;
   const remedy = isUntrusted
-    ? "Correct the host, or name a file with the server's authority in NODE_EXTRA_CA_CERTS"
+    ? "Correct the host, or set NODE_EXTRA_CA_CERTS to a file with the certificate authority of the server"
     : isNotWritable(error)
-      ? "Give the address of the primary, or make the server take writes again"
+      ? "Use the address of the primary, or make the server accept writes again"
       : isConnectionError(error)
         ? "Start the server, or correct the host, port, user and password of its admin URL"
-        : "Look into the server's log";
+        : "Check the server's log";
   return { severity: "problem", message: `Not usable: ${noRoute ?? reason}`, remedy };
 }
 
@@ -157,7 +157,7 @@ function rightsMissing({ role, ...may }: Facts): CheckResult[] {
     .filter(({ has }) => !has)
     .map(({ what, attribute }) => ({
       severity: "problem",
-      message: `The role ${role} may not ${what}`,
+      message: `The role ${role} is not allowed to ${what}`,
       remedy: `alter role ${quoteIdent(role)} ${attribute}`,
     }));
 }
@@ -165,11 +165,12 @@ function rightsMissing({ role, ...may }: Facts): CheckResult[] {
 function checkPasswords(handling: PasswordHandling): CheckResult[] {
   if (handling === "verifier") return [];
   if (handling === "clear_text") {
-    const remedy = "Nothing, if you trust who runs the server: the passwords are of read-only roles";
-    const message = "Takes no password verifiers: the passwords of customers' roles are sent to it, over TLS";
+    const remedy = "None, if you trust the provider of the server: the passwords belong to read-only roles";
+    const message =
+      "Does not accept password verifiers: the passwords of customers' roles are sent to it over TLS";
     return [{ severity: "warning", message, remedy }];
   }
-  const message = "Takes passwords in clear text only, and they are sent over TLS only";
+  const message = "Accepts passwords only in clear text, and Basetide sends those only over TLS";
   return [
     { severity: "problem", message, remedy: "Add sslmode=verify-full or sslmode=require to its admin URL" },
   ];
@@ -179,27 +180,27 @@ function limitsMissing(facts: Facts): CheckResult[] {
   const missing: CheckResult[] = [];
   const warn = (message: string, remedy: string) => missing.push({ severity: "warning", message, remedy });
   if (facts.is_super) {
-    warn(`Runs as the superuser ${facts.role}`, `Use a role of its own: ${PREPARE}`);
+    warn(`Runs as the superuser ${facts.role}`, `Use a dedicated role: run ${PREPARE}`);
   }
   if (!facts.has_template) {
-    warn("Customers may use PL/pgSQL and call functions that use up transaction ids", PREPARE);
+    warn("Customers can use PL/pgSQL and call functions that consume transaction ids", `Run ${PREPARE}`);
   }
   if (facts.unsettable.length > 0) {
     const settings = facts.unsettable.join(", ");
     const remedy =
       facts.version < 15
-        ? "Postgres 15 or later, or limit them for the whole server"
+        ? "Upgrade to Postgres 15 or later, or set limits for the whole server"
         : `grant set on parameter ${settings} to ${quoteIdent(facts.role)}; then \`doctor --fix\``;
-    warn(`Customers' roles have no limit of ${settings}`, remedy);
+    warn(`Customers' roles have no limit for ${settings}`, remedy);
   }
   if (facts.version >= 16 && !facts.reserved) {
     warn(
-      "Keeps no connections for the service",
-      "Set reserved_connections, to a fifth of max_connections, say",
+      "Reserves no connections for the service",
+      "Set reserved_connections, for example to a fifth of max_connections",
     );
   } else if (facts.reserved && !facts.may_use_reserved) {
     const remedy = `grant pg_use_reserved_connections to ${quoteIdent(facts.role)}`;
-    warn(`The role ${facts.role} may not use the connections that the server reserves`, remedy);
+    warn(`The role ${facts.role} is not allowed to use the connections that the server reserves`, remedy);
   }
   return missing;
 }
@@ -208,7 +209,7 @@ function limitsMissing(facts: Facts): CheckResult[] {
 function openDatabases({ open }: Facts): CheckResult[] {
   return open.map((name) => ({
     severity: "warning",
-    message: `Every role may connect to the database ${name}, a customer's too`,
-    remedy: `If no other program counts on it: revoke connect, temporary on database ${quoteIdent(name)} from public`,
+    message: `Every role, including those of customers, may connect to the database ${name}`,
+    remedy: `If no other program depends on this, run: revoke connect, temporary on database ${quoteIdent(name)} from public`,
   }));
 }

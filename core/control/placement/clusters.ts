@@ -51,7 +51,7 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   const [saved] = await db<{ id: string; encrypted_admin_url: string }[]>`
     select id, encrypted_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
   if (!saved)
-    throw new BasetideError("internal", "The default cluster is not there right after it was saved");
+    throw new BasetideError("internal", "The default cluster does not exist right after it was saved");
   const isSameUrl = secrets.decrypt(saved.encrypted_admin_url, adminUrlContext(saved.id)) === adminUrl;
   const encrypted = isSameUrl
     ? saved.encrypted_admin_url
@@ -92,7 +92,7 @@ async function requireOtherCluster(db: Db): Promise<void> {
   if (other) return;
   throw new BasetideError(
     "config_invalid",
-    "REPLICA_URL: required, as the role of DATABASE_URL may not create databases and roles. Give the URL of a role that may; `operator server prepare replicas` makes one",
+    "REPLICA_URL is required, because the role of DATABASE_URL is not allowed to create databases and roles. Set it to the URL of a role that is; `operator server prepare replicas` creates one",
   );
 }
 
@@ -114,7 +114,7 @@ export async function addCluster(
     });
   } catch (error) {
     if (!isUniqueViolation(error, "clusters_name_key")) throw error;
-    throw new BasetideError("already_exists", `There is a cluster "${cluster.name}" already`);
+    throw new BasetideError("already_exists", `A cluster "${cluster.name}" already exists`);
   }
   return clusterByName(ctx.db, cluster.name);
 }
@@ -157,7 +157,7 @@ export async function pickCluster(
     ${selectClusters(ctx.db)} where c.state = 'active' ${inRegion} order by databases, c.created_at`;
   const where = region === undefined ? "" : ` in ${region}`;
   if (clusters.length === 0) {
-    throw new BasetideError("conflict", `No cluster${where} takes new databases; the operator can add one`);
+    throw new BasetideError("conflict", `No cluster${where} accepts new databases. The operator can add one`);
   }
   const full: string[] = [];
   for (const cluster of clusters) {
@@ -167,7 +167,7 @@ export async function pickCluster(
   }
   throw new BasetideError(
     "conflict",
-    `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}); the operator can add one, or raise its max_connections`,
+    `No cluster${where} has ${needed} connections left for another database (full: ${full.join(", ")}). The operator can add one, or raise its max_connections`,
   );
 }
 
@@ -202,7 +202,7 @@ function publicAddress(
   if (!url || !/^postgres(ql)?:$/.test(url.protocol) || url.hostname === "") {
     throw new BasetideError(
       "invalid_request",
-      "The admin URL of a cluster has the form postgres://user:password@host:port/database",
+      "The admin URL of a cluster must have the form postgres://user:password@host:port/database",
     );
   }
   return {

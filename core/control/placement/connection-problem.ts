@@ -17,16 +17,16 @@ export async function connectionProblem(error: unknown, url: string): Promise<st
   if (noRoute !== undefined) return noRoute;
   const unreachable = `The database at ${host} cannot be reached:`;
   const known: Record<string, string> = {
-    ECONNREFUSED: `${unreachable} nothing listens on port ${port}`,
-    CONNECT_TIMEOUT: `${unreachable} port ${port} does not answer; does a firewall keep us out?`,
-    CONNECTION_CLOSED: `${unreachable} the connection was closed at once; it may take TLS only (?sslmode=require), or something in between does not speak Postgres`,
+    ECONNREFUSED: `${unreachable} no server listens on port ${port}`,
+    CONNECT_TIMEOUT: `${unreachable} port ${port} does not answer. Check whether a firewall blocks Basetide`,
+    CONNECTION_CLOSED: `${unreachable} the connection was closed immediately. The server may require TLS (?sslmode=require), or a device in between may not support the Postgres protocol`,
     ENETUNREACH: `${unreachable} there is no route to it`,
     EHOSTUNREACH: `${unreachable} there is no route to it`,
-    ENOTFOUND: `${unreachable} nobody knows that name`,
+    ENOTFOUND: `${unreachable} the host name does not exist`,
     ...Object.fromEntries(CERTIFICATE_CODES.map((known) => [known, untrusted(host, error)])),
-    "25006": `The server at ${host} is a standby, where nothing can be written: give the address of its primary`,
-    "28P01": `The server refuses the password of ${user}`,
-    "28000": `The server refuses ${user} from our address (pg_hba.conf), or wants ?sslmode=require`,
+    "25006": `The server at ${host} is a read-only standby. Use the address of its primary`,
+    "28P01": `The server rejected the password of ${user}`,
+    "28000": `The server rejected ${user} from Basetide's address (pg_hba.conf), or requires TLS (?sslmode=require)`,
     "3D000": `There is no database ${database} on that server`,
     "42501": denial(error, `grant connect on database ${quoteIdent(database)} to ${quoteIdent(user)}`),
     "53300": "The server has no free connection",
@@ -39,11 +39,11 @@ export async function connectionProblem(error: unknown, url: string): Promise<st
  */
 function denial(error: unknown, grantConnect: string): string {
   const { severity, message } = error as { severity?: string; message?: string };
-  if (severity === "ERROR") return `The role lacks a right that Basetide needs there: ${message}`;
-  return `The role may not connect to the database: ${grantConnect}`;
+  if (severity === "ERROR") return `The role lacks a privilege that Basetide needs: ${message}`;
+  return `The role is not allowed to connect to the database. Run: ${grantConnect}`;
 }
 
 function untrusted(host: string, error: unknown): string {
   const reason = error instanceof Error ? error.message : String(error);
-  return `The certificate of the server at ${host} cannot be trusted: ${reason}. With sslmode=require it is not checked`;
+  return `The certificate of the server at ${host} cannot be trusted: ${reason}. With sslmode=require, it is not checked`;
 }

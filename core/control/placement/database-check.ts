@@ -74,7 +74,7 @@ function checkVersion(
 ): DatabaseCheck {
   const { first, last } = TESTED_MAJOR_VERSIONS;
   const on = platform === undefined ? "" : ` (${platform})`;
-  const message = `PostgreSQL ${version}${on} takes ${role}`;
+  const message = `PostgreSQL ${version}${on} accepts ${role}`;
   const unused = reached.url.ignored;
   if (majorVersion < reached.firstMajorVersion) {
     const remedy = `Upgrade it to PostgreSQL ${last}`;
@@ -90,7 +90,7 @@ function checkVersion(
     return { check: "connection", severity: "warning", message, remedy };
   }
   if (unused.length > 0) {
-    const remedy = `Not used here, and left out of the URL: ${unused.join(", ")}`;
+    const remedy = `Parameters that were ignored and removed from the URL: ${unused.join(", ")}`;
     return { check: "connection", severity: "warning", message, remedy };
   }
   return { check: "connection", severity: "ok", message };
@@ -103,18 +103,18 @@ export function poolerProblem(
 ): DatabaseCheck | undefined {
   if (!(error instanceof TransactionPooled)) return undefined;
   const name = knownTransactionPooler(address) ?? "A pooler";
-  const message = `${name} in transaction mode is in front: locks and settings of a session do not last there`;
+  const message = `${name} in transaction mode is in front of the server: it does not preserve session locks and settings`;
   return { check: "pooler", severity: "problem", message, remedy: sessionRemedy(address) };
 }
 
 function checkPooler({ pooling }: ServerReport): DatabaseCheck {
   if (pooling === "full") {
-    const message = "The pooler in front has room for a single connection";
+    const message = "The pooler in front of the server allows only one connection";
     const remedy = "Raise its pool size (default_pool_size in PgBouncer) to 20 or more";
     return { check: "pooler", severity: "warning", message, remedy };
   }
   const message =
-    pooling === "none" ? "Connected without a pooler in between" : "A pooler is in front, and keeps sessions";
+    pooling === "none" ? "Connected without a pooler" : "Connected through a pooler that preserves sessions";
   return { check: "pooler", severity: "ok", message };
 }
 
@@ -125,10 +125,10 @@ function checkPooler({ pooling }: ServerReport): DatabaseCheck {
 function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: Reached): DatabaseCheck {
   if (link.tls !== undefined) {
     const isVerified = url.sslMode.startsWith("verify-");
-    const further = seesTls ? "" : "; it ends at a proxy in front of the server";
+    const further = seesTls ? "" : "; TLS ends at a proxy in front of the server";
     const checked = isVerified
       ? ", and the server's certificate is checked"
-      : "; with sslmode=verify-full the server's certificate is checked too";
+      : "; with sslmode=verify-full, the server's certificate is also checked";
     return { check: "encryption", severity: "ok", message: `Encrypted with ${link.tls}${further}${checked}` };
   }
   const message = "The connection is not encrypted";
@@ -136,7 +136,7 @@ function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: 
   const isChosen = isOwn || kind !== "public" || url.requestedSslMode === "disable";
   const remedy =
     url.sslMode === "prefer"
-      ? "Turn on TLS there (ssl = on), or at the proxy in front of it: the server does not offer it"
+      ? "Turn on TLS on the server (ssl = on) or on the proxy in front of it: neither offers it now"
       : "Add ?sslmode=require to the URL";
   return { check: "encryption", severity: isChosen ? "warning" : "problem", message, remedy };
 }
@@ -144,7 +144,7 @@ function checkEncryption({ link, seesTls }: ServerReport, { url, kind, isOwn }: 
 function checkLatency({ connectMs, roundTripMs }: ServerReport): DatabaseCheck {
   const message = `${inMs(connectMs)} to connect, ${inMs(roundTripMs)} for a round trip`;
   if (roundTripMs <= SLOW_ROUND_TRIP_MS) return { check: "latency", severity: "ok", message };
-  const remedy = "Everything waits for that: choose a database near the service";
+  const remedy = "Every statement waits this long. Choose a database near the service";
   return { check: "latency", severity: "warning", message, remedy };
 }
 

@@ -18,15 +18,15 @@ export async function readOnlyProblem(sql: Sql): Promise<CheckResult | undefined
   if (isStandby) {
     return {
       severity: "problem",
-      message: "The server is a standby, where nothing can be written",
-      remedy: "Give the address of the primary",
+      message: "The server is a read-only standby",
+      remedy: "Use the address of the primary",
     };
   }
   if (!isReadOnly) return undefined;
   return {
     severity: "problem",
     message: `The database ${name} is read-only by default for this role, as providers set it when a disk is full`,
-    remedy: `Free space there if that is why, then: alter database ${quoteIdent(name)} set default_transaction_read_only = off;`,
+    remedy: `If the disk is full, free some space. Then run: alter database ${quoteIdent(name)} set default_transaction_read_only = off;`,
   };
 }
 
@@ -37,8 +37,9 @@ async function encodingProblem(sql: Sql): Promise<CheckResult | undefined> {
   if (encoding === "UTF8") return undefined;
   return {
     severity: "problem",
-    message: `The database ${name} has the encoding ${encoding}, and records hold characters that only UTF8 has`,
-    remedy: "Give one that is made with: create database airtable template template0 encoding 'UTF8';",
+    message: `The database ${name} has the encoding ${encoding}, but records contain characters that only UTF8 supports`,
+    remedy:
+      "Use a database that was created with: create database airtable template template0 encoding 'UTF8';",
   };
 }
 
@@ -50,8 +51,8 @@ async function replicationRoleProblem(sql: Sql): Promise<CheckResult | undefined
   if (mode === "origin") return undefined;
   return {
     severity: "problem",
-    message: `session_replication_role is ${mode} by default for the role ${role}: constraints and triggers do not hold`,
-    remedy: `As a superuser: alter role ${quoteIdent(role)} set session_replication_role = origin;`,
+    message: `session_replication_role is ${mode} by default for the role ${role}: constraints and triggers are not enforced`,
+    remedy: `Run as a superuser: alter role ${quoteIdent(role)} set session_replication_role = origin;`,
   };
 }
 

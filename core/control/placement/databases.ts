@@ -106,13 +106,13 @@ export async function createHostedDatabase(
     return await getDatabase(ctx.db, id);
   } catch (error) {
     await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>
-      ctx.log.error({ error: dropError, databaseId: id }, "database left behind"),
+      ctx.log.error({ error: dropError, databaseId: id }, "dropping a failed new database failed"),
     );
     if (!isBasetideError(error) || error.details?.sqlState !== INSUFFICIENT_PRIVILEGE) throw error;
-    ctx.log.error({ error, cluster: cluster.name }, "cluster refuses a new database");
+    ctx.log.error({ error, cluster: cluster.name }, "cluster refused to create a database");
     throw new BasetideError(
       "conflict",
-      `The cluster ${cluster.name} takes no new databases: its role lacks a right there. The operator's \`doctor\` says which`,
+      `The cluster ${cluster.name} does not accept new databases because its role lacks a privilege. The operator's \`doctor\` command names it`,
       { cause: error },
     );
   }
@@ -134,7 +134,7 @@ async function requireAllowance(
   if (has!.databases >= config.accountDatabases) {
     throw new BasetideError(
       "conflict",
-      `This account has ${has!.databases} hosted databases, as many as it may. Put the base into one of them, or ask the operator (ACCOUNT_DATABASES)`,
+      `This account has ${has!.databases} hosted databases, its maximum. Put the base into one of them, or ask the operator for more (ACCOUNT_DATABASES)`,
     );
   }
 }
@@ -162,7 +162,7 @@ export async function setDatabaseWritable(
   isWritable: boolean,
 ): Promise<Database> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "This database is hosted by the customer, who says who writes there");
+    throw new BasetideError("conflict", "The customer hosts this database and controls its write access");
   }
   const url = databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
   // A role that may write is a larger risk than one that only reads, and must not share a server with the control
@@ -170,7 +170,7 @@ export async function setDatabaseWritable(
   if (isWritable && (await isControlServer(ctx.db, url))) {
     throw new BasetideError(
       "conflict",
-      `${database.name} is on the server of the control plane, where no customer may write. Move its bases to another cluster first: \`operator cluster add\`, \`operator base move\``,
+      `${database.name} is on the server of the control plane, where customers are not allowed to write. Move its bases to another cluster first: \`operator cluster add\`, \`operator base move\``,
     );
   }
   const schemas = await ctx.db<{ name: string }[]>`
@@ -182,7 +182,7 @@ export async function setDatabaseWritable(
     const details = { name, is_writable: isWritable };
     await recordChange(tx, ctx.actor, { accountId, action: "database.writable", subject: id, details });
   });
-  ctx.log.info({ databaseId: database.id, isWritable }, "database writable or not");
+  ctx.log.info({ databaseId: database.id, isWritable }, "write access to a database changed");
   return getDatabase(ctx.db, database.id);
 }
 
@@ -198,7 +198,7 @@ export async function setConnectionLimit(
   connections: number,
 ): Promise<Database> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "This database is hosted by the customer, who sets the limits there");
+    throw new BasetideError("conflict", "The customer hosts this database and controls its limits");
   }
   await restoreLimits(await clusterAdminUrl(ctx, database.clusterId), { role: database.role, connections });
   await ctx.db.begin(async (tx) => {
@@ -280,7 +280,7 @@ export async function showCredentials(
  */
 export async function rotateCredentials(ctx: DatabaseContext, database: Database): Promise<Credentials> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "This database is hosted by you: change its password there");
+    throw new BasetideError("conflict", "You host this database: change the password on your server");
   }
   // A crash between these two leaves an unknown password; another rotation repairs that.
   const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
@@ -302,7 +302,7 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
  */
 export async function endDatabaseSessions(ctx: DatabaseContext, database: Database): Promise<void> {
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "This database is hosted by you: end its connections there");
+    throw new BasetideError("conflict", "You host this database: end the connections on your server");
   }
   await endSessionsOf(await clusterAdminUrl(ctx, database.clusterId), database.role);
 }

@@ -123,7 +123,7 @@ async function knownExternal(
     where cluster_id is null and external_host = ${place.host} and external_port = ${place.port}
       and name = ${place.database}`;
   if (known && known.account_id !== accountId) {
-    throw new BasetideError("already_exists", "This database is the destination of another account");
+    throw new BasetideError("already_exists", "Another account uses this database as its destination");
   }
   return known?.id ?? null;
 }
@@ -137,7 +137,7 @@ async function refuseTakenSchema(ctx: DestinationContext, databaseId: string, sc
   const [taken] = await ctx.db`
     select from bases where database_id = ${databaseId} and schema_name = ${schema}`;
   if (!taken) return;
-  throw new BasetideError("already_exists", `Another base has the schema ${schema} of this database`);
+  throw new BasetideError("already_exists", `Another base uses the schema ${schema} of this database`);
 }
 
 /** @throws BasetideError `destination_invalid` */
@@ -145,6 +145,6 @@ export function checkSchemaName(schema: string): string {
   if (SCHEMA_NAME.test(schema) && !schema.endsWith("_swap") && schema !== "information_schema") return schema;
   throw new BasetideError(
     "destination_invalid",
-    `"${schema}" cannot be the schema: take up to 40 of a-z, 0-9 and _, a letter first, not ending in _swap`,
+    `"${schema}" is not a valid schema name. Use up to 40 characters (a-z, 0-9, _), starting with a letter and not ending in _swap`,
   );
 }

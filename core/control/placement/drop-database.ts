@@ -67,7 +67,7 @@ export async function removeStrays(ctx: DropContext): Promise<void> {
   for (const { id } of strays) {
     const remove = () => removeUnusedDatabase(ctx, id);
     await attempt(ctx.db, { task: "stray", subject: id }, false, remove).catch((error: unknown) => {
-      ctx.log.warn({ databaseId: id, error }, "stray database not removed");
+      ctx.log.warn({ databaseId: id, error }, "removing an unused database failed");
     });
   }
 }

@@ -43,7 +43,7 @@ export async function endBrokenMoves(ctx: DropContext): Promise<void> {
       const end = () => endMove(ctx, base, database_id);
       await asMover(ctx.db, base.id, () => attempt(ctx.db, { task: "move", subject: base.id }, false, end));
     } catch (error) {
-      ctx.log.warn({ baseId: base.id, error }, "broken move not ended");
+      ctx.log.warn({ baseId: base.id, error }, "ending an interrupted move failed");
     }
   }
 }

@@ -127,7 +127,8 @@ async function readFacts(sql: postgres.Sql, schema: string): Promise<Facts> {
         as has_tables
     from pg_roles left join pg_namespace as n on n.nspname = ${schema}
     where rolname = current_user`;
-  if (!facts) throw new BasetideError("destination_invalid", "The role is not listed in pg_roles there");
+  if (!facts)
+    throw new BasetideError("destination_invalid", "The role is not listed in pg_roles of that server");
   return { ...facts, readers: await readersByDefault(sql, schema), server: await serverIdentity(sql) };
 }
 
@@ -141,12 +142,12 @@ async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void>
   if (own?.is_replica) {
     throw new BasetideError(
       "destination_invalid",
-      `The database ${facts.database} is hosted here: use the destination kind "existing"`,
+      `The database ${facts.database} is hosted by Basetide: use the destination kind "existing"`,
     );
   }
   const isOurs = isSameServer(await serverIdentity(db), facts.server);
   if (isOurs && (facts.is_admin || own?.database === facts.database)) {
-    throw new BasetideError("destination_invalid", "That server belongs to the service itself");
+    throw new BasetideError("destination_invalid", "That server belongs to Basetide itself");
   }
 }
 
@@ -157,19 +158,19 @@ function judgeRights(schema: string, facts: Facts): DatabaseCheck[] {
 
 function judgeRole(schema: string, facts: Facts): DatabaseCheck {
   if (!facts.may_create && facts.has_both_schemas) {
-    const message = `${facts.role} owns ${schema}_swap, and needs no right to create schemas`;
+    const message = `${facts.role} owns ${schema}_swap, and does not need the right to create schemas`;
     return { check: "rights", severity: "ok", message };
   }
   if (!facts.may_create) {
     return {
       check: "rights",
       severity: "problem",
-      message: `The role ${facts.role} may not create schemas`,
+      message: `The role ${facts.role} is not allowed to create schemas`,
       remedy: grantSchemas(schema, facts),
     };
   }
   if (facts.is_super) {
-    const message = `${facts.role} is a superuser; a role that may create schemas is enough`;
+    const message = `${facts.role} is a superuser. A role that may create schemas is enough`;
     return { check: "rights", severity: "warning", message };
   }
   return { check: "rights", severity: "ok", message: `${facts.role} may create schemas` };
@@ -187,7 +188,7 @@ function judgeSchema(schema: string, facts: Facts): DatabaseCheck {
     return {
       check: "schema",
       severity: "problem",
-      message: `The role ${facts.role} may not create tables in the schema ${schema}`,
+      message: `The role ${facts.role} is not allowed to create tables in the schema ${schema}`,
       remedy: `grant usage, create on schema ${quoteIdent(schema)} to ${quoteIdent(facts.role)};`,
     };
   }
@@ -196,12 +197,12 @@ function judgeSchema(schema: string, facts: Facts): DatabaseCheck {
     return {
       check: "schema",
       severity: "warning",
-      message: `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables: take another schema if they should not`,
+      message: `Default privileges in the schema ${schema} will let ${facts.readers.join(", ")} read the base's tables. Use another schema if they should not`,
       remedy: `alter default privileges in schema ${quoteIdent(schema)} revoke select on tables from ${roles};`,
     };
   }
   if (facts.has_tables) {
-    const message = `The schema ${schema} has tables of yours: one with the name of a table of the base is in the way`;
+    const message = `The schema ${schema} already contains tables. A table with the name of a table of the base would conflict`;
     return { check: "schema", severity: "warning", message };
   }
   const message = facts.has_schema

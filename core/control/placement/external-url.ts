@@ -14,10 +14,10 @@ export function parseConnectionTarget(text: string): ConnectionTarget {
   const parsed = parsePostgresUrl(text);
   if (typeof parsed === "string") throw invalid(parsed);
   if (parsed.user === "" || parsed.database === "")
-    throw invalid("has the form postgres://user:password@host:port/database");
+    throw invalid("must have the form postgres://user:password@host:port/database");
   // It would be a file on this machine.
   if (parsed.rootCertificate !== undefined)
-    throw invalid("names a file in sslrootcert: leave it out, and take sslmode=require");
+    throw invalid("must not name a file in sslrootcert. Remove that parameter and use sslmode=require");
   return { ...parsed, text: cleanPostgresUrl(text) };
 }
 

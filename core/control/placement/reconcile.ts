@@ -90,16 +90,16 @@ async function checkViews(url: string, database: string, schemas: string[]): Pro
   const views = (await Promise.all(schemas.map((schema) => viewsWithForeignCode(url, schema)))).flat();
   return views.map(({ view, owner, code }) => ({
     severity: "warning",
-    message: `${database}: the view ${view} uses ${code}, which is not ours, so the next rebuild of its table drops it`,
-    remedy: `make it without that, as ${owner}; or run the statements that _sync_issues will have then, as ${owner}`,
+    message: `${database}: the view ${view} uses ${code}, which Basetide did not create, so the next rebuild of its table drops the view`,
+    remedy: `As ${owner}, create the view without it, or run the statements that _sync_issues will contain after the rebuild`,
   }));
 }
 
 function writableOnControlServer(ctx: RepairContext, database: Database): CheckResult {
   return {
     severity: "problem",
-    message: `${database.name}: its customer may write, on the server that holds the control plane`,
-    remedy: "made read-only; what the customer has made stays",
+    message: `${database.name}: its customer may write on the server of the control plane`,
+    remedy: "makes it read-only; the objects that the customer created stay",
     fix: async () => void (await setDatabaseWritable(ctx, database, false)),
   };
 }
@@ -147,25 +147,29 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
     const what = [state.hasDatabase ? "" : "database", state.hasRole ? "" : "role"]
       .filter(Boolean)
       .join(" and ");
-    add(`its ${what} is not there`, "made again, under the same names, and synced anew", async () => {
+    add(`its ${what} does not exist`, "creates it again under the same names, and syncs it", async () => {
       await restoreHosted(adminUrl, hosted, installation);
       await install(ctx, examined, url, schemas);
     });
     return results;
   }
   if (state.missingSchemas.length > 0) {
-    add(`schema ${state.missingSchemas.join(", ")} is not there`, "made again, and synced anew", async () => {
-      for (const schema of state.missingSchemas) await dropLeftovers(url, schema);
-      await install(ctx, examined, url, state.missingSchemas);
-    });
+    add(
+      `schema ${state.missingSchemas.join(", ")} does not exist`,
+      "creates it again, and syncs it",
+      async () => {
+        for (const schema of state.missingSchemas) await dropLeftovers(url, schema);
+        await install(ctx, examined, url, state.missingSchemas);
+      },
+    );
   }
   if (!state.isLockedDown) {
-    add("others than its role may connect, or call what writes", "forbidden again", () =>
+    add("other roles may connect, or call functions that write", "revokes these rights", () =>
       lockDownDatabase(adminUrl, hosted),
     );
   }
   if (!state.isLimited) {
-    add("its role lacks the limits of a customer's role", "limited again", () =>
+    add("its role lacks the limits of a customer's role", "sets the limits", () =>
       restoreLimits(adminUrl, hosted),
     );
   }
@@ -173,12 +177,12 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
     const until = state.pausedUntil.toISOString();
     results.push({
       severity: "warning",
-      message: `${name}: its role used up transaction ids and may not connect until ${until}`,
-      remedy: `A worker ends the pause; to end it now, \`database set-connections ${examined.id} ${hosted.connections ?? DEFAULT_CONNECTIONS}\``,
+      message: `${name}: its role consumed transaction ids too fast and may not connect until ${until}`,
+      remedy: `A worker ends the pause then. To end it now, run \`database set-connections ${examined.id} ${hosted.connections ?? DEFAULT_CONNECTIONS}\``,
     });
   }
   if (!state.takesPassword) {
-    add("the password that its owner is shown does not open it", "set again to the one that is shown", () =>
+    add("the server does not accept the password that its owner sees", "sets that password again", () =>
       setPassword(adminUrl, hosted.role, hosted.password),
     );
   }
@@ -188,14 +192,14 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
   );
   if (differing.length > 0) {
     add(
-      `is ${isWritable ? "not writable" : "writable"}, against what is kept here`,
-      "made as it is kept here",
+      `is ${isWritable ? "not writable" : "writable"}, unlike its setting in the control plane`,
+      "applies the setting",
       () => setAll(url, hosted.role, differing, isWritable),
     );
   }
   if (state.installation !== installation) {
     const work = () => labelHosted(adminUrl, name, installation);
-    add("is not marked as this service's", "marked", work, "warning");
+    add("is not labeled as a database of this installation", "labels it", work, "warning");
   }
   return results;
 }
@@ -210,12 +214,12 @@ async function checkExternal(
   const installed = database.schemas.filter((schema) => !missing.includes(schema));
   const dropped = await checkRelations(ctx, database, url, installed);
   if (missing.length === 0) return dropped;
-  const message = `schema ${missing.join(", ")} is not there`;
+  const message = `schema ${missing.join(", ")} does not exist`;
   return [
     {
       severity: "problem",
       message: `${database.host}/${database.name}: ${message}`,
-      remedy: "made again, and synced anew",
+      remedy: "creates it again, and syncs it",
       fix: () => repair(ctx, database, message, () => install(ctx, database, url, missing)),
     },
     ...dropped,
@@ -233,11 +237,11 @@ async function checkRelations(
   for (const schema of schemas) {
     const dropped = await droppedRelations(url, schema);
     if (dropped.length === 0) continue;
-    const message = `${dropped.join(", ")}: dropped by somebody`;
+    const message = `dropped outside Basetide: ${dropped.join(", ")}`;
     results.push({
       severity: "problem",
       message: `${database.name}: ${message}`,
-      remedy: "made again, and synced anew",
+      remedy: "creates it again, and syncs it",
       fix: () => repair(ctx, database, message, () => install(ctx, database, url, [schema])),
     });
   }
@@ -253,21 +257,21 @@ async function orphanResult(
   const message = `${cluster.name}: ${database} belongs to no base`;
   const foreign = await countForeign(adminUrl, database);
   if (foreign > 0) {
-    const remedy = `It holds ${foreign} things that a customer has made: save them, then drop it by hand`;
+    const remedy = `It contains ${foreign} objects that a customer created. Save them, then drop the database manually`;
     return { severity: "warning", message, remedy };
   }
   if (inUse > 0) {
-    const remedy = "A process of the service is connected to it: stop what runs on another control plane";
+    const remedy = "A Basetide process is connected to it. Stop the processes that use another control plane";
     return { severity: "warning", message, remedy };
   }
   return {
     severity: "warning",
     message,
-    remedy: "dropped: it is a copy, and whoever connects the base again gets another",
+    remedy: "drops it: it is a copy, and connecting the base again creates a new one",
     async fix() {
       await dropDatabase(adminUrl, database, role ?? database);
       const details = { cluster: cluster.name, database, what: "belongs to no base" };
-      await recordChange(ctx.db, ctx.actor, { accountId: null, action: "service.mended", details });
+      await recordChange(ctx.db, ctx.actor, { accountId: null, action: "service.repaired", details });
     },
   };
 }
@@ -299,5 +303,5 @@ async function repair(
 ): Promise<void> {
   await work();
   const change = { accountId, subject: id, details: { database: name, what } };
-  await recordChange(ctx.db, ctx.actor, { ...change, action: "service.mended" });
+  await recordChange(ctx.db, ctx.actor, { ...change, action: "service.repaired" });
 }

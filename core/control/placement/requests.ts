@@ -62,7 +62,7 @@ export async function createRequest(
     throw new BasetideError("invalid_request", `The message has more than ${MAX_MESSAGE_LENGTH} characters`);
   }
   if (message === "" && (request.kind === "other" || request.kind === "shared_database")) {
-    throw new BasetideError("invalid_request", "Say in the message what you ask for");
+    throw new BasetideError("invalid_request", "Describe your request in the message");
   }
   const id = newId("request");
   try {
@@ -75,7 +75,10 @@ export async function createRequest(
     });
   } catch (error) {
     if (!isUniqueViolation(error, "requests_open_key")) throw error;
-    throw new BasetideError("already_exists", "You have asked for this already; the operator will answer");
+    throw new BasetideError(
+      "already_exists",
+      "You have already made this request. The operator will answer it",
+    );
   }
   return getRequest(db, id);
 }
@@ -137,17 +140,17 @@ async function checkSubject(
   if (kind === "region") {
     const code = region?.trim().toLowerCase() ?? "";
     if (REGION.test(code)) return { databaseId: null, region: code };
-    throw new BasetideError("invalid_request", "The region is a code such as eu-central-1");
+    throw new BasetideError("invalid_request", "The region must be a code such as eu-central-1");
   }
   if (kind !== "writable") return { databaseId: null, region: null };
   if (!databaseId || !isId("database", databaseId)) {
-    throw new BasetideError("invalid_request", "Say which database is to be writable");
+    throw new BasetideError("invalid_request", "Choose the database that should be writable");
   }
   const database = await getDatabase(db, databaseId, accountId);
   if (database.clusterId === null) {
-    throw new BasetideError("conflict", "This database is hosted by you: who writes there is yours to say");
+    throw new BasetideError("conflict", "You host this database: control write access on your server");
   }
-  if (database.isWritable) throw new BasetideError("conflict", "This database is writable already");
+  if (database.isWritable) throw new BasetideError("conflict", "This database is already writable");
   return { databaseId, region: null };
 }
 
@@ -157,7 +160,7 @@ async function moveAccount(db: Db, { accountId, region }: OperatorRequest): Prom
   if (!clusters.some((cluster) => cluster.region === region && cluster.state === "active")) {
     throw new BasetideError(
       "conflict",
-      `No cluster in ${region} takes new databases: add one first, then approve`,
+      `No cluster in ${region} accepts new databases. Add one first, then approve the request`,
     );
   }
   await db`update accounts set region = ${region} where id = ${accountId}`;
@@ -166,7 +169,7 @@ async function moveAccount(db: Db, { accountId, region }: OperatorRequest): Prom
 async function openRequest(db: Db, id: string): Promise<OperatorRequest> {
   const request = await getRequest(db, id);
   if (request.state === "open") return request;
-  throw new BasetideError("conflict", `The request was ${request.state} before`);
+  throw new BasetideError("conflict", `The request was already ${request.state}`);
 }
 
 async function closeRequest(
@@ -182,7 +185,7 @@ async function closeRequest(
     const [closed] = await tx<{ account_id: string; kind: string }[]>`
       update requests set state = ${state}, answer = ${said}, decided_at = now(), decided_by = ${by}
       where id = ${id} and state = 'open' returning account_id, kind`;
-    if (!closed) throw new BasetideError("conflict", "Somebody else has just decided the request");
+    if (!closed) throw new BasetideError("conflict", "Another operator has just decided this request");
     const change = { accountId: closed.account_id, subject: id, details: { kind: closed.kind } };
     await recordChange(tx, actor, { ...change, action: `request.${state}` });
   });

@@ -41,13 +41,13 @@ interface Customer {
 export function startWatchdog(ctx: WatchContext): Running {
   const ended = new Counter({
     name: "basetide_watchdog_ended_total",
-    help: "Sessions of customers' roles that were ended because they exceeded a limit",
+    help: "Sessions of customers' roles that the watchdog terminated because they exceeded a limit",
     labelNames: ["reason"],
     registers: [ctx.metrics],
   });
   const paused = new Counter({
     name: "basetide_watchdog_paused_total",
-    help: "Pauses of customers' roles that used up transaction ids",
+    help: "Pauses of customers' roles that consumed transaction ids too fast",
     registers: [ctx.metrics],
   });
   const pools = new Map<string, Sql>();
@@ -55,7 +55,7 @@ export function startWatchdog(ctx: WatchContext): Running {
   let looking: Promise<void> | undefined;
   const timer = setInterval(() => {
     looking ??= look()
-      .catch((error: unknown) => ctx.log.warn({ error }, "watchdog: clusters not looked at"))
+      .catch((error: unknown) => ctx.log.warn({ error }, "watchdog: checking clusters failed"))
       .finally(() => {
         looking = undefined;
       });
@@ -75,7 +75,7 @@ export function startWatchdog(ctx: WatchContext): Running {
           const looking = lookAt({ id, name }, await clusterAdminUrl(ctx, id), own);
           await withTimeout(CLUSTER_TIMEOUT_MS, isSilent, looking);
         } catch (error) {
-          ctx.log.warn({ cluster: name, error }, "watchdog: cluster not looked at");
+          ctx.log.warn({ cluster: name, error }, "watchdog: checking a cluster failed");
         }
       }),
     );
@@ -90,7 +90,7 @@ export function startWatchdog(ctx: WatchContext): Running {
     await recordTimeline(ctx.db, id, admin);
     const limits = new Map(customers.map(({ role, connections }) => [role, connections]));
     for (const role of await endPauses(admin, limits))
-      ctx.log.info({ cluster, role }, "customer's pause is over");
+      ctx.log.info({ cluster, role }, "customer's pause ended");
     const roles = customers.map(({ role }) => role);
     const databases = customers.map(({ database }) => database);
     const ids = customers.map(({ accountId }) => accountId);
@@ -98,7 +98,7 @@ export function startWatchdog(ctx: WatchContext): Running {
     const writers = customers.filter(({ isWritable }) => isWritable).map(({ role }) => role);
     for (const session of await endExcess(admin, { roles, databases, writers, accounts })) {
       ended.inc({ reason: session.reason satisfies EndReason });
-      ctx.log.warn({ cluster, ...session }, "session of a customer ended");
+      ctx.log.warn({ cluster, ...session }, "session of a customer terminated");
     }
     const readers = roles.filter((role) => !writers.includes(role));
     const idWatch = idWatches.get(adminUrl) ?? watchIds();
@@ -110,7 +110,7 @@ export function startWatchdog(ctx: WatchContext): Running {
       const pause = await pauseRole(admin, role);
       if (!pause) continue;
       paused.inc();
-      ctx.log.warn({ cluster, ...pause }, "customer paused: it used up transaction ids");
+      ctx.log.warn({ cluster, ...pause }, "customer paused: consumes transaction ids too fast");
     }
   }
 

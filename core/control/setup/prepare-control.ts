@@ -64,7 +64,7 @@ async function refuseOthers(
     if (!other) return;
     throw new BasetideError(
       "conflict",
-      `The database ${database} holds ${other.name}, which is not Basetide's, and would be closed to its other users: name a database of its own in DATABASE_URL`,
+      `The database ${database} contains ${other.name}, which does not belong to Basetide, and its other users would lose access: use a separate database in DATABASE_URL`,
     );
   });
 }

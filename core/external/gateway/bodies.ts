@@ -69,7 +69,7 @@ export function checkRow(whole: Buffer, columns: ColumnDescription[]): void {
     at += 4;
     // Not a protocol violation, so it does not count against the server.
     if (size > maxBytes)
-      throw new GatewayRefusal("54000", `a value of ${size} bytes, more than the ${maxBytes} that are taken`);
+      throw new GatewayRefusal("54000", `a value of ${size} bytes exceeds the limit of ${maxBytes}`);
     if (isJson && size > 0 && isTooDeep(whole, at, at + size))
       throw new Violation("form", "JSON that is nested too deeply");
     at += Math.max(size, 0);

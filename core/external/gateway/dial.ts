@@ -69,14 +69,14 @@ async function secured(socket: Socket, server: ServerAddress, signal: AbortSigna
     // Further bytes would be treated as encrypted although they are not.
     if (answer.length !== 1 || (answer[0] !== TLS_OFFERED && answer[0] !== TLS_REFUSED)) {
       socket.destroy();
-      throw new Violation("login", "it answers the request for TLS with something else");
+      throw new Violation("login", "an invalid answer to the request for TLS");
     }
     if (answer[0] === TLS_REFUSED) {
       if (sslMode === "prefer") return socket;
       socket.destroy();
       throw new GatewayRefusal(
         "08001",
-        `the server at ${host} does not offer TLS, and sslmode=${sslMode} asks for it`,
+        `the server at ${host} does not support TLS, which sslmode=${sslMode} requires`,
       );
     }
   }

@@ -42,7 +42,7 @@ export async function logIn(login: Login, startup: Buffer): Promise<Buffer> {
     if (letter === "R" && !isIn) {
       const kind = whole.length >= BODY + KIND_BYTES ? whole.readUInt32BE(BODY) : -1;
       if (kind === 0) {
-        if (scram && !scram.isVerified) throw new Violation("login", "it ends SCRAM before its turn");
+        if (scram && !scram.isVerified) throw new Violation("login", "SCRAM ended too early");
         isIn = true;
       } else scram = await authenticate(login, kind, whole.subarray(BODY + KIND_BYTES), scram);
     } else if (letter === "S" && isIn) {
@@ -53,7 +53,7 @@ export async function logIn(login: Login, startup: Buffer): Promise<Buffer> {
     } else if (letter === "Z" && isIn) {
       checkReady(whole);
       return Buffer.concat([...answers, whole]);
-    } else throw new Violation("login", "a message that is none of a login");
+    } else throw new Violation("login", "a message that does not belong to a login");
   }
   throw new Violation("login", `more than ${LOGIN_MESSAGES} messages before the login is complete`);
 }
@@ -74,7 +74,7 @@ async function authenticate(
     if (!isEncrypted) {
       throw new GatewayRefusal(
         "08001",
-        "the server asks for the password in plain text, without TLS: add ?sslmode=require",
+        "the server requests the password in plain text without TLS; add ?sslmode=require",
       );
     }
     socket.write(message("p", password, "\0"));
@@ -87,7 +87,7 @@ async function authenticate(
   }
   if (scram === undefined && kind === 10) {
     if (!body.toString("latin1").split("\0").includes(MECHANISM)) {
-      throw new GatewayRefusal("08001", `the server does not offer ${MECHANISM}`);
+      throw new GatewayRefusal("08001", `the server does not support ${MECHANISM}`);
     }
     const begun = new Scram();
     const first = Buffer.from(begun.first());
@@ -104,7 +104,7 @@ async function authenticate(
     scram.verify(body.toString("latin1"));
     return scram;
   }
-  throw new Violation("login", `authentication of kind ${kind} at this point`);
+  throw new Violation("login", `unexpected authentication request of kind ${kind}`);
 }
 
 function md5(text: string, salt: string | Buffer): string {

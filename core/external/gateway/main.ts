@@ -40,7 +40,7 @@ const hooks = {
 function cutLargest(): void {
   let held = 0;
   for (const session of sessions) held += session.held;
-  if (held > HELD_BYTES) largest()?.fail(new Violation("size", "too much at once"));
+  if (held > HELD_BYTES) largest()?.fail(new Violation("size", "too much data at once"));
 }
 
 function largest(): GatewaySession | undefined {

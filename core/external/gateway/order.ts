@@ -95,11 +95,11 @@ export class Order {
 
   /** Checks a message of the server. @throws Violation if no Postgres server would send it */
   answered(type: number, whole: Buffer): Verdict {
-    if (this.hasEnded) throw new Violation("order", "a message behind its last one");
+    if (this.hasEnded) throw new Violation("order", "a message after the last one");
     const letter = String.fromCharCode(type);
     const question = this.#questions[0];
     if (letter === "E") return this.#failed(whole, question);
-    if (question === undefined) throw new Violation("order", `${nameOf(type)} without having been asked`);
+    if (question === undefined) throw new Violation("order", `${nameOf(type)} that was not requested`);
     if (!this.#answers(letter, whole, question)) {
       throw new Violation("order", `${nameOf(type)} in answer to ${question.kind}`);
     }
@@ -185,7 +185,7 @@ export class Order {
       this.hasEnded = true;
       return error.message;
     }
-    if (!question) throw new Violation("order", "ErrorResponse without having been asked");
+    if (!question) throw new Violation("order", "an ErrorResponse that was not requested");
     if (question.kind === "query") {
       if (question.hasFailed) throw new Violation("order", "two ErrorResponses to one query");
       question.hasFailed = true;

@@ -169,6 +169,6 @@ function joined(parts: Buffer[]): Buffer {
 
 function limitOf(type: number): number {
   const limit = LIMITS.get(type);
-  if (limit === undefined) throw new Violation("framing", `a message of the unknown type ${type}`);
+  if (limit === undefined) throw new Violation("framing", `a message of unknown type ${type}`);
   return limit;
 }

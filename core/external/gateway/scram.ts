@@ -31,7 +31,7 @@ export class Scram {
     if (Number(rounds) > SCRAM_ROUNDS) {
       throw new GatewayRefusal(
         "08001",
-        `the server asks for ${rounds} rounds of SCRAM, more than ${SCRAM_ROUNDS}`,
+        `the server requests ${rounds} iterations of SCRAM, more than ${SCRAM_ROUNDS}`,
       );
     }
     // Off the event loop: a server that requests many rounds delays only itself.
@@ -58,7 +58,7 @@ export class Scram {
       signature.length === KEY_BYTES &&
       this.#serverSignature.length === KEY_BYTES &&
       timingSafeEqual(signature, this.#serverSignature);
-    if (!isRight) throw new Violation("login", "its SCRAM signature is wrong");
+    if (!isRight) throw new Violation("login", "wrong SCRAM signature");
     this.isVerified = true;
   }
 }

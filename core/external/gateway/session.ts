@@ -147,5 +147,5 @@ function aboutLink({ socket, address }: ServerConnection): Buffer[] {
 }
 
 function loginTimeout(): GatewayRefusal {
-  return new GatewayRefusal("CONNECT_TIMEOUT", `it takes more than ${LOGIN_MS / 1000} seconds to log in`);
+  return new GatewayRefusal("CONNECT_TIMEOUT", `the login took more than ${LOGIN_MS / 1000} seconds`);
 }

@@ -122,7 +122,7 @@ export class Connection {
       // Checked before the request is created: an aborted request without an error listener would end the process.
       if (signal.aborted) {
         this.#socket.destroy();
-        return reject(new Error("broken off"));
+        return reject(new Error("the connection was closed"));
       }
       this.#socket.off("data", this.#closeOnData);
       this.#socket.ref();
@@ -133,7 +133,7 @@ export class Connection {
       // Its own `signal` option costs some 20 µs more per request. Once the answer is read this does nothing.
       const breakOff = () => {
         asking.destroy();
-        reject(new Error("broken off"));
+        reject(new Error("the connection was closed"));
       };
       signal.addEventListener("abort", breakOff);
       let answer: http.IncomingMessage | undefined;
@@ -152,12 +152,12 @@ export class Connection {
         const status = head.statusCode ?? 0;
         if (status >= 200 && status <= 599) return resolve(head);
         head.socket.destroy();
-        reject(new RangeError(`${status} is no status of an answer`));
+        reject(new RangeError(`${status} is not a valid status of a response`));
       });
       // The connection is closed if the source switches protocols or accepts CONNECT.
       const leave = (_head: unknown, socket: Duplex) => {
         socket.destroy();
-        reject(new Error("the source does not go on in HTTP"));
+        reject(new Error("Airtable switched to another protocol than HTTP"));
       };
       asking.on("upgrade", leave).on("connect", leave);
       asking.end(body);

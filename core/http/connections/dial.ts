@@ -73,7 +73,8 @@ function connected<T extends net.Socket>(socket: T, timer: AbortSignal, event = 
       reject(error);
     };
     const expire = () => fail(Object.assign(new Error("the connection was not opened in time"), TIMED_OUT));
-    const close = () => fail(Object.assign(new Error("closed while it was being opened"), RESET));
+    const close = () =>
+      fail(Object.assign(new Error("the connection was closed while it was being opened"), RESET));
     timer.addEventListener("abort", expire, { once: true });
     socket.once("error", fail).once("close", close);
     socket.once(event, () => {

@@ -11,7 +11,7 @@ export async function answerMetrics(registries: Registry[]): Promise<Response> {
 }
 
 export function noMetrics(): Response {
-  const message = "Metrics are not served here; see METRICS_PORT";
+  const message = "Metrics are not available on this port. See METRICS_PORT";
   return Response.json({ error: { code: "not_found", message } }, { status: 404 });
 }
 
@@ -36,7 +36,7 @@ export function listenForMetrics(
       log,
     },
   );
-  log.info({ port: listener.port }, "metrics are served");
+  log.info({ port: listener.port }, "metrics listening");
   return listener;
 }
 

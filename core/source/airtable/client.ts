@@ -68,10 +68,7 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
   async function request(path: string, options: Parameters<Request>[1]): Promise<Buffer> {
     const { signal, body, method = body === undefined ? "GET" : "POST" } = options;
     if (!/^[\x21-\x7e]+$/.test(apiKey)) {
-      throw new BasetideError(
-        "source_key_refused",
-        "The API key is empty or holds characters that no key has.",
-      );
+      throw new BasetideError("source_key_refused", "The API key is empty or contains invalid characters.");
     }
     using limit = limitBy(signal, timeoutMs);
     try {

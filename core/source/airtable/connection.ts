@@ -46,7 +46,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
     const bytes = await request(`${recordsPath(baseId, table.id)}/listRecords`, { body, signal });
     const page = readPage(bytes, table);
     if (page.offset !== undefined && page.offset === offset) {
-      throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not move on`);
+      throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not advance`);
     }
     return page;
   }
@@ -98,7 +98,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
           return null;
         throw error;
       }
-      throw new BasetideError("source_bad_answer", `Airtable gave another record than ${recordId}`);
+      throw new BasetideError("source_bad_answer", `Airtable returned another record than ${recordId}`);
     },
   };
 }

@@ -12,7 +12,7 @@ const API_HOST = "api.airtable.com";
 export function createAirtable(options: { upstreams: Record<string, string>; timeoutMs: number }): Platform {
   const address = options.upstreams[API_HOST];
   if (address === undefined) {
-    throw new BasetideError("config_invalid", `UPSTREAMS: has no entry for ${API_HOST} (host=address)`);
+    throw new BasetideError("config_invalid", `UPSTREAMS has no entry for ${API_HOST} (host=address)`);
   }
   return {
     ...airtable,

@@ -32,7 +32,7 @@ function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
   const answer = parse(new TextDecoder().decode(bytes), "a list of records");
   if (!isObject(answer) || !Array.isArray(answer.records)) throw bad("a list answer has no records");
   const { records: items, offset = null } = answer;
-  if (offset !== null && typeof offset !== "string") throw bad("the offset of a list is no text");
+  if (offset !== null && typeof offset !== "string") throw bad("the offset of a list is not text");
   const records = items.map(asRecord);
   const ids = records.map((record) => record.id);
   const slice = (index: number) => Buffer.from(shallow(() => JSON.stringify(items[index])));
@@ -82,7 +82,7 @@ class Page implements RecordPage {
     if (parsed !== undefined) return parsed;
     const id = this.id(index);
     const record = asRecord(parse(this.#slice(index).toString("utf8"), `record ${id}`));
-    if (record.id !== id) throw bad(`record ${id} calls itself ${record.id}`);
+    if (record.id !== id) throw bad(`record ${id} has the id ${record.id}`);
     this.#parsed[index] = record;
     return record;
   }
@@ -101,7 +101,7 @@ class Page implements RecordPage {
 export function asRecord(value: unknown): SourceRecord {
   if (!isObject(value) || typeof value.id !== "string") throw bad("a record has no id");
   const { id, createdTime, fields } = value;
-  if (!isAirtableId("rec", id)) throw bad(`${JSON.stringify(id.slice(0, 100))} is no record's id (rec…)`);
+  if (!isAirtableId("rec", id)) throw bad(`${JSON.stringify(id.slice(0, 100))} is not a record id (rec…)`);
   if (typeof createdTime !== "string" || Number.isNaN(Date.parse(createdTime))) {
     throw bad(`record ${id} has no creation time`);
   }
@@ -122,7 +122,7 @@ function parse(text: string, what: string): unknown {
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new BasetideError("source_bad_answer", `Airtable's answer is broken: ${what} is not JSON`, {
+    throw new BasetideError("source_bad_answer", `Airtable's answer is invalid: ${what} is not JSON`, {
       cause,
     });
   }
@@ -133,5 +133,5 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function bad(reason: string): BasetideError {
-  return new BasetideError("source_bad_answer", `Airtable's answer is not of its form: ${reason}`);
+  return new BasetideError("source_bad_answer", `Airtable's answer has an unexpected form: ${reason}`);
 }

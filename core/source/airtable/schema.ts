@@ -55,9 +55,7 @@ const id = z.string().min(1);
 const idOf = (kind: AirtableIdKind) => id.refine((text) => isAirtableId(kind, text), `not an id (${kind}…)`);
 /** A list with distinct ids. */
 const distinct = <Shape extends z.ZodType<{ id: string }>>(shape: Shape) =>
-  z
-    .array(shape)
-    .refine((all) => new Set(all.map((one) => one.id)).size === all.length, "an id is there twice");
+  z.array(shape).refine((all) => new Set(all.map((one) => one.id)).size === all.length, "an id occurs twice");
 const description = z.string().nullish();
 
 const wireField = z.object({
@@ -154,6 +152,6 @@ export function check<Out>(shape: z.ZodType<Out>, answer: unknown, what: string)
   const [issue] = result.error.issues;
   throw new BasetideError(
     "source_bad_answer",
-    `Airtable's ${what} is not of its form: ${issue?.path.join(".") || "the answer"}: ${issue?.message}`,
+    `Airtable's ${what} has an unexpected form: ${issue?.path.join(".") || "the answer"}: ${issue?.message}`,
   );
 }

@@ -68,7 +68,10 @@ export function createChangeFeed(request: Request): ChangeFeed {
 
     async listPayloads(baseId, webhookId, cursor, signal) {
       if (!Number.isSafeInteger(cursor) || cursor < 1)
-        throw new BasetideError("invalid_request", `A webhook's cursor is a number from 1 on, not ${cursor}`);
+        throw new BasetideError(
+          "invalid_request",
+          `A webhook's cursor must be a number of at least 1, not ${cursor}`,
+        );
       const path = `${webhookPath(baseId, webhookId)}/payloads?cursor=${cursor}&limit=${MAX_PAYLOADS}`;
       return readBatch(parseAnswer(await request(path, { signal })), cursor);
     },

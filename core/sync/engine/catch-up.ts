@@ -74,7 +74,7 @@ export class CatchUps implements AsyncDisposable {
       } catch (caught) {
         const error = asBasetideError(caught);
         if (this.#stop.signal.aborted) return;
-        ctx.log.warn({ error }, "what a client wrote is not found yet");
+        ctx.log.warn({ error }, "records of a client's write not found yet");
         const isTransient = nextStep[error.code] === "retry" || nextStep[error.code] === "wait";
         if (isTransient) {
           await wait(failurePauseMs(++failures, error), this.#stop.signal).catch(() => {});
@@ -84,7 +84,7 @@ export class CatchUps implements AsyncDisposable {
       this.#done = at.getTime();
       if (this.#wanted === at) this.#wanted = null;
       await settleCatchUp(ctx.db, base.id, at).catch((error: unknown) => {
-        ctx.log.debug({ error }, "catch-up not settled");
+        ctx.log.debug({ error }, "saving the result of a catch-up failed");
       });
     }
   }
@@ -129,7 +129,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
     }),
   );
   const [inserted, updated] = [sum(found, "inserted"), sum(found, "updated")];
-  ctx.log.info({ inserted, updated, requests: reader.counts.requests }, "caught up with what a client wrote");
+  ctx.log.info({ inserted, updated, requests: reader.counts.requests }, "caught up with a client's write");
 }
 
 /** Wraps the limiter for calls that finish a client's work: they wait with those of clients and count as theirs. */

@@ -95,7 +95,7 @@ async function copyRecords(
     if (tries === MAX_TRIES) {
       throw new BasetideError(
         "replica_busy",
-        `Records of table ${tableId} are written faster than they are read`,
+        `Records of table ${tableId} are written faster than they can be read`,
       );
     }
     const readVersion = await takeReadVersion(replica);

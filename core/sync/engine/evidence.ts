@@ -77,7 +77,7 @@ export async function* evidenceOf(
     } else {
       throw new BasetideError(
         "source_bad_answer",
-        `Lists of table ${table.id} leave out records that it has.`,
+        `Airtable's lists of table ${table.id} omit records that exist.`,
       );
     }
   }

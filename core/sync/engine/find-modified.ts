@@ -108,6 +108,6 @@ function lastPollMs({ cache, base }: ChangePoll, tableId: string): number {
   if (until !== undefined) return until - OVERLAP_MS;
   const { sync } = base;
   const now = cache.sourceClock.now();
-  if (!sync || now === undefined) throw new Error("a look needs a sync before it and the source's clock");
+  if (!sync || now === undefined) throw new Error("a cycle needs a previous sync and Airtable's clock");
   return now - agoMs(base, sync.startedAt) - FIRST_OVERLAP_MS;
 }

@@ -86,7 +86,7 @@ async function merge(
     return { how: "merged", inserted: inserted!, updated: written, deleted: deleted! };
   } catch (error) {
     if (!isBasetideError(error, "internal") || !ONLY_SWAPPED.has(error.details.sqlState)) throw error;
-    reader.log.info({ error, tableId: build.spec.tableId }, "table cannot be merged, and is swapped");
+    reader.log.info({ error, tableId: build.spec.tableId }, "table cannot be merged; it is swapped");
     return false;
   }
 }

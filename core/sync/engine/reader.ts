@@ -19,7 +19,7 @@ const MAX_PAGES = 50_000;
 const MAX_REPEATED_PAGES = 10;
 
 /** The purpose of a request, for counting calls. */
-export type AskKind = "payloads" | "records" | "sweep" | "schema" | "freshness" | "hooks";
+export type AskKind = "payloads" | "records" | "sweep" | "schema" | "freshness" | "webhooks";
 
 export interface Reader {
   connection: SourceConnection;
@@ -83,7 +83,7 @@ async function beforeRetry(reader: Reader, error: BasetideError, attempt: number
   if (error.code === "source_rate_limited") return;
   if (nextStep[error.code] !== "retry" || attempt >= MAX_ATTEMPTS || reader.mayTryAgain?.() === false)
     throw error;
-  reader.log.debug({ error, attempt }, "source request failed, trying again");
+  reader.log.debug({ error, attempt }, "request to Airtable failed; retrying");
   // The connection had been closed before the request was sent, so there is no reason to wait.
   await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
 }
@@ -124,10 +124,7 @@ export async function* readTable(
     if (page.size > 0 && firstIds.size === firstIds.add(page.id(0)).size) repeats++;
     if (page.offset !== undefined) {
       if (offsets.has(page.offset) || offsets.size > MAX_PAGES || repeats > MAX_REPEATED_PAGES) {
-        throw new BasetideError(
-          "source_bad_answer",
-          `The list of table ${table.id} does not come to an end.`,
-        );
+        throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not end.`);
       }
       offsets.add(page.offset);
       next = readPage(reader, table, page.offset, options);
@@ -138,7 +135,10 @@ export async function* readTable(
   }
   // A page was returned in place of another one, whose records would appear to be gone.
   if (repeats > 0) {
-    throw new BasetideError("source_iterator_lost", `The list of table ${table.id} gave a page twice.`);
+    throw new BasetideError(
+      "source_iterator_lost",
+      `Airtable's list of table ${table.id} returned the same page twice.`,
+    );
   }
 }
 
@@ -161,7 +161,7 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
   const now = new Date();
   const until = nextMonth(now);
   await reader.limiter.block(reader.quotaKey, until.getTime() - now.getTime(), "billing_limit");
-  const rest = `Syncing rests until ${until.toISOString().slice(0, 10)} (UTC), with a try every hour.`;
+  const rest = `Syncing is paused until ${until.toISOString().slice(0, 10)} (UTC), with an attempt every hour.`;
   return new BasetideError(error.code, `${error.message} ${rest}`, { cause: error, details: error.details });
 }
 

@@ -259,7 +259,10 @@ export class SchemaTracker {
     if (!onMisplaced || isSameMove(moved, this.#moved)) return;
     const records = await misplacedWrites(replica, [this.#moved, moved]);
     if (records.length > 0) {
-      reader.log.info({ records: records.length }, "names have moved: records are read again");
+      reader.log.info(
+        { records: records.length },
+        "names of tables or fields moved; reading the affected records again",
+      );
       await onMisplaced(records);
     }
     this.#moved = moved;

@@ -204,7 +204,7 @@ async function syncTable(
 function waiting(live: TableSpec, wanted: TableSpec, cause: BasetideError): BasetideError {
   const known = new Set(live.columns.map(({ fieldId }) => fieldId));
   const names = wanted.columns.filter(({ fieldId }) => !known.has(fieldId)).map(({ name }) => name);
-  const text = `New columns of ${live.name} (${names.join(", ")}) wait for transactions that hold it; its other columns are kept up to date. ${cause.message}`;
+  const text = `New columns of ${live.name} (${names.join(", ")}) wait for transactions that lock the table. Its other columns stay up to date. ${cause.message}`;
   return new BasetideError(cause.code, text, { cause, details: cause.details });
 }
 
@@ -254,7 +254,7 @@ async function allTables(
         return await work(table, shared);
       } catch (caught) {
         const error = asBasetideError(caught);
-        reader.log.debug({ error, tableId: table.id }, "table not synced");
+        reader.log.debug({ error, tableId: table.id }, "syncing a table failed");
         errors.push(error);
         if (isWholeBases(error)) over.abort(new BasetideError("sync_stopped"));
       }

@@ -36,16 +36,19 @@ export class OptionalFeatureApplier {
 
   async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {
     const { replica, epoch, log } = this;
-    if (!(await applySettings(replica, epoch, wanted))) log.warn("no history: its table's name is taken");
+    if (!(await applySettings(replica, epoch, wanted)))
+      log.warn("history not enabled: the name of its table is in use");
     try {
       await applyLinkViews(replica, epoch, wanted.linkViews);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
       // No work waits for the views. Views that could not be filled before are tried again with every lease.
-      settleDependents(replica).catch((error: unknown) => log.debug({ error }, "views not filled yet"));
+      settleDependents(replica).catch((error: unknown) =>
+        log.debug({ error }, "filling views failed; retrying later"),
+      );
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
-      log.debug({ error }, "views over links not changed yet");
+      log.debug({ error }, "updating views over links failed; retrying later");
     }
   }
 }

@@ -35,7 +35,7 @@ export class IndexKeeper {
       return;
     this.#work = this.#applyNow(wanted)
       .catch((error: unknown) => {
-        this.log.debug({ error }, "indexes not followed yet");
+        this.log.debug({ error }, "applying indexes failed; retrying later");
         this.#wait();
       })
       .finally(() => {

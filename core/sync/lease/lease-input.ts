@@ -35,13 +35,13 @@ export function inputOf(
     onShapeChange: (changes) => {
       lease.indexes.changed();
       recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
-        ctx.log.warn({ error, changes: changes.length }, "schema changes not noted");
+        ctx.log.warn({ error, changes: changes.length }, "recording schema changes failed");
       });
     },
     onMisplaced: (records) => requestRepairs(ctx.db, base.id, records),
     onRequestedSchemaCheck: (requestedAt) => {
       completeSchemaCheck(ctx.db, base.id, requestedAt).catch((error: unknown) => {
-        ctx.log.debug({ error }, "requested look not settled");
+        ctx.log.debug({ error }, "completing a requested schema check failed");
       });
     },
     reader: {

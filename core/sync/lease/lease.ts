@@ -120,7 +120,8 @@ export async function holdLease(
       isContinued(ctx, baseId, replica, epoch),
       recordDamage(replica, epoch),
     ]);
-    if (emptied.length > 0) log.warn({ tableIds: emptied }, "rows may be gone: these tables are compared");
+    if (emptied.length > 0)
+      log.warn({ tableIds: emptied }, "rows may be missing; comparing these tables with Airtable");
     const cache = restore(caches.get(baseId), base, epoch, isSame);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
@@ -178,7 +179,7 @@ async function applyOptionalFeatures(
     indexes.apply(settings.indexes);
     optionalFeatures
       .apply(settings)
-      .catch((error: unknown) => ctx.log.debug({ error }, "settings not followed yet"));
+      .catch((error: unknown) => ctx.log.debug({ error }, "applying settings failed; retrying later"));
   };
 }
 
@@ -343,7 +344,7 @@ async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
     const { id } = await leased.connection.whoami(leased.kill);
     if (leased.apiKey === apiKey) await recordSourceUser(ctx.db, baseId, id);
   } catch (error) {
-    ctx.log.debug({ error }, "user of the key not known");
+    ctx.log.debug({ error }, "user of the API key could not be read");
   }
 }
 

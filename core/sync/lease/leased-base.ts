@@ -147,7 +147,7 @@ export class LeasedBase implements Disposable {
     }
     this.#timeline ??= facts.timeline;
     if (this.#timeline !== facts.timeline) {
-      this.#input.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server has failed over");
+      this.#input.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server failed over");
       this.#stop.abort();
       return;
     }
@@ -158,7 +158,7 @@ export class LeasedBase implements Disposable {
     this.onCatchUp(facts.catchUpRequestedAt);
     void this.#applyKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
-      this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of its settings");
+      this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of settings");
       this.#sync.abort.abort();
     }
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
@@ -195,7 +195,7 @@ export class LeasedBase implements Disposable {
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");
     } catch (error) {
       this.#keyVersion = undefined;
-      ctx.log.warn({ baseId: base.id, error }, "new API key not read");
+      ctx.log.warn({ baseId: base.id, error }, "reading the new API key failed");
     }
   }
 }

@@ -35,7 +35,7 @@ export async function feedOf(
     ...reader,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
-    kind: "hooks",
+    kind: "webhooks",
   };
   return openFeed(ctx, base, asking, cache);
 }
@@ -51,7 +51,7 @@ export function goLive(
     ...input,
     feed,
     cadence: (facts) => cadenceOf({ ...facts, ratePerSecond: budget.ratePerSecond }),
-    onMissed: (count) => ctx.syncMetrics.untold("sweep", count),
+    onMissed: (count) => ctx.syncMetrics.unreported("sweep", count),
     compare:
       modifiedSince &&
       ((replica) =>
@@ -59,7 +59,7 @@ export function goLive(
           ...replica,
           feed,
           modifiedSince,
-          onDrift: (count) => ctx.syncMetrics.untold("comparison", count),
+          onDrift: (count) => ctx.syncMetrics.unreported("comparison", count),
         })),
   };
   return liveBase(liveInput);

@@ -17,7 +17,7 @@ export interface SyncMetrics {
   /**
    * Counts records that the feed of live mode did not report: found by a sweep, or by a comparison with the source.
    */
-  untold(foundBy: "sweep" | "comparison", count: number): void;
+  unreported(foundBy: "sweep" | "comparison", count: number): void;
 }
 
 /** A batch of live mode takes a second; a base with a small budget is swept once a day. */
@@ -28,24 +28,24 @@ export function syncMetrics(registry: Registry): SyncMetrics {
   const registers = [registry];
   const syncs = new Counter({
     name: "basetide_syncs_total",
-    help: "Syncs that ended, by kind (first, rebuild, sweep, rapid, live) and outcome (completed, or the error's code)",
+    help: "Finished syncs, by kind (first, rebuild, sweep, rapid, live) and outcome (completed, or the error's code)",
     labelNames: ["kind", "outcome"],
     registers,
   });
   const rows = new Counter({
     name: "basetide_sync_rows_total",
-    help: "Rows that syncs wrote, by change (inserted, updated, deleted)",
+    help: "Rows that syncs have written, by change (inserted, updated, deleted)",
     labelNames: ["change"],
     registers,
   });
   const records = new Counter({
     name: "basetide_sync_records_total",
-    help: "Records that syncs read",
+    help: "Records that syncs have read",
     registers,
   });
   const requests = new Counter({
     name: "basetide_sync_requests_total",
-    help: "Requests that syncs made to sources, by what for (sweep: a page of a table)",
+    help: "Requests of syncs to Airtable, by purpose (sweep: a page of a table)",
     labelNames: ["kind"],
     registers,
   });
@@ -58,28 +58,28 @@ export function syncMetrics(registry: Registry): SyncMetrics {
   });
   const lag = new Histogram({
     name: "basetide_sync_lag_seconds",
-    help: "How old the oldest change may be that a sync brought, when it completed: since the one before it began (live: since the feed was asked)",
+    help: "Maximum age of the changes that a sync applied, at its completion: time since the previous sync started (live: since the feed was requested)",
     labelNames: ["kind"],
     buckets: LAG_SECONDS,
     registers,
   });
   const lost = new Counter({
     name: "basetide_sync_lost_row_images_total",
-    help: "Images of syncs that lost to a later one, so that their records are read or compared anew",
+    help: "Row images of syncs that were superseded by a newer image, so that their records are read or compared again",
     registers,
   });
   const missed = new Counter({
     name: "basetide_live_missed_records_total",
-    help: "Records that a sweep found changed and the source's feed never told of",
+    help: "Changed records that a sweep found and Airtable's feed never reported",
     registers,
   });
   const stale = new Counter({
     name: "basetide_live_drifted_records_total",
-    help: "Records that a comparison with the source found stale, of which its feed told nothing",
+    help: "Stale records that a comparison with Airtable found and its feed did not report",
     registers,
   });
   return {
-    untold: (foundBy, count) => (foundBy === "sweep" ? missed : stale).inc(count),
+    unreported: (foundBy, count) => (foundBy === "sweep" ? missed : stale).inc(count),
     requested: (kind) => requests.inc({ kind }),
     lost: (images) => lost.inc(images),
     observe(report, syncedFrom) {

@@ -70,7 +70,7 @@ export async function moveBase(
   options: MoveOptions,
 ): Promise<Base> {
   const moved = await asMover(ctx.db, baseId, () => moveLocked(ctx, baseId, clusterName, options));
-  if (!moved) throw new BasetideError("conflict", "The base is being moved already");
+  if (!moved) throw new BasetideError("conflict", "The base is already being moved");
   return moved.result;
 }
 
@@ -106,7 +106,7 @@ async function moveLocked(
   } finally {
     await releases.disposeAsync();
     await endMove(ctx, inSchema(base), isMoved ? from.id : to.id).catch((error: unknown) => {
-      ctx.log.warn({ baseId, error }, "database of a move not dropped");
+      ctx.log.warn({ baseId, error }, "dropping the database of a move failed");
     });
   }
   ctx.log.info({ baseId, cluster: clusterName }, "base moved");
@@ -128,19 +128,19 @@ async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName
   const cluster = await clusterByName(ctx.db, clusterName);
   if (base.state === "deleting") throw new BasetideError("conflict", "The base is being deleted");
   if (from.clusterId === null) {
-    throw new BasetideError("conflict", "The base lives in a database that the customer hosts");
+    throw new BasetideError("conflict", "The base is in a database that the customer hosts");
   }
   if (from.isWritable) {
     throw new BasetideError(
       "conflict",
-      `The database ${from.name} is writable: what the customer made there would be lost. Make it read-only first`,
+      `The database ${from.name} is writable, and the customer's own objects in it would be lost. Make it read-only first`,
     );
   }
   if (cluster.id === from.clusterId) {
-    throw new BasetideError("conflict", `The base lives on the cluster "${clusterName}" already`);
+    throw new BasetideError("conflict", `The base is already on the cluster "${clusterName}"`);
   }
   if (cluster.state !== "active") {
-    throw new BasetideError("conflict", `The cluster "${clusterName}" takes no new databases`);
+    throw new BasetideError("conflict", `The cluster "${clusterName}" accepts no new databases`);
   }
   const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster, from.connections);
   const [recorded] = await ctx.db`
@@ -207,7 +207,7 @@ async function pointAt(ctx: MoveContext, base: Base, from: Database, to: Databas
       update bases set database_id = ${to.id}, move_database_id = ${from.id}, replica_identity = null
       where id = ${base.id} and database_id = ${from.id} and move_database_id = ${to.id} and state <> 'deleting'
       returning id`;
-    if (!moved) throw new BasetideError("conflict", "The base was deleted while it was moved");
+    if (!moved) throw new BasetideError("conflict", "The base was deleted during the move");
     // Changes that the feed reported meanwhile are only in the old replica.
     await recordFeedGapOfBase(tx, base.id);
     const { accountId, id } = base;

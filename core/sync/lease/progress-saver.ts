@@ -21,7 +21,7 @@ export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string) 
     latest = undefined;
     saving = saving
       .then(() => saveProgress(ctx.db, baseId, progress))
-      .catch((error) => ctx.log.debug({ error }, "progress not saved"));
+      .catch((error) => ctx.log.debug({ error }, "saving progress failed"));
   };
   return {
     note(progress: Progress) {

@@ -20,7 +20,10 @@ export async function isContinued(
   // A lease that has started since would also have recorded a later epoch.
   if (!isSame) await confirmEpoch(replica, epoch);
   if (!isSame)
-    log.warn({ before, now: { identity, epoch } }, "the replica may have lost commits: all is compared");
+    log.warn(
+      { before, now: { identity, epoch } },
+      "the replica may have lost commits; comparing all tables with Airtable",
+    );
   await recordReplicaState(db, baseId, { identity, epoch }, !isSame);
   return isSame;
 }

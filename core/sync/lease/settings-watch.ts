@@ -45,7 +45,7 @@ export class SettingsWatch {
       const facts = new Map((await syncFacts(this.#ctx.db, asked)).map((one) => [one.id, one]));
       for (const id of asked) for (const onFacts of this.#watched.get(id) ?? []) onFacts(facts.get(id));
     } catch (error) {
-      this.#ctx.log.debug({ error }, "settings not looked at");
+      this.#ctx.log.debug({ error }, "reading settings failed");
     }
     this.#timer = setTimeout(() => this.#poll(), POLL_MS);
   }

@@ -64,7 +64,7 @@ export class BudgetWatch {
     try {
       for (const allowance of await this.#read(ids)) this.#held.get(allowance.baseId)?.set(allowance);
     } catch (error) {
-      this.#ctx.log.debug({ error }, "budgets not looked at");
+      this.#ctx.log.debug({ error }, "checking budgets failed");
     }
     if (this.#held.size === 0) this.#rest();
     else this.#timer = setTimeout(() => this.#poll(), POLL_MS);
@@ -139,10 +139,10 @@ class Part implements LeasedBudget {
 }
 
 function spent(allowance: Allowance | undefined): BasetideError {
-  const until = allowance?.endsAt.toISOString().slice(0, 10) ?? "the month ends";
+  const until = allowance?.endsAt.toISOString().slice(0, 10) ?? "the end of the month";
   const of = allowance?.workspace ? ` of the workspace "${allowance.workspace.name}"` : "";
   return new BasetideError(
     "budget_spent",
-    `The call budget${of} leaves sync nothing more this month. Syncing rests until ${until} (UTC), or a larger budget; clients go on.`,
+    `Sync has used its share of this month's call budget${of}. Syncing is paused until ${until} (UTC) or until the budget is increased. Clients can keep calling.`,
   );
 }

@@ -270,7 +270,7 @@ end $$;
 
 -- quota_report_late(key, reservation, now, margin): records that the call of that reservation was sent only now,
 -- because the process was suspended between its last look at the clock and the request.
-create or replace function quota_report_late(p_key text, p_slot float8, p_now float8 default null, p_margin float8 default 20) returns void
+create or replace function quota_report_late(p_key text, p_reservation float8, p_now float8 default null, p_margin float8 default 20) returns void
 language plpgsql as $$
 declare
   taken float8[];
@@ -278,7 +278,7 @@ declare
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
   select w.reservations into taken from quota_windows w where w.key = p_key;
-  n := array_position(taken, p_slot);
+  n := array_position(taken, p_reservation);
   if n is not null then
     taken := taken[:n - 1] || taken[n + 1:];
   end if;

@@ -7,10 +7,10 @@ create or replace function quota_open(p_key text, p_now float8) returns quota_wi
 language plpgsql as $$
 declare
   q quota_windows;
-  shut_until float8 := 0;
+  v_blocked_until float8 := 0;
 begin
   if exists (select from quota_calls c where c.key = p_key) then
-    shut_until := greatest(
+    v_blocked_until := greatest(
       p_now + 2100,
       (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
        where b.key = p_key and b.reason = 'rate_limited'));
@@ -20,7 +20,7 @@ begin
     select s.until, s.account_id from quota_throttled s where s.key = p_key and s.account_id <> ''
     order by s.until desc limit 1)
   insert into quota_windows (key, blocked_until, counted_from, throttled_until, claimed_until, claimed_by)
-  values (p_key, shut_until, p_now, coalesce(
+  values (p_key, v_blocked_until, p_now, coalesce(
     (select extract(epoch from s.until) * 1000 from quota_throttled s where s.key = p_key and s.account_id = ''), 0),
     coalesce((select extract(epoch from c.until) * 1000 from claim c), 0), (select c.account_id from claim c))
   returning * into q;

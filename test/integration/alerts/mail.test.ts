@@ -47,7 +47,7 @@ test("a server that is away fails no request: the log says that the mail was los
   const { lines, log } = logged();
   const away = { smtpUrl: "smtp://127.0.0.1:1", mailFrom: "us@example.org", isProduction: true };
   await createMailer(away, log).send(mail, await permit());
-  expect(lines.at(-1)!.msg).toBe("mail not delivered");
+  expect(lines.at(-1)!.msg).toBe("mail delivery failed");
 });
 
 test("without a server the mail is in the log in development; in production the log holds no link", async () => {

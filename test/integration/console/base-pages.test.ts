@@ -134,7 +134,7 @@ test("what a rebuild could not carry over is shown with its statements, apart fr
     record_id: "",
     column: "index orders_by_price",
     value: "create index orders_by_price on public.orders using btree (price)",
-    reason: "not on the table any more since it was rebuilt: its column price is gone",
+    reason: "no longer on the table since its rebuild: its column price was dropped or renamed",
   };
   await completed(base, { issueCount: 1, issues: [lost] });
   for (const path of ["", "/issues"]) {

@@ -79,8 +79,8 @@ test("a workspace is added, changed and deleted by forms alone, with the calls o
 
 test.for([
   [{ name: "", plan: "team" }, "name", "Enter its name in Airtable"],
-  [{ name: "x".repeat(101), plan: "team" }, "name", "between 1 and 100 letters"],
-  [{ name: "Twice", plan: "team" }, "name", "There is a workspace named"],
+  [{ name: "x".repeat(101), plan: "team" }, "name", "must have 1 to 100 characters"],
+  [{ name: "Twice", plan: "team" }, "name", "A workspace named"],
   [{ name: "A", plan: "custom", calls: "" }, "calls", "Enter a whole number of at least 1"],
   [{ name: "A", plan: "custom", calls: "0" }, "calls", "Enter a whole number of at least 1"],
   [{ name: "A", plan: "custom", calls: "-5" }, "calls", "Enter a whole number of at least 1"],
@@ -218,7 +218,9 @@ test("a base is put into a workspace and taken out of it in its settings, and sh
     ["Checking for changes", "300"],
     ["Reading the schema", "9"],
   ]);
-  expect((await person.post(`${PATH}/${id}/delete`, {})).text).toContain("Move them to another one first");
+  expect((await person.post(`${PATH}/${id}/delete`, {})).text).toContain(
+    "Move them to another workspace first",
+  );
   await choose("none");
   expect((await getBase(db(), base.id)).workspaceId).toBeNull();
   expect((await person.get(`/bases/${base.id}`)).text).not.toContain("Call budget");

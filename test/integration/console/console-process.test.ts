@@ -62,7 +62,7 @@ test("with METRICS_PORT and HOST a process serves metrics there, and none on its
         .split("\n")
         .filter((line) => line.includes(message))
         .map((line) => JSON.parse(line).port)[0];
-    const [own, metrics] = [portOf("console is up"), portOf("metrics are served")];
+    const [own, metrics] = [portOf("console listening"), portOf("metrics listening")];
     expect((await fetch(`http://127.0.0.1:${own}/metrics`)).status).toBe(404);
     expect((await fetch(`http://127.0.0.1:${own}/healthz`)).status).toBe(200);
     expect(await (await fetch(`http://127.0.0.1:${metrics}/metrics`)).text()).toContain('role="console"');
@@ -91,5 +91,5 @@ test("a port that is taken is one line that names it and the variable, and exit 
 test("in production a console without a secret key does not start", async () => {
   const { child } = spawnConsole({ NODE_ENV: "production", SECRET_KEY: "" });
   const [err, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
-  expect([code, err]).toEqual([1, expect.stringContaining("SECRET_KEY: required in production")]);
+  expect([code, err]).toEqual([1, expect.stringContaining("SECRET_KEY is required in production")]);
 });

@@ -378,7 +378,12 @@ test("a database that you host is checked before a base is connected: every chec
   expect(wrong.body).toEqual({
     is_usable: false,
     checks: [
-      { check: "address", status: "problem", message: expect.stringContaining("nobody"), remedy: null },
+      {
+        check: "address",
+        status: "problem",
+        message: expect.stringContaining("nobody"),
+        remedy: null,
+      },
     ],
   });
   const known = await check("postgres://u:p@db.abcdefghijklmnop.supabase.co:6543/postgres");
@@ -390,6 +395,6 @@ test("a database that you host is checked before a base is connected: every chec
     ],
   });
   expect((await check("no URL")).body).toMatchObject({
-    checks: [{ status: "problem", message: expect.stringContaining("has the form postgres://") }],
+    checks: [{ status: "problem", message: expect.stringContaining("must have the form postgres://") }],
   });
 });

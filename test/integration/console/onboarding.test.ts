@@ -167,10 +167,10 @@ test("two bases can share a database under different schemas", async () => {
   const choose = (schema: string, database = base!.database.id) =>
     person.post(second.to("destination"), { kind: "existing", database, schema });
   for (const [schema, message] of [
-    ["public", "Another base has the schema public"],
-    ["Robert'); drop table", "cannot be the schema"],
-    ["pg_catalog", "cannot be the schema"],
-    ["x_swap", "cannot be the schema"],
+    ["public", "Another base uses the schema public"],
+    ["Robert'); drop table", "is not a valid schema name"],
+    ["pg_catalog", "is not a valid schema name"],
+    ["x_swap", "is not a valid schema name"],
   ]) {
     const { text } = await choose(schema!);
     expect(text).toContain('id="schema-error"');
@@ -202,9 +202,9 @@ test("a customer's own database is looked at step by step, and the missing GRANT
     });
     return { ...answer, text: text.replaceAll("&quot;", '"').replaceAll("&amp;", "&") };
   };
-  expect((await look("postgres://a:b@127.0.0.1:1/c")).text).toContain("nothing listens on port 1");
+  expect((await look("postgres://a:b@127.0.0.1:1/c")).text).toContain("no server listens on port 1");
   expect((await look(own.url.replace("s%2Fe%3Acret", "wrong"))).text).toMatch(
-    /refuses the password|PostgreSQL/,
+    /rejected the password|PostgreSQL/,
   );
   const missing = await look(own.url);
   expect(missing.status).toBe(422);
@@ -226,12 +226,12 @@ test("a customer's own database is looked at step by step, and the missing GRANT
 });
 
 test.for([
-  ["http://169.254.169.254/latest", "has the form postgres://"],
-  ["postgres://a:b@169.254.169.254/c", "is no place for a database"],
-  ["postgres://a:b@[::ffff:169.254.169.254]/c", "is no place for a database"],
+  ["http://169.254.169.254/latest", "must have the form postgres://"],
+  ["postgres://a:b@169.254.169.254/c", "is not a valid address for a database"],
+  ["postgres://a:b@[::ffff:169.254.169.254]/c", "is not a valid address for a database"],
   ["postgres://a:b@10.0.0.1/c", "is in a private network"],
-  ["postgres://a:b@%zz/c", "has the form postgres://"],
-  ["postgres://a:b@good.example,169.254.169.254/c", "has the form postgres://"],
+  ["postgres://a:b@%zz/c", "must have the form postgres://"],
+  ["postgres://a:b@good.example,169.254.169.254/c", "must have the form postgres://"],
   ["postgres://a:%zz@127.0.0.1/c", "cannot be used"],
 ])("a URL that leads where no customer's database can be is refused: %s", async ([url, message]) => {
   const person = await site.person();
@@ -245,7 +245,7 @@ test("where private destinations are not allowed, neither this machine nor the c
   const person = await site.person();
   const draft = await beginWithBase(person);
   const ours = await person.post(draft.to("destination"), { kind: "external", url: databaseUrl! });
-  expect([ours.status, ours.text]).toEqual([422, expect.stringContaining("belongs to the service itself")]);
+  expect([ours.status, ours.text]).toEqual([422, expect.stringContaining("belongs to Basetide itself")]);
 
   await using strict = await testConsole({
     config: { privateDestinations: "no" },
@@ -261,7 +261,7 @@ test("where private destinations are not allowed, neither this machine nor the c
     expect([
       host,
       status,
-      text.includes("the service&#39;s own machine") || text.includes("service's own machine"),
+      text.includes("Basetide&#39;s own machine") || text.includes("Basetide's own machine"),
     ]).toEqual([host, 422, true]);
   }
 });

@@ -74,9 +74,9 @@ test("the fleet page says who is alive, what they hold and who went silent", asy
   await reportWorker(db, { ...worker, id: "w2", host: "beta" });
   await db`update workers set seen_at = now() - interval '1 minute' where id = 'w2'`;
   const { text } = await ask("/operator", { account: operator });
-  expect(text).toMatch(/Workers alive<\/dt><dd>1<\/dd>/);
-  expect(text).toContain("41 of 200 places");
-  expect(text).toMatch(/Alive[\s\S]*alpha[\s\S]*Silent[\s\S]*beta/);
+  expect(text).toMatch(/Running workers<\/dt><dd>1<\/dd>/);
+  expect(text).toContain("41 of at most 200 bases");
+  expect(text).toMatch(/Running[\s\S]*alpha[\s\S]*Silent[\s\S]*beta/);
   // On a phone a row is a block: each value says what it is.
   expect(text).toContain('<td class="number" data-label="Bases">41</td>');
 });
@@ -107,7 +107,7 @@ test("a request is approved and denied with a word to the customer, who reads it
   expect((await ask("/requests", { account: customer })).text).toContain("Mind the gap");
   const again = await ask(`/operator/requests/${id}`, { account: operator, form: { decision: "deny" } });
   expect(again.status).toBe(409);
-  expect(again.text).toContain("approved before");
+  expect(again.text).toContain("already approved");
   expect((await ask(`/bases/${base.id}/connect`, { account: customer })).text).toContain(
     "create your own tables and views",
   );

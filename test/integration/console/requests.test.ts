@@ -49,10 +49,10 @@ test("a request that lacks what its kind needs is refused with what is missing",
   const refused: [Record<string, unknown>, number, string][] = [
     [{ kind: "region" }, 422, "eu-central-1"],
     [{ kind: "region", region: "Moon; drop table" }, 422, "eu-central-1"],
-    [{ kind: "writable" }, 422, "which database"],
-    [{ kind: "writable", database_id: "dat_%00" }, 422, "which database"],
+    [{ kind: "writable" }, 422, "Choose the database"],
+    [{ kind: "writable", database_id: "dat_%00" }, 422, "Choose the database"],
     [{ kind: "writable", database_id: base.database.id }, 404, "no database"],
-    [{ kind: "other" }, 422, "Say in the message"],
+    [{ kind: "other" }, 422, "Describe your request"],
     [{ kind: "money" }, 422, "kind"],
     [{ kind: "other", message: "x", priority: "high" }, 422, "priority"],
   ];

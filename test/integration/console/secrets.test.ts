@@ -180,7 +180,7 @@ test("the command says what cannot be read, and doctor when the old key can go",
   expect(rotated.answer.reencrypted).toBeGreaterThan(4);
   expect(await secretsOf(rotating)).toMatchObject({
     status: "ok",
-    message: expect.stringContaining("SECRET_KEY_PREVIOUS can go"),
+    message: expect.stringContaining("SECRET_KEY_PREVIOUS can be removed"),
   });
   await rotateEncryption(startedWith(old, key));
 });

@@ -77,17 +77,17 @@ test("what does not fit is refused, and says what would", async () => {
   expect(await refused({ name: "Sales", plan: "free" })).toEqual([
     409,
     "already_exists",
-    'There is a workspace named "Sales" already',
+    'A workspace named "Sales" already exists',
   ]);
   expect(await refused({ name: "X", plan: "team", calls_per_month: 5 })).toEqual([
     422,
     "invalid_request",
-    'The plan "team" has 100000 calls a month; for another number take "custom"',
+    'The plan "team" has 100000 calls a month. For another number, use "custom"',
   ]);
   expect(await refused({ name: "X", plan: "free", reserve: 1001 })).toEqual([
     422,
     "invalid_request",
-    "The reserve for clients is a whole number, at most 1000",
+    "The reserve for clients must be a whole number, at most 1000",
   ]);
   expect(await refused({ name: "X", plan: "business", reserve: 1 })).toMatchObject([
     422,

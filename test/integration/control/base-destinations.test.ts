@@ -62,7 +62,7 @@ test("a customer's own database is used when its role may, and told what is miss
   expect(await refused("mysql://a@b/c")).toContain("postgres://");
   expect(await refused("postgres://a:b@127.0.0.1:1/c")).toContain("cannot be reached");
   expect(await refused(own.url)).toContain("grant create on database");
-  expect(await refused(api.control.ctx.config.databaseUrl!)).toContain("belongs to the service");
+  expect(await refused(api.control.ctx.config.databaseUrl!)).toContain("belongs to Basetide");
   await own.admin.unsafe(`grant create on database ${own.name} to ${own.name}`);
   const made = await external(own.url);
   expect(made.status).toBe(201);

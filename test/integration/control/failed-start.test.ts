@@ -39,7 +39,7 @@ test("up ends where the control plane's server takes connections and does not an
     });
     expect(await Promise.race([program.exited, Bun.sleep(45_000)])).toBe(1);
     expect(program.errors()).toMatch(
-      /^basetide up: The control-plane database cannot be reached \(control_unavailable\): .*CONNECT_TIMEOUT.* Check DATABASE_URL/,
+      /^basetide up: The control-plane database cannot be reached \(control_unavailable\): .*CONNECT_TIMEOUT.* Check that DATABASE_URL/,
     );
     expect(program.errors()).not.toContain("secret-word");
   } finally {

@@ -171,7 +171,7 @@ test("requests are listed, approved and denied; a database is made writable and 
   expect(await ask("request", "list")).toEqual([]);
   expect(await ask("request", "list", "--all")).toHaveLength(2);
   const again = await operate(["request", "deny", pony.id]);
-  expect([again.code, again.err]).toEqual([1, "error: The request was denied before\n"]);
+  expect([again.code, again.err]).toEqual([1, "error: The request was already denied\n"]);
   expect(await ask("database", "set-writable", database.id, "off")).toMatchObject({ is_writable: false });
   expect((await operate(["database", "set-writable", database.id, "maybe"])).err).toContain("on or off");
   expect((await operate(["database", "set-writable", "dat_nope"])).err).toContain("There is no database");
@@ -256,7 +256,7 @@ test("without DATABASE_URL the address that the embedded Postgres left in DATA_D
   const dataDir = mkdtempSync(join(tmpdir(), "basetide-operator-"));
   try {
     const env = { DATABASE_URL: "", DATA_DIR: dataDir };
-    expect((await operate(["cluster", "list"], env)).err).toContain("DATABASE_URL: required here");
+    expect((await operate(["cluster", "list"], env)).err).toContain("DATABASE_URL is required");
     writeFileSync(join(dataDir, "database-url"), `${control.ctx.config.databaseUrl}\n`);
     expect((await operate(["cluster", "list"], env)).out).toContain("default");
   } finally {

@@ -138,9 +138,9 @@ test("a restored control plane adopts its databases again, and `doctor --fix` re
     [
       `orphan default: ${madeDatabase.name} belongs to no base`,
       `orphan default: ${ownedDatabase.name} belongs to no base`,
-      `replica ${deletedDatabase.name}: its database and role is not there`,
-      `replica ${openedDatabase.name}: is writable, against what is kept here`,
-      `replica ${(await databaseOf(rotated!.id)).name}: the password that its owner is shown does not open it`,
+      `replica ${deletedDatabase.name}: its database and role does not exist`,
+      `replica ${openedDatabase.name}: is writable, unlike its setting in the control plane`,
+      `replica ${(await databaseOf(rotated!.id)).name}: the server does not accept the password that its owner sees`,
     ].sort(),
   );
   const fixed = await doctor(fleet, "--fix");
@@ -218,10 +218,10 @@ test("what has lost its schema, its guard or its label gets it again", async () 
   expect(
     findings.filter(({ status }) => status === "fixed").map(({ message }) => message.replace(/^.*?: /, "")),
   ).toEqual([
-    "schema public is not there",
-    "others than its role may connect, or call what writes",
+    "schema public does not exist",
+    "other roles may connect, or call functions that write",
     "its role lacks the limits of a customer's role",
-    "is not marked as this service's",
+    "is not labeled as a database of this installation",
   ]);
   expect(notWell(findings).filter(({ check }) => check !== "base")).toEqual([]);
   await fleet.synced(base.id);

@@ -70,18 +70,18 @@ test("one of several workers looks at a time; what it ends is in its metric and 
     const sql = connect();
     await sql.unsafe(`set default_transaction_read_only = off`);
     await sql.unsafe(`begin; alter role ${role} set application_name = 'mine'`).simple();
-    const before = workers.flatMap((worker) => worker.lines("session of a customer ended")).length;
+    const before = workers.flatMap((worker) => worker.lines("session of a customer terminated")).length;
     await until(
-      () => workers.flatMap((worker) => worker.lines("session of a customer ended")).length > before,
+      () => workers.flatMap((worker) => worker.lines("session of a customer terminated")).length > before,
       {
         what: "the session is ended",
         timeoutMs: 20_000,
       },
     );
-    const ended = workers.flatMap((worker) => worker.lines("session of a customer ended")).slice(-1);
+    const ended = workers.flatMap((worker) => worker.lines("session of a customer terminated")).slice(-1);
     expect(ended).toMatchObject([{ role, reason: "transaction_id" }]);
     // The one that has looked dies.
-    const index = workers.findIndex((worker) => worker.lines("session of a customer ended").length > 0);
+    const index = workers.findIndex((worker) => worker.lines("session of a customer terminated").length > 0);
     expect(await workers[index]!.count("basetide_watchdog_ended_total")).toBe(1);
     turns.add(index);
     await workers[index]!.stop();
@@ -143,7 +143,7 @@ test("a reader who burns transaction ids is paused, and the pause of a worker th
     replicas.clusterUrl,
   );
   const other = watch();
-  await until(() => other.lines("pause is over").length > 0, {
+  await until(() => other.lines("pause ended").length > 0, {
     what: "the pause is ended",
     timeoutMs: 20_000,
   });

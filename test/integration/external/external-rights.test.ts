@@ -88,7 +88,7 @@ test("the control plane is no destination, also where it tells less of itself", 
   );
   try {
     await superuser`revoke execute on function pg_control_system() from public`;
-    expect((await connect(own)).message).toContain("belongs to the service");
+    expect((await connect(own)).message).toContain("belongs to Basetide");
   } finally {
     await superuser`grant execute on function pg_control_system() to public`;
     await superuser.end();

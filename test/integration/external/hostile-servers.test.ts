@@ -175,7 +175,7 @@ test("what a server breaks the protocol with is said", async () => {
       "sasl-crash",
       "the server at 127.0.0.1 does not speak the Postgres protocol: a malformed SCRAM challenge",
     ],
-    ["sasl-rounds", "the server asks for 2147483647 rounds of SCRAM, more than 100000"],
+    ["sasl-rounds", "the server requests 2147483647 iterations of SCRAM, more than 100000"],
     [
       "suspended",
       "the server at 127.0.0.1 does not speak the Postgres protocol: a message of type s in answer to parse",
@@ -190,7 +190,7 @@ test("a server that goes on breaking it is not connected to for a while, and oth
   await using server = await hostilePostgres();
   server.behave("endless-name");
   const user = `u${++users}`;
-  await until(async () => /tried again in \d+ s/.test(String(await ask(server.url(user)))), {
+  await until(async () => /the next attempt is in \d+ s/.test(String(await ask(server.url(user)))), {
     what: "it is not connected to",
   });
   const { connections } = server;

@@ -245,7 +245,7 @@ test("a cluster of another version is refused by name, and so is a folder that i
   writeFileSync(join(dataDir, "PG_VERSION"), "15\n");
   await expect(start(dataDir)).rejects.toMatchObject({
     code: "postgres_failed",
-    message: expect.stringMatching(/is version 18, but .* was made by version 15/),
+    message: expect.stringMatching(/is version 18, but .* was created by version 15/),
   });
 });
 

@@ -55,7 +55,7 @@ test("a base whose three workers died is synced in a child process from then on,
   await using worker = await startWorkerProcess(fleet);
   await Promise.all([one, other].map(({ id }) => fleet.synced(id, 30_000)));
   expect(performance.now() - from).toBeLessThan(25_000);
-  expect(worker.output()).toContain("suspect is synced in a child process");
+  expect(worker.output()).toContain("syncing a suspect base in a child process");
   const pid = Number(/"pid":(\d+)[^\n]*suspect is synced/.exec(worker.output())?.[1]);
   process.kill(pid, 0);
   // A child ends with its worker.

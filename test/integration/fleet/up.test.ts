@@ -10,7 +10,7 @@ import { scratchFolder } from "../../support/scratch";
 const dataDir = scratchFolder("up");
 afterAll(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
-const READY = "Basetide is up.";
+const READY = "Basetide is running.";
 /** First start, sandbox and all, on a busy machine. */
 const START_MS = 60_000;
 
@@ -129,7 +129,7 @@ test("when the embedded Postgres ends by itself, everything ends and says so", a
   await isUp(program);
   process.kill(readPidFile(join(dataDir, "postgres"))!.pid, "SIGKILL");
   expect(await program.exited).toBe(1);
-  expect(program.errors()).toContain("Embedded Postgres ended");
+  expect(program.errors()).toContain("Embedded Postgres stopped");
 });
 
 test("the sandbox's demo replicates into the database that is printed, and a restart says the same", async () => {

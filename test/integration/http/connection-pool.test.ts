@@ -129,7 +129,7 @@ test("a request that is broken off before it is sent is not sent, and its connec
   const note = (error: unknown) => void unhandled.push(error);
   process.on("uncaughtException", note);
   try {
-    await expect(held.send(request, AbortSignal.abort())).rejects.toThrow("broken off");
+    await expect(held.send(request, AbortSignal.abort())).rejects.toThrow("the connection was closed");
     await until(() => pool.size.open === 0, { what: "the connection is left" });
     expect(await ask()).toBe("{}");
   } finally {

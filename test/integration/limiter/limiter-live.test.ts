@@ -1,7 +1,7 @@
 /** Live mode beside clients who use up the quota, on a clock that jumps: the real rule, the real lanes and split. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { RateLimiter } from "../../../core/limiter";
-import { DEPENDANT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../../core/sync/modes/live/live-readers";
+import { DEPENDENT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../../core/sync/modes/live/live-readers";
 import { QuotaSplit } from "../../../core/sync/pacing";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";
@@ -62,7 +62,7 @@ async function liveBase({ clients, editEveryMs, hasNotifications, isLive = true 
   }
   let unread: number[] = [];
   let ring = Promise.withResolvers<void>();
-  const took = { edits: [] as number[], dependants: [] as number[] };
+  const took = { edits: [] as number[], dependents: [] as number[] };
   (async () => {
     while (clock.now() < untilMs && editEveryMs < Infinity) {
       await clock.sleep((0.5 + Math.random()) * editEveryMs);
@@ -89,8 +89,8 @@ async function liveBase({ clients, editEveryMs, hasNotifications, isLive = true 
       isReading = false;
     };
   };
-  const readDependants = jobOf(DEPENDANT_PATIENCE_MS, took.dependants, () => {});
-  const readNamed = jobOf(0, took.edits, (edits) => void readDependants(edits));
+  const readDependents = jobOf(DEPENDENT_PATIENCE_MS, took.dependents, () => {});
+  const readNamed = jobOf(0, took.edits, (edits) => void readDependents(edits));
   (async () => {
     while (clock.now() < untilMs) {
       const readAt = clock.now();
@@ -124,7 +124,7 @@ test("while clients want more than all, an edit is in SQL within 3 s, and they k
   expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
   expect(took.edits.length).toBeGreaterThan(20);
   expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(3000);
-  expect(quantile(took.dependants, 0.95)).toBeLessThanOrEqual(6000);
+  expect(quantile(took.dependents, 0.95)).toBeLessThanOrEqual(6000);
   expect(sent("client").length / seconds).toBeGreaterThanOrEqual(0.8 * MOST_PER_SECOND);
   expect(all.length / seconds).toBeGreaterThanOrEqual(0.97 * MOST_PER_SECOND);
 });

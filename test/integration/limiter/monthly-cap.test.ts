@@ -35,7 +35,7 @@ test.for([false, true])(
     const until = nextMonth(new Date()).toISOString();
     expect(capped.error).toMatchObject({
       code: "source_billing_limit",
-      message: expect.stringContaining(`Syncing rests until ${until.slice(0, 10)}`),
+      message: expect.stringContaining(`Syncing is paused until ${until.slice(0, 10)}`),
     });
     const json = toBaseJson(capped, new Date());
     expect(json).toMatchObject({ error: { until }, indicator: { color: "red" } });

@@ -96,10 +96,10 @@ describe("a webhook", () => {
     const worker = live.worker();
     const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
     expect(await worker.tryOpen()).toBeNull();
-    expect(worker.asked).toEqual({ hooks: 5 });
+    expect(worker.asked).toEqual({ webhooks: 5 });
     // Not again at once, and nothing is said of the key.
     expect(await worker.tryOpen()).toBeNull();
-    expect(worker.asked).toEqual({ hooks: 5 });
+    expect(worker.asked).toEqual({ webhooks: 5 });
     expect((await live.now()).live).toBeNull();
     control().clearFaults(fault.id);
     await live.worker().open();

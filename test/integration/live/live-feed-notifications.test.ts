@@ -32,7 +32,7 @@ describe("a notification", () => {
     expect(performance.now() - at).toBeLessThan(1000);
     expect(feed.hasNotifications).toBe(true);
     expect(created(await read())).toEqual([id]);
-    expect((await live.now()).live).toMatchObject({ by: "ping" });
+    expect((await live.now()).live).toMatchObject({ by: "notification" });
     // That the console can be reached holds for all bases.
     expect((await (await stack().connect()).worker().open()).hasNotifications).toBe(false);
     const other = await opened();

@@ -14,7 +14,7 @@ describe("a webhook", () => {
     const [webhook] = live.webhooks();
     expect(webhook).toMatchObject({ notificationUrl: `${consoleUrl()}/hooks/airtable/${live.base.id}` });
     await expectNewWebhook(live, "", from);
-    expect(worker.asked).toEqual({ hooks: 2 });
+    expect(worker.asked).toEqual({ webhooks: 2 });
     expect((await live.kept())!.encryptedSecret).toMatch(/^v1\./);
     expect((await live.now()).live).toMatchObject({
       state: "on",
@@ -46,13 +46,13 @@ describe("a webhook", () => {
     const before = (await live.kept())!.expiresMs!;
     control().advanceClock(3.9 * DAY_MS);
     await read();
-    expect(worker.asked.hooks).toBe(2);
+    expect(worker.asked.webhooks).toBe(2);
     expect((await live.kept())!.expiresMs).toBe(before);
     control().advanceClock(0.2 * DAY_MS);
     await read();
     // The source's time is known from an answer, so it may take one to notice.
     await read();
-    expect(worker.asked.hooks).toBe(3);
+    expect(worker.asked.webhooks).toBe(3);
     expect((await live.kept())!.expiresMs! - before).toBeGreaterThan(4 * DAY_MS);
   });
 

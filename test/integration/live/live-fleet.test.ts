@@ -18,7 +18,7 @@ beforeAll(async () => {
   const port = await freePort();
   fleet = releases.use(
     await startFleet({
-      // Changes of computed cells are not told of: dependants have to be known.
+      // Changes of computed cells are not told of: dependents have to be known.
       sandbox: { settings: { webhooks: { computedCells: "not emitted" } } },
       env: { CONSOLE_PORT: String(port), CONSOLE_URL: `http://127.0.0.1:${port}` },
     }),

@@ -155,7 +155,7 @@ test("what hangs on a change in another table is read again in the same round", 
   expect(runs[0]).toMatchObject({ seen: 2, updated: 2 });
 });
 
-test("dependants are found by the links as they were and as they are, also where links are kept as text", async () => {
+test("dependents are found by the links as they were and as they are, also where links are kept as text", async () => {
   const settings = { linkedRecordsAsText: true };
   const { engine, edit, people: table, teams: of } = await liveTeams({ settings });
   // Ann leaves the team, Bob and Cid join; only the team's side is told of.

@@ -218,7 +218,7 @@ test("encryption is what our own socket has: behind what ends TLS it is encrypte
   const { checks, report } = await inspect(control.ctx, url, "relayed");
   expect(checks.find(({ check }) => check === "encryption")).toMatchObject({
     severity: "ok",
-    message: expect.stringMatching(/^Encrypted with TLSv1\.\d; it ends at a proxy/),
+    message: expect.stringMatching(/^Encrypted with TLSv1\.\d; TLS ends at a proxy/),
   });
   expect(report).toMatchObject({ role: "app", seesTls: false, link: { family: "IPv4" } });
   expect(checks.filter(({ severity }) => severity === "problem")).toEqual([]);

@@ -116,7 +116,7 @@ test("a standby is refused at login by both drivers, until the name leads to the
     requireWritable(db).catch((error) => Promise.reject(asControlError(error))),
   ).rejects.toMatchObject({
     code: "control_unavailable",
-    message: expect.stringContaining("takes no writes"),
+    message: expect.stringContaining("accepts no writes"),
   });
   move();
   await until(() => db`insert into counted values (1)`.then(() => true), {

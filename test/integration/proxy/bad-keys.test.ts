@@ -72,7 +72,7 @@ function changeRights(token: string, options: KeyOptions): void {
 test.concurrent.for([
   ["that nobody has given out", `patUnknown0000000.${"0".repeat(64)}`, /Authentication required/],
   ["of which only the id was pasted", "patUnknown0000000", /Invalid authentication token/],
-  ["with characters that no key has", "pat\u2026\n", /characters that no key has/],
+  ["with characters that no key has", "pat\u2026\n", /invalid characters/],
   ["that is empty", "", /empty/],
 ] as const)(
   "a key %s is refused in the source's words, and leaves nothing behind",

@@ -256,7 +256,7 @@ test("a 429 of the source passes unchanged; during a pause longer than the wait 
     429,
     {
       ...own("RATE_LIMIT_REACHED"),
-      errors: [{ error: "RATE_LIMIT_REACHED", message: expect.stringContaining("was not asked") }],
+      errors: [{ error: "RATE_LIMIT_REACHED", message: expect.stringContaining("was not forwarded") }],
     },
   ]);
   const retryAfterSeconds = Number(next.headers.get("retry-after"));

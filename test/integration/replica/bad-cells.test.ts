@@ -47,7 +47,7 @@ interface Case {
   reason?: string | RegExp;
 }
 
-const UNSTORABLE = "text held characters that Postgres cannot store";
+const UNSTORABLE = "the text contained characters that Postgres cannot store";
 const SQL_TEXT = "'; drop table odd_cells; -- \\ \" {} $1 \u2028 \u0001";
 const LONG_TEXT = "0123456789 äöü€ 🎈".repeat(5500);
 

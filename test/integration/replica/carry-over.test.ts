@@ -90,7 +90,7 @@ test("an index that does not fit any more is reported until it is there again", 
     {
       what: "orders",
       field: "index orders_lower",
-      reason: expect.stringContaining("its column note is gone"),
+      reason: expect.stringContaining("its column note was dropped or renamed"),
     },
   ]);
   const [lost] = await issues(sql);
@@ -190,7 +190,7 @@ test("foreign keys of the owner follow the table, and those of others keep the o
       what: "constraint lines_id_fkey on table theirs.lines",
       field: "",
       value: expect.stringMatching(/^alter table theirs.lines drop constraint lines_id_fkey;/),
-      reason: "it still uses airtable.orders as it was before the last change: drop it and make it again",
+      reason: "it still uses airtable.orders as it was before the last change: drop it and create it again",
     },
   ]);
   // Without it the old tables go.

@@ -60,7 +60,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     expect(issues.map(({ name }) => name)).toEqual(told.sort());
     for (const { reason } of issues) {
       expect(reason).toMatch(
-        /^view is not made again by Basetide, as it uses .*, which is not ours: run|does not exist$/,
+        /^Basetide does not create this view again because it uses .*, which Basetide did not create\. Run|does not exist$/,
       );
     }
     // Nothing of it is tried at the next change either.

@@ -149,7 +149,7 @@ test.for([
      create function public.note() returns trigger language plpgsql as
        $$ begin insert into log values (new.id); return new; end $$;
      create trigger note before insert or update on public.people for each row execute function public.note()`,
-    /public\.note\(\).*"log".*with their schema/,
+    /public\.note\(\).*"log".*need their schema/,
   ],
 ] as const)(
   "what refuses rows is named, other tables go on, and it heals when that is gone: %s",

@@ -124,7 +124,7 @@ test("one that was broken off is made again, and what cannot be is an issue unti
   expect(await applyIndexes(replica, epoch, all)).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (price)"]);
   expect(await issuesOf(made)).toMatchObject([
-    { field: "index on name", reason: expect.stringContaining("texts") },
+    { field: "index on name", reason: expect.stringContaining("type text") },
   ]);
 });
 

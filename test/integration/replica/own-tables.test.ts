@@ -158,7 +158,7 @@ test("S21: what is not ours and has a name of ours is an error that names it and
     [
       "create domain copy._sync_issues as text",
       "drop domain copy._sync_issues",
-      "cannot make copy._sync_issues",
+      "cannot create copy._sync_issues",
     ],
     ["create table copy._sync_meta_one_row ()", "drop table copy._sync_meta_one_row", "_sync_meta_one_row"],
     [
@@ -180,7 +180,7 @@ test("S21: what is not ours and has a name of ours is an error that names it and
   }
   // One of the very role that we are given, with other columns.
   await sql.unsafe(`create table copy._sync_meta (mine text); alter table copy._sync_meta owner to ${app}`);
-  await expect(install()).rejects.toThrow("copy._sync_meta is not Basetide's");
+  await expect(install()).rejects.toThrow("copy._sync_meta was not created by Basetide");
   await sql`drop table copy._sync_meta`;
   await install();
   // A function has no name that is in the way.

@@ -180,7 +180,7 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
       for (const name of ["crm", "wiki", "postgres"]) {
         expect(problems).toContainEqual({
           severity: "warning",
-          message: `Every role may connect to the database ${name}, a customer's too`,
+          message: `Every role, including those of customers, may connect to the database ${name}`,
           remedy: expect.stringContaining(`revoke connect, temporary on database "${name}" from public`),
         });
       }

@@ -48,7 +48,7 @@ export function baseActions(ctx: ConsoleContext) {
     .post("/bases/:id/settings/:name", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const setting = settingByName(params.name);
-      if (!setting?.section) throw new BasetideError("not_found", "There is no such setting");
+      if (!setting?.section) throw new BasetideError("not_found", "This setting does not exist");
       const written = formText(body, "value");
       const save = async () => {
         const read = readSetting(setting, written);
@@ -173,7 +173,7 @@ export function baseActions(ctx: ConsoleContext) {
             base={base}
             isHosted={(await databaseOf(base)).clusterId !== null}
             typed={typed}
-            error="That is not the base's name"
+            error="This is not the name of the base"
           />
         </BaseFrame>,
       );

@@ -112,7 +112,7 @@ export function basePages(ctx: ConsoleContext) {
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
-      if (params.place !== "proxy") throw new BasetideError("not_found", "There is no such page");
+      if (params.place !== "proxy") throw new BasetideError("not_found", "This page does not exist");
       return page(
         "proxy",
         "Proxy",

@@ -75,9 +75,9 @@ export function memberPages(ctx: ConsoleContext) {
     .get("/account/members/:id/remove", async ({ request, currentUser, params }) => {
       const members = await listMembers(db, currentUser.account.id);
       const member = members.find(({ userId, role }) => userId === params.id && role !== "owner");
-      if (!member) throw new BasetideError("not_found", "There is no such member");
+      if (!member) throw new BasetideError("not_found", "This member does not exist");
       if (currentUser.account.role !== "owner" && member.userId !== currentUser.userId) {
-        throw new BasetideError("forbidden", "Only the account's owner may do that");
+        throw new BasetideError("forbidden", "Only the owner of the account may do this");
       }
       return answer(
         request,

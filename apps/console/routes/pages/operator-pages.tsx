@@ -40,7 +40,7 @@ export function operatorPages(ctx: ConsoleContext) {
   return new Elysia({ name: "operator-pages", prefix: "/operator", detail: { hide: true } })
     .use(signedIn(ctx))
     .onBeforeHandle(({ account }) => {
-      if (!account.isOperator) throw new BasetideError("not_found", "There is no such page");
+      if (!account.isOperator) throw new BasetideError("not_found", "This page does not exist");
     })
     .get("", async ({ request, currentUser }) => {
       const [workers, state, queue, open, quarantined] = await Promise.all([
@@ -143,10 +143,10 @@ function operator({ email }: CurrentUser): Actor {
 async function add(ctx: ConsoleContext, form: NewClusterForm, adminUrl: string): Promise<void> {
   const { name, region, publicHost, publicPort } = form;
   if (name === "" || region === "")
-    throw new BasetideError("invalid_request", "A cluster has a name and a region");
+    throw new BasetideError("invalid_request", "A cluster needs a name and a region");
   const port = publicPort === "" ? undefined : Number(publicPort);
   if (port !== undefined && !(Number.isInteger(port) && port >= 1 && port <= 65_535)) {
-    throw new BasetideError("invalid_request", "A port is a number from 1 to 65535");
+    throw new BasetideError("invalid_request", "A port must be a number from 1 to 65535");
   }
   const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
   const problem = results.find(isProblem);

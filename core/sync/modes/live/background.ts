@@ -151,7 +151,7 @@ export async function keepComparing({ compare, cache, cadence, log, stop }: Comp
       // The next lease repeats a comparison at once that the end of this lease interrupted: a lease is as long as
       // their interval.
       if (isWholeBases(error)) throw error;
-      log.debug({ error }, "not compared with the source");
+      log.debug({ error }, "comparison with Airtable failed");
     }
     cache.comparedAt = startedAt;
   }

@@ -28,7 +28,7 @@ interface Setting {
   hasLastingUrls: boolean;
 }
 
-export class Dependants {
+export class DependentFinder {
   readonly #setting: Setting;
   #schema: SourceSchema | undefined;
   #known: { graph: Dependents; changesByItself: boolean } | undefined;

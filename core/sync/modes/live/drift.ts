@@ -32,7 +32,7 @@ const CLOCK_ERROR_MS = 5000;
 /** A record may have been named this long before it was compared, ms. */
 const TOLD_BEFORE_MS = 5000;
 
-interface DriftCheck extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
+export interface DriftCheck extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   feed: LiveFeed;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
@@ -82,21 +82,21 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
     connection.listPage(reader.sourceBaseId, source, { filter: comparing.modifiedSince(sinceMs) }, signal);
   const page = await metered(reader, "freshness").send(list);
   const suspects = await findSuspects(comparing, table, page);
-  let [stale, untold] = [0, 0];
+  let [stale, unreported] = [0, 0];
   if (suspects.length > 0) {
     // The feed may not have been read yet: a change that it reports now is not drift.
     feed.notify();
     await wait(comparing.graceMs ?? GRACE_MS, reader.stop);
-    untold = untoldOf(comparing, source.id, page, suspects, askedAt - TOLD_BEFORE_MS);
+    unreported = unreportedOf(comparing, source.id, page, suspects, askedAt - TOLD_BEFORE_MS);
     stale = await judge(comparing, source, { page, readVersion }, suspects);
   }
   feed.comparisons.compared(source.id, nowMs);
-  if (stale === 0 && untold === 0) {
+  if (stale === 0 && unreported === 0) {
     await feed.recordInSync();
   } else {
     reader.log.warn(
-      { tableId: source.id, records: stale, untold },
-      "SQL lags behind the source, of which the feed told nothing",
+      { tableId: source.id, records: stale, unreported },
+      "the replica differs from Airtable, and the feed did not report it",
     );
     if (stale > 0) comparing.onDrift?.(stale);
     await feed.recordDrift();
@@ -152,7 +152,7 @@ function toldColumns({ live }: TableCache): ColumnSpec[] {
 }
 
 /** Returns how many suspects differed by changes that the feed did not report, even if a sweep has applied them. */
-function untoldOf(
+function unreportedOf(
   { isTold, isPending }: DriftCheck,
   tableId: string,
   page: RecordPage,

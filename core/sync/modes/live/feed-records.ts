@@ -29,7 +29,7 @@ export class FeedRecorder {
     const isNews =
       waiting > 0 !== this.#recorded.waiting > 0 || Math.abs(dueAt - this.#recorded.dueAt) > INTERVAL_MS;
     if (!isNews && now - this.#recorded.at < INTERVAL_MS) return;
-    await this.record("read not noted", async () => {
+    await this.record("recording a read of the feed failed", async () => {
       const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null };
       await recordRead(this.#ctx.db, this.#baseId, facts);
       this.#recorded = { at: now, dueAt, waiting };
@@ -40,7 +40,7 @@ export class FeedRecorder {
   /** If the count cannot be recorded now, it is included in the next record. */
   async missed(count: number): Promise<void> {
     this.#missed += count;
-    await this.record("missed records not counted yet", () => this.#countMissedChanges());
+    await this.record("counting missed changes failed; retrying later", () => this.#countMissedChanges());
   }
 
   async record(what: string, work: () => Promise<void>): Promise<void> {

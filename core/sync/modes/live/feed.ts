@@ -101,7 +101,7 @@ export async function openFeed(
     if (isOutage(error) || !isTransient(error)) throw error;
     // Records may be readable although webhooks are not.
     feedState.outUntil = performance.now() + OUTAGE_MS;
-    ctx.log.warn({ error }, "feed not opened; the base is swept meanwhile");
+    ctx.log.warn({ error }, "opening the feed failed; the base is swept meanwhile");
     return null;
   }
 }
@@ -165,7 +165,7 @@ export class LiveFeed implements Feed {
       if (isReadable(this.#context, saved)) return true;
       this.#context.ctx.log.warn(
         { webhookId: saved.webhookId },
-        "the hook's secret is not readable: it is made anew",
+        "the webhook's secret is unreadable; creating a new webhook",
       );
       this.#doubt = "dead";
     }
@@ -179,10 +179,12 @@ export class LiveFeed implements Feed {
       const { ctx, base } = this.#context;
       ctx.log.warn(
         { webhookId: this.#webhook.id },
-        "a change came without a ping: the feed is polled until one comes",
+        "a change arrived without a notification; polling the feed until one arrives",
       );
       this.#doubt = "unsure";
-      await this.#recorder.record("missing ping not noted", () => recordMissedNotification(ctx.db, base.id));
+      await this.#recorder.record("recording a missing notification failed", () =>
+        recordMissedNotification(ctx.db, base.id),
+      );
     }
     return isNotified;
   }
@@ -206,7 +208,7 @@ export class LiveFeed implements Feed {
       } catch (caught) {
         const error = asBasetideError(caught);
         if (!WEBHOOK_ERRORS.has(error.code)) throw this.#failed(error);
-        ctx.log.info({ webhookId: id, error }, "feed not read: its hook is looked after");
+        ctx.log.info({ webhookId: id, error }, "reading the feed failed; checking its webhook");
         // The second time, the source has confirmed the webhook and still does not return its payloads.
         this.#doubt = attempt === 1 ? "unsure" : "dead";
         this.#triedAt = Number.NEGATIVE_INFINITY;
@@ -221,7 +223,7 @@ export class LiveFeed implements Feed {
     const { ctx, base } = this.#context;
     const { id } = this.#webhook;
     // Changes after a cursor that was not saved are read again, which changes nothing.
-    await this.#recorder.record("cursor not saved", async () => {
+    await this.#recorder.record("saving the cursor failed", async () => {
       await saveCursor(ctx.db, base.id, id, own);
       if (this.#webhook?.id === id) this.#saved = Math.max(this.#saved, own);
     });
@@ -239,7 +241,7 @@ export class LiveFeed implements Feed {
   /** Closes the gap. If that cannot be recorded, the gap stays open: another scan follows. */
   async closeFeedGap(sweptFrom: number): Promise<void> {
     const { ctx, base } = this.#context;
-    await this.#recorder.record("gap not closed", () =>
+    await this.#recorder.record("closing a feed gap failed", () =>
       this.#gap.close(sweptFrom, (since) => closeFeedGap(ctx.db, base.id, since)),
     );
   }
@@ -252,7 +254,7 @@ export class LiveFeed implements Feed {
   /** Records that SQL equals the source, as far as was compared. */
   async recordInSync(): Promise<void> {
     const { ctx, base } = this.#context;
-    await this.#recorder.record("comparison not noted", () => recordInSync(ctx.db, base.id));
+    await this.#recorder.record("recording a comparison failed", () => recordInSync(ctx.db, base.id));
   }
 
   /**
@@ -280,7 +282,7 @@ export class LiveFeed implements Feed {
       const error = asBasetideError(caught);
       if (WEBHOOK_ERRORS.has(error.code) || !isTransient(error)) throw error;
       this.#refreshAt = performance.now() + REFRESH_RETRY_MS;
-      this.#context.ctx.log.warn({ error }, "hook not refreshed yet");
+      this.#context.ctx.log.warn({ error }, "refreshing the webhook failed; retrying later");
     }
   }
 
@@ -305,7 +307,7 @@ export class LiveFeed implements Feed {
       // The repair starts at once, but its failure does not hold back the batch.
       await this.#repairInRead(reader).catch((caught: unknown) => {
         if (nextStep[asBasetideError(caught).code] === "stop") throw caught;
-        this.#context.ctx.log.warn({ error: caught }, "hook not mended yet");
+        this.#context.ctx.log.warn({ error: caught }, "repairing the webhook failed; retrying later");
       });
     }
     return read;
@@ -321,7 +323,7 @@ export class LiveFeed implements Feed {
   async #recordFeedGap(why: string): Promise<void> {
     const { ctx, base } = this.#context;
     const { id } = this.#webhook!;
-    ctx.log.warn({ webhookId: id, why }, "changes are missing from the feed: a sweep has to find them");
+    ctx.log.warn({ webhookId: id, why }, "the feed is missing changes; a full check will find them");
     // If another process has replaced the webhook, a new lease must start with that one.
     const since = await recordFeedGap(ctx.db, base.id, id);
     if (!since) throw new BasetideError("sync_stopped");

@@ -14,7 +14,7 @@ const SWEEP_EVERY = 60;
  * feed, and that goes before their dependents.
  */
 export const FEED_PATIENCE_MS = 300;
-export const DEPENDANT_PATIENCE_MS = 1000;
+export const DEPENDENT_PATIENCE_MS = 1000;
 /** The next call of a batch follows this soon after the previous one: the source's response time and a margin, ms. */
 const HOLD_MS = 700;
 
@@ -39,7 +39,7 @@ export function liveReaders(
     /** For reads of the feed. */
     feed: { ...named, limiter: split.limiterFor("foreground", FEED_PATIENCE_MS) },
     /** For the consequences of both, and for tables that are read completely because of them. */
-    foreground: { ...named, limiter: split.limiterFor("foreground", DEPENDANT_PATIENCE_MS) },
+    foreground: { ...named, limiter: split.limiterFor("foreground", DEPENDENT_PATIENCE_MS) },
     background: readerWithPriority(input, split, "background", stop),
   };
 }

@@ -16,7 +16,7 @@ import { endIfOver, keepRebuilding, keepSweeping, sweepExclusively } from "../sh
 import { keepCheckingSchema } from "./apply-schema";
 import { keepComparing, keepLogShort, rebuildWatch, recordFound, scanWatch } from "./background";
 import { LiveBatches } from "./batches";
-import { Dependants } from "./dependents";
+import { DependentFinder } from "./dependents";
 import type { DriftCheck } from "./drift";
 import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
@@ -68,7 +68,7 @@ export async function liveBase(input: LiveInput): Promise<void> {
       return known?.().schemaMs ?? Number.POSITIVE_INFINITY;
     },
   });
-  const dependants = new Dependants({
+  const dependents = new DependentFinder({
     replica,
     schemaTracker,
     cache: baseCache,
@@ -86,7 +86,7 @@ export async function liveBase(input: LiveInput): Promise<void> {
       isActive: changedAt !== undefined && Date.now() - changedAt.getTime() < ACTIVE_FOR_MS,
       sweepCalls: sweepCallsOf(tables.map(({ id }) => ({ records: sizeOf(id) ?? 0 }))),
       tables: tables.length,
-      changesByItself: dependants.changesByItself,
+      changesByItself: dependents.changesByItself,
       batchCalls,
     });
   };
@@ -98,7 +98,7 @@ export async function liveBase(input: LiveInput): Promise<void> {
   const onChanges: Sweep["onChanges"] = (tableId, ids) => recordFound(feed, cache, tableId, ids);
   const sweep = { ...input, schemaTracker, onProgress: () => {}, onChanges };
   const foreground: Sweep = { ...sweep, reader: readers.foreground };
-  const naming = { dirty, dependants, missedChanges };
+  const naming = { dirty, dependents, missedChanges };
   const jobs = new Map<string, Promise<void>>();
   const session: SyncSession = {
     input: { ...input, isOver: () => input.isOver() && !batches.isActive && jobs.size === 0 },
@@ -118,7 +118,7 @@ export async function liveBase(input: LiveInput): Promise<void> {
     cache,
     trims: baseCache,
     schemaTracker,
-    dependants,
+    dependents,
     batches,
     cadence,
     onMissed,

@@ -45,7 +45,7 @@ export class NotificationListener {
         },
       )
       .catch((error: unknown) => {
-        log.warn({ error }, "pings not listened to");
+        log.warn({ error }, "listening for notifications failed");
         this.#listening = undefined;
       });
   }

@@ -11,7 +11,7 @@ import { isWholeBases, type Reader, type SchemaTracker } from "../../engine";
 import { type Cadence, failurePauseMs } from "../../pacing";
 import type { BaseCache, LiveCache } from "../../state";
 import type { LiveBatches } from "./batches";
-import type { Dependants } from "./dependents";
+import type { DependentFinder } from "./dependents";
 import type { Feed, FeedBatch } from "./feed-types";
 
 /** Weight of the latest read in the average cost of reads. */
@@ -27,7 +27,7 @@ export interface FeedReading {
   /** The times with their read versions. */
   trims: Pick<BaseCache, "trimPoints" | "trimmedTo">;
   schemaTracker: Pick<SchemaTracker, "table">;
-  dependants: Pick<Dependants, "graph">;
+  dependents: Pick<DependentFinder, "graph">;
   batches: Pick<LiveBatches, "read" | "failed">;
   cadence: () => Cadence;
   /** Called with the number of records that only a sweep found changed. */
@@ -66,7 +66,7 @@ export async function keepReading(reading: FeedReading): Promise<void> {
     } catch (caught) {
       const error = asBasetideError(caught);
       if (isWholeBases(error)) throw error;
-      reader.log.debug({ error }, "feed not read");
+      reader.log.debug({ error }, "reading the feed failed");
       await batches.failed(error);
       await wait(failurePauseMs(++failures, error), stop);
     }
@@ -145,7 +145,7 @@ function name(reading: FeedReading, batch: FeedBatch, readVersion: number | unde
  * the original one again.
  */
 function nameRetyped(
-  { schemaTracker, cache, dependants }: FeedReading,
+  { schemaTracker, cache, dependents }: FeedReading,
   tableId: string,
   { typesTold }: ChangedTable,
   cursor: number,
@@ -153,7 +153,7 @@ function nameRetyped(
   const columns = schemaTracker.table(tableId).live?.spec.columns ?? [];
   for (const { fieldId, sourceType } of columns) {
     if (!typesTold.get(fieldId)?.some((type) => type !== sourceType)) continue;
-    const reached = dependants.graph?.hops(tableId, fieldId) ?? [];
+    const reached = dependents.graph?.hops(tableId, fieldId) ?? [];
     for (const id of new Set([tableId, ...reached.map((hop) => hop.tableId)]))
       cache.dirty.addTable(id, cursor);
   }

@@ -13,7 +13,7 @@ import { applyRecords, metered, type Reader, removeRecords, type Sweep } from ".
 import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../state";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
-import { changedCells, type Dependants, type IdsByTable } from "./dependents";
+import { changedCells, type DependentFinder, type IdsByTable } from "./dependents";
 import { freshReadVersion } from "./fresh-read-version";
 
 /**
@@ -25,7 +25,7 @@ const ABSENT_MS: readonly number[] = [2000, 15_000];
 /** Where dependents are found, and named. */
 interface Naming {
   dirty: DirtySet;
-  dependants: Pick<Dependants, "of">;
+  dependents: Pick<DependentFinder, "of">;
   missedChanges: Pick<MissedChanges, "named">;
 }
 
@@ -41,11 +41,11 @@ export interface Rereading extends Naming {
 
 /** Removes records that the feed reports as destroyed. A record that was written meanwhile is read again. */
 export async function removeDestroyed(work: Rereading, batch: DirtyBatch): Promise<void> {
-  const { dirty, dependants, batches, foreground } = work;
+  const { dirty, dependents, batches, foreground } = work;
   const { tableId, entries } = batch;
   const ids = [...entries.keys()];
   const cursor = firstCursor(batch);
-  nameAll(work, [await dependants.of(changedCells(tableId, entries))], cursor);
+  nameAll(work, [await dependents.of(changedCells(tableId, entries))], cursor);
   await batches.started();
   // An older read version than necessary only loses more often.
   const readVersion = Math.min(...[...entries.values()].map((entry) => entry.readVersion!));
@@ -67,7 +67,7 @@ export async function removeDestroyed(work: Rereading, batch: DirtyBatch): Promi
  */
 export async function reread(work: Rereading, batch: DirtyBatch, massChange: MassChange): Promise<void> {
   const { tableId, entries } = batch;
-  const { dirty, dependants, batches, foreground } = work;
+  const { dirty, dependents, batches, foreground } = work;
   const isNamed = [...entries.values()].some(({ why }) => why !== "dependent");
   const reader = isNamed ? work.namedReader : foreground.reader;
   const changed = changedCells(tableId, entries);
@@ -79,14 +79,14 @@ export async function reread(work: Rereading, batch: DirtyBatch, massChange: Mas
   // The request does not depend on the previous links, so both are read concurrently.
   const [pages, reached] = await Promise.all([
     metered(latest.reader, "records").listByIds(source, [...entries.keys()]),
-    dependants.of(changed),
+    dependents.of(changed),
   ]);
   const readVersion = latest.value;
   await batches.started();
   const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion);
   for (const id of await shownSince(foreground, tableId, lost, since)) lost.delete(id);
   // All at once, so that no dependent is read twice.
-  nameAll(work, [reached, await dependants.of(changed, fresh)], cursor);
+  nameAll(work, [reached, await dependents.of(changed, fresh)], cursor);
   dirty.ack(
     batch,
     [...fresh.keys()].filter((id) => !lost.has(id)),
@@ -190,14 +190,14 @@ async function isThere(reader: Reader, tableId: string, id: string): Promise<boo
  * after it has named their dependents.
  */
 export async function settledByReading(naming: Naming, tableId: string) {
-  const { dirty, dependants } = naming;
+  const { dirty, dependents } = naming;
   const { sequence } = dirty;
   const named = dirty.direct(tableId);
   const changed = changedCells(tableId, named);
   const cursor = Math.min(...named.map(([, entry]) => entry.cursor));
-  const before = await dependants.of(changed);
+  const before = await dependents.of(changed);
   return async ({ lost }: { lost: string[] }): Promise<void> => {
-    nameAll(naming, [before, await dependants.of(changed)], cursor);
+    nameAll(naming, [before, await dependents.of(changed)], cursor);
     dirty.ackTable(tableId, sequence, new Set(lost));
   };
 }
@@ -214,7 +214,7 @@ function nameAll({ dirty, missedChanges }: Naming, reached: IdsByTable[], cursor
 function tableOf({ cache, schemaTracker }: Sweep, tableId: string) {
   const { source, live } = schemaTracker.table(tableId);
   if (source && live) return { source, table: tableCache(cache, live) };
-  throw new BasetideError("source_schema_changed", `The source has table ${tableId} no more.`);
+  throw new BasetideError("source_schema_changed", `Table ${tableId} no longer exists in Airtable.`);
 }
 
 function firstCursor({ entries }: DirtyBatch): number {

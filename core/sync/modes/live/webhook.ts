@@ -66,7 +66,7 @@ export async function repairWebhook(
   );
   if (!webhooks) {
     const lacking = scope === undefined ? "be allowed to manage webhooks" : `have the scope ${scope}`;
-    return refuse(context, `The API key may not manage the base's webhooks: it must ${lacking}.`);
+    return refuse(context, `The API key is not allowed to manage the base's webhooks. It must ${lacking}.`);
   }
   const address = await notificationAddress(ctx.config, base);
   const own = webhooks.find((webhook) => webhook.id === saved?.webhookId);
@@ -88,7 +88,7 @@ export async function refreshInTime(
     feed.refreshWebhook(base.sourceBaseId, webhook.id, signal),
   );
   await recordWebhookHealthy(ctx.db, base.id, webhook.id, expiresMs);
-  ctx.log.info({ webhookId: webhook.id, expiresMs }, "hook refreshed");
+  ctx.log.info({ webhookId: webhook.id, expiresMs }, "webhook refreshed");
   return { ...webhook, expiresMs };
 }
 
@@ -135,7 +135,7 @@ async function keepHealthy(
   const { id, notificationUrl = null, expiresMs } = own;
   if (notificationUrl !== null && !own.areNotificationsEnabled) {
     await call(reader, (feed, signal) => feed.enableNotifications(base.sourceBaseId, id, true, signal));
-    ctx.log.info({ webhookId: id }, "the source had given up pinging; switched on again");
+    ctx.log.info({ webhookId: id }, "Airtable had disabled notifications; enabled again");
   }
   await recordWebhookHealthy(ctx.db, base.id, id, expiresMs);
   return refreshInTime(context, reader, { id, notificationUrl, expiresMs });
@@ -161,14 +161,17 @@ async function replace(
   });
   const created = mayReplace && (await create(context, reader, webhooks.length - leftovers.length, url));
   if (!created)
-    return refuse(context, "The API key may not make webhooks: its owner must be a creator in the base.");
+    return refuse(
+      context,
+      "The API key is not allowed to create webhooks. Its owner must have the creator role in the base.",
+    );
   if ("reason" in created) return refuse(context, created.reason);
   const { id, secretBase64, expiresMs } = created;
   const encryptedSecret = ctx.secrets.encrypt(secretBase64, webhookSecretContext(base.id));
   const saved = { id, encryptedSecret, notificationUrl: url, expiresMs };
   const gapSince = await saveOrDelete(context, reader, replacedId, saved);
   if (!gapSince) return { is: "taken" };
-  ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "hook made");
+  ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "webhook created");
   return { is: "new", webhook: { id, notificationUrl: url, expiresMs }, gapSince };
 }
 
@@ -191,9 +194,9 @@ async function create(
   } catch (error) {
     if (!isBasetideError(error, "source_rejected")) throw error;
     if (others < webhooks.maxPerBase)
-      return { reason: `The source refuses to make a webhook. ${error.message}` };
+      return { reason: `Airtable refused to create a webhook. ${error.message}` };
     return {
-      reason: `The base has ${others} webhooks of other programs, as many as the source allows. Delete one that nobody needs.`,
+      reason: `The base already has ${others} webhooks of other programs, the maximum. Delete one that is no longer needed.`,
     };
   }
 }
@@ -210,7 +213,10 @@ async function saveOrDelete(
   const discard = () =>
     call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, webhook.id, signal)).catch(
       (error: unknown) => {
-        ctx.log.warn({ webhookId: webhook.id, error }, "hook left behind; it ends by itself");
+        ctx.log.warn(
+          { webhookId: webhook.id, error },
+          "old webhook could not be deleted; it expires by itself",
+        );
       },
     );
   try {
@@ -225,7 +231,7 @@ async function saveOrDelete(
 
 async function refuse({ ctx, base }: BaseFeedContext, reason: string): Promise<WebhookRepair> {
   await recordRefused(ctx.db, base.id, reason);
-  ctx.log.info({ reason }, "no feed of changes; the base is swept");
+  ctx.log.info({ reason }, "no feed available; the base is swept");
   return { is: "refused" };
 }
 
@@ -239,7 +245,7 @@ async function refuse({ ctx, base }: BaseFeedContext, reason: string): Promise<W
 export async function call<T>(
   reader: Reader,
   request: (feed: ChangeFeed, signal: AbortSignal) => Promise<T>,
-  { kind = "hooks", isOnce = false }: { kind?: "hooks" | "payloads"; isOnce?: boolean } = {},
+  { kind = "webhooks", isOnce = false }: { kind?: "webhooks" | "payloads"; isOnce?: boolean } = {},
 ): Promise<T> {
   const answer = async ({ changeFeed }: SourceConnection, signal: AbortSignal) => {
     if (!changeFeed) throw new BasetideError("sync_stopped");

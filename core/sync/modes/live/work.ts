@@ -95,14 +95,14 @@ async function workOn(work: Work, tableId: string, state: TableState): Promise<v
   } catch (caught) {
     const error = asBasetideError(caught);
     if (batch && isStrangeId(error)) {
-      reader.log.warn({ error, tableId }, "the feed names records that cannot be read");
+      reader.log.warn({ error, tableId }, "the feed reports records that cannot be read");
       return dirty.ack(batch, [...batch.entries.keys()]);
     }
     if (batch) dirty.requeue(batch);
     if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return;
     if (isWholeBases(error)) throw error;
     if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) return;
-    reader.log.debug({ error, tableId }, "changed records not read");
+    reader.log.debug({ error, tableId }, "reading changed records failed");
     state.untilMs = performance.now() + failurePauseMs(++state.failures, error);
     await batches.failed(error);
   }

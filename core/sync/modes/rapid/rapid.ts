@@ -215,7 +215,7 @@ async function keepPolling(rapid: Rapid, reader: Reader, tableId: string): Promi
       if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) continue;
       if (isWholeBases(error)) throw error;
       if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) continue;
-      input.reader.log.debug({ error, tableId }, "table not looked at");
+      input.reader.log.debug({ error, tableId }, "reading a table failed");
       cycles.failed(tableId, error);
       await wait(failurePauseMs(++failures, error), stop);
     }

@@ -39,7 +39,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
       const error = asBasetideError(caught);
       if (mayMeanOldSchema(error)) await schemaTracker.refresh();
       else if (isWholeBases(error)) throw error;
-      input.reader.log.warn({ error, tableId: spec.tableId }, "table not rebuilt");
+      input.reader.log.warn({ error, tableId: spec.tableId }, "rebuilding a table failed");
       watch.onFailure(spec.tableId, error);
       const inARow = (failures.get(spec.tableId) ?? 0) + 1;
       failures.set(spec.tableId, inARow);

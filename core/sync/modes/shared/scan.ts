@@ -104,7 +104,7 @@ async function sweepNext(session: SyncSession, scan: SweepScan): Promise<Basetid
     if (isBasetideError(error, "source_schema_changed")) return;
     if (mayMeanOldSchema(error)) await schemaTracker.refresh();
     else if (isWholeBases(error)) throw error;
-    input.reader.log.warn({ error, tableId }, "table not swept");
+    input.reader.log.warn({ error, tableId }, "sweeping a table failed");
     await input.onRun({ ...newReport(), isBackground: true, startedAt: scan.startedAt, error });
     return error;
   }
