@@ -261,7 +261,7 @@ test("a sync that meets the monthly limit records it, and does not pause the bas
   const at = scene(["source_billing_limit"]);
   await expect(CALLS[0]!(metered(readerOf(at)))).rejects.toMatchObject({
     code: "source_billing_limit",
-    message: expect.stringContaining("Syncing rests until"),
+    message: expect.stringContaining("Syncing is paused until"),
   });
   expect(at.blocks).toEqual([[KEY, expect.any(Number), "billing_limit"]]);
   expect(at.seen.requests).toHaveLength(1);
