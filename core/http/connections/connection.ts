@@ -54,8 +54,8 @@ class OneSocket extends http.Agent {
 interface ConnectionOwner {
   /** An answer was read to its end: the next request may be sent. */
   onRest(): void;
-  /** The connection serves no further request. */
-  onClose(): void;
+  /** The connection serves no further request. @param isBroken neither this side nor the source had announced it */
+  onClose(isBroken: boolean): void;
   now(): number;
 }
 
@@ -69,6 +69,8 @@ export class Connection {
   readonly #agent: OneSocket;
   readonly #host: string;
   #isOpen = true;
+  /** This side ends the connection, or the source has announced that it will. */
+  #isEnding = false;
 
   constructor(host: string, { socket }: OpenedSocket, { onRest, onClose, now }: ConnectionOwner) {
     this.#host = host;
@@ -82,7 +84,7 @@ export class Connection {
     const leave = () => {
       if (!this.#isOpen) return;
       this.#isOpen = false;
-      onClose();
+      onClose(!this.#isEnding);
     };
     // If the source ends its side while the connection is idle, no request may be sent on it: it would be lost.
     socket.on("end", leave).on("close", leave).on("error", leave);
@@ -132,6 +134,7 @@ export class Connection {
       const asking = http.request({ path, method, headers: sent, agent: this.#agent });
       // Its own `signal` option costs some 20 µs more per request. Once the answer is read this does nothing.
       const breakOff = () => {
+        this.#isEnding = true;
         asking.destroy();
         reject(new Error("the connection was closed"));
       };
@@ -149,13 +152,16 @@ export class Connection {
         head.on("error", () => {});
         const keep = /timeout=(\d+)/.exec(String(head.headers["keep-alive"] ?? ""));
         if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
+        this.#isEnding = head.headers.connection === "close";
         const status = head.statusCode ?? 0;
         if (status >= 200 && status <= 599) return resolve(head);
+        this.#isEnding = true;
         head.socket.destroy();
         reject(new RangeError(`${status} is not a valid status of a response`));
       });
       // The connection is closed if the source switches protocols or accepts CONNECT.
       const leave = (_head: unknown, socket: Duplex) => {
+        this.#isEnding = true;
         socket.destroy();
         reject(new Error("Airtable switched to another protocol than HTTP"));
       };

@@ -3,6 +3,8 @@
  *
  * H1. A granted request already holds an established connection: no handshake delays it between the grant and the
  *     source.
+ * H3. When all connections break, the network path may have changed. Requests that were sent over the old path may have
+ *     arrived later than those of the new one do, so none is sent until the old ones are out of every window.
  *
  * While counted requests use the pool, five idle connections are kept open, so that five requests at once find one. A
  * connection is replaced before it is so old that the source, or an intermediary, may have dropped it. The handshakes
@@ -26,6 +28,8 @@ const SOURCE_LEAD_MS = 1500;
 /** A pool that was unused for this long keeps no connection open, ms. */
 const UNUSED_MS = 5 * 60_000;
 const TICK_MS = 2000;
+/** How long no request is sent after all connections broke, ms: a source's window of a second, and the difference. */
+const SETTLE_MS = 1250;
 
 /** A connection held for one request. Disposing of it unused returns it to the pool. */
 export interface HeldConnection extends Disposable {
@@ -48,6 +52,7 @@ export class ConnectionPool {
   readonly #host: string;
   readonly #dial: (address: string, session: TlsSession) => Promise<OpenedSocket>;
   readonly #now: () => number;
+  readonly #settleMs: number;
   readonly #session: TlsSession = {};
   readonly #roundTrips = new RoundTrips();
   /** The most recently used connection is at the end, and used first. */
@@ -56,18 +61,25 @@ export class ConnectionPool {
   #open = 0;
   #opening = 0;
   #usedAt = -Infinity;
+  /** Connections that are opened after all broke are used from then on, ms on the clock. */
+  #settledAt = -Infinity;
   #isKeptWarm = false;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /**
    * @param address scheme, host and port
    * @param options.now ms on any monotonic clock
+   * @param options.settleMs how long no request is sent after all connections broke
    */
-  constructor(address: string, options: { dial?: typeof openSocket; now?: () => number } = {}) {
+  constructor(
+    address: string,
+    options: { dial?: typeof openSocket; now?: () => number; settleMs?: number } = {},
+  ) {
     this.#address = address;
     this.#host = new URL(address).host;
     this.#dial = options.dial ?? openSocket;
     this.#now = options.now ?? (() => performance.now());
+    this.#settleMs = options.settleMs ?? SETTLE_MS;
   }
 
   /** The maximum difference in network latency between two requests, ms. */
@@ -193,9 +205,11 @@ export class ConnectionPool {
       this.#open++;
       const connection: Connection = new Connection(this.#host, dialed, {
         onRest: () => this.#release(connection, true),
-        onClose: () => this.#forget(connection),
+        onClose: (isBroken) => this.#closed(connection, isBroken),
         now: this.#now,
       });
+      const settlingMs = this.#settledAt - this.#now();
+      if (settlingMs > 0) await Bun.sleep(settlingMs);
       this.#release(connection, false);
     } catch (error) {
       const [waiter] = this.#waiting;
@@ -204,6 +218,11 @@ export class ConnectionPool {
       this.#opening--;
       this.#startTimer();
     }
+  }
+
+  #closed(connection: Connection, isBroken: boolean): void {
+    if (isBroken && this.#open === 1) this.#settledAt = this.#now() + this.#settleMs;
+    this.#forget(connection);
   }
 
   #forget(connection: Connection): void {

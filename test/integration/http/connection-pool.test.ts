@@ -19,7 +19,7 @@ let nowMs = 0;
 beforeEach(async () => {
   upstream = await rawUpstream();
   sockets = upstream.sockets;
-  pool = new ConnectionPool(upstream.url, { now: () => nowMs });
+  pool = new ConnectionPool(upstream.url, { now: () => nowMs, settleMs: 0 });
 });
 afterEach(async () => {
   delete process.env.http_proxy;
@@ -28,6 +28,18 @@ afterEach(async () => {
 });
 
 const request = { method: "GET", path: "/v0/x", headers: new Headers(), body: undefined };
+
+/** On the real clock. */
+function slowPool(settleMs: number): ConnectionPool & Disposable {
+  const slow = new ConnectionPool(upstream.url, { settleMs });
+  return Object.assign(slow, { [Symbol.dispose]: () => slow.close() });
+}
+
+async function lastsMs(work: () => Promise<unknown>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
 
 async function ask(): Promise<string> {
   const held = await pool.take(never);
@@ -122,6 +134,36 @@ test.each([
     }
   },
 );
+
+test("H3: after all connections broke, none is used before the requests on them are out of every window", async () => {
+  using patient = slowPool(400);
+  const send = async () => read((await patient.take(never)).send(request, never));
+  await Promise.all([send(), send()]);
+  await until(() => patient.size.resting === 2, { what: "both rest" });
+  const [one, other] = [...sockets] as [net.Socket, net.Socket];
+  one.resetAndDestroy();
+  await until(() => patient.size.open === 1, { what: "one is lost" });
+  expect(await lastsMs(send)).toBeLessThan(300);
+  const brokenAt = performance.now();
+  other.resetAndDestroy();
+  await until(() => patient.size.open === 0, { what: "all are lost" });
+  await Promise.all([send(), send()]);
+  expect(performance.now() - brokenAt).toBeGreaterThan(395);
+  // Connections that this side ends, or the source in an answer, say nothing about the network.
+  await until(() => patient.size.resting === 2, { what: "both rest again" });
+  patient.close();
+  expect(await lastsMs(send)).toBeLessThan(300);
+  upstream.answer = (socket) => socket.end(httpAnswer(200, { Connection: "close" }, "{}"));
+  await send();
+  await until(() => patient.size.open === 0, { what: "the source has closed" });
+  expect(await lastsMs(send)).toBeLessThan(300);
+  const aborting = new AbortController();
+  upstream.answer = () => aborting.abort();
+  await expect((await patient.take(never)).send(request, aborting.signal)).rejects.toThrow("was closed");
+  upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
+  await until(() => patient.size.open === 0, { what: "the aborted one is left" });
+  expect(await lastsMs(send)).toBeLessThan(300);
+});
 
 test("a request that is broken off before it is sent is not sent, and its connection is left", async () => {
   const held = await pool.take(never);
