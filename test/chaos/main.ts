@@ -68,9 +68,12 @@ let wrong = 0;
 for (let number = 0; number < count && !isToEnd; ) {
   const wave = drawWave(count - number);
   const from = performance.now();
-  const found = await chaos.suffer(wave, ({ name, ranMs, healedMs, isDisturbed }) => {
+  const found = await chaos.suffer(wave, ({ name, at, ranMs, healedMs, isDisturbed }) => {
     const [ran, healed] = [ranMs, healedMs].map((ms) => `${(ms / 1000).toFixed(1)} s`.padStart(7));
-    console.log(`${String(++number).padStart(4)} ${ran} +${healed}${isDisturbed ? "*" : " "} ${name}`);
+    const time = at.toISOString().slice(11, 23);
+    console.log(
+      `${String(++number).padStart(4)} ${time} ${ran} +${healed}${isDisturbed ? "*" : " "} ${name}`,
+    );
   });
   wrong += found.length;
   console.log(`      ${((performance.now() - from) / 1000).toFixed(1)} s, ${minutes()} min in all`);

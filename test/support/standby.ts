@@ -102,7 +102,12 @@ export async function startStandby(
           select coalesce(pg_last_wal_replay_lsn() >= ${lsn}::text::pg_lsn, false) as is`;
         return row!.is;
       };
-      await until(isThere, { what: `the standby has replayed ${lsn}`, timeoutMs: STREAM_MS });
+      // Until it has replayed the end of the copy, a standby accepts no connections.
+      await until(isThere, {
+        what: `the standby has replayed ${lsn}`,
+        timeoutMs: STREAM_MS,
+        retryErrors: true,
+      });
     },
     async promote() {
       await promote(here);

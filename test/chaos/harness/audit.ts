@@ -112,6 +112,10 @@ export class Audit {
     const notes = await owner<Noted[]>`
       select seq::float8 as seq, at, port, what from chaos.log
       where xact >= ${this.#read}::text::xid8 and xact < ${upto}::text::xid8 order by seq`;
+    if (BigInt(upto) < BigInt(this.#read))
+      this.violations.push(
+        `the server went back from transaction ${this.#read} to ${upto} by ${new Date().toISOString()}`,
+      );
     this.#read = upto;
     for (const note of notes) this.#judge(note, whoHas(note.port, note.at));
     return notes;

@@ -58,6 +58,8 @@ export interface Fault {
 /** The result of one fault of a wave. */
 export interface Outcome {
   name: string;
+  /** When it broke something. */
+  at: Date;
   /** The fault's duration, and the time from its end until all of its targets had recovered; ms. */
   ranMs: number;
   healedMs: number;
@@ -156,16 +158,24 @@ export class Chaos {
     } catch (error) {
       hit.to = performance.now();
       taken.release();
-      return { name, ranMs: hit.to - from, healedMs: 0, isDisturbed: true, wrong: [messageOf(error)] };
+      return {
+        name,
+        at: dateOf(from),
+        ranMs: hit.to - from,
+        healedMs: 0,
+        isDisturbed: true,
+        wrong: [messageOf(error)],
+      };
     }
     if (!aimed.isHeldUntilHealed) taken.release();
     const ranMs = done.repairedAt - done.brokenAt;
+    const at = dateOf(done.brokenAt);
     try {
       const healed = await measure(this.service, this.#timeline, this.figures, hit, done);
-      return { name, ranMs, healedMs: healed.ms, isDisturbed: healed.isDisturbed, wrong: [] };
+      return { name, at, ranMs, healedMs: healed.ms, isDisturbed: healed.isDisturbed, wrong: [] };
     } catch (error) {
       const healedMs = performance.now() - done.repairedAt;
-      return { name, ranMs, healedMs, isDisturbed: true, wrong: [messageOf(error)] };
+      return { name, at, ranMs, healedMs, isDisturbed: true, wrong: [messageOf(error)] };
     } finally {
       if (aimed.isHeldUntilHealed) {
         hit.to = performance.now();
@@ -173,6 +183,10 @@ export class Chaos {
       }
     }
   }
+}
+
+function dateOf(at: number): Date {
+  return new Date(performance.timeOrigin + at);
 }
 
 /** The bases that such a fault may hit, as far as known in advance. */

@@ -197,7 +197,7 @@ export class WatchedBase {
     const said = `${violation} (${this.facts.mode})`;
     if (this.#said.has(said) || this.violations.length >= MAX_VIOLATIONS) return;
     this.#said.add(said);
-    this.violations.push(said);
+    this.violations.push(`${said}, ${new Date().toISOString()}`);
   }
 
   #raise(id: string, index: number): void {
