@@ -16,6 +16,8 @@ const POINT_MS = 80_000;
  * found.
  */
 const CURSOR_MS = 160_000;
+/** A table is retyped again if no swap was held by then: a worker that another fault has claimed may have done it, ms. */
+const AGAIN_MS = 20_000;
 /** By then, a swap that was released waits for its lock, ms. */
 const INSIDE_MS = 150;
 
@@ -113,7 +115,8 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
           const point = at(chaos, { taken, cluster, role }, SWAP, "before");
           point.catch(() => {});
           await base.retype();
-          const { held, client } = await point;
+          const again = setInterval(() => void base.retype().catch(() => {}), AGAIN_MS);
+          const { held, client } = await point.finally(() => clearInterval(again));
           const locks = await Promise.all(
             service.bases.filter((one) => one.cluster === cluster).map(lockCatalog),
           );
