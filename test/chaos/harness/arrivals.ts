@@ -32,7 +32,8 @@ export class ArrivalCheck {
       const window = all.slice(first, last + 1);
       if (!window.some((one) => isNew.has(one))) continue;
       this.most = Math.max(this.most, window.length);
-      if (window.length > PER_WINDOW) this.violations.push(`I4: ${describe(window, stalls)}`);
+      if (window.length > PER_WINDOW)
+        this.violations.push(`I4: ${describe(window, stalls)}, ${new Date().toISOString()}`);
     }
     const end = all.at(-1)?.at ?? 0;
     this.#known.set(

@@ -28,6 +28,14 @@ export interface BaseFacts {
   ownerUrl: string;
 }
 
+/** What SQL must show of a record at least. */
+interface Floor {
+  index: number;
+  /** How it became known: SQL showed it, or a client was answered so. */
+  by: "shown" | "answered";
+  at: Date;
+}
+
 export class WatchedBase {
   readonly audit = new Audit();
   readonly violations: string[] = [];
@@ -45,8 +53,8 @@ export class WatchedBase {
   /** The greatest beat that SQL has shown, and when each was first shown or exceeded. */
   shownBeat = 0;
   readonly shownAt: { beat: number; at: number }[] = [];
-  /** The lowest index that SQL may show of a record. */
-  #floors = new Map<string, number>();
+  /** The lowest state that SQL may show of a record. */
+  #floors = new Map<string, Floor>();
   /** How often the server has lost committed data. */
   #losses = 0;
   kindFieldId = "";
@@ -120,7 +128,7 @@ export class WatchedBase {
   async promise(id: string, token: string | undefined): Promise<void> {
     const losses = this.#losses;
     const index = await this.history.arrivedAt(id, token);
-    if (losses === this.#losses) this.#raise(id, index);
+    if (losses === this.#losses) this.#raise(id, index, "answered");
   }
 
   /**
@@ -179,11 +187,14 @@ export class WatchedBase {
       const token = row?.token ?? undefined;
       const index = row ? await this.history.arrivedAt(id, token) : this.history.indexOf(id, undefined);
       if (losses !== this.#losses) return;
-      const floor = floors.get(id) ?? -1;
+      const floor = floors.get(id);
       if (row && index < 0) this.#found(`I2: ${id} shows "${token}", which the source never had`);
-      else if (index < floor)
-        this.#found(`I1: ${id} shows state ${index} after state ${floor} was shown or answered`);
-      this.#raise(id, index);
+      else if (floor && index < floor.index)
+        this.#found(
+          `I1: ${id} shows state ${index} after state ${floor.index} was ${floor.by}`,
+          `at ${floor.at.toISOString()}; ${await this.#lastWrite(id)}`,
+        );
+      this.#raise(id, index, "shown");
       for (const [column, cell] of Object.entries(row ?? {})) {
         const [, number] = SHOUT.exec(column) ?? [];
         if (number && !this.#deletedShouts.has(number) && cell !== token?.toUpperCase())
@@ -193,14 +204,23 @@ export class WatchedBase {
   }
 
   /** Records each violation once, though it may be seen many times. */
-  #found(violation: string): void {
+  #found(violation: string, details = ""): void {
     const said = `${violation} (${this.facts.mode})`;
     if (this.#said.has(said) || this.violations.length >= MAX_VIOLATIONS) return;
     this.#said.add(said);
-    this.violations.push(`${said}, ${new Date().toISOString()}`);
+    this.violations.push(`${said}, seen ${new Date().toISOString()} ${details}`);
   }
 
-  #raise(id: string, index: number): void {
-    if (index > (this.#floors.get(id) ?? -1)) this.#floors.set(id, index);
+  /** What the recent-writes log says of a record, for an investigation. */
+  async #lastWrite(id: string): Promise<string> {
+    const rows = await this.owner`
+      select j.applied_version, j.read_version, j.gone, j.written, t.columns_since, s.epoch, s.recent_writes_floor
+      from public_swap._state as s left join public_swap._recent_writes as j on j.record_id = ${id}
+        left join public_swap._tables as t on t.table_id = j.table_id`.catch(String);
+    return JSON.stringify(rows);
+  }
+
+  #raise(id: string, index: number, by: Floor["by"]): void {
+    if (index > (this.#floors.get(id)?.index ?? -1)) this.#floors.set(id, { index, by, at: new Date() });
   }
 }
