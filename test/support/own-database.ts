@@ -18,8 +18,15 @@ export interface OwnDatabase extends Shop {
   admin: postgres.Sql;
 }
 
-/** Creates `orders` in the schema `airtable` of such a database. Ends with the test. */
-export async function ownDatabase(fields: Record<string, FieldType>): Promise<OwnDatabase> {
+/**
+ * Creates `orders` in the schema `airtable` of such a database. Ends with the test.
+ *
+ * @param server a superuser's URL; the test server's unless given
+ */
+export async function ownDatabase(
+  fields: Record<string, FieldType>,
+  server: string = inject("postgresUrl"),
+): Promise<OwnDatabase> {
   const tag = crypto.randomUUID().slice(0, 8);
   const [ownerRole, otherRole, database] = [
     `bt_owner_${tag}`,
@@ -30,22 +37,21 @@ export async function ownDatabase(fields: Record<string, FieldType>): Promise<Ow
     for (const role of [ownerRole, otherRole]) await sql.unsafe(`create role ${role} login password 'x'`);
     await sql.unsafe(`create database ${database} owner ${ownerRole}`);
     await sql.unsafe(`grant connect, create on database ${database} to ${otherRole}`);
-  });
+  }, server);
   const urlOf = (role: string) =>
-    Object.assign(new URL(databaseUrl(inject("postgresUrl"), database)), { username: role, password: "x" })
-      .href;
+    Object.assign(new URL(databaseUrl(server, database)), { username: role, password: "x" }).href;
   const ownerUrl = urlOf(ownerRole);
   await installReplica(ownerUrl, { schema: "airtable", role: ownerRole });
   const replica = openReplica({ url: ownerUrl, schema: "airtable" });
   const [customer, other] = [readerOf(ownerUrl), readerOf(urlOf(otherRole))];
-  const admin = readerOf(databaseUrl(inject("postgresUrl"), database));
+  const admin = readerOf(databaseUrl(server, database));
   const dispose = async () => {
     await Promise.all([customer, other, admin].map((sql) => sql.end({ timeout: 1 })));
     await replica.close();
     await asAdmin(async (sql) => {
       await sql.unsafe(`drop database ${database} with (force)`);
       await sql.unsafe(`drop role ${ownerRole}; drop role ${otherRole}`);
-    });
+    }, server);
   };
   onTestFinished(dispose);
   await customer`set search_path = airtable, public`;

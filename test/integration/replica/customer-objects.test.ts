@@ -1,11 +1,12 @@
 /**
  * Every kind of object that customers hang on a table, through every change of the table: it is as it was, or
  * `_sync_issues` has it with its statements. The table in docs/customer-objects.md is what this finds
- * (`UPDATE_DOCS=1` writes it). Tables that only get columns are merged and not swapped; here they are swapped, too.
+ * (`UPDATE_DOCS=1` writes it), on Postgres 18; older versions are compared with that table. Tables that only get columns are
+ * merged and not swapped; here they are swapped, too.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import type postgres from "postgres";
-import { afterAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import {
   changeShape,
   claimEpoch,
@@ -19,6 +20,8 @@ import {
 import type { FieldType, SourceTable } from "../../../core/source";
 import { type CustomerObject, OBJECTS, PREPARATION } from "../../support/customer-objects";
 import { type OwnDatabase, ownDatabase } from "../../support/own-database";
+import { type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
+import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
 
 vi.setConfig({ testTimeout: 120_000 });
 
@@ -128,9 +131,17 @@ async function stateOf(sql: postgres.Sql, state: string): Promise<string | null>
   return rows[0]?.state ?? null;
 }
 
-/** Makes all objects on a fresh table, changes it, and says what has become of each. */
-async function fateOf(change: Change, isSuperuser: boolean): Promise<Map<CustomerObject, [Found, string]>> {
-  const made = await ownDatabase({ Price: "number" });
+/**
+ * Makes all objects on a fresh table, changes it, and says what has become of each.
+ *
+ * @param server a superuser's URL; the test server's unless given
+ */
+async function fateOf(
+  change: Change,
+  isSuperuser: boolean,
+  server?: string,
+): Promise<Map<CustomerObject, [Found, string]>> {
+  const made = await ownDatabase({ Price: "number" }, server);
   const { customer, other, admin, otherRole, ownerRole, sql } = made;
   if (isSuperuser) await admin.unsafe(`alter role ${ownerRole} superuser`);
   await made.drop();
@@ -239,5 +250,40 @@ describe.each([
     const [from, to] = [text.indexOf(BEGIN) + BEGIN.length, text.indexOf(END)];
     if (process.env.UPDATE_DOCS) writeFileSync(DOC, `${text.slice(0, from)}\n${rows}\n${text.slice(to)}`);
     else expect(text.slice(from, to).trim(), "UPDATE_DOCS=1 writes docs/customer-objects.md").toBe(rows);
+  });
+});
+
+/** The marks in the page, by kind and change. */
+function marksOf(page: string): Map<string, Map<string, string>> {
+  const [head, , ...rows] = page
+    .slice(page.indexOf(BEGIN) + BEGIN.length, page.indexOf(END))
+    .trim()
+    .split("\n")
+    .map((line) => line.split("|").map((cell) => cell.trim()));
+  return new Map(
+    rows.map((cells) => [cells[1]!, new Map(cells.slice(2, -1).map((mark, nth) => [head![nth + 2]!, mark]))]),
+  );
+}
+
+/** `OBJECTS=all` makes every change on every version. */
+const onOlder = CHANGES.filter(
+  ({ name }) => process.env.OBJECTS === "all" || name === "field added" || name === "its field deleted",
+);
+
+describe.each(POSTGRES_VERSIONS.filter((version) => version !== "18"))("on Postgres %s", (version) => {
+  let server: PostgresServer;
+  beforeAll(async () => {
+    server = await postgresServer({ version });
+  }, 120_000);
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  test.each(onOlder)("customers' objects fare as the page says: $name", async (change) => {
+    const marks = marksOf(readFileSync(DOC, "utf8"));
+    const found = await fateOf(change, false, server.url);
+    const others = [...found].flatMap(([{ kind }, [fate, detail]]) => {
+      const mark = marks.get(kind)?.get(change.name);
+      return mark === MARK[fate] ? [] : [[kind, mark, MARK[fate], detail]];
+    });
+    expect(others).toEqual([]);
   });
 });
