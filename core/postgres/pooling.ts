@@ -2,10 +2,10 @@
  * Detects what is in front of a server: nothing, a pooler in session mode, or a pooler in transaction mode. Advisory
  * locks, prepared statements, settings and LISTEN need a session of their own.
  */
-import type { Sql } from "postgres";
+import type { Options, Sql } from "postgres";
 import { withTimeout } from "../async";
 import type { ServerUrl } from "../external";
-import { connectServer } from "./client";
+import { connectServer, type SessionOptions } from "./client";
 import { TRANSACTION_POOLED } from "./errors";
 import type { SessionState } from "./session";
 
@@ -16,6 +16,13 @@ export type Pooling =
   | "full"
   | "transaction";
 
+/** Creates a pool as `connectServer` does. */
+export type OpenPool = (
+  url: ServerUrl,
+  options: Options<Record<never, never>>,
+  session: SessionOptions,
+) => Sql;
+
 const CONNECT_TIMEOUT_SECONDS = 10;
 /** A pooler that has a free connection assigns it within this time. */
 const FULL_MS = 3000;
@@ -25,18 +32,23 @@ const FULL_MS = 3000;
  * each, and keep it, unless a pooler moves them. Applies no settings: on a pooler they would remain for its other
  * clients.
  *
- * @param signal closes the connections
+ * @param options.signal closes the connections
+ * @param options.open creates the pool of the first connection. The second one is needed only behind a pooler, and never
+ *   waits: that the pooler is full is a result
  * @throws the connection's error
  */
-export async function findPooling(url: ServerUrl, signal?: AbortSignal): Promise<Pooling> {
+export async function findPooling(
+  url: ServerUrl,
+  { signal, open = connectServer }: { signal?: AbortSignal | undefined; open?: OpenPool | undefined } = {},
+): Promise<Pooling> {
   const sessions: SessionState[] = [];
-  const open = () =>
-    connectServer(
+  const [first, second] = [open, connectServer].map((connect) =>
+    connect(
       url,
       { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, fetch_types: false, onnotice: () => {} },
       { onSession: (session) => void sessions.push(session), isUnset: true },
-    );
-  const [first, second] = [open(), open()];
+    ),
+  ) as [Sql, Sql];
   using _cut = cutAt(signal, first, second);
   try {
     const pid = await pidOf(first);

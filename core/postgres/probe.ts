@@ -5,7 +5,7 @@ import { ownServer, type SessionOptions } from "./client";
 import { TransactionPooled } from "./errors";
 import { type ConnectionLink, linkOf } from "./link";
 import { platformOf, TRACES, type Traces } from "./platform";
-import { cutAt, findPooling, type Pooling } from "./pooling";
+import { cutAt, findPooling, type OpenPool, type Pooling } from "./pooling";
 import { refuseKnownPooler } from "./session-urls";
 
 /** The fastest counts: delays of a busy machine are not the network's. */
@@ -30,19 +30,20 @@ export interface ServerReport {
 /**
  * Runs `work` on a connection of `connect`, which creates the pool that the service itself uses there.
  *
- * @param signal closes the connections
+ * @param options.signal closes the connections
+ * @param options.open creates the pool that looks for a pooler, which applies no settings
  * @throws TransactionPooled, errors of the connection or of `work`
  */
 export async function probe<T>(
   url: ServerUrl,
   connect: (url: ServerUrl, options: SessionOptions) => Sql,
   work: (sql: Sql, report: ServerReport) => Promise<T>,
-  signal?: AbortSignal,
+  { signal, open }: { signal?: AbortSignal; open?: OpenPool } = {},
 ): Promise<T> {
   // Applies no settings: if sessions are shared, settings would remain on a connection that others use.
   const address = typeof url === "string" ? ownServer(url) : url.address;
   refuseKnownPooler(address);
-  const pooling = await findPooling(url, signal);
+  const pooling = await findPooling(url, { signal, open });
   if (pooling === "transaction") throw new TransactionPooled();
   let link: ConnectionLink | undefined;
   let connectMs = 0;

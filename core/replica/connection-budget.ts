@@ -18,6 +18,9 @@ export interface BudgetedPool {
   serverMost(): Promise<number>;
 }
 
+/** How many connections may be open at once: a fraction of the server's max_connections, or a number. */
+export type ConnectionLimit = { share: number } | { connections: number };
+
 /** The limit until the server has reported its own. */
 const FIRST_MOST = 10;
 /** Delay before the server is asked for its limit, because the first connection has other work to do, ms. */
@@ -29,7 +32,7 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
 /** After a server has been full for this long, waiting statements get an error. */
 const FULL_FOR_MS = 60_000;
-/** Delay after a refusal, and after each success, before one more connection is tried, ms. */
+/** Delay after a refusal, and after each attempt to have one more connection, before the next attempt, ms. */
 const RECOVERY_MS = 5000;
 
 interface Options {
@@ -41,7 +44,7 @@ interface Options {
 }
 
 export class ConnectionBudget {
-  readonly #share: number;
+  readonly #limit: ConnectionLimit;
   readonly #sharers: () => number;
   readonly #askedAfterMs: number;
   readonly #now: () => number;
@@ -55,14 +58,15 @@ export class ConnectionBudget {
   #fullSince: number | undefined;
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #pauseTimer: ReturnType<typeof setTimeout> | undefined;
+  #recoveryTimer: ReturnType<typeof setTimeout> | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
   readonly #waiting: (() => void)[] = [];
   /** Pools with idle connections, longest idle first. */
   readonly #resting = new Set<BudgetedPool>();
 
-  /** @param share fraction of the server's max_connections, for all processes that share it */
-  constructor(share: number, options: Options = {}) {
-    this.#share = share;
+  /** @param limit for all processes that share it */
+  constructor(limit: ConnectionLimit, options: Options = {}) {
+    this.#limit = limit;
     this.#sharers = options.sharers ?? (() => 1);
     this.#askedAfterMs = options.askedAfterMs ?? ASKED_AFTER_MS;
     this.#now = options.now ?? (() => performance.now());
@@ -70,9 +74,13 @@ export class ConnectionBudget {
 
   /** Number of connections that may be open now. */
   get most(): number {
-    const most = this.#serverMost;
-    const share = most === undefined ? FIRST_MOST : Math.floor((most * this.#share) / this.#sharers());
-    return Math.max(1, Math.min(share, this.#ceiling));
+    return Math.max(1, Math.min(this.#allowed(), this.#ceiling));
+  }
+
+  #allowed(): number {
+    if ("connections" in this.#limit) return this.#limit.connections;
+    if (this.#serverMost === undefined) return FIRST_MOST;
+    return Math.floor((this.#serverMost * this.#limit.share) / this.#sharers());
   }
 
   /** Resolves when one more connection may be opened. */
@@ -108,6 +116,7 @@ export class ConnectionBudget {
     this.#fullSince ??= now;
     this.#ceiling = Math.max(1, this.#open - 1);
     this.#ceilingAt = now;
+    this.#recoverSoon();
     const pauseMs =
       Math.min(FIRST_PAUSE_MS * 2 ** this.#refusals++, LONGEST_PAUSE_MS) * (0.5 + Math.random());
     this.#pausedUntil = now + pauseMs;
@@ -118,6 +127,21 @@ export class ConnectionBudget {
       this.#admit();
     }, pauseMs);
     return now - this.#fullSince < FULL_FOR_MS;
+  }
+
+  /**
+   * Tries one more connection in a while, even if none of the open ones ends: what they do may depend on a connection
+   * that waits here.
+   */
+  #recoverSoon(): void {
+    clearTimeout(this.#recoveryTimer);
+    this.#recoveryTimer = setTimeout(() => {
+      if (this.#waiting.length === 0) return;
+      this.#ceiling++;
+      this.#ceilingAt = this.#now();
+      this.#admit();
+      this.#recoverSoon();
+    }, RECOVERY_MS);
   }
 
   /** Reports that a connection was closed. */
@@ -157,6 +181,7 @@ export class ConnectionBudget {
   }
 
   #learn(pool: BudgetedPool): void {
+    if ("connections" in this.#limit) return;
     if (this.#now() - this.#askedAt < KNOWN_MS) return;
     this.#askedAt = this.#now();
     if (this.#askedAfterMs === 0) this.#ask(pool);

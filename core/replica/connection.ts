@@ -6,16 +6,10 @@
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import {
-  connectServer,
-  isServerFailure,
-  type SessionOptions,
-  TRANSACTION_POOLED,
-  WATCHED_BY_SERVER,
-} from "../postgres";
-import { type BudgetedPool, ConnectionBudget } from "./connection-budget";
+import { isServerFailure, TRANSACTION_POOLED, WATCHED_BY_SERVER } from "../postgres";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";
+import { type ServerPoolOptions, serverPool } from "./server-pools";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
 
@@ -40,90 +34,20 @@ const LOCK_TIMEOUT_MS = 30_000;
  */
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
-/**
- * Fractions of a server's max_connections: for all workers together to sync, and for one process to show proxied
- * writes. Smaller on a customer's own server, which holds few bases and serves other applications.
- */
-const SHARES = { sync: 0.3, writes: 0.1 };
-const EXTERNAL_SHARES = { sync: 0.1, writes: 0.05 };
-export type ReplicaUse = keyof typeof SHARES;
-
-/** By purpose, host and port. */
-const budgets = new Map<string, ConnectionBudget>();
-
-/** Number of workers that sync, including this one. */
-let workers = 1;
-
-/** Divides the connections of each server among `count` workers. */
-export function shareServers(count: number): void {
-  workers = Math.max(1, count);
-}
-
 /** Opens a small pool on one replica database, as its owner. Its connections count in the budget of the server. */
-export function connectReplica(
-  url: ServerUrl,
-  options: SessionOptions & { use?: ReplicaUse } = {},
-): ReplicaSql {
+export function connectReplica(url: ServerUrl, options: Partial<ServerPoolOptions> = {}): ReplicaSql {
   return replicaPool(url, options).sql;
 }
 
 /** Like `connectReplica`; `isConnected` says whether a statement would run without a login. */
 export function replicaPool(
   url: ServerUrl,
-  { use = "sync", onSession, ...session }: SessionOptions & { use?: ReplicaUse } = {},
+  { use = "sync", ...session }: Partial<ServerPoolOptions> = {},
 ): { sql: ReplicaSql; isConnected: () => boolean } {
-  const budget = budgetOf(url, use);
-  const sockets = new Set<object>();
-  const own = {
-    ...(typeof url !== "string" && use === "writes" ? { idle_timeout: EXTERNAL_WRITES_IDLE_TIMEOUT } : {}),
-    onclose() {
-      budget.forget(pool);
-      budget.give();
-    },
-    onidle: () => budget.rests(pool),
-  };
-  const sql = openPool(url, own, {
-    ...session,
-    gate: budget,
-    onSession(opened, connection) {
-      budget.opened();
-      for (const socket of sockets) if (isClosed(socket)) sockets.delete(socket);
-      sockets.add(connection.socket);
-      onSession?.(opened, connection);
-    },
-  });
-  const pool: BudgetedPool = {
-    closeIdle: () => (sql as unknown as { closeIdle(): number }).closeIdle(),
-    async serverMost() {
-      const [row] = await sql<{ most: number }[]>`select current_setting('max_connections')::int as most`;
-      return row!.most;
-    },
-  };
-  return { sql, isConnected: () => [...sockets].some((socket) => !isClosed(socket)) };
-}
-
-function isClosed(socket: object): boolean {
-  return (socket as { destroyed?: boolean }).destroyed === true;
-}
-
-function budgetOf(url: ServerUrl, use: ReplicaUse): ConnectionBudget {
-  const isOwn = typeof url === "string";
-  const name = isOwn
-    ? `${use} ${new URL(url).host}`
-    : `${use} of a customer ${url.address.host}:${url.address.port}`;
-  const known = budgets.get(name);
-  if (known) return known;
-  const sharers = use === "sync" ? () => workers : undefined;
-  const budget = new ConnectionBudget((isOwn ? SHARES : EXTERNAL_SHARES)[use], { sharers });
-  budgets.set(name, budget);
-  return budget;
-}
-
-/** @param own options of this pool, which override the common ones */
-function openPool(url: ServerUrl, own: object, session: SessionOptions): ReplicaSql {
+  const isPatient = typeof url !== "string" && use === "writes";
   const options = {
     max: MAX_CONNECTIONS,
-    idle_timeout: IDLE_TIMEOUT,
+    idle_timeout: isPatient ? EXTERNAL_WRITES_IDLE_TIMEOUT : IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
     onnotice: () => {},
     connection: {
@@ -134,9 +58,8 @@ function openPool(url: ServerUrl, own: object, session: SessionOptions): Replica
     },
     types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
     grow_after: GROW_AFTER_MS,
-    ...own,
   };
-  return connectServer(url, options, session);
+  return serverPool(url, options, { use, ...session });
 }
 
 /** The two schemas of a replica, quoted for use in SQL text. */

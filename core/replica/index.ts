@@ -9,7 +9,7 @@ export {
 } from "./attachment-link";
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
-export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH, shareServers } from "./connection";
+export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH } from "./connection";
 export { differingRows } from "./differing-rows";
 export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
@@ -113,6 +113,7 @@ export {
   writesSince,
 } from "./row-images";
 export { ROW_TOO_WIDE } from "./row-width";
+export { CHECKING, openForCheck, serverPool, shareServers } from "./server-pools";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";

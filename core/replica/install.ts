@@ -3,10 +3,11 @@ import { readFileSync } from "node:fs";
 import type postgres from "postgres";
 import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import { connectServer, isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
+import { isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import type { Replica } from "./replica";
+import { type ServerUse, serverPool } from "./server-pools";
 
 const template = [
   "own-tables.sql",
@@ -70,7 +71,8 @@ export async function ensureInstalled(
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
         exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
   );
-  if (isTemplateOutdated(state?.version, VERSION) || state?.missing) await installReplica(target.url, target);
+  if (isTemplateOutdated(state?.version, VERSION) || state?.missing)
+    await installReplica(target.url, { ...target, use: "sync" });
 }
 
 /**
@@ -80,19 +82,24 @@ export async function ensureInstalled(
  * @param options.schema the customer's schema; ours is `<schema>_swap`
  * @param options.role the customer's role, which may read all that is ours in `schema`, including future tables. Absent
  *   if the customer hosts the database: our role there is theirs
+ * @param options.use whose connections it takes; the admin's unless given
  * @throws BasetideError `destination_invalid` if an object of somebody else has one of our names, `replica_busy` if
  *   another session holds a lock on an object of ours for many seconds
  */
 export async function installReplica(
   databaseUrl: ServerUrl,
-  options: { schema: string; role?: string | undefined },
+  options: { schema: string; role?: string | undefined; use?: ServerUse },
 ): Promise<void> {
   const connection = {
     search_path: SAFE_SEARCH_PATH,
     lock_timeout: LOCK_TIMEOUT_MS,
     ...WATCHED_BY_SERVER,
   };
-  const sql = connectServer(databaseUrl, { max: 1, onnotice: () => {}, connection });
+  const { sql } = serverPool(
+    databaseUrl,
+    { max: 1, onnotice: () => {}, connection },
+    { use: options.use ?? "admin" },
+  );
   try {
     for (let attempt = 1; ; attempt++) {
       try {

@@ -7,11 +7,12 @@
 import { randomBytes } from "node:crypto";
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
-import { connectServer, WATCHED_BY_SERVER } from "../postgres";
+import { WATCHED_BY_SERVER } from "../postgres";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-limits";
 import { runWithPassword } from "./role-password";
+import { serverPool } from "./server-pools";
 
 /**
  * Functions that write (even if only to the log), could block a sync, or use up a transaction id, and that Postgres
@@ -287,9 +288,11 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
     end $$`);
 }
 
+/** Runs `work` on a connection of its own, which may have to wait until the server has room for it. */
 export async function withAdmin<T>(url: ServerUrl, work: (admin: Sql) => Promise<T>): Promise<T> {
   const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
-  const admin = connectServer(url, { max: 1, onnotice: () => {}, connect_timeout: 10, connection });
+  const options = { max: 1, onnotice: () => {}, connect_timeout: 10, connection };
+  const { sql: admin } = serverPool(url, options, { use: "admin" });
   try {
     return await work(admin);
   } catch (error) {

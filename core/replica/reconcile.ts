@@ -4,7 +4,6 @@
  */
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
-import { connectServer } from "../postgres";
 import { schemasOf } from "./connection";
 import { pausedUntil } from "./paused-roles";
 import {
@@ -18,6 +17,7 @@ import {
   withAdmin,
 } from "./provision";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
+import { serverPool } from "./server-pools";
 
 /** The server's answers to a wrong password. */
 const WRONG_PASSWORD = ["28P01", "28000"];
@@ -220,11 +220,8 @@ async function takesPassword(adminUrl: string, { database, role, password }: Pro
   const url = new URL(databaseUrl(adminUrl, database));
   url.username = role;
   url.password = password;
-  const sql = connectServer(url.href, {
-    max: 1,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
-    onnotice: () => {},
-  });
+  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  const { sql } = serverPool(url.href, options, { use: "admin", patienceMs: 0 });
   try {
     await sql`select 1`;
     return true;

@@ -1,15 +1,9 @@
 /** A handle on one replica, and its overall state: epoch, read versions, catalog, `_sync_meta`. */
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import {
-  onReplica,
-  type ReplicaSql,
-  type ReplicaUse,
-  replicaPool,
-  type Schemas,
-  schemasOf,
-} from "./connection";
+import { onReplica, type ReplicaSql, replicaPool, type Schemas, schemasOf } from "./connection";
 import type { Catalog } from "./plan";
+import type { ServerUse } from "./server-pools";
 import type { ReadAs, TableSpec } from "./spec";
 
 export interface Replica extends Schemas {
@@ -26,7 +20,7 @@ export interface ReplicaTarget {
 }
 
 /** Opens a replica that `installReplica` has installed. Connects on first use. */
-export function openReplica(target: ReplicaTarget, use: ReplicaUse = "sync"): Replica {
+export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Replica {
   const { sql, isConnected } = replicaPool(target.url, { use });
   return { ...schemasOf(target.schema), sql, isConnected, close: () => sql.end({ timeout: 5 }) };
 }

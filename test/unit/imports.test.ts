@@ -1,6 +1,7 @@
 /**
  * The directions of imports: `core` is below, `views` above it, `apps` on top and apart from each other. Core is layers:
- * an import points down, and enters a folder only by its `index.ts`. Only `core/replica` touches the SQL of a replica.
+ * an import points down, and enters a folder only by its `index.ts`. Only `core/replica` touches the SQL of a replica, and
+ * every connection to a server of replicas counts in a budget.
  */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -80,6 +81,10 @@ const CODE = /^(apps|core|views|test)\//;
 const REPLICA_SQL = "sql/replica";
 const REPLICA_OWNER = "core/replica/";
 
+/** Creates pools without a budget, and who may: for the control plane, and within a budget. */
+const WITHOUT_BUDGET = "connectServer";
+const POOL_OWNERS = /^core\/(postgres\/|replica\/server-pools\.ts$)/;
+
 const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder)).filter(isCode);
 const known = new Set(files);
 
@@ -99,6 +104,9 @@ function violations(path: string, source: string): string[] {
   }
   if (rule && !path.startsWith(REPLICA_OWNER) && source.includes(REPLICA_SQL)) {
     found.push(`${path} names ${REPLICA_SQL}: only core/replica writes to a replica`);
+  }
+  if (rule && !POOL_OWNERS.test(path) && named(source).some(({ names }) => names.includes(WITHOUT_BUDGET))) {
+    found.push(`${path} imports ${WITHOUT_BUDGET}: use serverPool, whose connections count in a budget`);
   }
   return found;
 }
@@ -210,6 +218,8 @@ test.for([
   ["core/proxy/a.ts", 'import type { Cells } from "./reads/cells";'],
   ["apps/worker/a.ts", 'import { Heartbeat } from "../../core/limiter/heartbeat";'],
   ["views/base/a.tsx", 'import { indicatorOf } from "../../core/control/status/indicator";'],
+  // A connection outside of the budget.
+  ["core/control/placement/a.ts", 'import { connectServer } from "../../postgres";'],
   // A folder that the order does not have.
   ["core/helpers/a.ts", 'import { BasetideError } from "../errors";'],
 ])("a planted violation is found: %s: %s", ([path, source]) => {

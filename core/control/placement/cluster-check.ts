@@ -6,17 +6,18 @@ import type { ServerUrl } from "../../external";
 import { kindOfHost } from "../../net";
 import {
   CERTIFICATE_CODES,
-  connectServer,
   ipv6OnlyProblem,
   isConnectionError,
   isNotWritable,
   ownServer,
   probe,
+  type ServerReport,
   type SessionOptions,
   WATCHED_BY_SERVER,
 } from "../../postgres";
 import {
   ENFORCED_SETTINGS,
+  openForCheck,
   type PasswordHandling,
   passwordHandling,
   quoteIdent,
@@ -46,14 +47,15 @@ interface ClusterReport {
 export async function inspectCluster(adminUrl: string): Promise<ClusterReport> {
   try {
     const kind = await kindOfHost(ownServer(adminUrl).host);
-    return await probe(adminUrl, connectAdmin, async (sql, report) => {
+    const look = async (sql: postgres.Sql, report: ServerReport) => {
       const url = ownServer(adminUrl);
       const reached = { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION };
       return {
         summary: describeServer(report),
         results: [...checkServer(report, reached).filter(isUnwell), ...(await checkAdmin(sql))],
       };
-    });
+    };
+    return await probe(adminUrl, connectAdmin, look, { open: openForCheck });
   } catch (error) {
     return { summary: undefined, results: [await unusable(adminUrl, error)] };
   }
@@ -75,11 +77,8 @@ export async function checkCluster(adminUrl: string): Promise<CheckResult[]> {
 
 function connectAdmin(url: ServerUrl, session: SessionOptions): postgres.Sql {
   const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
-  return connectServer(
-    url,
-    { ...options, connection: { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER } },
-    session,
-  );
+  const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
+  return openForCheck(url, { ...options, connection }, session);
 }
 
 function isUnwell({ severity }: CheckResult): boolean {

@@ -8,9 +8,10 @@ import { withTimeout } from "../../async";
 import { isProblem } from "../../check-result";
 import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
+import type { ServerUrl } from "../../external";
 import { checkHost } from "../../net";
-import { probe, refuseKnownPooler, type ServerReport } from "../../postgres";
-import { connectReplica, quoteIdent } from "../../replica";
+import { probe, refuseKnownPooler, type ServerReport, type SessionOptions } from "../../postgres";
+import { CHECKING, connectReplica, openForCheck, quoteIdent } from "../../replica";
 import { connectionProblem } from "./connection-problem";
 import { checkServer, type DatabaseCheck, poolerProblem } from "./database-check";
 import { readersByDefault, settingsProblem } from "./database-settings";
@@ -69,7 +70,7 @@ export async function inspect(ctx: InspectContext, url: string, schema: string):
         if (settings) checks.push({ check: "rights", ...settings });
         else checks.push(...judgeRights(schema, facts));
       };
-      return probe(server, connectReplica, look, signal);
+      return probe(server, connectForCheck, look, { signal, open: openForCheck });
     });
   } catch (error) {
     checks.push(await problemOf(error, url, checks.length === 0 ? "address" : "connection"));
@@ -84,6 +85,11 @@ async function problemOf(
 ): Promise<DatabaseCheck> {
   const pooler = isBasetideError(error) ? undefined : poolerProblem(error, parseConnectionTarget(url));
   return pooler ?? { check, severity: "problem", message: await connectionProblem(error, url) };
+}
+
+/** As the service will, but for the check. */
+function connectForCheck(url: ServerUrl, session: SessionOptions): postgres.Sql {
+  return connectReplica(url, { ...session, ...CHECKING });
 }
 
 async function inTime(work: (signal: AbortSignal) => Promise<void>): Promise<void> {

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from "node:crypto";
 import type { Db } from "../../context";
-import { connectServer } from "../../postgres";
+import { serverPool } from "../../replica";
 
 const CONNECT_TIMEOUT_SECONDS = 5;
 
@@ -16,11 +16,8 @@ const CONNECT_TIMEOUT_SECONDS = 5;
  */
 export async function isControlServer(db: Db, adminUrl: string): Promise<boolean> {
   const [high, low] = [randomBytes(4).readInt32BE(), randomBytes(4).readInt32BE()];
-  const cluster = connectServer(adminUrl, {
-    max: 1,
-    connect_timeout: CONNECT_TIMEOUT_SECONDS,
-    onnotice: () => {},
-  });
+  const options = { max: 1, connect_timeout: CONNECT_TIMEOUT_SECONDS, onnotice: () => {} };
+  const { sql: cluster } = serverPool(adminUrl, options, { use: "admin" });
   try {
     // The lock belongs to the transaction: it works through poolers too, and is always released.
     return await db.begin(async (tx) => {

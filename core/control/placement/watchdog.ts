@@ -6,7 +6,7 @@ import type { Sql } from "postgres";
 import { Counter } from "prom-client";
 import { withTimeout } from "../../async";
 import type { Context } from "../../context";
-import { connectServer, WATCHED_BY_SERVER } from "../../postgres";
+import { WATCHED_BY_SERVER } from "../../postgres";
 import type { Running } from "../../process";
 import {
   type EndReason,
@@ -15,6 +15,7 @@ import {
   type IdWatch,
   pauseRole,
   SAFE_SEARCH_PATH,
+  serverPool,
   watchIds,
 } from "../../replica";
 import { clusterAdminUrl, listClusters, recordTimeline } from "./clusters";
@@ -117,7 +118,7 @@ export function startWatchdog(ctx: WatchContext): Running {
   function poolOf(adminUrl: string): Sql {
     const known = pools.get(adminUrl);
     if (known) return known;
-    const pool = connectServer(adminUrl, {
+    const options = {
       max: 1,
       idle_timeout: IDLE_TIMEOUT_SECONDS,
       onnotice: () => {},
@@ -127,7 +128,8 @@ export function startWatchdog(ctx: WatchContext): Running {
         statement_timeout: CLUSTER_TIMEOUT_MS,
         ...WATCHED_BY_SERVER,
       },
-    });
+    };
+    const { sql: pool } = serverPool(adminUrl, options, { use: "watchdog", patienceMs: CLUSTER_TIMEOUT_MS });
     pools.set(adminUrl, pool);
     return pool;
   }

@@ -1,6 +1,16 @@
 /** How many connections of a server a replica has open, and for how long. */
-import { expect, test } from "vitest";
-import { connectReplica, shareServers } from "../../../core/replica";
+import postgres from "postgres";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { probe } from "../../../core/postgres";
+import {
+  CHECKING,
+  connectReplica,
+  installReplica,
+  openForCheck,
+  serverPool,
+  shareServers,
+  withAdmin,
+} from "../../../core/replica";
 import { replicaPool } from "../../../core/replica/connection";
 import { ConnectionBudget } from "../../../core/replica/connection-budget";
 import { asAdmin } from "../../support/admin";
@@ -81,7 +91,7 @@ function pool(budget: ConnectionBudget, most = 10) {
 }
 
 test("a budget lets the longest at rest go first, and then whatever comes to rest", async () => {
-  const budget = new ConnectionBudget(0.2, { askedAfterMs: 0 });
+  const budget = new ConnectionBudget({ share: 0.2 }, { askedAfterMs: 0 });
   const [first, second, third, fourth] = [pool(budget), pool(budget), pool(budget), pool(budget)];
   await budget.take();
   await budget.take();
@@ -103,7 +113,7 @@ test("a budget lets the longest at rest go first, and then whatever comes to res
 
 test("workers share a server's connections, and what is too many when another one comes is closed at rest", async () => {
   let workers = 1;
-  const budget = new ConnectionBudget(0.3, { askedAfterMs: 0, sharers: () => workers });
+  const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, sharers: () => workers });
   const first = pool(budget, 100);
   await budget.take();
   first.rest();
@@ -115,12 +125,12 @@ test("workers share a server's connections, and what is too many when another on
   first.rest();
   expect(first.resting).toBe(0);
   shareServers(0);
-  expect(new ConnectionBudget(0.3).most).toBe(10);
+  expect(new ConnectionBudget({ share: 0.3 }).most).toBe(10);
 });
 
 test("a full server is asked for fewer connections, after pauses, and for more when it has room again", async () => {
   let now = 0;
-  const budget = new ConnectionBudget(0.3, { askedAfterMs: 0, now: () => now });
+  const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, now: () => now });
   for (let open = 0; open < 5; open++) await budget.take();
   expect(budget.refused()).toBe(true);
   budget.give();
@@ -141,15 +151,114 @@ test("a full server is asked for fewer connections, after pauses, and for more w
   expect(budget.refused()).toBe(false);
 });
 
-test("statements wait for a server that is full, and none fails", { timeout: 60_000 }, async () => {
-  await using database = await freshDatabase();
+test("a connection that another one of the budget waits for is opened, even if the server was seen to allow only one", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const budget = new ConnectionBudget({ connections: 8 });
+  await budget.take();
+  await budget.take();
+  budget.refused();
+  budget.give();
+  expect(budget.most).toBe(1);
+  let isTaken = false;
+  // The holder of the first connection gives it back only after this one.
+  const inner = budget.take().then(() => (isTaken = true));
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(isTaken).toBe(false);
+  await vi.advanceTimersByTimeAsync(10_000);
+  await inner;
+  expect(budget.most).toBe(2);
+});
+
+test("a limit by number needs no answer of the server", async () => {
+  const budget = new ConnectionBudget({ connections: 2 }, { askedAfterMs: 0 });
+  const asked = pool(budget, 100);
+  await budget.take();
+  asked.rest();
+  await new Promise(setImmediate);
+  expect(budget.most).toBe(2);
+});
+
+/** A database that the role `limited` owns, which may open `most` connections. Gone when the test is over. */
+async function limitedOwner(most: number): Promise<{ url: string; role: string; database: TestDatabase }> {
+  const database = await freshDatabase();
   const role = `limited_${crypto.randomUUID().replaceAll("-", "")}`;
   const name = new URL(database.url).pathname.slice(1);
   await asAdmin(async (admin) => {
-    await admin.unsafe(`create role ${role} login password 'limited' connection limit 2`);
-    await admin.unsafe(`grant connect on database ${name} to ${role}`);
+    await admin.unsafe(`create role ${role} login password 'limited' connection limit ${most}`);
+    await admin.unsafe(`grant connect, create on database ${name} to ${role}`);
+  });
+  onTestFinished(async () => {
+    await asAdmin(async (admin) => {
+      await admin.unsafe(`alter database ${name} allow_connections false`);
+      await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
+    });
+    await database[Symbol.asyncDispose]();
+    await asAdmin((admin) => admin.unsafe(`drop role ${role}`));
   });
   const url = Object.assign(new URL(database.url), { username: role, password: "limited" }).href;
+  return { url, role, database };
+}
+
+test("installs, checks and the admin's work wait for a full server, and have few connections", {
+  timeout: 120_000,
+}, async () => {
+  const { url } = await limitedOwner(1);
+  const other = postgres(url, { max: 1 });
+  await other`select 1`;
+  const refused = vi.spyOn(ConnectionBudget.prototype, "refused");
+  const work = Promise.all([
+    withAdmin(url, async (sql) => (await sql`select 1`).length),
+    installReplica(url, { schema: "airtable" }).then(() => 1),
+    probe(
+      url,
+      (to, session) => connectReplica(to, { ...session, ...CHECKING }),
+      async () => 1,
+      {
+        open: openForCheck,
+      },
+    ),
+  ]);
+  await until(() => refused.mock.calls.length > 0, { what: "a login is refused", timeoutMs: 30_000 });
+  refused.mockRestore();
+  await other.end();
+  expect(await work).toEqual([1, 1, 1]);
+});
+
+test("an admin's statements share a few connections", { timeout: 60_000 }, async () => {
+  await using database = await freshDatabase();
+  let [running, most] = [0, 0];
+  const numbers = Array.from({ length: 20 }, (_, number) => number);
+  const answers = await Promise.all(
+    numbers.map((number) =>
+      withAdmin(database.url, async (admin) => {
+        await admin`select pg_sleep(0.1)`;
+        most = Math.max(most, ++running);
+        const [row] = await admin<{ n: number }[]>`select ${number}::int as n, pg_sleep(0.1)`;
+        running--;
+        return row!.n;
+      }),
+    ),
+  );
+  expect(answers).toEqual(numbers);
+  expect(most).toBeLessThanOrEqual(8);
+});
+
+test("a statement without patience fails at once, and takes nothing from the others' budget", async () => {
+  const { url } = await limitedOwner(1);
+  await withAdmin(url, async (admin) => {
+    await admin`select 1`;
+    const refused = vi.spyOn(ConnectionBudget.prototype, "refused");
+    const { sql } = serverPool(url, { max: 1 }, { use: "admin", patienceMs: 0 });
+    await expect(sql`select 1`).rejects.toMatchObject({ code: "53300" });
+    expect(refused).not.toHaveBeenCalled();
+    refused.mockRestore();
+    await sql.end({ timeout: 1 });
+  });
+});
+
+test("statements wait for a server that is full, and none fails", { timeout: 60_000 }, async () => {
+  const { url } = await limitedOwner(2);
   const pools = Array.from({ length: 6 }, () => replicaPool(url));
   try {
     // Each holds its connection for longer than the driver tries at once.
@@ -166,9 +275,5 @@ test("statements wait for a server that is full, and none fails", { timeout: 60_
     expect(answers).toEqual([0, 1, 2, 3, 4, 5]);
   } finally {
     await Promise.all(pools.map(({ sql }) => sql.end({ timeout: 1 })));
-    await asAdmin(async (admin) => {
-      await admin.unsafe(`revoke connect on database ${name} from ${role}`);
-      await admin.unsafe(`drop role ${role}`);
-    });
   }
 });

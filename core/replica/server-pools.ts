@@ -1,0 +1,133 @@
+/**
+ * Creates every pool on a server of replicas: ours or a customer's. The connections of a pool count in the budget that
+ * this process has for their purpose on that server, and a statement waits if the server is full.
+ */
+import type { Options, PostgresType } from "postgres";
+import type { ExternalServer, ServerUrl } from "../external";
+import { connectServer, type SessionOptions } from "../postgres";
+import { type BudgetedPool, ConnectionBudget, type ConnectionLimit } from "./connection-budget";
+
+/**
+ * `sync`: reading and writing the rows of bases, for all workers together. `writes`: showing proxied writes. `admin`:
+ * creating, checking and changing databases and roles. `watchdog`: separate from `admin`, because what it ends may be
+ * what blocks an admin's statement.
+ */
+export type ServerUse = "sync" | "writes" | "admin" | "watchdog";
+
+/** How long a check waits for a free connection: after that, the result is that there is none, ms. */
+const CHECK_PATIENCE_MS = 8000;
+
+/** Shares are fractions of the server's max_connections. */
+const LIMITS: Record<ServerUse, ConnectionLimit> = {
+  sync: { share: 0.3 },
+  writes: { share: 0.1 },
+  admin: { connections: 8 },
+  watchdog: { connections: 1 },
+};
+/** Smaller on a customer's own server, which holds few bases and serves other applications. */
+const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {
+  sync: { share: 0.1 },
+  writes: { share: 0.05 },
+  admin: { connections: 2 },
+  watchdog: { connections: 1 },
+};
+
+/** By purpose and server. */
+const budgets = new Map<string, ConnectionBudget>();
+
+/** Number of workers that sync, including this one. */
+let workers = 1;
+
+/** Divides the connections of each server among `count` workers. */
+export function shareServers(count: number): void {
+  workers = Math.max(1, count);
+}
+
+export interface ServerPoolOptions extends SessionOptions {
+  use: ServerUse;
+  /** How long statements wait for a full server, ms: as long as the budget allows unless given. 0: they fail at once. */
+  patienceMs?: number;
+}
+
+/** Creates a pool that connects when first used. `isConnected` says whether a statement would run without a login. */
+export function serverPool<T extends Record<string, PostgresType> = Record<never, never>>(
+  url: ServerUrl,
+  options: Options<T>,
+  { use, patienceMs = Number.POSITIVE_INFINITY, onSession, ...session }: ServerPoolOptions,
+) {
+  const budget = budgetOf(url, use);
+  const sockets = new Set<object>();
+  let refusedSince: number | undefined;
+  const own = {
+    onclose() {
+      budget.forget(pool);
+      budget.give();
+    },
+    // An admin's session may hold locks, and ends soon anyway.
+    ...(use === "admin" ? {} : { onidle: () => budget.rests(pool) }),
+  };
+  const sql = connectServer<T>(
+    url,
+    { ...options, ...own },
+    {
+      ...session,
+      gate: {
+        take: () => budget.take(),
+        give: () => budget.give(),
+        refused() {
+          // One role may be at its limit: that says nothing about the server.
+          if (patienceMs === 0) return false;
+          refusedSince ??= performance.now();
+          return budget.refused() && performance.now() - refusedSince < patienceMs;
+        },
+      },
+      onSession(opened, connection) {
+        budget.opened();
+        refusedSince = undefined;
+        for (const socket of sockets) if (isClosed(socket)) sockets.delete(socket);
+        sockets.add(connection.socket);
+        onSession?.(opened, connection);
+      },
+    },
+  );
+  const pool: BudgetedPool = {
+    closeIdle: () => (sql as unknown as { closeIdle(): number }).closeIdle(),
+    async serverMost() {
+      const [row] = await sql.unsafe<{ most: number }[]>(
+        "select current_setting('max_connections')::int as most",
+      );
+      return row!.most;
+    },
+  };
+  return { sql, isConnected: () => [...sockets].some((socket) => !isClosed(socket)) };
+}
+
+/** Options of pools with which someone checks a server. */
+export const CHECKING = { use: "admin", patienceMs: CHECK_PATIENCE_MS } as const;
+
+/** `connectServer` for such a check. */
+export const openForCheck = (
+  url: ServerUrl,
+  options: Options<Record<never, never>>,
+  session: SessionOptions,
+) => serverPool(url, options, { ...session, ...CHECKING }).sql;
+
+function isClosed(socket: object): boolean {
+  return (socket as { destroyed?: boolean }).destroyed === true;
+}
+
+function budgetOf(url: ServerUrl, use: ServerUse): ConnectionBudget {
+  const isOwn = typeof url === "string";
+  const name = `${use} ${isOwn ? new URL(url).host : customerOf(url)}`;
+  const known = budgets.get(name);
+  if (known) return known;
+  const sharers = use === "sync" ? () => workers : undefined;
+  const budget = new ConnectionBudget((isOwn ? LIMITS : EXTERNAL_LIMITS)[use], { sharers });
+  budgets.set(name, budget);
+  return budget;
+}
+
+/** Names the role, too: customers of one provider may share the address of its pooler. */
+function customerOf({ address: { host, port, user } }: ExternalServer): string {
+  return `of a customer ${host}:${port} ${user}`;
+}
