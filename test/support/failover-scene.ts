@@ -11,6 +11,7 @@ import { compareToSource, type SourceDump } from "./compare-to-source";
 import type { Fleet } from "./fleet";
 import { connectLive, startLiveFleet } from "./live-fleet";
 import { type PostgresPair, postgresPair } from "./postgres-pair";
+import { readerOf } from "./replica";
 
 const TABLE = "Tasks";
 /** On a busy machine, ms. */
@@ -26,6 +27,8 @@ export interface FailoverScene extends AsyncDisposable {
   fleet: Fleet;
   base: Base;
   reader: postgres.Sql;
+  /** Reads SQL with other credentials from now on. */
+  readAs(url: string): void;
   /** The differences between SQL and the source in both directions, as text. */
   differences(): Promise<string[]>;
   /** A user adds a record in the source. */
@@ -71,7 +74,7 @@ export async function failoverScene(options: {
   const fields = [{ name: "Name", type: "singleLineText" }];
   const sourceBaseId = control.createBase({ tables: [{ name: TABLE, fields, records }] });
   const base = await connectLive(fleet, sourceBaseId, FIRST_SYNC_MS);
-  const reader = await fleet.reader(base);
+  let reader = await fleet.reader(base);
   const token = await createToken(fleet.ctx.db, base.accountId, "failover");
   const consoleUrl = fleet.ctx.config.consoleUrl!;
   const processes = [
@@ -84,7 +87,14 @@ export async function failoverScene(options: {
     pair,
     fleet,
     base,
-    reader,
+    get reader() {
+      return reader;
+    },
+    readAs(url) {
+      const other = readerOf(url);
+      kept.defer(() => other.end({ timeout: 1 }));
+      reader = other;
+    },
     differences: async () =>
       (await compareToSource(reader, control.dump(sourceBaseId) as unknown as SourceDump)).differences,
     add: (name) => void control.createRecords(sourceBaseId, TABLE, [{ fields: { Name: name } }]),

@@ -13,9 +13,9 @@ import {
 } from "../../../core/control/placement";
 import { asAdmin } from "../../support/admin";
 import { controlDatabase } from "../../support/database";
+import { type DoctorFinding, runDoctor } from "../../support/doctor";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
-import { startProgram } from "../../support/program";
 import { readerOf } from "../../support/replica";
 import { replicaServer } from "../../support/replica-server";
 
@@ -25,25 +25,9 @@ const table = (...names: string[]) => ({
   records: names.map((name) => ({ fields: { Name: name } })),
 });
 
-interface CheckResult {
-  check: string;
-  status: string;
-  message: string;
-}
+const doctor = (fleet: Fleet, ...words: string[]) => runDoctor(fleet.ctx.config, ...words);
 
-async function doctor(fleet: Fleet, ...words: string[]): Promise<{ code: number; findings: CheckResult[] }> {
-  const { config } = fleet.ctx;
-  await using program = startProgram("apps/operator/main.ts", ["doctor", "--json", ...words], {
-    DATABASE_URL: config.databaseUrl,
-    SECRET_KEY: config.secretKey,
-    DATA_DIR: config.dataDir,
-  });
-  const code = await program.exited;
-  expect(program.errors()).toBe("");
-  return { code, findings: JSON.parse(program.output()) };
-}
-
-const notWell = (findings: CheckResult[]) =>
+const notWell = (findings: DoctorFinding[]) =>
   findings.filter(({ status }) => status === "warning" || status === "problem");
 
 /** Runs `work` while nobody is connected to the database `name`. */

@@ -1,6 +1,9 @@
 /** Servers that fail over while the service runs: nothing is restarted, and everything goes on. */
 import postgres from "postgres";
 import { expect, test, vi } from "vitest";
+import { getBase, listBases } from "../../../core/control/bases";
+import { databaseCredentials, getDatabase, rotateCredentials } from "../../../core/control/placement";
+import { runDoctor } from "../../support/doctor";
 import { type FailoverScene, failoverScene } from "../../support/failover-scene";
 import { until } from "../../support/poll";
 
@@ -95,4 +98,50 @@ test("what an asynchronous standby of the replicas' server lost is found and rep
     ...DEADLINE,
   });
   await goesOn(scene, "after the failover");
+});
+
+test("after an asynchronous standby lost rows of the control plane, syncing continues and `doctor --fix` repairs the rest", async () => {
+  await using scene = await failoverScene({ which: "control", isSynchronous: false });
+  const { pair, fleet, base } = scene;
+  const { ctx } = fleet;
+  const database = await getDatabase(ctx.db, base.database.id);
+  await pair.standby!.caughtUp();
+  pair.standby!.replication.cut();
+  // The promoted standby lacks a password, a setting, the runs of an edit, and a base.
+  const rotated = await rotateCredentials(ctx, database);
+  scene.readAs(rotated.url);
+  expect((await scene.api("PATCH", { turbo: false })).status).toBe(200);
+  scene.add("synced");
+  await until(() => scene.has("synced"), { what: "an edit is in SQL", ...DEADLINE });
+  const table = { name: "Other", fields: [{ name: "Name", type: "singleLineText" as const }], records: [] };
+  const { id: lostId } = await fleet.connect(fleet.sandbox.control.createBase({ tables: [table] }));
+  await pair.failOver();
+  await until(async () => Bun.deepEquals(await scene.readiness(), UP), {
+    what: "all processes are ready",
+    ...DEADLINE,
+  });
+  expect((await listBases(ctx.db)).map(({ id }) => id)).toEqual([base.id]);
+  expect((await getBase(ctx.db, base.id)).settings.turbo).toBe(true);
+  await goesOn(scene, "after the failover");
+  expect(lostId).not.toBe(base.id);
+
+  const opens = async (url: string) => {
+    const sql = postgres(url, { max: 1, onnotice: () => {} });
+    return sql`select 1`
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => sql.end({ timeout: 1 }));
+  };
+  const shown = await databaseCredentials(ctx, database);
+  expect(await opens(rotated.url)).toBe(true);
+  expect(await opens(shown.url)).toBe(false);
+  const { findings } = await runDoctor(ctx.config, "--fix");
+  expect(findings.filter(({ status }) => status === "fixed").map(({ message }) => message)).toEqual([
+    expect.stringContaining("the server does not accept the password that its owner sees"),
+  ]);
+  expect(findings.filter(({ status }) => status === "problem")).toEqual([]);
+  expect(await opens(shown.url)).toBe(true);
+  expect(await opens(rotated.url)).toBe(false);
 });
