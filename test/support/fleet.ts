@@ -43,6 +43,8 @@ export interface FleetOptions<Source extends FleetSource = SandboxHandle> {
   env?: Record<string, string>;
   /** Workers that are started at once; default 1. */
   workers?: number;
+  /** Leaves the bases when the fleet ends, because their servers end too. */
+  leavesBases?: boolean;
 }
 
 export interface Fleet<Source extends FleetSource = SandboxHandle> {
@@ -88,9 +90,10 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
   releases.defer(() => queue.close());
   const ctx: ManagementContext = { ...plain, queue, platforms: platforms(config) };
   await ensureDefaultCluster(ctx);
-  releases.defer(async () => {
-    for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
-  });
+  if (!options.leavesBases)
+    releases.defer(async () => {
+      for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
+    });
   const account = await createAccount(ctx.db, { email: "fleet@example.org", password: "correct horse" });
   const workers: RunningWorker[] = [];
   const addWorker = async () => {

@@ -10,18 +10,22 @@ const MEMORY = "/dev/shm";
 /** Twice the size of all servers of a run, in bytes. */
 const ROOM = 2 * 1024 ** 3;
 
-/** Creates a folder that any user may enter: as root, Postgres runs under another user. */
-export function scratchFolder(name: string): string {
-  const folder = mkdtempSync(join(hasRoomInMemory() ? MEMORY : tmpdir(), `basetide-${name}-`));
+/**
+ * Creates a folder that any user may enter: as root, Postgres runs under another user.
+ *
+ * @param room bytes that must be free for a folder in memory
+ */
+export function scratchFolder(name: string, room = ROOM): string {
+  const folder = mkdtempSync(join(hasInMemory(room) ? MEMORY : tmpdir(), `basetide-${name}-`));
   chmodSync(folder, 0o755);
   return folder;
 }
 
-function hasRoomInMemory(): boolean {
+function hasInMemory(room: number): boolean {
   try {
     accessSync(MEMORY, constants.W_OK);
     const { bavail, bsize } = statfsSync(MEMORY);
-    return Math.min(bavail * bsize, process.availableMemory()) >= ROOM;
+    return Math.min(bavail * bsize, process.availableMemory()) >= room;
   } catch {
     return false;
   }
