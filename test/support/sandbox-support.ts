@@ -1,4 +1,5 @@
 /** Shared by the sandbox's tests: a small base, and a client that returns status, body and headers. */
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import type { SettingsPatch } from "../../apps/sandbox/settings";
 
@@ -17,6 +18,37 @@ export interface Json {
 /** Without rate limits, so that a test meets a limit only if it tests it. */
 export function quietSandbox(settings: SettingsPatch = {}): Promise<SandboxHandle> {
   return startSandbox({ port: 0, settings: { rateLimitOff: true, ...settings } });
+}
+
+/** One sandbox for a file, with a new base (`crew`) in it for each test. */
+export function sandboxScene() {
+  let sandbox: SandboxHandle;
+  let baseId: string;
+
+  function renew(): void {
+    sandbox.control.reset();
+    sandbox.control.settings({ rateLimitOff: true });
+    baseId = crew(sandbox);
+  }
+
+  beforeAll(async () => {
+    sandbox = await quietSandbox();
+  });
+  afterAll(() => sandbox.stop());
+  beforeEach(renew);
+
+  return {
+    get sandbox() {
+      return sandbox;
+    },
+    get baseId() {
+      return baseId;
+    },
+    call: (method: string, path: string, body?: unknown, key?: string): Promise<Reply> =>
+      call(sandbox, method, path, body, key),
+    /** Resets the sandbox, and creates the base again. */
+    renew,
+  };
 }
 
 /** Calls the API with the sandbox's own key, or with another. */

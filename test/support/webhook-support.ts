@@ -1,7 +1,6 @@
 /** Shared by the tests of the sandbox's webhooks: a small base in a sandbox, and calls to its webhooks. */
-import { afterAll, beforeAll, beforeEach, expect } from "vitest";
-import type { SandboxHandle } from "../../apps/sandbox/server";
-import { call, crew, PEOPLE, quietSandbox, type Reply } from "./sandbox-support";
+import { expect } from "vitest";
+import { PEOPLE, type Reply, sandboxScene } from "./sandbox-support";
 
 export const DAY_MS = 24 * 3600 * 1000;
 export const EVERYTHING = {
@@ -17,22 +16,11 @@ export const filtered = (filters: object, includes?: object) => ({
 
 /** One sandbox for a file, with a separate base for each test. */
 export function webhookScene() {
-  let sandbox: SandboxHandle;
-  let baseId: string;
-
-  beforeAll(async () => {
-    sandbox = await quietSandbox();
-  });
-  afterAll(() => sandbox.stop());
-  beforeEach(() => {
-    sandbox.control.reset();
-    sandbox.control.settings({ rateLimitOff: true });
-    baseId = crew(sandbox);
-  });
+  const scene = sandboxScene();
 
   /** Calls the base's webhooks API, or `path` below it. */
   const hooks = (method: string, path = "", body?: unknown, key?: string): Promise<Reply> =>
-    call(sandbox, method, `/bases/${baseId}/webhooks${path}`, body, key);
+    scene.call(method, `/bases/${scene.baseId}/webhooks${path}`, body, key);
 
   async function listed(id: string, query = ""): Promise<Loose> {
     const reply = await hooks("GET", `/${id}/payloads${query}`);
@@ -42,13 +30,13 @@ export function webhookScene() {
 
   return {
     get sandbox() {
-      return sandbox;
+      return scene.sandbox;
     },
     get control() {
-      return sandbox.control;
+      return scene.sandbox.control;
     },
     get baseId() {
-      return baseId;
+      return scene.baseId;
     },
     hooks,
     /** Creates a webhook. @returns its id */
@@ -62,6 +50,8 @@ export function webhookScene() {
     payloads: async (id: string): Promise<Loose[]> => (await listed(id)).payloads,
     /** One change: Bob is renamed. */
     rename: (name: string) =>
-      sandbox.control.updateRecords(baseId, PEOPLE, [{ id: "recBob00000000002", fields: { Name: name } }]),
+      scene.sandbox.control.updateRecords(scene.baseId, PEOPLE, [
+        { id: "recBob00000000002", fields: { Name: name } },
+      ]),
   };
 }

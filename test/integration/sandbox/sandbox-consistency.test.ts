@@ -29,7 +29,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   number: fc.integer({ min: -9, max: 9 }),
 });
 
-test("any history of edits leaves a base equal to one that is built anew from its cells", async () => {
+test("after any history of edits, a base equals one that is built from its cells", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
       sandbox.control.reset();

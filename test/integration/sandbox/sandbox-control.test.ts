@@ -1,4 +1,4 @@
-/** The sandbox's control side: made-up and loaded bases, edits of people, keys, the log, over HTTP too. */
+/** The sandbox's control interface: generated and loaded bases, user edits, keys, the log, also over HTTP. */
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
@@ -36,7 +36,7 @@ async function listed(baseId: string, tableId: string): Promise<Json[]> {
 }
 
 describe("generated bases", () => {
-  test("the same options give the same base, in another sandbox too; another seed another one", async () => {
+  test("the same options give the same base, also in another sandbox; another seed gives another one", async () => {
     const options = { records: 90, tables: 3, seed: 7, fieldsPerTable: 34 };
     await using other = await quietSandbox();
     const [a, b] = [sandbox.control.generate(options), other.control.generate(options)];
@@ -105,7 +105,7 @@ function withoutUrls(value: unknown): unknown {
   );
 }
 
-test("a base with anything in it is answered as it was given", async () => {
+test("a base with every kind of content is returned as it was loaded", async () => {
   const fields = Array.from({ length: 500 }, (_, i) => ({
     id: `fldMany${String(i).padStart(10, "0")}`,
     name: `Feld ${i} \u{1f30a}"\\`,
@@ -142,8 +142,8 @@ test("a base with anything in it is answered as it was given", async () => {
   expect([again.status, await again.text()]).toEqual([400, text]);
 });
 
-describe("edits of people", () => {
-  test("fields are added, renamed, moved, retyped and deleted, with their inverse and their readers", async () => {
+describe("edits in the user interface", () => {
+  test("fields are added, renamed, moved, retyped and deleted, with their inverse and dependents", async () => {
     const baseId = crew(sandbox);
     const { control } = sandbox;
     const linkId = control.addField(baseId, TEAMS, {
@@ -186,7 +186,7 @@ describe("edits of people", () => {
     expect(bob()).toMatchObject({ fldRole0000000001: "First mate", fldModified000001: before });
   });
 
-  test("tables come and go, and links to one that went go with it", async () => {
+  test("tables are added and deleted, and the links to a deleted one with it", async () => {
     const baseId = crew(sandbox);
     sandbox.control.deleteTable(baseId, PEOPLE);
     const [teams] = sandbox.control.dump(baseId).tables;
@@ -204,7 +204,7 @@ describe("edits of people", () => {
     expect((await call(sandbox, "GET", `/${baseId}/${id}`)).status).toBe(403);
   });
 
-  test("over HTTP the same edits are made", async () => {
+  test("the same edits can be made over HTTP", async () => {
     const baseId = crew(sandbox);
     const table = `bases/${baseId}/tables/${PEOPLE}`;
     const { ids } = (await (
@@ -250,7 +250,7 @@ describe("edits of people", () => {
   });
 });
 
-test("the log holds each request with its arrival, key and status, and the summary counts them", async () => {
+test("the log has each request with its arrival, key and status, and the summary counts them", async () => {
   const baseId = crew(sandbox);
   await call(sandbox, "GET", `/${baseId}/${PEOPLE}?pageSize=1`);
   await call(sandbox, "GET", `/${baseId}/Nope`);
@@ -270,7 +270,7 @@ test("the log holds each request with its arrival, key and status, and the summa
   expect(sandbox.control.logSummary().requests).toBe(0);
 });
 
-describe("the meta API", () => {
+describe("the metadata API", () => {
   const meta = (method: string, path: string, body?: unknown) =>
     call(sandbox, method, `/meta/bases${path}`, body);
 
@@ -290,7 +290,7 @@ describe("the meta API", () => {
     });
   });
 
-  test("bases, tables and fields are made and renamed, and a link gets its inverse", async () => {
+  test("bases, tables and fields are created and renamed, and a link gets its inverse", async () => {
     const made = await meta("POST", "", {
       name: "New",
       workspaceId: "wsp1",
@@ -349,7 +349,7 @@ describe("the meta API", () => {
   });
 });
 
-test("a port that is taken is said in one line that names the remedy", async () => {
+test("a port in use is reported in one line that names the remedy", async () => {
   await expect(startSandbox({ port: sandbox.port })).rejects.toThrow(
     `Port ${sandbox.port} is in use by another program. Stop it, or set SANDBOX_PORT to another port.`,
   );

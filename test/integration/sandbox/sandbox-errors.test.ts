@@ -1,20 +1,8 @@
-/** Error answers of the sandbox, word for word, and what keys may do. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import type { SandboxHandle } from "../../../apps/sandbox/server";
-import { call, crew, errorOf, PEOPLE, quietSandbox } from "../../support/sandbox-support";
+/** Error answers of the sandbox, verbatim, and the permissions of keys. */
+import { expect, test } from "vitest";
+import { errorOf, PEOPLE, sandboxScene } from "../../support/sandbox-support";
 
-let sandbox: SandboxHandle;
-let baseId: string;
-
-beforeAll(async () => {
-  sandbox = await quietSandbox();
-});
-afterAll(() => sandbox.stop());
-beforeEach(() => {
-  sandbox.control.reset();
-  sandbox.control.settings({ rateLimitOff: true });
-  baseId = crew(sandbox);
-});
+const scene = sandboxScene();
 
 const UNKNOWN_MODEL = [
   403,
@@ -26,24 +14,26 @@ const NOT_PERMITTED = [403, "INVALID_PERMISSIONS", "You are not permitted to per
 
 test("a key that is unknown, revoked, malformed or missing is refused", async () => {
   const refused = [401, "AUTHENTICATION_REQUIRED", "Authentication required"];
-  const whoami = async (key: string) => errorOf(await call(sandbox, "GET", "/meta/whoami", undefined, key));
+  const whoami = async (key: string) => errorOf(await scene.call("GET", "/meta/whoami", undefined, key));
   expect(await whoami("patUnknown.123")).toEqual(refused);
   expect(await whoami("patOnlyTheIdOfAKey")).toEqual([401, "UNAUTHORIZED", "Invalid authentication token"]);
-  const key = sandbox.control.createKey();
-  expect((await call(sandbox, "GET", "/meta/whoami", undefined, key)).status).toBe(200);
-  sandbox.control.revokeKey(key);
+  const key = scene.sandbox.control.createKey();
+  expect((await scene.call("GET", "/meta/whoami", undefined, key)).status).toBe(200);
+  scene.sandbox.control.revokeKey(key);
   expect(await whoami(key)).toEqual(refused);
-  const basic = await fetch(`${sandbox.url}/v0/meta/whoami`, { headers: { authorization: "Basic abc" } });
+  const basic = await fetch(`${scene.sandbox.url}/v0/meta/whoami`, {
+    headers: { authorization: "Basic abc" },
+  });
   expect([basic.status, await basic.json()]).toEqual([
     401,
     { error: { type: "AUTHENTICATION_REQUIRED", message: "Authentication required" } },
   ]);
-  expect((await fetch(`${sandbox.url}/v0/meta/whoami?api_key=${sandbox.key}`)).status).toBe(401);
+  expect((await fetch(`${scene.sandbox.url}/v0/meta/whoami?api_key=${scene.sandbox.key}`)).status).toBe(401);
 });
 
-test("whoami tells the id, with the scope for it the e-mail, and scopes to OAuth tokens only", async () => {
-  const whoami = async (options: Parameters<typeof sandbox.control.createKey>[0]) =>
-    (await call(sandbox, "GET", "/meta/whoami", undefined, sandbox.control.createKey(options))).body;
+test("whoami returns the id, the e-mail if the scope allows it, and scopes for OAuth tokens only", async () => {
+  const whoami = async (options: Parameters<typeof scene.sandbox.control.createKey>[0]) =>
+    (await scene.call("GET", "/meta/whoami", undefined, scene.sandbox.control.createKey(options))).body;
   expect(await whoami({ scopes: [] })).toEqual({ id: "usrSandboxDefault" });
   expect(await whoami({ scopes: ["user.email:read"], isOAuth: true })).toEqual({
     id: "usrSandboxDefault",
@@ -52,8 +42,8 @@ test("whoami tells the id, with the scope for it the e-mail, and scopes to OAuth
   });
 });
 
-test("each call needs its scope, the base attached, and a sufficient role", async () => {
-  const person = `/${baseId}/${PEOPLE}`;
+test("each call requires its scope, access to the base, and a sufficient role", async () => {
+  const person = `/${scene.baseId}/${PEOPLE}`;
   const calls: [method: string, path: string, scope: string, refusal: unknown[], body?: unknown][] = [
     ["GET", person, "data.records:read", []],
     ["GET", `${person}/recAnn00000000001`, "data.records:read", []],
@@ -79,14 +69,21 @@ test("each call needs its scope, the base attached, and a sufficient role", asyn
       NOT_PERMITTED,
       { text: "x" },
     ],
-    ["GET", `/meta/bases/${baseId}/tables`, "schema.bases:read", []],
-    ["PATCH", `/meta/bases/${baseId}/tables/${PEOPLE}`, "schema.bases:write", NOT_PERMITTED, { name: "x" }],
+    ["GET", `/meta/bases/${scene.baseId}/tables`, "schema.bases:read", []],
+    [
+      "PATCH",
+      `/meta/bases/${scene.baseId}/tables/${PEOPLE}`,
+      "schema.bases:write",
+      NOT_PERMITTED,
+      { name: "x" },
+    ],
   ];
   for (const [method, path, scope, refusal, body] of calls) {
-    const asked = (options: object) => call(sandbox, method, path, body, sandbox.control.createKey(options));
+    const asked = (options: object) =>
+      scene.call(method, path, body, scene.sandbox.control.createKey(options));
     expect(errorOf(await asked({ scopes: [] })), path).toEqual(UNKNOWN_MODEL);
     expect(errorOf(await asked({ bases: {} })), path).toEqual(UNKNOWN_MODEL);
-    const reader = await asked({ scopes: [scope], bases: { [baseId]: "read" } });
+    const reader = await asked({ scopes: [scope], bases: { [scene.baseId]: "read" } });
     if (refusal.length > 0) expect(errorOf(reader), path).toEqual(refusal);
     else expect(reader.status, path).toBe(200);
   }
@@ -112,41 +109,41 @@ test.for([
   ],
 ] as const)("%s %s is answered %i %s", async ([method, path, status, text]) => {
   const body = method === "GET" ? undefined : {};
-  const answer = await call(sandbox, method, path.replace("BASE", baseId), body);
+  const answer = await scene.call(method, path.replace("BASE", scene.baseId), body);
   expect([answer.status, JSON.stringify(answer.body)]).toEqual([status, text]);
 });
 
-test("an unknown table is a matter of permission for tokens, and named in legacy mode", async () => {
-  expect(errorOf(await call(sandbox, "GET", `/${baseId}/Nope`))).toEqual(UNKNOWN_MODEL);
-  expect(errorOf(await call(sandbox, "GET", "/appNone0000000001/Nope"))).toEqual(UNKNOWN_MODEL);
-  sandbox.control.settings({ notFoundMode: "legacy" });
-  expect(errorOf(await call(sandbox, "GET", `/${baseId}/Nope`))).toEqual([
+test("an unknown table is a permission error for tokens, and is named in legacy mode", async () => {
+  expect(errorOf(await scene.call("GET", `/${scene.baseId}/Nope`))).toEqual(UNKNOWN_MODEL);
+  expect(errorOf(await scene.call("GET", "/appNone0000000001/Nope"))).toEqual(UNKNOWN_MODEL);
+  scene.sandbox.control.settings({ notFoundMode: "legacy" });
+  expect(errorOf(await scene.call("GET", `/${scene.baseId}/Nope`))).toEqual([
     404,
     "TABLE_NOT_FOUND",
-    `Could not find table Nope in application ${baseId}`,
+    `Could not find table Nope in application ${scene.baseId}`,
   ]);
 });
 
-test("a body that is no JSON, no object, or lacks records is refused", async () => {
-  const path = `/${baseId}/${PEOPLE}`;
+test("a body that is not JSON, not an object, or lacks records is refused", async () => {
+  const path = `/${scene.baseId}/${PEOPLE}`;
   for (const body of ["{", "[]", '"x"'])
-    expect(errorOf(await call(sandbox, "POST", path, body))).toEqual([
+    expect(errorOf(await scene.call("POST", path, body))).toEqual([
       422,
       "INVALID_REQUEST_BODY",
       "Could not parse request body",
     ]);
-  expect(errorOf(await call(sandbox, "PATCH", path, { records: [{ fields: {} }] }))).toEqual([
+  expect(errorOf(await scene.call("PATCH", path, { records: [{ fields: {} }] }))).toEqual([
     422,
     "INVALID_RECORDS",
     'You must provide an array of up to 10 record objects, each with an "id" ID field and a "fields" object for cell values.',
   ]);
-  expect(errorOf(await call(sandbox, "GET", `${path}/recAnn00000000001?fields[]=Name`))[1]).toBe(
+  expect(errorOf(await scene.call("GET", `${path}/recAnn00000000001?fields[]=Name`))[1]).toBe(
     "INVALID_REQUEST_UNKNOWN",
   );
 });
 
-test("answers carry the service's headers; errors an etag and never gzip", async () => {
-  const { headers } = await call(sandbox, "GET", `/${baseId}/${PEOPLE}`);
+test("answers have Airtable's headers; errors have an etag and are never compressed", async () => {
+  const { headers } = await scene.call("GET", `/${scene.baseId}/${PEOPLE}`);
   expect(Object.fromEntries(headers)).toMatchObject({
     "access-control-allow-origin": "*",
     "content-type": "application/json; charset=utf-8",
@@ -156,10 +153,10 @@ test("answers carry the service's headers; errors an etag and never gzip", async
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
   });
-  const refused = (await call(sandbox, "GET", "/nonsense")).headers;
+  const refused = (await scene.call("GET", "/nonsense")).headers;
   expect(refused.get("etag")).toMatch(/^W\//);
   expect(refused.get("content-encoding")).toBeNull();
-  const preflight = await fetch(`${sandbox.url}/v0/${baseId}/${PEOPLE}`, { method: "OPTIONS" });
+  const preflight = await fetch(`${scene.sandbox.url}/v0/${scene.baseId}/${PEOPLE}`, { method: "OPTIONS" });
   expect([preflight.status, preflight.headers.get("access-control-allow-methods")]).toEqual([
     200,
     "DELETE,GET,OPTIONS,PATCH,POST,PUT",

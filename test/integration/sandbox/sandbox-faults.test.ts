@@ -1,27 +1,15 @@
 /** What goes wrong on order: faults, the throttle, latency, attachment URLs that die. */
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { FaultOptions } from "../../../apps/sandbox/faults";
-import type { SandboxHandle } from "../../../apps/sandbox/server";
 import { until } from "../../support/poll";
-import { call, crew, errorOf, type Json, PEOPLE, quietSandbox } from "../../support/sandbox-support";
+import { crew, errorOf, type Json, PEOPLE, sandboxScene } from "../../support/sandbox-support";
 
-let sandbox: SandboxHandle;
-let baseId: string;
+const scene = sandboxScene();
 
-beforeAll(async () => {
-  sandbox = await quietSandbox();
-});
-afterAll(() => sandbox.stop());
-beforeEach(() => {
-  sandbox.control.reset();
-  sandbox.control.settings({ rateLimitOff: true });
-  baseId = crew(sandbox);
-});
-
-const people = () => `/${baseId}/${PEOPLE}`;
+const people = () => `/${scene.baseId}/${PEOPLE}`;
 const get = (query = "pageSize=1", init: RequestInit = {}) =>
-  fetch(`${sandbox.url}/v0${people()}?${query}`, {
-    headers: { authorization: `Bearer ${sandbox.key}` },
+  fetch(`${scene.sandbox.url}/v0${people()}?${query}`, {
+    headers: { authorization: `Bearer ${scene.sandbox.key}` },
     ...init,
   });
 
@@ -34,25 +22,25 @@ describe("faults", () => {
     ["unauthorized", 401, "AUTHENTICATION_REQUIRED"],
     ["forbidden", 403, "INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND"],
     ["iterator_lost", 422, "LIST_RECORDS_ITERATOR_NOT_AVAILABLE"],
-  ] as const)("%s is answered %i %s as often as it was asked for", async ([kind, status, type]) => {
-    sandbox.control.addFault({ kind, count: 2 });
+  ] as const)("%s is answered %i %s as often as requested", async ([kind, status, type]) => {
+    scene.sandbox.control.addFault({ kind, count: 2 });
     for (let i = 0; i < 2; i++)
-      expect(errorOf(await call(sandbox, "GET", people())).slice(0, 2)).toEqual([status, type]);
+      expect(errorOf(await scene.call("GET", people())).slice(0, 2)).toEqual([status, type]);
     expect((await get()).status).toBe(200);
-    expect(sandbox.control.log().map((entry) => entry.fault)).toEqual([kind, kind, undefined]);
+    expect(scene.sandbox.control.log().map((entry) => entry.fault)).toEqual([kind, kind, undefined]);
   });
 
   test("rate_limited is the plural form", async () => {
-    sandbox.control.addFault({ kind: "rate_limited" });
-    const { status, body } = await call(sandbox, "GET", people());
+    scene.sandbox.control.addFault({ kind: "rate_limited" });
+    const { status, body } = await scene.call("GET", people());
     const message = "Rate limit exceeded. Please try again later";
     expect([status, body]).toEqual([429, { errors: [{ error: "RATE_LIMIT_REACHED", message }] }]);
   });
 
-  test("HTML comes with 502 and with 200, and JSON ends in its middle", async () => {
+  test("HTML comes with 502 and with 200, and JSON is cut off", async () => {
     const answers: [number, string][] = [];
     for (const kind of ["status_502_html", "html_200", "broken_json"] as const) {
-      sandbox.control.addFault({ kind, count: 1 });
+      scene.sandbox.control.addFault({ kind, count: 1 });
       const answer = await get();
       answers.push([answer.status, await answer.text()]);
     }
@@ -62,38 +50,38 @@ describe("faults", () => {
     expect(() => JSON.parse(answers[2]![1])).toThrow();
   });
 
-  test("connections are cut before the answer and within it", async () => {
+  test("connections are closed before the answer and within it", async () => {
     // Without a count: Bun's own fetch asks once more by itself when a kept connection dies.
-    sandbox.control.addFault({ kind: "reset" });
+    scene.sandbox.control.addFault({ kind: "reset" });
     await expect(get()).rejects.toThrow();
-    sandbox.control.clearFaults();
-    sandbox.control.addFault({ kind: "truncated", count: 1 });
+    scene.sandbox.control.clearFaults();
+    scene.sandbox.control.addFault({ kind: "truncated", count: 1 });
     const answer = await get();
     expect(answer.status).toBe(200);
     await expect(answer.text()).rejects.toThrow();
   });
 
-  test("a hanging, a slow and an endless answer go on until the client leaves", async () => {
-    sandbox.control.addFault({ kind: "hang", count: 1 });
+  test("a hanging, a slow and an endless answer last until the client disconnects", async () => {
+    scene.sandbox.control.addFault({ kind: "hang", count: 1 });
     await expect(get("", { signal: AbortSignal.timeout(50) })).rejects.toThrow();
-    sandbox.control.addFault({ kind: "slow_body", count: 1, delayMs: 5 });
+    scene.sandbox.control.addFault({ kind: "slow_body", count: 1, delayMs: 5 });
     expect((await (await get()).json()) as Json).toHaveProperty("records");
-    sandbox.control.addFault({ kind: "endless_body", count: 1 });
+    scene.sandbox.control.addFault({ kind: "endless_body", count: 1 });
     const endless = await get("", { signal: AbortSignal.timeout(100) });
     await expect(endless.text()).rejects.toThrow();
   });
 
   test("a list is empty, repeats a page, or never ends", async () => {
     const page = async (offset: unknown = "") =>
-      (await call(sandbox, "GET", `${people()}?pageSize=1&offset=${offset}`)).body;
-    sandbox.control.addFault({ kind: "empty_list", count: 1 });
+      (await scene.call("GET", `${people()}?pageSize=1&offset=${offset}`)).body;
+    scene.sandbox.control.addFault({ kind: "empty_list", count: 1 });
     expect(await page()).toEqual({ records: [] });
     const first = await page();
-    sandbox.control.addFault({ kind: "repeat_page", count: 1 });
+    scene.sandbox.control.addFault({ kind: "repeat_page", count: 1 });
     const repeated = await page(first.offset);
     expect(repeated.records).toEqual(first.records);
     expect(await page(repeated.offset)).toMatchObject({ records: [{ fields: { Name: "Cat" } }] });
-    sandbox.control.addFault({ kind: "endless_list" });
+    scene.sandbox.control.addFault({ kind: "endless_list" });
     let next: Json | undefined;
     for (let i = 0; i < 10; i++) {
       next = await page(next?.offset);
@@ -101,23 +89,25 @@ describe("faults", () => {
     }
   });
 
-  test("a fault after a write leaves the write made; before it, unmade", async () => {
-    const create = () => call(sandbox, "POST", people(), { fields: { Name: "x" } });
-    const count = () => sandbox.control.dump(baseId).tables[0]!.records.length;
-    sandbox.control.addFault({ kind: "status_503", method: "POST", count: 1 });
+  test("a fault after a write keeps the write; a fault before it prevents it", async () => {
+    const create = () => scene.call("POST", people(), { fields: { Name: "x" } });
+    const count = () => scene.sandbox.control.dump(scene.baseId).tables[0]!.records.length;
+    scene.sandbox.control.addFault({ kind: "status_503", method: "POST", count: 1 });
     expect([(await create()).status, count()]).toEqual([503, 3]);
-    sandbox.control.addFault({ kind: "status_503", method: "POST", count: 1, when: "after" });
+    scene.sandbox.control.addFault({ kind: "status_503", method: "POST", count: 1, when: "after" });
     expect([(await create()).status, count()]).toEqual([503, 4]);
   });
 
-  test("a fault waits for its base, table, method, path and turn, ends in time, and can be taken back", async () => {
+  test("a fault applies to its base, table, method, path and turn, expires, and can be removed", async () => {
     const isPlayed = async (options: Partial<FaultOptions>) => {
-      const fault = sandbox.control.addFault({ kind: "status_500", ...options });
+      const fault = scene.sandbox.control.addFault({ kind: "status_500", ...options });
       const { status } = await get();
-      sandbox.control.clearFaults(fault.id);
+      scene.sandbox.control.clearFaults(fault.id);
       return status === 500;
     };
-    expect(await isPlayed({ base: baseId, table: PEOPLE, method: "get", path: "pageSize=1$" })).toBe(true);
+    expect(await isPlayed({ base: scene.baseId, table: PEOPLE, method: "get", path: "pageSize=1$" })).toBe(
+      true,
+    );
     for (const other of [
       { base: "appOther000000001" },
       { table: "Teams" },
@@ -129,18 +119,18 @@ describe("faults", () => {
       { count: 0 },
     ])
       expect(await isPlayed(other), JSON.stringify(other)).toBe(false);
-    expect(sandbox.control.faults()).toEqual([]);
-    expect(() => sandbox.control.addFault({ kind: "nonsense" as "reset" })).toThrow(
+    expect(scene.sandbox.control.faults()).toEqual([]);
+    expect(() => scene.sandbox.control.addFault({ kind: "nonsense" as "reset" })).toThrow(
       'There is no fault "nonsense"',
     );
   });
 
-  test("half of the requests fail at a probability of a half, the same half for the same seed", async () => {
+  test("with a probability of a half, half of the requests fail, the same half for the same seed", async () => {
     const played = async () => {
-      const fault = sandbox.control.addFault({ kind: "status_500", probability: 0.5, seed: 3 });
+      const fault = scene.sandbox.control.addFault({ kind: "status_500", probability: 0.5, seed: 3 });
       const statuses: number[] = [];
       for (let i = 0; i < 40; i++) statuses.push((await get()).status);
-      sandbox.control.clearFaults(fault.id);
+      scene.sandbox.control.clearFaults(fault.id);
       return statuses;
     };
     const statuses = await played();
@@ -151,76 +141,75 @@ describe("faults", () => {
 });
 
 describe("the throttle", () => {
-  beforeEach(() => sandbox.control.settings({ rateLimitOff: false, penaltyMs: 150 }));
+  beforeEach(() => scene.sandbox.control.settings({ rateLimitOff: false, penaltyMs: 150 }));
 
-  test("the sixth request within a second is refused, and after the penalty all is well", async () => {
+  test("the sixth request within a second is refused, and requests succeed after the penalty", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 6; i++) statuses.push((await get()).status);
     expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
-    const other = sandbox.control.generate({ records: 1 });
-    expect((await call(sandbox, "GET", `/${other}/Projects`)).status).toBe(200);
-    const refusals = sandbox.control.log(baseId).at(-1)!;
+    const other = scene.sandbox.control.generate({ records: 1 });
+    expect((await scene.call("GET", `/${other}/Projects`)).status).toBe(200);
+    const refusals = scene.sandbox.control.log(scene.baseId).at(-1)!;
     expect(refusals.status).toBe(429);
     await expect.poll(async () => (await get()).status, { timeout: 5000, interval: 200 }).toBe(200);
-    expect(sandbox.control.logSummary().bases[baseId]!.maxPerSecond).toBeGreaterThanOrEqual(6);
+    expect(scene.sandbox.control.logSummary().bases[scene.baseId]!.maxPerSecond).toBeGreaterThanOrEqual(6);
   });
 
-  test("a base can be refused though nothing was over its limit, until the penalty is over", async () => {
-    const base = crew(sandbox);
-    const answer = await fetch(`${sandbox.controlUrl}/_sandbox/quota`, {
+  test("a base can be refused below its limit, until the penalty ends", async () => {
+    const base = crew(scene.sandbox);
+    const answer = await fetch(`${scene.sandbox.controlUrl}/_sandbox/quota`, {
       method: "POST",
       body: JSON.stringify({ baseId: base, refuse: true }),
     });
     const { atMs } = (await answer.json()) as { atMs: number };
-    const status = async () => (await call(sandbox, "GET", `/${base}/Teams`)).status;
+    const status = async () => (await scene.call("GET", `/${base}/Teams`)).status;
     expect(await status()).toBe(429);
     await until(async () => (await status()) === 200, { what: "the penalty is over" });
-    const entries = sandbox.control.log(base);
+    const entries = scene.sandbox.control.log(base);
     expect(
       entries.filter(({ status }) => status === 429).every(({ arrivalMs }) => arrivalMs < atMs + 150),
     ).toBe(true);
     expect(entries.at(-1)!.arrivalMs).toBeGreaterThanOrEqual(atMs + 150);
   });
 
-  test("the meta call of a base counts for it, two keys share its limit, and lifting the quota ends it", async () => {
-    const key = sandbox.control.createKey({ user: { id: "usrOther" } });
-    for (let i = 0; i < 5; i++) await call(sandbox, "GET", `/meta/bases/${baseId}/tables`);
-    sandbox.control.settings({ rateLimitForm: "object" });
-    const refused = await call(sandbox, "GET", people(), undefined, key);
+  test("metadata calls count toward the base, two keys share its limit, and lifting the quota removes it", async () => {
+    const key = scene.sandbox.control.createKey({ user: { id: "usrOther" } });
+    for (let i = 0; i < 5; i++) await scene.call("GET", `/meta/bases/${scene.baseId}/tables`);
+    scene.sandbox.control.settings({ rateLimitForm: "object" });
+    const refused = await scene.call("GET", people(), undefined, key);
     expect(errorOf(refused)).toEqual([
       429,
       "RATE_LIMIT_REACHED",
       "Rate limit exceeded. Please try again later",
     ]);
-    sandbox.control.liftQuota(baseId);
+    scene.sandbox.control.liftQuota(scene.baseId);
     for (let i = 0; i < 20; i++) expect((await get()).status).toBe(200);
-    sandbox.control.liftQuota(baseId, false);
-    sandbox.control.resetQuota(baseId);
+    scene.sandbox.control.liftQuota(scene.baseId, false);
+    scene.sandbox.control.resetQuota(scene.baseId);
     expect((await get()).status).toBe(200);
   });
 
-  test("a user has fifty requests a second over all bases", async () => {
+  test("a user has fifty requests per second over all bases", async () => {
     const statuses: number[] = [];
-    for (let i = 0; i < 51; i++) statuses.push((await call(sandbox, "GET", "/meta/whoami")).status);
-    const entries = sandbox.control.log();
+    for (let i = 0; i < 51; i++) statuses.push((await scene.call("GET", "/meta/whoami")).status);
+    const entries = scene.sandbox.control.log();
     const isWithinSecond = entries.at(-1)!.arrivalMs - entries[0]!.arrivalMs < 1000;
     expect(statuses.at(-1)).toBe(isWithinSecond ? 429 : 200);
     expect(statuses.slice(0, 50).every((status) => status === 200)).toBe(true);
   });
 });
 
-test("latency lies before the change and after it", async () => {
-  const size = () => sandbox.control.dump(baseId).tables[0]!.records.length;
+test("latency applies before the change and after it", async () => {
+  const size = () => scene.sandbox.control.dump(scene.baseId).tables[0]!.records.length;
   for (const [when, during] of [
     ["before", 3],
     ["after", 4],
   ] as const) {
-    sandbox.control.reset();
-    baseId = crew(sandbox);
-    sandbox.control.settings({ latency: { [when]: { minMs: 300, maxMs: 300 } } });
+    scene.renew();
+    scene.sandbox.control.settings({ latency: { [when]: { minMs: 300, maxMs: 300 } } });
     const began = performance.now();
-    const answer = call(sandbox, "POST", people(), { fields: {} });
-    await expect.poll(() => sandbox.control.log().length, { interval: 5 }).toBe(1);
+    const answer = scene.call("POST", people(), { fields: {} });
+    await expect.poll(() => scene.sandbox.control.log().length, { interval: 5 }).toBe(1);
     await expect.poll(() => size(), { interval: 5, timeout: 200 }).toBe(during);
     expect((await answer).status).toBe(200);
     expect(performance.now() - began).toBeGreaterThan(290);
@@ -230,11 +219,11 @@ test("latency lies before the change and after it", async () => {
 
 describe("attachments", () => {
   const files = async () =>
-    (await call(sandbox, "GET", `${people()}/recAnn00000000001`)).body.fields?.Files as unknown as Json[];
+    (await scene.call("GET", `${people()}/recAnn00000000001`)).body.fields?.Files as unknown as Json[];
   const put = (cell: unknown) =>
-    call(sandbox, "PATCH", `${people()}/recAnn00000000001`, { fields: { Files: cell } });
+    scene.call("PATCH", `${people()}/recAnn00000000001`, { fields: { Files: cell } });
 
-  test("are written by URL, kept by id, left out to go, and refused in any other shape", async () => {
+  test("are written by URL, kept by id, removed when left out, and refused in any other form", async () => {
     await put([
       { url: "https://example.org/a/pic%20one.png" },
       { url: "https://example.org/b", filename: "b.pdf" },
@@ -254,39 +243,42 @@ describe("attachments", () => {
       expect(errorOf(await put(bad))[1]).toBe("INVALID_ATTACHMENT_OBJECT");
   });
 
-  test("have URLs that differ at each read, open for their life time, and close after it", async () => {
+  test("have URLs that differ in each read, work for their lifetime, and expire after it", async () => {
     await put([{ url: "https://example.org/a.png" }]);
     const url = async () => String((await files())[0]!.url);
     const [first, second] = [await url(), await url()];
     const listedUrl = ((await (await get()).json()) as Json).records?.[0]?.fields?.Files?.[0]?.url;
     expect(new Set([first, second, String(listedUrl)]).size).toBe(3);
     expect((await fetch(first)).status).toBe(200);
-    sandbox.control.advanceClock(2 * 3600_000 - 5000);
+    scene.sandbox.control.advanceClock(2 * 3600_000 - 5000);
     expect((await fetch(first)).status).toBe(200);
-    sandbox.control.advanceClock(10_000);
+    scene.sandbox.control.advanceClock(10_000);
     expect((await fetch(first)).status).toBe(410);
     expect((await fetch(await url())).status).toBe(200);
     expect((await fetch(first.replace(/\/u\/.{5}/, "/u/zzzzz"))).status).toBe(403);
-    sandbox.control.settings({ attachmentUrlLifeMs: -1 });
+    scene.sandbox.control.settings({ attachmentUrlLifeMs: -1 });
     expect((await fetch(await url())).status).toBe(410);
     const stable = (
-      sandbox.control.dump(baseId).tables[0]!.records[0]!.fields.fldFiles000000001 as Json[]
+      scene.sandbox.control.dump(scene.baseId).tables[0]!.records[0]!.fields.fldFiles000000001 as Json[]
     )[0]!;
     expect((await fetch(String(stable.url))).status).toBe(200);
   });
 
-  test("are uploaded on the content host's path, and the bytes come back", async () => {
+  test("are uploaded at the content host's path, and can be downloaded", async () => {
     const bytes = Buffer.from("hello \u0000 world");
     const body = { contentType: "text/plain", file: bytes.toString("base64"), filename: "hello.txt" };
-    const answer = await call(sandbox, "POST", `/${baseId}/recAnn00000000001/Files/uploadAttachment`, body);
+    const answer = await scene.call(
+      "POST",
+      `/${scene.baseId}/recAnn00000000001/Files/uploadAttachment`,
+      body,
+    );
     const file = answer.body.fields?.fldFiles000000001?.[0];
     expect(file).toMatchObject({ filename: "hello.txt", type: "text/plain", size: bytes.length });
     expect(Buffer.from(await (await fetch(String(file!.url))).arrayBuffer())).toEqual(bytes);
     const large = { ...body, file: Buffer.alloc(5 * 1024 * 1024 + 1).toString("base64") };
-    const refused = await call(
-      sandbox,
+    const refused = await scene.call(
       "POST",
-      `/${baseId}/recAnn00000000001/fldFiles000000001/uploadAttachment`,
+      `/${scene.baseId}/recAnn00000000001/fldFiles000000001/uploadAttachment`,
       large,
     );
     expect(refused.status).toBe(422);

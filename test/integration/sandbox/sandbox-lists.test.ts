@@ -1,36 +1,20 @@
 /** Lists of the sandbox: paging, iterators, parameters, caches, gzip. */
 import { gunzipSync } from "node:zlib";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { SandboxHandle } from "../../../apps/sandbox/server";
-import { call, crew, errorOf, type Json, PEOPLE, quietSandbox, TEAMS } from "../../support/sandbox-support";
+import { describe, expect, test } from "vitest";
+import { errorOf, type Json, PEOPLE, sandboxScene, TEAMS } from "../../support/sandbox-support";
 
-let sandbox: SandboxHandle;
-let baseId: string;
-
-beforeAll(async () => {
-  sandbox = await quietSandbox();
-});
-afterAll(() => sandbox.stop());
-beforeEach(() => {
-  sandbox.control.reset();
-  sandbox.control.settings({ rateLimitOff: true });
-  baseId = crew(sandbox);
-});
+const scene = sandboxScene();
 
 const list = (query = "", table = PEOPLE) =>
-  call(sandbox, "GET", `/${baseId}/${encodeURIComponent(table)}?${query}`);
+  scene.call("GET", `/${scene.baseId}/${encodeURIComponent(table)}?${query}`);
 const namesIn = (body: Json) => (body.records as unknown as Json[]).map((record) => record.fields?.Name);
 
 /** All pages of a list. */
-async function pagesOf(table: string, query: string, base = baseId): Promise<Json[][]> {
+async function pagesOf(table: string, query: string, base = scene.baseId): Promise<Json[][]> {
   const pages: Json[][] = [];
   let offset: string | undefined = "";
   while (offset !== undefined) {
-    const answer = await call(
-      sandbox,
-      "GET",
-      `/${base}/${table}?${query}&offset=${encodeURIComponent(offset)}`,
-    );
+    const answer = await scene.call("GET", `/${base}/${table}?${query}&offset=${encodeURIComponent(offset)}`);
     expect(answer.status).toBe(200);
     pages.push(answer.body.records as unknown as Json[]);
     offset = answer.body.offset as unknown as string | undefined;
@@ -39,8 +23,8 @@ async function pagesOf(table: string, query: string, base = baseId): Promise<Jso
 }
 
 describe("paging", () => {
-  test("every record comes once, and maxRecords caps all pages together", async () => {
-    const id = sandbox.control.generate({ records: 237 });
+  test("every record is listed once, and maxRecords limits all pages together", async () => {
+    const id = scene.sandbox.control.generate({ records: 237 });
     const all = (await pagesOf("Projects", "", id)).map((page) => page.length);
     expect(all).toEqual([100, 100, 37]);
     const capped = await pagesOf("Projects", "pageSize=10&maxRecords=25", id);
@@ -50,15 +34,17 @@ describe("paging", () => {
   });
 
   test("an empty table is exactly an empty list", async () => {
-    const id = sandbox.control.generate({ records: 0 });
-    expect((await call(sandbox, "GET", `/${id}/Projects`)).body).toEqual({ records: [] });
+    const id = scene.sandbox.control.generate({ records: 0 });
+    expect((await scene.call("GET", `/${id}/Projects`)).body).toEqual({ records: [] });
   });
 
-  test("L1: later pages show rows as they are now, without rows that went, without rows that came", async () => {
+  test("L1: later pages show rows in their current state, without deleted rows and without new ones", async () => {
     const first = (await list("pageSize=1")).body;
-    sandbox.control.updateRecords(baseId, PEOPLE, [{ id: "recCat00000000003", fields: { Age: 9 } }]);
-    sandbox.control.deleteRecords(baseId, PEOPLE, ["recBob00000000002"]);
-    sandbox.control.createRecords(baseId, PEOPLE, [{ fields: { Name: "New" } }]);
+    scene.sandbox.control.updateRecords(scene.baseId, PEOPLE, [
+      { id: "recCat00000000003", fields: { Age: 9 } },
+    ]);
+    scene.sandbox.control.deleteRecords(scene.baseId, PEOPLE, ["recBob00000000002"]);
+    scene.sandbox.control.createRecords(scene.baseId, PEOPLE, [{ fields: { Name: "New" } }]);
     const second = (await list(`pageSize=1&offset=${first.offset}`)).body;
     expect(second.records).toEqual([]);
     const third = (await list(`pageSize=1&offset=${second.offset}`)).body;
@@ -68,21 +54,21 @@ describe("paging", () => {
     expect((await list(`pageSize=1&offset=${first.offset}`)).body.offset).toEqual(second.offset);
   });
 
-  test("an iterator that is old, killed, foreign or made up is gone", async () => {
+  test("an old, closed, foreign or invented iterator is refused as expired", async () => {
     const lost = [422, "LIST_RECORDS_ITERATOR_NOT_AVAILABLE", undefined];
     const offset = async () => (await list("pageSize=1")).body.offset as unknown as string;
     const old = await offset();
-    sandbox.control.settings({ iteratorLifeMs: 1000 });
-    sandbox.control.advanceClock(900);
+    scene.sandbox.control.settings({ iteratorLifeMs: 1000 });
+    scene.sandbox.control.advanceClock(900);
     expect((await list(`offset=${old}`)).status).toBe(200);
-    sandbox.control.advanceClock(900);
+    scene.sandbox.control.advanceClock(900);
     expect((await list(`offset=${old}`)).status).toBe(200);
-    sandbox.control.advanceClock(1001);
+    scene.sandbox.control.advanceClock(1001);
     expect(errorOf(await list(`offset=${old}`))).toEqual(lost);
     expect(errorOf(await list(`offset=${await offset()}`, "Teams"))).toEqual(lost);
     expect(errorOf(await list("offset=itrNothing0000001/recAnn00000000001"))).toEqual(lost);
     const killed = await offset();
-    sandbox.control.killIterators();
+    scene.sandbox.control.killIterators();
     expect(errorOf(await list(`offset=${killed}`))).toEqual(lost);
   });
 });
@@ -93,13 +79,13 @@ describe("parameters", () => {
     "fields%5B%5D=Name&fields%5B%5D=Age",
     "fields=Name&fields=Age",
     "fields[0]=Name&fields[1]=Age",
-  ])("fields are taken as %s", async (query) => {
+  ])("fields are accepted as %s", async (query) => {
     const { body } = await list(`${query}&sort[0][field]=Name&sort%5B0%5D%5Bdirection%5D=desc&pageSize=2`);
     expect(body.records).toMatchObject([{ fields: { Name: "Cat" } }, { fields: { Name: "Bob", Age: 0 } }]);
     expect(Object.keys(body.records?.[1]?.fields ?? {})).toEqual(["Name", "Age"]);
   });
 
-  test("a filter reads + as a blank, knows computed and linked cells, and keeps ids apart from text", async () => {
+  test("a filter reads + as a blank, knows computed and linked cells, and distinguishes ids from text", async () => {
     expect(namesIn((await list("filterByFormula=%7BAge%7D+%3D+0+%2B+41")).body)).toEqual(["Ann"]);
     const filtered = async (formula: string) =>
       namesIn((await list(`filterByFormula=${encodeURIComponent(formula)}`)).body);
@@ -124,10 +110,10 @@ describe("parameters", () => {
     ]);
   });
 
-  test("sorting puts blanks first, selects in the order of their choices, numbers by size", async () => {
+  test("sorting puts blanks first, choices in their order, numbers by size", async () => {
     const sorted = async (field: string, direction = "asc") =>
       namesIn((await list(`sort[0][field]=${field}&sort[0][direction]=${direction}`)).body);
-    await call(sandbox, "PATCH", `/${baseId}/${PEOPLE}/recCat00000000003`, { fields: { Role: "Cook" } });
+    await scene.call("PATCH", `/${scene.baseId}/${PEOPLE}/recCat00000000003`, { fields: { Role: "Cook" } });
     expect(await sorted("Role")).toEqual(["Ann", "Cat", "Bob"]);
     expect(await sorted("Role", "desc")).toEqual(["Bob", "Cat", "Ann"]);
     expect(await sorted("Age")).toEqual(["Cat", "Bob", "Ann"]);
@@ -146,22 +132,22 @@ describe("parameters", () => {
     expect(errorOf(await list(query)).slice(0, 2)).toEqual([422, "INVALID_REQUEST_UNKNOWN"]);
   });
 
-  test("an unknown field or view is named; a lenient sandbox lets unknown parameters pass", async () => {
+  test("an unknown field or view is named in the error; a lenient sandbox accepts unknown parameters", async () => {
     expect(errorOf(await list("fields[]=Nope"))[1]).toBe("UNKNOWN_FIELD_NAME");
     expect(errorOf(await list("view=Nope"))[1]).toBe("VIEW_NAME_NOT_FOUND");
     expect(errorOf(await list("view=viw00000000000001"))[1]).toBe("VIEW_ID_NOT_FOUND");
-    sandbox.control.settings({ strictQuery: false });
+    scene.sandbox.control.settings({ strictQuery: false });
     expect((await list("nonsense=1")).status).toBe(200);
   });
 
-  test("cellFormat=string gives what people read", async () => {
+  test("cellFormat=string returns formatted values", async () => {
     const { body } = await list("cellFormat=string&timeZone=utc&userLocale=de&pageSize=1&maxRecords=1");
     expect(body.records?.[0]?.fields).toMatchObject({ Name: "Ann", Age: "41", Team: "Deck" });
   });
 
-  test("listRecords takes the same as a body, with zone and locale in the query", async () => {
+  test("listRecords accepts the same in a body, with zone and locale in the query", async () => {
     const post = (body: unknown, query = "") =>
-      call(sandbox, "POST", `/${baseId}/${PEOPLE}/listRecords?${query}`, body);
+      scene.call("POST", `/${scene.baseId}/${PEOPLE}/listRecords?${query}`, body);
     const options = { pageSize: 1, fields: ["Name"], sort: [{ field: "Name", direction: "desc" }] };
     const first = (await post({ ...options, method: "post" })).body;
     const second = (await post({ ...options, offset: first.offset })).body;
@@ -171,55 +157,55 @@ describe("parameters", () => {
     expect(errorOf(await post("{"))[1]).toBe("INVALID_REQUEST_BODY");
   });
 
-  test("odd but legal URLs lead to the same list", async () => {
+  test("unusual but valid URLs lead to the same list", async () => {
     const expected = (await list("pageSize=100")).body;
     for (const path of [
-      `/${baseId}/People%20%2F%20staff`,
-      `/${baseId}/People%20%2f%20staff/?`,
-      `//${baseId}//${PEOPLE}//?limit=100`,
-      `/${baseId}/${PEOPLE}?offset=&view=&`,
+      `/${scene.baseId}/People%20%2F%20staff`,
+      `/${scene.baseId}/People%20%2f%20staff/?`,
+      `//${scene.baseId}//${PEOPLE}//?limit=100`,
+      `/${scene.baseId}/${PEOPLE}?offset=&view=&`,
     ])
-      expect((await call(sandbox, "GET", path)).body).toEqual(expected);
+      expect((await scene.call("GET", path)).body).toEqual(expected);
   });
 
-  test("a URL of 16,000 characters is taken, a longer one is not", async () => {
-    const path = `/${baseId}/${PEOPLE}?filterByFormula=`;
+  test("a URL of 16,000 characters is accepted, a longer one is not", async () => {
+    const path = `/${scene.baseId}/${PEOPLE}?filterByFormula=`;
     const formula = (length: number) => `1%3D1${"+".repeat(length - path.length - "/v01%3D1".length)}`;
-    expect((await call(sandbox, "GET", path + formula(16_000))).status).toBe(200);
-    expect((await call(sandbox, "GET", path + formula(16_001))).status).toBe(414);
+    expect((await scene.call("GET", path + formula(16_000))).status).toBe(200);
+    expect((await scene.call("GET", path + formula(16_001))).status).toBe(414);
   });
 });
 
 describe("caches", () => {
-  test("a cached page shows every change of what stands in it", async () => {
+  test("a cached page shows every change of its records", async () => {
     const label = async () => (await list("", "Teams")).body.records?.[0]?.fields;
     expect(await label()).toMatchObject({ Ages: 41 });
-    await call(sandbox, "PATCH", `/${baseId}/${PEOPLE}/recAnn00000000001`, { fields: { Age: 50 } });
+    await scene.call("PATCH", `/${scene.baseId}/${PEOPLE}/recAnn00000000001`, { fields: { Age: 50 } });
     expect(await label()).toMatchObject({ Ages: 50 });
-    sandbox.control.renameField(baseId, TEAMS, "Ages", "Years");
+    scene.sandbox.control.renameField(scene.baseId, TEAMS, "Ages", "Years");
     expect(await label()).toMatchObject({ Years: 50 });
-    sandbox.control.deleteRecords(baseId, PEOPLE, ["recAnn00000000001"]);
+    scene.sandbox.control.deleteRecords(scene.baseId, PEOPLE, ["recAnn00000000001"]);
     expect(await label()).toMatchObject({ Years: 0 });
     expect(namesIn((await list()).body)).toEqual(["Bob", "Cat"]);
   });
 
-  test("a formula that asks for the time is never old", async () => {
-    sandbox.control.addField(baseId, TEAMS, {
+  test("a formula that reads the time is never cached", async () => {
+    scene.sandbox.control.addField(scene.baseId, TEAMS, {
       name: "Now",
       type: "formula",
       options: { formula: "DATETIME_FORMAT(NOW(),'YYYY')" },
     });
     const year = async () => (await list("", "Teams")).body.records?.[0]?.fields?.Now;
     const before = Number(await year());
-    sandbox.control.advanceClock(366 * 86_400_000);
+    scene.sandbox.control.advanceClock(366 * 86_400_000);
     expect(Number(await year())).toBeGreaterThan(before);
   });
 
-  test("gzip holds the same bytes as plain, with attachments and offsets filled in", async () => {
-    const id = sandbox.control.generate({ records: 150, fieldsPerTable: 32, seed: 4 });
+  test("gzip contains the same bytes as plain, including attachments and offsets", async () => {
+    const id = scene.sandbox.control.generate({ records: 150, fieldsPerTable: 32, seed: 4 });
     const bytes = async (encoding: string) => {
-      const response = await fetch(`${sandbox.url}/v0/${id}/Projects?pageSize=100`, {
-        headers: { authorization: `Bearer ${sandbox.key}`, "accept-encoding": encoding },
+      const response = await fetch(`${scene.sandbox.url}/v0/${id}/Projects?pageSize=100`, {
+        headers: { authorization: `Bearer ${scene.sandbox.key}`, "accept-encoding": encoding },
         decompress: false,
       });
       const body = Buffer.from(await response.arrayBuffer());
@@ -234,7 +220,7 @@ describe("caches", () => {
     expect(steady(gzip)).toBe(steady(plain));
     expect(steady(again)).toBe(steady(plain));
     expect(again).not.toBe(gzip);
-    expect(plain).toContain(`${sandbox.url}/v3/u/`);
+    expect(plain).toContain(`${scene.sandbox.url}/v3/u/`);
     expect(() => JSON.parse(again)).not.toThrow();
   });
 });

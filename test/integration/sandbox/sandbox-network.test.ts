@@ -42,7 +42,7 @@ async function took(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - from;
 }
 
-test("clients that trust its authority reach it over TLS, others do not; it is controlled past that", async () => {
+test("clients that trust its authority reach it over TLS, others do not; its control interface bypasses the network", async () => {
   await using sandbox = await far({});
   expect(sandbox.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   const trusting = await fetch(`${sandbox.url}/healthz`, { tls: { ca: sandbox.authority } });
@@ -52,7 +52,7 @@ test("clients that trust its authority reach it over TLS, others do not; it is c
   expect(await state.json()).toMatchObject({ profile: LOOPBACK, opened: 2 });
 });
 
-test("a first request takes three round trips over TLS and one on the kept connection, and arrives after its delay", async () => {
+test("a first request takes three round trips over TLS and one on a kept connection, and arrives after its delay", async () => {
   await using sandbox = await far({ roundTripMs: 200 });
   const baseId = crew(sandbox);
   const agent = new https.Agent({ keepAlive: true });
@@ -67,7 +67,7 @@ test("a first request takes three round trips over TLS and one on the kept conne
   agent.destroy();
 });
 
-test("a handshake may cost more, and the profile changes while it runs", async () => {
+test("a handshake can cost more, and the profile can change during the run", async () => {
   await using sandbox = await far({});
   const set = (profile: object) =>
     fetch(`${sandbox.controlUrl}/_sandbox/network`, { method: "POST", body: JSON.stringify(profile) });
@@ -99,7 +99,7 @@ test("a session is resumed on the next connection", async () => {
   expect((await connect(next)).isResumed).toBe(true);
 });
 
-test("idle connections are closed, and what is sent on them after that is lost", async () => {
+test("idle connections are closed, and what is sent on them afterwards is lost", async () => {
   await using sandbox = await far({ roundTripMs: 1000, idleMs: 100 }, false);
   const [waiting, asking] = [1, 2].map(() => net.connect(sandbox.port, "127.0.0.1")) as [
     net.Socket,
@@ -108,14 +108,14 @@ test("idle connections are closed, and what is sent on them after that is lost",
   const ended = once(waiting, "end");
   const { network } = sandbox.control;
   await until(() => network.state().opened === 2 && network.state().open === 0, { what: "both are closed" });
-  // Word of that is still on its way.
+  // The packet that reports it is still in transit.
   asking.write("GET /healthz HTTP/1.1\r\nhost: sandbox\r\n\r\n");
   const [error] = (await once(asking, "error")) as [NodeJS.ErrnoException];
   expect(error.code).toBe("ECONNRESET");
   await ended;
 });
 
-test("connections are reset by chance, or all at once", async () => {
+test("connections are reset at random, or all at once", async () => {
   await using sandbox = await far({ resetShare: 1 });
   await expect(get(sandbox, new https.Agent())).rejects.toMatchObject({ code: "ECONNRESET" });
   sandbox.control.network.set({ resetShare: 0 });
@@ -126,7 +126,7 @@ test("connections are reset by chance, or all at once", async () => {
   agent.destroy();
 });
 
-test("N1: bytes arrive in order and all of them, whatever the jitter and the pieces, both ways", {
+test("N1: all bytes arrive in order, with any jitter and any chunks, in both directions", {
   timeout: 60_000,
 }, async () => {
   const echo = net.createServer((socket) => socket.pipe(socket).on("error", () => {}));
@@ -152,7 +152,7 @@ test("N1: bytes arrive in order and all of them, whatever the jitter and the pie
             if (size % 3 === 0) await Bun.sleep(1);
           }
           const count = () => received.reduce((sum, { length }) => sum + length, 0);
-          await until(() => count() >= sent.length, { what: "all of it is back" });
+          await until(() => count() >= sent.length, { what: "everything is back" });
           expect(Buffer.concat(received).equals(sent)).toBe(true);
           socket.destroy();
         } finally {
@@ -165,7 +165,7 @@ test("N1: bytes arrive in order and all of them, whatever the jitter and the pie
   echo.close();
 });
 
-test("a receiver that does not read makes the sender wait, and loses nothing", async () => {
+test("a receiver that does not read makes the sender wait, and no byte is lost", async () => {
   const all = Buffer.alloc(32 << 20, "x");
   let sender: net.Socket | undefined;
   const server = net.createServer((socket) => {
@@ -184,12 +184,12 @@ test("a receiver that does not read makes the sender wait, and loses nothing", a
   expect(left()).toBeGreaterThan(all.length / 2);
   let received = 0;
   receiver.on("data", (bytes) => (received += bytes.length)).resume();
-  await until(() => received === all.length, { what: "all of it is there" });
+  await until(() => received === all.length, { what: "everything is in SQL" });
   await network.stop();
   server.close();
 });
 
-test("flags and variables give the network as text", () => {
+test("flags and variables describe the network as text", () => {
   expect(parseProfile("80±20")).toEqual({ ...LOOPBACK, roundTripMs: 80, jitterMs: 20 });
   expect(parseProfile("200+-60")).toEqual({ ...LOOPBACK, roundTripMs: 200, jitterMs: 60 });
   expect(parseProfile("0")).toEqual(LOOPBACK);
@@ -202,7 +202,7 @@ test("flags and variables give the network as text", () => {
     expect(() => parseProfile(wrong), wrong).toThrow();
 });
 
-test("as a process it says where it is controlled, and writes down whom its clients trust", async () => {
+test("as a process, it prints the address of its control interface, and writes the certificate that its clients trust", async () => {
   await using sandbox = await startSandboxProcess({ network: "80±20" });
   const ca = await readFile(sandbox.clientEnv.NODE_EXTRA_CA_CERTS!, "utf8");
   const [, url] = /api.airtable.com=(https:[^,]+)/.exec(sandbox.clientEnv.UPSTREAMS!) ?? [];

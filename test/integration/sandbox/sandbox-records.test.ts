@@ -1,28 +1,18 @@
 /** Records of the sandbox: through the real client and by raw requests. */
 import Airtable from "airtable";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { SandboxHandle } from "../../../apps/sandbox/server";
+import { describe, expect, test } from "vitest";
 import type { StoreChange } from "../../../apps/sandbox/store";
-import { call, crew, errorOf, PEOPLE, quietSandbox, TEAMS } from "../../support/sandbox-support";
+import { errorOf, PEOPLE, sandboxScene, TEAMS } from "../../support/sandbox-support";
 
-let sandbox: SandboxHandle;
-let baseId: string;
+const scene = sandboxScene();
 
-beforeAll(async () => {
-  sandbox = await quietSandbox();
-});
-afterAll(() => sandbox.stop());
-beforeEach(() => {
-  sandbox.control.reset();
-  sandbox.control.settings({ rateLimitOff: true });
-  baseId = crew(sandbox);
-});
-
-const people = () => `/${baseId}/${PEOPLE}`;
+const people = () => `/${scene.baseId}/${PEOPLE}`;
 
 describe("the real client airtable.js", () => {
   const table = () =>
-    new Airtable({ apiKey: sandbox.key, endpointUrl: sandbox.url }).base(baseId).table("People / staff");
+    new Airtable({ apiKey: scene.sandbox.key, endpointUrl: scene.sandbox.url })
+      .base(scene.baseId)
+      .table("People / staff");
 
   test("creates, finds, updates, replaces and destroys single records and batches", async () => {
     const made = await table().create({ Name: "Dan", Age: 30, Role: "Cook" });
@@ -61,7 +51,7 @@ describe("the real client airtable.js", () => {
     }
   });
 
-  test("gets the service's words for a refused value and an unknown field", async () => {
+  test("gets Airtable's texts for a refused value and an unknown field", async () => {
     await expect(table().create({ Nope: 1 })).rejects.toMatchObject({
       error: "UNKNOWN_FIELD_NAME",
       message: 'Unknown field name: "Nope"',
@@ -72,7 +62,7 @@ describe("the real client airtable.js", () => {
 
 describe("cells", () => {
   const put = (fields: Record<string, unknown>, options: Record<string, unknown> = {}) =>
-    call(sandbox, "PATCH", `${people()}/recAnn00000000001`, { fields, ...options });
+    scene.call("PATCH", `${people()}/recAnn00000000001`, { fields, ...options });
 
   test.for([
     ["Age", 12.5, 12.5],
@@ -96,7 +86,7 @@ describe("cells", () => {
     ["Story", "* one\n* two", "- one\n- two\n"],
     ["Stars", 5, 5],
     ["Name", "\u0000\ud800 e\u0301", "\u0000\ud800 e\u0301"],
-  ])("%s takes %j and reads %j", async ([field, written, read]) => {
+  ])("%s accepts %j and returns %j", async ([field, written, read]) => {
     const { status, body } = await put({ [field as string]: written });
     expect([status, body.fields?.[field as string]]).toEqual([200, read]);
   });
@@ -129,21 +119,21 @@ describe("cells", () => {
     ["Skills", "knots, maps", ["knots", "maps"]],
     ["Team", ["Galley"], ["recGalley00000002"]],
     ["Owner", "Ben Example", { id: "usrSandboxBen0002", email: "ben@example.org", name: "Ben Example" }],
-  ])("%s with typecast reads %j as %j", async ([field, written, read]) => {
+  ])("%s with typecast stores %j as %j", async ([field, written, read]) => {
     const { status, body } = await put({ [field as string]: written }, { typecast: true });
     expect([status, body.fields?.[field as string]]).toEqual([200, read]);
   });
 
   test("typecast adds choices to the field and rows to a linked table, and neither if the batch fails", async () => {
-    const before = sandbox.control.dump(baseId);
-    const bad = await call(sandbox, "POST", people(), {
+    const before = scene.sandbox.control.dump(scene.baseId);
+    const bad = await scene.call("POST", people(), {
       typecast: true,
       records: [{ fields: { Role: "Captain", Team: ["Bridge"] } }, { fields: { Nope: 1 } }],
     });
     expect(errorOf(bad)).toEqual([422, "UNKNOWN_FIELD_NAME", 'Unknown field name: "Nope"']);
-    expect(sandbox.control.dump(baseId)).toEqual(before);
+    expect(scene.sandbox.control.dump(scene.baseId)).toEqual(before);
     await put({ Role: "Captain", Team: ["Bridge"] }, { typecast: true });
-    const { tables } = sandbox.control.dump(baseId);
+    const { tables } = scene.sandbox.control.dump(scene.baseId);
     expect(JSON.stringify(tables[0])).toContain('"name":"Captain"');
     expect(tables[1]!.records.map((record) => record.fields.fldTeamName000001)).toEqual([
       "Deck",
@@ -152,21 +142,21 @@ describe("cells", () => {
     ]);
   });
 
-  test("without typecast, or without the right to it, no choice is added", async () => {
+  test("without typecast, or without permission for it, no choice is added", async () => {
     const message = 'Insufficient permissions to create new select option ""Captain""';
     expect(errorOf(await put({ Role: "Captain" }))).toEqual([
       422,
       "INVALID_MULTIPLE_CHOICE_OPTIONS",
       message,
     ]);
-    const editor = sandbox.control.createKey({ bases: "edit" });
+    const editor = scene.sandbox.control.createKey({ bases: "edit" });
     const body = { fields: { Role: "Captain" }, typecast: true };
-    const refused = await call(sandbox, "PATCH", `${people()}/recAnn00000000001`, body, editor);
+    const refused = await scene.call("PATCH", `${people()}/recAnn00000000001`, body, editor);
     expect(errorOf(refused)[1]).toBe("INVALID_MULTIPLE_CHOICE_OPTIONS");
   });
 
-  test("fields are named by name or id, also mixed, and answered as asked", async () => {
-    const { body } = await call(sandbox, "POST", people(), {
+  test("fields are named by name or id, also mixed, and returned as requested", async () => {
+    const { body } = await scene.call("POST", people(), {
       fields: { Name: "Gus", fldAge00000000001: 5 },
       returnFieldsByFieldId: true,
     });
@@ -179,47 +169,43 @@ describe("cells", () => {
 });
 
 describe("batches", () => {
-  test("W1: one bad record and nothing of the batch is created, changed or numbered", async () => {
-    const before = sandbox.control.dump(baseId);
+  test("W1: one bad record, and nothing of the batch is created, changed or numbered", async () => {
+    const before = scene.sandbox.control.dump(scene.baseId);
     const records = [{ fields: { Name: "ok" } }, { fields: { Age: "no" } }];
-    expect((await call(sandbox, "POST", people(), { records })).status).toBe(422);
+    expect((await scene.call("POST", people(), { records })).status).toBe(422);
     const updates = [
       { id: "recAnn00000000001", fields: { Team: [], Name: "changed" } },
       { id: "recNobody00000001", fields: {} },
     ];
-    const refused = await call(sandbox, "PATCH", people(), { records: updates });
+    const refused = await scene.call("PATCH", people(), { records: updates });
     expect(errorOf(refused)).toEqual([
       422,
       "ROW_DOES_NOT_EXIST",
       "Record ID recNobody00000001 does not exist in this table",
     ]);
     const url = `${people()}?records[]=recAnn00000000001&records[]=recNobody00000001`;
-    expect(errorOf(await call(sandbox, "DELETE", url))).toEqual([
-      404,
-      "MODEL_ID_NOT_FOUND",
-      "Record not found",
-    ]);
-    expect(sandbox.control.dump(baseId)).toEqual(before);
-    const { body } = await call(sandbox, "POST", people(), { fields: {} });
+    expect(errorOf(await scene.call("DELETE", url))).toEqual([404, "MODEL_ID_NOT_FOUND", "Record not found"]);
+    expect(scene.sandbox.control.dump(scene.baseId)).toEqual(before);
+    const { body } = await scene.call("POST", people(), { fields: {} });
     expect(body.fields?.Number).toBe(4);
   });
 
   test("eleven records are too many for any call", async () => {
     const eleven = Array.from({ length: 11 }, () => ({ fields: {} }));
-    expect(errorOf(await call(sandbox, "POST", people(), { records: eleven }))).toEqual([
+    expect(errorOf(await scene.call("POST", people(), { records: eleven }))).toEqual([
       422,
       "INVALID_RECORDS",
       "A maximum of 10 records can be created per request but you have provided 11.",
     ]);
     const updates = eleven.map((record) => ({ id: "recAnn00000000001", ...record }));
-    expect(errorOf(await call(sandbox, "PUT", people(), { records: updates }))[1]).toBe("INVALID_RECORDS");
+    expect(errorOf(await scene.call("PUT", people(), { records: updates }))[1]).toBe("INVALID_RECORDS");
     const ids = eleven.map(() => "records%5B%5D=recAnn00000000001").join("&");
-    expect((await call(sandbox, "DELETE", `${people()}?${ids}`)).status).toBe(422);
+    expect((await scene.call("DELETE", `${people()}?${ids}`)).status).toBe(422);
   });
 
   test("an upsert creates, updates, and refuses an ambiguous match or a missing merge value", async () => {
     const upsert = (records: unknown[], fieldsToMergeOn: unknown[] = ["Name"]) =>
-      call(sandbox, "PATCH", people(), { performUpsert: { fieldsToMergeOn }, records });
+      scene.call("PATCH", people(), { performUpsert: { fieldsToMergeOn }, records });
     const { body } = await upsert([
       { fields: { Name: "Ann", Age: 42 } },
       { fields: { Name: "Hal" } },
@@ -234,7 +220,7 @@ describe("batches", () => {
       {},
       { fields: { Name: "Bob", Age: 2 } },
     ]);
-    await call(sandbox, "POST", people(), { fields: { Name: "Ann" } });
+    await scene.call("POST", people(), { fields: { Name: "Ann" } });
     for (const refused of [
       await upsert([{ fields: { Name: "Ann" } }]),
       await upsert([{ fields: { Age: 1 } }]),
@@ -247,28 +233,31 @@ describe("batches", () => {
 });
 
 describe("links", () => {
-  const members = async () => (await call(sandbox, "GET", `/${baseId}/Teams/recDeck0000000001`)).body.fields;
+  const members = async () =>
+    (await scene.call("GET", `/${scene.baseId}/Teams/recDeck0000000001`)).body.fields;
 
-  test("both sides follow each other, and computed cells follow both", async () => {
+  test("both sides are kept in agreement, and computed cells follow both", async () => {
     expect(await members()).toMatchObject({ Members: ["recAnn00000000001"], Ages: 41, Heads: 1 });
-    await call(sandbox, "PATCH", `/${baseId}/Teams/recDeck0000000001`, {
+    await scene.call("PATCH", `/${scene.baseId}/Teams/recDeck0000000001`, {
       fields: { Members: ["recBob00000000002", "recCat00000000003"] },
     });
-    const bob = (await call(sandbox, "GET", `${people()}/recBob00000000002`)).body.fields;
+    const bob = (await scene.call("GET", `${people()}/recBob00000000002`)).body.fields;
     expect(bob).toMatchObject({ Team: ["recDeck0000000001"], "Team sizes": [3], Label: "BOB/Deck" });
-    const ann = (await call(sandbox, "GET", `${people()}/recAnn00000000001`)).body.fields;
+    const ann = (await scene.call("GET", `${people()}/recAnn00000000001`)).body.fields;
     expect(ann).not.toHaveProperty("Team");
     expect(ann).not.toHaveProperty("Team sizes");
     expect(await members()).toMatchObject({ Ages: 0, Heads: 2 });
-    await call(sandbox, "DELETE", `${people()}/recBob00000000002`);
+    await scene.call("DELETE", `${people()}/recBob00000000002`);
     expect(await members()).toMatchObject({ Members: ["recCat00000000003"], Heads: 1 });
-    await call(sandbox, "PATCH", `/${baseId}/Teams/recDeck0000000001`, { fields: { Name: "Top", Size: 9 } });
-    const cat = (await call(sandbox, "GET", `${people()}/recCat00000000003`)).body.fields;
+    await scene.call("PATCH", `/${scene.baseId}/Teams/recDeck0000000001`, {
+      fields: { Name: "Top", Size: 9 },
+    });
+    const cat = (await scene.call("GET", `${people()}/recCat00000000003`)).body.fields;
     expect(cat).toMatchObject({ "Team sizes": [9], Label: "CAT/Top" });
   });
 
-  test("a link to a row that is not there and a malformed id are refused", async () => {
-    const put = (ids: string[]) => call(sandbox, "POST", people(), { fields: { Team: ids } });
+  test("a link to a missing row and a malformed id are refused", async () => {
+    const put = (ids: string[]) => scene.call("POST", people(), { fields: { Team: ids } });
     expect(errorOf(await put(["recNobody00000001"]))[1]).toBe("ROW_DOES_NOT_EXIST");
     expect(errorOf(await put(["x"]))).toEqual([
       422,
@@ -277,36 +266,36 @@ describe("links", () => {
     ]);
   });
 
-  test("the latest modification moves with edits of cells, not with computed ones", async () => {
+  test("the last modified time changes with edits of cells, not with computed cells", async () => {
     const modified = async (id: string) =>
-      (await call(sandbox, "GET", `${people()}/${id}`)).body.fields?.Modified;
+      (await scene.call("GET", `${people()}/${id}`)).body.fields?.Modified;
     const before = await modified("recAnn00000000001");
-    sandbox.control.advanceClock(60_000);
-    await call(sandbox, "PATCH", `/${baseId}/${TEAMS}/recDeck0000000001`, { fields: { Size: 4 } });
+    scene.sandbox.control.advanceClock(60_000);
+    await scene.call("PATCH", `/${scene.baseId}/${TEAMS}/recDeck0000000001`, { fields: { Size: 4 } });
     expect(await modified("recAnn00000000001")).toBe(before);
-    await call(sandbox, "PATCH", `/${baseId}/${TEAMS}/recDeck0000000001`, { fields: { Members: [] } });
+    await scene.call("PATCH", `/${scene.baseId}/${TEAMS}/recDeck0000000001`, { fields: { Members: [] } });
     expect(await modified("recAnn00000000001")).not.toBe(before);
   });
 });
 
-test("a record is found by its id under any table of the base, but not under another base", async () => {
-  expect((await call(sandbox, "GET", `/${baseId}/Teams/recAnn00000000001`)).body.id).toBe(
+test("a record is found by its id under any table of its base, but not under another base", async () => {
+  expect((await scene.call("GET", `/${scene.baseId}/Teams/recAnn00000000001`)).body.id).toBe(
     "recAnn00000000001",
   );
-  const other = sandbox.control.generate({ records: 1 });
-  expect(errorOf(await call(sandbox, "GET", `/${other}/Projects/recAnn00000000001`))).toEqual([
+  const other = scene.sandbox.control.generate({ records: 1 });
+  expect(errorOf(await scene.call("GET", `/${other}/Projects/recAnn00000000001`))).toEqual([
     404,
     "MODEL_ID_NOT_FOUND",
     "Record not found",
   ]);
 });
 
-test("S2: every change is told once, with what it did to both sides of a link", async () => {
+test("S2: every change is reported once, with its effect on both sides of a link", async () => {
   const heard: StoreChange[] = [];
-  const stop = sandbox.control.onChange((change) => heard.push(change));
-  await call(sandbox, "PATCH", `${people()}/recAnn00000000001`, { fields: { Age: 42, Team: [] } });
-  await call(sandbox, "PATCH", `${people()}/recAnn00000000001`, { fields: { Age: "refused" } });
-  sandbox.control.deleteRecords(baseId, PEOPLE, ["recBob00000000002"]);
+  const stop = scene.sandbox.control.onChange((change) => heard.push(change));
+  await scene.call("PATCH", `${people()}/recAnn00000000001`, { fields: { Age: 42, Team: [] } });
+  await scene.call("PATCH", `${people()}/recAnn00000000001`, { fields: { Age: "refused" } });
+  scene.sandbox.control.deleteRecords(scene.baseId, PEOPLE, ["recBob00000000002"]);
   stop();
   expect(
     heard.map(({ source, transactionNumber, events }) => ({ source, transactionNumber, events })),
@@ -339,37 +328,37 @@ test("S2: every change is told once, with what it did to both sides of a link", 
   ]);
 });
 
-test("comments are made, listed newest first, changed by their author, counted and deleted", async () => {
+test("comments are created, listed newest first, changed by their author, counted and deleted", async () => {
   const path = `${people()}/recAnn00000000001/comments`;
-  const first = (await call(sandbox, "POST", path, { text: "one" })).body;
-  const second = (await call(sandbox, "POST", path, { text: "two", parentCommentId: first.id })).body;
-  const page = (await call(sandbox, "GET", `${path}?pageSize=1`)).body;
+  const first = (await scene.call("POST", path, { text: "one" })).body;
+  const second = (await scene.call("POST", path, { text: "two", parentCommentId: first.id })).body;
+  const page = (await scene.call("GET", `${path}?pageSize=1`)).body;
   expect(page).toEqual({ comments: [second], offset: first.id });
-  expect((await call(sandbox, "GET", `${path}?pageSize=1&offset=${page.offset}`)).body).toEqual({
+  expect((await scene.call("GET", `${path}?pageSize=1&offset=${page.offset}`)).body).toEqual({
     comments: [first],
     offset: null,
   });
-  const stranger = sandbox.control.createKey({ user: { id: "usrStranger" } });
-  expect((await call(sandbox, "PATCH", `${path}/${first.id}`, { text: "x" }, stranger)).status).toBe(403);
-  expect((await call(sandbox, "PATCH", `${path}/${first.id}`, { text: "uno" })).body.text).toBe("uno");
-  const listed = await call(sandbox, "GET", `${people()}?recordMetadata[]=commentCount&pageSize=1`);
+  const stranger = scene.sandbox.control.createKey({ user: { id: "usrStranger" } });
+  expect((await scene.call("PATCH", `${path}/${first.id}`, { text: "x" }, stranger)).status).toBe(403);
+  expect((await scene.call("PATCH", `${path}/${first.id}`, { text: "uno" })).body.text).toBe("uno");
+  const listed = await scene.call("GET", `${people()}?recordMetadata[]=commentCount&pageSize=1`);
   expect(listed.body.records?.[0]?.commentCount).toBe(2);
-  expect((await call(sandbox, "DELETE", `${path}/${first.id}`)).body).toEqual({
+  expect((await scene.call("DELETE", `${path}/${first.id}`)).body).toEqual({
     id: first.id,
     deleted: true,
   });
 });
 
-test("a CSV sync makes the table's rows those of the file, matched by the first column", async () => {
+test("a CSV sync makes the table's rows equal to the file, matched by the first column", async () => {
   const csv = 'Name,Age,Role\r\nAnn,50,Cook\r\n"Zoë ""Z"", 2nd",7,\r\n';
-  const answer = await fetch(`${sandbox.url}/v0${people()}/sync/abc`, {
+  const answer = await fetch(`${scene.sandbox.url}/v0${people()}/sync/abc`, {
     method: "POST",
-    headers: { authorization: `Bearer ${sandbox.key}`, "content-type": "text/csv" },
+    headers: { authorization: `Bearer ${scene.sandbox.key}`, "content-type": "text/csv" },
     body: csv,
   });
   expect(await answer.json()).toEqual({ success: true });
-  const rows = sandbox.control
-    .dump(baseId)
+  const rows = scene.sandbox.control
+    .dump(scene.baseId)
     .tables[0]!.records.map(({ id, fields }) => [
       id === "recAnn00000000001",
       fields.fldName0000000001,

@@ -13,7 +13,7 @@ describe("computed cells", () => {
       { id: "recDeck0000000001", fields: { Size: 9, Name: "Poop" } },
     ]);
 
-  test("are told with their cause when they are emitted, over links too", async () => {
+  test("are reported with their cause when they are emitted, also over links", async () => {
     const id = await made();
     move();
     const [payload] = await payloads(id);
@@ -34,7 +34,7 @@ describe("computed cells", () => {
     });
   });
 
-  test("are not told when they are not emitted", async () => {
+  test("are not reported when they are not emitted", async () => {
     scene.control.settings({ webhooks: { computedCells: "not emitted" } });
     const id = await made();
     move();
@@ -42,7 +42,7 @@ describe("computed cells", () => {
     expect(Object.keys(payload.changedTablesById)).toEqual([TEAMS]);
   });
 
-  test("are right after a time in which they were not emitted", async () => {
+  test("are correct after a period in which they were not emitted", async () => {
     const id = await made();
     const size = (value: number) =>
       scene.control.updateRecords(scene.baseId, TEAMS, [
@@ -97,7 +97,7 @@ describe("computed cells", () => {
     }),
   );
 
-  test("K1: whatever people edit, every cell that is another afterwards is named, with its value", async () => {
+  test("K1: after any edits, every cell that has changed is named, with its value", async () => {
     /** `record field` → value, of every cell. */
     const cells = () => {
       const all = new Map<string, string>();

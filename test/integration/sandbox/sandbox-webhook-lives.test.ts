@@ -6,7 +6,7 @@ import { DAY_MS, filtered, type Loose, webhookScene } from "../../support/webhoo
 const scene = webhookScene();
 const { hooks, listed, made, payloads, rename } = scene;
 
-describe("lives", () => {
+describe("webhooks' lifetime", () => {
   const enabled = async () => ((await hooks("GET")).body.webhooks as Loose)[0]?.isHookEnabled;
 
   test("a webhook is disabled after seven days, readable for seven more, then gone", async () => {
@@ -28,7 +28,7 @@ describe("lives", () => {
   test.for<[string, (id: string) => Promise<Reply>]>([
     ["a refresh", (id) => hooks("POST", `/${id}/refresh`)],
     ["listing payloads", (id) => hooks("GET", `/${id}/payloads`)],
-  ])("%s gives seven days more", async ([, extend]) => {
+  ])("%s extends it by seven days", async ([, extend]) => {
     const id = await made();
     scene.control.advanceClock(6 * DAY_MS);
     expect((await extend(id)).status).toBe(200);
@@ -36,7 +36,7 @@ describe("lives", () => {
     expect(await enabled()).toBe(true);
   });
 
-  test("payloads are kept for seven days; an older cursor skips them, or is refused if set so", async () => {
+  test("payloads are kept for seven days; an older cursor skips them, or is refused if configured", async () => {
     const id = await made();
     for (const name of ["one", "two"]) rename(name);
     scene.control.advanceClock(4 * DAY_MS);
@@ -50,7 +50,7 @@ describe("lives", () => {
     expect((await hooks("GET", `/${id}/payloads?cursor=3`)).status).toBe(200);
   });
 
-  test("an error payload ends the webhook, but for an internal error", async () => {
+  test("an error payload ends the webhook, except an internal error", async () => {
     const id = await made();
     scene.control.webhooks.fail(scene.baseId, id, "INTERNAL_ERROR");
     expect(await enabled()).toBe(true);
@@ -64,7 +64,7 @@ describe("lives", () => {
     expect(() => scene.control.webhooks.fail(scene.baseId, id, "NO_SUCH")).toThrow("Use one of");
   });
 
-  test("a silent webhook looks alive and tells nothing", async () => {
+  test("a silent webhook looks active and reports nothing", async () => {
     const id = await made();
     scene.control.webhooks.silence(scene.baseId, id);
     rename("unheard");
@@ -75,7 +75,7 @@ describe("lives", () => {
     expect(await payloads(id)).toHaveLength(1);
   });
 
-  test("a webhook whose watched field is deleted falls silent; one whose table is deleted says so", async () => {
+  test("a webhook whose watched field is deleted becomes silent; one whose table is deleted reports an error", async () => {
     const onField = await made(filtered({ watchDataInFieldIds: ["fldAge00000000001"] }));
     const onTable = await made(filtered({ recordChangeScope: TEAMS }));
     scene.control.deleteField(scene.baseId, PEOPLE, "Age");
@@ -87,7 +87,7 @@ describe("lives", () => {
     expect((await payloads(onTable)).at(-1)).toMatchObject({ error: true, code: "INVALID_FILTERS" });
   });
 
-  test("a webhook goes with its base, and what somebody else deletes is gone", async () => {
+  test("a webhook is deleted with its base, and a webhook that another client deletes is gone", async () => {
     const id = await made();
     scene.control.webhooks.delete(scene.baseId, id);
     expect((await hooks("GET", `/${id}/payloads`)).status).toBe(404);
@@ -96,7 +96,7 @@ describe("lives", () => {
     expect((await hooks("GET")).status).toBe(403);
   });
 
-  test("over HTTP the control does the same", async () => {
+  test("the control interface does the same over HTTP", async () => {
     const [a, b] = [await made(), await made()];
     const control = (method: string, path: string, body?: unknown) =>
       fetch(`${scene.sandbox.url}/_sandbox/${path}`, {

@@ -1,4 +1,6 @@
-/** The notifications of the sandbox's webhooks: signed, retried, lost and doubled as set, and sent to nobody else. */
+/**
+ * The notifications of the sandbox's webhooks: signed, retried, lost and doubled as configured, and sent nowhere else.
+ */
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { until } from "../../support/poll";
@@ -32,13 +34,13 @@ describe("notifications", () => {
 
   const result = async (): Promise<Loose> => ((await hooks("GET")).body.webhooks as Loose)[0];
   const arrived = (what: { got: unknown[] }, count: number) =>
-    until(() => what.got.length >= count, { what: `ping ${count} arrives` });
+    until(() => what.got.length >= count, { what: `notification ${count} arrives` });
   const tried = (count: number) =>
     until(() => scene.control.webhooks.pings(scene.baseId).length >= count, {
-      what: `ping ${count} was tried`,
+      what: `notification ${count} was attempted`,
     });
 
-  test("a notification names base and webhook and is signed over its bytes with the decoded secret", async () => {
+  test("a notification names base and webhook, and its bytes are signed with the decoded secret", async () => {
     await using target = listener();
     const { body } = await hooks("POST", "", { notificationUrl: target.url, specification: EVERYTHING });
     rename("ping");
@@ -58,7 +60,7 @@ describe("notifications", () => {
     });
   });
 
-  test("a failed notification is retried, later each time, until the webhook's notifications are switched off", async () => {
+  test("a failed notification is retried with growing delays, until the webhook's notifications are disabled", async () => {
     scene.control.settings({ webhooks: { pingMaxRetries: 2, pingRetryMs: 60_000 } });
     await using target = listener(() => 503);
     await made(EVERYTHING, target.url);
@@ -76,7 +78,7 @@ describe("notifications", () => {
     const otherId = await made(EVERYTHING, other.url);
     scene.control.advanceClock(119_000);
     rename("covered by the retry");
-    // A retry that came too early would have been sent before this one.
+    // An early retry would have been sent before this one.
     await tried(3);
     expect(target.got).toHaveLength(2);
     await hooks("DELETE", `/${otherId}`);
@@ -94,17 +96,19 @@ describe("notifications", () => {
     await arrived(target, 4);
   });
 
-  test("changes that come together or while a notification is under way are covered by one more", async () => {
+  test("changes that are made together, or while a notification is in progress, cause one more", async () => {
     await using target = listener();
     const id = await made(EVERYTHING, target.url);
     for (let i = 0; i < 20; i++) rename(`name ${i}`);
     await arrived(target, 1);
-    await until(async () => (await result()).lastSuccessfulNotificationTime, { what: "a ping succeeds" });
+    await until(async () => (await result()).lastSuccessfulNotificationTime, {
+      what: "a notification succeeds",
+    });
     expect(target.got.length).toBeLessThanOrEqual(2);
     expect((await listed(id)).cursor).toBe(21);
   });
 
-  test("notifications are lost, doubled and delayed as set, and a webhook knows nothing of a lost one", async () => {
+  test("notifications are lost, doubled and delayed as configured, and a webhook has no record of a lost one", async () => {
     await using target = listener();
     await made(EVERYTHING, target.url);
     scene.control.settings({ webhooks: { pingLoss: 1 } });
@@ -138,7 +142,7 @@ describe("notifications", () => {
   });
 
   test.for(["https://hooks.example.org/ping", "http://10.0.0.1/ping", "http://127.0.0.1.example.org/ping"])(
-    "G1: %s is never called: the ping has failed",
+    "G1: %s is never called: the notification fails",
     async (url) => {
       await made(EVERYTHING, url);
       rename("ping");

@@ -1,4 +1,4 @@
-/** What the sandbox's webhooks tell of: payloads and their format, filters, cursors and delays. */
+/** What the sandbox's webhooks report: payloads and their format, filters, cursors and delays. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { call, PEOPLE, TEAMS } from "../../support/sandbox-support";
@@ -8,7 +8,7 @@ const scene = webhookScene();
 const { hooks, listed, made, payloads, rename } = scene;
 
 describe("payloads", () => {
-  test("what people do is told with its user, cell by cell in the webhook's own format", async () => {
+  test("users' edits are reported with their user, cell by cell, in the webhook's own format", async () => {
     scene.control.settings({ webhooks: { computedCells: "not emitted" } });
     const id = await made();
     const [rec] = scene.control.createRecords(scene.baseId, PEOPLE, [
@@ -88,7 +88,7 @@ describe("payloads", () => {
     });
   });
 
-  test("writes by the API say so and name the token's user", async () => {
+  test("writes through the API are reported as such, with the token's user", async () => {
     const id = await made();
     const user = { id: "usrApi00000000001", email: "api@example.org" };
     const key = scene.control.createKey({ user });
@@ -106,7 +106,7 @@ describe("payloads", () => {
     });
   });
 
-  test("fields and tables: made, renamed, retyped, destroyed; a new choice is no change", async () => {
+  test("fields and tables: created, renamed, retyped, deleted; a new choice is no change", async () => {
     const id = await made({
       options: { ...EVERYTHING.options, includes: { includePreviousFieldDefinitions: true } },
     });
@@ -159,7 +159,7 @@ describe("payloads", () => {
     ]);
   });
 
-  test("filters let through what they name and nothing else", async () => {
+  test("filters pass what they name and nothing else", async () => {
     scene.control.settings({ webhooks: { computedCells: "not emitted" } });
     const { control } = scene;
     const ids = {
@@ -199,7 +199,7 @@ describe("payloads", () => {
     });
   });
 
-  test("a webhook on a view tells of records under the view", async () => {
+  test("a webhook on a view reports records under the view", async () => {
     const { tables } = scene.control.dump(scene.baseId);
     const viewId = (tables[1]!.views as { id: string }[])[0]!.id;
     const id = await made(filtered({ recordChangeScope: viewId }));
@@ -235,7 +235,7 @@ describe("payloads", () => {
     expect(new Set(heads).size).toBe(1);
   });
 
-  test("read by cursor, with any limits and edits in between, each payload comes once and in order", async () => {
+  test("when read by cursor, with any limits and with edits in between, each payload arrives once and in order", async () => {
     const step = fc.record({ edits: fc.nat(4), limit: fc.integer({ min: 1, max: 3 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 6 }), async (steps) => {
@@ -270,7 +270,7 @@ describe("payloads", () => {
     );
   });
 
-  test("a payload can be listed once its delay is over, and none overtakes another", async () => {
+  test("a payload can be listed once its delay has passed, and none overtakes another", async () => {
     scene.control.settings({ webhooks: { payloadDelayMs: 60_000 } });
     const id = await made();
     rename("slow");

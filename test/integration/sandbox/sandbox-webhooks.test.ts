@@ -1,4 +1,4 @@
-/** The sandbox's webhooks: the calls, what they refuse, and who may make them. */
+/** The sandbox's webhooks: the requests, what they refuse, and who may create them. */
 import { describe, expect, test } from "vitest";
 import { errorOf } from "../../support/sandbox-support";
 import { DAY_MS, EVERYTHING, filtered, webhookScene } from "../../support/webhook-support";
@@ -6,8 +6,8 @@ import { DAY_MS, EVERYTHING, filtered, webhookScene } from "../../support/webhoo
 const scene = webhookScene();
 const { hooks, made } = scene;
 
-describe("the calls", () => {
-  test("a webhook is made with a secret and seven days, and listed as the reference shows it", async () => {
+describe("the requests", () => {
+  test("a webhook is created with a secret and for seven days, and listed as in the reference", async () => {
     const before = Date.now();
     const { body } = await hooks("POST", "", {
       notificationUrl: "http://127.0.0.1:9/",
@@ -91,7 +91,7 @@ describe("the calls", () => {
     },
   );
 
-  test("calls count against the base's five a second", async () => {
+  test("calls count toward the base's five per second", async () => {
     const id = await made();
     scene.control.settings({ rateLimitOff: false });
     const statuses = await Promise.all(
