@@ -119,7 +119,7 @@ test.for([
   visitor.expectNoProblems();
 });
 
-test("an invited friend signs in, accepts, sees the account, and switches back to their own", {
+test("an invited user signs in, accepts, sees the account, and switches back to their own", {
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
@@ -174,7 +174,7 @@ test("an invited friend signs in, accepts, sees the account, and switches back t
   phone.expectNoProblems();
 });
 
-test("a customer's own database is tested where its URL is typed in", { timeout: TIMEOUT_MS }, async ({
+test("a customer's own database is tested where its URL is entered", { timeout: TIMEOUT_MS }, async ({
   skip,
 }) => {
   skip(noBrowser !== undefined, noBrowser);

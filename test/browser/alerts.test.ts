@@ -31,7 +31,7 @@ afterAll(async () => {
   await fleet?.[Symbol.asyncDispose]();
 });
 
-/** Somebody with a colleague, and messages of the last days. */
+/** A user with a colleague, and messages of the last days. */
 async function visit(options: Omit<VisitorOptions, "baseUrl">) {
   const { db } = fleet.ctx;
   const name = crypto.randomUUID().slice(0, 8);
@@ -74,7 +74,7 @@ const options = [
 ];
 
 test.for(options)(
-  "one chooses, adds a webhook, tries it and changes it: $name",
+  "alerts are selected, and a webhook is added, tested and changed: $name",
   { timeout: TIMEOUT_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);

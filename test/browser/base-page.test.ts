@@ -1,4 +1,6 @@
-/** The pages of a base in a real browser: live figures, Connect, settings, the indicator, and nobody else's eyes. */
+/**
+ * The pages of a base in a real browser: live figures, Connect, settings, the indicator, and access by other accounts.
+ */
 
 import type { Browser, Cookie, Page } from "playwright-core";
 import postgres from "postgres";
@@ -33,7 +35,7 @@ afterAll(async () => {
   await fleet?.[Symbol.asyncDispose]();
 });
 
-/** Who has signed in before: attempts are limited, and sessions go on. */
+/** Users who have signed in before: attempts are limited, and sessions last. */
 const sessions = new Map<typeof OWNER, Cookie[]>();
 
 async function visit(who = OWNER, options: Omit<VisitorOptions, "baseUrl"> = {}) {
@@ -76,9 +78,7 @@ async function syncedBase(name: string): Promise<Base> {
 const figure = (page: Page, name: string) =>
   page.locator("#now dl div", { hasText: name }).locator("dd").first();
 
-test("the overview keeps itself up to date without a reload, and rests while nobody sees it", async ({
-  skip,
-}) => {
+test("the overview is updated without a reload, and pauses while it is hidden", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   const base = await syncedBase("Live & well");
   await using visitor = await visit();
@@ -112,7 +112,7 @@ test("the overview keeps itself up to date without a reload, and rests while nob
   await page.evaluate(() => {
     Object.defineProperty(document, "hidden", { value: true, configurable: true });
   });
-  // What the page asked for before it was hidden has been told of by now.
+  // Requests that the page sent before it was hidden have been answered by now.
   const asked: string[] = [];
   page.on("request", (request) => asked.push(request.url()));
   await page.evaluate(() => document.querySelector("#live")!.dispatchEvent(new Event("every")));
@@ -130,7 +130,7 @@ test.for([
   { name: "with JavaScript", hasScript: true },
   { name: "without JavaScript", hasScript: false },
 ])(
-  "Connect shows what opens the database, and hides the password until asked: $name",
+  "Connect shows how to open the database, and hides the password until requested: $name",
   async (options, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const base = await syncedBase(`Connect ${options.name}`);
@@ -180,7 +180,7 @@ test.for([
   { name: "by mouse", hasScript: true, isKeyboard: false },
   { name: "by keyboard", hasScript: true, isKeyboard: true },
   { name: "without JavaScript", hasScript: false, isKeyboard: false },
-])("each setting is switched on and off again: $name", async ({ name, hasScript, isKeyboard }, { skip }) => {
+])("each setting is enabled and disabled again: $name", async ({ name, hasScript, isKeyboard }, { skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   const base = await syncedBase(`Settings ${name}`);
   await using visitor = await visit(OWNER, { hasScript });
@@ -211,7 +211,7 @@ test.for([
   visitor.expectNoProblems();
 });
 
-test("the indicator goes yellow when the source slows, red when it fails, and green again, before one's eyes", async ({
+test("the indicator turns yellow when the source slows down, red when it fails, and green again, without a reload", async ({
   skip,
 }) => {
   skip(noBrowser !== undefined, noBrowser);
@@ -219,7 +219,7 @@ test("the indicator goes yellow when the source slows, red when it fails, and gr
   control.settings({ latency: { before: { minMs: 500, maxMs: 500 } } });
   const base = await syncedBase("Indicated");
   await until(async () => (await getBase(fleet.ctx.db, base.id)).recentSweepMs.length >= 4, {
-    what: "enough sweeps to know what is usual",
+    what: "enough sweeps for a usual duration",
     timeoutMs: 30_000,
   });
   await using visitor = await visit();
@@ -249,7 +249,7 @@ test("the indicator goes yellow when the source slows, red when it fails, and gr
 
 const still = { before: { minMs: 0, maxMs: 0 } };
 
-test("what is one account's is not there for another's", async ({ skip }) => {
+test("one account's pages do not exist for another", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   const base = await syncedBase("Secret plans");
   await using visitor = await visit(STRANGER);
@@ -284,7 +284,7 @@ test.for([
   { name: "in the dark", isPhone: false, isDark: true },
   { name: "on a phone", isPhone: true, isDark: false },
 ])(
-  "every page of a base and the desk is accessible and fits: $name",
+  "every page of a base and the admin page is accessible and fits: $name",
   { timeout: 60_000 },
   async ({ name, ...options }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);

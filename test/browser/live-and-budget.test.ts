@@ -11,7 +11,7 @@ import { recordCalls, recordFeed } from "../support/live-rows";
 import { until } from "../support/poll";
 
 const OWNER = { email: "fleet@example.org", password: "correct horse" };
-/** Who has no workspace when a test begins, and who has one. */
+/** One user without a workspace when a test begins, and one with a workspace. */
 const CUSTOMER = { email: "customer@example.org", password: "correct horse" };
 const AGENCY = { email: "agency@example.org", password: "correct horse" };
 const TIMEOUT_MS = 120_000;
@@ -24,7 +24,7 @@ let customerId: string;
 
 beforeAll(async () => {
   if (noBrowser) return;
-  // No worker: what is seen is what the test has noted.
+  // Without a worker, the pages show what the test has recorded.
   fleet = await startFleet({ workers: 0 });
   customerId = (await createAccount(fleet.ctx.db, CUSTOMER)).id;
   const agency = await createAccount(fleet.ctx.db, AGENCY);
@@ -39,7 +39,7 @@ afterAll(async () => {
   await fleet?.[Symbol.asyncDispose]();
 });
 
-/** Who has signed in before: attempts are limited, and sessions go on. */
+/** Users who have signed in before: attempts are limited, and sessions last. */
 const sessions = new Map<typeof OWNER, Cookie[]>();
 
 async function visit(who = OWNER, options: Omit<VisitorOptions, "baseUrl"> = {}) {
@@ -56,7 +56,7 @@ async function visit(who = OWNER, options: Omit<VisitorOptions, "baseUrl"> = {})
   return visitor;
 }
 
-/** A base with a day of rounds behind it. */
+/** A base with a day of batches in its history. */
 async function liveBase(name: string): Promise<Base> {
   const { ctx, sandbox } = fleet;
   const base = await fleet.connect(sandbox.control.generate({ name, records: 20 }), { live: true });
@@ -82,7 +82,7 @@ const options = [
 ];
 
 test.for(options)(
-  "every state of live mode is said in words: $name",
+  "every state of live mode is described: $name",
   { timeout: TIMEOUT_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
@@ -112,7 +112,7 @@ test.for(options)(
 const REFUSED =
   "The key may not manage webhooks: tick the scope webhook:manage in the token's settings, and save it.";
 
-test("what waits is counted before one's eyes, and the rapid switch says what it does to live mode", {
+test("pending changes are counted without a reload, and the rapid switch says what it does to live mode", {
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
@@ -130,7 +130,7 @@ test("what waits is counted before one's eyes, and the rapid switch says what it
   const rapid = page.getByRole("switch", { name: "Rapid creates and updates" });
   for (const isOn of [true, false]) {
     await rapid.setChecked(isOn);
-    await until(async () => (await note.count()) === Number(isOn), { what: `live mode says ${isOn}` });
+    await until(async () => (await note.count()) === Number(isOn), { what: `live mode is ${isOn}` });
     expect((await getBase(db, base.id)).settings).toMatchObject({ live: true, rapid: isOn });
   }
   await page.getByRole("switch", { name: "Live changes" }).setChecked(false);
@@ -139,7 +139,7 @@ test("what waits is counted before one's eyes, and the rapid switch says what it
 });
 
 test.for([...options, { name: "without JavaScript", hasScript: false }])(
-  "a workspace is added, chosen, changed and deleted, and its calls are seen: $name",
+  "a workspace is added, selected, changed and deleted, and its calls are shown: $name",
   { timeout: TIMEOUT_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);

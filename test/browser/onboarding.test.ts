@@ -44,7 +44,7 @@ test.for([
   { name: "without JavaScript", hasScript: false, isPhone: false, isDark: true },
   { name: "on a phone", hasScript: true, isPhone: true, isDark: false },
 ])(
-  "a person signs up, connects a base and reads it with SQL: $name",
+  "a user signs up, connects a base and reads it with SQL: $name",
   { timeout: TIMEOUT_MS },
   async (options, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
@@ -106,7 +106,7 @@ test.for([
   },
 );
 
-/** The error is beside the field, and read out with it. */
+/** The error is next to the field, and announced with it. */
 async function expectDescribed({ page }: Visitor, label: string, text: string): Promise<void> {
   const ids = (await page.getByLabel(label).getAttribute("aria-describedby"))?.split(" ") ?? [];
   const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).textContent()));
@@ -119,7 +119,7 @@ async function expectReadable(baseId: string): Promise<void> {
   const sql = postgres(credentials.url, { max: 1, onnotice: () => {} });
   try {
     const count = () => sql`select count(*)::int as n from pg_stat_user_tables where n_live_tup >= 0`;
-    await until(async () => (await count())[0]!.n >= 2, { what: "the tables are there", timeoutMs: 20_000 });
+    await until(async () => (await count())[0]!.n >= 2, { what: "the tables exist", timeoutMs: 20_000 });
   } finally {
     await sql.end();
   }

@@ -56,7 +56,7 @@ function call(path: string, init: { method?: string; headers?: Record<string, st
   );
 }
 
-test("a script may ask for the replica, and sees who has answered", async ({ skip }) => {
+test("a script can ask for the replica, and sees what has answered", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   // The first read of a key is always the source's.
   const first = await call(`${baseId}/Tasks`, { headers: { "x-basetide-read": "replica" } });
@@ -78,7 +78,7 @@ test("a script sees that SQL does not show its write yet", async ({ skip }) => {
   expect(answer).toMatchObject({ status: 200, headers: { "x-basetide-sql": "pending" } });
 });
 
-test("a script sees when it may repeat a call that the proxy has answered 429", async ({ skip }) => {
+test("a script sees when it may retry a call that the proxy has answered with 429", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   await stack.ctx
     .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, 300000, 'rate_limited')`;
@@ -86,7 +86,7 @@ test("a script sees when it may repeat a call that the proxy has answered 429", 
   expect(answer).toMatchObject({ status: 429, headers: { "retry-after": expect.stringMatching(/^\d+$/) } });
 });
 
-test("a preflight for any other header is the source's to decide", async ({ skip }) => {
+test("a preflight for any other header is decided by the source", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   expect(await call(`${baseId}/Tasks`, { headers: { "x-unknown": "1" } })).toBe("refused");
 });

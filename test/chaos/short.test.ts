@@ -15,7 +15,7 @@ import { repairsDone } from "./harness/settle";
 const WORKER_LOST_MS = 30_000;
 const GREEN_MS = 60_000;
 
-test("I1-I7: whatever is killed, cut or full, nothing is lost, nobody reads what is wrong, and it heals by itself", {
+test("I1-I7: whatever is killed, disconnected or full, nothing is lost, no reader sees a wrong state, and it recovers by itself", {
   timeout: 240_000,
   // A rare violation is a violation: no second try.
   retry: 0,

@@ -108,7 +108,7 @@ export class Canary implements AsyncDisposable {
         else this.#answer?.(message as Measured);
       },
     });
-    await until(() => isReady, { what: "the canary sings", timeoutMs: 20_000 });
+    await until(() => isReady, { what: "the canary is running", timeoutMs: 20_000 });
     this.#sampling = setInterval(() => this.#sampleMemory(), MEMORY_EVERY_MS);
     this.service.onSetUp = (what) => this.#child?.send(`set-up ${what}`);
     await this.take();

@@ -46,7 +46,7 @@ const isolated = fc.asyncProperty(
   },
 );
 
-test("I8: what one account does has no effect on another's", {
+test("I8: one account's actions have no effect on another's", {
   timeout: TIME_LIMIT_MS + GRACE_MS,
   retry: 0,
 }, async () => {

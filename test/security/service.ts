@@ -412,7 +412,7 @@ async function runOperator(env: Record<string, string>, words: string[]): Promis
   await using program = startProgram("apps/operator/main.ts", words, { ...env, LOG_LEVEL: "silent" });
   const code = await program.exited;
   // Its last output may still be under way.
-  await until(() => code !== 0 || program.output() !== "", { what: `operator ${words[0]} says something` });
+  await until(() => code !== 0 || program.output() !== "", { what: `operator ${words[0]} prints something` });
   if (code !== 0) throw new Error(`operator ${words.join(" ")} ended with ${code}: ${program.errors()}`);
   return program.output();
 }

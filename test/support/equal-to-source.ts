@@ -27,5 +27,5 @@ export async function untilSameShape(fleet: Fleet, base: Base, timeoutMs: number
     const { differences } = await compareToSource(sql, dump);
     return !differences.some((difference) => /^(?:tables:|columns of )/.test(difference));
   };
-  await until(isSame, { what: "tables and columns are the source's", timeoutMs });
+  await until(isSame, { what: "tables and columns equal the source's", timeoutMs });
 }

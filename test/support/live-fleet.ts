@@ -47,7 +47,7 @@ export async function readOut(fleet: Fleet, base: Base, timeoutMs = 30_000): Pro
     return { webhookId, cursor, gapSince, hooks: fleet.sandbox.control.webhooks.list(base.sourceBaseId) };
   };
   try {
-    await until(isReadOut, { what: `the feed of ${base.id} is read out`, timeoutMs });
+    await until(isReadOut, { what: `the feed of ${base.id} is read to its end`, timeoutMs });
   } catch (cause) {
     throw new Error(`not read out: ${Bun.inspect(await describe())}`, { cause });
   }

@@ -39,7 +39,7 @@ export function startProgram(
     output,
     errors,
     async says(text, timeoutMs = START_TIMEOUT_MS) {
-      await until(() => output().includes(text), { what: `${script} says "${text}"`, timeoutMs });
+      await until(() => output().includes(text), { what: `${script} prints "${text}"`, timeoutMs });
     },
     exited: child.exited,
     kill: (signal) => child.kill(signal),

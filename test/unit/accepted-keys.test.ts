@@ -50,13 +50,13 @@ test.each([
   ["a redirect", { status: 302 }],
   ["a 429", { status: 429 }],
   ["a 500", { status: 500 }],
-])("%s proves nothing", (_what, change) => {
+])("%s proves no key", (_what, change) => {
   const { keys, answer } = setUp();
   answer("hash", change);
   expect([keys.isKnown("hash"), keys.mayRead("hash")]).toEqual([false, false]);
 });
 
-test("a write makes a key accepted, and no reader", () => {
+test("a write makes a key accepted, but not a reader", () => {
   const { keys, answer } = setUp();
   answer("hash", { method: "POST", isRead: false });
   expect([keys.isKnown("hash"), keys.mayRead("hash")]).toEqual([true, false]);
@@ -78,7 +78,7 @@ test("a 401 ends it at once and is remembered for a minute; ten 403s in a row en
   expect(keys.isKnown("hash")).toBe(false);
 });
 
-test("without the control plane a known key is decided on at once, and another is unknown", async () => {
+test("without the control plane, a known key is decided at once, and any other is unknown", async () => {
   const { keys, answer, asked } = setUp();
   answer("hash", { isConnected: false });
   expect([await keys.isAccepted("appA", "hash"), asked()]).toEqual([true, 0]);
@@ -87,7 +87,7 @@ test("without the control plane a known key is decided on at once, and another i
   await keys.close();
 });
 
-test("bodies in hand are bounded, those of unproven clients more tightly, and what is let go is free again", () => {
+test("buffered bodies are bounded, those of unproven clients more tightly, and released ones free their space", () => {
   const budget = new BodyBudget(100, 20);
   const [proven, unproven] = [budget.open(true), budget.open(false)];
   expect([unproven.take(20), unproven.take(1), proven.take(80), proven.take(1)]).toEqual([

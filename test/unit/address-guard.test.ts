@@ -37,7 +37,7 @@ test.for([
   expect(kindOfAddress(address)).toBe(kind);
 });
 
-test("an IPv4 address inside an IPv6 one is what it leads to, however it is written", () => {
+test("an IPv4 address inside an IPv6 one is treated as that address, in any notation", () => {
   fc.assert(
     fc.property(fc.ipV4(), (address) => {
       const [a, b, c, d] = address.split(".").map(Number) as [number, number, number, number];
@@ -50,7 +50,7 @@ test("an IPv4 address inside an IPv6 one is what it leads to, however it is writ
   );
 });
 
-test("no way to write an address of this machine or a private network in IPv6 is public", () => {
+test("no IPv6 notation of an address of this machine or a private network is public", () => {
   const inside = fc.oneof(
     fc.tuple(fc.constantFrom("127", "10", "0"), fc.nat(255), fc.nat(255), fc.nat(255)),
     fc.tuple(fc.constant("192.168"), fc.nat(255), fc.nat(255)),
@@ -83,7 +83,7 @@ test("no way to write an address of this machine or a private network in IPv6 is
   );
 });
 
-test("what is allowed decides over this machine and private networks, over link-local nothing does", async () => {
+test("the allowlist covers this machine and private networks, and never link-local addresses", async () => {
   const answers = async (host: string) =>
     Promise.all(
       (["no", "loopback", "yes"] as const).map((allowed) => checkHost(host, allowed).catch(() => "refused")),

@@ -78,7 +78,7 @@ describe("a refusal", () => {
     });
   });
 
-  test("says what the source said, and what to do", () => {
+  test("has the source's message, and the remedy", () => {
     const error = refusedCall(
       401,
       new Headers(),
@@ -90,7 +90,7 @@ describe("a refusal", () => {
     );
   });
 
-  test("cuts a message that is too long", () => {
+  test("truncates a message that is too long", () => {
     const error = refusedCall(422, new Headers(), Buffer.from(object("INVALID", "x".repeat(10_000))));
     expect(error.message.length).toBeLessThan(500);
   });

@@ -1,4 +1,4 @@
-/** Which records hang on a changed cell: examples, and any small base against the definition of its fields. */
+/** Which records depend on a changed cell: examples, and any small base compared with the definition of its fields. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { FieldType, Hop, SourceField, SourceSchema } from "../../core/source";
@@ -66,7 +66,7 @@ test("a change reaches rollups over links, their formulas, lookups of those, and
   expect(hops("cities", "no such field")).toEqual([]);
 });
 
-test("the other side of a changed link is reached, and not the other side of that", async () => {
+test("the other side of a changed link is reached, but not beyond", async () => {
   const schema: SourceSchema = {
     tables: [
       table("a", field("aName", "text"), links("aToB", "b", "bToA")),
@@ -83,7 +83,7 @@ test("the other side of a changed link is reached, and not the other side of tha
   expect(found).toEqual(new Map([["b", new Set(["b1"])]]));
 });
 
-test("schemas with fields that point nowhere or at each other are followed as far as they go", async () => {
+test("schemas with dangling or circular references are followed as far as possible", async () => {
   const schema: SourceSchema = {
     tables: [
       table(
@@ -128,7 +128,7 @@ const base = fc.record({
   start: fc.record({ place: fc.constantFrom(...PLACES), row: fc.nat(1) }),
 });
 
-test("D1: in any base, every record that by definition depends on a changed cell is met", async () => {
+test("D1: in any base, every record that by definition depends on a changed cell is found", async () => {
   await fc.assert(
     fc.asyncProperty(base, async ({ targets, computed, cells, start }) => {
       const schema: SourceSchema = {
@@ -157,7 +157,7 @@ test("D1: in any base, every record that by definition depends on a changed cell
       };
       const moved = new Set([`${recordsOf(start.place.slice(0, 2))[start.row]} ${start.place}`]);
       const isMoved = (record: string, fieldId: string) => moved.has(`${record} ${fieldId}`);
-      /** Has what is read from a cell moved? Who reads a link by name also reads the names behind it. */
+      /** Has the value read from a cell changed? A reader of a link by name also reads the names behind it. */
       const reads = (record: string, fieldId: string, byName: boolean): boolean =>
         isMoved(record, fieldId) ||
         (byName &&

@@ -7,7 +7,7 @@ import { readPage } from "../../core/source/airtable/page";
 const CREATED = "2024-01-02T03:04:05.000Z";
 
 describe("a page", () => {
-  test("gives ids, size, offset and records as the source sent them, in whatever form it sent them", () => {
+  test("gives ids, size, offset and records as the source sent them, in any form", () => {
     const records = [record("recA", { fldA: "ü}},{" }), record("recB", {})];
     const answer = { records, offset: "itrA/recB" };
     const forms = [
@@ -70,7 +70,7 @@ describe("a page", () => {
 });
 
 describe("a fingerprint", () => {
-  test("is the same for the same bytes, and another for any other record", () => {
+  test("is the same for the same bytes, and different for any other record", () => {
     const fields = fc.dictionary(fc.string(), fc.jsonValue(), { maxKeys: 4 });
     fc.assert(
       fc.property(fields, fields, (one, other) => {
@@ -100,7 +100,7 @@ describe("a fingerprint", () => {
     ["a nested lookup of attachments", (url) => [[attachment(url)], null]],
     ["an attachment whose id comes last", (url) => [{ url, filename: "a.png", id: "attA" }]],
     ["an attachment beside errors", (url) => [{ error: "#ERROR!" }, attachment(url)]],
-  ])("does not see a new signed URL in %s", (_, cell) => {
+  ])("ignores a new signed URL in %s", (_, cell) => {
     const before = cell("https://v5.example/1");
     const after = cell("https://v5.example/2");
     expect(fingerprint({ fldA: after }, "attachment")).toBe(fingerprint({ fldA: before }, "attachment"));
@@ -113,14 +113,14 @@ describe("a fingerprint", () => {
     ["type", { type: "image/gif" }],
     ["thumbnail's size", { thumbnails: { small: { url: "https://v5.example/s", width: 2, height: 36 } } }],
     ["missing thumbnails", { thumbnails: undefined }],
-  ])("sees a changed %s of an attachment", (_, change) => {
+  ])("includes a changed %s of an attachment", (_, change) => {
     const before = attachment("https://v5.example/1");
     expect(fingerprint({ fldA: [{ ...before, ...change }] }, "attachment")).not.toBe(
       fingerprint({ fldA: [before] }, "attachment"),
     );
   });
 
-  test("sees a changed URL of whatever is no attachment", () => {
+  test("includes a changed URL in any cell without attachments", () => {
     const button = (url: string) => ({
       fldA: { label: "Open", url },
       fldB: [attachment("https://v5.example/1")],
@@ -130,7 +130,7 @@ describe("a fingerprint", () => {
     );
   });
 
-  test("sees another cell that changed beside an attachment", () => {
+  test("includes another cell that changed with an attachment", () => {
     const fields = (text: string) => ({ fldA: [attachment("https://v5.example/1")], fldB: text });
     expect(fingerprint(fields("x"), "attachment")).not.toBe(fingerprint(fields("y"), "attachment"));
   });
@@ -150,12 +150,12 @@ describe("attachments", () => {
     ["formula", "number", false],
     ["text", undefined, false],
     ["ai_text", undefined, false],
-  ])("are looked for in a %s field with result %s: %s", (type, result, isLookedFor) => {
+  ])("are searched in a %s field with result %s: %s", (type, result, isLookedFor) => {
     const page = pageOf({ fldA: [attachment("https://v5.example/1")] }, table(type, result));
     expect(page.hasAttachments(0)).toBe(isLookedFor);
   });
 
-  test("are not seen in text that looks like one", () => {
+  test("are not found in text that looks like one", () => {
     expect(pageOf({ fldA: "att", fldB: '"id":"attA"' }, table("attachment")).hasAttachments(0)).toBe(false);
   });
 });

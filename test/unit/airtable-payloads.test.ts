@@ -62,7 +62,7 @@ describe("payloads", () => {
     });
   });
 
-  test("F1: after any history a record is where it was put last, however payloads are split or repeated", () => {
+  test("F1: after any history, a record has its last reported state, however payloads are split or repeated", () => {
     const step = fc.record({
       id: fc.constantFrom("recA", "recB", "recC"),
       what: fc.constantFrom("created", "changed", "destroyed"),
@@ -85,18 +85,18 @@ describe("payloads", () => {
     );
   });
 
-  test("a table that is destroyed takes its records along", () => {
+  test("a deleted table takes its records along", () => {
     const { changes } = batch(created("recA"), { destroyedTableIds: [T] });
     expect([changes.tables.size, changes.tablesDestroyed]).toEqual([0, [T]]);
   });
 
-  test("a table that changes after it was destroyed is there again", () => {
+  test("a table that changes after its deletion exists again", () => {
     const { changes } = batch(created("recA"), { destroyedTableIds: [T] }, changed("recB", "fld1"));
     expect(changes).toMatchObject({ tablesDestroyed: [], tablesCreated: [T] });
     expect(changes.tables.get(T)).toMatchObject({ created: [], changed: new Map([["recB", ["fld1"]]]) });
   });
 
-  test("tell of an error by its code, with what else is there", () => {
+  test("report an error by its code, with the rest of the content", () => {
     const { error, changes } = batch(
       changed("recA", "f"),
       { error: true, code: "INVALID_FILTERS" },
@@ -106,12 +106,12 @@ describe("payloads", () => {
     expect(batch({ error: true }).error).toBe("UNKNOWN_ERROR");
   });
 
-  test("F2: one that is not of its form is an error, and the others are read", () => {
+  test("F2: an invalid one is an error, and the others are read", () => {
     const { error, changes } = batch({ destroyedTableIds: "tblA" }, 7, changed("recA", "f"));
     expect([error, [...changes.tables.keys()]]).toEqual(["UNREADABLE_PAYLOAD", [T]]);
   });
 
-  test("a gap before the first payload is seen from the numbers", () => {
+  test("a gap before the first payload is detected from the numbers", () => {
     const page = (asked: number, cursor: number, count: number) =>
       readBatch({ payloads: Array(count).fill({}), cursor, mightHaveMore: true }, asked);
     expect(page(5, 7, 2)).toMatchObject({ hasGap: false, mightHaveMore: true, payloads: 2 });
@@ -120,7 +120,7 @@ describe("payloads", () => {
     expect(page(5, 9, 0)).toMatchObject({ hasGap: true });
   });
 
-  test("tell each type that a field came to have, whatever else a field's change is", () => {
+  test("report each new type of a field, whatever else changed", () => {
     const change = (id: string, current: unknown) => inTable({ changedFieldsById: { [id]: { current } } });
     const { changes, error } = batch(
       change("fld1", { name: "A", type: "number" }),
@@ -137,7 +137,7 @@ describe("payloads", () => {
   });
 
   test.for([null, [], {}, { payloads: {}, cursor: 1, mightHaveMore: false }, { payloads: [], cursor: 0 }])(
-    "%j is no answer of the feed",
+    "%j is not an answer of the feed",
     (answer) => {
       expect(() => readBatch(answer, 1)).toThrow(expect.objectContaining({ code: "source_bad_answer" }));
     },

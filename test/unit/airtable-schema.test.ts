@@ -45,7 +45,7 @@ describe("a schema", () => {
     ["manualSort", "unknown"],
     ["constructor", "unknown"],
     ["", "unknown"],
-  ])("reads the type %j as %s and keeps the source's word", (word, type) => {
+  ])("reads the type %j as %s and keeps the source's name", (word, type) => {
     expect(readField({ type: word })).toMatchObject({ type, sourceType: word });
   });
 
@@ -62,7 +62,7 @@ describe("a schema", () => {
     expect(readField({ type: "formula", ...more }).result).toBe(result);
   });
 
-  test("without a primary field takes the first", () => {
+  test("without a primary field uses the first one", () => {
     const answer = { tables: [{ id: "tblA", name: "T", fields: [field({ type: "url" })] }] };
     expect(readSchema(answer).tables[0]!.primaryFieldId).toBe("fldA");
   });
@@ -118,7 +118,7 @@ describe.skipIf(dataFolder === undefined)(dataFolder === undefined ? noDataReaso
   const read = (...path: string[]): unknown => JSON.parse(readFileSync(join(dataFolder!, ...path), "utf8"));
 
   test.each(["cmip7-data-request", "unlocking-the-airwaves", "unlocking-the-airwaves/earlier-2021-05-04"])(
-    "the schema of %s is read whole, every type known",
+    "the schema of %s is read completely, with every type known",
     (base) => {
       const answer = read(base, "schema.json") as { tables: { fields: object[] }[] };
       const schema = readSchema(answer);

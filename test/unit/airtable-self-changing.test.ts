@@ -23,7 +23,7 @@ test.each([
   expect(changesByItself(schemaOf({ type, options }))).toBe(expected);
 });
 
-test("where the URLs of attachments are not kept, that they end is no change", () => {
+test("where attachment URLs are not stored, their expiry is no change", () => {
   const files = schemaOf({ type: "attachment" });
   expect(changesByItself(files, { hasLastingUrls: true })).toBe(false);
   const now = schemaOf({ type: "formula", options: { formula: "NOW()" } });

@@ -4,10 +4,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type PageSplit, splitPage } from "../../core/source/airtable/split";
 
-/** Stands for "white space may be here" in generated JSON; it cannot be in JSON text. */
+/** Marks where white space may be in generated JSON; it cannot occur in JSON text. */
 const GAP = "\u0001";
 
-/** Pieces of the wire form, so that generated strings look like structure. */
+/** Pieces of the wire format, so that generated strings resemble structure. */
 const fragments = fc.constantFrom(
   '}},{"id":"rec',
   '{"id":"recAAAAAAAAAAAAAA","createdTime":"2024-01-02T03:04:05.000Z","fields":{',
@@ -156,7 +156,7 @@ function isRight(bytes: Buffer, split: PageSplit): boolean {
   );
 }
 
-test("a split of any answer is what JSON.parse gives, or there is none", () => {
+test("a split of any answer equals JSON.parse, or there is none", () => {
   fc.assert(
     fc.property(pageJson, (json) => {
       const bytes = Buffer.from(json);
@@ -167,7 +167,7 @@ test("a split of any answer is what JSON.parse gives, or there is none", () => {
   );
 });
 
-test("a split of broken bytes is right, or one of its slices does not parse", () => {
+test("a split of broken bytes is correct, or one of its slices cannot be parsed", () => {
   const damage = fc.record({
     at: fc.nat(),
     remove: fc.nat({ max: 6 }),
@@ -194,14 +194,14 @@ test("a split of broken bytes is right, or one of its slices does not parse", ()
   );
 });
 
-test("every cut of an answer has no split", () => {
+test("a truncated answer has no split", () => {
   const bytes = Buffer.from(page([record("recA", { fldA: "x" }), record("recB", {})], "itrA/recB"));
   for (let length = 0; length < bytes.length; length++) {
     expect(splitPage(bytes.subarray(0, length)), `cut at ${length}`).toBeNull();
   }
 });
 
-test("usual answers are split, whatever their text and whichever cells are objects", () => {
+test("ordinary answers are split, with any text and any cells that are objects", () => {
   const cell = fc.oneof(
     nastyText,
     fc.double({ noNaN: true }),
@@ -227,7 +227,7 @@ test.each([
   ["look-alikes alone in an array", [record("recX", {}), record("recY", {})]],
   ["a look-alike that is a cell", record("recX", { fldB: [{ a: {} }, record("recY", {})] })],
   ["a look-alike in text", JSON.stringify([{ a: {} }, record("recX", {}), record("recY", {})])],
-])("%s are never taken for records", (_, cell) => {
+])("%s are never mistaken for records", (_, cell) => {
   for (const fields of [{ fldA: cell }, { fldA: cell, fldB: 1 }, { fldA: 1, fldB: cell }]) {
     const bytes = Buffer.from(page([record("recA", fields), record("recB", fields)]));
     const split = splitPage(bytes);

@@ -29,7 +29,7 @@ function alertOf(given: Partial<Omit<Alert, "facts">> & { facts?: Partial<Alert[
   };
 }
 
-test("one alert says what, since when, why, what to do, and where to look", () => {
+test("one alert has its subject, time, reason, remedy and link", () => {
   expect(subjectOf([alertOf()])).toBe("Inventory has turned red");
   expect(textOf([alertOf()], CONSOLE)).toBe(
     [
@@ -41,7 +41,7 @@ test("one alert says what, since when, why, what to do, and where to look", () =
   );
 });
 
-test("of many it says how many of each, and names the first twenty", () => {
+test("many alerts are counted by kind, and the first twenty are named", () => {
   const reds = Array.from({ length: 30 }, (_, index) => alertOf({ facts: { name: `Base ${index + 1}` } }));
   const alerts = [...reds, alertOf({ kind: "recovered" })];
   expect(subjectOf(alerts)).toBe("30 bases have turned red, 1 base has recovered");
@@ -51,7 +51,7 @@ test("of many it says how many of each, and names the first twenty", () => {
   expect(text).toContain("And 11 more: https://console.example/bases");
 });
 
-test("a message that a receiver could not be reached for says of when it is", () => {
+test("a message that could not be delivered at first has its original time", () => {
   const message = { id: "msg_1", at, alerts: [alertOf()] };
   const textAfter = (minutes: number) =>
     (
@@ -65,7 +65,7 @@ test("a message that a receiver could not be reached for says of when it is", ()
   );
 });
 
-test("what Slack is sent is never longer than it and its likes take", () => {
+test("a Slack message never exceeds the limit of Slack and compatible services", () => {
   const changes = Array.from({ length: 10 }, (_, index) => `${"x".repeat(600)} ${index}`);
   const alerts = Array.from({ length: 20 }, () => alertOf({ kind: "schema_changed", facts: { changes } }));
   const { text } = JSON.parse(bodyOf("slack", { id: "msg_1", at, alerts }, CONSOLE, at)) as { text: string };
@@ -73,7 +73,7 @@ test("what Slack is sent is never longer than it and its likes take", () => {
   expect(text).toMatch(/^20 bases have changed their schema.*…$/s);
 });
 
-test("every kind, and every error that stops a base, says what to do", () => {
+test("every kind, and every error that stops a base, has a remedy", () => {
   const stopping = Object.keys(errorCodes).filter(
     (code) => nextStep[code as keyof typeof nextStep] === "needs_attention",
   );
@@ -87,7 +87,7 @@ test("every kind, and every error that stops a base, says what to do", () => {
   }
 });
 
-test("whatever a base is called, it makes up no line, and calls nobody in Slack", () => {
+test("a base's name can neither forge a line nor mention users in Slack", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: "binary", maxLength: 200 }),
@@ -107,7 +107,7 @@ test("whatever a base is called, it makes up no line, and calls nobody in Slack"
   );
 });
 
-test("the signature is over the time and the body, and differs with either and with the secret", () => {
+test("the signature covers the time and the body, and differs with either and with the secret", () => {
   const one = signatureOf("whsec_a", "{}", at);
   expect(one).toMatch(/^t=1795255200,v1=[0-9a-f]{64}$/);
   const others = [

@@ -31,7 +31,7 @@ const history = fc.array(
   { maxLength: 60 },
 );
 
-/** What is told, in order, when it is looked at every so often between the moments. */
+/** The messages, in order, when the state is evaluated at intervals between the moments. */
 function toldOf(moments: Moment[], everyMs = 15_000) {
   const told: { kind: string; at: number; times: number }[] = [];
   let health = fresh();
@@ -46,7 +46,7 @@ function toldOf(moments: Moment[], everyMs = 15_000) {
   return told;
 }
 
-test("A1: of one base no kind is told twice within the hour", () => {
+test("A1: no kind is sent twice for a base within the hour", () => {
   fc.assert(
     fc.property(history, (moments) => {
       const told = toldOf(moments);
@@ -59,7 +59,7 @@ test("A1: of one base no kind is told twice within the hour", () => {
   );
 });
 
-test("A2: recovered follows trouble, and trouble what is not that trouble already", () => {
+test("A2: recovered follows a failure, and a failure follows another state", () => {
   fc.assert(
     fc.property(history, (moments) => {
       let believed = "recovered";
@@ -72,7 +72,7 @@ test("A2: recovered follows trouble, and trouble what is not that trouble alread
   );
 });
 
-test("A3: once nothing changes any more, what was told last is what is", () => {
+test("A3: once nothing changes any more, the last message is the current state", () => {
   const last = fc.constantFrom<BaseCondition>("well", "red", "needs_attention");
   fc.assert(
     fc.property(history, last, (moments, condition) => {
@@ -84,7 +84,7 @@ test("A3: once nothing changes any more, what was told last is what is", () => {
   );
 });
 
-test("what lasts for less than two minutes is never told", () => {
+test("a state that lasts for less than two minutes is never sent", () => {
   const flips = Array.from({ length: 200 }, (_, index) => ({
     condition: index % 2 === 0 ? ("red" as const) : ("well" as const),
     afterMs: SETTLE_MS - 15_000,
@@ -92,7 +92,7 @@ test("what lasts for less than two minutes is never told", () => {
   expect(toldOf(flips)).toEqual([]);
 });
 
-test("what comes and goes within the hour is one alert, and the next says how often", () => {
+test("a state that alternates within the hour is one alert, and the next one says how often", () => {
   const flips = Array.from({ length: 20 }, (_, index) => ({
     condition: index % 2 === 0 ? ("red" as const) : ("well" as const),
     afterMs: 4 * MINUTE_MS,
@@ -106,7 +106,7 @@ test("what comes and goes within the hour is one alert, and the next says how of
   ]);
 });
 
-test("each level of a budget is told once a month, and only from bad to worse", () => {
+test("each level of a budget is sent once a month, and only from bad to worse", () => {
   const levels = [
     "inside",
     "forecast",

@@ -3,8 +3,8 @@ import net from "node:net";
 import { describe, expect, test } from "vitest";
 import { allowLongAnswer, listen } from "../../core/http";
 
-describe("a connection that is silent", () => {
-  /** The shortest that Bun keeps to: it looks every four seconds. */
+describe("a silent connection", () => {
+  /** The shortest that Bun supports: it checks every four seconds. */
   const idleTimeout = 1;
 
   /** Sends text, and resolves with the answer's first line or with what ended the connection. */
@@ -17,7 +17,7 @@ describe("a connection that is silent", () => {
     return promise.finally(() => socket.destroy());
   }
 
-  test("is closed before its request is complete, and waits for an answer that may be long", async () => {
+  test("is closed before its request is complete, and stays open for an answer that may take long", async () => {
     const isPatient = (request: Request) => request.url.endsWith("/long");
     const app = {
       async fetch(request: Request) {

@@ -1,4 +1,4 @@
-/** Attachment URLs of ours: their signature, what records are mapped to, and what makes a table be written anew. */
+/** Our attachment URLs: their signature, what records are mapped to, and what causes a rebuild of a table. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { CellIssue, TableSpec } from "../../core/replica";
@@ -24,7 +24,7 @@ const signatureOf = (of: AttachmentRef, by = signer) =>
 const anyId = fc.string({ minLength: 1, maxLength: 12, unit: "grapheme" });
 const anyPlace = fc.record({ tableId: anyId, recordId: anyId, fieldId: anyId, attachmentId: anyId });
 
-test("a URL is the same each time, and no longer than it has to be", () => {
+test("a URL is the same each time, and no longer than necessary", () => {
   const url = attachmentUrl(PREFIX, place, signer);
   expect(url).toBe(attachmentUrl(PREFIX, { ...place }, createSigner("a key", 1)));
   expect(url).toMatch(
@@ -32,7 +32,7 @@ test("a URL is the same each time, and no longer than it has to be", () => {
   );
 });
 
-test("a signature opens its own place, and no other, and none by another key", () => {
+test("a signature opens its own attachment, and no other, and none with another key", () => {
   fc.assert(
     fc.property(anyPlace, anyPlace, (one, other) => {
       expect(isSignedBy(signer, one, signatureOf(one))).toBe(true);
@@ -43,12 +43,12 @@ test("a signature opens its own place, and no other, and none by another key", (
   );
 });
 
-test("a slash in an id reaches into no other place", () => {
+test("a slash in an id cannot change the attachment", () => {
   const apart = { ...place, recordId: "a/b", fieldId: "c" };
   expect(isSignedBy(signer, { ...place, recordId: "a", fieldId: "b/c" }, signatureOf(apart))).toBe(false);
 });
 
-test("what is no signature is none", () => {
+test("an invalid signature is rejected", () => {
   const right = signatureOf(place);
   for (const wrong of [
     "",
@@ -116,7 +116,7 @@ test("two reads of a record, whose URLs differ, become the same row", () => {
   expect(read("attachment", cell())).toEqual(read("attachment", cell()));
 });
 
-test("a mapper throws for no cell, and says of what it cannot read the same as ever", () => {
+test("a mapper throws for no cell, and reports unreadable ones as without links", () => {
   const deep = JSON.parse(`${"[".repeat(20_000)}${"]".repeat(20_000)}`) as unknown;
   expect(() => read("unknown", deep)).not.toThrow();
   fc.assert(fc.property(fc.jsonValue(), (cell) => void read("attachment", cell)));
@@ -129,7 +129,7 @@ test("without the key nothing is mapped", () => {
   expect(() => compileMapper(spec!)).toThrow("no key");
 });
 
-test("switching to URLs of ours and back, and another key, rebuild tables that may hold attachments, and no others", () => {
+test("switching our links on or off, or another key, rebuilds only tables that may hold attachments", () => {
   const source = { ...settings, attachmentUrls: undefined };
   const newKey = { ...settings, attachmentUrls: { prefix: PREFIX, keyVersion: 2 } };
   for (const [type, isRebuilt] of [

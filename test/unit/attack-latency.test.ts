@@ -30,7 +30,7 @@ test("calls that take as long as before are not slowed, and twice as long is", (
   }
 });
 
-test("one slow window of six calls for more of them, six of six do not", () => {
+test("one slow window of six requires more of them, six of six do not", () => {
   for (const seed of SEEDS) {
     const one = [...measured(5, 1, 0, seed), ...measured(1, 2, 0, seed)];
     expect(isUncertain(latencies(one)[0]!, {}), seed).toBe(true);
@@ -38,14 +38,14 @@ test("one slow window of six calls for more of them, six of six do not", () => {
   }
 });
 
-test("an ordinary tenant's own ratio is the measure, and less than 2 ms is noise", () => {
+test("an ordinary tenant's own ratio is the baseline, and less than 2 ms is noise", () => {
   const [half] = latencies(measured(12, 1.5, 0, "half as long again"));
   expect(isSlowed(half!, {})).toBe(true);
   expect(isSlowed(half!, controlOf([measured(12, 1.5, 0, "a tenant")]))).toBe(false);
   expect(isSlowed({ ...half!, from: 1, to: 2.9, ratio: 2.9 }, {})).toBe(false);
 });
 
-test("of kinds with too few calls nothing is said", () => {
+test("kinds with too few calls get no verdict", () => {
   expect(latencies(measured(12, 1, 0, "calls")).map(({ kind }) => kind)).toEqual(["console"]);
   expect(latencies([])).toEqual([]);
 });

@@ -31,14 +31,14 @@ test.for([HOSTS, undefined])(
   },
 );
 
-test("an authority that is opened again is the same", () => {
+test("an authority that is loaded again is the same", () => {
   const made = createAuthority("Basetide", { days: 30_000 });
   const opened = openAuthority({ certificate: made.certificate, key: made.key });
   expect(verify(made.certificate, opened.issue(HOSTS).certificate, HOSTS[0]!)).toBe("server.pem: OK\n");
 });
 
 test.for(["elsewhere.example", "airtable.com", "127.0.0.1"])(
-  "an authority for some hosts is believed for no other: %s",
+  "an authority for some hosts is trusted for no other: %s",
   (name) => {
     const authority = createAuthority("Basetide", { hosts: HOSTS });
     const { certificate } = authority.issue([name]);
@@ -46,7 +46,7 @@ test.for(["elsewhere.example", "airtable.com", "127.0.0.1"])(
   },
 );
 
-test("a server's certificate makes no other", () => {
+test("a server's certificate cannot sign another one", () => {
   const authority = createAuthority("Basetide");
   const server = authority.issue(HOSTS);
   const other = openAuthority(server).issue(["elsewhere.example"]);

@@ -25,7 +25,7 @@ const facts: fc.Arbitrary<CadenceFacts> = fc.record({
   batchCalls: fc.double({ min: 1, max: 500, noNaN: true }),
 });
 
-/** Calls a second of a base that goes on like this, were everything as slow as it may be. */
+/** Calls per second of a base that continues like this, with everything at its slowest. */
 function callsPerSecond(of: CadenceFacts, cadence: Cadence): number {
   const each = (calls: number, everyMs: number) =>
     everyMs >= LONGEST_TIMER_MS ? 0 : (calls * 1000) / everyMs;
@@ -40,7 +40,7 @@ function callsPerSecond(of: CadenceFacts, cadence: Cadence): number {
   return sweeps + schema + reads + each(1, cadence.freshnessMs);
 }
 
-test("what a mode asks for never adds up to more than the rate", () => {
+test("the requests of a mode never add up to more than the rate", () => {
   fc.assert(
     fc.property(facts, (of) => {
       const cadence = cadenceOf(of);
@@ -61,7 +61,7 @@ test("a smaller budget never makes anything more frequent", () => {
   );
 });
 
-test("without a cap an active live base is polled each second, compared each minute, and swept at a call a second", () => {
+test("without a cap, an active live base is polled each second, compared each minute, and swept at one call per second", () => {
   const of = { mode: "live", ratePerSecond: Infinity, hasNotifications: false, isActive: true } as const;
   expect(cadenceOf({ ...of, sweepCalls: 500, tables: 3, changesByItself: false })).toMatchObject({
     pollMs: 1000,
@@ -72,7 +72,7 @@ test("without a cap an active live base is polled each second, compared each min
   });
 });
 
-test("an idle live base with notifications is asked every 5 minutes, by at most 300 calls a day and those of one sweep", () => {
+test("an idle live base with notifications is polled every 5 minutes, with at most 300 calls a day plus one sweep", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 3000 }), fc.integer({ min: 1, max: 60 }), (sweepCalls, tables) => {
       const of = { mode: "live", ratePerSecond: Infinity, hasNotifications: true, isActive: false } as const;
@@ -89,7 +89,7 @@ test("an idle live base with notifications is asked every 5 minutes, by at most 
   expect(changing.sweepEveryMs).toBe(45 * 60_000);
 });
 
-test("unused reads are saved up for notifications that come close together, and no more than that", () => {
+test("unused reads are saved for notifications in quick succession, and no further", () => {
   const bucket = new CallBucket();
   const gapMs = 60_000;
   for (let ping = 0; ping < NOTIFICATION_BURST; ping++) {
@@ -104,7 +104,7 @@ test("unused reads are saved up for notifications that come close together, and 
   expect(bucket.waitMs(1e9, gapMs)).toBe(gapMs);
 });
 
-test("a sweep costs a call per hundred records, and one for an empty table", () => {
+test("a sweep costs one call per hundred records, and one for an empty table", () => {
   expect(sweepCallsOf([{ records: 0 }, { records: 100 }, { records: 101 }])).toBe(4);
 });
 
@@ -118,7 +118,7 @@ const months: fc.Arbitrary<MonthPlan> = fc.record({
       hasNotifications: fc.boolean(),
       tables: fc.integer({ min: 1, max: 20 }),
       sweepCalls: fc.integer({ min: 20, max: 3000 }),
-      /** Rounds that find something, and what each then costs. */
+      /** Batches with changes, and the cost of each. */
       activePart: fc.double({ min: 0, max: 1, noNaN: true }),
       batchCalls: fc.integer({ min: 1, max: 60 }),
       /** Bulk edits and rebuilds, which wait for nothing: how many in the month, and of how many calls. */
@@ -132,12 +132,12 @@ const months: fc.Arbitrary<MonthPlan> = fc.record({
   seed: fc.integer(),
 });
 
-test("whatever the load, a month ends inside the cap, and the reserve is left to clients", () => {
+test("under any load, a month ends within the cap, and the reserve is left to clients", () => {
   fc.assert(
     fc.property(months, (plan) => {
       const { sync, client, refusedClients, leastLeftForClients } = simulateMonth(plan);
       const reserve = Math.floor(plan.callsPerMonth * plan.reservePart);
-      // Clients that want more than was kept for them take it: nobody refuses them.
+      // Clients that want more than their reserve get it: nothing refuses them.
       expect(refusedClients).toBe(0);
       expect(sync + Math.max(client, reserve)).toBeLessThanOrEqual(
         plan.callsPerMonth + Math.max(0, client - reserve),
@@ -149,7 +149,7 @@ test("whatever the load, a month ends inside the cap, and the reserve is left to
   );
 }, 60_000);
 
-test("a base that is polled keeps within a Team plan, and is polled to the month's end", () => {
+test("a polled base stays within a Team plan until the end of the month", () => {
   const base = {
     mode: "live" as const,
     hasNotifications: false,
@@ -171,7 +171,7 @@ test("a base that is polled keeps within a Team plan, and is polled to the month
   expect(latestMs).toBeGreaterThan(nextMonth(new Date("2026-10-15")).getTime() - 10 * 60_000);
 });
 
-test("the forecast is of what goes on as it did, and sync's part keeps to the budget", () => {
+test("the forecast assumes that usage continues as before, and sync's share stays within the budget", () => {
   const cap = { callsPerMonth: 100_000, reserve: 20_000 };
   const monthStart = new Date("2026-11-01T00:00:00Z");
   const now = new Date("2026-11-16T00:00:00Z");
@@ -180,7 +180,7 @@ test("the forecast is of what goes on as it did, and sync's part keeps to the bu
     at: new Date("2026-12-01T00:00:00Z"),
     endsInside: true,
   });
-  // Sync gives way to clients; clients alone may go beyond the cap.
+  // Sync gives way to clients; only clients may exceed the cap.
   expect(forecastOf(cap, { sync: 60_000, client: 30_000 }, monthStart, now)).toMatchObject({
     calls: 120_000,
     endsInside: false,
@@ -197,7 +197,7 @@ test("the forecast is of what goes on as it did, and sync's part keeps to the bu
   expect(leftForSync(noCap, { sync: 4e6, client: 0 })).toBe(Infinity);
 });
 
-test("what is left is spread evenly over the bases and the rest of the month", () => {
+test("the rest is spread evenly over the bases and the rest of the month", () => {
   const now = new Date("2026-11-30T00:00:00Z");
   expect(rateOf(8640, now, 1)).toBeCloseTo(0.1);
   expect(rateOf(8640, now, 4)).toBeCloseTo(0.025);

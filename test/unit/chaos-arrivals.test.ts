@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ArrivalCheck } from "../chaos/harness/arrivals";
 import { Kept } from "../chaos/harness/kept";
 
-test("what a line kept while it counts from when it was sent is told, by connection and by time", () => {
+test("the proxy reports what it delayed, by connection and by time, for counting from the time of sending", () => {
   const kept = new Kept();
   kept.passed(1, 50, 0);
   kept.begin(100);
@@ -18,7 +18,7 @@ test("what a line kept while it counts from when it was sent is told, by connect
   expect(kept.keptMs(3, 3440)).toBeUndefined();
 });
 
-test("I4: a request that comes late in the log is judged among those of its time, once", () => {
+test("I4: a request that is logged late is checked among those of its time, once", () => {
   const check = new ArrivalCheck();
   const at = (...times: number[]) => times.map((at) => ({ at, what: "GET" }));
   check.add("app", at(0, 100, 200, 300, 400));

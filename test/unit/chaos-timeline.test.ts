@@ -19,15 +19,15 @@ function wellAt(...times: number[]) {
 function healed(own: Hit, others: Hit[], healedAt: (since: number) => number | undefined) {
   const timeline = new Timeline();
   for (const one of [own, ...others]) timeline.add(one);
-  return timeline.healed({ what: "it heals", own, since: own.to, isInTheWay: () => true, healedAt });
+  return timeline.healed({ what: "it recovers", own, since: own.to, isInTheWay: () => true, healedAt });
 }
 
-test("a fault heals from its end on", async () => {
+test("a fault recovers from its end on", async () => {
   const result = await healed(hit(0, 1000), [hit(8000, 9000)], wellAt(900, 3000));
   expect(result).toEqual({ ms: 2000, isDisturbed: false });
 });
 
-test("the clock starts when the last fault that was in the way ended, before and while it healed", async () => {
+test("the clock starts when the last overlapping fault ended, before and during the recovery", async () => {
   const others = [hit(500, 2000), hit(1900, 4000), hit(4500, 6000)];
   expect(await healed(hit(0, 1000), others, wellAt(1500, 5000, 7000))).toEqual({
     ms: 1000,
@@ -35,22 +35,22 @@ test("the clock starts when the last fault that was in the way ended, before and
   });
 });
 
-test("a fault that came when it was well already changes nothing", async () => {
+test("a fault that came after the recovery changes nothing", async () => {
   const result = await healed(hit(0, 1000), [hit(2500, 9000)], wellAt(2000, 9500));
   expect(result).toEqual({ ms: 1000, isDisturbed: false });
 });
 
-test("what does not heal is said, however many faults came between", async () => {
+test("a fault without recovery is reported, however many faults came in between", async () => {
   const others = [hit(500, 2000), hit(3000, 4000)];
-  await expect(healed(hit(0, 1000), others, wellAt(1500))).rejects.toThrow("waited 60000 ms until it heals");
+  await expect(healed(hit(0, 1000), others, wellAt(1500))).rejects.toThrow("waited 60000 ms until it recovers");
 });
 
-test("a fault that goes on is waited for", async () => {
+test("a continuing fault is waited for", async () => {
   const timeline = new Timeline();
   const own = timeline.add(hit(0, 1000));
   const other = timeline.add({ ...hit(500, 0), to: Number.POSITIVE_INFINITY });
   const healing = timeline.healed({
-    what: "it heals",
+    what: "it recovers",
     own,
     since: own.to,
     isInTheWay: () => true,
@@ -82,7 +82,7 @@ test("faults in the same part wait for each other, others do not", async () => {
   needing.release();
 });
 
-test("one of several processes is left in peace, and none suffers twice", async () => {
+test("one of several processes is never hit, and no process is hit twice", async () => {
   const parts = new Parts(processes, new Random(1));
   const later = await parts.take({ role: "worker", isNamedLater: true });
   const one = await parts.take({ role: "worker" });

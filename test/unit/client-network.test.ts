@@ -33,7 +33,7 @@ test("addresses of one /64 are one network, those of two are two", () => {
   );
 });
 
-test("whatever a proxy's header holds, a name of bounded length comes of it", () => {
+test("any header of a proxy results in a name of bounded length", () => {
   fc.assert(
     fc.property(fc.oneof(fc.string({ maxLength: 200 }), fc.ipV6(), fc.ipV4()), (text) => {
       expect(networkOf(text).length).toBeLessThanOrEqual(64);
@@ -58,13 +58,13 @@ test.for([
   "fd00::7",
   "fe80::1",
 ])(
-  "without a header the clients behind %s, maybe a reverse proxy, do not share one client's limits",
+  "without a header, the clients behind %s, maybe a reverse proxy, do not share one client's limits",
   (address) => {
     expect(clientNetwork(from(address), undefined, "a")).not.toBe(
       clientNetwork(from(address), undefined, "b"),
     );
     expect(clientNetwork(from(address), undefined, "a")).toBe(clientNetwork(from(address), undefined, "a"));
-    // Where the header is configured, who comes without one is one client.
+    // Where the header is configured, all clients without it count as one.
     expect(clientNetwork(from(address), "x-client", "a")).toBe(clientNetwork(from(address), "x-client", "b"));
     expect(clientNetwork(from(address, { "x-client": "192.0.2.1" }), "x-client", "a")).toBe("192.0.2.1");
   },

@@ -19,7 +19,7 @@ function answered(
   return compressed(request, new Response(body, init));
 }
 
-test("a page goes out compressed to whoever takes gzip, with all else as it was", async () => {
+test("a page is compressed for clients that accept gzip, and otherwise unchanged", async () => {
   for (const accept of ["gzip", "br, gzip;q=0.5", "deflate, GZIP ; q=1.0"]) {
     const answer = await answered(accept, { "set-cookie": "a=b" });
     expect([accept, answer.status, answer.headers.get("content-encoding")]).toEqual([accept, 201, "gzip"]);
@@ -31,7 +31,7 @@ test("a page goes out compressed to whoever takes gzip, with all else as it was"
   }
 });
 
-test("what nobody asked to be compressed, is short, or is compressed already stays as it is", async () => {
+test("an answer that is short, already compressed, or for another client stays as it is", async () => {
   const cases: Parameters<typeof answered>[] = [
     [undefined],
     ["br"],

@@ -8,7 +8,7 @@ const advisory = (severity: string) => ({
   vulnerable_versions: "<1.2.3",
 });
 
-test("a grave vulnerability fails the audit, a mild one is told", () => {
+test("a severe vulnerability fails the audit, a mild one is reported", () => {
   const answer = (severity: string) => ({
     code: 1,
     out: JSON.stringify({ lodash: [advisory(severity)] }),
@@ -26,7 +26,7 @@ test("a grave vulnerability fails the audit, a mild one is told", () => {
   });
 });
 
-test("a registry without advisories is said to have none, and is no all-clear", () => {
+test("a registry without advisories is reported, and does not pass", () => {
   const without = { code: 1, out: "", err: "error: POST https://example.org/advisories/bulk - 405" };
   expect(judgeAudit(without)).toEqual({
     isFailed: false,
@@ -37,13 +37,13 @@ test("a registry without advisories is said to have none, and is no all-clear", 
   );
 });
 
-test("every version of a package is asked for", () => {
+test("every version of a package is checked", () => {
   const lock =
     '{"packages": {"a": ["a@1.0.0", "", {}], "b/a": ["a@2.0.0", ""], "@c/d": ["@c/d@3.0.0", ""],},}';
   expect(pinnedVersions(lock)).toEqual({ a: ["1.0.0", "2.0.0"], "@c/d": ["3.0.0"] });
 });
 
-test("the registry's older call is read as the newer one", () => {
+test("the registry's older API is read like the newer one", () => {
   const found = advisoriesOfQuick({ advisories: { "7": { module_name: "lodash", ...advisory("high") } } });
   expect(judgeAudit({ code: 0, out: JSON.stringify(found), err: "" })).toMatchObject({ isFailed: true });
   expect(advisoriesOfQuick({ error: "no such call" })).toBeNull();

@@ -25,7 +25,7 @@ function pending(from = 1, to = 5): DirtySet {
 
 const idsOf = (batch: DirtyBatch | undefined) => [...(batch?.entries.keys() ?? [])];
 
-test("direct ones come before dependents, and fill one batch together", () => {
+test("direct changes come before dependents, and share one batch", () => {
   const waits = pending();
   for (let index = 0; index < 90; index++) waits.add("tblA", `dep${index}`, dependent(1));
   for (let index = 0; index < 30; index++) waits.add("tblA", `rec${index}`, direct(1, "fld1"));
@@ -36,7 +36,7 @@ test("direct ones come before dependents, and fill one batch together", () => {
   expect(waits.take("tblA")).toBeUndefined();
 });
 
-test("a record that is named while it is read again is read once more", () => {
+test("a record that is reported while it is read is read once more", () => {
   const waits = pending(1, 5);
   waits.add("tblA", "rec1", direct(1, "fld1"));
   const first = waits.take("tblA")!;
@@ -51,7 +51,7 @@ test("a record that is named while it is read again is read once more", () => {
   expect(waits.durableCursor).toBe(6);
 });
 
-test("what is given back is what was told of it before and meanwhile, together", () => {
+test("a requeued record combines what was reported before and meanwhile", () => {
   const waits = pending();
   waits.add("tblA", "rec1", direct(1, "fld1"));
   const first = waits.take("tblA")!;
@@ -63,7 +63,7 @@ test("what is given back is what was told of it before and meanwhile, together",
   });
 });
 
-test("the last word of the feed counts: destroyed, and restored", () => {
+test("the feed's last report counts: deleted, and restored", () => {
   const waits = pending();
   waits.add("tblA", "gone", direct(1, "fld1"));
   waits.add("tblA", "gone", destroyed(1, 7));
@@ -77,7 +77,7 @@ test("the last word of the feed counts: destroyed, and restored", () => {
   expect(waits.take("tblA")!.entries.get("back")).toMatchObject({ why: "direct", fields: null });
 });
 
-test("a destroyed one whose image lost is to be read again", () => {
+test("a deleted record whose image lost is read again", () => {
   const waits = pending();
   waits.add("tblA", "gone", destroyed(1, 7));
   waits.requeue(waits.takeDestroyed("tblA")!);
@@ -85,7 +85,7 @@ test("a destroyed one whose image lost is to be read again", () => {
   expect(waits.take("tblA")!.entries.get("gone")).toMatchObject({ why: "destroyed" });
 });
 
-test("at the feed's end what it last said to be destroyed need not be read, whichever part of it said so", () => {
+test("at the feed's end, a record last reported as deleted need not be read, whichever part of it reported that", () => {
   const waits = pending();
   for (const id of ["gone", "back", "lost"]) waits.add("tblA", id, destroyed(1));
   expect(waits.takeDestroyed("tblA")).toBeUndefined();
@@ -95,14 +95,14 @@ test("at the feed's end what it last said to be destroyed need not be read, whic
   expect(idsOf(batch)).toEqual(["gone", "lost"]);
   waits.ack(batch, ["gone"]);
   waits.requeue(batch);
-  // Somebody wrote it meanwhile: no later end of the feed makes it one that need not be read.
+  // A client wrote it meanwhile: no later end of the feed makes it one that need not be read.
   waits.endFeed(9);
   expect(waits.takeDestroyed("tblA")).toBeUndefined();
   expect(waits.counts("tblA")).toEqual({ records: 2, destroyed: 1, isWhole: false });
   expect(idsOf(waits.take("tblA"))).toEqual(["back", "lost"]);
 });
 
-test("what is parked holds the durable cursor, keeps no round waiting, and comes back in time", () => {
+test("a deferred record holds the durable cursor, delays no batch, and returns in time", () => {
   const waits = pending(1, 5);
   waits.add("tblA", "rec1", direct(1, "fld1"));
   const batch = waits.take("tblA")!;
@@ -115,7 +115,7 @@ test("what is parked holds the durable cursor, keeps no round waiting, and comes
   expect(idsOf(waits.take("tblA"))).toEqual(["rec1"]);
 });
 
-test("a whole read settles what was named before it, but for what it could not judge", () => {
+test("a full read acknowledges what was reported before it, except what it could not judge", () => {
   const waits = pending(1, 5);
   for (const id of ["old", "lost", "held"]) waits.add("tblA", id, direct(1));
   waits.add("tblB", "other", direct(1));
@@ -130,7 +130,7 @@ test("a whole read settles what was named before it, but for what it could not j
   expect(waits.counts("tblB").records).toBe(0);
 });
 
-test("a doubt about a shape holds the cursor until a look that was made after it", () => {
+test("a suspected schema change holds the cursor until a schema check that started after it", () => {
   const waits = pending(1, 5);
   waits.suspect("tblA", 1);
   const { sequence } = waits;
@@ -172,7 +172,7 @@ interface Naming {
   at: number;
 }
 
-/** A made-up history of a feed and of those who work on what it tells. */
+/** A generated history of a feed and of the loops that process it. */
 const step = fc.oneof(
   fc.record({ kind: fc.constant("read" as const), named: fc.array(fc.tuple(fc.nat(5), fc.nat(2))) }),
   fc.record({
@@ -182,7 +182,7 @@ const step = fc.oneof(
   fc.record({ kind: fc.constantFrom("sweep begins", "sweep ends"), pick: fc.nat() }),
 );
 
-test("L1, L2: the durable cursor never passes what is not settled, and all that is named is read after it", () => {
+test("L1, L2: the durable cursor never passes unacknowledged changes, and every reported record is read after its report", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const waits = new DirtySet();
@@ -220,7 +220,8 @@ test("L1, L2: the durable cursor never passes what is not settled, and all that 
         else if (one.kind === "sweep ends") {
           if (sweep) {
             waits.ackTable("tblA", sweep.sequence, new Set());
-            // What somebody has in hand is theirs to settle; what was named after they took it is read by the sweep.
+            // A record that a loop has taken is acknowledged by that loop; one that was reported afterwards is read by
+            // the sweep.
             read(unsettled.keys(), sweep.at, (id, naming) =>
               taken.some(({ batch, at: takenAt }) => {
                 const { cursor: from = Infinity } = batch.entries.get(id) ?? {};

@@ -47,11 +47,11 @@ function faultOf(from: string, link: string): string | undefined {
   return isThere ? undefined : `${from}: ${link} names a section that is not there`;
 }
 
-test.each(pages)("every link of %s leads to a file and a section that are there", (page) => {
+test.each(pages)("every link of %s leads to an existing file and section", (page) => {
   expect(linksOf(read(page)).flatMap((link) => faultOf(page, link) ?? [])).toEqual([]);
 });
 
-test("every page can be reached from the README, and the README names each but decisions itself", () => {
+test("every page can be reached from the README, which names each one except decisions", () => {
   const named = new Set(linksOf(read("README.md")).map((link) => normalize(link.split("#")[0]!)));
   const decisions = new Set(
     linksOf(read("docs/adr/README.md")).map((link) => normalize(join("docs/adr", link.split("#")[0]!))),
@@ -61,7 +61,7 @@ test("every page can be reached from the README, and the README names each but d
   );
 });
 
-test("every `bun run` that a page gives is a script of package.json, every bench one that there is", () => {
+test("every `bun run` on a page is a script of package.json, and every bench exists", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
   const benches = read("test/bench/main.ts");
   const wrong = pages.flatMap((page) => {
@@ -76,7 +76,7 @@ test("every `bun run` that a page gives is a script of package.json, every bench
   expect(wrong).toEqual([]);
 });
 
-test("headings become the anchors that links name, and faults are told", () => {
+test("headings become the anchors that links name, and broken links are reported", () => {
   const page = "# One `two`: three\n\n## A, b\n\n## A, b\n\n```sh\n# none\n```\n";
   expect([...anchorsOf(page)]).toEqual(["one-two-three", "a-b", "a-b-1"]);
   expect(linksOf("[a](b.md) `[c](d.md)` [e](https://f.example)")).toEqual(["b.md"]);
@@ -85,7 +85,7 @@ test("headings become the anchors that links name, and faults are told", () => {
   expect(faultOf("docs/sql.md", "#history")).toBeUndefined();
 });
 
-test("every promise of the threat model names tests that are there", () => {
+test("every promise of the threat model names existing tests", () => {
   const rows = read("docs/security.md")
     .split("\n")
     .filter((line) => line.includes(".test.ts`"));

@@ -1,4 +1,4 @@
-/** What analysts' programs are told of a replica. */
+/** What analytics programs are given about a replica. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
@@ -25,7 +25,7 @@ projects.fields[1]!.linkedTableId = "tblT";
 const tasks = sourceTable("tblT", "Tasks", { Title: "text" });
 const specs = specsOf([projects, tasks]);
 
-test("dbt is told of every table and column: its type, its name in the source, and what its id is", () => {
+test("dbt gets every table and column: its type, its name at the source, and the references of its ids", () => {
   const linkViews = [
     {
       name: "projects__tasks",
@@ -67,7 +67,7 @@ function rendered(text: string): string {
 }
 
 fuzz(
-  "dbt renders a name or a description to what it is in the source, and runs nothing of it",
+  "dbt renders a name or a description as it is at the source, and executes nothing in it",
   200,
   fc.property(
     fc.array(fc.constantFrom("{", "{{", "{%", "{#", "}}", "%}", "#}", "env_var('X')", "'", " ", "a", "\n")),
@@ -102,7 +102,7 @@ test("the diagram has a box per table and a line per column of links", () => {
 const odd = fc.string({ unit: "binary", maxLength: 40 });
 const source = fc.record({ base: odd, table: odd, field: odd, description: odd });
 
-test("whatever things are called in the source, the YAML says so, and the diagram keeps its form", () => {
+test("with any names at the source, the YAML has them and the diagram stays valid", () => {
   fc.assert(
     fc.property(source, ({ base: baseName, table, field, description }) => {
       const named = sourceTable("tblP", table, { [field]: "links" });

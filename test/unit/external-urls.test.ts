@@ -35,7 +35,7 @@ const anyUrl = fc
   );
 
 fuzz(
-  "any URL is understood or refused with destination_invalid, and a pool on it can be made",
+  "any URL is accepted or refused with destination_invalid, and a pool can be created for it",
   500,
   fc.property(fc.oneof(anyUrl, anyText), (url) => {
     const server = codeOr(() => externalServer(url, "loopback"));
@@ -72,7 +72,7 @@ test.for([
   expect(() => externalServer(url, "yes")).toThrow(expect.objectContaining({ code: "destination_invalid" }));
 });
 
-/** Who makes a pool, and on whose servers. */
+/** Which code creates a pool, and on whose servers. */
 const MAKERS = {
   "core/postgres/client.ts": "ours directly, customers' through the gateway",
 };
@@ -80,7 +80,7 @@ const MAKERS = {
 /** A call, not a part of a pattern for URLs. */
 const MAKES = /(?:=|return|await|[(:])\s*postgres(?:<\w+>)?\((?!\?:|ql)/;
 
-test("a pool is made in one place", () => {
+test("pools are created in one place", () => {
   const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder));
   const made = files.filter((path) => MAKES.test(readFileSync(join(repoRoot, path), "utf8")));
   expect(made.sort()).toEqual(Object.keys(MAKERS).sort());

@@ -8,7 +8,7 @@ const SOURCE = new BasetideError("source_unavailable");
 const base = (error: BasetideError | null) =>
   ({ id: "bas_1", database: { id: "dbs_1" }, error }) as Parameters<typeof restore>[1];
 
-test("the pauses of an outage of ours sum up to little of it, those of a failing base double", () => {
+test("the pauses of our own outage are a small part of it, those of a failing base double", () => {
   for (const error of [
     new BasetideError("control_unavailable"),
     new BasetideError("replica_unavailable"),
@@ -26,7 +26,7 @@ test("the pauses of an outage of ours sum up to little of it, those of a failing
   expect(failurePauseMs(20, SOURCE)).toBeLessThanOrEqual(90_000);
 });
 
-test("what is known of a base's failures outlives its memory, until somebody has synced it", () => {
+test("the record of a base's failures outlives its cache, until the base is synced", () => {
   const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
   expect(restore(known, base(SOURCE), 4, true)).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
   // Another worker had it meanwhile, and failed as well.
@@ -37,7 +37,7 @@ test("what is known of a base's failures outlives its memory, until somebody has
   expect(restore(known, base(null), 7, true)).toMatchObject({ failures: 0, failedWith: null });
 });
 
-test("nothing is known of the rows of a replica that may have lost commits, and the next sweep is due at once", () => {
+test("the cache of a replica that may have lost commits is dropped, and the next sweep is due at once", () => {
   const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, scanStartedAt: 1 };
   const forgetful = restore(known, base(SOURCE), 4, false);
   expect(forgetful).not.toBe(known);

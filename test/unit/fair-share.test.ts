@@ -9,7 +9,7 @@ const workers = (capacity: fc.Arbitrary<number>) =>
     .array(fc.record({ capacity, bases: fc.integer({ min: 0, max: 400 }) }), { minLength: 1, maxLength: 12 })
     .map((all) => all.map((one, index): BalancedWorker => ({ id: `w${index}`, isSettled: true, ...one })));
 
-test("shares are all bases or all there is room for, none above its capacity, each within one of its part", () => {
+test("shares cover all bases or all capacity, none exceeds its worker, and each is within one of its proportion", () => {
   fc.assert(
     fc.property(jobs, workers(fc.integer({ min: 1, max: 400 })), (count, all) => {
       const shares = fairShares(count, all);
@@ -25,7 +25,7 @@ test("shares are all bases or all there is room for, none above its capacity, ea
   );
 });
 
-test("bases that are shared out evenly stay where they are", () => {
+test("evenly distributed bases stay where they are", () => {
   fc.assert(
     fc.property(jobs, workers(fc.constant(400)), (count, all) => {
       const shares = fairShares(count, all);
@@ -39,7 +39,7 @@ test("bases that are shared out evenly stay where they are", () => {
   );
 });
 
-test("from any start workers come to within one base of each other, and no base is moved twice", () => {
+test("from any start, workers converge to within one base of each other, and no base is moved twice", () => {
   fc.assert(
     fc.property(workers(fc.constant(5000)), (start) => {
       const count = start.reduce((sum, worker) => sum + worker.bases, 0);
@@ -70,7 +70,7 @@ test("from any start workers come to within one base of each other, and no base 
   );
 });
 
-test("a worker that has only just come takes what is free, and is given nothing until it has lasted", () => {
+test("a new worker takes free bases, and is given none until it has run for a while", () => {
   const old = { id: "old", bases: 10, capacity: 200, isSettled: true };
   const fresh = { id: "new", bases: 0, capacity: 200, isSettled: false };
   const load = { jobs: 10, overdue: 0 };

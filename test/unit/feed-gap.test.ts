@@ -1,4 +1,4 @@
-/** Which sweep closes a feed's gap, and what of it the server is told. */
+/** Which sweep closes a feed gap, and what the server is told about it. */
 import { expect, test } from "vitest";
 import { FeedGap } from "../../core/sync/modes/live/feed-gap";
 
@@ -6,7 +6,7 @@ const MINUTE_AGO = new Date(Date.now() - 60_000);
 const NOW = new Date();
 const later = () => performance.now() + 1;
 
-/** The server's part: what it was told of a close. */
+/** The server's side: the closes that it was told about. */
 function server() {
   const told: (Date | null)[] = [];
   return { told, note: async (since: Date | null) => void told.push(since) };
@@ -23,7 +23,7 @@ test("only a sweep that began after a gap closes it", async () => {
   expect([gap.since, gap.agoMs, told]).toEqual([null, Number.POSITIVE_INFINITY, [MINUTE_AGO]]);
 });
 
-test("a gap that grows is open at once, and by the server's word when that has come", async () => {
+test("a gap that grows is open at once, and from the server's time on when that is known", async () => {
   const gap = new FeedGap();
   const { told, note } = server();
   const word = Promise.withResolvers<Date | null>();
@@ -37,7 +37,7 @@ test("a gap that grows is open at once, and by the server's word when that has c
   expect([gap.since, told]).toEqual([null, [NOW]]);
 });
 
-test("where the server was not told that a gap grew, it is told to close what it knew before", async () => {
+test("if the server does not know that a gap grew, it is asked to close what it knew before", async () => {
   const gap = new FeedGap();
   const { told, note } = server();
   gap.set(MINUTE_AGO, 60_000);
@@ -48,7 +48,7 @@ test("where the server was not told that a gap grew, it is told to close what it
   expect([gap.since, told]).toEqual([null, [MINUTE_AGO]]);
 });
 
-test("a gap that is found while another is closed stays, and so does one whose close is not noted", async () => {
+test("a gap that is found while another is closed stays, and so does one whose closing is not recorded", async () => {
   const gap = new FeedGap();
   gap.set(MINUTE_AGO, 60_000);
   await gap.close(later(), async () => gap.set(NOW));

@@ -8,7 +8,7 @@ import { createConnection } from "../../core/source/airtable/connection";
 const connected = (apiKey: string) =>
   createConnection(createClient({ address: "http://127.0.0.1:9", apiKey, timeoutMs: 1000 }));
 
-test("what follows a connection has all that it has, kept connections included", () => {
+test("a follower has everything that its connection has, including kept connections", () => {
   const followed = connected("patA");
   const follower = following(() => followed);
   for (const name of Object.keys(followed) as (keyof SourceConnection)[]) {
@@ -17,7 +17,7 @@ test("what follows a connection has all that it has, kept connections included",
   expect(follower.connections).toBe(followed.connections);
 });
 
-test("and is the next one as soon as there is one", () => {
+test("it follows the next connection as soon as there is one", () => {
   let current = connected("patA");
   const follower = following(() => current);
   current = connected("patB");

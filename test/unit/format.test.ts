@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ago, counted, formatElapsed, inDigits, inUtc } from "../../views/format";
 
-test("a duration is as long as people would say it", () => {
+test("a duration has a natural precision", () => {
   const cases: [number, string][] = [
     [-5, "0 ms"],
     [0, "0 ms"],
@@ -21,7 +21,7 @@ test("a duration is as long as people would say it", () => {
   for (let ms = 0; ms < 70_000; ms += 7) expect(formatElapsed(ms)).not.toMatch(/^(1\.00|10\.0|60) s$/);
 });
 
-test("how long ago something was is told in one unit; what is yet to come is now", () => {
+test("the age of something has one unit; the future is now", () => {
   const now = new Date("2026-11-20T12:00:00Z");
   const told = (ms: number) => ago(new Date(now.getTime() - ms), now);
   expect([-9000, 0, 1400, 12_000, 61_000, 7_200_000, 200_000_000].map(told)).toEqual([
@@ -35,7 +35,7 @@ test("how long ago something was is told in one unit; what is yet to come is now
   ]);
 });
 
-test("numbers have their thousands apart, moments are UTC", () => {
+test("numbers have thousands separators, times are UTC", () => {
   expect([0, 999, 1000, 1_234_567].map(inDigits)).toEqual(["0", "999", "1,000", "1,234,567"]);
   expect([counted(1, "table"), counted(2, "table")]).toEqual(["1 table", "2 tables"]);
   expect(inUtc(new Date("2026-01-02T03:04:05.678Z"))).toBe("2026-01-02 03:04:05 UTC");

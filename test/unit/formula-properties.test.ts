@@ -135,7 +135,7 @@ const operatorText = fc
   .map((operator) => `{f0} ${operator} -{f1} ${operator} {f2}`);
 
 describe("for any text", () => {
-  test("compiling throws nothing but FormulaSyntaxError, and what compiles evaluates", () => {
+  test("compiling throws nothing but FormulaSyntaxError, and compiled formulas evaluate", () => {
     fc.assert(
       fc.property(anyText, fc.boolean(), (text, knowsFields) => {
         let formula: CompiledFormula | undefined;
@@ -159,7 +159,7 @@ describe("for any text", () => {
     );
   });
 
-  test("a field's name in braces, escaped, is looked up as it is", () => {
+  test("a field's name in braces, escaped, is looked up unchanged", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), (name) => {
         const asked: string[] = [];
@@ -182,7 +182,7 @@ test("arithmetic printed and parsed agrees with JavaScript", () => {
   );
 });
 
-test("no cell makes a function or an operator throw, and each result can be put into JSON", () => {
+test("no cell makes a function or an operator throw, and each result can be written as JSON", () => {
   fc.assert(
     fc.property(
       fc.oneof(callText, operatorText),
@@ -199,14 +199,14 @@ test("no cell makes a function or an operator throw, and each result can be put 
   );
 });
 
-test("I1: a formula may be as long as it likes, only not deep", () => {
+test("I1: a formula may be of any length, but not of any depth", () => {
   const terms = Array.from({ length: 50_000 }, () => "1");
   expect(evaluate(terms.join("+"))).toBe(50_000);
   expect(evaluate(`SUM(${terms.join(",")})`)).toBe(50_000);
   expect(evaluate(`${"(".repeat(150)}1${")".repeat(150)}`)).toBe(1);
 });
 
-test("months added and counted back agree, for days that every month has", () => {
+test("adding and subtracting months agree, for days that every month has", () => {
   fc.assert(
     fc.property(
       fc.date({ min: new Date("1900-01-01"), max: new Date("2100-01-01"), noInvalidDate: true }),

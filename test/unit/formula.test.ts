@@ -71,7 +71,7 @@ function cellOf(text: string): unknown {
 const INVALID = new FormulaSyntaxError("Invalid formula. Please check your formula text.");
 const ERROR_CELL = { error: "#ERROR!" };
 
-describe("formulas give what the source gives", () => {
+describe("formulas return what the source returns", () => {
   test.each<[string, unknown]>([
     // Literals and references
     ["'it\\'s'", "it's"],
@@ -226,7 +226,7 @@ describe("formulas give what the source gives", () => {
   });
 });
 
-describe("a text that is no formula is refused with the API's words", () => {
+describe("an invalid formula is refused with the API's text", () => {
   test.each([
     "",
     " ",
@@ -267,7 +267,7 @@ describe("a text that is no formula is refused with the API's words", () => {
     );
   });
 
-  test("unknown functions are named, whatever they are called", () => {
+  test("unknown functions are named, whatever their name", () => {
     expect(() => compile("Bad(1) & constructor() & __proto__()")).toThrow(
       new FormulaSyntaxError("Unknown function names: bad, constructor, __proto__"),
     );
@@ -296,14 +296,14 @@ describe("a filter", () => {
   });
 });
 
-test("a formula names the fields it refers to, once each", () => {
+test("a formula lists the fields it refers to, once each", () => {
   expect(compile("{Count} + {fldCount} & LAST_MODIFIED_TIME(Name)").referencedFieldIds).toEqual([
     "fldCount",
     "fldName",
   ]);
 });
 
-describe("the records asked for by id are known without looking at rows", () => {
+describe("the records that a filter selects by id are known without reading rows", () => {
   test.each<[string, string[] | null]>([
     ["RECORD_ID()='rec1'", ["rec1"]],
     ["OR(RECORD_ID()='rec2', 'rec1' = record_id(), or(RECORD_ID()=\"rec2\"))", ["rec2", "rec1"]],
@@ -317,7 +317,7 @@ describe("the records asked for by id are known without looking at rows", () => 
   });
 });
 
-test("constants do not take the clock of compiling", () => {
+test("constants do not use the time of compiling", () => {
   let now = 0;
   const formula = compileFormula("DATETIME_DIFF(NOW(), '1970-01-01')", resolve);
   const read = () => formula.evaluate({ ...row, now: () => now });
@@ -326,7 +326,7 @@ test("constants do not take the clock of compiling", () => {
   expect(read()).toBe(5);
 });
 
-test("a text that would grow without end is an error, and quickly so", () => {
+test("a text that would grow without bound is an error, and fails fast", () => {
   let text = "'aaaaaaaaaaaaaaaaaaaa'";
   for (let level = 0; level < 60; level++) text = `SUBSTITUTE(${text}, 'a', 'aaaaaaaaaaaaaaaaaaaa')`;
   expect(cellOf(text)).toEqual(ERROR_CELL);

@@ -37,7 +37,7 @@ const names = fc.oneof(
 const kind = fc.constantFrom("table" as const, "column" as const);
 
 fuzz(
-  "every name becomes one of 1 to 63 well-formed bytes that no other has, and keeps it",
+  "every name becomes a unique one of 1 to 63 well-formed bytes, and keeps it",
   60,
   fc.property(names, kind, (all, kind) => {
     const entries = all.map((name, index) => ({ id: `id${index}`, name }));

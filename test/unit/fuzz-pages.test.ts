@@ -38,7 +38,7 @@ function record0(): fc.Arbitrary<unknown> {
   });
 }
 
-/** JSON as somebody might write it: with gaps, escapes, numbers of any length, members twice. */
+/** JSON in unusual notations: with gaps, escapes, numbers of any length, repeated members. */
 const pageText = fc
   .tuple(
     page,
@@ -63,7 +63,7 @@ interface Read {
   records: SourceRecord[];
 }
 
-/** Everything that a page can be asked for. */
+/** All methods of a page. */
 function readWhole(bytes: Buffer): Read | ErrorCode {
   return codeOr(() => {
     const read: RecordPage = readPage(bytes, table);
@@ -100,13 +100,13 @@ function expectRight(bytes: Buffer): void {
 }
 
 fuzz(
-  "a page is what JSON.parse says, whatever its form and whatever its cells hold",
+  "a page equals JSON.parse, in any form and with any cells",
   3000,
   fc.property(pageText, (text) => expectRight(Buffer.from(text))),
 );
 
 fuzz(
-  "JSON that is no page, or not quite, is a bad answer",
+  "JSON that is not a valid page is a bad answer",
   3000,
   fc.property(fc.oneof(anyJson(page, record), damaged(page)), (value) =>
     expectRight(Buffer.from(JSON.stringify(value) ?? "")),
@@ -114,7 +114,7 @@ fuzz(
 );
 
 fuzz(
-  "bytes that broke on the way are a bad answer, or what they still say",
+  "corrupted bytes are a bad answer, or a page with what they still contain",
   3000,
   fc.property(
     pageText,
@@ -132,7 +132,7 @@ fuzz(
   ),
 );
 
-test("a page that ends at any byte is a bad answer, but for the last", () => {
+test("a page that ends at any byte before the last is a bad answer", () => {
   const cell = ["é😀", { error: "#ERROR!" }, '}},{"id":"rec'];
   const [first, second] = fc.sample(record, { numRuns: 2, seed: 1 });
   for (const fields of [{}, { fld1: cell }, { fld1: cell[2], fld2: cell }]) {
@@ -153,7 +153,7 @@ test("a page that ends at any byte is a bad answer, but for the last", () => {
   }
 });
 
-test("a page nested as deeply as can be sent is a bad answer, or a page", () => {
+test("a page with any nesting is a bad answer, or a page", () => {
   const time = '"createdTime":"2024-01-02T03:04:05.000Z"';
   for (const depth of [100, 1000, 5000, 50_000, 500_000]) {
     for (const cell of [

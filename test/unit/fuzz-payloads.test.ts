@@ -57,7 +57,7 @@ const batch = fc.record({
   mightHaveMore: fc.boolean(),
 });
 
-/** What a batch promises to whoever follows it. */
+/** What a batch guarantees to its consumers. */
 function expectBatch({ changes, cursor }: ChangeBatch): void {
   expect(Number.isSafeInteger(cursor) && cursor >= 1).toBe(true);
   const gone = new Set(changes.tablesDestroyed);
@@ -72,7 +72,7 @@ function expectBatch({ changes, cursor }: ChangeBatch): void {
 }
 
 fuzz(
-  "any JSON at all is a batch, or a bad answer",
+  "any JSON is a batch, or a bad answer",
   2000,
   fc.property(
     fc.oneof(
@@ -93,7 +93,7 @@ fuzz(
 );
 
 fuzz(
-  "a batch with something wrong in it is read, and says so where that may hide a change",
+  "a partly invalid batch is read, and reports where that may hide a change",
   2000,
   fc.property(fc.oneof(batch, damaged(batch)), fc.integer({ min: 1, max: 60 }), (answer, asked) => {
     const read = codeOr(() => readBatch(answer, asked));
@@ -103,7 +103,7 @@ fuzz(
 );
 
 fuzz(
-  "a payload that cannot be read takes nothing from those around it",
+  "an unreadable payload does not affect its neighbors",
   500,
   fc.property(tableChange, anyJson(), (change, other) => {
     const whole = { changedTablesById: { tblA: change } };

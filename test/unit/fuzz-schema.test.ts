@@ -1,4 +1,4 @@
-/** Answers to "which tables?", "which bases?" and "who am I?": any JSON gives what was asked for, or a coded error. */
+/** Answers to "which tables?", "which bases?" and "who am I?": any JSON gives a valid result, or a coded error. */
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { SourceSchema } from "../../core/source";
@@ -26,7 +26,7 @@ function expectSchema({ tables }: SourceSchema): void {
 }
 
 fuzz(
-  "any JSON at all is an answer that was asked for, or a bad one",
+  "any JSON is a valid answer, or a bad one",
   2000,
   fc.property(
     reader,
@@ -39,7 +39,7 @@ fuzz(
 );
 
 fuzz(
-  "a schema with something wrong in it is read without that, or not at all",
+  "a partly invalid schema is read without the invalid part, or not at all",
   2000,
   fc.property(damaged(wireSchema), (answer) => {
     const schema = codeOr(() => readSchema(answer));
@@ -49,7 +49,7 @@ fuzz(
 );
 
 fuzz(
-  "what hangs on what can be told of any schema, circles and loose ends included",
+  "the dependents can be computed for any schema, with cycles and dangling references",
   500,
   fc.asyncProperty(wireSchema, fc.nat(), async (answer, at) => {
     const schema = codeOr(() => readSchema(answer));
@@ -71,7 +71,7 @@ fuzz(
 );
 
 fuzz(
-  "a refusal of any status, header and body has a code, and no message without an end",
+  "a refusal with any status, header and body has a code, and a message of bounded length",
   2000,
   fc.property(
     fc.integer({ min: 100, max: 599 }),

@@ -20,7 +20,7 @@ function refused(text: string): string[] {
   return REFUSED.filter(({ pattern }) => pattern.test(text)).map(({ name }) => name);
 }
 
-test("no file holds a machine's path, a registry's address or a secret", () => {
+test("no file contains a machine's path, a registry's address or a secret", () => {
   const found = repoFiles()
     .map((path) => ({ path, text: readFileSync(join(repoRoot, path), "utf8") }))
     .filter(({ text }) => !text.includes("\0"))
@@ -50,7 +50,7 @@ test("every dependency is pinned to one version, in package.json and in the lock
   }
 });
 
-test("the licence is there, and package.json names it", () => {
+test("the license exists, and package.json names it", () => {
   expect(readFileSync(join(repoRoot, "LICENSE"), "utf8")).toContain("Apache License");
   expect(packageJson().license).toBe("Apache-2.0");
 });

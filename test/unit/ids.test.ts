@@ -4,18 +4,18 @@ import { type IdKind, idPrefixes, isId, newId } from "../../core/ids";
 
 const kinds = Object.keys(idPrefixes) as IdKind[];
 
-test("an id is known again as one of its kind, and of no other", () => {
+test("an id is recognized as one of its kind, and of no other", () => {
   for (const kind of kinds) {
     const id = newId(kind);
     expect(kinds.filter((other) => isId(other, id))).toEqual([kind]);
   }
 });
 
-test("ten thousand ids are ten thousand different ones", () => {
+test("ten thousand ids are all different", () => {
   expect(new Set(Array.from({ length: 10_000 }, () => newId("base"))).size).toBe(10_000);
 });
 
-test("whatever is no id is not taken for one", () => {
+test("an invalid id is not accepted as one", () => {
   fc.assert(fc.property(fc.string(), (text) => !isId("base", text)));
   const id = newId("base");
   for (const wrong of [

@@ -77,7 +77,7 @@ const BOTTOM = LAYERS.length;
 /** The code that the rules are about; `package.json` and files of `sql` are data. */
 const CODE = /^(apps|core|views|test)\//;
 
-/** Where the SQL of replicas lies, and who may speak of it. */
+/** Where the SQL of replicas is, and which code may refer to it. */
 const REPLICA_SQL = "sql/replica";
 const REPLICA_OWNER = "core/replica/";
 
@@ -88,7 +88,7 @@ const POOL_OWNERS = /^core\/(postgres\/|replica\/server-pools\.ts$)/;
 const files = ["apps", "core", "views"].flatMap((folder) => repoFiles(folder)).filter(isCode);
 const known = new Set(files);
 
-/** What breaks the rules in one file. Types count as values do: who reads a type must read the layer that it is of. */
+/** The violations in one file. Types count like values: code that reads a type must read the type's layer. */
 function violations(path: string, source: string): string[] {
   const found: string[] = [];
   const rule = RULES.find(({ from }) => path.startsWith(from));
@@ -111,7 +111,7 @@ function violations(path: string, source: string): string[] {
   return found;
 }
 
-/** The paths of static and dynamic imports, and of re-exports; those of types, too. */
+/** The paths of static and dynamic imports, and of re-exports, including types. */
 function importsOf(source: string): string[] {
   const code = source.replace(/\/\*[\s\S]*?\*\//g, "");
   const statements = code.matchAll(
@@ -155,7 +155,7 @@ function wrongDoor(from: string, to: string): string | undefined {
   return `${layer} is entered by its index`;
 }
 
-test("every import goes down and in by the door, and only core/replica touches the SQL of replicas", () => {
+test("every import points down and enters by the index, and only core/replica touches the SQL of replicas", () => {
   expect(files.length).toBeGreaterThan(10);
   const found = files.flatMap((path) => violations(path, readFileSync(join(repoRoot, path), "utf8")));
   expect(found).toEqual([]);
@@ -233,7 +233,7 @@ test.for([
   ["apps/sandbox/a.ts", 'import { listen } from "../../core/http";'],
   ["apps/up/a.ts", 'import { startConsole } from "../console/start";'],
   ["core/replica/a.ts", 'const file = "../../sql/replica/journal.sql";'],
-])("what is allowed is let through: %s: %s", ([path, source]) => {
+])("an allowed import passes: %s: %s", ([path, source]) => {
   expect(violations(path!, source!)).toEqual([]);
 });
 

@@ -31,11 +31,11 @@ function synced(durationMs: number, ageMs = 1000): NonNullable<Base["sync"]> {
 
 const color = (changes: Partial<Facts>) => indicatorOf(base(changes), now).color;
 
-test("a base that syncs as usual is green, and says how long a sync takes", () => {
+test("a base that syncs as usual is green, and shows how long a sync takes", () => {
   expect(indicatorOf(base(), now)).toEqual({ color: "green", reason: "In sync; the last sync took 10 s" });
 });
 
-test("a base of a control plane that takes no writes is red, however well it was", () => {
+test("a base is red while the control plane is read-only, however healthy it was", () => {
   expect(color({ isReadOnly: true })).toBe("red");
   expect(color({ isReadOnly: true, state: "paused" })).toBe("yellow");
 });
@@ -51,14 +51,14 @@ describe("a slow sync", () => {
     );
   });
 
-  test("is not called slow before three sweeps say what is usual, within two seconds, or for a rebuild", () => {
+  test("is not called slow before three sweeps show the usual duration, within two seconds, or for a rebuild", () => {
     expect(color({ sync: synced(90_000), recentSweepMs: [90_000, 10_000] })).toBe("green");
     expect(color({ sync: synced(1900), recentSweepMs: Array(20).fill(100) })).toBe("green");
     expect(color({ sync: { ...synced(90_000), kind: "rebuild" } })).toBe("green");
   });
 });
 
-test("a sync that does not come is yellow when late, red when very late", () => {
+test("a missing sync is yellow when late, red when very late", () => {
   expect(color({ sync: synced(10_000, 80_000) })).toBe("green");
   expect(color({ sync: synced(10_000, 80_001) })).toBe("yellow");
   expect(color({ sync: synced(10_000, 350_001) })).toBe("red");
@@ -67,7 +67,7 @@ test("a sync that does not come is yellow when late, red when very late", () => 
   );
 });
 
-test("a rest that the call budget asks for is no delay; what comes late after it is", () => {
+test("a pause for the call budget is no delay; what is late after it is", () => {
   const rested = (ms: number) => ({ sync: synced(10_000, 9e7), restsUntil: ago(ms) });
   expect(indicatorOf(base(rested(-3_600_000)), now)).toEqual({
     color: "green",
@@ -85,7 +85,7 @@ describe("a base in rapid mode", () => {
     sweep: { startedAt: ago(ageMs + 600_000), completedAt: ago(ageMs), backgroundMs: 600_000 },
   });
 
-  test("is judged by its turns", () => {
+  test("is judged by its cycles", () => {
     expect(color(sweptAgo(1000))).toBe("green");
     expect(color({ ...sweptAgo(1000), sync: { ...synced(9000), kind: "rapid" } })).toBe("yellow");
     expect(color({ ...sweptAgo(1000), sync: { ...synced(21_000), kind: "rapid" } })).toBe("red");
@@ -129,7 +129,7 @@ describe("a base in live mode", () => {
   const reason = (changes: Partial<LiveState>) => indicatorOf(base(live(changes)), now).reason;
   const colorOf = (changes: Partial<LiveState>) => color(live(changes));
 
-  test("is green without a sync for hours, and says when SQL was last the same as the source", () => {
+  test("is green without a sync for hours, and shows when SQL last equaled the source", () => {
     expect(indicatorOf(base(live()), now)).toEqual({
       color: "green",
       reason: "Live; the database matched Airtable 1 min 0 s ago",
@@ -145,7 +145,7 @@ describe("a base in live mode", () => {
     );
   });
 
-  test("is yellow when SQL was found to lag behind, red when that lasts", () => {
+  test("is yellow when SQL was found to lag, red when that lasts", () => {
     expect(colorOf({ driftedSince: ago(1) })).toBe("yellow");
     expect(reason({ driftedSince: ago(90_000) })).toBe(
       "The database was found to lag behind Airtable 1 min 30 s ago",
@@ -153,7 +153,7 @@ describe("a base in live mode", () => {
     expect(colorOf({ driftedSince: ago(300_001) })).toBe("red");
   });
 
-  test("is never green on the word of a webhook alone: SQL has to be compared, or swept, within the hour", () => {
+  test("is never green because of a webhook alone: SQL must be compared or swept within the hour", () => {
     expect(colorOf({ comparedAt: ago(HOUR_MS) })).toBe("green");
     expect(colorOf({ comparedAt: ago(HOUR_MS + 1) })).toBe("yellow");
     expect(colorOf({ comparedAt: ago(5 * HOUR_MS + 1) })).toBe("red");
@@ -170,7 +170,7 @@ describe("a base in live mode", () => {
     expect(colorOf({ ...resting, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
   });
 
-  test("is yellow when what changed waits for a minute, red for as long as nothing explains", () => {
+  test("is yellow when changes wait for a minute, red as long as nothing explains it", () => {
     const waiting = (ms: number) => ({ waiting: 20_000, waitingSince: ago(ms) });
     expect(colorOf(waiting(60_000))).toBe("green");
     expect(colorOf(waiting(60_001))).toBe("yellow");
@@ -180,19 +180,19 @@ describe("a base in live mode", () => {
     );
   });
 
-  test("is yellow when a gap in what the source tells is not closed by a sweep in time, red later", () => {
+  test("is yellow when a feed gap is not closed by a sweep in time, red later", () => {
     expect(colorOf({ gapSince: ago(360_000) })).toBe("green");
     expect(colorOf({ gapSince: ago(360_001) })).toBe("yellow");
     expect(colorOf({ gapSince: ago(900_001) })).toBe("red");
   });
 
-  test("shows the worst of what is the matter", () => {
+  test("shows its worst problem", () => {
     expect(reason({ driftedSince: ago(1), dueAt: ago(400_000), readAt: ago(401_000) })).toMatch(
       /^Airtable has not been checked/,
     );
   });
 
-  test("is judged like any other by sweeps when the key may not, when it is switched off, and in rapid mode", () => {
+  test("is judged by sweeps if the key lacks permission, live mode is disabled, or rapid mode is enabled", () => {
     const swept = { ...live(), sync: synced(10_000, 80_001), recentSweepMs: Array(20).fill(10_000) };
     expect(color(swept)).toBe("green");
     expect(color({ ...swept, live: { ...live().live!, state: "refused" } })).toBe("yellow");
@@ -213,7 +213,7 @@ test("a failing base is red with the reason, yellow while the source only asked 
   expect(color({ error: { ...error, code: "source_key_refused" }, state: "needs_attention" })).toBe("red");
 });
 
-test("a first sync is green while it runs, yellow when no worker has begun it for a minute", () => {
+test("a first sync is green while it runs, yellow if no worker has started it for a minute", () => {
   const starting = { state: "starting" as const, sync: null, recentSweepMs: [] };
   const progress = { kind: "first" as const, started_at: ago(9e6).toISOString(), tables: [] };
   expect(color({ ...starting, createdAt: ago(60_000) })).toBe("green");
@@ -224,12 +224,12 @@ test("a first sync is green while it runs, yellow when no worker has begun it fo
   });
 });
 
-test("a paused base is yellow whatever else is the matter", () => {
+test("a paused base is yellow, whatever other problems it has", () => {
   const error = { code: "source_timeout" as const, message: "No answer", since: ago(1) };
   expect(indicatorOf(base({ state: "paused", error }), now).reason).toBe("Syncing is paused");
 });
 
-test("the median lies between its neighbours, in whatever order they come", () => {
+test("the median lies between its neighbors, in any order", () => {
   const values = fc.array(fc.integer({ min: 0, max: 1000 }), { minLength: 1 });
   fc.assert(
     fc.property(values, (list) => {

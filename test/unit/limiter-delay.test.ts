@@ -4,13 +4,13 @@ import { expect, test } from "vitest";
 import { MOST_DELAY_MS, SPARE_MS } from "../../core/limiter/backend";
 import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
 
-test("a process that is in time for what the window leaves room for wants no span", () => {
+test("a process that is on time for what the window allows needs no margin", () => {
   const delay = createSchedulingDelay();
   for (let call = 0; call < 1000; call++) delay.learn(call % (SPARE_MS + 1));
   expect(delay.ms).toBe(0);
 });
 
-test("whatever it is late by, few calls are later than their span, which is no longer than it may be", () => {
+test("with any delay, few calls are later than their reservation, which is limited", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 0, max: MOST_DELAY_MS }),
@@ -31,7 +31,7 @@ test("whatever it is late by, few calls are later than their span, which is no l
   );
 });
 
-test("one call that was very late is forgotten", () => {
+test("one very late call is forgotten", () => {
   const delay = createSchedulingDelay();
   delay.learn(5000);
   expect(delay.ms).toBeGreaterThan(0);

@@ -12,7 +12,7 @@ import { type Connections, createWaitQueue } from "../../core/limiter/wait-queue
 import { mostWithin, VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
-/** Every half second the source closes some connections that rest or are in hand. */
+/** Every half second the source closes some connections, idle or in use. */
 const CLOSES_EVERY_MS = 500;
 
 interface Way {
@@ -22,7 +22,7 @@ interface Way {
   stalls: { atMs: number; ms: number }[];
 }
 
-/** The connections of one process, which take some round trips to open, and may close at any time. */
+/** The connections of one process, which take some round trips to open, and may be closed at any time. */
 function farConnections(clock: VirtualClock, way: Way, random: () => number) {
   let resting = 0;
   const inHand = new Set<{ isOpen: boolean }>();
@@ -84,7 +84,7 @@ async function arrivals(way: Way, seed: number, withConnections = true): Promise
         connections: withConnections ? connections : undefined,
       });
       if (withConnections) expect(held?.isOpen).toBe(true);
-      // Without one in hand it is opened now.
+      // Without an idle one, it is opened now.
       const openedMs = withConnections || random() < 0.5 ? 0 : way.handshakes * 2 * way.oneWayMs;
       arrived.push(clock.now() + openedMs + way.oneWayMs + random() * way.jitterMs);
       await clock.sleep(2 * way.oneWayMs + random() * 100);
@@ -118,7 +118,7 @@ const way: fc.Arbitrary<Way> = fc.record({
   ),
 });
 
-test("I4: whatever the way, the handshakes and the stalls, the source sees no sixth request in a second", async () => {
+test("I4: with any latency, handshakes and stalls, the source sees no sixth request in a second", async () => {
   await fc.assert(
     fc.asyncProperty(way, fc.nat(), async (far, seed) => {
       const arrived = await arrivals(far, seed);
@@ -129,7 +129,7 @@ test("I4: whatever the way, the handshakes and the stalls, the source sees no si
   );
 });
 
-test("and a way without jitter costs a fiftieth of the rate, one of 100 ms a tenth", async () => {
+test("a network without jitter costs a fiftieth of the rate, one with 100 ms a tenth", async () => {
   const rateOf = async (jitterMs: number) => {
     const arrived = await arrivals({ oneWayMs: 50, jitterMs, handshakes: 2, stalls: [] }, 7);
     return (arrived.length - 1) / ((arrived.at(-1)! - arrived[0]!) / 1000);
@@ -138,7 +138,7 @@ test("and a way without jitter costs a fiftieth of the rate, one of 100 ms a ten
   expect(await rateOf(100)).toBeGreaterThanOrEqual(0.85 * 5);
 });
 
-test("without a connection in hand it would see more: the handshake moves a request out of its reservation", async () => {
+test("without an open connection it would see more: the handshake moves a request out of its reservation", async () => {
   const arrived = await arrivals({ oneWayMs: 50, jitterMs: 0, handshakes: 2, stalls: [] }, 7, false);
   expect(mostWithin(arrived, 1000)).toBeGreaterThan(5);
 });

@@ -23,15 +23,15 @@ async function firstReservation(backMs: (answer: number) => number) {
   return { answers, lateMs: reservations[0]!.at + AHEAD_MS - (reservations[0]!.arrivesBy - 20) };
 }
 
-test("three answers are enough where they come at once", async () => {
+test("three answers are enough if they are fast", async () => {
   expect(await firstReservation(() => 2)).toEqual({ answers: 4, lateMs: 2 });
 });
 
-test("I4: while answers are slow more are waited for, until one was quick", async () => {
+test("I4: while answers are slow, more are awaited, until one was fast", async () => {
   expect(await firstReservation((answer) => (answer === 7 ? 3 : 60))).toEqual({ answers: 8, lateMs: 3 });
 });
 
-test("where all answers are slow the quickest has to do", async () => {
+test("if all answers are slow, the fastest is used", async () => {
   const { answers, lateMs } = await firstReservation((answer) => (answer === 2 ? 40 : 200));
   expect(lateMs).toBe(40);
   expect(answers).toBeLessThan(10);
@@ -71,7 +71,7 @@ async function reservations({ isPromoted, awayMs }: { isPromoted: boolean; awayM
   return had;
 }
 
-test("I4: at a promoted server nothing is reserved before what it may lack is past: at first, and after a failure", async () => {
+test("I4: at a promoted server, nothing is reserved before the writes that it may lack have passed: at first, and after a failure", async () => {
   const had = await reservations({ isPromoted: true, awayMs: [8000, 9000] });
   expect(had[0]).toBeGreaterThanOrEqual(2100);
   expect(had[0]).toBeLessThan(2300);
@@ -80,7 +80,7 @@ test("I4: at a promoted server nothing is reserved before what it may lack is pa
   expect(again).toBeLessThan(9000 + 2900);
 });
 
-test("at any other server reservations are had at once", async () => {
+test("at any other server, reservations are granted at once", async () => {
   const had = await reservations({ isPromoted: false, awayMs: [8000, 9000] });
   expect(had[0]).toBe(0);
   expect(had.find((at) => at >= 8000)).toBeLessThan(9000 + 700);

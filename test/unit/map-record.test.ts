@@ -205,7 +205,7 @@ describe.each([
   });
 });
 
-test("a row has id, created_time and every column, though cells are absent", () => {
+test("a row has id, created_time and every column, even if cells are absent", () => {
   expect(mapperFor("text")(recordOf(undefined), [])).toEqual({
     id: "rec1",
     created_time: "2024-02-29T12:00:00.000",
@@ -213,7 +213,7 @@ test("a row has id, created_time and every column, though cells are absent", () 
   });
 });
 
-test("a record whose creation time cannot be read is kept, with a time that nobody takes for real", () => {
+test("a record with an unreadable creation time is kept, with a time that is obviously not real", () => {
   const issues: CellIssue[] = [];
   const row = mapperFor("text")({ ...recordOf("x"), createdTime: "yesterday" }, issues);
   expect(row).toEqual({ id: "rec1", created_time: "1970-01-01T00:00:00", cell: "x" });
@@ -222,7 +222,7 @@ test("a record whose creation time cannot be read is kept, with a time that nobo
   ]);
 });
 
-test("an issue shows the cell's JSON, cut at a character within 1,000, and its first reason only", () => {
+test("an issue shows the cell's JSON, truncated at a character within 1,000, and its first reason only", () => {
   const issues: CellIssue[] = [];
   mapperFor("lookup")(recordOf([`${"x".repeat(996)}😀\0`, { error: "#ERROR!" }]), issues);
   expect(issues).toEqual([
@@ -239,7 +239,7 @@ test("a cell nested too deeply to be written again is an issue", () => {
   expect(read("text", deep)).toEqual([null, "nested too deeply"]);
 });
 
-test("of several records with one id the last is mapped, and only its issues are noted", () => {
+test("of several records with one id, the last is mapped, and only its issues are recorded", () => {
   const issues: CellIssue[] = [];
   const records = [recordOf("x", "rec1"), recordOf(1, "rec2"), recordOf(2, "rec1")];
   const rows = mapRecords(mapperFor("number"), records, issues);

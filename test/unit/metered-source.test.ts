@@ -176,7 +176,7 @@ test("an error of the rate limiter is passed on as it is, and nothing is sent", 
   expect([seen.requests, blocks]).toEqual([[], []]);
 });
 
-test("a list without any of the records is not believed: each record is requested by itself", async () => {
+test("a list without any of the records is not trusted: each record is requested by itself", async () => {
   const { options, seen } = scene(["empty", "ok", "empty", "source_forbidden"]);
   const source = new MeteredSource({ ...options, queue: QUEUES[1]! });
   const { records, gone } = await source.readRecords("tbl1", IDS);
@@ -202,7 +202,7 @@ test("ids are chosen once, when the request may be sent; without any, nothing is
   expect(idle.seen.requests).toEqual([]);
 });
 
-test("a list that does not come to an end is an error", async () => {
+test("a list without an end is an error", async () => {
   for (const offsets of [
     ["a", "a"],
     ["a", "b", "c", "d", "e"],

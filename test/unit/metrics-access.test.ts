@@ -1,4 +1,4 @@
-/** Who may read metrics: this machine on the process's own port, or whoever reaches METRICS_PORT. */
+/** Access to metrics: this machine on the process's own port, or every client that reaches METRICS_PORT. */
 import { networkInterfaces } from "node:os";
 import { Elysia } from "elysia";
 import { Counter, Registry } from "prom-client";
@@ -30,7 +30,7 @@ function serve(config = OPEN, host = "127.0.0.1"): string {
 }
 
 describe("on the process's own port", () => {
-  test("this machine reads them, by any of its loopback addresses", async () => {
+  test("this machine can read them, by any of its loopback addresses", async () => {
     const answer = await fetch(`${serve()}/metrics`);
     expect(answer.status).toBe(200);
     expect(answer.headers.get("content-type")).toContain("text/plain");
@@ -45,7 +45,7 @@ describe("on the process's own port", () => {
     "x-real-ip",
     "Via",
     "CF-Connecting-IP",
-  ])("what a reverse proxy hands on with %s gets 404", async (name) => {
+  ])("a request that a reverse proxy forwards with %s gets 404", async (name) => {
     const answer = await fetch(`${serve()}/metrics`, { headers: { [name]: "127.0.0.1" } });
     expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
   });
@@ -59,7 +59,7 @@ describe("on the process's own port", () => {
     },
   );
 
-  test("so does one that comes by this machine's address in a network", async () => {
+  test("a request to this machine's address in a network gets 404", async () => {
     const [outer] = Object.values(networkInterfaces())
       .flat()
       .filter((at) => at && !at.internal && at.family === "IPv4");
@@ -69,7 +69,7 @@ describe("on the process's own port", () => {
     expect((await fetch(`http://${outer.address}:${port}/healthz`)).status).toBe(200);
   });
 
-  test("with METRICS_PORT nobody does", async () => {
+  test("with METRICS_PORT every request gets 404", async () => {
     const address = serve({ ...OPEN, metricsPort: 9464 } as never);
     expect((await fetch(`${address}/metrics`)).status).toBe(404);
     expect((await fetch(`${address}/readyz`)).status).toBe(200);
@@ -84,7 +84,7 @@ describe("on METRICS_PORT", () => {
     return `http://127.0.0.1:${listener.port}`;
   }
 
-  test("there are metrics for whoever reaches it, and nothing else", async () => {
+  test("there are metrics for every client that reaches it, and nothing else", async () => {
     const address = metricsOf("worker");
     const answer = await fetch(`${address}/metrics`, { headers: { "x-forwarded-for": "10.1.2.3" } });
     expect([answer.status, await answer.text()]).toEqual([200, await registryOf("worker").metrics()]);
@@ -93,7 +93,7 @@ describe("on METRICS_PORT", () => {
     }
   });
 
-  test("those of several roles are one page, on which no metric is described twice", async () => {
+  test("those of several roles are one page, on which each metric is described once", async () => {
     const text = await (await fetch(`${metricsOf("worker", "proxy")}/metrics`)).text();
     expect(text).toBe(
       [

@@ -3,7 +3,7 @@ import { MissedChanges } from "../../core/sync/state";
 
 const SECOND = 1000;
 
-test("what a sweep found and no read of the feed names within ten seconds was missed", () => {
+test("what a sweep found and no read of the feed reports within ten seconds was missed", () => {
   const missedChanges = new MissedChanges();
   missedChanges.found("tblA", ["rec1", "rec2"], 100 * SECOND);
   expect(missedChanges.readToEnd(105 * SECOND)).toBe(0);
@@ -13,7 +13,7 @@ test("what a sweep found and no read of the feed names within ten seconds was mi
   expect(missedChanges.readToEnd(200 * SECOND)).toBe(0);
 });
 
-test("what was named not long before a sweep found it was not missed; long before, it was", () => {
+test("what was reported shortly before a sweep found it was not missed; long before, it was", () => {
   const missedChanges = new MissedChanges();
   missedChanges.named("tblA", ["rec1", "rec2"], 0);
   missedChanges.found("tblA", ["rec1"], 50 * SECOND);

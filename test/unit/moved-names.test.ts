@@ -39,7 +39,7 @@ const moves = (before: Names, after: Names) =>
   [...movedNames(catalogOf(before), schemaOf(after))].map(([id, to]) => [id, [...to].sort()]);
 const fields = { fld1: "Name", fld2: "Status" };
 
-test("nothing has moved where names stay, are new, or are nobody's any more", () => {
+test("nothing has moved where names stay, are new, or are free again", () => {
   const before = { tbl1: { name: "Tasks", fields } };
   expect(moves(before, before)).toEqual([]);
   expect(moves(before, { tbl1: { name: "Old", fields }, tbl2: { name: "New", fields } })).toEqual([]);
@@ -47,7 +47,7 @@ test("nothing has moved where names stay, are new, or are nobody's any more", ()
   expect(moves(before, {})).toEqual([]);
 });
 
-test("a name that another table has now has moved, in whatever case", () => {
+test("a name that another table has now has moved, in any case", () => {
   const before = { tbl1: { name: "Tasks", fields }, tbl2: { name: "Copy", fields } };
   expect(moves(before, { tbl1: { name: "Tasks 2025", fields }, tbl2: { name: "TASKS", fields } })).toEqual([
     ["tbl1", ["tbl1", "tbl2"]],
@@ -58,7 +58,7 @@ test("a name that another table has now has moved, in whatever case", () => {
   ]);
 });
 
-test("so has one that another field of the table has now", () => {
+test("a name that another field of the table has now has moved", () => {
   const before = { tbl1: { name: "Tasks", fields } };
   const swapped = { tbl1: { name: "Tasks", fields: { fld1: "Status", fld2: "Name" } } };
   expect(moves(before, swapped)).toEqual([["tbl1", ["tbl1"]]]);

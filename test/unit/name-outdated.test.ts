@@ -17,7 +17,7 @@ function schemaWith(nameType: string): SourceSchema {
   return { tables: [{ ...people, fields }] };
 }
 
-test("a table is named once for what it is, and again when it has been something else in between", () => {
+test("a table is recorded once for what it is, and again when it was something else in between", () => {
   const dirty = new DirtySet();
   const [one, other] = [schemaWith("text"), schemaWith("email")];
   const cache = { schema: one };

@@ -45,7 +45,7 @@ describe("snakeCase", () => {
     expect(snakeCase(source)).toBe(name);
   });
 
-  test("a snake name is a snake name already, in NFC, of letters, digits and marks alone", () => {
+  test("a snake name is unchanged: NFC, and only letters, digits and marks", () => {
     fc.assert(
       fc.property(anyName, (source) => {
         const name = snakeCase(source);
@@ -63,7 +63,7 @@ describe("assignNames", () => {
     ...assignNames(tables(...names), { kind }).values(),
   ];
 
-  test("collisions are numbered in the order of ids, whatever order they come in", () => {
+  test("collisions are numbered in the order of ids, in any order of input", () => {
     expect(given(["Foo Bar", "foo-bar", "FOO (bar)"], "table")).toEqual([
       "foo_bar",
       "foo_bar_2",
@@ -73,7 +73,7 @@ describe("assignNames", () => {
     expect(reversed.get("tbl0")).toBe("foo_bar");
   });
 
-  test("names that come out empty are called table or field", () => {
+  test("empty names become table or field", () => {
     expect(given(["🎉", "!!"], "table")).toEqual(["table", "table_2"]);
     expect(given(["🎉", "Field"], "column")).toEqual(["field", "field_2"]);
   });
@@ -85,13 +85,13 @@ describe("assignNames", () => {
     expect(given(["ID", "xmin"], "table")).toEqual(["id", "xmin"]);
   });
 
-  test("no table takes the name of one of ours", () => {
+  test("no table gets the name of one of ours", () => {
     expect(given(["_sync_meta", "__sync_meta__"], "table")).toEqual(["sync_meta", "sync_meta_2"]);
     const remembered = new Map([["tbl0", { name: "_sync_meta", sourceName: "Sync Meta" }]]);
     expect(assignNames(tables("Sync Meta"), { remembered, kind: "table" }).get("tbl0")).toBe("sync_meta");
   });
 
-  test("long names are cut between characters, the number included", () => {
+  test("long names are truncated between characters, the number included", () => {
     expect(given([`${"é".repeat(31)}🎉eé`], "table")).toEqual([`${"é".repeat(31)}`]);
     const long = "a".repeat(80);
     expect(given([long, long], "table")).toEqual(["a".repeat(63), `${"a".repeat(61)}_2`]);
@@ -112,7 +112,7 @@ describe("assignNames", () => {
     ]);
   });
 
-  test("a renamed entry takes the name that another gives up, never one that another remembers", () => {
+  test("a renamed entry gets the name that another gives up, never one that another has had", () => {
     const before = tables("Alpha", "Beta", "Gamma");
     const remembered = remember(before, assignNames(before, { kind: "table" }));
     const names = (...now: string[]) => [
@@ -134,7 +134,7 @@ describe("assignNames", () => {
     ]);
   });
 
-  test("a name that was given when apostrophes separated words stays", () => {
+  test("a name that was assigned when apostrophes separated words stays", () => {
     const remembered = new Map([["tbl0", { name: "customer_s_orders", sourceName: "Customer's Orders" }]]);
     for (const now of ["Customer's Orders", "Customer’s Orders", "customers orders"]) {
       expect([...assignNames(tables(now), { remembered, kind: "table" }).values()]).toEqual([
@@ -143,7 +143,7 @@ describe("assignNames", () => {
     }
   });
 
-  test("I1: names are unique, 1 to 63 bytes, well formed, and nobody's of ours", () => {
+  test("I1: names are unique, 1 to 63 bytes, well formed, and none of ours", () => {
     fc.assert(
       fc.property(manyEntries, fc.constantFrom("table", "column"), (entries, kind) => {
         const names = [...assignNames(entries, { kind }).values()];
@@ -160,7 +160,7 @@ describe("assignNames", () => {
     );
   });
 
-  test("I2: a name stays when entries come, go or are reordered, and whatever becomes of the others", () => {
+  test("I2: a name stays when entries are added, removed or reordered, whatever happens to the others", () => {
     fc.assert(
       fc.property(manyEntries, manyEntries, fc.infiniteStream(fc.nat()), (before, others, random) => {
         const remembered = remember(before, assignNames(before, { kind: "table" }));

@@ -18,7 +18,7 @@ const isSigned = (body: Uint8Array, secret: string, mac: string | null) =>
   isSignedBy(body, secret, new Headers(mac === null ? {} : { [NOTIFICATION_MAC_HEADER]: mac }));
 
 describe("a notification's signature", () => {
-  test("fits its own body and secret, and no other", () => {
+  test("matches its own body and secret, and no other", () => {
     const arbitrary = fc.record({ body: bytes(200), secret: bytes(64), other: bytes(64) });
     fc.assert(
       fc.property(arbitrary, ({ body, secret, other }) => {
@@ -35,7 +35,7 @@ describe("a notification's signature", () => {
     );
   });
 
-  test("is nothing but the whole header", () => {
+  test("is the whole header and nothing else", () => {
     const [body, secret] = [Buffer.from("{}"), randomBytes(32)];
     const base64 = secret.toString("base64");
     const good = sign(body, secret);
@@ -54,7 +54,7 @@ describe("a notification's signature", () => {
   });
 });
 
-describe("the address of notifications", () => {
+describe("the URL of notifications", () => {
   const FAR = {
     "api.airtable.com": "https://api.airtable.com",
     "content.airtable.com": "https://203.0.114.1",
@@ -99,11 +99,11 @@ describe("the address of notifications", () => {
     expect(await given(consoleUrl, upstreams)).toEqual({ url, isSure: true });
   });
 
-  test("is not known while the name is not, which is no reason to change anything", async () => {
+  test("is unknown while the name is, which is no reason to change anything", async () => {
     expect(await given("https://gone.example.com", FAR)).toEqual({ url: null, isSure: false });
   });
 
-  test("goes by LIVE_PINGS where that says so", async () => {
+  test("is LIVE_PINGS where that is set", async () => {
     expect(await given("http://localhost:3000", FAR, "on")).toMatchObject({
       url: expect.stringContaining("localhost"),
     });
@@ -116,7 +116,7 @@ describe("notifications", () => {
 
   const signal = new AbortController().signal;
 
-  test("one that came while nobody waited wakes who waits next, and only once", async () => {
+  test("one that came while no loop was waiting wakes the next wait, and only once", async () => {
     const notifier = new Notifier();
     notifier.notifyFromWebhook();
     notifier.notifyFromWebhook();
@@ -127,14 +127,14 @@ describe("notifications", () => {
     expect(await waiting).toBe(true);
   });
 
-  test("who waits is stopped", async () => {
+  test("a wait can be canceled", async () => {
     const stop = new AbortController();
     const waiting = new Notifier().wait(60_000, stop.signal);
     stop.abort();
     await expect(waiting).rejects.toMatchObject({ code: "sync_stopped" });
   });
 
-  test("are not waited for once a change came without one, until one comes", () => {
+  test("are not relied on after a change came without one, until one comes", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const notifier = new Notifier();
     const trust = new NotificationTrust(notifier, true);
@@ -152,7 +152,7 @@ describe("notifications", () => {
     expect(trust.isTrusted).toBe(true);
   });
 
-  test("one that comes soon after its change was found excuses itself", () => {
+  test("one that comes soon after its change was found still counts", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const notifier = new Notifier();
     const trust = new NotificationTrust(notifier, true);
@@ -166,7 +166,7 @@ describe("notifications", () => {
 });
 
 describe("tables to compare", () => {
-  test("every table has its turn, though the feed always tells of others", () => {
+  test("every table has its turn, even if the feed always reports others", () => {
     const ids = fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 60 });
     fc.assert(
       fc.property(ids, (told) => {
@@ -184,7 +184,7 @@ describe("tables to compare", () => {
     );
   });
 
-  test("the one that was told of last comes first", () => {
+  test("the most recently reported one comes first", () => {
     const comparisons = new Comparisons();
     comparisons.told("b");
     comparisons.told("c");

@@ -33,7 +33,7 @@ const { groups } = parse(read("docs/monitoring/alerts.yml")) as {
 };
 const rules = groups.flatMap((group) => group.rules);
 
-/** What an expression names that there is not: metrics, and labels of those it names. */
+/** Metrics and labels in an expression that do not exist. */
 function unknownIn(expression: string): string[] {
   const names = [...expression.matchAll(/basetide_[a-z_]+/g)].map(([name]) => name);
   const nameOf = (name: string) => (metrics.has(name) ? name : name.replace(/_(bucket|count|sum)$/, ""));
@@ -56,13 +56,13 @@ function unknownIn(expression: string): string[] {
 describe("the dashboard", () => {
   const panels = dashboard.panels.filter((panel) => panel.type !== "row");
 
-  test("shows metrics that there are", () => {
+  test("shows existing metrics", () => {
     expect(panels.length).toBeGreaterThan(15);
     const expressions = panels.flatMap((panel) => panel.targets!.map((target) => target.expr));
     expect(expressions.flatMap(unknownIn)).toEqual([]);
   });
 
-  test("shows each of ours, but what is there for alert rules and single processes", () => {
+  test("shows each of ours, except those for alert rules and single processes", () => {
     const shown = JSON.stringify(dashboard);
     const hidden = [...metrics.keys()].filter((name) => !shown.includes(name));
     expect(hidden).toEqual([
@@ -82,7 +82,7 @@ describe("the dashboard", () => {
     expect(new Set(panels.map((panel) => panel.datasource!.uid))).toEqual(new Set([datasources[0].uid]));
   });
 
-  test("has panels of their own id that do not overlap", () => {
+  test("has panels with unique ids that do not overlap", () => {
     expect(new Set(dashboard.panels.map((panel) => panel.id)).size).toBe(dashboard.panels.length);
     for (const one of dashboard.panels) {
       const { x, y, w, h } = one.gridPos;
@@ -97,7 +97,7 @@ describe("the dashboard", () => {
 });
 
 describe("the alert rules", () => {
-  test.each(rules)("$alert watches metrics that there are, and has a section of the runbook", (rule) => {
+  test.each(rules)("$alert uses existing metrics, and has a section of the runbook", (rule) => {
     expect(unknownIn(rule.expr)).toEqual([]);
     expect(rule.annotations.summary.length).toBeGreaterThan(10);
     const [page, anchor] = rule.annotations.runbook.split("#");

@@ -22,18 +22,18 @@ test("many checks run one after another, and an urgent one is next", async () =>
   expect(await Promise.all(checks)).toEqual(Array(MANY).fill(false));
 });
 
-test("a hash that is none fails its check alone", async () => {
+test("an invalid hash fails its check alone", async () => {
   await expect(verifyPassword("a guess", "no hash")).rejects.toThrow(/UnsupportedAlgorithm|hash/i);
   expect(await verifyPassword("correct horse", await hashPassword("correct horse"))).toBe(true);
 });
 
-test.skipIf(process.platform !== "linux")("checks have a lower priority than all else", async () => {
+test.skipIf(process.platform !== "linux")("checks have a lower priority than everything else", async () => {
   await hashPassword("correct horse");
   const ofThreads = readdirSync("/proc/self/task").map((id) => niceOf(id));
   expect(ofThreads).toContain(5);
 });
 
-test("a queue that is full says so", async () => {
+test("a full queue is reported", async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const checks: Promise<boolean>[] = [];
@@ -43,7 +43,7 @@ test("a queue that is full says so", async () => {
   void Promise.allSettled(checks).then(() => {
     isOver = true;
   });
-  // It moves the clock on with each look.
+  // Each read advances the clock.
   await vi.waitFor(() => expect(isOver).toBe(true), { timeout: LONGEST_MS });
   expect(isPasswordQueueFull()).toBe(false);
 });

@@ -1,11 +1,11 @@
-/** What a platform allows and how its ids look is in its adapter, so that another platform is one more folder. */
+/** A platform's limits and id forms are in its adapter, so that another platform is one more folder. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { airtablePlans, limits, webhookLimits } from "../../core/source/airtable/limits";
 import { limitsOfKey, platformFacts, proxied, strictest } from "../../core/source/registry";
 
 const ROOT = new URL("../../", import.meta.url);
-/** The adapter; and the sandbox, which is a stand-in for Airtable. */
+/** The adapter; and the sandbox, which simulates Airtable. */
 const AT_HOME = ["core/source/airtable/", "apps/sandbox/"];
 /** Text for people, and defaults of the configuration that name Airtable's host. */
 const TEXTS = new Set([
@@ -16,10 +16,10 @@ const TEXTS = new Set([
 ]);
 /** The two places that name the adapter. */
 const REGISTRY = new Set(["core/source/registry.ts", "core/source/index.ts"]);
-/** The shape of cells, into which every adapter converts its own, knows attachments by their ids. */
+/** The format of cells, into which every adapter converts its own, identifies attachments by their ids. */
 const CELL_SHAPE = new Set(["core/source/attachments.ts"]);
 
-/** What tells on code that it holds Airtable's facts. */
+/** Signs of Airtable-specific facts in code. */
 const RULES: [what: string, pattern: RegExp, exempt: ReadonlySet<string>][] = [
   ["its name", /["'`/]airtable["'`/.:]/, new Set([...TEXTS, ...REGISTRY])],
   ["its adapter's files", /source\/airtable|\.\/airtable/, REGISTRY],
@@ -45,14 +45,14 @@ const inCode = (file: string, text: string): string[] =>
     ([what]) => `${file} holds ${what}`,
   );
 
-test("no code but the adapter holds Airtable's name, hosts, forms of ids, plans or limits", () => {
+test("only the adapter contains Airtable's name, hosts, id forms, plans or limits", () => {
   const found = files(["core", "apps", "views"], /\.tsx?$/)
     .filter((file) => !AT_HOME.some((folder) => file.startsWith(folder)))
     .flatMap((file) => inCode(file, read(file)));
   expect(found).toEqual([]);
 });
 
-test("each of these is found where it is planted", () => {
+test("a planted one of each is found", () => {
   const planted: [string, string][] = [
     ['const PLATFORM = "airtable";', "its name"],
     ['import { x } from "../source/airtable/ids";', "its adapter's files"],
@@ -68,13 +68,13 @@ test("each of these is found where it is planted", () => {
   expect(inCode("core/x.ts", '/** As "airtable" has it. */\nconst x = 1; // "team"')).toEqual([]);
 });
 
-test("SQL functions are given the limits", () => {
+test("SQL functions get the limits as arguments", () => {
   const holding = files(["sql/control/functions"], /\.sql$/).filter((file) => SQL_LIMIT.test(read(file)));
   expect(holding).toEqual([]);
   expect("  per_window integer := 5;").toMatch(SQL_LIMIT);
 });
 
-test("a key is held to its platform's limits, and one of no platform to the strictest", () => {
+test("a key uses its platform's limits, and one of no platform the strictest", () => {
   expect(limitsOfKey("airtable:appX")).toBe(limits);
   for (const key of ["", "appX", "other:appX", ":appX"]) expect(limitsOfKey(key)).toEqual(strictest());
   for (const one of platformFacts) {

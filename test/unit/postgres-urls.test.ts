@@ -30,11 +30,11 @@ test.for<[string, Partial<PostgresUrl>]>([
     },
   ],
   [`options=${encodeURIComponent("-c a=x\\ y\\\\z")}`, { settings: { a: "x y\\z" }, options: undefined }],
-])("a URL with ?%s is understood", ([query, expected]) => {
+])("a URL with ?%s is accepted", ([query, expected]) => {
   expect(parsed(`postgres://u:p@db.example/x?${query}`)).toMatchObject(expected);
 });
 
-test("without sslmode the connection is encrypted where the server offers it, but for this machine", () => {
+test("without sslmode the connection is encrypted where the server offers it, except to this machine", () => {
   for (const host of ["localhost", "127.0.0.1", "[::1]"])
     expect(parsed(`postgres://u:p@${host}/x`).sslMode).toBe("disable");
   for (const host of ["db.example", "10.0.0.1", "[2a05:d014::1]"])
@@ -60,7 +60,7 @@ test.for([
 });
 
 fuzz(
-  "any text is understood or refused, and what is kept of a URL means the same",
+  "any text is accepted or refused, and the stored URL has the same meaning",
   300,
   fc.property(
     anyText,
@@ -97,12 +97,12 @@ test.for<[string, number, string, string]>([
     "Neon's pooler",
     "ep-cool-1234.eu-central-1.aws.neon.tech",
   ],
-])("%s:%i is known to be a pooler in transaction mode", ([host, port, name, remedy]) => {
+])("%s:%i is recognized as a pooler in transaction mode", ([host, port, name, remedy]) => {
   expect(knownTransactionPooler({ host, port })).toBe(name);
   expect(sessionRemedy({ host, port })).toContain(remedy);
 });
 
-test("session poolers and servers themselves are not taken for one, and any other pooler has a remedy, too", () => {
+test("session poolers and servers are not taken for one, and any other pooler has a remedy, too", () => {
   for (const [host, port] of [
     ["aws-0-eu-central-1.pooler.supabase.com", 5432],
     ["db.abcdefghijklmnop.supabase.co", 5432],
@@ -114,7 +114,7 @@ test("session poolers and servers themselves are not taken for one, and any othe
   expect(sessionRemedy({ host: "x.postgres.database.azure.com", port: 6432 })).toContain("on port 5432");
 });
 
-test("a host with only IPv6 addresses is named where this machine has none, and only there", async () => {
+test("a host with only IPv6 addresses is reported if this machine has none, and only then", async () => {
   const machine = (addresses: string[], hasIpv6 = false) => ({
     addressesOf: async () => addresses,
     hasIpv6: () => hasIpv6,
@@ -129,7 +129,7 @@ test("a host with only IPv6 addresses is named where this machine has none, and 
   expect(await ipv6OnlyProblem("::1", machine([]))).toBeUndefined();
 });
 
-test("platforms are told by what they leave on a server, then by the host", () => {
+test("platforms are recognized by what they leave on a server, then by the host", () => {
   const none = { roles: [], prefixes: [], hasAurora: false };
   expect(platformOf({ ...none, roles: ["rds_superuser"] }, "db.example")).toBe("Amazon RDS");
   expect(platformOf({ ...none, roles: ["rds_superuser"], hasAurora: true }, "x")).toBe("Amazon Aurora");

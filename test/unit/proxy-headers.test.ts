@@ -32,7 +32,7 @@ test("a request's own headers pass, and those of its connection do not", () => {
   });
 });
 
-test("an answer loses what is of its connection and of the upstream's domain, and nothing else", () => {
+test("an answer loses the headers of its connection and of the upstream's domain, and nothing else", () => {
   const headers = cleanAnswer(
     new Headers([
       ["Content-Type", "application/json"],

@@ -99,7 +99,7 @@ describe("a path without a host", () => {
     ["api.airtable.com", "/v0", "http://up:1/v0"],
     ["proxy:4000", `/v0/${APP}/T?a=/../b`, `http://up:1/v0/${APP}/T?a=/../b`],
     ["proxy:4000", "//v0/a", "http://up:1/v0/a"],
-  ])("is the host's that it is sent to, or else the first upstream's: %s %s", ([host, target, url]) => {
+  ])("uses the host that it is sent to, or else the first upstream: %s %s", ([host, target, url]) => {
     expect(urlOf(target!, host)).toBe(url);
   });
 
@@ -107,7 +107,7 @@ describe("a path without a host", () => {
     ["content.airtable.com", "/api.airtable.com/v0/a", "http://up:1/v0/a"],
     ["api.airtable.com", "/content.airtable.com/v0/a", "http://content:2/v0/a"],
     ["elsewhere.example", "/api.airtable.com/v0/a", "http://up:1/v0/a"],
-  ])("counts for nothing where the path names a host: %s %s", ([host, target, url]) => {
+  ])("is ignored if the path names a host: %s %s", ([host, target, url]) => {
     expect(urlOf(target!, host)).toBe(url);
   });
 
@@ -138,7 +138,7 @@ describe("P1: what is not forwarded", () => {
     "/constructor/v0/a",
     "/__proto__/v0/a",
     "/http://api.airtable.com/v0/a",
-  ])("%s is of no configured host", (target) => {
+  ])("%s has no configured host", (target) => {
     expect(parse("GET", target)).toBe("host_not_allowed");
   });
 
@@ -179,11 +179,11 @@ describe("P1: what is not forwarded", () => {
     "v0/appA%2FT/rec1",
     "v0/meta%2Fbases/appA/tables",
     "v0/appA/T/rec1%2Fcomments",
-  ])("%s can be read in more than one way", (rest) => {
+  ])("%s is ambiguous", (rest) => {
     expect(parse("GET", `/api.airtable.com/${rest}`)).toBe("path_ambiguous");
   });
 
-  test("whatever the path, it leads to a configured address, below v0, and nowhere else", () => {
+  test("any path leads to a configured address, below v0, or nowhere", () => {
     const part = fc.oneof(
       fc.constantFrom(
         "..",

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { QuotaSplit } from "../../core/sync/pacing";
 import { until } from "../support/poll";
 
-/** A ledger that gives a reservation whenever the test says so. */
+/** A limiter that grants a reservation whenever the test says so. */
 function split(every: number, gapMs = 0, holdMs = 0) {
   const asked: { share: number; give: () => void; refuse: (error: unknown) => void }[] = [];
   const stop = new AbortController();
@@ -42,7 +42,7 @@ function split(every: number, gapMs = 0, holdMs = 0) {
   };
 }
 
-test("while both wait, one reservation in six goes beside, and those in front have theirs in the order they came", async () => {
+test("while both wait, one reservation in six goes to the background, and the foreground's are in order of arrival", async () => {
   const { given, take, give } = split(6);
   for (let look = 0; look < 20; look++) void take("foreground", `look ${look}`);
   for (let page = 0; page < 4; page++) void take("background");
@@ -53,7 +53,7 @@ test("while both wait, one reservation in six goes beside, and those in front ha
   expect(looks).toEqual(looks.map((_, index) => `look ${index}`));
 });
 
-test("a part that is no whole number is kept to in the long run", async () => {
+test("a fractional share is exact in the long run", async () => {
   const { given, take, give } = split(5.8);
   for (let place = 0; place < 580; place++) {
     void take("foreground");
@@ -73,7 +73,7 @@ test("no reservation is left unused while either waits", async () => {
   expect(given).toHaveLength(4);
 });
 
-test("the share is what was asked for last, and half goes beside while somebody hurries", async () => {
+test("the latest requested share counts, and half goes to the background while one request there is urgent", async () => {
   const { asked, given, made, take, give } = split(6);
   for (let look = 0; look < 3; look++) void take("foreground");
   expect(asked[0]!.share).toBe(3);
@@ -86,7 +86,7 @@ test("the share is what was asked for last, and half goes beside while somebody 
   expect(given.at(-1)).toBe("background");
 });
 
-test("who is called off leaves the line, and what the ledger refuses is refused to all who wait", async () => {
+test("a canceled request leaves the queue, and an error of the limiter is passed to all that wait", async () => {
   const { asked, given, take, give } = split(6);
   const gone = new AbortController();
   const first = take("foreground", "gone", gone.signal);
@@ -101,7 +101,7 @@ test("who is called off leaves the line, and what the ledger refuses is refused 
   await expect(third).rejects.toThrow("ledger away");
 });
 
-test("what is beside keeps its pace, lets all others pass, and need not wait when somebody hurries", async () => {
+test("the background keeps its pace, lets all others pass, and need not wait while it is urgent", async () => {
   const { asked, given, made, take, give } = split(6, 60_000);
   for (let page = 0; page < 3; page++) void take("background");
   await give();
@@ -112,33 +112,33 @@ test("what is beside keeps its pace, lets all others pass, and need not wait whe
   expect(given.slice(1)).toEqual(Array(10).fill("foreground"));
   expect(asked).toHaveLength(0);
   made.hurry(true);
-  // Those who wait look at it within a second.
-  await until(() => asked.length > 0, { what: "a place is asked for" });
+  // Waiting requests notice it within a second.
+  await until(() => asked.length > 0, { what: "a reservation is requested" });
   await give();
   await give();
   expect(given.slice(11)).toEqual(["background", "background"]);
 });
 
-test("what is beside gets a reservation as soon as its pace allows", async () => {
+test("the background gets a reservation as soon as its pace allows", async () => {
   const { asked, given, take, give } = split(6, 50);
   for (let page = 0; page < 3; page++) void take("background");
   const from = performance.now();
   for (let page = 0; page < 3; page++) {
-    await until(() => asked.length > 0, { what: "a place is asked for", intervalMs: 1 });
+    await until(() => asked.length > 0, { what: "a reservation is requested", intervalMs: 1 });
     await give();
   }
   expect(given).toHaveLength(3);
   expect(performance.now() - from).toBeGreaterThanOrEqual(98);
 });
 
-test("what is left over is held back for a while after a reservation in front, but for the part that goes beside anyway", async () => {
+test("spare reservations are held back for a while after one in the foreground, except the background's own share", async () => {
   const { asked, given, take, give } = split(3, 0, 200);
   void take("foreground");
   await give();
   const from = performance.now();
   void take("background");
   expect(asked).toHaveLength(0);
-  await until(() => asked.length > 0, { what: "a place is asked for", intervalMs: 1 });
+  await until(() => asked.length > 0, { what: "a reservation is requested", intervalMs: 1 });
   expect(performance.now() - from).toBeGreaterThanOrEqual(190);
   await give();
   expect(given).toEqual(["foreground", "background"]);

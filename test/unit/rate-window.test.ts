@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RateWindow } from "../../core/http";
 
-test("within a window each key has so many and no more, whatever the others do", () => {
+test("each key has its limit within a window, whatever the others do", () => {
   const calls = fc.array(fc.record({ key: fc.constantFrom("a", "b", "c"), afterMs: fc.nat(400) }), {
     maxLength: 60,
   });
@@ -23,7 +23,7 @@ test("within a window each key has so many and no more, whatever the others do",
   );
 });
 
-test("a flood of keys takes no more memory than a bound, and stops nobody who was there before", () => {
+test("a flood of keys uses bounded memory, and blocks no existing key", () => {
   const window = new RateWindow(2, 1000);
   expect(window.take("mine", 0)).toBe(0);
   let refused = 0;

@@ -71,6 +71,6 @@ test.for<[string, string, (field: SourceField) => SourceField | undefined, strin
   expect(outdatedBy(fieldId, become)).toEqual(tables);
 });
 
-test("what nobody noted is outdated", () => {
+test("a field without a record is outdated", () => {
   expect(isOutdated(undefined, {})).toBe(true);
 });

@@ -25,7 +25,7 @@ const columns = [
 const translated = (formula: string) => translateFormula(formula, columns);
 const name = (equals: string) => ({ kind: "text", column: "fldname", equals });
 
-describe("is translated", () => {
+describe("translated", () => {
   test.each<[string, unknown]>([
     ["{Name} = 'Ada'", name("Ada")],
     ['Name="Ada"', name("Ada")],
@@ -47,7 +47,7 @@ describe("is translated", () => {
   ])("%s", (formula, condition) => expect(translated(formula)).toEqual(condition));
 });
 
-describe("is left to the source", () => {
+describe("left to the source", () => {
   test.each([
     ["a blank may count as 0", "{Age} = 0"],
     ["a blank may count as 0", "{Age} < 5"],
@@ -68,12 +68,12 @@ describe("is left to the source", () => {
     ["nothing", ""],
   ])("%s: %s", (_why, formula) => expect(translated(formula)).toBeUndefined());
 
-  test("nesting that nobody writes", () => {
+  test("extreme nesting", () => {
     expect(translated(`${"NOT(".repeat(2400)}{Done}${")".repeat(2400)}`)).toBeUndefined();
   });
 });
 
-test("whatever is given, it ends without an error", () => {
+test("any input ends without an error", () => {
   const pieces = fc.constantFrom(
     ..."{Name} {Age} {Done} 'x' \"y\" 5 = != < >= ( ) , AND( OR( NOT( BLANK() TRUE() - \\ { } RECORD_ID()".split(
       " ",

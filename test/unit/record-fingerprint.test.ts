@@ -10,7 +10,7 @@ const page = (hasAttachments: boolean) => ({
   hasAttachments: () => hasAttachments,
 });
 
-test("a record without attachments has one fingerprint for ever", () => {
+test("a record without attachments always has the same fingerprint", () => {
   const plain = page(false);
   expect(recordFingerprint(plain, 0, 0)).toBe(recordFingerprint(plain, 0, 100 * URL_REFRESH_MS));
 });
@@ -27,7 +27,7 @@ test("a record with attachments counts as changed once in every refresh period",
   );
 });
 
-test("where the URLs are ours a record with attachments has one fingerprint for ever, and nothing is a refresh", () => {
+test("with our own URLs, a record with attachments always has the same fingerprint, and is never refreshed", () => {
   const table = { hasLastingUrls: true };
   const attached = page(true);
   expect(fingerprintIn(table, attached, 0)).toBe(attached.fingerprint(0));

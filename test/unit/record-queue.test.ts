@@ -1,4 +1,7 @@
-/** Records that are read because somebody opens their attachments: how few requests they take, and what is believed. */
+/**
+ * Records that are read because a user opens their attachments: how few requests they take, and which answers are
+ * trusted.
+ */
 import { expect, test } from "vitest";
 import { RecordQueue, type RecordSource } from "../../core/attachments/record-queue";
 import { BasetideError } from "../../core/errors";
@@ -46,24 +49,24 @@ test("one record that is opened two hundred times at once takes two", async () =
   const first = line.read("tbl1", "rec1");
   const others = many(199).map(() => line.read("tbl1", "rec1"));
   expect(new Set((await Promise.all([first, ...others])).map(idOf))).toEqual(new Set(["rec1"]));
-  // Who comes while the first is under way may know of what that one does not.
+  // A request that arrives during the first one may know of newer records.
   expect(calls.length).toBeLessThanOrEqual(2);
 });
 
-test("tables are not mixed in one request", async () => {
+test("one request never mixes tables", async () => {
   const { line, calls } = lineTo(["rec1", "rec2", "rec3"]);
   await Promise.all([line.read("tbl1", "rec1"), line.read("tbl2", "rec2"), line.read("tbl1", "rec3")]);
   expect(calls).toEqual(["tbl1:2", "tbl2/rec2"]);
 });
 
-test("a crawler, one record after the other, gets one a second after the first few", async () => {
+test("a crawler, one record after the other, gets one per second after the first few", async () => {
   const ids = many(60);
   const { line, now } = lineTo(ids);
   for (const id of ids) await line.read("tbl1", id);
   expect(now()).toBeGreaterThanOrEqual(49_000);
 });
 
-test("who is one too many is told when to come again", async () => {
+test("a request beyond the limit gets the time for a retry", async () => {
   const { line } = lineTo([]);
   const waiting = many(1000).map((id) => line.read("tbl1", id));
   expect(() => line.read("tbl1", "recX")).toThrow(
@@ -72,21 +75,21 @@ test("who is one too many is told when to come again", async () => {
   await Promise.all(waiting);
 });
 
-test("a list without any record is not believed before each was asked for by name", async () => {
+test("a list without any record is not trusted before each one was requested by id", async () => {
   const { line, calls } = lineTo(["rec0", "rec1", "rec2"], { listed: async () => [] });
   const found = await Promise.all(["rec0", "rec1", "rec9"].map((id) => line.read("tbl1", id)));
   expect(found.map(idOf)).toEqual(["rec0", "rec1", null]);
   expect(calls).toEqual(["tbl1:3", "tbl1/rec0", "tbl1/rec1", "tbl1/rec9"]);
 });
 
-test("a list that has others is believed of those that it lacks", async () => {
+test("a list with other records is trusted about those that it lacks", async () => {
   const { line, calls } = lineTo(["rec0"]);
   const found = await Promise.all(["rec0", "rec8", "rec9"].map((id) => line.read("tbl1", id)));
   expect(found.map(idOf)).toEqual(["rec0", null, null]);
   expect(calls).toEqual(["tbl1:3"]);
 });
 
-test("forbidden means gone only where the list may be read and lacks the record", async () => {
+test("forbidden means deleted only if the list can be read and lacks the record", async () => {
   const forbidden = async () => {
     throw new BasetideError("source_forbidden");
   };
@@ -98,7 +101,7 @@ test("forbidden means gone only where the list may be read and lacks the record"
   await expect(shut.line.read("tbl1", "rec1")).rejects.toMatchObject({ code: "source_forbidden" });
 });
 
-test("a request that fails fails those who waited for it, and the next is a new one", async () => {
+test("a failed request fails all that waited for it, and the next one is new", async () => {
   let fails = 1;
   const { line } = lineTo(["rec1"], {
     async record() {

@@ -15,7 +15,7 @@ function strays(pattern: RegExp, allowed: RegExp): string[] {
     .filter((found) => !allowed.test(found.replace(/^.*?(?=\{\{|%)/, "")));
 }
 
-test("every statement that writes, or defines something, names the schema of what it is about", () => {
+test("every statement that writes or defines something names its schema", () => {
   const writes =
     /\b(?:insert into|delete from|lock table|truncate|refresh materialized view|(?:create|alter|drop) (?:or replace )?(?:table|view|materialized view|function|sequence|index|trigger)(?: if (?:not )?exists)?)\s+(?!on\b|owner\b)[a-z{%_"]/g;
   expect([...text.matchAll(writes)].length).toBeGreaterThan(80);
@@ -24,7 +24,7 @@ test("every statement that writes, or defines something, names the schema of wha
   expect(strays(/\bupdate\s+(?!set\b|of\b|on\b)[a-z{%]/g, /^(?:\{\{(?:swap|schema)\}\}\.|%s)/)).toEqual([]);
 });
 
-test("nothing of ours is made in the schema in which others may, nor taken for ours because it is there", () => {
+test("nothing of ours is created in a schema where other roles may create objects, nor trusted because it exists there", () => {
   expect(
     strays(
       /\bcreate (?:or replace )?(?:table|view|materialized view|sequence|(?:unique )?index [^;]{0,60} on)(?: if not exists)? \{\{schema\}\}\./g,

@@ -10,7 +10,7 @@ import { createLogger } from "../../core/log";
 import { fuzz } from "../support/fuzz";
 import { sendRaw } from "../support/raw-upstream";
 
-/** What the app behind the gate was asked for. */
+/** The requests that the app behind the gate received. */
 const seen: string[] = [];
 const refusals: unknown[] = [];
 const listener = listen(
@@ -42,7 +42,7 @@ function ask(target: string, headers: string[], version = "1.1"): Promise<string
 
 const PATH = "/a/../b";
 
-describe("a Host that is none is refused, with a code and the headers of every answer", () => {
+describe("an invalid Host is refused, with a code and the headers of every answer", () => {
   test.for([
     ...[
       "1.2.3.4.5",
@@ -82,7 +82,7 @@ describe("a Host that is none is refused, with a code and the headers of every a
     expect(refusals).toEqual([[expect.objectContaining({ method: "GET" }), "request refused"]]);
   });
 
-  test("so is none at all, and two of them", async () => {
+  test("none at all, and two of them", async () => {
     expect(await ask(PATH, [], "1.0")).toContain('"code":"malformed_request"');
     expect(await ask(PATH, ["Host: x", "Host: y"])).toContain('"code":"malformed_request"');
     // Bun's own.
@@ -92,7 +92,7 @@ describe("a Host that is none is refused, with a code and the headers of every a
 });
 
 test.for(["localhost", "LOCALHOST:3000", "127.0.0.1:24000", "[::1]:80", "my_service", "example.com."])(
-  "a Host that is one is let in: %s",
+  "a valid Host is accepted: %s",
   async (host) => {
     expect(await ask(PATH, [`Host: ${host}`])).toMatch(/^HTTP\/1\.1 200 /);
     expect(URL.parse(seen[0]!)?.pathname).toBe("/b");
@@ -143,7 +143,7 @@ const host = fc.oneof(
   fc.string({ unit: "binary-ascii", maxLength: 6 }).map((text) => text.replace(/[\r\n]/g, "")),
 );
 fuzz(
-  "whatever is sent, no handler sees a URL that another parser would change",
+  "with any request, no handler sees a URL that another parser would change",
   300,
   fc.asyncProperty(target, host, fc.constantFrom("1.1", "1.0"), async (path, name, version) => {
     seen.length = 0;

@@ -113,7 +113,7 @@ test("writes that overlap each other, and a reader that goes last, cost one requ
   expect(readsOf()).toBe(1);
 });
 
-test("a wait that another's image ends gives up its turn in the quota", async () => {
+test("a wait that another's image ends gives up its reservation", async () => {
   const readVersions = Promise.withResolvers<void>();
   const given = Promise.withResolvers<unknown>();
   const { rereads, reading, takeReadVersion, apply } = scene(async () => {});
@@ -133,12 +133,12 @@ test("a wait that another's image ends gives up its turn in the quota", async ()
   await readVersions.promise;
   const later = takeReadVersion();
   expect(apply([["rec1", 1]], later)).toEqual([]);
-  // By nobody's word: it is found in the log of recent writes.
+  // Without a notification: it is found in the recent-writes log.
   expect(await shown).toBe(true);
   expect(await given.promise).toBe("given up");
 });
 
-test("a wait whose time is up ends alone, and what fails ends those that wait for it", async () => {
+test("a wait that times out ends alone, and a failure ends all that wait for it", async () => {
   const { rereads, reading, takeReadVersion } = scene(async () => {});
   const answer = Promise.withResolvers<never>();
   const failing: RecordReader = { ...reading, read: () => answer.promise };

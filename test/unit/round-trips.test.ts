@@ -1,4 +1,7 @@
-/** The spread of one direction, from round trips: whatever the way, it covers what one request may be later than another. */
+/**
+ * The spread of one direction, estimated from round trips: with any network, it covers the delay of one request behind
+ * another.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RoundTrips } from "../../core/http/connections/round-trips";
@@ -22,11 +25,11 @@ function randoms(seed: number) {
   };
 }
 
-test("nothing is known before the first", () => {
+test("nothing is known before the first measurement", () => {
   expect(new RoundTrips().spreadMs).toBe(0);
 });
 
-test("whatever the delay and the jitter: enough for nearly all, and not twice what is needed", () => {
+test("with any latency and jitter: enough for almost all, and less than twice what is needed", () => {
   fc.assert(
     fc.property(
       fc.nat(),
@@ -51,7 +54,7 @@ test("whatever the delay and the jitter: enough for nearly all, and not twice wh
   );
 });
 
-test("few round trips are not taken for all: a part of the way is supposed, and forgotten as more are measured", () => {
+test("few round trips are not conclusive: jitter is assumed, and the assumption fades as more are measured", () => {
   const way = new RoundTrips();
   way.add(100);
   const first = way.spreadMs;
@@ -60,7 +63,7 @@ test("few round trips are not taken for all: a part of the way is supposed, and 
   expect(way.spreadMs).toBeLessThan(first / 3);
 });
 
-test("what is supposed is a part of the usual round trip, whatever else a handshake took", () => {
+test("the assumption is a part of the usual round trip, whatever else a handshake took", () => {
   const [slow, usual] = [new RoundTrips(), new RoundTrips()];
   slow.add(400, 200);
   usual.add(200, 200);
@@ -70,26 +73,23 @@ test("what is supposed is a part of the usual round trip, whatever else a handsh
 test.each([
   { oneWayMs: 40, jitterMs: 20, atMostMs: 55 },
   { oneWayMs: 100, jitterMs: 60, atMostMs: 140 },
-])(
-  "$oneWayMs ± $jitterMs ms one way are covered, at a price that is known",
-  ({ oneWayMs, jitterMs, atMostMs }) => {
-    const random = randoms(3);
-    const oneWay = () => oneWayMs + jitterMs * (2 * random() - 1);
-    const spreads = Array.from({ length: 40 }, () => {
-      const way = new RoundTrips();
-      // The round trip that opens the connection is spent on the handshake.
-      for (let handshake = 0; handshake < 32; handshake++) {
-        way.add(2 * oneWayMs + oneWay() + oneWay(), (2 * oneWayMs + oneWay() + oneWay()) / 2);
-      }
-      return way.spreadMs;
-    });
-    const usual = spreads.toSorted((a, b) => a - b)[20]!;
-    expect(usual + REST_MS).toBeGreaterThanOrEqual(2 * jitterMs);
-    expect(usual).toBeLessThanOrEqual(atMostMs);
-  },
-);
+])("$oneWayMs ± $jitterMs ms one way are covered, at a known price", ({ oneWayMs, jitterMs, atMostMs }) => {
+  const random = randoms(3);
+  const oneWay = () => oneWayMs + jitterMs * (2 * random() - 1);
+  const spreads = Array.from({ length: 40 }, () => {
+    const way = new RoundTrips();
+    // The round trip that opens the connection is spent on the handshake.
+    for (let handshake = 0; handshake < 32; handshake++) {
+      way.add(2 * oneWayMs + oneWay() + oneWay(), (2 * oneWayMs + oneWay() + oneWay()) / 2);
+    }
+    return way.spreadMs;
+  });
+  const usual = spreads.toSorted((a, b) => a - b)[20]!;
+  expect(usual + REST_MS).toBeGreaterThanOrEqual(2 * jitterMs);
+  expect(usual).toBeLessThanOrEqual(atMostMs);
+});
 
-test("a handshake that this process was too busy for says nothing of the way", () => {
+test("a handshake that this process was too busy for says nothing about the latency", () => {
   const way = new RoundTrips();
   for (let handshake = 0; handshake < 32; handshake++) way.add(handshake % 16 === 0 ? 900 : 80);
   expect(way.spreadMs).toBeLessThan(30);

@@ -1,4 +1,4 @@
-/** Parts of the sandbox that stand alone: the sliding window, the log's count, page bytes, times, CSV, rollups. */
+/** Separate parts of the sandbox: the sliding window, the log's count, page bytes, times, CSV, rollups. */
 import { gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -33,7 +33,7 @@ function mostWithinSecond(times: number[]): number {
 }
 
 describe("the sliding window", () => {
-  test("R1: never lets a sixth through within 1,000 ms, and refuses nothing that would not have been one", () => {
+  test("R1: never admits a sixth within 1,000 ms, and refuses only what would have been one", () => {
     fc.assert(
       fc.property(arrivals, (times) => {
         const limiter = new KeyRateLimiter();
@@ -50,7 +50,7 @@ describe("the sliding window", () => {
     );
   });
 
-  test("a refusal shuts the base for the penalty, which later requests prolong only if so set", () => {
+  test("a refusal blocks the base for the penalty, which later requests extend only if configured", () => {
     for (const [penaltyExtends, isOpen] of [
       [false, true],
       [true, false],
@@ -95,7 +95,7 @@ test("a page with holes unpacks to the page with tokens, plain and gzipped", () 
   );
 });
 
-test("a query's + is a blank, a path's is a plus, and what cannot be decoded stays", () => {
+test("a query's + is a blank, a path's is a plus, and invalid escapes stay", () => {
   expect(parseQuery("a=1+2&b%5B%5D=x%20y&c&&d=%zz")).toEqual([
     ["a", "1 2"],
     ["b[]", "x y"],

@@ -22,7 +22,7 @@ const places: ((secret: string) => string)[] = [
   (secret) => `cookie: theme=dark; basetide.session_token=${secret}.abc%3D; other=1`,
 ];
 
-test("what looks like a secret is taken out of any text, and nothing twice", () => {
+test("everything that looks like a secret is removed from any text, and nothing twice", () => {
   fc.assert(
     fc.property(
       letters,
@@ -41,7 +41,7 @@ test("what looks like a secret is taken out of any text, and nothing twice", () 
   );
 });
 
-test("our own words stay as they are", () => {
+test("our own texts stay as they are", () => {
   const words = [
     ...Object.values(errorCodes),
     "must be a Postgres URL (postgres://user:password@host:port/database)",
@@ -53,7 +53,7 @@ test("our own words stay as they are", () => {
   for (const word of words) expect(scrub(word)).toBe(word);
 });
 
-test("secrets that are known go whatever they look like, also as a URL writes them", () => {
+test("known secrets are removed in any form, also as a URL writes them", () => {
   const clean = scrubberOf(["p@ss/word!", undefined, "short", "plain-looking"]);
   expect(clean("p@ss/word! p%40ss%2Fword! plain-looking short")).toBe(
     "[redacted] [redacted] [redacted] short",
@@ -63,12 +63,12 @@ test("secrets that are known go whatever they look like, also as a URL writes th
   expect(passwordOf("no url")).toBe(undefined);
 });
 
-test("no error of ours carries a secret in its message, whatever it quotes", () => {
+test("no error of ours contains a secret in its message, whatever it quotes", () => {
   const error = new BasetideError("replica_unavailable", "Replica: postgres://u:hunter2hunter2@h is away");
   expect(error.message).toBe("Replica: postgres://u:[redacted]@h is away");
 });
 
-test("a password goes to Postgres as what Postgres makes of it (RFC 5803)", () => {
+test("a password is sent to Postgres as a verifier (RFC 5803)", () => {
   fc.assert(
     fc.property(
       fc.string({ unit: "grapheme-ascii", minLength: 1 }),

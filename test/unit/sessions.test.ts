@@ -12,15 +12,15 @@ async function prepare(answers: { pid: number; v0: string; v1: string }[], login
   return { session, sent };
 }
 
-test("a direct connection is set up by one query", async () => {
+test("a direct connection is set up with one query", async () => {
   const { session, sent } = await prepare([{ pid: 7, v0: "30s", v1: "5" }], 7);
   expect(session).toEqual({ backendPid: 7, isPooled: false });
   expect(sent).toHaveLength(1);
 });
 
-test("behind a pooler the first query sets nothing, and what the second has set is read by the third", async () => {
+test("behind a pooler the first query sets nothing, and the third reads what the second has set", async () => {
   const kept = { pid: 7, v0: "30s", v1: "5" };
-  // Its own connection may be a Unix socket, of which such settings read as 0.
+  // Its own connection may be a Unix socket, where such settings read as 0.
   const { session, sent } = await prepare([kept, kept, { ...kept, v1: "0" }], 1);
   expect(session).toEqual({ backendPid: 7, isPooled: true });
   expect(sent).toHaveLength(3);
@@ -28,7 +28,7 @@ test("behind a pooler the first query sets nothing, and what the second has set 
   expect(sent[2]).not.toContain("set_config");
 });
 
-test("a connection whose process changes, or that forgets what it was given, is a transaction pooler's", async () => {
+test("a connection whose process changes, or that loses its settings, belongs to a transaction pooler", async () => {
   const kept = { pid: 7, v0: "30s", v1: "5" };
   for (const answers of [
     [kept, kept, { ...kept, pid: 8 }],

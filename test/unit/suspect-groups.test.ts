@@ -4,16 +4,19 @@ import { companyLimit, type Group, groupFor, MAX_GROUPS } from "../../apps/worke
 import { fuzz } from "../support/fuzz";
 
 interface Child extends Group {
-  /** Rounds that it has been running. */
+  /** Intervals that it has been running. */
   age: number;
 }
 
-/** Rounds after which a base that was synced without a death returns to the worker: a lease of 60 s in rounds of 5 s. */
+/**
+ * Intervals after which a base that was synced without a crash returns to the worker: a lease of 60 s in intervals of 5
+ * s.
+ */
 const TRIAL = 12;
 
 /**
- * Plays the deaths of one worker's children, round by round: what is left of the suspects is given to children, and each
- * child that holds the killer dies at the end of a round.
+ * Simulates the crashes of one worker's children, interval by interval: the remaining suspects are given to children,
+ * and each child that holds the culprit crashes at the end of an interval.
  */
 function play(suspects: number, killer: number, capacity: number) {
   const company = new Map<string, number | null>();
@@ -49,7 +52,7 @@ function play(suspects: number, killer: number, capacity: number) {
 }
 
 fuzz(
-  "one killer among as many suspects as a worker holds is alone after few deaths, and the others wait little",
+  "one culprit among as many suspects as a worker holds is isolated after few crashes, and the others wait little",
   100,
   fc.property(fc.integer({ min: 1, max: 201 }), fc.nat(), (suspects, nth) => {
     const { deaths, waited } = play(suspects, nth % suspects, 200);
@@ -60,7 +63,7 @@ fuzz(
   }),
 );
 
-test("suspects without a killer among them all are synced at once", () => {
+test("suspects without a culprit among them are all synced at once", () => {
   const children: Group[] = [];
   for (let index = 0; index < 200; index++) {
     const limit = companyLimit(null, 200);
@@ -72,7 +75,7 @@ test("suspects without a killer among them all are synced at once", () => {
   expect(children).toHaveLength(2);
 });
 
-test("bases that must be alone leave children to those that need not", () => {
+test("bases that must be alone leave child processes to those that need not", () => {
   const alone = () => ({ limits: new Map([[crypto.randomUUID(), 1]]) });
   expect(groupFor([alone()], 1)).toBe("new");
   expect(groupFor([alone(), alone(), alone()], 1)).toBeNull();

@@ -1,4 +1,4 @@
-/** S15: what others wrote moves no cursor of an operator's terminal, and turns no line around. */
+/** S15: text from other users moves no cursor of an operator's terminal, and reverses no line. */
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
 import { facts, print, table } from "../../apps/operator/output";
@@ -32,7 +32,7 @@ function printed(work: () => void): string {
 }
 
 fuzz(
-  "no control character but a line break passes, in any form of output",
+  "no control character except a line break passes, in any form of output",
   500,
   fc.property(hostile, hostile, (name, other) => {
     const rows = [
@@ -70,7 +70,7 @@ fuzz(
   }),
 );
 
-test("a name is shown with what is in it, and JSON says the same as before", () => {
+test("control characters in a name are shown escaped, and JSON is unchanged", () => {
   expect(printable("Nice\x1b]0;pwned\x07\u202e\n")).toBe("Nice\\u001b]0;pwned\\u0007\\u202e\n");
   expect(JSON.parse(printableJson(JSON.stringify("\x7f\x9b\u202e\n")))).toBe("\x7f\x9b\u202e\n");
 });

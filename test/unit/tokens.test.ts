@@ -3,7 +3,7 @@ import type { Db } from "../../core/context";
 import { authenticate } from "../../core/control/accounts";
 import { hashToken, newToken } from "../../core/control/accounts/tokens";
 
-test("a token is bt_ and 32 random bytes, and its hash is not it", () => {
+test("a token is bt_ and 32 random bytes, and its hash differs", () => {
   const [one, two] = [newToken(), newToken()];
   expect(one).toMatch(/^bt_[\w-]{43}$/);
   expect(Buffer.from(one.slice(3), "base64url")).toHaveLength(32);
@@ -12,7 +12,7 @@ test("a token is bt_ and 32 random bytes, and its hash is not it", () => {
   expect(hashToken(one)).toBe(hashToken(one));
 });
 
-test("what cannot be a token is refused without a look into the database", async () => {
+test("an invalid token is refused without a query", async () => {
   const noDatabase = (() => {
     throw new Error("asked");
   }) as unknown as Db;

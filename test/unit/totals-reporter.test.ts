@@ -19,7 +19,7 @@ function moduleOf(name: string, tests: { name: string; state: string; retryCount
   } as unknown as TestModule;
 }
 
-test("tests that needed a second try are named before the totals, which are the very last line", () => {
+test("tests that needed a second try are named before the totals, which are the last line", () => {
   const folder = scratchFolder("totals");
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "totals");

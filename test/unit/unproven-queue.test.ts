@@ -1,4 +1,4 @@
-/** Who of those without a proven key is served, and who may wait. */
+/** Which clients without a proven key are served, and which may wait. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { UnprovenQueue } from "../../core/keys";
@@ -16,7 +16,7 @@ const step = fc.record({
   decides: fc.boolean(),
 });
 
-test("U1: never two at a time of a base and key, or of a base and network, nor more than the limits, whatever comes", async () => {
+test("U1: never two at a time for a base and key, or for a base and network, nor more than the limits, whatever arrives", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 80 }), async (steps) => {
       const queue = new UnprovenQueue({ most: 12, mostPerNetwork: 5, servedPerBase: 2, perMinute: 1000 });
@@ -44,7 +44,7 @@ test("U1: never two at a time of a base and key, or of a base and network, nor m
           expect(served.filter((other) => other.base === one.base).length).toBeLessThanOrEqual(2);
         }
       }
-      // Nobody is forgotten.
+      // None is forgotten.
       while (served.length > 0) {
         served.shift()!.leave();
         await Promise.resolve();
@@ -94,7 +94,7 @@ test("U3: a network that waits for the first time goes before one that was serve
   expect([ends.get("quiet"), ends.get("loud 1")]).toEqual(["served", undefined]);
 });
 
-test("requests of a key that was decided on, and those whose client went away, wait no longer", async () => {
+test("requests of a key that was decided, and of clients that have disconnected, no longer wait", async () => {
   const queue = new UnprovenQueue();
   const { ends, enter } = entering(queue);
   await enter("first", "a", "appA", "key");
@@ -108,7 +108,7 @@ test("requests of a key that was decided on, and those whose client went away, w
   expect([ends.get("first"), ends.get("second"), queue.size]).toEqual(["served", "decided", 1]);
 });
 
-test("a network may knock only so often in a minute, whatever becomes of it", async () => {
+test("a network may try only so often in a minute, whatever the result", async () => {
   const queue = new UnprovenQueue({ perMinute: 3 });
   const { ends, leaves, enter } = entering(queue);
   for (let index = 0; index < 4; index++) {

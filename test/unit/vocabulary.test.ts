@@ -120,7 +120,7 @@ const RETIRED: Record<string, string> = {
 const RETIRED_PARTS =
   /(?:^|[a-z0-9_])(?:Ledger|Lane|Booking|Ailment|Trouble|Mendable|Seal|Sealed|Together|Standin|Lateness)(?![a-z])/;
 
-/** The pages that tell what was, or say which words are retired. */
+/** The pages that describe the past, or list retired words. */
 const SKIPPED = /^CHANGELOG\.md$|^bun\.lock$|^patches\/|vocabulary\.test\.ts$/;
 const TEXT = /\.(?:tsx?|sql|md|json|ya?ml|css|js)$/;
 
@@ -135,7 +135,7 @@ test("no retired name is used anywhere", () => {
   expect(files.flatMap((path) => retiredIn(path, read(path)))).toEqual([]);
 });
 
-test("no exported name has a retired word in it", () => {
+test("no exported name contains a retired word", () => {
   const found = source.flatMap((path) =>
     [...exportedNames(read(path))]
       .map((name) => name[0]!.toUpperCase() + name.slice(1))

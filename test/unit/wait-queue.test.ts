@@ -1,4 +1,4 @@
-/** Who waits how: the line of one key's calls, on a clock that jumps and with a book of this process. */
+/** The order in one key's wait queue, on a virtual clock and with a limiter backend of this process. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { LimiterBackend, Priority } from "../../core/limiter/backend";
@@ -28,7 +28,7 @@ function setUp(
   return { clock, window, queue, log, call, expired: () => expired };
 }
 
-test("five calls go at once, the next five a window later, in the order they came", async () => {
+test("five calls go at once, the next five a window later, in order of arrival", async () => {
   const { clock, queue, log, call } = setUp();
   for (let i = 0; i < 12; i++) call(`call ${i}`);
   await clock.run(5000);
@@ -37,7 +37,7 @@ test("five calls go at once, the next five a window later, in the order they cam
   expect(queue.isIdle).toBe(true);
 });
 
-test("a call that would be later than its deadline is refused as soon as that is known", async () => {
+test("a call that would miss its deadline is refused as soon as that is known", async () => {
   const { clock, log, call } = setUp();
   for (let i = 0; i < 5; i++) call("first");
   call("short", 900);
@@ -49,7 +49,7 @@ test("a call that would be later than its deadline is refused as soon as that is
   ]);
 });
 
-test("the place of a client that goes away goes to the next in line", async () => {
+test("the reservation of a client that disconnects goes to the next in the queue", async () => {
   const { clock, log, call } = setUp();
   for (let i = 0; i < 5; i++) call("first");
   const client = new AbortController();
@@ -80,7 +80,7 @@ test("a block voids reservations made before it, and their calls go first when i
   ]);
 });
 
-test("I4: a reservation that the process gets to late is given back and another is taken", async () => {
+test("I4: a reservation that the process reaches too late is released, and another one is acquired", async () => {
   const delaysMs = [40];
   const slow = (backend: LimiterBackend, clock: VirtualClock) =>
     slowed(backend, clock, () => delaysMs.pop() ?? 0);
@@ -94,7 +94,7 @@ test("I4: a reservation that the process gets to late is given back and another 
   expect(expired()).toBe(1);
 });
 
-test("I4: where a process stood still before it sent a call, the window counts from when it did", async () => {
+test("I4: if a process stalled before it sent a call, the window counts from the time of sending", async () => {
   const { clock, queue, log, call } = setUp();
   queue.wait(Infinity, never).then(() => clock.stall(200));
   await clock.run(100);
@@ -105,7 +105,7 @@ test("I4: where a process stood still before it sent a call, the window counts f
   expect(queue.isIdle).toBe(true);
 });
 
-test("a call that was sent in time is not told of as late, however busy the process is after it", async () => {
+test("a call that was sent in time is not reported as late, however busy the process is after it", async () => {
   let told = 0;
   const { clock, queue } = setUp((backend) => ({ ...backend, reportLateSend: async () => void told++ }));
   const stallOnceSent = () => process.nextTick(() => process.nextTick(() => clock.stall(200)));
@@ -114,7 +114,7 @@ test("a call that was sent in time is not told of as late, however busy the proc
   expect([told, queue.isIdle]).toEqual([0, true]);
 });
 
-test("a call whose reservation cannot be looked at again fails as the backend does", async () => {
+test("a call whose reservation cannot be checked again fails with the backend's error", async () => {
   const failing = (backend: LimiterBackend): LimiterBackend => ({
     ...backend,
     isVoid: () => Promise.reject({ code: "control_unavailable" }),
@@ -126,7 +126,7 @@ test("a call whose reservation cannot be looked at again fails as the backend do
   expect(queue.isIdle).toBe(true);
 });
 
-test("a process that is always late, and for longer than a reservation can be good, still gets on, and tells of it", async () => {
+test("a process that is always late, by more than a reservation is valid, still makes progress, and reports it", async () => {
   for (const kind of ["client", "sync"] as const) {
     const told: number[] = [];
     const slow = (backend: LimiterBackend, clock: VirtualClock): LimiterBackend => ({
@@ -140,7 +140,7 @@ test("a process that is always late, and for longer than a reservation can be go
   }
 });
 
-test("whatever comes and goes: five in a window, in order, nothing forgotten", async () => {
+test("in any order of events: five in a window, in order, and none forgotten", async () => {
   const calls = fc.array(
     fc.record({
       pauseMs: fc.integer({ min: 0, max: 400 }),
@@ -176,7 +176,7 @@ test("whatever comes and goes: five in a window, in order, nothing forgotten", a
   );
 });
 
-test("callers take turns: one with fifty calls keeps another with two waiting for a window, not for ten", async () => {
+test("callers take turns: one with fifty calls delays another with two by a window, not by ten", async () => {
   const { clock, log, call } = setUp();
   for (let i = 0; i < 50; i++) call(`many ${i}`, Infinity, never, "many");
   clock.at(10, () => {
@@ -189,7 +189,7 @@ test("callers take turns: one with fifty calls keeps another with two waiting fo
   );
 });
 
-test("whatever callers ask, each one's calls keep their order", async () => {
+test("whatever callers request, each one's calls keep their order", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(fc.record({ caller: fc.constantFrom("a", "b", "c"), at: fc.nat(3000) }), { maxLength: 40 }),

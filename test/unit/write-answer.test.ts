@@ -43,12 +43,12 @@ test.for<[what: string, answer: unknown, read: unknown]>([
   expect(readWriteAnswer(JSON.stringify(answer))).toEqual(read);
 });
 
-test("whatever the text, reading it does not fail", () => {
+test("reading any text does not fail", () => {
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void readWriteAnswer(text)));
   fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void idsInRequest(text)));
 });
 
-test("the ids of a batch update are those it names", () => {
+test("the ids of a batch update are those that it names", () => {
   expect(idsInRequest('{"records":[{"id":"rec1","fields":{}},{"fields":{}},7]}')).toEqual(["rec1"]);
 });
 
@@ -61,7 +61,7 @@ test.for([
   expect(await bodyText(compress(Buffer.from("né")), encoding)).toBe("né");
 });
 
-test("a body that is not what it says has no text", async () => {
+test("a body that contradicts its headers has no text", async () => {
   expect(await bodyText(Buffer.from("plain"), "gzip")).toBeNull();
   expect(await bodyText(Buffer.from("plain"), "compress")).toBeNull();
   expect(await bodyText(Buffer.from([0xff, 0xfe]), null)).toBeNull();

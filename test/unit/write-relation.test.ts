@@ -1,4 +1,6 @@
-/** Whom a write waits for, and who decides what its client is told (S13, I1), as a property of random accounts and keys. */
+/**
+ * Which servers a write waits for, and what its client is told (S13, I1), as a property of random accounts and keys.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { ConnectedBase } from "../../core/proxy";
@@ -14,7 +16,7 @@ interface Drawn {
 const drawn = fc.record({ account: fc.nat(2), key: fc.nat(3), isExternal: fc.boolean() });
 const scenes = fc.record({
   bases: fc.array(drawn, { minLength: 1, maxLength: 6 }),
-  // One more than bases have: nobody's.
+  // One more than there are bases: it belongs to none.
   writing: fc.nat(4),
 });
 
@@ -29,7 +31,7 @@ const basesOf = (all: Drawn[]) =>
       }) as ConnectedBase,
   );
 
-test("a write waits for no server of an account that is not known to write, and says shown to nobody who may not be", () => {
+test("a write waits only for servers of accounts known to write, and says shown to no client that may not see it", () => {
   fc.assert(
     fc.property(scenes, ({ bases: all, writing }) => {
       const bases = basesOf(all);

@@ -172,7 +172,7 @@ export const freezeAtCommit: Fault = {
         try {
           const isOvertaken = async () => (await chaos.heldBy(client)).length === 0;
           await until(isOvertaken, {
-            what: "a frozen worker is overtaken",
+            what: "a frozen worker has lost its lease",
             timeoutMs: 60_000,
             intervalMs: 200,
           });

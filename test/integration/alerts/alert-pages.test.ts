@@ -19,7 +19,7 @@ const chosen = (html: string, prefix: string) =>
     .filter((input) => input.includes(`id="${prefix}-`) && /\schecked/.test(input))
     .map((input) => /name="(\w+)"/.exec(input)![1]);
 
-test("one chooses by a form what one is told of; red, recovered, key and budget unless one does", async () => {
+test("a form selects the alerts to receive; the default is red, recovered, key and budget", async () => {
   const person = await made.person();
   const page = await person.get(PATH);
   expect(page.status).toBe(200);
@@ -37,7 +37,7 @@ test("one chooses by a form what one is told of; red, recovered, key and budget 
   ]);
 });
 
-test("a webhook is made, tried, changed, switched off and deleted; its secret is shown once, its address never", async () => {
+test("a webhook is created, tested, changed, disabled and deleted; its secret is shown once, its URL never", async () => {
   await using receiver = startReceiver();
   const person = await made.person();
   const url = receiver.url("/services/hidden-path");
@@ -69,7 +69,7 @@ test("a webhook is made, tried, changed, switched off and deleted; its secret is
   expect((await person.get("/account/activity")).text).not.toMatch(/whsec_|hidden-path/);
 });
 
-test("an address that cannot be used is refused beside its field, and nothing is made", async () => {
+test("an unusable URL is refused next to its field, and nothing is created", async () => {
   const person = await made.person();
   const refused = {
     "": "begins with https://",
@@ -93,7 +93,7 @@ test("an address that cannot be used is refused beside its field, and nothing is
   expect(status).toBe(422);
 });
 
-test("what was given up is on the page, with why and how often it was tried", async () => {
+test("abandoned deliveries are on the page, with the reason and the number of attempts", async () => {
   const person = await made.person();
   const { ctx } = made.control;
   const { db } = ctx;
@@ -111,7 +111,7 @@ test("what was given up is on the page, with why and how often it was tried", as
   ]);
 });
 
-test("the API does what the pages do", async () => {
+test("the API does the same as the pages", async () => {
   await using receiver = startReceiver();
   const person = await made.person();
   const call = caller(made.app);

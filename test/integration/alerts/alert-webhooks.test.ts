@@ -21,7 +21,7 @@ const send = (url: string, allowed: "no" | "loopback" | "yes", options: Paramete
     },
   );
 
-test("only a 2xx has arrived, and a redirect is not followed", async () => {
+test("only a 2xx counts as delivered, and a redirect is not followed", async () => {
   await using receiver = startReceiver();
   expect(await send(receiver.url(), "loopback")).toBe("arrived");
   receiver.answer = { status: 204 };
@@ -49,7 +49,7 @@ test.for([
   "http://169.254.169.254/latest/meta-data",
   "http://[fd00:ec2::254]",
   "http://100.100.100.200",
-])("%s is no receiver on the internet, and nothing is sent there", async (url) => {
+])("%s is not a receiver on the internet, and nothing is sent there", async (url) => {
   await using receiver = startReceiver();
   const { port } = new URL(receiver.url());
   const there = new URL(url);
@@ -58,7 +58,7 @@ test.for([
   expect(receiver.received).toEqual([]);
 });
 
-test("a receiver that takes its time is left, in bounded time; one that is not there is said to be so", async () => {
+test("a slow receiver is given up in bounded time; an unreachable one is reported", async () => {
   const slow = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
   onTestFinished(() => slow.stop(true));
   const url = `http://127.0.0.1:${slow.port}/`;
@@ -71,7 +71,7 @@ test("a receiver that takes its time is left, in bounded time; one that is not t
   );
 });
 
-test("over https the certificate must be of the name that was asked for", async () => {
+test("over https the certificate must be valid for the requested name", async () => {
   const authority = createAuthority("test");
   const serve = (name: string) => {
     const { certificate, key } = authority.issue([name]);
@@ -90,7 +90,7 @@ test("over https the certificate must be of the name that was asked for", async 
   expect(await send(serve("other.example"), "loopback", { ca })).toMatch(/certificate cannot be trusted/);
 });
 
-test("the snippet of the documentation knows our signature from others", async () => {
+test("the snippet of the documentation accepts our signature and no other", async () => {
   const [, snippet] = /```js\n([\s\S]*?)```/.exec(readFileSync(join(repoRoot, "docs/alerts.md"), "utf8"))!;
   const path = join(tmpdir(), `basetide-snippet-${crypto.randomUUID()}.mjs`);
   await writeFile(path, snippet!);

@@ -30,7 +30,7 @@ const subjects = async (account: Account) =>
   (await scene.messagesOf(account.id)).map(({ subject }) => subject);
 const mailsTo = (email: string) => scene.mailbox.mails.filter((mail) => mail.to === email);
 
-test("each kind is told once: by mail, as JSON and to Slack, with what to do and a link", async () => {
+test("each kind is sent once: by mail, as JSON and to Slack, with the remedy and a link", async () => {
   await using json = startReceiver();
   await using slack = startReceiver();
   const account = await scene.account(["Inventory"]);
@@ -121,7 +121,7 @@ test("each kind is told once: by mail, as JSON and to Slack, with what to do and
   }
 });
 
-test("what a first sync finds is no change of the schema", async () => {
+test("the results of a first sync are no change of the schema", async () => {
   const account = await scene.account(["Fresh"]);
   const [id] = account.ids as [string];
   const { db } = scene.ctx;
@@ -164,7 +164,7 @@ test("twenty bases that turn red one after the other are one message to each mem
   }
 });
 
-test("a base that comes and goes is one alert within the hour, and the next says how often", async () => {
+test("a base that alternates is one alert per hour, and the next one says how often", async () => {
   const account = await scene.account(["Flapping"]);
   const [id] = account.ids as [string];
   await scene.look();
@@ -182,7 +182,7 @@ test("a base that comes and goes is one alert within the hour, and the next says
   expect(told[2]!.times).toBeGreaterThanOrEqual(8);
 });
 
-test("who is told of much gets six messages in an hour, and then all the rest in one", async () => {
+test("a recipient of many alerts gets six messages in an hour, and then the rest in one", async () => {
   const account = await scene.account(Array.from({ length: 12 }, (_, index) => `Busy ${index + 1}`));
   await scene.look();
   for (const id of account.ids) {
@@ -196,7 +196,7 @@ test("who is told of much gets six messages in an hour, and then all the rest in
   expect((await subjects(account)).slice(6)).toEqual(["6 bases have turned red"]);
 });
 
-test("members get what they chose, and none that left, or whose address nobody has confirmed", async () => {
+test("members get what they selected; former members and unconfirmed addresses get nothing", async () => {
   const account = await scene.account(["Chosen"]);
   const [id] = account.ids as [string];
   const { db } = scene.ctx;
@@ -225,7 +225,7 @@ test("members get what they chose, and none that left, or whose address nobody h
   expect([...mailsTo(unconfirmed), ...mailsTo(gone)]).toEqual([]);
 });
 
-test("whoever looks, however many at once: no kind twice in the hour, each target once, and the last word is true", async () => {
+test("with any number of concurrent evaluations: no kind twice in the hour, each target once, and the last message is true", async () => {
   const other = { ...scene.ctx, db: connectControl(scene.ctx.config.databaseUrl!, { max: 4 }) };
   const condition = fc.constantFrom("well", "red", "needs_attention", "paused" as const);
   const steps = fc.array(
@@ -273,7 +273,7 @@ test("whoever looks, however many at once: no kind twice in the hour, each targe
   }
 }, 120_000);
 
-test("two processes deliver a message once, also one that another process noted and died before it queued it", async () => {
+test("two processes deliver a message once, also one that a third process recorded before it died", async () => {
   await using receiver = startReceiver();
   const account = await scene.account(["Twice"]);
   await hook(account, receiver);
@@ -286,7 +286,7 @@ test("two processes deliver a message once, also one that another process noted 
   await Promise.all([one.look(), two.look()]);
   await scene.delivered(one);
   await scene.delivered(two);
-  // As when a process dies after it has sent a message, and before it has told the queue.
+  // As if a process died after it had sent a message, and before it had completed the job.
   const { db } = scene.ctx;
   await db`update alert_messages set queued_at = null, job_id = gen_random_uuid() where account_id = ${account.id}`;
   await one.look();
@@ -299,7 +299,7 @@ test("two processes deliver a message once, also one that another process noted 
   expect(await evaluate(scene.ctx, { everyMs: 15_000, now: scene.now() })).toBe(null);
 });
 
-test("a receiver that is away is tried again under the same id, then given up; nothing secret is in log or queue", async () => {
+test("an unreachable receiver is retried under the same id, then given up; no secret is in the log or queue", async () => {
   await using receiver = startReceiver();
   const account = await scene.account(["Planted"]);
   const { webhook, secret } = await hook(account, receiver);
@@ -347,7 +347,7 @@ test("a receiver that is away is tried again under the same id, then given up; n
   }
 }, 60_000);
 
-test("a webhook that was switched off gets nothing more, what waits neither", async () => {
+test("a disabled webhook gets nothing more, and no waiting message either", async () => {
   await using receiver = startReceiver();
   const account = await scene.account(["Off"]);
   const { webhook } = await hook(account, receiver);

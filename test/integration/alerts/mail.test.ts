@@ -19,7 +19,7 @@ afterAll(() => control?.[Symbol.asyncDispose]());
 
 const permit = () => createMailPermits(control.ctx).take({ reason: "sign_in_notice", to: mail.to });
 
-test("a mail goes out by SMTP, from the configured sender", async () => {
+test("a mail is sent by SMTP, from the configured sender", async () => {
   const mailbox = startMailbox();
   try {
     const mailer = createMailer(
@@ -43,7 +43,7 @@ function logged() {
   return { lines, log };
 }
 
-test("a server that is away fails no request: the log says that the mail was lost", async () => {
+test("an unreachable server fails no request: the log says that the mail was lost", async () => {
   const { lines, log } = logged();
   const away = { smtpUrl: "smtp://127.0.0.1:1", mailFrom: "us@example.org", isProduction: true };
   await createMailer(away, log).send(mail, await permit());

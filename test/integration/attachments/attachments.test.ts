@@ -1,4 +1,4 @@
-/** Attachments by URLs of ours: what rows show, where a link leads, and what ends it. */
+/** Attachments with our URLs: what rows show, where a link leads, and what ends it. */
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import type { SandboxHandle } from "../../../apps/sandbox/server";
@@ -54,7 +54,7 @@ function archive({ control }: SandboxHandle, count = 2): string {
   });
 }
 
-/** Such a base, connected and synced; with links of ours unless said otherwise. */
+/** Such a base, connected and synced; with our links unless specified otherwise. */
 async function documents(count = 2, ownAttachmentUrls = true): Promise<Documents> {
   const sourceBaseId = archive(stack.sandbox, count);
   const [table] = stack.sandbox.control.dump(sourceBaseId).tables;
@@ -86,7 +86,7 @@ function file(index: number) {
   };
 }
 
-/** A console: each has its own memory of URLs. */
+/** A console: each has its own cache of URLs. */
 function opener() {
   const app = consoleApp(stack.managed);
   return (link: string, method = "GET", headers?: Record<string, string>) =>
@@ -106,7 +106,7 @@ function expireSourceUrls() {
 const requests = (sourceBaseId: string) => stack.sandbox.control.log(sourceBaseId).length;
 const current = (base: Base) => getBase(stack.ctx.db, base.id);
 
-test("a row's link opens its attachment when the source's URL of that time has long ended", async () => {
+test("a row's link opens its attachment long after the source's URL of that time has expired", async () => {
   const { files, base, tableId, ids, sync } = await documents(2, false);
   const [before] = (await files()).d0!;
   expect(before).toContain(stack.sandbox.url);
@@ -137,7 +137,7 @@ test("a row's link opens its attachment when the source's URL of that time has l
   ]);
 });
 
-test("rows whose links are ours are written by no sweep, however old the source's URLs get", async () => {
+test("no sweep writes rows with our links, however old the source's URLs get", async () => {
   const { sync, files, base, reader, ownerUrl } = await documents(5);
   const before = await files();
   const written = () => reader`select xmin::text from documents order by id`;
@@ -156,7 +156,7 @@ test("rows whose links are ours are written by no sweep, however old the source'
   expect(runs[0]!.updated ?? 0).toBe(0);
 });
 
-test("what is written through the proxy has links of ours at once, which open", async () => {
+test("rows written through the proxy have our links at once, and the links work", async () => {
   const { sourceBaseId, ids, files } = await documents();
   const call = (path: string, body: unknown, method = "POST", endpoint = stack.endpoint) =>
     fetch(`${endpoint}/v0/${sourceBaseId}/${path}`, {
@@ -183,7 +183,7 @@ test("what is written through the proxy has links of ours at once, which open", 
   expect(await bytesBehind(await open(links[1]!))).toBe("uploaded");
 });
 
-test("a lookup's attachments open by links of the record that looks them up", async () => {
+test("a lookup's attachments open through links of the record that looks them up", async () => {
   const { control } = stack.sandbox;
   const sourceBaseId = control.createBase({
     name: "Orders",
@@ -212,7 +212,7 @@ test("a lookup's attachments open by links of the record that looks them up", as
   expect(await bytesBehind(await opener()(link!))).toContain("Attachment att");
 });
 
-test("a link that is forged, of another base, or of what is not there is answered alike", async () => {
+test("a forged link, one of another base and one to a missing attachment get the same answer", async () => {
   const { files, sourceBaseId } = await documents();
   const other = await documents();
   const [[link], [second], [foreign]] = [(await files()).d0!, (await files()).d1!, (await other.files()).d0!];
@@ -239,11 +239,11 @@ test("a link that is forged, of another base, or of what is not there is answere
   );
   expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
   expect(answers[0]).toEqual([404, "not_found", expect.stringContaining("revoked")]);
-  // Nobody was asked because of any of them.
+  // None of them caused a request to the source.
   expect(requests(sourceBaseId)).toBe(before);
 });
 
-test("what is gone at the source is not there", async () => {
+test("an attachment that was deleted at the source is not found", async () => {
   const { files, sourceBaseId, ids } = await documents();
   const [[link], [other]] = [(await files()).d0!, (await files()).d1!];
   stack.sandbox.control.deleteRecords(sourceBaseId, TABLE, [ids[0]!]);
@@ -272,7 +272,7 @@ test("revoking ends every link at once, in each console, and a sync writes new o
   expect(entry).toMatchObject({ action: "base.attachment_links_revoked", subject: base.id });
 });
 
-test("switched off, rows have the source's URLs again, and links that were handed out go on opening", async () => {
+test("when links are disabled, rows have the source's URLs again, and earlier links still work", async () => {
   const { base, files, sync } = await documents();
   const [link] = (await files()).d0!;
   await updateSettings(stack.managed, base, { ownAttachmentUrls: false });
@@ -305,7 +305,7 @@ test("I4: two hundred links that are opened at once, and again, take a few reque
   expect(calls.client).toBeGreaterThanOrEqual(log.length);
 });
 
-test("a source that fails is told of, with when to come again, and is asked anew then", async () => {
+test("a failing source is reported, with the time for a retry, and is asked again then", async () => {
   const { files, sourceBaseId } = await documents();
   const [link] = (await files()).d0!;
   const open = opener();
@@ -320,7 +320,7 @@ test("a source that fails is told of, with when to come again, and is asked anew
   await bytesBehind(await open(link!));
 });
 
-test("that the base's key is refused is no concern of who has a link", async () => {
+test("a refused key of the base is not shown to the holder of a link", async () => {
   const { base, files } = await documents();
   const [link] = (await files()).d0!;
   const key = stack.sandbox.control.createKey();
@@ -332,7 +332,7 @@ test("that the base's key is refused is no concern of who has a link", async () 
   expect(said).not.toMatch(/key|token|auth/i);
 });
 
-test("a running worker writes new links when they are revoked, and the source's URLs when they are switched off, in live mode too", async () => {
+test("a running worker writes new links when they are revoked, and the source's URLs when they are disabled, in live mode too", async () => {
   await using fleet = await startFleet({ env: { CONSOLE_URL: CONSOLE } });
   const { ctx, sandbox } = fleet;
   for (const live of [false, true]) {

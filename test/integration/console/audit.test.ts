@@ -1,4 +1,4 @@
-/** Who changed what: told with the change, from wherever it is made, and never more than what people may read. */
+/** The audit log: each change is recorded in its own transaction, wherever it is made, and without secrets. */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { countUserEvent, listChanges, recordChange, trimAudit } from "../../../core/control/audit";
 import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
@@ -14,7 +14,7 @@ afterAll(() => made?.[Symbol.asyncDispose]());
 
 type Person = Awaited<ReturnType<TestConsole["person"]>>;
 
-/** What the account's log has, the oldest first: who, what, details. */
+/** The entries of the account's log, oldest first: actor, action, details. */
 async function told(accountId: string) {
   const entries = await listChanges(made.control.ctx.db, { accountId, limit: 1000 });
   return entries
@@ -45,7 +45,7 @@ async function connected(person: Person): Promise<string> {
   return base.id;
 }
 
-test("what is changed in the console, by the API and by the command line is told in one log", async () => {
+test("changes through the console, the API and the command line are in one log", async () => {
   const person = await made.person();
   const call = caller(made.app);
   const id = await connected(person);
@@ -82,7 +82,7 @@ test("what is changed in the console, by the API and by the command line is told
   ]);
 });
 
-test("a change that does not come about is not told, and what cannot be told does not come about", async () => {
+test("a change that fails is not recorded, and one that cannot be recorded fails", async () => {
   const person = await made.person();
   const call = caller(made.app);
   const id = await connected(person);
@@ -107,7 +107,7 @@ test("a change that does not come about is not told, and what cannot be told doe
   expect((await person.get("/account/tokens")).text).not.toContain("unseen");
 });
 
-test("the account's members read it, page by page and by the API; of the operator they learn that it was one", async () => {
+test("the account's members read it, page by page and through the API; an operator's name is not shown", async () => {
   const person = await made.person();
   const { db } = made.control.ctx;
   const by = { kind: "operator", name: "root@basetide.example" } as const;
@@ -159,7 +159,7 @@ test("entries are kept for 400 days", async () => {
   ]);
 });
 
-test("what an intruder does is in the log: failed sign-ins, a reset, sessions ended, credentials shown", async () => {
+test("an intruder's actions are in the log: failed sign-ins, a reset, ended sessions, shown credentials", async () => {
   const person = await made.person();
   const { token, email, accountId } = person;
   const call = caller(made.app);
@@ -217,7 +217,7 @@ test("what an intruder does is in the log: failed sign-ins, a reset, sessions en
   expect(subjects).toEqual(expect.arrayContaining(["Your password was changed", "New sign-in to Basetide"]));
 }, 240_000);
 
-test("strangers cannot fill the log: failed sign-ins are one entry an hour", async () => {
+test("strangers cannot fill the log: failed sign-ins are one entry per hour", async () => {
   const person = await made.person();
   const failures = 100;
   await Promise.all(
@@ -232,7 +232,7 @@ test("strangers cannot fill the log: failed sign-ins are one entry an hour", asy
   expect(counts.reduce((one, other) => one + other)).toBe(failures);
 });
 
-test("a new token is mailed to the owner, however many mails strangers asked for", async () => {
+test("a new token is mailed to the owner, however many mails others have requested", async () => {
   const person = await made.person();
   const { email } = person;
   for (let index = 0; index < 4; index++) await made.client().post("/forgot-password", { email });

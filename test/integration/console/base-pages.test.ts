@@ -47,7 +47,7 @@ function completed(base: Base, facts: Partial<Parameters<typeof recordRun>[2]> =
 
 const issue = { table: "items", record_id: "rec1", column: "price", value: '"x"', reason: "not a number" };
 
-test("the pages of a base are nobody else's: 404 for another account, and no form of theirs does anything", async () => {
+test("the pages of a base belong to its account: 404 for another account, and none of its forms has an effect", async () => {
   const [owner, other] = [await newAccount(), await newAccount()];
   const base = await connect(owner);
   const reads = [
@@ -88,7 +88,7 @@ test("the pages of a base are nobody else's: 404 for another account, and no for
   expect((await ask("/bases")).headers.get("location")).toMatch(/^\/sign-in/);
 });
 
-test("whatever the source calls things, a page shows it as text", async () => {
+test("any names at the source are shown as text", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   await control.ctx.db`update bases set name = ${HOSTILE} where id = ${base.id}`;
@@ -126,7 +126,7 @@ test("whatever the source calls things, a page shows it as text", async () => {
   expect(searched).not.toContain("<img");
 });
 
-test("what a rebuild could not carry over is shown with its statements, apart from cells", async () => {
+test("objects that a rebuild could not restore are shown with their statements, apart from cells", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const lost = {
@@ -150,7 +150,7 @@ test("what a rebuild could not carry over is shown with its statements, apart fr
   expect(text).toContain("Cells that do not fit");
 });
 
-test("a base whose key is refused leads to where a new one is given", async () => {
+test("a base whose key is refused links to the form for a new key", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   await completed(base, {
@@ -162,7 +162,7 @@ test("a base whose key is refused leads to where a new one is given", async () =
   expect(text).toContain("The last sync, failed.");
 });
 
-test("every page holds a strict policy, and no cache keeps what belongs to an account", async () => {
+test("every page has a strict policy, and no cache stores what belongs to an account", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   for (const path of ["/bases", `/bases/${base.id}`, `/bases/${base.id}/connect`, "/requests"]) {
@@ -173,7 +173,7 @@ test("every page holds a strict policy, and no cache keeps what belongs to an ac
   }
 });
 
-test("a first sync is seen from its first second, table by table", async () => {
+test("a first sync is visible from its first second, table by table", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   expect((await ask(`/bases/${base.id}`, { account: owner })).text).toContain("First sync");
@@ -194,7 +194,7 @@ test("a first sync is seen from its first second, table by table", async () => {
   expect(text).toContain("1,200 so far");
 });
 
-test("news hold the small part, and of the larger ones only what has changed", async () => {
+test("news contain the small part, and of the larger ones only what has changed", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const table = { name: "items", source_name: "Items", records: 3 };
@@ -213,7 +213,7 @@ test("news hold the small part, and of the larger ones only what has changed", a
   expect(after).not.toContain("hx-swap-oob");
 });
 
-test("the reason of a colour is on hover, for screen readers, and in sight where something is wrong", async () => {
+test("the reason of a color is shown on hover, to screen readers, and in plain sight if something is wrong", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   await completed(base, { completedAt: null, error: { code: "source_key_refused", message: "Key revoked" } });
@@ -228,7 +228,7 @@ test("the reason of a colour is on hover, for screen readers, and in sight where
   );
 });
 
-test("settings are saved by a form and by htmx alike", async () => {
+test("settings are saved with a form and with htmx", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const toggles = settingList.filter(({ type, section }) => type === "boolean" && section);
@@ -255,7 +255,7 @@ test("settings are saved by a form and by htmx alike", async () => {
   ).toBe(404);
 });
 
-test("the days of history are a whole number from 1 to 3650, and what is wrong with others stands beside the field", async () => {
+test("the days of history are a whole number from 1 to 3650, and errors are shown next to the field", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const path = `/bases/${base.id}/settings/history_days`;
@@ -271,7 +271,7 @@ test("the days of history are a whole number from 1 to 3650, and what is wrong w
   expect(await days()).toBe(7);
 });
 
-test("attachment links can be revoked where there are some", async () => {
+test("attachment links can be revoked if there are any", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const version = async () => (await getBase(control.ctx.db, base.id)).attachmentKeyVersion;
@@ -289,7 +289,7 @@ test("attachment links can be revoked where there are some", async () => {
   expect(await version()).toBe(2);
 });
 
-test("pause, resume, resync and a new key do what they say and say it", async () => {
+test("pause, resume, resync and a new key do what they say, and confirm it", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const state = async () => (await getBase(control.ctx.db, base.id)).state;
@@ -317,7 +317,7 @@ test("pause, resume, resync and a new key do what they say and say it", async ()
   );
 });
 
-test("credentials are on no page but the one that asks for them, and a rotated password opens the database", async () => {
+test("credentials are shown only on the page that was opened for them, and a rotated password opens the database", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   const connectPage = () => ask(`/bases/${base.id}/connect`, { account: owner });
@@ -338,7 +338,7 @@ test("credentials are on no page but the one that asks for them, and a rotated p
   expect(shown).not.toContain(passwordOf(text));
 });
 
-test("a base is deleted by its name, typed as it is shown", async () => {
+test("a base is deleted by typing its name as shown", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
   await control.ctx.db`update bases set name = ${"Two  words "} where id = ${base.id}`;

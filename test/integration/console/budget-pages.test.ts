@@ -45,7 +45,7 @@ async function atStart(person: Person) {
 
 const only = async (person: Person) => (await listBases(db(), person.accountId))[0]!;
 
-test("a workspace is added, changed and deleted by forms alone, with the calls of its plan and a fifth kept", async () => {
+test("a workspace is added, changed and deleted with forms alone, with the calls of its plan, of which a fifth is reserved", async () => {
   const person = await site.person();
   expect((await person.get(PATH)).text).toContain("Add your workspace");
   expect((await add(person, { name: "Sales", plan: "team" })).location).toBe(`${PATH}?done=added`);
@@ -54,7 +54,7 @@ test("a workspace is added, changed and deleted by forms alone, with the calls o
   const page = (await person.get(`${PATH}/${made!.id}`)).text;
   expect(page).toContain('value="20000"');
 
-  // The reserve that stands in the form is that of the old plan.
+  // The form still shows the reserve of the old plan.
   const free = await person.post(`${PATH}/${made!.id}`, {
     name: "Sales",
     plan: "free",
@@ -88,7 +88,7 @@ test.for([
   [{ name: "A", plan: "team", reserve: "lots" }, "reserve", "Enter a whole number"],
   [{ name: "A", plan: "free", reserve: "1001" }, "reserve", "The reserve cannot exceed"],
 ] as const)(
-  "what cannot be is said beside its field, and what was typed stays: %j",
+  "an invalid value is reported next to its field, and the input stays: %j",
   async ([form, field, message]) => {
     const person = await site.person();
     await add(person, { name: "Twice", plan: "free" });
@@ -100,12 +100,12 @@ test.for([
   },
 );
 
-test("a plan that is none is refused in words", async () => {
+test("an unknown plan is refused in words", async () => {
   const { status, text } = await add(await site.person(), { name: "A", plan: "golden" });
   expect([status, text]).toEqual([422, expect.stringContaining("Choose one of these options")]);
 });
 
-test("a workspace is nobody else's, no other site's, and its name is text", async () => {
+test("a workspace is hidden from other accounts, safe from other sites, and its name is text", async () => {
   const owner = await site.person();
   const stranger = await site.person();
   const name = `<img src=x onerror=alert(1)>`;
@@ -128,7 +128,7 @@ test("a workspace is nobody else's, no other site's, and its name is text", asyn
   }
 });
 
-test("the last step asks for the plan: no cap unless said otherwise, which makes no workspace", async () => {
+test("the last step asks for the plan: no cap is the default, and creates no workspace", async () => {
   const person = await site.person();
   const first = await atStart(person);
   expect((await first.page()).text).toMatch(/value="business" checked/);
@@ -137,7 +137,7 @@ test("the last step asks for the plan: no cap unless said otherwise, which makes
   expect(await workspacesOf(person)).toEqual([]);
 });
 
-test("a plan makes a workspace for the base, the next base may share it or have one of its own", async () => {
+test("a plan creates a workspace for the base; the next base may share it or have its own", async () => {
   const person = await site.person();
   await (await atStart(person)).start({ plan: "team" });
   const [team] = await workspacesOf(person);
@@ -158,7 +158,7 @@ test("a plan makes a workspace for the base, the next base may share it or have 
   ]);
 });
 
-test("a number that is none starts nothing, and is asked for again with what was chosen", async () => {
+test("an invalid number starts nothing, and the form is shown again with its input", async () => {
   const person = await site.person();
   const draft = await atStart(person);
   const { status, text } = await draft.start({ plan: "custom", calls: "some" });
@@ -188,7 +188,7 @@ test("sent twice, or in vain, the last step leaves no workspace without a base",
   expect(await workspacesOf(other)).toEqual([]);
 });
 
-test("a base is put into a workspace and taken out of it in its settings, and shows the budget it has", async () => {
+test("a base is added to a workspace and removed from it in its settings, and shows its budget", async () => {
   const person = await site.person();
   await (await atStart(person)).start({});
   const base = await only(person);
@@ -226,7 +226,7 @@ test("a base is put into a workspace and taken out of it in its settings, and sh
   expect((await person.get(`/bases/${base.id}`)).text).not.toContain("Call budget");
 });
 
-test("what is used up is said, with when it goes on, and a source that has slowed the base, too", async () => {
+test("a spent budget is shown, with when it continues, and so is a source that has throttled the base", async () => {
   const person = await site.person();
   await (await atStart(person)).start({ plan: "free" });
   const base = await only(person);

@@ -1,4 +1,4 @@
-/** An installation of one tenant: the first person and those who are invited sign up, and nobody else does. */
+/** An installation with a single tenant: only the first user and invited users can sign up. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { readConfig } from "../../../core/config";
 import { type TestConsole, testConsole } from "../../support/console-support";
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => site?.[Symbol.asyncDispose]());
 
-test("after the first account only an invitation opens one, to the address that it went to", async () => {
+test("after the first account, only an invitation creates one, for the address that it was sent to", async () => {
   const signUp = async (email: string, next = "/") => {
     const { status, text } = await site
       .client()
@@ -29,7 +29,7 @@ test("after the first account only an invitation opens one, to the address that 
   expect(await signUp("Friend@example.org", next)).toEqual({ status: 200, isClosed: false });
 });
 
-test("private networks are open to destinations where the installation is one tenant's, unless the variable says otherwise", () => {
+test("private networks are allowed as destinations where the installation has a single tenant, unless the variable says otherwise", () => {
   const allowed = (env: Record<string, string>) => readConfig(env).privateDestinations;
   expect(allowed({ NODE_ENV: "production" })).toBe("no");
   expect(allowed({ NODE_ENV: "production", SIGN_UPS: "closed" })).toBe("yes");

@@ -27,7 +27,7 @@ afterAll(async () => {
   await control?.[Symbol.asyncDispose]();
 });
 
-describe("S21: an answer is kept by no cache, sniffed by no browser, and asked for over TLS the next time", () => {
+describe("S21: no cache stores an answer, no browser sniffs its type, and the next request uses TLS", () => {
   test.for([
     ["/api/v1/bases", 200],
     ["/api/v1/bases/base_x/credentials", 404],
@@ -52,7 +52,7 @@ describe("S21: an answer is kept by no cache, sniffed by no browser, and asked f
     });
   });
 
-  test("a call without a token, too", async () => {
+  test("a call without a token", async () => {
     const { status, headers } = await fetch(`http://127.0.0.1:${running.port}/api/v1/bases`);
     expect([status, headers.get("cache-control"), headers.get("x-content-type-options")]).toEqual([
       401,
@@ -61,7 +61,7 @@ describe("S21: an answer is kept by no cache, sniffed by no browser, and asked f
     ]);
   });
 
-  test("files of pages go on being kept", async () => {
+  test("page assets are still cached", async () => {
     const page = await (await fetch(`http://127.0.0.1:${running.port}/sign-in`)).text();
     const file = /\/assets\/[^"]+/.exec(page)![0];
     const { headers } = await fetch(`http://127.0.0.1:${running.port}${file}`);
@@ -69,7 +69,7 @@ describe("S21: an answer is kept by no cache, sniffed by no browser, and asked f
   });
 });
 
-test("without TLS nobody is told to use it", async () => {
+test("without TLS, no browser is told to use it", async () => {
   const plain = await startConsole({ ...control.ctx, metrics: new Registry() }, { port: 0 });
   try {
     const { headers } = await fetch(`http://127.0.0.1:${plain.port}/sign-in`);
@@ -98,7 +98,7 @@ test.for(["1.2.3.4.5", "256.256.256.256", "", "[", "a b"])(
   },
 );
 
-test("answers of the proxy's own have them, and those of the source are as they came", async () => {
+test("the proxy's own answers have them, and those of the source are unchanged", async () => {
   await using source = Bun.serve({
     port: 0,
     hostname: "127.0.0.1",

@@ -13,7 +13,7 @@ test.for([
   ["a neighbouring site", { "sec-fetch-site": "same-site" }],
   ["no origin at all", {}],
   ["a hidden origin", { origin: "null" }],
-] as const)("P1: a form that comes from %s changes nothing", async ([, headers]) => {
+] as const)("P1: a form from %s changes nothing", async ([, headers]) => {
   const person = await site.person();
   const refused = await person.post("/account/tokens", { name: "stolen" }, headers);
   expect([refused.status, refused.text]).toEqual([403, expect.stringContaining("sent from another site")]);
@@ -27,13 +27,13 @@ test.for([
   ["the browser says so", { "sec-fetch-site": "same-origin" }],
   ["the origin is the host that was asked", { origin: "http://console" }],
   ["the origin is CONSOLE_URL", { origin: "http://localhost:3000" }],
-] as const)("P1: a form of ours is taken: %s", async ([, headers]) => {
+] as const)("P1: a form of our own is accepted: %s", async ([, headers]) => {
   const person = await site.person();
   const made = await person.post("/account/tokens", { name: "mine" }, headers);
   expect(made.status).toBe(200);
 });
 
-test("every answer to a person carries the strict policy, and no page holds a script or a style of its own", async () => {
+test("every page has the strict policy, and no inline script or style", async () => {
   const person = await site.person();
   for (const path of ["/sign-in", "/signup", "/bases", "/account", "/account/members", "/new", "/nowhere"]) {
     const { headers, text } = await (path === "/sign-in" || path === "/signup" ? site.client() : person).get(
@@ -49,7 +49,7 @@ test("every answer to a person carries the strict policy, and no page holds a sc
   }
 });
 
-test("what the pages load is kept for ever under its hash, and comes compressed", async () => {
+test("page assets are cached forever under their hash, and compressed", async () => {
   const { text } = await site.client().get("/sign-in");
   const paths = [...text.matchAll(/(?:href|src)="(\/assets\/[^"]+)"/g)].map((match) => match[1]!);
   expect(paths).toHaveLength(3);
@@ -61,7 +61,7 @@ test("what the pages load is kept for ever under its hash, and comes compressed"
   expect((await site.client().get("/assets/style.000000000000.css")).status).toBe(404);
 });
 
-test("a person gets an error as a page, a program as JSON, htmx as a part of the page", async () => {
+test("an error is a page for a browser, JSON for a program, and a fragment for htmx", async () => {
   const person = await site.person();
   const page = await person.get("/bases/bas_nope");
   expect([page.status, page.text]).toEqual([404, expect.stringContaining("<h1>Page not found</h1>")]);
@@ -75,7 +75,7 @@ test("a person gets an error as a page, a program as JSON, htmx as a part of the
   expect(part.text).not.toContain("<html");
 });
 
-test("htmx is sent to sign in by a header, and comes back to its page", async () => {
+test("htmx is sent to the sign-in page by a header, and returns to its page", async () => {
   const { status, headers } = await site.client().get("/bases", {
     "hx-request": "true",
     "hx-current-url": "http://console/bases?q=x",
@@ -99,7 +99,7 @@ test("a password is changed with the old one, and all other sessions end", async
   expect((await elsewhere.get("/account")).status).toBe(303);
 });
 
-test("sessions are listed and ended one by one; nobody ends another's", async () => {
+test("sessions are listed and ended one by one; other users' sessions cannot be ended", async () => {
   const person = await site.person();
   const laptop = site.client("198.51.100.9");
   await laptop.post("/sign-in", { email: person.email, password: PASSWORD });
@@ -121,7 +121,7 @@ test("sessions are listed and ended one by one; nobody ends another's", async ()
   expect([(await laptop.get("/account")).status, (await person.get("/account")).status]).toEqual([303, 200]);
 });
 
-test("an API token is shown once, works, and works no more when it is revoked; nobody revokes another's", async () => {
+test("an API token is shown once, works, and stops working when it is revoked; other users' tokens cannot be revoked", async () => {
   const person = await site.person();
   const made = (await person.post("/account/tokens", { name: "<deploy> & more" })).text;
   const token = /bt_[\w-]{43}/.exec(made)![0];
@@ -144,7 +144,7 @@ test("an API token is shown once, works, and works no more when it is revoked; n
   expect((await person.post("/account/tokens/%00/revoke", {})).status).toBe(404);
 });
 
-test("an owner invites by mail; who accepts sees the account, and sees nothing once removed", async () => {
+test("an owner invites by mail; an invited member sees the account, and nothing after removal", async () => {
   const owner = await site.person();
   const guest = await site.person();
   const stranger = await site.person();
@@ -182,7 +182,7 @@ test("an owner invites by mail; who accepts sees the account, and sees nothing o
   expect((await guest.post("/account/switch", { account: owner.accountId })).status).toBe(404);
 });
 
-test("an invitation that was withdrawn opens nothing, and a new one takes the place of the old", async () => {
+test("a withdrawn invitation no longer works, and a new one replaces the old one", async () => {
   const owner = await site.person();
   const guest = await site.person();
   const invite = async () => {

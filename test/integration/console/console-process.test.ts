@@ -34,7 +34,7 @@ function spawnConsole(env: Record<string, string>) {
   return { child, reading, log: () => log };
 }
 
-test("a console migrates, serves, and at SIGTERM ends cleanly", async () => {
+test("a console migrates, serves, and ends cleanly at SIGTERM", async () => {
   const { child, reading, log } = spawnConsole({ CONSOLE_PORT: "0" });
   try {
     const port = await until(() => /"port":(\d+)/.exec(log())?.[1], {
@@ -53,7 +53,7 @@ test("a console migrates, serves, and at SIGTERM ends cleanly", async () => {
   }
 });
 
-test("with METRICS_PORT and HOST a process serves metrics there, and none on its own port", async () => {
+test("with METRICS_PORT and HOST, a process serves metrics there, and none on its own port", async () => {
   const { child, log } = spawnConsole({ CONSOLE_PORT: "0", METRICS_PORT: "0", HOST: "127.0.0.1" });
   try {
     await until(() => log().includes('"msg":"started"'), { what: "the console is up", timeoutMs: 30_000 });
@@ -74,7 +74,7 @@ test("with METRICS_PORT and HOST a process serves metrics there, and none on its
   }
 });
 
-test("a port that is taken is one line that names it and the variable, and exit code 1", async () => {
+test("a port in use is one line that names it and the variable, with exit code 1", async () => {
   const running = await startConsole(control.ctx, { port: 0 });
   try {
     const { child } = spawnConsole({ CONSOLE_PORT: String(running.port) });

@@ -14,7 +14,7 @@ afterAll(() => site?.[Symbol.asyncDispose]());
 
 const newEmail = () => `${crypto.randomUUID()}@example.org`;
 
-test("who signs up confirms the address by a click in a mail, is signed in, and lands where they wanted to go", async () => {
+test("a new user confirms the address with a click in a mail, is signed in, and gets to the requested page", async () => {
   const email = newEmail();
   const visitor = site.client();
   const signedUp = await visitor.post("/signup", {
@@ -41,7 +41,7 @@ test("who signs up confirms the address by a click in a mail, is signed in, and 
   expect(account).toEqual({ role: "owner" });
 });
 
-test("who has not confirmed the address is told so, and sent the link once more", async () => {
+test("a user with an unconfirmed address is asked to confirm it, and gets the link again", async () => {
   const email = newEmail();
   const visitor = site.client();
   await visitor.post("/signup", { email, password: PASSWORD });
@@ -52,7 +52,7 @@ test("who has not confirmed the address is told so, and sent the link once more"
   expect((await site.nextMail(email)).path).toContain("/verify-email");
 });
 
-test("A1: signing up, signing in and resetting answer the same for an address that has an account and one that has not", async () => {
+test("A1: sign-up, sign-in and reset answer the same for an address with and without an account", async () => {
   const known = (await site.person()).email;
   const newcomer = newEmail();
   const nobody = newEmail();
@@ -89,7 +89,7 @@ test("A1: a wrong password takes as long as an address without an account", asyn
   expect(ratio).toBeLessThan(3);
 });
 
-test("without a mail server a person on their own machine is in at once, and sees that an address is taken", async () => {
+test("without a mail server, a user on the same machine is signed in at once, and sees that an address is taken", async () => {
   await using own = await testConsole({ hasMail: false });
   const email = newEmail();
   const visitor = own.client();
@@ -102,7 +102,7 @@ test("without a mail server a person on their own machine is in at once, and see
   expect(again.text).toMatch(/<title>Error: Sign up/);
 });
 
-test("in production without a mail server nobody gets in unconfirmed", async () => {
+test("in production without a mail server, no unconfirmed address is signed in", async () => {
   await using own = await testConsole({ hasMail: false, config: { isProduction: true } });
   const signedUp = await own.client().post("/signup", { email: newEmail(), password: PASSWORD });
   expect(signedUp.text).toContain("No mail server is configured");
@@ -114,7 +114,7 @@ test.for([
   ["password", newEmail(), "short", "at least 8 characters"],
   ["password", newEmail(), "x".repeat(1001), "at most 1000 characters"],
 ])(
-  "a form that cannot be used is shown again with the error beside the field: %s %s",
+  "an invalid form is shown again with the error next to the field: %s %s",
   async ([field, email, password, message]) => {
     const { status, text } = await site.client().post("/signup", { email: email!, password: password! });
     expect(status).toBe(422);
@@ -124,7 +124,7 @@ test.for([
   },
 );
 
-test("A2: a session's cookie is made by the server, is HttpOnly and Lax, and opens nothing after signing out", async () => {
+test("A2: a session's cookie is created by the server, is HttpOnly and Lax, and is invalid after signing out", async () => {
   const { email } = await site.person();
   const visitor = site.client();
   visitor.cookies.set("basetide.session_token", "made-up.by-somebody");
@@ -149,7 +149,7 @@ test("over https the cookie is Secure", async () => {
   expect(headers.getSetCookie().join()).toMatch(/^__Secure-basetide\.session_token=.*; Secure/i);
 });
 
-test("attempts are counted by the client's address, over several consoles", async () => {
+test("attempts are counted by the client's address, across consoles", async () => {
   const { ctx } = site.control;
   const consoles = [site.app, consoleApp(ctx, createAuth(ctx))];
   const { email } = await site.person();
@@ -165,7 +165,7 @@ test("attempts are counted by the client's address, over several consoles", asyn
   expect((await site.client().post("/sign-in", { email, password: PASSWORD })).status).toBe(303);
 });
 
-test("a forgotten password is set anew by a link that works once, and everybody else is signed out", async () => {
+test("a forgotten password is reset with a link that works once, and all other sessions end", async () => {
   const person = await site.person();
   const visitor = site.client();
   await visitor.post("/forgot-password", { email: person.email });
@@ -182,7 +182,7 @@ test("a forgotten password is set anew by a link that works once, and everybody 
   expect([(await signIn(PASSWORD)).status, (await signIn("a whole new one")).status]).toEqual([422, 303]);
 });
 
-test("who must sign in first comes back to where they were, and nowhere else", async () => {
+test("after signing in, a user returns to the requested page, and to no other site", async () => {
   const { email } = await site.person();
   const visitor = site.client();
   const sent = await visitor.get("/bases?q=a%20b");
@@ -200,7 +200,7 @@ test("who must sign in first comes back to where they were, and nowhere else", a
   }
 });
 
-test("whatever `next` says, it is a path on this very origin", () => {
+test("whatever `next` contains, the result is a path on the same origin", () => {
   const hostile = fc.oneof(
     fc.string(),
     fc.string({ unit: "binary" }),

@@ -1,4 +1,4 @@
-/** Every page and form of the console, with any path, query and fields: a page or a redirect, and no fault of ours. */
+/** Every page and form of the console, with any path, query and fields: a page or a redirect, and no internal error. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
@@ -19,13 +19,13 @@ const routes: { method: string; path: string }[] = [];
 
 beforeAll(async () => {
   control = await testControl();
-  // The operator's pages look at the queue's tables.
+  // The operator's pages read the queue's tables.
   await (await openQueue(control.ctx, control.ctx.config.databaseUrl!, { isWorker: false })).close();
   const config = { ...control.ctx.config, apiRequestsPerMinute: Number.MAX_SAFE_INTEGER };
   app = consoleApp({ ...control.ctx, config }, authByHeader());
   ask = asker(app);
   account = await control.addAccount("fuzz@example.com");
-  // Whom the stand-in for signing in signs in.
+  // The user whom the fake sign-in signs in.
   await control.ctx.db`insert into users (id, name, email) values ('usr_test', 'Test', 'test@example.com')`;
   const base = await createBase(control.ctx, account.id, {
     platform: "airtable",
@@ -35,7 +35,7 @@ beforeAll(async () => {
   baseId = base.id;
   const isPage = ({ path }: { path: string }) => !/^\/(api|openapi|hooks|metrics|readyz|healthz)/.test(path);
   for (const { method, path } of app.routes.filter(isPage)) {
-    // What signing in is made of, the stand-in has not; and a base that is deleted is of no use to the calls after it.
+    // The fake has no part of the real sign-in; and calls after the deletion of a base could not use it.
     if (["GET", "POST"].includes(method) && !/sign|verif|password|session|delete|\*/.test(path))
       routes.push({ method, path });
   }
@@ -74,13 +74,13 @@ const anyAsk = fc
       : { path: filled, form, isHtmx, isOperator };
   });
 
-test("there are pages and forms to try", () => {
+test("there are pages and forms to test", () => {
   expect(routes.filter(({ method }) => method === "GET").length).toBeGreaterThan(10);
   expect(routes.filter(({ method }) => method === "POST").length).toBeGreaterThan(10);
 });
 
 fuzz(
-  "any page and any form, asked for with anything, is answered",
+  "any page and any form, requested with any input, is answered",
   500,
   fc.asyncProperty(anyAsk, async ({ path, isOperator, ...rest }) => {
     const asked = { account: { ...account, isOperator }, ...rest };
@@ -91,7 +91,7 @@ fuzz(
 );
 
 fuzz(
-  "a ping of any bytes, for whatever base and however signed, is refused with a code",
+  "a notification with any bytes, base and signature is refused with a code",
   300,
   fc.asyncProperty(
     fc.option(anyText),

@@ -88,7 +88,7 @@ const value = anyJson(
 );
 const text = fc.oneof(likely, anyText);
 
-/** Values of this shape, more or less. */
+/** Values that resemble this schema. */
 function ofShape(shape: Shape): fc.Arbitrary<unknown> {
   if (shape.const !== undefined) return fc.constant(shape.const);
   if (shape.enum) return fc.constantFrom(...shape.enum);
@@ -150,7 +150,7 @@ function expectCoded({ status, text }: { status: number; text: string }): void {
   });
 }
 
-test("the description has the calls that are tried", () => {
+test("the description has the calls that are tested", () => {
   const named = calls.map(({ method, path }) => `${method} ${path}`);
   expect(named).toEqual(expect.arrayContaining(["POST /api/v1/bases", "PATCH /api/v1/bases/{id}"]));
   expect(named.length).toBeGreaterThanOrEqual(13);
@@ -194,7 +194,7 @@ fuzz(
 );
 
 fuzz(
-  "a token of any form opens nothing",
+  "no invalid token gives access",
   300,
   fc.asyncProperty(
     anyCall,
@@ -207,7 +207,7 @@ fuzz(
   ),
 );
 
-test("the console is none the worse for all that", async () => {
+test("the console still works after all of that", async () => {
   const { status, text } = await ask("GET", `/api/v1/bases/${baseId}`, undefined);
   expect([status, JSON.parse(text).id]).toEqual([200, baseId]);
 });

@@ -1,6 +1,6 @@
 /**
- * I8 over HTTP: every route of the console is asked by everybody whom it is not for, with the ids of somebody else's
- * things. The routes are those that the app has, so that a new one cannot be forgotten.
+ * I8 over HTTP: every route of the console is requested by all users who may not use it, with the ids of another
+ * account's objects. The routes are taken from the app, so that a new one cannot be forgotten.
  */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -22,7 +22,7 @@ const MARK = "Inventory";
 let made: TestConsole;
 let victim: Awaited<ReturnType<TestConsole["person"]>>;
 let stranger: Awaited<ReturnType<TestConsole["person"]>>;
-/** Of the victim's things, by how a route's path begins. */
+/** The victim's objects, by the beginning of a route's path. */
 let ids: [RegExp, string][];
 
 beforeAll(async () => {
@@ -125,7 +125,7 @@ function send(client: ConsoleClient, { method, url }: Route, headers?: Record<st
   return client.post(url, { ...form, account: victim.accountId }, headers);
 }
 
-test("I8: who has not signed in is asked to, on every page, and has no call of the API", async () => {
+test("I8: without a session, every page asks to sign in, and no call of the API works", async () => {
   const before = await state();
   for (const route of routes().filter(isPage)) {
     const answer = await send(made.client(), route);
@@ -145,7 +145,7 @@ test("I8: who has not signed in is asked to, on every page, and has no call of t
   expect(await state()).toBe(before);
 });
 
-test("I8: to another account what is yours is not there, on every page and in every call", async () => {
+test("I8: another account's objects do not exist, on every page and in every call", async () => {
   const before = await state();
   for (const route of routes().filter((one) => isPage(one) && one.path.includes(":"))) {
     const answer = await send(stranger, route);
@@ -179,7 +179,7 @@ test("I8: to another account what is yours is not there, on every page and in ev
   expect(await state()).toBe(before);
 });
 
-test("what a signature opens is open to nobody without one", async () => {
+test("signed URLs are refused without a signature", async () => {
   const before = await state();
   for (const route of routes().filter(({ path }) => /^\/(hooks|attachments)\//.test(path))) {
     for (const client of [made.client(), stranger, victim]) {
@@ -194,7 +194,7 @@ test("what a signature opens is open to nobody without one", async () => {
   expect(await state()).toBe(before);
 });
 
-test("who is no operator has no page of the operator console", async () => {
+test("no page of the operator console opens for other accounts", async () => {
   const before = await state();
   for (const route of routes().filter(({ path }) => path.startsWith("/operator"))) {
     for (const client of [victim, stranger]) {
@@ -207,7 +207,7 @@ test("who is no operator has no page of the operator console", async () => {
   expect(await state()).toBe(before);
 });
 
-test("a form that another site sends does nothing, with whatever cookies, on every page", async () => {
+test("a form that another site submits has no effect, with any cookies, on every page", async () => {
   const before = await state();
   const foreign = [
     { "sec-fetch-site": "cross-site", origin: "https://evil.example" },
@@ -228,7 +228,7 @@ test("a form that another site sends does nothing, with whatever cookies, on eve
   expect(await state()).toBe(before);
 });
 
-test("a browser's cookies open no call of the API: only a token does", async () => {
+test("a browser's cookies allow no call of the API: only a token does", async () => {
   const before = await state();
   for (const { method, url } of routes().filter(isApi)) {
     const cookie = [...victim.cookies].map(([name, value]) => `${name}=${value}`).join("; ");
@@ -238,7 +238,7 @@ test("a browser's cookies open no call of the API: only a token does", async () 
   expect(await state()).toBe(before);
 });
 
-test("every page carries the headers that keep it to itself", async () => {
+test("every page has the isolation headers", async () => {
   for (const { url } of routes().filter((route) => isPage(route) && route.method === "GET")) {
     const { headers, status } = await victim.get(url);
     if (status >= 300 && status < 400) continue;
@@ -254,7 +254,7 @@ test("every page carries the headers that keep it to itself", async () => {
   }
 });
 
-test("a member does all that the owner does but for the members; once removed, nothing", async () => {
+test("a member can do all that the owner can, except manage members; and nothing after removal", async () => {
   const { token, path } = await inviteFriend();
   const friend = await made.person("friend@example.org");
   expect((await friend.get(path)).text).toContain(victim.email);

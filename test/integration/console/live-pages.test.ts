@@ -48,7 +48,7 @@ async function pageWith(feed: FeedNoted): Promise<string> {
   return wordsOf(`/bases/${base.id}`);
 }
 
-test("a live base says how changes arrive, when the last one did, and that SQL was compared with the source", async () => {
+test("a live base shows how changes arrive, when the last one did, and that SQL was compared with the source", async () => {
   expect(await pageWith({ hasNotifications: true, pace: 1200 })).toMatch(
     /Live : Live; the database matched Airtable .* ago Changes arrive immediately Airtable notifies us/,
   );
@@ -59,7 +59,7 @@ test("a live base says how changes arrive, when the last one did, and that SQL w
   expect(polled).not.toContain("Lag");
 });
 
-test("what waits and what was missed is counted, and it is said what that means", async () => {
+test("pending and missed changes are counted and explained", async () => {
   const well = await pageWith({});
   expect(well).toContain("Waiting 0 every known change is in the database");
   expect(well).toContain("No missed changes");
@@ -68,7 +68,7 @@ test("what waits and what was missed is counted, and it is said what that means"
   expect(busy).toContain("Missed changes: 1 record that Airtable did not report");
 });
 
-test("a base that lags is not green, and says since when and what is done about it", async () => {
+test("a base that lags is not green, and shows since when and what is done about it", async () => {
   const stale = await pageWith({ staleAgo: 70, gapAgo: 70 });
   expect(stale).toContain("Behind : The database was found to lag behind Airtable 1 min 10 s ago");
   expect(stale).toContain("the database was behind Airtable");
@@ -76,7 +76,7 @@ test("a base that lags is not green, and says since when and what is done about 
   expect(await pageWith({ readAgo: 900 })).toContain("Airtable has not been checked for changes for 15 min");
 });
 
-test("a key that may not is told what to tick and where, as text, and the base is judged by its sweeps", async () => {
+test("a key without permission: the page says what to enable and where, as text, and the base is judged by its sweeps", async () => {
   const reason = "Tick the scope webhook:manage <script>alert(1)</script>";
   await recordFeed(control.ctx.db, base, { state: "refused", reason });
   const { text } = await ask(`/bases/${base.id}`, { account: owner });
@@ -88,7 +88,7 @@ test("a key that may not is told what to tick and where, as text, and the base i
   expect(text).not.toContain("Changes arrive");
 });
 
-test("before the first read, and where live mode is off or rapid mode is on, nothing looks live", async () => {
+test("before the first read, and with live mode disabled or rapid mode enabled, no page says live", async () => {
   expect(await pageWith({ state: "making", readAgo: null })).toContain("Live sync is being set up");
   const found = await getBase(control.ctx.db, base.id);
   await updateSettings(control.ctx, found, { live: false });
@@ -98,7 +98,7 @@ test("before the first read, and where live mode is off or rapid mode is on, not
   await updateSettings(control.ctx, found, { rapid: false });
 });
 
-test("the list shows a live base as such, and when its changes were last read", async () => {
+test("the list marks a live base, and shows when its changes were last read", async () => {
   await recordFeed(control.ctx.db, base, { readAgo: 125, pace: 1200, hasNotifications: true });
   const words = await wordsOf("/bases");
   expect(words).toMatch(/Inventory Live : Live; .* 2 min ago 1 3 /);
@@ -106,7 +106,7 @@ test("the list shows a live base as such, and when its changes were last read", 
   expect(await wordsOf("/bases")).toContain("Failing : Airtable has not been checked for changes");
 });
 
-test("live mode is a setting with a form of its own; rapid mode says there that it goes before it", async () => {
+test("live mode is a setting with its own form; rapid mode says there that it takes precedence", async () => {
   const path = `/bases/${base.id}/settings`;
   const { text } = await ask(path, { account: owner });
   expect(text).toMatch(/<form[^>]*id="setting-live"/);

@@ -45,7 +45,7 @@ test("S11: one client's attempts beyond its own limit do not count for the accou
   expect((await signIn(neighbor, email, PASSWORD)).status).toBe(303);
 }, 240_000);
 
-test("S11: while strangers are refused, a browser that signed in before gets in; a new one does after a reset", async () => {
+test("S11: while unknown browsers are refused, a browser that signed in before is admitted; a new one after a reset", async () => {
   const person = await made.person();
   const { email } = person;
   await person.post("/sign-out", {});
@@ -70,7 +70,7 @@ test("S11: while strangers are refused, a browser that signed in before gets in;
   expect((await signIn(person, email, "a whole new one")).status).toBe(429);
 }, 240_000);
 
-test("the cookie of a known browser is HttpOnly and Lax, and gives no way past its own limit", async () => {
+test("the cookie of a known browser is HttpOnly and Lax, and does not lift its own limit", async () => {
   const { email } = await made.person();
   const client = made.client();
   const { headers } = await signIn(client, email, PASSWORD);
@@ -84,7 +84,7 @@ test("the cookie of a known browser is HttpOnly and Lax, and gives no way past i
   expect(answers).toEqual([...Array(10).fill(undefined), "too_many", "too_many"]);
 }, 240_000);
 
-test("property: whatever strangers do, the first attempt of a known browser and of one after a reset is let through", async () => {
+test("property: whatever strangers do, the first attempt of a known browser and of one after a reset is admitted", async () => {
   const { email } = await made.person();
   const other = `${crypto.randomUUID()}@example.org`;
   const network = fc.oneof(fc.ipV4(), fc.constantFrom("203.0.113.1", "203.0.113.2"));
@@ -111,7 +111,7 @@ test("property: whatever strangers do, the first attempt of a known browser and 
   );
 }, 240_000);
 
-test("property: no cookie but one made for this account, this password and these keys makes a browser known", async () => {
+test("property: only a cookie for this account, this password and these keys makes a browser known", async () => {
   const { db, config } = made.control.ctx;
   const [{ email }, { email: other }] = [await made.person(), await made.person()];
   const keys = derivedKeys(config, "devices");

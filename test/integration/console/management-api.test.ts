@@ -7,7 +7,7 @@ import { connectAs, GOOD_KEY, managementApi, OTHER_KEY } from "../../support/con
 const api = managementApi();
 const { call, connect, newAccount } = api;
 
-test("a call without a valid token is refused before its body is looked at", async () => {
+test("a call without a valid token is refused before its body is read", async () => {
   const calls: [string, string][] = [
     ["GET", "/api/v1/platforms"],
     ["POST", "/api/v1/source-bases"],
@@ -31,7 +31,7 @@ test("a call without a valid token is refused before its body is looked at", asy
   }
 });
 
-test("platforms and the bases that a key opens are listed; a bad key is told in the source's words", async () => {
+test("platforms and the bases of a key are listed; a bad key is reported with the source's text", async () => {
   const { token } = await newAccount();
   const platforms = await call("GET", "/api/v1/platforms", { token });
   expect(platforms.body).toEqual([
@@ -58,7 +58,7 @@ test("platforms and the bases that a key opens are listed; a bad key is told in 
   });
 });
 
-test("a connected base starts syncing into a database of its own, whose credentials only read", async () => {
+test("a connected base starts syncing into a database of its own, whose credentials are read-only", async () => {
   const { token } = await newAccount();
   const created = await connect(token, { settings: { turbo: true } });
   expect(created.status).toBe(201);
@@ -120,7 +120,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
   await expect(sql.db`create table mine (id int)`).rejects.toMatchObject({ severity: "ERROR" });
 });
 
-test("the same base twice is refused for one account, and welcome from another", async () => {
+test("the same base is refused twice for one account, and accepted from another", async () => {
   const [one, two] = [await newAccount(), await newAccount()];
   const [first, second] = await Promise.all([connect(one.token), connect(one.token)]);
   expect([first.status, second.status].sort()).toEqual([201, 409]);
@@ -160,7 +160,7 @@ test("another account's base does not exist, for every call", async () => {
   expect(stolen.status).toBe(404);
 });
 
-test("a request of the wrong form is refused by the part that is wrong", async () => {
+test("an invalid request is refused with the part that is wrong", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token)).body;
   const patch = (body: unknown) => call("PATCH", `/api/v1/bases/${id}`, { token, body });
@@ -193,7 +193,7 @@ test("a request of the wrong form is refused by the part that is wrong", async (
   expect([broken.status, (await broken.json()).error.message]).toEqual([422, "The body is not JSON"]);
 });
 
-test("settings change one by one, and pausing and resuming keep what else is set", async () => {
+test("settings change one by one, and pausing and resuming keep the others", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token)).body;
   const patch = async (body: unknown) => (await call("PATCH", `/api/v1/bases/${id}`, { token, body })).body;
@@ -212,7 +212,7 @@ test("settings change one by one, and pausing and resuming keep what else is set
   expect((await call("POST", `/api/v1/bases/${id}/sync`, { token })).status).toBe(202);
 });
 
-test("attachment links are switched on, and revoked where there are some", async () => {
+test("attachment links can be enabled, and revoked if there are any", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token)).body;
   const path = `/api/v1/bases/${id}`;
@@ -239,7 +239,7 @@ test("a new API key is checked, and takes a base out of needs_attention", async 
   expect((await patch(OTHER_KEY)).body).toMatchObject({ state: "starting", indicator: { color: "green" } });
 });
 
-test("a key that opens other bases only is refused for this one, and nothing is made", async () => {
+test("a key for other bases only is refused for this one, and nothing is created", async () => {
   const { token } = await newAccount();
   const before = await api.control.ctx.db`select count(*) from databases`;
   const answer = await connect(token, { api_key: OTHER_KEY });
@@ -251,7 +251,7 @@ test("a key that opens other bases only is refused for this one, and nothing is 
   expect(await api.control.ctx.db`select count(*) from databases`).toEqual(before);
 });
 
-test("progress, the last sync and the runs are shown as they were reported", async () => {
+test("progress, the last sync and the runs are shown as reported", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token)).body;
   const { db } = api.control.ctx;
@@ -346,7 +346,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
   ]);
 });
 
-test("health and readiness need no token, metrics are for this machine; an unknown address is a plain 404", async () => {
+test("health and readiness need no token, metrics are for this machine only; an unknown address is a plain 404", async () => {
   expect((await call("GET", "/healthz")).status).toBe(200);
   expect((await call("GET", "/readyz")).body).toEqual({ status: "ready" });
   expect((await call("GET", "/metrics")).status).toBe(404);
@@ -368,7 +368,7 @@ function failed(code: "source_key_refused" | "source_timeout") {
   };
 }
 
-test("a database that you host is checked before a base is connected: every check, with its remedy", async () => {
+test("a customer's own database is checked before a base is connected: every check, with its remedy", async () => {
   const { token } = await newAccount();
   const check = (url: string) =>
     call("POST", "/api/v1/destinations/check", { token, body: { url, schema: "mine" } });
@@ -387,7 +387,7 @@ test("a database that you host is checked before a base is connected: every chec
     ],
   });
   const known = await check("postgres://u:p@db.abcdefghijklmnop.supabase.co:6543/postgres");
-  // No name is looked up for that.
+  // No DNS lookup is made for that.
   expect(known.body).toMatchObject({
     is_usable: false,
     checks: [

@@ -54,7 +54,7 @@ async function opens(url: string): Promise<boolean> {
 const status = async (call: ReturnType<typeof caller>, person: Person, token = person.token) =>
   (await call("GET", "/api/v1/bases", { token })).status;
 
-test("S16: the page says what remains, and revokes it where the owner wants that", async () => {
+test("S16: the page shows which credentials remain, and revokes them if the owner wants", async () => {
   const { owner, friend, userId, call, url, version } = await team();
   const seen = await url();
   const sql = postgres(seen, { max: 1, onclose: () => {} });

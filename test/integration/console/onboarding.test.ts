@@ -47,7 +47,7 @@ async function beginWithBase(person: Person, baseId = spareIds[used++ % spareIds
   return draft;
 }
 
-test("a step that comes too early leads to the one that is missing, and every page can be loaded again", async () => {
+test("an early step leads to the missing one, and every page can be reloaded", async () => {
   const person = await site.person();
   const draft = await begin(person);
   for (const step of ["base", "destination", "start"]) {
@@ -65,7 +65,7 @@ test("a step that comes too early leads to the one that is missing, and every pa
   expect((await person.get(`/new/${draft.id}`)).location).toBe(draft.to("start"));
 });
 
-test("what one account has begun, no other sees", async () => {
+test("one account's unfinished steps are hidden from the others", async () => {
   const draft = await beginWithBase(await site.person());
   const stranger = await site.person();
   for (const step of ["key", "base", "destination", "start"]) {
@@ -78,7 +78,7 @@ test("what one account has begun, no other sees", async () => {
 test.for([
   { scopes: [], names: "schema.bases:read" },
   { scopes: ["data.records:read"], names: "schema.bases:read" },
-])("a key that lacks $names is told so by its name, beside the field", async ({ scopes, names }) => {
+])("a key without $names is reported with their names, next to the field", async ({ scopes, names }) => {
   const person = await site.person();
   const draft = await begin(person);
   const key = sandbox.control.createKey({ scopes });
@@ -88,7 +88,7 @@ test.for([
   expect((await person.get(draft.to("base"))).location).toBe(draft.to("key"));
 });
 
-test("a key that may not read records is found out when the base is chosen", async () => {
+test("a key that may not read records is detected when the base is selected", async () => {
   const person = await site.person();
   const draft = await begin(person);
   await person.post(draft.to("key"), { key: sandbox.control.createKey({ scopes: ["schema.bases:read"] }) });
@@ -96,7 +96,7 @@ test("a key that may not read records is found out when the base is chosen", asy
   expect([status, text]).toEqual([422, expect.stringContaining("lacks the scope data.records:read")]);
 });
 
-test("a key that is none, or opens no base, or a source that is away, is said so", async () => {
+test("an invalid key, one without bases, and an unreachable source are reported", async () => {
   const person = await site.person();
   const draft = await begin(person);
   const tryKey = async (key: string) => (await person.post(draft.to("key"), { key })).text;
@@ -116,7 +116,7 @@ test("a key that is none, or opens no base, or a source that is away, is said so
   expect(answer.text).toContain('id="key-error"');
 });
 
-test("bases are found by name, sorted, escaped, and those that are connected cannot be chosen again", async () => {
+test("bases are found by name, sorted, escaped, and connected ones cannot be selected again", async () => {
   const person = await site.person();
   const first = await beginWithBase(person, baseIds[2]!);
   await person.post(first.to("destination"), { kind: "new" });
@@ -137,7 +137,7 @@ test("bases are found by name, sorted, escaped, and those that are connected can
   expect((await person.post(draft.to("base"), { base: "appNope" })).status).toBe(422);
 });
 
-test("starting twice makes one base, and leaves no secret behind", async () => {
+test("starting twice creates one base, and leaves no secret behind", async () => {
   const person = await site.person();
   const draft = await beginWithBase(person);
   await person.post(draft.to("destination"), { kind: "new" });
@@ -189,7 +189,7 @@ test("two bases can share a database under different schemas", async () => {
   });
 });
 
-test("a customer's own database is looked at step by step, and the missing GRANT is given word by word", async () => {
+test("a customer's own database is checked step by step, and the missing GRANT is shown verbatim", async () => {
   await using own = await ownDatabase(site.control.serverUrl);
   const person = await site.person();
   const draft = await beginWithBase(person);
@@ -233,7 +233,7 @@ test.for([
   ["postgres://a:b@%zz/c", "must have the form postgres://"],
   ["postgres://a:b@good.example,169.254.169.254/c", "must have the form postgres://"],
   ["postgres://a:%zz@127.0.0.1/c", "cannot be used"],
-])("a URL that leads where no customer's database can be is refused: %s", async ([url, message]) => {
+])("a URL to an address that no customer's database can have is refused: %s", async ([url, message]) => {
   const person = await site.person();
   const draft = await beginWithBase(person);
   const { status, text } = await person.post(draft.to("destination"), { kind: "external", url: url! });

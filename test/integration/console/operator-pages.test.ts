@@ -30,7 +30,7 @@ afterAll(async () => {
   await replicas?.[Symbol.asyncDispose]();
 });
 
-test("for accounts that are not an operator's there is no desk, and nothing there can be done", async () => {
+test("other accounts have no admin page, and cannot act on one", async () => {
   const { id } = await createRequest(control.ctx.db, customer.id, { kind: "other", message: "Let me in" });
   for (const path of ["", "/requests", "/clusters", "/accounts"]) {
     const answer = await ask(`/operator${path}`, { account: customer });
@@ -52,7 +52,7 @@ test("for accounts that are not an operator's there is no desk, and nothing ther
   ]);
 });
 
-test("the fleet page lists what is quarantined, with the command that tries it again; nothing where nothing is", async () => {
+test("the fleet page lists quarantined work, with the command that retries it; and nothing if there is none", async () => {
   const { db } = control.ctx;
   expect((await ask("/operator", { account: operator })).text).not.toContain("Quarantined");
   await db`
@@ -67,7 +67,7 @@ test("the fleet page lists what is quarantined, with the command that tries it a
   await db`delete from task_attempts`;
 });
 
-test("the fleet page says who is alive, what they hold and who went silent", async () => {
+test("the fleet page shows the running workers, their leases, and the silent ones", async () => {
   const { db } = control.ctx;
   const worker = { id: "w1", host: "alpha", pid: 12, startedAt: new Date(), bases: 41, capacity: 200 };
   await reportWorker(db, worker);
@@ -81,7 +81,7 @@ test("the fleet page says who is alive, what they hold and who went silent", asy
   expect(text).toContain('<td class="number" data-label="Bases">41</td>');
 });
 
-test("a request is approved and denied with a word to the customer, who reads it", async () => {
+test("a request is approved and denied with a message to the customer, who can read it", async () => {
   const { ctx } = control;
   const base = await createBase(ctx, customer.id, {
     platform: "airtable",
@@ -113,7 +113,7 @@ test("a request is approved and denied with a word to the customer, who reads it
   );
 });
 
-test("a form that cannot be sent says why and keeps what was typed", async () => {
+test("an invalid form shows the reason and keeps the input", async () => {
   const wrong = await ask("/requests", {
     account: customer,
     form: { kind: "region", region: "the moon!", database: "", message: "keep me" },
@@ -131,7 +131,7 @@ test("a form that cannot be sent says why and keeps what was typed", async () =>
   expect(cluster.text).not.toContain("s3cret");
 });
 
-test("a cluster is added, takes databases, and is drained", async () => {
+test("a cluster is added, gets databases, and is drained", async () => {
   const { ctx } = control;
   const added = await ask("/operator/clusters", {
     account: operator,

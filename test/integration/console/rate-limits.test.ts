@@ -1,4 +1,4 @@
-/** Limits on guessing and on calling too often: by the client's address, by the account that is tried, by the token. */
+/** Limits on guessing and on the rate of calls: by the client's address, by the attempted account, by the token. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createAuth } from "../../../apps/console/auth/auth";
@@ -16,7 +16,7 @@ afterAll(() => made?.[Symbol.asyncDispose]());
 /** One guess from an address of its own. */
 const guess = (email: string, password: string) => made.client().post("/sign-in", { email, password });
 
-test("guesses at one account from all the world come to an end, the same for one that is not there", async () => {
+test("guesses at one account from many addresses are stopped, alike for an account that does not exist", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   await made.control.addAccount(email);
   const outcomes: Record<string, number[]> = {};
@@ -42,7 +42,7 @@ test("guesses at one account from all the world come to an end, the same for one
   expect((await guess(email, PASSWORD)).status).toBe(303);
 }, 240_000);
 
-test("who gets in begins anew, so that nobody is kept out who knows the password", async () => {
+test("a successful sign-in resets the count, so that the user with the password is not locked out", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   await made.control.addAccount(email);
   const { db } = made.control.ctx;
@@ -56,7 +56,7 @@ test("who gets in begins anew, so that nobody is kept out who knows the password
   expect((await guess(email, PASSWORD)).status).toBe(303);
 });
 
-test("an address is mailed two links an hour for a new password, from however many clients; other mails go on", async () => {
+test("an address gets two reset links an hour, from any number of clients; other mails continue", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   await made.control.addAccount(email);
   const ask = (address: string) => made.client().post("/forgot-password", { email: address });
@@ -65,7 +65,7 @@ test("an address is mailed two links an hour for a new password, from however ma
   expect(answers[2]!.text).toContain("Use the link in the last mail");
   expect(Number(answers[2]!.headers.get("retry-after"))).toBeGreaterThan(3000);
   const mails = () => made.mails.filter(({ to }) => to === email).length;
-  await until(() => mails() === 2, { what: "both mails have gone out" });
+  await until(() => mails() === 2, { what: "both mails have been sent" });
   // M2: the links in them work, after which there is a budget again.
   const link = made.mails.find(({ to }) => to === email)!;
   const token = /token=(\S+)/.exec(link.text)![1]!;
@@ -76,7 +76,7 @@ test("an address is mailed two links an hour for a new password, from however ma
   expect((await made.client().post("/signup", { email, password: "another one" })).status).toBe(200);
 });
 
-test("an invitation's address, account and client have limits: inviting again or withdrawing counts", async () => {
+test("an invitation's address, account and client have limits: inviting again and withdrawing count", async () => {
   const [owner, other] = [await made.person(), await made.person()];
   const email = "ceo@victim.example";
   const { db } = made.control.ctx;
@@ -96,7 +96,7 @@ test("an invitation's address, account and client have limits: inviting again or
   expect(answers).toEqual([...Array(5).fill(303), "429 true"]);
   expect(await invite(other)).toBe("429 true");
   const mails = () => made.mails.filter(({ to }) => to === email).length;
-  await until(() => mails() === 5, { what: "five mails have gone out" });
+  await until(() => mails() === 5, { what: "five mails have been sent" });
   // By the client's network: 20 an hour, of which 6 are used up.
   const more: unknown[] = [];
   for (let index = 0; index < 15; index++) more.push(await invite(owner, `person-${index}@example.org`));
@@ -109,7 +109,7 @@ test("an invitation's address, account and client have limits: inviting again or
   expect(none).toBeUndefined();
 }, 240_000);
 
-test("signing in with an unconfirmed address sends its link no more than five times an hour", async () => {
+test("signing in with an unconfirmed address sends its link at most five times an hour", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   const password = "another one";
   await made.client().post("/signup", { email, password });
@@ -117,10 +117,10 @@ test("signing in with an unconfirmed address sends its link no more than five ti
     expect((await made.client().post("/sign-in", { email, password })).status).toBe(422);
   }
   const mails = () => made.mails.filter(({ to }) => to === email).length;
-  await until(() => mails() === 5, { what: "five mails have gone out" });
+  await until(() => mails() === 5, { what: "five mails have been sent" });
 });
 
-test("S20: a client over its limit adds no rows, and expired ones go with the housekeeping", async () => {
+test("S20: a client over its limit adds no rows, and housekeeping deletes expired ones", async () => {
   const { db } = made.control.ctx;
   await db`delete from attempts`;
   for (let index = 0; index < 100; index++) {
@@ -149,7 +149,7 @@ test("the addresses of one IPv6 /64 are one client", async () => {
   expect(statuses).toEqual([...Array(10).fill(422), 429, 429]);
 });
 
-test("the count is shared by all consoles, and by attempts that come at once", async () => {
+test("the count is shared by all consoles, and by concurrent attempts", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   const { ctx } = made.control;
   const apps = [made.app, consoleApp(ctx, createAuth(ctx))];
@@ -162,7 +162,7 @@ test("the count is shared by all consoles, and by attempts that come at once", a
   expect(all.filter(({ status }) => status === 429)).toHaveLength(10);
 }, 240_000);
 
-test("a token has so many calls a minute, and is told when to go on; others go on", async () => {
+test("a token has a number of calls a minute, and is told when to continue; others are unaffected", async () => {
   const [one, other] = [await made.person(), await made.person()];
   const app = consoleApp(made.control.ctx);
   const call = caller(app);
@@ -188,7 +188,7 @@ test("a token has so many calls a minute, and is told when to go on; others go o
   expect((await one.get("/bases")).status).toBe(200);
 });
 
-test("an address that tries tokens has so many tries a minute", async () => {
+test("an address that guesses tokens has a number of attempts a minute", async () => {
   const app = consoleApp(made.control.ctx);
   const ask = async (address: string) => {
     const token = `bt_${crypto.randomUUID()}`;

@@ -17,7 +17,7 @@ const { call, newAccount } = api;
 const connect = (accountId: string) =>
   createBase(api.control.ctx, accountId, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" });
 
-test("a request is kept as it was asked, and seen by who asked only", async () => {
+test("a request is stored as it was sent, and visible to its account only", async () => {
   const [one, two] = [await newAccount(), await newAccount()];
   const body = { kind: "shared_database", message: "Both \u0000bases, please" };
   const made = await call("POST", "/api/v1/requests", { token: one.token, body });
@@ -63,7 +63,7 @@ test("a request that lacks what its kind needs is refused with what is missing",
   }
 });
 
-test("an approved region is where the account's next database goes; without a cluster there it cannot be approved", async () => {
+test("the account's next database is created in an approved region; without a cluster there, it cannot be approved", async () => {
   const { ctx } = api.control;
   const [owner, other] = [await newAccount(), await newAccount()];
   const request = await createRequest(ctx.db, owner.id, { kind: "region", region: "EU-Central-1" });
@@ -88,7 +88,7 @@ test("an approved region is where the account's next database goes; without a cl
   expect(await regionOf(other.id)).toMatch(/us-west-2|eu-central-1/);
 });
 
-test("a request is decided once, whoever is faster", async () => {
+test("a request is decided once, also by concurrent decisions", async () => {
   const { ctx } = api.control;
   const owner = await newAccount();
   const { id } = await createRequest(ctx.db, owner.id, { kind: "other", message: "A pony" });
@@ -108,7 +108,7 @@ test("a request is decided once, whoever is faster", async () => {
   ]);
 });
 
-test("approving a writable database makes it so, and its request goes with the database", async () => {
+test("approving a writable database makes it writable, and its request is deleted with the database", async () => {
   const { ctx } = api.control;
   const owner = await newAccount();
   const base = await connect(owner.id);

@@ -37,7 +37,7 @@ async function newBase(): Promise<string> {
 }
 
 const from = new Date("2026-11-20T12:00:00Z").getTime();
-/** Seconds, and one more: a time that is told is the server's only to some ms. */
+/** Seconds, and one more: the reported time is accurate only to some ms. */
 const MINUTE = 61;
 
 /** A sync that began so many seconds after noon. */
@@ -72,7 +72,7 @@ async function record(baseId: string, ...reports: RunReport[]): Promise<void> {
   for (const one of reports) await recordRun(control.ctx.db, baseId, one);
 }
 
-test("unchanged sweeps share a row for an hour, which says how many they were and how long they took", async () => {
+test("unchanged sweeps share a row for an hour, with their number and duration", async () => {
   const id = await newBase();
   await record(id, report(0, { kind: "first", inserted: 10 }));
   for (let minute = 1; minute <= 75; minute++) {
@@ -92,7 +92,7 @@ test("unchanged sweeps share a row for an hour, which says how many they were an
   expect(last!.started_at).toEqual(about(new Date(from + 61 * MINUTE * 1000)));
 });
 
-test("sweeps that change something share a row for a minute, and their changes add up", async () => {
+test("sweeps with changes share a row for a minute, and their changes add up", async () => {
   const id = await newBase();
   for (let tenth = 0; tenth < 12; tenth++) await record(id, report((tenth * MINUTE) / 6, { updated: 1 }));
   expect(await history(id)).toEqual(["sweep×6", "sweep×6"]);
@@ -113,7 +113,7 @@ test("a failure or a rebuild has a row of its own, and ends those before it", as
   ]);
 });
 
-test("turns and the sweeps beside them have rows of their own, and the turns say how the base is", async () => {
+test("cycles and background sweeps have rows of their own, and the cycles determine the state of the base", async () => {
   const id = await newBase();
   await record(id, report(0, { kind: "first" }));
   for (let second = 4; second < 40; second += 4) {
@@ -139,7 +139,7 @@ test("turns and the sweeps beside them have rows of their own, and the turns say
   expect((await history(id)).at(-1)).toBe("failed sweep×1");
 });
 
-test("the last 20 syncs say what is usual, however few rows they have", async () => {
+test("the usual values come from the last 20 syncs, however few rows they share", async () => {
   const id = await newBase();
   for (let second = 0; second < 30; second++) await record(id, report(second, { durationMs: 10_000 }));
   const usual = await getBase(control.ctx.db, id);
@@ -149,7 +149,7 @@ test("the last 20 syncs say what is usual, however few rows they have", async ()
   expect(indicatorOf(base, base.sync!.completedAt)).toMatchObject({ color: "yellow" });
 });
 
-test("a turn does not count as the sync that somebody asked for", async () => {
+test("a cycle does not count as a requested sync", async () => {
   const id = await newBase();
   await requestResync(control.ctx, await getBase(control.ctx.db, id));
   const later = () => ({ startedAt: new Date(), completedAt: new Date() });
@@ -174,7 +174,7 @@ test("runs are kept for 30 days", async () => {
   expect(await listRuns(control.ctx.db, id, 10)).toHaveLength(2);
 });
 
-test("workers clear old runs away by a schedule that they share", { timeout: 30_000 }, async () => {
+test("workers delete old runs on a schedule that they share", { timeout: 30_000 }, async () => {
   const { ctx } = control;
   const id = await newBase();
   await oldRuns(id, 31);
@@ -189,7 +189,7 @@ test("workers clear old runs away by a schedule that they share", { timeout: 30_
     const [schedule] = await ctx.db`select name, cron from pgboss.schedule`;
     expect(schedule).toEqual({ name: "housekeeping", cron: expect.stringMatching(/^\d+ \* \* \* \*$/) });
     await until(async () => (await listRuns(ctx.db, id, 1)).length === 0, {
-      what: "the old run is cleared away",
+      what: "the old run is deleted",
       timeoutMs: 20_000,
     });
   } finally {

@@ -36,7 +36,7 @@ const dropped: ShapeChange = {
   after: null,
 };
 
-test("changes of a base's schema are listed, the newest first, to its own account only", async () => {
+test("changes of a base's schema are listed, newest first, to its own account only", async () => {
   const { base, token, path } = await newBase();
   const { token: stranger } = await newBase();
   expect((await call("GET", path, { token })).body).toEqual([]);
@@ -61,7 +61,7 @@ test("changes of a base's schema are listed, the newest first, to its own accoun
   expect(JSON.stringify(description)).toContain("schema-changes");
 });
 
-test("changes are kept for a year, and those of a base that is gone not at all", async () => {
+test("changes are kept for a year, and deleted with their base", async () => {
   const { base } = await newBase();
   const { db } = api.control.ctx;
   await recordSchemaChanges(db, base.id, [renamed, dropped]);
@@ -73,7 +73,7 @@ test("changes are kept for a year, and those of a base that is gone not at all",
   expect(await db`select from schema_changes where base_id = 'bas_00000000000000000000'`).toHaveLength(0);
 });
 
-test("a requested look is settled, but not one that was requested since", async () => {
+test("a requested schema check is settled, but not one that was requested since", async () => {
   const { base } = await newBase();
   const { db } = api.control.ctx;
   const request = async () => {

@@ -75,7 +75,7 @@ async function openAll(columns: EncryptedColumn[], ...keys: [string, ...string[]
   return opened;
 }
 
-test("a rotation forgets no encrypted column: whatever the schema has is planted here, and encrypted anew", async () => {
+test("a rotation covers every encrypted column: each one of the schema is filled here, and encrypted again", async () => {
   await plant();
   const columns = await encryptedColumns(control.ctx);
   const old = control.ctx.config.secretKey!;
@@ -89,7 +89,7 @@ test("a rotation forgets no encrypted column: whatever the schema has is planted
   await rotateEncryption(startedWith(old, key));
 });
 
-test("processes with the old, both and the new key work side by side through every step of a rotation", async () => {
+test("processes with the old, both and the new key work at the same time through every step of a rotation", async () => {
   const { baseId, databaseId } = await plant();
   const old = control.ctx.config.secretKey!;
   const key = newKey();
@@ -109,7 +109,7 @@ test("processes with the old, both and the new key work side by side through eve
     }
   };
   await works(before, ready);
-  // Some processes have been started anew with the new key, others not yet: each reads what the others write.
+  // Some processes have been restarted with the new key, others not yet: each reads what the others write.
   const account = await control.addAccount(`${crypto.randomUUID()}@example.org`);
   const byTurned = await createDraft(turned, account.id, "airtable");
   await setDraftKey(turned, byTurned, GOOD_KEY);
@@ -123,7 +123,7 @@ test("processes with the old, both and the new key work side by side through eve
   await rotateEncryption(startedWith(old, key));
 });
 
-test("what somebody changes while it is encrypted anew stays as they changed it", async () => {
+test("a value that changes while it is encrypted again keeps the change", async () => {
   const { baseId } = await plant();
   const old = control.ctx.config.secretKey!;
   const key = newKey();
@@ -147,7 +147,7 @@ test("what somebody changes while it is encrypted anew stays as they changed it"
   await rotateEncryption(startedWith(old, key));
 });
 
-test("the command says what cannot be read, and doctor when the old key can go", async () => {
+test("the command reports unreadable values, and doctor reports when the old key can be removed", async () => {
   await plant();
   const old = control.ctx.config.secretKey!;
   const key = newKey();
@@ -185,7 +185,7 @@ test("the command says what cannot be read, and doctor when the old key can go",
   await rotateEncryption(startedWith(old, key));
 });
 
-test("who is signed in stays so through a rotation, also once the old key is gone", async () => {
+test("users stay signed in through a rotation, also once the old key is removed", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   await control.addAccount(email);
   const old = control.ctx.config.secretKey!;
@@ -203,7 +203,7 @@ test("who is signed in stays so through a rotation, also once the old key is gon
   const turned = await signedIn([key, old], before.cookies);
   expect(turned.isIn).toBe(true);
   expect((await signedIn([key], turned.cookies)).isIn).toBe(true);
-  // A console that is not started anew yet.
+  // A console that has not been restarted yet.
   expect((await signedIn([old, key], turned.cookies)).isIn).toBe(true);
   expect((await signedIn([key], stolen)).isIn).toBe(false);
   for (const [name, value] of turned.cookies)
@@ -211,7 +211,7 @@ test("who is signed in stays so through a rotation, also once the old key is gon
   expect((await signedIn([key, old], stolen)).isIn).toBe(false);
 });
 
-test("a link for a new password is not to be read in the control plane", async () => {
+test("a reset link cannot be read in the control plane", async () => {
   const { createAuth } = await import("../../../apps/console/auth/auth");
   const email = `${crypto.randomUUID()}@example.org`;
   await control.addAccount(email);

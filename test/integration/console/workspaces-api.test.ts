@@ -25,7 +25,7 @@ async function connect(token: string, base_id: string, body: Record<string, unkn
   return answer.body;
 }
 
-test("a plan brings its calls, and a fifth of them is kept for clients unless somebody says otherwise", async () => {
+test("a plan sets its calls, and a fifth of them is reserved for clients by default", async () => {
   const { token } = await newAccount();
   const team = await addWorkspace(token, { name: "Sales", plan: "team" });
   expect(team).toMatchObject({
@@ -67,7 +67,7 @@ test("a plan brings its calls, and a fifth of them is kept for clients unless so
   expect((await change({ plan: "free" })).body).toMatchObject({ calls_per_month: 1000, reserve: 200 });
 });
 
-test("what does not fit is refused, and says what would", async () => {
+test("invalid values are refused, with the valid ones", async () => {
   const { token } = await newAccount();
   await addWorkspace(token, { name: "Sales", plan: "team" });
   const refused = async (body: unknown) => {
@@ -111,7 +111,7 @@ test("what does not fit is refused, and says what would", async () => {
   ]);
 });
 
-test("a base is put into a workspace, shows its budget, and leaves it again", async () => {
+test("a base is added to a workspace, shows its budget, and is removed again", async () => {
   const { token } = await newAccount();
   const workspace = await addWorkspace(token, { name: "Sales", plan: "team" });
   const base = await connect(token, "appOne", { workspace_id: workspace.id });
@@ -143,7 +143,7 @@ test("a base is put into a workspace, shows its budget, and leaves it again", as
   expect((await call("GET", `${PATH}/${workspace.id}`, { token })).status).toBe(404);
 });
 
-test("nobody sees, changes or uses another account's workspace", async () => {
+test("another account's workspace can be neither seen, changed nor used", async () => {
   const [owner, stranger] = [await newAccount(), await newAccount()];
   const { id } = await addWorkspace(owner.token, { name: "Sales", plan: "team" });
   const { token } = stranger;
@@ -163,7 +163,7 @@ test("nobody sees, changes or uses another account's workspace", async () => {
   expect((await call("GET", PATH, {})).status).toBe(401);
 });
 
-test("a base that is deleted leaves the month's calls to its workspace", async () => {
+test("a deleted base leaves the month's calls to its workspace", async () => {
   const { token } = await newAccount();
   const workspace = await addWorkspace(token, { name: "Sales", plan: "free" });
   const base = await connect(token, "appOne", { workspace_id: workspace.id });
@@ -185,7 +185,7 @@ test("a base that is deleted leaves the month's calls to its workspace", async (
   expect(again.budget.used).toMatchObject(used);
 });
 
-test("another plan lets those go at once that rest because of the old one", async () => {
+test("a new plan releases at once the bases that waited because of the old one", async () => {
   const { token } = await newAccount();
   const workspace = await addWorkspace(token, { name: "Sales", plan: "free" });
   const base = await connect(token, "appTwo", { workspace_id: workspace.id });
@@ -203,7 +203,7 @@ test("another plan lets those go at once that rest because of the old one", asyn
   expect((await call("GET", `/api/v1/bases/${base.id}`, { token })).body.budget.slowed).toBeNull();
 });
 
-test("where keys of one user sync more than ten bases, each sync keeps to the limit of that user, too", async () => {
+test("where keys of one user sync more than ten bases, each sync keeps to that user's limit, too", async () => {
   const { token } = await newAccount();
   const { id } = await connect(token, "appOne");
   const { db } = api.control.ctx;

@@ -49,7 +49,7 @@ test("two bases share a database in two schemas; deleting one leaves the other, 
   expect(await api.control.ctx.db`select from databases where id = ${first.database.id}`).toEqual([]);
 });
 
-test("a customer's own database is used when its role may, and told what is missing when not", async () => {
+test("a customer's own database is used if its role may; otherwise the missing rights are reported", async () => {
   const { token } = await newAccount();
   await using own = await ownDatabase(api.control.serverUrl);
   const external = (url: string) =>
@@ -78,7 +78,7 @@ test("a customer's own database is used when its role may, and told what is miss
   expect(kept).toHaveLength(1);
 });
 
-test("a role that owns both schemas of a replica needs no right to make others", async () => {
+test("a role that owns both schemas of a replica needs no right to create others", async () => {
   const { token } = await newAccount();
   await using own = await ownDatabase(api.control.serverUrl);
   const external = () => connect(token, { destination: { kind: "external", url: own.url, schema: "copy" } });

@@ -128,11 +128,11 @@ test("a base that is deleted at any moment of its first sync leaves nothing behi
     }),
   );
   expect(await fleet.ctx.db`select rolname from pg_roles where rolname = any (${roles})`).toEqual([]);
-  await until(() => fleet.workers[0]!.worker.busy === 0, { what: "the worker lets go of them" });
+  await until(() => fleet.workers[0]!.worker.busy === 0, { what: "the worker releases them" });
   for (const base of bases) expect(await remains(base)).toEqual({});
 });
 
-test("a lease whose replica is taken away ends without a word", { timeout: 30_000 }, async () => {
+test("a lease whose replica is removed ends without an error", { timeout: 30_000 }, async () => {
   await using quiet = await startFleet({ workers: 0, sandbox: { settings: { rateLimitOff: true } } });
   const { ctx, sandbox } = quiet;
   const said: string[] = [];
@@ -158,7 +158,7 @@ test("a lease whose replica is taken away ends without a word", { timeout: 30_00
   await deleteBase(ctx, base);
 });
 
-test("a base that is paused in the middle of a sync rests at once, readable, and goes on when it is resumed", {
+test("a base that is paused during a sync stops at once, stays readable, and continues when it is resumed", {
   timeout: 60_000,
 }, async () => {
   const { ctx } = fleet;
@@ -200,7 +200,7 @@ test("a base moves to another cluster while it is read and written, and leaves n
   const oldReader = await fleet.reader(base);
   const [table] = sandbox.control.dump(sourceId).tables;
 
-  /** As a client writes through a proxy that has looked up where the base lives before the move. */
+  /** As a client writes through a proxy that has cached the location of the base before the move. */
   async function writeToOld(recordId: string, text: string): Promise<void> {
     const readVersion = await takeReadVersion(oldReplica);
     sandbox.control.updateRecords(sourceId, table!.id, [{ id: recordId, fields: { Text: text } }]);
@@ -231,7 +231,7 @@ test("a base moves to another cluster while it is read and written, and leaves n
   });
   await writeToOld(table!.records[0]!.id, "written meanwhile");
   await until(async () => (await getBase(ctx.db, id)).database.id !== base.database.id, {
-    what: "the base lives on the other cluster",
+    what: "the base is on the other cluster",
     timeoutMs: 30_000,
   });
   expect(await oldReader`select count(*) as n from _sync_meta`).toHaveLength(1);
@@ -253,7 +253,7 @@ test("a base moves to another cluster while it is read and written, and leaves n
   expect(await remains(moved)).toEqual({});
 });
 
-test("a move that a running worker's base makes does not disturb its syncs", {
+test("moving a base of a running worker does not disturb its syncs", {
   timeout: 60_000,
 }, async () => {
   const { ctx } = fleet;
@@ -271,7 +271,7 @@ test("a move that a running worker's base makes does not disturb its syncs", {
   await deleteBase(ctx, base);
 });
 
-test("a move that is stopped or whose process dies leaves the base where it was, and nothing else", {
+test("a move that is canceled or whose process dies leaves the base where it was, and nothing else", {
   timeout: 60_000,
 }, async () => {
   const { ctx } = fleet;
@@ -288,7 +288,7 @@ test("a move that is stopped or whose process dies leaves the base where it was,
   await expect(moving).rejects.toThrow();
   expect(await databases()).toEqual(before);
 
-  // As a process leaves it that dies after it has noted the new database.
+  // As left by a process that dies after it has recorded the new database.
   const left = await createHostedDatabase(ctx, base.accountId, "public");
   await ctx.db`update bases set move_database_id = ${left.id} where id = ${id}`;
   // And one that dies before.
@@ -312,7 +312,7 @@ test("a move that is stopped or whose process dies leaves the base where it was,
   await deleteBase(ctx, base);
 });
 
-test("a schema check that the proxy requests happens in the middle of a sweep", {
+test("a schema check that the proxy requests runs during a sweep", {
   timeout: 60_000,
 }, async () => {
   const { ctx, sandbox } = fleet;
@@ -325,10 +325,10 @@ test("a schema check that the proxy requests happens in the middle of a sweep", 
   const from = performance.now();
   await ctx.db`update bases set schema_check_requested_at = now() where id = ${id}`;
   await until(() => reader`select 1 from renamed_meanwhile limit 1`.then(() => true), {
-    what: "the new name is there",
+    what: "the new name is in SQL",
     retryErrors: true,
   });
-  // A sweep of 20 pages takes 4 s, and the next look is due in an hour.
+  // A sweep of 20 pages takes 4 s, and the next schema check is due in an hour.
   expect(performance.now() - from).toBeLessThan(3500);
   await until(
     async () =>
@@ -341,7 +341,7 @@ test("a schema check that the proxy requests happens in the middle of a sweep", 
       (await ctx.db`select kind from schema_changes where base_id = ${id} and kind = 'table_renamed'`)
         .length === 1,
     {
-      what: "the change is on record",
+      what: "the change is recorded",
     },
   );
   await deleteBase(ctx, base);

@@ -14,17 +14,17 @@ const functionsOf = async (sql: Awaited<ReturnType<typeof controlDatabase>>["sql
   return rows.map(({ name }) => name);
 };
 
-test("schema.sql is what the migrations and the functions make: write it with `vitest -u`", async () => {
+test("schema.sql is the result of the migrations and the functions: write it with `vitest -u`", async () => {
   await using database = await controlDatabase();
   await expect(await schemaText(database.sql)).toMatchFileSnapshot("../../../sql/control/schema.sql");
 });
 
-test("functions of an older version are replaced, and those that are gone are dropped", async () => {
+test("functions of an older version are replaced, and removed ones are dropped", async () => {
   await using database = await controlDatabase();
   const { sql } = database;
   const current = await functionsOf(sql);
   expect(current.length).toBeGreaterThan(10);
-  // An older version: another body, a function that is gone, another parameter list; and one that is not ours.
+  // An older version: another body, a function that was removed, another parameter list; and one that is not ours.
   await sql`create or replace function accept_key(p_base text, p_hash text) returns void language sql as ''`;
   await sql`create function quota_gone() returns void language sql as ''`;
   await sql`create function quota_count(p_key text) returns void language sql as ''`;

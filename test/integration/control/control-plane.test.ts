@@ -47,7 +47,7 @@ function report(changes: Partial<RunReport> = {}): RunReport {
 const failure = (code: "source_forbidden" | "source_unavailable") =>
   report({ completedAt: null, error: { code, message: "It did not work" } });
 
-test("processes that start at once migrate once, and a later start finds nothing to do", async () => {
+test("processes that start concurrently migrate once, and a later start finds nothing to do", async () => {
   await using database = await freshDatabase();
   expect(await pendingMigrations(database.sql)).toEqual(["0001_start", "functions"]);
   const ran = await Promise.all(Array.from({ length: 5 }, () => migrateControl(database.url, silent)));
@@ -56,13 +56,13 @@ test("processes that start at once migrate once, and a later start finds nothing
   expect(await pendingMigrations(database.sql)).toEqual([]);
 });
 
-test("a control plane that is away is control_unavailable", async () => {
+test("an unavailable control plane is control_unavailable", async () => {
   await expect(migrateControl("postgres://nobody@127.0.0.1:1/none", silent)).rejects.toMatchObject({
     code: "control_unavailable",
   });
 });
 
-test("no table of the control plane holds a secret in plain", async () => {
+test("no table of the control plane holds a secret in clear text", async () => {
   const { ctx } = control;
   const account = await control.addAccount("secretive@example.com");
   await createBase(ctx, account.id, { platform: "airtable", apiKey: OTHER_KEY, sourceBaseId: "appTwo" });
@@ -89,7 +89,7 @@ test("no table of the control plane holds a secret in plain", async () => {
   }
 });
 
-test("a encrypted key does not open in another row, nor with another key", async () => {
+test("an encrypted key cannot be decrypted in another row, nor with another secret", async () => {
   const [one, two] = [await newBase(), await newBase()];
   const { db } = control.ctx;
   await db`update bases set encrypted_api_key = (select encrypted_api_key from bases where id = ${one.id}) where id = ${two.id}`;
@@ -98,7 +98,7 @@ test("a encrypted key does not open in another row, nor with another key", async
   await expect(openApiKey({ db, secrets }, one)).rejects.toMatchObject({ code: "secret_unreadable" });
 });
 
-test("an address has one account, however it is capitalised; a token finds it", async () => {
+test("an address has one account, in any capitalization; a token finds it", async () => {
   const { db } = control.ctx;
   const account = await control.addAccount("Mixed@Example.com");
   const again = createAccount(db, { email: "mixed@example.COM", password: "long enough" });
@@ -119,7 +119,7 @@ test("an address has one account, however it is capitalised; a token finds it", 
   expect(later!.last_used_at.getTime()).toBeGreaterThanOrEqual(used!.last_used_at.getTime());
 });
 
-test("a completed run makes a base active, one that needs a person needs_attention, others leave the state", async () => {
+test("a completed run makes a base active, one that needs a person makes it needs_attention, others keep its state", async () => {
   const { db } = control.ctx;
   const { id } = await newBase();
   await recordRun(db, id, failure("source_unavailable"));
@@ -149,7 +149,7 @@ test("a completed run makes a base active, one that needs a person needs_attenti
   ]);
 });
 
-test("a run that ends after its base was paused or marked for deletion does not bring it back", async () => {
+test("a run that ends after its base was paused or marked for deletion does not resume it", async () => {
   const { ctx } = control;
   const base = await newBase();
   await pause(ctx, base);
@@ -163,12 +163,12 @@ test("a run that ends after its base was paused or marked for deletion does not 
   expect((await getBase(ctx.db, base.id)).state).toBe("deleting");
 });
 
-test("a run of a base that is gone is not kept, and is no error", async () => {
+test("a run of a deleted base is not stored, and is no error", async () => {
   await recordRun(control.ctx.db, "bas_00000000000000000000", report());
   expect(await listRuns(control.ctx.db, "bas_00000000000000000000", 10)).toEqual([]);
 });
 
-test("workers are given what is to be synced; what needs a person, only every few minutes or when asked", async () => {
+test("workers get the bases that are due; a base that needs a person only every few minutes or on request", async () => {
   const { ctx } = control;
   const base = await newBase();
   const isActive = async () => (await activeBaseIds(ctx.db)).includes(base.id);
@@ -186,7 +186,7 @@ test("workers are given what is to be synced; what needs a person, only every fe
   await expect(requestResync(ctx, base)).rejects.toMatchObject({ code: "conflict" });
 });
 
-test("a deletion that a crash interrupted is ended by the next start", async () => {
+test("a deletion that a crash interrupted is completed by the next start", async () => {
   const { ctx } = control;
   const base = await newBase();
   await ctx.db`update bases set state = 'deleting' where id = ${base.id}`;
@@ -199,7 +199,7 @@ test("a deletion that a crash interrupted is ended by the next start", async () 
   await expect(deleteBase(ctx, base)).rejects.toMatchObject({ code: "not_found" });
 });
 
-test("the default cluster follows the configuration, and is registered once however many start", async () => {
+test("the default cluster follows the configuration, and is registered once, however many processes start", async () => {
   const { ctx } = control;
   const moved = {
     ...ctx,
@@ -213,7 +213,7 @@ test("the default cluster follows the configuration, and is registered once howe
   await expect(ensureDefaultCluster(wrongKey)).rejects.toMatchObject({ code: "secret_unreadable" });
 });
 
-test("a draining cluster gets no new databases, and nothing is left of a base that found none", async () => {
+test("a draining cluster gets no new databases, and nothing is left of a base that found no cluster", async () => {
   const { ctx } = control;
   await drainCluster(ctx.db, "default");
   try {

@@ -62,7 +62,7 @@ async function died(id: string, times: number): Promise<void> {
 const finish = () => finishDeletions(control.ctx, () => listBases(control.ctx.db));
 const isThere = async (id: string) => (await listBases(control.ctx.db)).some((base) => base.id === id);
 
-test("a database that does not answer is given two seconds, and its base is deleted", {
+test("a database that does not answer gets two seconds, and its base is deleted", {
   timeout: 30_000,
 }, async () => {
   const id = await externalBase();
@@ -75,7 +75,7 @@ test("a database that does not answer is given two seconds, and its base is dele
   expect([...(await control.ctx.db`select from task_attempts`)]).toEqual([]);
 });
 
-test("an attempt is counted before it begins, and one after a death asks nothing of the customer's server", async () => {
+test("an attempt is counted before it begins, and one after a crash sends nothing to the customer's server", async () => {
   const id = await externalBase();
   await died(id, 1);
   connections = 0;
@@ -84,7 +84,7 @@ test("an attempt is counted before it begins, and one after a death asks nothing
   expect(await isThere(id)).toBe(false);
 });
 
-test("what died three times is not tried again, is reported, and can be forced", async () => {
+test("a deletion that crashed three times is not tried again, is reported, and can be forced", async () => {
   const { ctx } = control;
   const id = await externalBase();
   await died(id, 3);
@@ -105,7 +105,7 @@ test("what died three times is not tried again, is reported, and can be forced",
   expect((await quarantine(ctx.db)).tasks).toEqual([]);
 });
 
-test("a deletion that a process may be at is not begun a second time", async () => {
+test("a deletion that another process may be executing is not begun a second time", async () => {
   const id = await externalBase();
   await died(id, 1);
   await control.ctx.db`update task_attempts set due_at = now() + interval '1 minute'`;
@@ -113,7 +113,7 @@ test("a deletion that a process may be at is not begun a second time", async () 
   expect(await isThere(id)).toBe(true);
 });
 
-test("a console listens before it looks at what is unfinished, and finishes it in the background", async () => {
+test("a console listens before it looks for unfinished work, and finishes that in the background", async () => {
   const { ctx } = control;
   const id = await externalBase();
   await ctx.db`update bases set state = 'deleting' where id = ${id}`;

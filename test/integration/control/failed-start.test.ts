@@ -10,7 +10,7 @@ const env = {
 };
 
 test.each(["start", "lingering", "stuck"])(
-  "a process whose start fails ends, whatever that has left behind: %s",
+  "a process whose start fails ends, whatever remains open: %s",
   {
     timeout: 60_000,
   },
@@ -21,7 +21,7 @@ test.each(["start", "lingering", "stuck"])(
   },
 );
 
-test("up ends where the control plane's server takes connections and does not answer, and says what to look at", {
+test("up ends if the control plane's server accepts connections and does not answer, and says what to check", {
   timeout: 60_000,
 }, async () => {
   const sockets = new Set<net.Socket>();

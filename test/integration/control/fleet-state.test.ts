@@ -7,7 +7,7 @@ import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { LIMITS } from "../../support/quota-limits";
 
-test("workers report themselves with what they hold, and take their row away when they stop", async () => {
+test("workers report themselves with their leases, and delete their row when they stop", async () => {
   await using fleet = await startFleet({ workers: 2 });
   const { db } = fleet.ctx;
   const sourceId = fleet.sandbox.control.generate({ records: 20 });
@@ -42,7 +42,7 @@ test("workers report themselves with what they hold, and take their row away whe
   expect(await listWorkers(db)).toEqual([]);
 });
 
-test("a worker that is not heard of for 15 s is shown as silent", async () => {
+test("a worker without a report for 15 s is shown as silent", async () => {
   await using database = await controlDatabase();
   const { sql } = database;
   const worker = { id: "w", host: "alpha", pid: 1, startedAt: new Date(), bases: 0, capacity: 5 };
@@ -53,7 +53,7 @@ test("a worker that is not heard of for 15 s is shown as silent", async () => {
   expect(await listWorkers(sql)).toMatchObject([{ isAlive: true, bases: 3 }]);
 });
 
-test("calls are counted by the minute as by the month, and minutes older than an hour go", async () => {
+test("calls are counted by the minute and by the month, and minutes older than an hour are deleted", async () => {
   await using database = await controlDatabase();
   const { sql } = database;
   const base = { platform: "airtable", sourceBaseId: "appMinutes" };

@@ -25,7 +25,7 @@ const known = () => control.ctx.db<Known[]>`select id, name, role_name as role f
 
 /** The first that is known of. */
 function knownFirst(): Promise<Known> {
-  return until(async () => (await known())[0], { what: "the database is known", intervalMs: 1 });
+  return until(async () => (await known())[0], { what: "the database is recorded", intervalMs: 1 });
 }
 
 /** Those of the names that a database or a role of the server has. */
@@ -36,7 +36,7 @@ async function taken(...names: string[]): Promise<string[]> {
   return rows.map((row) => row.name);
 }
 
-test("a database is known before any of it is made, so that a crash leaves nothing that nobody knows", async () => {
+test("a database is recorded before it is created, so that a crash leaves nothing unrecorded", async () => {
   const { ctx } = control;
   const making = createHostedDatabase(ctx, accountId, "public");
   const row = await knownFirst();
@@ -58,7 +58,7 @@ test("a database is known before any of it is made, so that a crash leaves nothi
   expect([await taken(...names), [...(await known())]]).toEqual([[], []]);
 });
 
-test("a database that cannot be made leaves nothing", async () => {
+test("a database that cannot be created leaves nothing behind", async () => {
   const { ctx } = control;
   // Found out when the schema is made, the last thing of all.
   const making = createHostedDatabase(ctx, accountId, "no\0schema");

@@ -1,4 +1,4 @@
-/** Bringing a replica's functions up to date, beside readers and writers, and beside another version of Basetide. */
+/** Updates a replica's functions while readers, writers and another version of Basetide are active. */
 import { expect, test, vi } from "vitest";
 import { ensureInstalled, installReplica } from "../../../core/replica";
 import { until } from "../../support/poll";
@@ -12,7 +12,7 @@ const version = async ({ replica }: TestReplica) =>
 const pretend = ({ replica }: TestReplica, comment: string) =>
   replica.sql.unsafe(`comment on schema public_swap is '${comment}'`);
 
-test("readers in open transactions keep no installation waiting, and wait for none", async () => {
+test("open read transactions neither block an installation nor wait for it", async () => {
   await using made = await testReplica();
   await using reader = readerOf(made.readerUrl);
   const held = await reader.reserve();
@@ -26,7 +26,7 @@ test("readers in open transactions keep no installation waiting, and wait for no
   held.release();
 });
 
-test("while a writer holds what is installed, others do not wait behind the installation, which ends after it", async () => {
+test("while a writer locks the installed objects, others do not wait behind the installation, which ends after the writer", async () => {
   await using made = await testReplica();
   const before = await version(made);
   await pretend(made, "0123456789abcdef");
@@ -54,7 +54,7 @@ test("while a writer holds what is installed, others do not wait behind the inst
   expect(await version(made)).toBe(before);
 });
 
-test("an older version leaves the functions of a newer one as they are, and a newer one replaces an older one's", async () => {
+test("an older version leaves the functions of a newer one unchanged, and a newer one replaces those of an older one", async () => {
   await using made = await testReplica();
   const ours = await version(made);
   const [revision = ""] = ours.split(" ");

@@ -58,7 +58,7 @@ async function ask(...args: string[]) {
   return JSON.parse(out);
 }
 
-test("account create prints a token that the API takes; token create another", async () => {
+test("account create prints a token that the API accepts; token create prints another one", async () => {
   const created = await ask(
     "account",
     "create",
@@ -94,7 +94,7 @@ test("account create prints a token that the API takes; token create another", a
   expect(JSON.parse(again.err).error.code).toBe("already_exists");
 });
 
-test("a password and a URL are read from standard input, which no other user of the machine sees", async () => {
+test("a password and a URL are read from standard input, where no other user of the machine sees them", async () => {
   const create = ["account", "create", "--email", "stdin@example.com"];
   const created = await operate([...create, "--password-stdin"], {}, "long enough too\n");
   expect([created.code, created.err]).toEqual([0, ""]);
@@ -115,7 +115,7 @@ test("a password and a URL are read from standard input, which no other user of 
   expect(refused.err).not.toContain("hidden");
 });
 
-test("clusters are added, listed and drained; one that cannot serve is refused with the reason", async () => {
+test("clusters are added, listed and drained; an unsuitable one is refused with the reason", async () => {
   const add = ["cluster", "add", "--name", "second", "--region", "eu-central-1"];
   const refused = await operate([...add, "--url", "postgres://x:hidden@127.0.0.1:1/none"]);
   expect(refused.code).toBe(1);
@@ -178,7 +178,7 @@ test("requests are listed, approved and denied; a database is made writable and 
   await deleteBase(ctx, base);
 });
 
-test("bases are listed, shown, paused, resumed and synced; doctor says what is wrong with one", async () => {
+test("bases are listed, shown, paused, resumed and synced; doctor reports what is wrong with one", async () => {
   const { ctx } = control;
   const owner = await control.addAccount("owner@example.com");
   const { id, database } = await createBase(ctx, owner.id, {
@@ -239,7 +239,7 @@ test("bases are listed, shown, paused, resumed and synced; doctor says what is w
   expect(lost.bad[0]!.remedy).toBeTruthy();
 });
 
-test("doctor names a wrong key, tables that are not there, and a server that is away", async () => {
+test("doctor names a wrong key, missing tables, and an unreachable server", async () => {
   const doctor = async (env: Record<string, string>) => {
     const { code, out } = await operate(["doctor", "--json"], env);
     const findings: { check: string; status: string }[] = JSON.parse(out);
@@ -252,7 +252,7 @@ test("doctor names a wrong key, tables that are not there, and a server that is 
   expect(await doctor({ DATABASE_URL: empty.url })).toEqual(["migrations"]);
 });
 
-test("without DATABASE_URL the address that the embedded Postgres left in DATA_DIR is used", async () => {
+test("without DATABASE_URL, the address that the embedded Postgres wrote to DATA_DIR is used", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "basetide-operator-"));
   try {
     const env = { DATABASE_URL: "", DATA_DIR: dataDir };
@@ -264,13 +264,13 @@ test("without DATABASE_URL the address that the embedded Postgres left in DATA_D
   }
 });
 
-test("a wrong environment is one line that names the variable", async () => {
+test("an invalid environment is reported in one line that names the variable", async () => {
   const { code, err } = await operate(["base", "list"], { SECRET_KEY: "short" });
   expect(code).toBe(1);
   expect(err.trim()).toBe("error: Configuration: SECRET_KEY: must be 32 bytes in base64");
 });
 
-test("base retry lifts a base's quarantine and asks for a sync; base delete --force ends a quarantined deletion", async () => {
+test("base retry lifts a base's quarantine and requests a sync; base delete --force ends a quarantined deletion", async () => {
   const { db, secrets } = control.ctx;
   const [id = "", deleted = ""] = await addPlainBases(control, 2);
   const findings = async () => {

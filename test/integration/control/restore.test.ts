@@ -1,6 +1,6 @@
 /**
  * The control plane is lost and restored from a dump that is an hour old: after `doctor --fix` every base is served as
- * before, from the databases that are there, and nothing is left on the cluster that nobody knows of.
+ * before, from the existing databases, and nothing unknown is left on the cluster.
  */
 import type postgres from "postgres";
 import { expect, onTestFinished, test } from "vitest";
@@ -30,14 +30,14 @@ const doctor = (fleet: Fleet, ...words: string[]) => runDoctor(fleet.ctx.config,
 const notWell = (findings: DoctorFinding[]) =>
   findings.filter(({ status }) => status === "warning" || status === "problem");
 
-/** Runs `work` while nobody is connected to the database `name`. */
+/** Runs `work` while no session is connected to the database `name`. */
 async function alone(name: string, work: (admin: postgres.Sql) => Promise<unknown>): Promise<void> {
   await asAdmin(async (admin) => {
     await admin.unsafe(`alter database ${name} allow_connections false`);
     await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${name}`;
     await until(
       async () => (await admin`select from pg_stat_activity where datname = ${name}`).length === 0,
-      { what: `nobody is connected to ${name}` },
+      { what: `no session is connected to ${name}` },
     );
     await work(admin);
     await admin.unsafe(`alter database ${name} allow_connections true`);
@@ -50,7 +50,7 @@ async function namesIn(url: string, schema = "public"): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-test("a restored control plane adopts its databases again, and `doctor --fix` repairs the rest", async () => {
+test("a restored control plane adopts its databases, and `doctor --fix` repairs the rest", async () => {
   await using control = await controlDatabase();
   const name = new URL(control.url).pathname.slice(1);
   const dump = `${name}_dump`;
@@ -165,7 +165,7 @@ test("a restored control plane adopts its databases again, and `doctor --fix` re
   expect(notWell((await doctor(fleet)).findings)).toEqual([]);
 }, 120_000);
 
-test("a database that another control plane has made on the same cluster is not this one's to judge", async () => {
+test("a database that another control plane has created on the same cluster is left alone", async () => {
   await using fleet = await startFleet({ workers: 0 });
   await using other = await startFleet({ workers: 0 });
   const make = ({ sandbox, connect }: Fleet) => connect(sandbox.control.createBase({ tables: [table("a")] }));
@@ -184,7 +184,7 @@ test("a database that another control plane has made on the same cluster is not 
   expect(await label()).toBe(older);
 });
 
-test("what has lost its schema, its guard or its label gets it again", async () => {
+test("a database that has lost its schema, its lockdown or its label gets it again", async () => {
   await using fleet = await startFleet();
   const sourceId = fleet.sandbox.control.createBase({ tables: [table("bolt")] });
   const base = await fleet.synced((await fleet.connect(sourceId)).id);

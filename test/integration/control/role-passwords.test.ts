@@ -22,7 +22,7 @@ const NEON = { code: "XX000", message: "Neon only supports being given plaintext
 
 let server: PostgresServer;
 let adminUrl: string;
-/** Of an admin who may not make roles. */
+/** Of an admin that may not create roles. */
 let weakUrl: string;
 let neon: RefusingRelay;
 let encrypted: TlsRelay;
@@ -71,7 +71,7 @@ const asSuperuser = async <T>(work: (sql: postgres.Sql) => Promise<T>) => {
 };
 
 test.each(["a superuser", "an admin who may create databases and roles"])(
-  "over TLS such a server gets the password itself, and keeps a verifier of it: %s",
+  "over TLS such a server gets the password itself, and stores a verifier of it: %s",
   async (kind) => {
     const url = encrypted.over(kind === "a superuser" ? server.url : adminUrl);
     const made = await provisionDatabase(url);
@@ -82,7 +82,7 @@ test.each(["a superuser", "an admin who may create databases and roles"])(
     expect(kept!.password).toMatch(/^SCRAM-SHA-256\$/);
     const rotated = await rotatePassword(url, made.role);
     expect([await opens(made, made.password), await opens(made, rotated)]).toEqual([false, true]);
-    // A superuser may keep them from being logged; others are told of it by the check of the cluster.
+    // A superuser may prevent them from being logged; otherwise the check of the cluster reports it.
     if (kind === "a superuser") expect(serverLog()).not.toContain(rotated);
     expect(serverLog()).toContain(made.role);
     const isSent = (query: string) => query.includes(rotated);
@@ -91,7 +91,7 @@ test.each(["a superuser", "an admin who may create databases and roles"])(
   },
 );
 
-test("without TLS no password is sent: the error has the server's words and the remedy, and nothing is left", async () => {
+test("without TLS no password is sent: the error has the server's text and the remedy, and nothing is left behind", async () => {
   const url = Object.assign(new URL(adminUrl), { port: String(neon.port) }).href;
   const made = nameDatabase();
   await expect(provisionDatabase(url, undefined, made)).rejects.toMatchObject({
@@ -103,7 +103,7 @@ test("without TLS no password is sent: the error has the server's words and the 
   expect(left).toHaveLength(0);
 });
 
-test("the check of a cluster says how the server takes passwords, and leaves no role there", async () => {
+test("the check of a cluster reports how the server stores passwords, and leaves no role there", async () => {
   const plain = Object.assign(new URL(adminUrl), { port: String(neon.port) }).href;
   const about = async (url: string) =>
     (await checkCluster(url)).filter(({ message }) => message.includes("password"));
@@ -115,7 +115,7 @@ test("the check of a cluster says how the server takes passwords, and leaves no 
   expect(await asSuperuser((sql) => sql`select from pg_roles where rolname ~ '^bt_probe'`)).toHaveLength(0);
 });
 
-test("a role that is there already, or may not be made, is said so and not tried again in clear text", async () => {
+test("a role that exists or may not be created is reported, and not tried again in clear text", async () => {
   const taken = { ...nameDatabase(), role: "plain_admin" };
   await expect(provisionDatabase(adminUrl, undefined, taken)).rejects.toMatchObject({
     message: expect.stringContaining("already exists"),

@@ -18,7 +18,7 @@ async function control(replicaUrl?: string): Promise<TestControl> {
   return made;
 }
 
-test("an account has as many databases as it may, and no more, also when it asks for several at once", async () => {
+test("an account has at most its number of databases, also when it requests several at once", async () => {
   await using server = await replicaServer();
   await using made = await testControl(server.clusterUrl);
   const { ctx } = made;
@@ -42,7 +42,7 @@ test("an account has as many databases as it may, and no more, also when it asks
   expect(await getDatabase(ctx.db, first!.id)).toMatchObject({ connections: 3 });
 });
 
-test("a cluster whose connections are all promised gets no more databases, and the error names it", async () => {
+test("a cluster whose connections are all assigned gets no more databases, and the error names it", async () => {
   // 30, less 6 for the service and 3 for the superuser: two databases of ten.
   await using server = await replicaServer({ max_connections: "30" });
   await using made = await testControl(server.clusterUrl);
@@ -55,7 +55,7 @@ test("a cluster whose connections are all promised gets no more databases, and t
   });
 });
 
-test("without REPLICA_URL the role of the control plane is asked whether it can make replicas, and the error has the remedy", async () => {
+test("without REPLICA_URL, the control plane's role is checked for the right to create replicas, and the error has the remedy", async () => {
   const { ctx } = await control();
   await ctx.db`delete from clusters`;
   const alone = { ...ctx, config: { ...ctx.config, replicaUrl: undefined } };
@@ -65,7 +65,7 @@ test("without REPLICA_URL the role of the control plane is asked whether it can 
   });
 });
 
-test("the service's roles have the rights that they need and no more, and the tests run on them", async () => {
+test("the service's roles have the rights that they need and no more, and the tests use them", async () => {
   const names = [inject("controlUrl"), inject("clusterUrl")].map((url) => new URL(url).username);
   const rows = await asAdmin(
     (admin) => admin`
@@ -85,7 +85,7 @@ test("the service's roles have the rights that they need and no more, and the te
   ]);
 });
 
-test("a database is dropped with its customer's sessions; while a superuser is connected, that is said", async () => {
+test("a database is dropped with its customer's sessions; while a superuser is connected, an error says so", async () => {
   const adminUrl = inject("clusterUrl");
   const { database, role, password } = await provisionDatabase(adminUrl);
   const urlOf = (server: string, login = {}) =>

@@ -1,4 +1,4 @@
-/** The watchdog of the workers: takes turns, ends and pauses what exceeds limits on a cluster, says so. */
+/** The workers' watchdog: one at a time ends and pauses what exceeds limits on a cluster, and reports it. */
 import pino from "pino";
 import postgres from "postgres";
 import { Registry } from "prom-client";
@@ -61,7 +61,7 @@ function watch() {
   };
 }
 
-test("one of several workers looks at a time; what it ends is in its metric and log; another goes on when it stops", {
+test("only one of several workers checks at a time; what it ends is in its metric and log; another one continues when it stops", {
   timeout: 60_000,
 }, async () => {
   const workers = [watch(), watch(), watch()];
@@ -80,7 +80,7 @@ test("one of several workers looks at a time; what it ends is in its metric and 
     );
     const ended = workers.flatMap((worker) => worker.lines("session of a customer terminated")).slice(-1);
     expect(ended).toMatchObject([{ role, reason: "transaction_id" }]);
-    // The one that has looked dies.
+    // The worker that has run the watchdog dies.
     const index = workers.findIndex((worker) => worker.lines("session of a customer terminated").length > 0);
     expect(await workers[index]!.count("basetide_watchdog_ended_total")).toBe(1);
     turns.add(index);
@@ -98,12 +98,12 @@ test("one of several workers looks at a time; what it ends is in its metric and 
       const at = await lookedAt();
       return at > first && at;
     },
-    { what: "the next look" },
+    { what: "the next schema check" },
   );
   expect(next - first).toBeGreaterThanOrEqual(2990);
 });
 
-test("a reader who burns transaction ids is paused, and the pause of a worker that has died is ended by another", {
+test("a reader that uses up transaction ids is paused, and another worker ends the pause of one that has died", {
   timeout: 90_000,
 }, async () => {
   const next = () =>

@@ -68,7 +68,7 @@ const forbidden = [
   "create role mine",
 ];
 
-test("I8: in a writable database our tables stay read-only, and what the customer makes is theirs", async () => {
+test("I8: in a writable database our tables stay read-only, and the customer's objects belong to the customer", async () => {
   const { url } = await writableBase();
   await using customer = readerOf(url);
   await customer.unsafe(`
@@ -87,7 +87,7 @@ test("I8: in a writable database our tables stay read-only, and what the custome
   }
 });
 
-test("a swap keeps working beside what the customer made, and runs none of their functions", async () => {
+test("a swap works with the customer's objects in place, and runs none of their functions", async () => {
   const { base, url } = await writableBase();
   await using customer = readerOf(url);
   // Better matches for calls that syncs make than Postgres' own: found first wherever public is in the search path.
@@ -145,7 +145,7 @@ test("a base that is added to a writable database has a writable schema", async 
   ).toEqual([]);
 });
 
-test("taking the right back leaves what is there, and lets nothing more be made", async () => {
+test("revoking the right keeps existing objects, and prevents new ones", async () => {
   const { base, url } = await writableBase();
   await using before = readerOf(url);
   await before`create table notes (id int)`;
@@ -160,7 +160,7 @@ test("taking the right back leaves what is there, and lets nothing more be made"
   await expect(customer`insert into notes values (1)`).rejects.toMatchObject({ code: "25006" });
 });
 
-test("S2: a view over the customer's own types is reported, also when the right to write was taken back", async () => {
+test("S2: a view over the customer's own types is reported, also after the right to write was revoked", async () => {
   const { ctx } = fleet;
   const { base, url } = await writableBase();
   const found = async () => {
@@ -177,7 +177,7 @@ test("S2: a view over the customer's own types is reported, also when the right 
   ]);
 });
 
-test("on the server of the control plane no database is made writable, by whatever address its cluster goes", async () => {
+test("on the control plane's server no database is made writable, by whatever address its cluster is known", async () => {
   await using beside = await startFleet({ workers: 0 });
   const sourceId = beside.sandbox.control.createBase({
     tables: [{ name: "Items", fields: [{ name: "Name", type: "singleLineText" }], records: [] }],

@@ -42,7 +42,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-test("what is switched on is there within seconds, and what is switched off gone, while the base is synced", async () => {
+test("enabled exports exist within seconds, and disabled ones are removed, while the base is synced", async () => {
   const reader = await fleet.reader(base);
   const there = async () => {
     const [row] = await reader`
@@ -53,14 +53,14 @@ test("what is switched on is there within seconds, and what is switched off gone
   expect(await there()).toEqual({ views: false, history: false });
   await updateSettings(fleet.ctx, base, { linkViews: true, history: true, notify: true, historyDays: 5 });
   await until(async () => (await there())?.views && (await there())?.history, {
-    what: "the extras are there",
+    what: "the optional features exist",
   });
   const told: string[] = [];
   await reader.listen("basetide", (payload) => told.push(payload));
   const { control } = fleet.sandbox;
   const orders = control.dump(base.sourceBaseId).tables.find(({ name }) => name === "Orders")!;
   control.createRecords(base.sourceBaseId, orders.id, [{ fields: { Name: "Second" } }]);
-  await until(() => told.length > 0, { what: "the change is told of", timeoutMs: 20_000 });
+  await until(() => told.length > 0, { what: "the change is notified", timeoutMs: 20_000 });
   const { table, ids } = JSON.parse(told[0]!);
   expect(table).toBe("orders");
   expect(await reader`select record_id, operation, new ->> 'name' as name from _sync_history`).toMatchObject([
@@ -72,7 +72,7 @@ test("what is switched on is there within seconds, and what is switched off gone
   expect(await there()).toEqual({ views: false, history: true });
 });
 
-test("the console and its API describe the tables for dbt and as a diagram, to the base's account alone", async () => {
+test("the console and its API describe the tables for dbt and as a diagram, to the base's account only", async () => {
   const app = consoleApp(fleet.ctx, authByHeader());
   const ask = asker(app);
   const account = await authAccount();

@@ -42,7 +42,7 @@ async function inside<T>(name: string, work: (sql: postgres.Sql) => Promise<T>):
   return work(sql).finally(() => sql.end({ timeout: 1 }));
 }
 
-test("a database in another encoding, one that is read-only and a role without CONNECT are refused with the remedy", async () => {
+test("a database with another encoding, a read-only one and a role without CONNECT are refused with the remedy", async () => {
   const latin = await customer("template template0 encoding 'LATIN1' locale 'C'");
   expect((await connect(latin.url)).message).toMatch(/has the encoding LATIN1.*encoding 'UTF8'/);
   const readOnly = await customer();
@@ -67,7 +67,7 @@ test("a database in another encoding, one that is read-only and a role without C
   ]);
 });
 
-test("functions that a provider denies are done without, and what is needed is named when it is denied", async () => {
+test("functions that a provider denies are not used, and required ones are named when they are denied", async () => {
   const denying = await customer("", [
     "revoke execute on function pg_control_system() from public",
     "revoke execute on function pg_postmaster_start_time() from public",
@@ -79,7 +79,7 @@ test("functions that a provider denies are done without, and what is needed is n
   expect(message).not.toContain("grant connect");
 });
 
-test("the control plane is no destination, also where it tells less of itself", async () => {
+test("the control plane is refused as a destination, also where it reveals less of itself", async () => {
   const own = api.control.ctx.config.databaseUrl!;
   await api.control.ctx.db`select 1`;
   const superuser = postgres(
@@ -95,7 +95,7 @@ test("the control plane is no destination, also where it tells less of itself", 
   }
 });
 
-test("behind a relay that knows the role by another name, rights are the server's role's and credentials the relay's", async () => {
+test("behind a relay that maps the role to another name, rights are the server role's and credentials the relay's", async () => {
   const own = await customer();
   const certificate = createAuthority("A test's").issue(["localhost", "127.0.0.1"]);
   await using relay = await tlsRelay(server, { certificate, aliases: { [ALIAS]: own.name } });
@@ -141,7 +141,7 @@ test("a customer's schema keeps its rights and its default privileges", async ()
   const { status, accountId } = await connect(own.url, "public");
   expect(status).toBe(201);
   expect(await rights()).toEqual(before);
-  // They will be able to read the base's tables, as they are told.
+  // They will be able to read the base's tables, as the report says.
   const destination = { kind: "external" as const, url: own.url, schema: "public2" };
   await server.run(
     [
@@ -155,7 +155,7 @@ test("a customer's schema keeps its rights and its default privileges", async ()
   expect(messages).toContainEqual(expect.stringContaining("will let app_user read the base's tables"));
 });
 
-test("others' tables in the schema stop neither the connection nor an upgrade", async () => {
+test("tables of other roles in the schema prevent neither the connection nor an upgrade", async () => {
   const own = await customer("", [
     "create table public.theirs (id int)",
     "create view public.shown as select 1 as one",

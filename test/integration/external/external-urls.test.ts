@@ -26,7 +26,7 @@ const part = fc.oneof(
   fc.constantFrom("%00", "%zz", "u", "p%40", "", "@", "[::1]", "a:b", "\u0000", "%ud800"),
 );
 
-test("a base with any URL as its destination is refused with 422, and the console goes on", {
+test("a base with any URL as its destination is refused with 422, and the console continues", {
   timeout: 120_000,
 }, async () => {
   const { token } = await api.newAccount();

@@ -1,7 +1,7 @@
 /**
- * Servers of customers that break the protocol: every query of ours ends with an error, and this process lives.
+ * Customers' servers that break the protocol: every query of ours ends with an error, and this process survives.
  *
- * Vitest fails a run in which a promise is rejected with nobody to catch it: that is what ended processes.
+ * Vitest fails a run with an unhandled rejection: those are what ended processes.
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -61,7 +61,7 @@ afterAll(() => {
 });
 
 test.concurrent.for(Object.keys(BEHAVIORS).filter((name) => !PATIENT.includes(name)))(
-  "a server that shows %s makes its own connection fail, and neither this process nor the gateway",
+  "a server that sends %s fails its own connection, and neither this process nor the gateway",
   { timeout: TEST_MS },
   async (name, { expect }) => {
     await using server = await hostilePostgres();
@@ -76,7 +76,7 @@ test.concurrent.for(Object.keys(BEHAVIORS).filter((name) => !PATIENT.includes(na
 );
 
 test.concurrent.for(Object.keys(TLS_BEHAVIORS))(
-  "a server that agrees to TLS and shows %s is left within the login's limit, and the gateway lives",
+  "a server that agrees to TLS and sends %s is disconnected within the login's limit, and the gateway survives",
   { timeout: TEST_MS },
   async (name, { expect }) => {
     await using server = await hostilePostgres();
@@ -91,7 +91,7 @@ test.concurrent.for(Object.keys(TLS_BEHAVIORS))(
 );
 
 test.concurrent.for(["endless-login", "endless-auth", "endless-rows", "huge-row", "zeros", "suspended"])(
-  "TLS lifts no limit: %s behind a right handshake",
+  "TLS lifts no limit: %s after a valid handshake",
   { timeout: TEST_MS },
   async (name, { expect }) => {
     await using server = await hostilePostgres();
@@ -117,7 +117,7 @@ async function connects(
   return Array.isArray(answer);
 }
 
-test("verify-full connects to nobody with another name's certificate, or of another authority's", async () => {
+test("verify-full refuses a certificate with another name, or of another authority", async () => {
   await using server = await hostilePostgres();
   expect(await connects(server, authority.issue(["127.0.0.1"]), "verify-full")).toBe(true);
   const wrong = [
@@ -132,7 +132,7 @@ test("verify-full connects to nobody with another name's certificate, or of anot
   await until(() => server.open === 0, { what: "no connection is left open" });
 });
 
-test("plain text that comes with the answer to the request for TLS ends the connection", async () => {
+test("plain text together with the answer to the TLS request ends the connection", async () => {
   await using server = await hostilePostgres();
   const right = authority.issue(["127.0.0.1"]);
   for (const mode of ["require", "verify-full"]) {
@@ -151,7 +151,7 @@ test.for([
   "suspended",
   "unknown-message",
   "length-negative",
-])("the driver alone fails at a server that shows %s", async (name) => {
+])("the driver alone fails with a server that sends %s", async (name) => {
   await using server = await hostilePostgres();
   server.behave(name);
   const sql = connectServer(server.url(), {
@@ -164,7 +164,7 @@ test.for([
   await sql.end({ timeout: 0 });
 });
 
-test("what a server breaks the protocol with is said", async () => {
+test("the kind of protocol violation is reported", async () => {
   await using server = await hostilePostgres();
   for (const [name, message] of [
     [
@@ -186,7 +186,7 @@ test("what a server breaks the protocol with is said", async () => {
   }
 });
 
-test("a server that goes on breaking it is not connected to for a while, and others are", async () => {
+test("a server that keeps violating the protocol is not connected to for a while, and others are", async () => {
   await using server = await hostilePostgres();
   server.behave("endless-name");
   const user = `u${++users}`;
@@ -199,7 +199,7 @@ test("a server that goes on breaking it is not connected to for a while, and oth
   expect(await ask(honestUrl())).toEqual([{ one: 1 }]);
 });
 
-test("random servers never take more than their own connection", { timeout: 120_000 }, async () => {
+test("random servers never affect more than their own connection", { timeout: 120_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(), async (seed) => {
       await using server = await hostilePostgres({ seed });
@@ -211,7 +211,7 @@ test("random servers never take more than their own connection", { timeout: 120_
   expect(await ask(honestUrl())).toEqual([{ one: 1 }]);
 });
 
-test("a server that behaves, and then lies, never takes more than its own connection", {
+test("a server that behaves first and then misbehaves never affects more than its own connection", {
   timeout: 120_000,
 }, async () => {
   await using database = await freshDatabase();
@@ -231,16 +231,16 @@ test("a server that behaves, and then lies, never takes more than its own connec
   expect(await ask(honestUrl())).toEqual([{ one: 1 }]);
 });
 
-test("a killed gateway is started again, and what it connected fails once", async () => {
+test("a killed gateway is started again, and its connections fail once", async () => {
   expect(await ask(honestUrl())).toEqual([{ one: 1 }]);
   const first = gateway.pid!;
   process.kill(first, "SIGKILL");
-  await until(() => gateway.pid !== first, { what: "it is known to be gone" });
+  await until(() => gateway.pid !== first, { what: "its loss is detected" });
   expect(await ask(honestUrl())).toEqual([{ one: 1 }]);
   expect(gateway.pid).not.toBe(first);
 });
 
-test("a gateway that stands still is killed", async () => {
+test("a gateway that hangs is killed", async () => {
   await ask(honestUrl());
   const first = gateway.pid!;
   process.kill(first, "SIGSTOP");

@@ -25,14 +25,14 @@ async function ask<T>(url: string, question: (sql: postgres.Sql) => Promise<T>):
   }
 }
 
-test("each version is the one that was asked for", async () => {
+test("each version is the requested one", async () => {
   for (const server of servers) {
     const [row] = await ask(server.url, (sql) => sql`show server_version`);
     expect(row!.server_version).toMatch(new RegExp(`^${server.version}\\.`));
   }
 });
 
-test.skipIf(!HAS_PGBOUNCER)("PgBouncer pools in the mode that was asked for, and maps roles", async () => {
+test.skipIf(!HAS_PGBOUNCER)("PgBouncer pools in the requested mode, and maps roles", async () => {
   const server = servers[0]!;
   await server.role("pooled");
   const mapped = { theirs: { database: "postgres", role: "pooled" } };
@@ -48,7 +48,7 @@ test.skipIf(!HAS_PGBOUNCER)("PgBouncer pools in the mode that was asked for, and
   }
 });
 
-test("the relay ends TLS, and knows a role by another name", async () => {
+test("the relay terminates TLS, and maps a role to another name", async () => {
   const server = servers.at(-1)!;
   await server.role("app");
   const certificate = createAuthority("A test's").issue(["localhost", "127.0.0.1"]);

@@ -1,6 +1,6 @@
 /**
- * Database servers that are gone without a word, as a machine that lost its power is: what we had connected is dead
- * and nobody says so, what connects anew is served. Everything works again by itself, within GIVEN_UP_MS.
+ * Database servers that disappear silently, like a machine that lost its power: existing connections are dead without
+ * any notice, and new ones are served. Everything works again by itself, within GIVEN_UP_MS.
  */
 import type net from "node:net";
 import tls from "node:tls";
@@ -34,7 +34,7 @@ async function timed<T>(work: Promise<T>): Promise<{ ended: T | string; ms: numb
   return { ended, ms: performance.now() - from };
 }
 
-test.concurrent("a statement that was sent into the void fails, and the next one is answered", {
+test.concurrent("a statement sent to a blackholed connection fails, and the next one succeeds", {
   timeout: TEST_MS,
 }, async ({ skip, onTestFinished }) => {
   skip(!CAN_DEAFEN, UNFIT);
@@ -52,7 +52,7 @@ test.concurrent("a statement that was sent into the void fails, and the next one
   }
 });
 
-test.concurrent("a statement whose answer is lost fails, and what it has locked is free again", {
+test.concurrent("a statement whose answer is lost fails, and its locks are released", {
   timeout: TEST_MS,
 }, async ({ skip, onTestFinished }) => {
   skip(!CAN_DEAFEN, UNFIT);
@@ -76,7 +76,7 @@ test.concurrent("a statement whose answer is lost fails, and what it has locked 
         await database.sql`select from pg_stat_activity where query like ${"%pg_sleep(1)%"}
     and state = 'active' and pid <> pg_backend_pid()`
       ).length,
-    { what: "the statement is under way" },
+    { what: "the statement is running" },
   );
   await line.blackhole();
   const locking = timed(database.sql`select pg_advisory_lock(1), pg_advisory_unlock(1)`);
@@ -86,7 +86,7 @@ test.concurrent("a statement whose answer is lost fails, and what it has locked 
   expect((await locking).ms).toBeLessThan(GIVEN_UP_MS);
 });
 
-test.concurrent("who listens listens again", { timeout: TEST_MS }, async ({ skip, onTestFinished }) => {
+test.concurrent("LISTEN is resumed", { timeout: TEST_MS }, async ({ skip, onTestFinished }) => {
   skip(!CAN_DEAFEN, UNFIT);
   await using database = await freshDatabase();
   await using line = await lineTo(database);
@@ -99,10 +99,10 @@ test.concurrent("who listens listens again", { timeout: TEST_MS }, async ({ skip
     await database.sql.notify("news", "again");
     return heard.length;
   };
-  await until(heardAgain, { what: "a notification comes", timeoutMs: GIVEN_UP_MS, intervalMs: 200 });
+  await until(heardAgain, { what: "a notification arrives", timeoutMs: GIVEN_UP_MS, intervalMs: 200 });
 });
 
-test.concurrent("the queue takes jobs again", { timeout: TEST_MS }, async ({ skip, onTestFinished }) => {
+test.concurrent("the queue gets jobs again", { timeout: TEST_MS }, async ({ skip, onTestFinished }) => {
   skip(!CAN_DEAFEN, UNFIT);
   await using database = await controlDatabase();
   await using line = await lineTo(database);
@@ -117,7 +117,7 @@ test.concurrent("the queue takes jobs again", { timeout: TEST_MS }, async ({ ski
   expect(jobs.map(({ baseId }) => baseId)).toEqual(expect.arrayContaining(["base1", "base3"]));
 });
 
-test.concurrent("a server that is busy for long is waited for, with more to come than it has room for", {
+test.concurrent("a server that is busy for long is waited for, with more data to come than it has room for", {
   timeout: TEST_MS,
 }, async ({ onTestFinished }) => {
   await using database = await freshDatabase();
@@ -136,7 +136,7 @@ test.concurrent("a server that is busy for long is waited for, with more to come
   expect(await timed(long.then(() => "answered"))).toMatchObject({ ended: "answered" });
 });
 
-test.concurrent("connections under TLS notice as well, and none is looked at for longer than it lives", {
+test.concurrent("connections under TLS are monitored as well, and none for longer than it lives", {
   timeout: TEST_MS,
 }, async ({ skip, onTestFinished }) => {
   skip(!CAN_DEAFEN, UNFIT);
@@ -160,5 +160,5 @@ test.concurrent("connections under TLS notice as well, and none is looked at for
   expect(await timed(failed)).toMatchObject({ ended: "ETIMEDOUT" });
   peer!.destroy();
   const before = countWatched();
-  await until(() => countWatched() < before || before === 0, { what: "it is let go of" });
+  await until(() => countWatched() < before || before === 0, { what: "it is released" });
 });

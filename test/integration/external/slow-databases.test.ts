@@ -92,7 +92,10 @@ async function write(owner: {
 /** As many as a customer's own server may take for each step: it is never late. */
 const JUST_IN_TIME_MS = EXTERNAL_MS - 50;
 
-/** A write that waits for such a server waits for two answers at least; one that does not may wait its turn of five a second. */
+/**
+ * A write that waits for such a server waits for at least two answers; one that does not may still wait for a
+ * reservation.
+ */
 const WAITED_MS = JUST_IN_TIME_MS + 50;
 
 /** Moves a base's replica to a server "of its customer", each of whose answers takes so long. */
@@ -131,21 +134,21 @@ async function connectOther(baseId: string) {
 
 const median = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)]!;
 
-test("S13: another account's silent database delays no write, and is no reason to answer pending", {
+test("S13: another account's unresponsive database delays no write, and is no reason to answer pending", {
   timeout: 120_000,
 }, async () => {
   const owner = await ownerOf();
   const before = await write(owner);
   const stranger = await connectStranger(owner.baseId, await silentServer());
   const took = await write(owner);
-  // A machine that is busy with other things delays single writes; waiting for the stranger would delay the first few.
+  // Other load on the machine delays single writes; waiting for the other account's server would delay the first few.
   expect(median(took)).toBeLessThan(median(before) + WAITED_MS);
   // And the stranger's replica has the records coming.
   expect(await countRepairs(stack.ctx.db, stranger)).toBe(1);
   expect((await owner.patch("last")).sql).toBeNull();
 });
 
-test("S13: nor does one that answers each time just before its time is over", {
+test("S13: neither does one that always answers just before the timeout", {
   timeout: 120_000,
 }, async () => {
   const owner = await ownerOf();
@@ -156,22 +159,22 @@ test("S13: nor does one that answers each time just before its time is over", {
   expect(median(took)).toBeLessThan(median(before) + WAITED_MS);
   await owner.patch("last");
   await until(async () => (await other.rows("notes"))[0]?.text === "last", {
-    what: "the other account is shown it by its own key",
+    what: "the other account sees it with its own key",
     timeoutMs: 30_000,
   });
 });
 
-test("I1: whose database is not waited for is told so where it may be theirs: pending until SQL shows it", {
+test("I1: an account whose database is not waited for gets `pending` where the base may be its own, until SQL shows the write", {
   timeout: 120_000,
 }, async () => {
   const owner = await ownerOf();
   const other = await connectOther(owner.baseId);
   await makeExternal(other, EXTERNAL_MS + 100);
-  // A key of nobody's base: the client may be the other account's.
+  // A key that belongs to no base: the client may be the other account's.
   const unknown = await owner.patch("of an unknown key", newKey(owner.baseId));
   expect([unknown.status, unknown.sql]).toEqual([200, "pending"]);
   expect(await owner.replicated.rows("notes")).toMatchObject([{ text: "of an unknown key" }]);
-  // Its own key: waited for, within the budget, which this server exceeds.
+  // Its own key: the write waits within the budget, which this server exceeds.
   const own = await owner.patch("of its own", other.key);
   expect([own.status, own.sql]).toEqual([200, "pending"]);
   expect((await owner.patch("of the owner")).sql).toBeNull();
@@ -181,12 +184,12 @@ test("I1: whose database is not waited for is told so where it may be theirs: pe
   });
 });
 
-test("I1: an account that alone has the base is shown its writes in its own database, whichever key writes", {
+test("I1: an account that is the only one with the base sees writes in its own database, whichever key writes", {
   timeout: 120_000,
 }, async () => {
   const owner = await ownerOf();
   await makeExternal(owner.replicated, 0);
-  // The first is about the connections, too.
+  // The first one also covers the connections.
   await owner.patch("first");
   for (const key of [stack.sandbox.key, newKey(owner.baseId)]) {
     await until(

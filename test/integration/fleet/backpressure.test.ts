@@ -9,7 +9,7 @@ import { cuttableProxy } from "../../support/cuttable-proxy";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-/** Longest time between two syncs of a small base that nothing stands in the way of, ms. */
+/** Longest time between two syncs of a small base that nothing blocks, ms. */
 const USUAL_GAP_MS = 3000;
 
 /** Nothing but time shows that nothing happens, ms. */
@@ -20,7 +20,7 @@ async function keepsSyncing(fleet: Fleet, { id }: Base, count: number): Promise<
   for (let sync = 0; sync < count; sync++) await fleet.synced(id, sync === 0 ? 10_000 : USUAL_GAP_MS);
 }
 
-/** Cuts off whoever uses the database, and gives it another name. */
+/** Disconnects all users of the database, and renames it. */
 async function rename(from: string, to: string): Promise<void> {
   await asAdmin((admin) =>
     until(
@@ -38,7 +38,7 @@ function requestsOf(fleet: Fleet, { sourceBaseId }: Base): number {
   return fleet.sandbox.control.logSummary().bases[sourceBaseId]?.requests ?? 0;
 }
 
-test("a base whose key is refused has no job and sends nothing, and takes no room from one beside it", {
+test("a base whose key is refused has no job, sends nothing, and takes no capacity from another one", {
   timeout: 60_000,
 }, async () => {
   await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "1" } });
@@ -50,7 +50,7 @@ test("a base whose key is refused has no job and sends nothing, and takes no roo
   sandbox.control.revokeKey(key);
   await resume(ctx, bad);
   await until(async () => (await getBase(ctx.db, bad.id)).state === "needs_attention", {
-    what: "the bad key to be found out",
+    what: "the bad key is detected",
   });
   const before = requestsOf(fleet, bad);
   const good = await fleet.connect(sandbox.control.generate({ records: 20 }));
@@ -58,13 +58,13 @@ test("a base whose key is refused has no job and sends nothing, and takes no roo
   expect(requestsOf(fleet, bad)).toBe(before);
   expect(before).toBeLessThanOrEqual(1);
   expect(await queueDepth(ctx.db)).toEqual({ waiting: 0, active: 1 });
-  // Its next try waits for its turn, and the other base does not notice.
+  // Its next attempt waits, and the other base is not affected.
   await ctx.db`update bases set attempted_at = now() - interval '4 minutes' where id = ${bad.id}`;
   await until(async () => (await queueDepth(ctx.db)).waiting === 1, { what: "the next try to be queued" });
   await keepsSyncing(fleet, good, 5);
 });
 
-test("a base whose replica is gone gives its place in a worker with room for one to the base that waits", {
+test("a base whose replica is gone yields its capacity in a full worker to the waiting base", {
   timeout: 60_000,
 }, async () => {
   await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "1" } });
@@ -90,7 +90,7 @@ test.each([
   ["in rapid mode", { rapid: true }],
   ["in live mode", { live: true }],
 ])(
-  "a base %s whose source fails for ever gives its place in a worker with room for one to the base that waits",
+  "a base %s whose source always fails yields its capacity in a full worker to the waiting base",
   {
     timeout: 90_000,
   },
@@ -106,7 +106,7 @@ test.each([
     });
     const good = await fleet.connect(sandbox.control.generate({ records: 20 }));
     await fleet.synced(good.id, 25_000);
-    // In its next turn it does not fail, and stays though others wait all the time.
+    // Its next attempt does not fail, and it keeps its job although others always wait.
     await fleet.workers[0]!.stop();
     sandbox.control.clearFaults();
     for (const [{ id }, waitedSeconds] of [
@@ -124,7 +124,7 @@ test.each([
   },
 );
 
-test("what reads on while the replica does not answer is bounded: one page in hand and one on its way a table", {
+test("reading ahead is bounded while the replica does not answer: one page in memory and one in transit per table", {
   timeout: 60_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
@@ -157,7 +157,7 @@ test("what reads on while the replica does not answer is bounded: one page in ha
   await fleet.synced(base.id);
 });
 
-test("I7: a worker whose control plane was away for longer than its jobs live keeps its bases, and goes on within 5 s", {
+test("I7: a worker whose control plane was unavailable for longer than its jobs live keeps its bases, and continues within 5 s", {
   timeout: 120_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
@@ -180,7 +180,7 @@ test("I7: a worker whose control plane was away for longer than its jobs live ke
     expect(performance.now() - mended).toBeLessThan(5000);
     expect(worker.worker.busy).toBe(5);
     await until(async () => Bun.deepEquals(await queueDepth(ctx.db), { waiting: 0, active: 5 }), {
-      what: "each base to have one job, in hand",
+      what: "each base has one active job",
     });
   } finally {
     line.restore();

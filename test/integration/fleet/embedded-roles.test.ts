@@ -17,7 +17,7 @@ import {
 import { asAdmin } from "../../support/admin";
 import { replicaServer } from "../../support/replica-server";
 
-test("what a superuser has made is taken over, twice without a difference, and works on", async () => {
+test("objects of a superuser are taken over, twice with the same result, and keep working", async () => {
   await using server = await replicaServer();
   const { superuserUrl } = server;
   await asAdmin((admin) => admin`create database basetide`, superuserUrl);

@@ -1,4 +1,4 @@
-/** The firewall that docs/operations.md recommends, in a network of its own: what it lets through, and what not. */
+/** The firewall that docs/operations.md recommends, in a network namespace: what it lets through, and what not. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -18,12 +18,12 @@ function inOwnNetwork(script: string): string | undefined {
   return ran.stdout.toString();
 }
 
-test("the attacks' stand-in has the limits of the rules", () => {
+test("the attacks' substitute has the limits of the rules", () => {
   const [, perSecond, burst] = /ip saddr limit rate over (\d+)\/second burst (\d+) packets/.exec(rules) ?? [];
   expect([Number(perSecond), Number(burst)]).toEqual([PER_SECOND, BURST]);
 });
 
-test("a network connects as often as it may at once, whatever comes after is refused, and loading it twice is once", async ({
+test("a network connects up to its limit, everything beyond is refused, and loading the rules twice has no effect", async ({
   skip,
 }) => {
   // On loopback, which the rules let through in production.

@@ -29,7 +29,7 @@ import { sourceRecord, sourceTable } from "../../support/source-records";
 const ROLES = ["worker", "proxy", "console"] as const;
 type Role = (typeof ROLES)[number];
 
-describe("a service at work", { timeout: 60_000 }, () => {
+describe("a running service", { timeout: 60_000 }, () => {
   let stack: ProxyStack;
   let ports: Record<Role, number>;
   const programs: Program[] = [];
@@ -73,7 +73,7 @@ describe("a service at work", { timeout: 60_000 }, () => {
     return { sourceId, ids: table!.records.map(({ id }) => id) };
   }
 
-  test("a worker counts syncs, what they read, write and ask for, and how old what they bring may be", async () => {
+  test("a worker counts syncs, what they read, write and request, and how old their data may be", async () => {
     const { sourceId, ids } = people();
     await stack.connect(sourceId);
     await counted("worker", "basetide_syncs_total", { kind: "first", outcome: "completed" });
@@ -98,7 +98,7 @@ describe("a service at work", { timeout: 60_000 }, () => {
     expect(seconds("lag"), "since the one before began").toBeGreaterThan(seconds("duration"));
   });
 
-  test("a live base's rounds are counted as such", async () => {
+  test("a live base's batches are counted as such", async () => {
     const { sourceId, ids } = people();
     const account = await createAccount(stack.ctx.db, {
       email: "live@example.org",
@@ -141,7 +141,7 @@ describe("a service at work", { timeout: 60_000 }, () => {
     expect(now.sum("basetide_quota_grants_total", { kind: "unproven" })).toBe(1);
   });
 
-  test("a proxy counts the writes that a replica was not there for, and their repair", async () => {
+  test("a proxy counts the writes that a replica was unavailable for, and their repair", async () => {
     const { sourceId } = people();
     const { base, sync } = await stack.connect(sourceId);
     await sync();
@@ -163,7 +163,7 @@ describe("a service at work", { timeout: 60_000 }, () => {
     expect((await page("proxy")).sum("basetide_proxy_request_seconds_count", { class: "write" })).toBe(1);
   });
 
-  test("a console shows the fleet, and its call budgets, without a name of any", async () => {
+  test("a console shows the fleet, and its call budgets, without any names", async () => {
     const { managed, ctx, sandbox } = stack;
     const account = await createAccount(ctx.db, { email: "b@example.org", password: "correct horse" });
     const { sourceId } = people();
@@ -189,14 +189,14 @@ describe("a service at work", { timeout: 60_000 }, () => {
     expect(now.sum("basetide_fleet_month_calls", { kind: "sync" })).toBeGreaterThanOrEqual(500);
     expect(now.sum("basetide_fleet_budget_used_ratio")).toBeGreaterThanOrEqual(0.5);
     expect(now.sum("basetide_fleet_budget_used_ratio")).toBeLessThan(0.6);
-    // In the first days of a month such use goes on beyond the cap.
+    // In the first days of a month, such use would exceed the cap.
     const states = ["inside", "forecast"].map((state) => now.sum("basetide_fleet_workspaces", { state })!);
     expect(states.toSorted()).toEqual([0, 1]);
     expect(now.sum("basetide_fleet_workers")).toBe(1);
     expect(now.sum("basetide_fleet_bases")).toBeGreaterThan(1);
   });
 
-  test("docs/metrics.md has every metric, of its type, with its labels, and of whom", async () => {
+  test("docs/metrics.md has every metric, with its type, labels and process", async () => {
     const pages = await Promise.all(ROLES.map(async (role) => [role, await page(role)] as const));
     const documented = documentedMetrics();
     for (const [role, { types }] of pages) {
@@ -241,7 +241,7 @@ test("images of a sync that lose to a write that was shown meanwhile are counted
   expect(await rows()).toMatchObject([{ name: "Ida" }, { name: "Bob" }]);
 });
 
-test("what the control plane cannot be asked for is left out, rather than 0: there are workers all the same", async () => {
+test("values that the control plane cannot provide are left out, rather than 0: workers still exist", async () => {
   await using database = await controlDatabase();
   await using line = await cuttableProxy(database.url);
   const db = connectControl(line.url);

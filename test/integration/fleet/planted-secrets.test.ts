@@ -1,7 +1,7 @@
 /**
- * Secrets that can be recognised are given to a whole service, which then has every trouble that can be made for it.
- * None of them may be read in what its processes say: logs at the lowest level, answers to errors, metrics, jobs, the
- * control plane's tables, and whatever a crash prints.
+ * Recognizable secrets are given to a complete service, which then gets every failure that can be caused. None of them
+ * may appear in its processes' output: logs at the lowest level, error answers, metrics, jobs, the control plane's
+ * tables, and crash reports.
  */
 import { randomBytes } from "node:crypto";
 import postgres from "postgres";
@@ -18,7 +18,7 @@ const marked = (mark: string) => `${mark}${randomBytes(6).toString("hex")}`;
 async function withPassword(url: string, password: string): Promise<string> {
   const role = `bt_planted_${randomBytes(4).toString("hex")}`;
   const owner = new URL(url).username;
-  // What it makes there is its own; the test looks at that as the control plane's role.
+  // The tables that it creates there belong to it; the test reads them as the control plane's role.
   await asAdmin((admin) =>
     admin.unsafe(`create role ${role} superuser login password '${password}'; grant ${role} to ${owner}`),
   );
@@ -41,11 +41,11 @@ function portOf(program: Program): Promise<number> {
         .filter((line) => line.startsWith("{"));
       return lines.map((line) => JSON.parse(line).port as number | undefined).find((port) => port);
     },
-    { what: "the process says its port", timeoutMs: 30_000 },
+    { what: "the process prints its port", timeoutMs: 30_000 },
   );
 }
 
-/** All rows of all tables, of the jobs too, as text. */
+/** All rows of all tables as text, including jobs. */
 async function everything(sql: postgres.Sql): Promise<string> {
   const tables = await sql<{ name: string }[]>`
     select format('%I.%I', n.nspname, c.relname) as name
@@ -72,7 +72,7 @@ function expectNone(place: string, text: string, secrets: Record<string, string>
   expect({ place, found }).toEqual({ place, found: [] });
 }
 
-test("no secret is told by a service that has every kind of trouble", async () => {
+test("a service with every kind of failure reveals no secret", async () => {
   await using control = await controlDatabase();
   await using sandbox = await startSandbox({ port: 0 });
   const sourceId = sandbox.control.createBase({
@@ -259,7 +259,7 @@ test("no secret is told by a service that has every kind of trouble", async () =
   }
 }, 180_000);
 
-test("a crash prints no secret, whatever the error holds", async () => {
+test("a crash prints no secret, whatever the error contains", async () => {
   await using control = await controlDatabase();
   const planted = {
     apiKey: `pat${marked("Planted")}.${randomBytes(32).toString("hex")}`,
@@ -285,7 +285,7 @@ test("a crash prints no secret, whatever the error holds", async () => {
   }
 });
 
-test("a start that fails over its configuration does not print it", async () => {
+test("a start that fails because of its configuration does not print it", async () => {
   const planted = {
     password: marked("PlantedPassword"),
     key: marked("PlantedKey"),

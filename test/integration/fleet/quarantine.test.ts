@@ -66,7 +66,7 @@ test("a base whose three workers died is synced in a child process from then on,
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // In a container nobody may take notice of its end: it is a zombie then.
+    // In a container, no process may reap it: then it is a zombie.
     return process.platform !== "linux" || !/\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
   } catch {
     return false;
@@ -74,7 +74,7 @@ function isRunning(pid: number): boolean {
 }
 
 test.runIf(process.platform === "linux")(
-  "a child that is frozen ends with its worker",
+  "a frozen child ends with its worker",
   {
     timeout: 120_000,
   },
@@ -96,7 +96,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("what ends a child is found out, and quarantined, without a worker's death; its neighbors go on", {
+test("a base that crashes its child is identified and quarantined without a worker's death; its neighbors continue", {
   timeout: 180_000,
 }, async () => {
   await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "20" } });
@@ -143,7 +143,7 @@ test("what ends a child is found out, and quarantined, without a worker's death;
   expect(await getBase(fleet.ctx.db, killer.id)).toMatchObject({ state: "active", error: null });
 });
 
-test("a child that is frozen is ended, and its base quarantined", { timeout: 120_000 }, async () => {
+test("a frozen child is killed, and its base quarantined", { timeout: 120_000 }, async () => {
   await using fleet = await startFleet();
   const base = await connect(fleet);
   await fleet.workers[0]!.stop();

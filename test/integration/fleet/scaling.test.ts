@@ -47,7 +47,7 @@ async function givenUp({ port }: RunningWorker): Promise<number> {
   return Number(/^basetide_worker_bases_given_up_total\S* (\d+)/m.exec(metrics)?.[1]);
 }
 
-test("two workers that join one hold as many bases as it within a minute, and no base is moved in vain", {
+test("two workers that join one hold as many bases as it does within a minute, and no base is moved in vain", {
   timeout: 120_000,
 }, async () => {
   await using fleet = await startFleet();
@@ -65,7 +65,7 @@ test("two workers that join one hold as many bases as it within a minute, and no
   expect(await givenUp(first)).toBe(6);
 });
 
-test("I7: bases of killed and of frozen workers sync elsewhere, and one that thaws is fenced and works again", {
+test("I7: bases of killed and of frozen workers sync elsewhere, and one that resumes is fenced and works again", {
   timeout: 180_000,
 }, async () => {
   await using fleet = await startFleet();

@@ -94,7 +94,7 @@ test("a write is one trace and one request id, from its request to the replica",
   expect(root.attributes).toContainEqual(id);
 });
 
-test("work that fails, by throwing or by telling, fails its span by its code", async () => {
+test("work that fails, by throwing or by reporting, fails its span with its code", async () => {
   using traces = collector();
   const tracing = await startTracing("test", traces.url, { warn: () => {} } as never);
   const thrown = span("thrown", {}, () => Promise.reject(new BasetideError("source_unavailable")));
@@ -109,7 +109,7 @@ test("work that fails, by throwing or by telling, fails its span by its code", a
   ]);
 });
 
-test("a collector that hangs keeps no process from ending in time and well", async () => {
+test("a collector that hangs keeps no process from ending in time and cleanly", async () => {
   await using stack = await proxyStack();
   using collector = Bun.serve({ port: 0, fetch: () => new Promise<Response>(() => {}) });
   const { config } = stack.ctx;

@@ -36,7 +36,7 @@ async function isUp(program: Program): Promise<string> {
   return program.output();
 }
 
-test("a first start serves console, proxy and worker, says how to make an account, and ends on SIGTERM", async () => {
+test("a first start serves console, proxy and worker, explains how to create an account, and ends on SIGTERM", async () => {
   await using program = up();
   const output = await isUp(program);
   expect(output).toContain("There is no account yet");
@@ -74,7 +74,7 @@ const portsOf = (output: string, host = "localhost") =>
     (name) => new RegExp(`${name} +http://${host.replaceAll(".", "\\.")}:(\\d+)`).exec(output)?.[1],
   );
 
-test.skipIf(process.platform !== "linux")("it listens on loopback alone, or where HOST says", async () => {
+test.skipIf(process.platform !== "linux")("it listens on loopback only, or where HOST says", async () => {
   {
     await using program = up();
     for (const port of portsOf(await isUp(program))) {
@@ -101,7 +101,7 @@ test.skipIf(process.platform !== "linux")("it listens on loopback alone, or wher
   expect(text.match(/^# TYPE process_start_time_seconds /gm)).toHaveLength(1);
 });
 
-test("a taken port is one clear line, and nothing is left running", async () => {
+test("a port in use is one clear line, and no process remains", async () => {
   await using taken = Bun.serve({ port: 0, fetch: () => new Response() });
   await using program = up([], { CONSOLE_PORT: String(taken.port) });
   expect(await program.exited).toBe(1);
@@ -112,7 +112,7 @@ test("a taken port is one clear line, and nothing is left running", async () => 
   expect(readPidFile(join(dataDir, "postgres"))).toBeUndefined();
 });
 
-test("an argument or a variable that is none is one clear line", async () => {
+test("an unknown argument or an invalid variable is one clear line", async () => {
   for (const [program, message] of [
     [up(["--sandbux"]), /^basetide up: .*--sandbux.* Usage: bun run up \[--sandbox\]\n$/],
     [up([], { CONSOLE_PORT: "many" }), /^basetide up: .*CONSOLE_PORT.*\n$/],
@@ -124,7 +124,7 @@ test("an argument or a variable that is none is one clear line", async () => {
   }
 });
 
-test("when the embedded Postgres ends by itself, everything ends and says so", async () => {
+test("when the embedded Postgres ends by itself, everything ends and reports it", async () => {
   await using program = up();
   await isUp(program);
   process.kill(readPidFile(join(dataDir, "postgres"))!.pid, "SIGKILL");
@@ -132,7 +132,7 @@ test("when the embedded Postgres ends by itself, everything ends and says so", a
   expect(program.errors()).toContain("Embedded Postgres stopped");
 });
 
-test("the sandbox's demo replicates into the database that is printed, and a restart says the same", async () => {
+test("the sandbox's demo replicates into the printed database, and a restart prints the same", async () => {
   const env = { BASETIDE_DATA: join(dataDir, "no-such-folder") };
   const secrets = (output: string) =>
     [/token .*/, /API key .*/, /account .*/].map((line) => line.exec(output)?.[0]);
@@ -157,7 +157,10 @@ test("the sandbox's demo replicates into the database that is printed, and a res
     expect(await mine()).toBe(1);
     const added = async () =>
       (await sql`select from tasks where created_time > now() - interval '1 hour'`).length;
-    await until(async () => (await added()) > 1, { what: "life goes on by itself", timeoutMs: START_MS });
+    await until(async () => (await added()) > 1, {
+      what: "everything continues by itself",
+      timeoutMs: START_MS,
+    });
     await expect(sql`delete from projects`).rejects.toMatchObject({ code: "25006" });
     await sql.end();
     program.kill("SIGINT");

@@ -4,7 +4,7 @@ import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { startWorkerProcess } from "../../support/worker-process";
 
-test("a worker that stops gives its base back at once, and the page in hand is not lost", {
+test("a worker that stops releases its base at once, and does not lose its current page", {
   timeout: 60_000,
 }, async () => {
   await using fleet = await startFleet();
@@ -32,7 +32,7 @@ test("I7: a base whose worker is killed is synced by another one within 30 s", {
   expect(performance.now() - killed).toBeLessThan(30_000);
 });
 
-test("a paused base is left alone, and goes on when it is resumed", { timeout: 60_000 }, async () => {
+test("a paused base is left alone, and continues when it is resumed", { timeout: 60_000 }, async () => {
   await using fleet = await startFleet();
   const { ctx } = fleet;
   const connected = await fleet.connect(fleet.sandbox.control.generate({ records: 50, tables: 1 }));

@@ -52,7 +52,7 @@ async function read(answering: Promise<AsyncIterable<Uint8Array>>): Promise<stri
   return Buffer.concat(pieces).toString();
 }
 
-test("a connection in hand is established, and no other has it", async () => {
+test("a connection in use is established, and exclusive", async () => {
   const first = await pool.take(never);
   expect([pool.size, sockets.size, upstream.requests.length]).toEqual([{ resting: 0, open: 1 }, 1, 0]);
   const second = await pool.take(never);
@@ -63,12 +63,12 @@ test("a connection in hand is established, and no other has it", async () => {
   expect(first.isOpen).toBe(false);
   second[Symbol.dispose]();
   second[Symbol.dispose]();
-  await until(() => pool.size.resting === 2, { what: "both rest" });
+  await until(() => pool.size.resting === 2, { what: "both are idle" });
   expect(await ask()).toBe("{}");
   expect(sockets.size).toBe(2);
 });
 
-test("requests one after another use one connection, requests at once one each", async () => {
+test("sequential requests use one connection, concurrent requests one each", async () => {
   for (let i = 0; i < 5; i++) expect(await ask()).toBe("{}");
   expect(sockets.size).toBe(1);
   await Promise.all(Array.from({ length: 7 }, ask));
@@ -76,7 +76,7 @@ test("requests one after another use one connection, requests at once one each",
   expect(upstream.requests).toHaveLength(12);
 });
 
-test("who waits has what another gives back, in the order they came", async () => {
+test("waiting requests get released connections, in order of arrival", async () => {
   const held = await pool.take(never);
   const order: number[] = [];
   const waiting = [1, 2].map(async (n) => {
@@ -96,7 +96,7 @@ test("who waits has what another gives back, in the order they came", async () =
   b[Symbol.dispose]();
 });
 
-test("H2: a kept connection that breaks fails its request as stale; sent once, and those that rested are left", async () => {
+test("H2: a kept connection that breaks fails its request as stale; it was sent once, and idle connections are closed", async () => {
   for (const how of ["reset", "end"] as const) {
     upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
     await Promise.all([ask(), ask(), ask()]);
@@ -116,21 +116,21 @@ test.each([
   ["was never used", async () => (await pool.take(never))[Symbol.dispose]()],
   ["was used", async () => void (await ask())],
 ])(
-  "a source that ends a resting connection that %s, or says something on it, is noticed",
+  "a source that ends an idle connection that %s, or sends something on it, is noticed",
   async (_, leave) => {
     for (const how of ["end", "reset", "says"] as const) {
       await leave();
-      await until(() => pool.size.resting === 1, { what: "it rests" });
+      await until(() => pool.size.resting === 1, { what: "it is idle" });
       for (const socket of sockets) {
         if (how === "end") socket.end();
         else if (how === "reset") socket.resetAndDestroy();
         else socket.write("HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n");
       }
-      await until(() => pool.size.open === 0, { what: `it is left after ${how}` });
+      await until(() => pool.size.open === 0, { what: `it is released after ${how}` });
       expect(await ask()).toBe("{}");
-      await until(() => pool.size.resting === 1, { what: "the new one rests" });
+      await until(() => pool.size.resting === 1, { what: "the new one is idle" });
       for (const socket of sockets) socket.destroy();
-      await until(() => pool.size.open === 0, { what: "all is as before" });
+      await until(() => pool.size.open === 0, { what: "everything is as before" });
     }
   },
 );
@@ -165,14 +165,14 @@ test("H3: after all connections broke, none is used before the requests on them 
   expect(await lastsMs(send)).toBeLessThan(300);
 });
 
-test("a request that is broken off before it is sent is not sent, and its connection is left", async () => {
+test("a request that is canceled before it is sent is not sent, and its connection stays open", async () => {
   const held = await pool.take(never);
   const unhandled: unknown[] = [];
   const note = (error: unknown) => void unhandled.push(error);
   process.on("uncaughtException", note);
   try {
     await expect(held.send(request, AbortSignal.abort())).rejects.toThrow("the connection was closed");
-    await until(() => pool.size.open === 0, { what: "the connection is left" });
+    await until(() => pool.size.open === 0, { what: "the connection is released" });
     expect(await ask()).toBe("{}");
   } finally {
     process.off("uncaughtException", note);
@@ -181,7 +181,7 @@ test("a request that is broken off before it is sent is not sent, and its connec
   expect(upstream.requests).toHaveLength(1);
 });
 
-test("a connection that cannot be opened fails who waits for it, and not the next", async () => {
+test("a connection that cannot be opened fails its waiting request, and not the next one", async () => {
   const free = await rawUpstream();
   const gone = new ConnectionPool(free.url);
   await free[Symbol.asyncDispose]();
@@ -190,20 +190,20 @@ test("a connection that cannot be opened fails who waits for it, and not the nex
   gone.close();
 });
 
-test("the source's own word on how long it keeps a connection is heeded", async () => {
+test("the source's own statement of how long it keeps a connection is respected", async () => {
   upstream.answer = (socket) => socket.write(httpAnswer(200, { "Keep-Alive": "timeout=1" }, "{}"));
   await ask();
-  await until(() => pool.size.resting === 1, { what: "it rests" });
+  await until(() => pool.size.resting === 1, { what: "it is idle" });
   await ask();
   expect(sockets.size + upstream.requests.length).toBeGreaterThanOrEqual(3);
   await until(() => upstream.accepted === 2, { what: "a new one was opened" });
 });
 
-test("resting connections are replaced before they are old, the new one first, and five stay", async () => {
+test("idle connections are replaced before they are old, the new one first, and five are kept", async () => {
   pool.keepWarm();
   await until(() => pool.size.resting === 5, { what: "five are opened before they are needed" });
   await Promise.all(Array.from({ length: 8 }, ask));
-  await until(() => pool.size.resting === 8, { what: "they rest" });
+  await until(() => pool.size.resting === 8, { what: "they are idle" });
   const least: number[] = [];
   for (let second = 2; second <= 40; second += 2) {
     nowMs = second * 1000;
@@ -221,15 +221,15 @@ test("resting connections are replaced before they are old, the new one first, a
   expect(await ask()).toBe("{}");
 });
 
-test("a connection that got old while nothing looked after it is not used", async () => {
+test("a connection that got old unattended is not used", async () => {
   await ask();
-  await until(() => pool.size.resting === 1, { what: "it rests" });
+  await until(() => pool.size.resting === 1, { what: "it is idle" });
   nowMs += 21_000;
   expect(await ask()).toBe("{}");
   expect(upstream.accepted).toBe(2);
 });
 
-test("over TLS the session is resumed, and the handshake is what the way is measured by", async () => {
+test("over TLS the session is resumed, and the latency is measured by the handshake", async () => {
   const authority = createAuthority("Test");
   const { key, certificate } = authority.issue(["localhost"]);
   const resumed: boolean[] = [];
@@ -255,7 +255,7 @@ test("over TLS the session is resumed, and the handshake is what the way is meas
   server.close();
 });
 
-test("the machine's HTTP proxy is gone through", async () => {
+test("the machine's HTTP proxy is used", async () => {
   const through: string[] = [];
   const proxy = http.createServer().on("connect", (asked, near) => {
     through.push(asked.url!);

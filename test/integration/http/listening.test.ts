@@ -1,4 +1,4 @@
-/** `LISTEN basetide`: customers are told of what changed, when they can read it. */
+/** `LISTEN basetide`: customers are notified of changes when they can read them. */
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { applyRowImages, applySettings, loadCatalog, takeReadVersion } from "../../../core/replica";
@@ -32,19 +32,19 @@ async function listened(notify: boolean) {
   return { engine, people, replica, reader: reader as postgres.Sql, told, payloads };
 }
 
-test("a customer who listens is told of each batch, of proxied writes and of rebuilds, once they can be read", async () => {
+test("a listening customer is notified of each batch, of proxied writes and of rebuilds, once they can be read", async () => {
   const { engine, people, replica, reader, told } = await listened(true);
   people.records.set("rec1", sourceRecord("rec1", { fld0: "Ann" }));
   await engine.sync();
-  await until(() => told.length === 1, { what: "the first sync is told of" });
+  await until(() => told.length === 1, { what: "the first sync is notified" });
   expect(told).toEqual([{ table: "people", rebuilt: true }]);
   people.records.set("rec1", sourceRecord("rec1", { fld0: "Bea" }));
   people.records.set("rec2", sourceRecord("rec2", { fld0: "Cay" }));
   await engine.sync();
-  await until(() => told.length === 2, { what: "the sweep is told of" });
+  await until(() => told.length === 2, { what: "the sweep is notified" });
   expect({ ...told[1], ids: told[1]!.ids!.sort() }).toEqual({ table: "people", ids: ["rec1", "rec2"] });
   expect(await reader`select name from people order by id`).toMatchObject([{ name: "Bea" }, { name: "Cay" }]);
-  // What changes nothing is not told of.
+  // Writes without a change are not reported.
   await engine.sync();
   const table = (await loadCatalog(replica)).get("tblP")!;
   const readVersion = await takeReadVersion(replica);
@@ -57,11 +57,11 @@ test("a customer who listens is told of each batch, of proxied writes and of reb
     issues: [],
     records: [],
   });
-  await until(() => told.length === 3, { what: "the write is told of" });
+  await until(() => told.length === 3, { what: "the write is notified" });
   expect(told[2]).toEqual({ table: "people", ids: ["rec2"] });
 });
 
-test("many ids are told in several parts, each short enough for Postgres, and none is left out", async () => {
+test("many ids are sent in several parts, each short enough for Postgres, and none is missing", async () => {
   const { engine, people, told, payloads } = await listened(true);
   await engine.sync();
   const ids = Array.from({ length: 2000 }, (_, index) => `rec${String(index).padStart(14, "0")}`);
@@ -69,13 +69,13 @@ test("many ids are told in several parts, each short enough for Postgres, and no
   engine.source.pageSize = 2000;
   await engine.sync();
   const named = () => told.flatMap((one) => one.ids ?? []);
-  await until(() => named().length >= ids.length, { what: "all are told of" });
+  await until(() => named().length >= ids.length, { what: "all are notified" });
   expect(named().sort()).toEqual(ids);
   expect(payloads.length).toBeGreaterThan(4);
   for (const payload of payloads) expect(Buffer.byteLength(payload)).toBeLessThan(8000);
 });
 
-test("nothing is told while it is off", async () => {
+test("nothing is sent while it is disabled", async () => {
   const { engine, people, replica, told } = await listened(false);
   people.records.set("rec1", sourceRecord("rec1", { fld0: "Ann" }));
   await engine.sync();
@@ -83,6 +83,6 @@ test("nothing is told while it is off", async () => {
   await engine.sync();
   // Notifications come in order: had there been others, they would be here.
   await replica.sql`notify basetide, '{"table":"last"}'`;
-  await until(() => told.length > 0, { what: "the last one is told" });
+  await until(() => told.length > 0, { what: "the last one is sent" });
   expect(told).toEqual([{ table: "last" }]);
 });

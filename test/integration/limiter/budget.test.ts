@@ -51,7 +51,7 @@ async function spent(fleet: Fleet, baseId: string): Promise<Base> {
   );
 }
 
-test("two bases of a workspace share its cap: what one uses the other has not, and clients go on", async () => {
+test("two bases of a workspace share its cap: calls of one reduce what the other has, and clients continue", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sources = [1, 2].map(() => sandbox.control.generate({ records: 900, tables: 3 }));
@@ -82,7 +82,7 @@ test("two bases of a workspace share its cap: what one uses the other has not, a
   }
   expect(await activeBaseIds(ctx.db)).toEqual([]);
 
-  // One of them is asked for again and again, which waits for no pace.
+  // One of them gets a sync request again and again, which ignores the pace.
   for (;;) {
     const before = await getBase(ctx.db, first.id);
     if (before.error) break;
@@ -122,7 +122,7 @@ test("two bases of a workspace share its cap: what one uses the other has not, a
   for (const { id } of bases) expectWell(await fleet.synced(id));
 });
 
-test("a spent budget is whole again when the month turns", async () => {
+test("a spent budget is full again when the month ends", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 100, tables: 1 });
@@ -142,7 +142,7 @@ test("a spent budget is whole again when the month turns", async () => {
   expect(later).toMatchObject({ left: 1000 - 10 - 200, bases: 1 });
 });
 
-test("a workspace that the source blocks is shown as blocked, and goes on when its month turns", async () => {
+test("a workspace that the source blocks is shown as blocked, and continues when its month ends", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 100, tables: 2 });
@@ -162,7 +162,7 @@ test("a workspace that the source blocks is shown as blocked, and goes on when i
   await until(async () => (await quotaUse(ctx.db, base)).blocked === null, { what: "nothing blocks it" });
 });
 
-test("beyond a Team cap nobody asks more than twice a second, so that the source refuses nobody", async () => {
+test("beyond a Team cap, requests are limited to two per second, so that the source refuses none", async () => {
   await using fleet = await startFleet({ env: { SCHEMA_POLL_SECONDS: "3600" } });
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 100, tables: 1 });
@@ -175,7 +175,7 @@ test("beyond a Team cap nobody asks more than twice a second, so that the source
     on conflict (key, month) do update set client = c.client + excluded.client`;
   await place(fleet, base, workspace);
   await spent(fleet, base.id);
-  await until(async () => (await quotaUse(ctx.db, base)).slowed, { what: "the key is slowed" });
+  await until(async () => (await quotaUse(ctx.db, base)).slowed, { what: "the key is throttled" });
   expect((await quotaUse(ctx.db, base)).slowed).toEqual({ until: nextMonth(new Date()), isCertain: true });
   expect(await budgetOf(ctx.db, workspace)).toMatchObject({ state: "over", slowed: { isCertain: true } });
 
@@ -195,7 +195,7 @@ test("beyond a Team cap nobody asks more than twice a second, so that the source
   expect((await quotaUse(ctx.db, base)).slowed).toBeNull();
 });
 
-test("calls are counted by what they are for, and all of them", async () => {
+test("all calls are counted by their purpose", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 500, tables: 3 });

@@ -1,4 +1,4 @@
-/** Live mode beside clients who use up the quota, on a clock that jumps: the real rule, the real lanes and split. */
+/** Live mode with clients that use up the quota, on a virtual clock: the real rule, the real wait queues and split. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { RateLimiter } from "../../../core/limiter";
 import { DEPENDENT_PATIENCE_MS, FEED_PATIENCE_MS } from "../../../core/sync/modes/live/live-readers";
@@ -29,7 +29,7 @@ interface Load {
   isLive?: boolean;
 }
 
-/** Some minutes of a live base: its feed, what that tells of, what hangs on it, and a sweep in the background. */
+/** Some minutes of a live base: its feed, the changes in it, their dependents, and a sweep in the background. */
 async function liveBase({ clients, editEveryMs, hasNotifications, isLive = true }: Load) {
   const run = simulate(database.sql);
   const { clock } = run;
@@ -115,7 +115,7 @@ async function liveBase({ clients, editEveryMs, hasNotifications, isLive = true 
   return { took, sent, all: run.grants.map(({ at }) => at), seconds: untilMs / 1000 };
 }
 
-test("while clients want more than all, an edit is in SQL within 3 s, and they keep four reservations in five", async () => {
+test("while clients ask for more than the limit, an edit is in SQL within 3 s, and they keep four of five reservations", async () => {
   const { took, sent, all, seconds } = await liveBase({
     clients: 12,
     editEveryMs: 5000,
@@ -129,7 +129,7 @@ test("while clients want more than all, an edit is in SQL within 3 s, and they k
   expect(all.length / seconds).toBeGreaterThanOrEqual(0.97 * MOST_PER_SECOND);
 });
 
-test("one that is polled takes a reservation a second for all, and no more, and an edit is in SQL within 3 s, too", async () => {
+test("a feed that is polled takes at most one reservation per second for everything, and an edit is still in SQL within 3 s", async () => {
   const { took, sent, all, seconds } = await liveBase({
     clients: 12,
     editEveryMs: 5000,
@@ -141,12 +141,12 @@ test("one that is polled takes a reservation a second for all, and no more, and 
   expect(sent("client").length / seconds).toBeGreaterThanOrEqual(0.8 * MOST_PER_SECOND - 0.05);
 });
 
-test("with nothing to tell of, live mode takes next to nothing from clients who want all", async () => {
+test("without changes, live mode takes almost nothing from clients that ask for everything", async () => {
   const { sent, seconds } = await liveBase({ clients: 12, editEveryMs: Infinity, hasNotifications: true });
   expect(sent("client").length / seconds).toBeGreaterThanOrEqual(0.96 * MOST_PER_SECOND);
 });
 
-test("beside clients who leave room, a live call waits no longer than one of sync, and clients no longer for it", async () => {
+test("while clients leave capacity, a live request waits no longer than one of sync, and clients wait no longer for it", async () => {
   for (const clients of [0, 2]) {
     const { took } = await liveBase({ clients, editEveryMs: 5000, hasNotifications: true });
     expect(quantile(took.edits, 0.95)).toBeLessThanOrEqual(clients === 0 ? 1000 : 2500);

@@ -60,7 +60,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
 
 interface Call {
   kind: "client" | "sync";
-  /** For sync: what it asked for. */
+  /** For sync: the requested share. */
   share: number;
   askedAt: number;
   /** From when on it may go out, and until when. */
@@ -105,7 +105,7 @@ async function play(
     if (action.do === "sync") await take({ kind: "sync", ...action }, Array(action.calls).fill(10), []);
     if (action.do === "give back") {
       for (const which of action.which) {
-        // Ahead, or a little past: its process got to it too late.
+        // Ahead, or slightly past: its process was late.
         const recent = calls.filter((call) => call.slot > now - 500);
         const unused = recent[which % Math.max(1, recent.length)];
         if (!unused) continue;
@@ -125,7 +125,7 @@ async function play(
 
 const slotsOf = (calls: Call[]) => calls.map(({ slot }) => slot);
 
-test("I4: whatever happens, no sixth call within the window, wherever in its span each goes out", async () => {
+test("I4: in any run, no window has a sixth request, wherever in its reservation each one is sent", async () => {
   await fc.assert(
     fc.asyncProperty(actions, lateParts, async (history, parts) => {
       const { calls } = await play(history);
@@ -136,7 +136,7 @@ test("I4: whatever happens, no sixth call within the window, wherever in its spa
   );
 });
 
-test("I4: a call that went out late counts from when it did, for whatever is reserved after that is known", async () => {
+test("I4: a late request counts from when it was sent, for everything that is reserved after that is known", async () => {
   const steps = fc.array(
     fc.record({
       calls: fc.integer({ min: 0, max: 4 }),
@@ -170,7 +170,7 @@ test("I4: a call that went out late counts from when it did, for whatever is res
   );
 });
 
-test("calls go in the order they were reserved, never in the past, and none while the key is blocked", async () => {
+test("requests are sent in the order of their reservations, never in the past, and never while the key is blocked", async () => {
   await fc.assert(
     fc.asyncProperty(actions, async (history) => {
       const { calls, blocks } = await play(history);
@@ -219,7 +219,7 @@ async function minute(load: { clientsPerSecond: number; share: number; tables: n
   return { all: run.grants.map(({ at }) => at), sync: of("sync"), client: of("client") };
 }
 
-test("I4: proxies cut off from the ledger, any and at any time, and others that reach it keep to one limit together", async () => {
+test("I4: proxies that are cut off from the control plane at any time, and others that are not, keep one limit together", async () => {
   const cuts = fc.array(
     fc.record({
       proxy: fc.nat({ max: 3 }),
@@ -261,7 +261,7 @@ test("I4: proxies cut off from the ledger, any and at any time, and others that 
   expect(byThemselves).toBeGreaterThan(0);
 });
 
-test("clients go first: sync gets nothing that a client is waiting for, but for its floor", async () => {
+test("clients go first: while one waits, sync gets only its minimum", async () => {
   for (const clientsPerSecond of [1, 3, 6]) {
     const { all, sync, client } = await minute({ clientsPerSecond, share: 5, tables: 5 });
     expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
@@ -274,7 +274,7 @@ test("clients go first: sync gets nothing that a client is waiting for, but for 
   }
 });
 
-test("sync goes on, once in 10 s, while clients ask for three times the quota, of which nothing is left unused", async () => {
+test("while clients ask for three times the quota, sync gets one reservation in 10 s, and the quota is fully used", async () => {
   const { all, sync } = await minute({ clientsPerSecond: 15, share: 5, tables: 3 });
   expect(mostWithin(all, WINDOW_MS)).toBeLessThanOrEqual(5);
   expect(all.length).toBeGreaterThanOrEqual(0.97 * 300);
@@ -283,7 +283,7 @@ test("sync goes on, once in 10 s, while clients ask for three times the quota, o
   expect(Math.max(...gaps)).toBeLessThanOrEqual(10_000);
 });
 
-test("a client that asks once a second waits for one place of a sync that uses all, not for five", async () => {
+test("a client that asks once per second waits for one reservation of a sync that uses everything, not for five", async () => {
   for (const tables of [1, 5]) {
     const run = simulate(database.sql);
     const untilMs = 300_000;
@@ -303,7 +303,7 @@ test("a client that asks once a second waits for one place of a sync that uses a
   }
 });
 
-test("a sync on its own gets its share, with one table or with many", async () => {
+test("sync alone gets its share, with one table or many", async () => {
   for (const share of [3, 5]) {
     for (const tables of [1, 5]) {
       const run = simulate(database.sql);
@@ -315,7 +315,7 @@ test("a sync on its own gets its share, with one table or with many", async () =
   }
 });
 
-test("I4: a process without CPU to spare keeps its rate with little more than one question for each call", async () => {
+test("I4: a process that is starved of CPU keeps its rate with little more than one query per request", async () => {
   for (const kind of ["sync", "client"] as const) {
     const run = simulate(database.sql);
     const slow = run.queue(kind, 3, () => 20 + Math.random() * 40);
@@ -338,7 +338,7 @@ test("I4: a process without CPU to spare keeps its rate with little more than on
   }
 });
 
-test("what a process is late by costs neither a burst of its calls nor sync's share anything", async () => {
+test("the delay of a process costs neither a burst of its calls nor any of sync's share", async () => {
   const { calls } = await play([{ do: "client", calls: 6, reachMs: 0, lateMs: 100 }]);
   expect(calls.map(({ from }) => from)).toEqual([0, 0, 0, 0, 0]);
   const asks = Array.from({ length: 600 }, (): Action[] => [
@@ -349,7 +349,7 @@ test("what a process is late by costs neither a burst of its calls nor sync's sh
   expect(synced.calls.length).toBeGreaterThanOrEqual((3 * 6000) / 1020);
 });
 
-test("I4: a reservation whose span had begun when the key was blocked counts after the block", async () => {
+test("I4: a reservation that had started when the key was blocked counts after the block", async () => {
   const call = { do: "client" as const, calls: 5, reachMs: 0, lateMs: 100 };
   const { calls } = await play([
     call,
@@ -362,7 +362,7 @@ test("I4: a reservation whose span had begun when the key was blocked counts aft
   expect(calls.map(({ from }) => from)).toEqual([0, 0, 0, 0, 0]);
 });
 
-test("reservations given back late let no later call overtake those reserved ahead", async () => {
+test("when reservations are released late, no later request overtakes earlier reservations", async () => {
   const call = { do: "client" as const, calls: 1, reachMs: 1100 };
   const { calls } = await play([
     { ...call, calls: 6 },
@@ -373,7 +373,7 @@ test("reservations given back late let no later call overtake those reserved ahe
   expect(slotsOf(calls)).toEqual([20, 20, 1040, 1040]);
 });
 
-test("a clock that is set back shuts the key for one window, not for as long as it was set back", async () => {
+test("a clock that is set back blocks the key for one window, not for as long as it was set back", async () => {
   const take = (now: number) => database.sql<{ reservations: number[] }[]>`
     select to_json(reservations) as reservations from quota_acquire('clock', ${LIMITS}::source_limits, 'client', 5, '{1100}', '{}', ${now})`;
   await take(EPOCH_MS);

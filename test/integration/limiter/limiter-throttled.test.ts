@@ -80,7 +80,7 @@ async function refusedAt(now: number, key: string): Promise<number> {
   return sent.length;
 }
 
-test("a source that refuses what it should allow, three times in ten minutes, is asked twice a second for an hour", async () => {
+test("a source that refuses allowed requests three times in ten minutes gets two requests per second for an hour", async () => {
   const key = newKey();
   expect(await refusedAt(0, key)).toBe(5);
   expect(await refusedAt(MINUTE_MS, key)).toBe(5);
@@ -100,7 +100,7 @@ test("a source that refuses what it should allow, three times in ten minutes, is
   expect(mostWithin(await askFor(152 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
 });
 
-test("a source that serves more than two a second between its refusals has not slowed the base: its rate is back after each pause", async () => {
+test("a source that serves more than two per second between its refusals has not throttled the base: its rate is back after each pause", async () => {
   const key = newKey();
   const rates: number[] = [];
   for (let refusal = 0, now = 0; refusal < 5; refusal++, now += PAUSE_MS + SERVED_MS) {
@@ -112,7 +112,7 @@ test("a source that serves more than two a second between its refusals has not s
   expect(await database.sql`select key from quota_throttled where key = ${key}`).toEqual([]);
 });
 
-test("what a source served long before does not count: one that refuses as soon as its pause is over has slowed the base", async () => {
+test("requests that were served long before do not count: a source that refuses right after its pause has throttled the base", async () => {
   const key = newKey();
   expect((await askFor(0, SERVED_MS, { key })).length).toBeGreaterThan(60);
   await block(SERVED_MS, key);
@@ -121,12 +121,12 @@ test("what a source served long before does not count: one that refuses as soon 
   expect(mostWithin(slowed, WINDOW_MS)).toBe(2);
 });
 
-test("a base that ran at its rate after an hour of being slowed is not slowed again by one refusal", async () => {
+test("a base that kept its full rate after an hour of throttling is not throttled again by one refusal", async () => {
   const key = newKey();
   for (let minute = 0; minute < 3; minute++) await refusedAt(minute * MINUTE_MS, key);
   const [row] = await database.sql<{ until: Date }[]>`select until from quota_throttled where key = ${key}`;
   const endsAt = row!.until.getTime() - EPOCH_MS;
-  // Twice a second in that hour, as the ledger would have counted it.
+  // Twice a second in that hour, as the quota ledger would have counted it.
   await database.sql`update quota_windows set client_calls = client_calls + 7200 where key = ${key}`;
   await askFor(endsAt + 1000, SERVED_MS, { key });
   await block(endsAt + 1000 + SERVED_MS, key);
@@ -134,7 +134,7 @@ test("a base that ran at its rate after an hour of being slowed is not slowed ag
   expect(mostWithin(after, WINDOW_MS)).toBe(5);
 });
 
-test("refusals of a few calls, of calls that were under way together, or days apart slow nobody", async () => {
+test("refusals of a few requests, of concurrent requests, or days apart throttle no base", async () => {
   const [few, together, apart] = [newKey(), newKey(), newKey()];
   for (let minute = 0; minute < 5; minute++) {
     const now = minute * MINUTE_MS;
@@ -149,7 +149,7 @@ test("refusals of a few calls, of calls that were under way together, or days ap
   ).toEqual([]);
 });
 
-test("whatever happens, no third call of a slowed key within the window, and sync leaves one to clients", async () => {
+test("in any run, a throttled key never sends a third request in the window, and sync leaves one to clients", async () => {
   const asks = fc.array(
     fc.record({
       kind: fc.constantFrom("sync" as const, "client" as const),
@@ -180,7 +180,7 @@ test("whatever happens, no third call of a slowed key within the window, and syn
   );
 });
 
-test("a slow-down survives a crash of the server, and ends when it is to", async () => {
+test("throttling survives a crash of the server, and ends on time", async () => {
   const key = newKey();
   await take(0, { key });
   await database.sql`select quota_throttle(${key}, ${EPOCH_MS + MINUTE_MS}, true, ${EPOCH_MS})`;
@@ -193,7 +193,7 @@ test("a slow-down survives a crash of the server, and ends when it is to", async
   expect(mostWithin(await askFor(2 * MINUTE_MS, 3000, { key }), WINDOW_MS)).toBe(5);
 });
 
-test("a user's calls that another process has reserved ahead count as early as they may go out", async () => {
+test("a user's requests that another process has reserved count from the earliest time at which they may be sent", async () => {
   const user = crypto.randomUUID();
   const shut = "shut until then";
   await take(0, { key: shut });
@@ -210,7 +210,7 @@ test("a user's calls that another process has reserved ahead count as early as t
   expect(await take(20, { key: newKey(), user, lateMs: 0 })).toBeNull();
 });
 
-test("a user's 50 calls are shared by all keys: none gets a 51st, and each still has its five", async () => {
+test("all keys share a user's 50 requests: no 51st is sent, and each base keeps its limit of five", async () => {
   const asks = fc.array(
     fc.record({
       key: fc.integer({ min: 0, max: 14 }),
@@ -254,7 +254,7 @@ test("a user's 50 calls are shared by all keys: none gets a 51st, and each still
   expect(most).toBe(50);
 });
 
-test("of a user's 50 calls sync leaves ten to clients, whatever it asks for", async () => {
+test("sync leaves ten of a user's 50 requests to clients, whatever it asks for", async () => {
   const user = crypto.randomUUID();
   const keys = Array.from({ length: 15 }, newKey);
   const synced: number[] = [];
@@ -273,7 +273,7 @@ test("of a user's 50 calls sync leaves ten to clients, whatever it asks for", as
   expect(clients).toHaveLength(10);
 });
 
-test("clients with other keys count in the user's limit, and are not held back by it", async () => {
+test("clients with other keys count toward the user's limit, and are not delayed by it", async () => {
   const user = crypto.randomUUID();
   const keys = Array.from({ length: 14 }, newKey);
   const rush = (isOwn: boolean, now: number) =>
@@ -284,7 +284,7 @@ test("clients with other keys count in the user's limit, and are not held back b
   expect((await rush(true, 10_000)).filter((slot) => slot !== null)).toHaveLength(50);
 });
 
-test("a base refused that had kept to its five was refused for its user: all the user's bases pause, and none is slowed", async () => {
+test("a base that is refused within its limit of five was refused for its user: all the user's bases pause, and none is throttled", async () => {
   const user = crypto.randomUUID();
   const [refused, other, own, foreign] = Array.from({ length: 4 }, newKey) as [
     string,
@@ -304,7 +304,7 @@ test("a base refused that had kept to its five was refused for its user: all the
   expect(row).toEqual({ refused_at: [], widened_ms: 0 });
 });
 
-test("a base refused that used all of its five pauses alone, and its calls are further apart from then on", async () => {
+test("a base that is refused at its limit of five pauses alone, and its requests are further apart from then on", async () => {
   const user = crypto.randomUUID();
   const [refused, other] = [newKey(), newKey()];
   await take(0, { key: other, user, kind: "sync" });
@@ -316,7 +316,7 @@ test("a base refused that used all of its five pauses alone, and its calls are f
   expect(sixth! - first!).toBeLessThan(1090);
 });
 
-test("each refusal widens more, no more than a fifth of a second, and an hour takes half of it back", async () => {
+test("each refusal adds to the spacing, up to a fifth of a second, and an hour removes half of it", async () => {
   const key = newKey();
   const widened = async (now: number) => {
     const [row] = await database.sql<{ ms: number }[]>`

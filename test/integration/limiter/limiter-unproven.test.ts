@@ -1,4 +1,4 @@
-/** Calls whose key nobody knows, claims about plans, and 429s of clients: what they may do to a key's quota. */
+/** Calls with unknown keys, claims about plans, and 429s of clients: their effect on a key's quota. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAccount } from "../../../core/control/accounts";
@@ -48,7 +48,7 @@ const block = async (now: number, key: string, isOwn: boolean) =>
     select quota_block(${key}, ${LIMITS}::source_limits, 30000, 'rate_limited', ${EPOCH_MS + now}, ${isOwn}) as is_blocked`
   )[0]!.is_blocked;
 
-test("unproven calls alone: a few in 25 s, none of them counted until the source has served it", async () => {
+test("unproven requests alone: a few in 25 s, each counted only once the source has served it", async () => {
   const key = newKey();
   const sent = await askFor("unproven", key, 0, 30_000, 100);
   // Five, and one more for each 10 s without one.
@@ -59,7 +59,7 @@ test("unproven calls alone: a few in 25 s, none of them counted until the source
   expect(await windowOf(key)).toMatchObject({ client_calls: 1 });
 });
 
-test("I4: whatever is asked, never a sixth call in a window, and with a client about one unproven call in 10 s", async () => {
+test("I4: in any run, no window has a sixth request; while clients wait, about one unproven request is sent in 10 s", async () => {
   const asks = fc.array(
     fc.record({
       kind: fc.constantFrom<Kind>("sync", "client", "unproven", "unproven"),
@@ -99,7 +99,7 @@ test("a base that clients and sync use to the full still lets a new key try with
   expect(slot! - 1000).toBeLessThanOrEqual(2 * WINDOW_MS + 10);
 });
 
-test("a client's 429 pauses the base only where its limit may have been met, and never slows it", async () => {
+test("a client's 429 pauses the base only where its limit may have been reached, and never throttles it", async () => {
   const key = newKey();
   await take(0, key);
   expect(await block(100, key, false)).toBe(false);
@@ -135,7 +135,7 @@ const perWindow = async (key: string, fromMs: number) =>
 const slow = (key: string, of: string) =>
   database.sql`select quota_throttle(${key}, ${EPOCH_MS + 3_600_000}, true, ${EPOCH_MS}, ${of})`;
 
-test("an account that claims to be over its plan slows itself, and nobody who has the base connected too", async () => {
+test("an account that claims to be over its plan throttles itself, and no other account with the base", async () => {
   const key = newKey();
   const claimant = await account(key, "team");
   await take(0, key);
@@ -152,7 +152,7 @@ test("an account that claims to be over its plan slows itself, and nobody who ha
   expect(await perWindow(key, 50_000)).toBe(5);
 });
 
-test("what the source's refusals slowed no account of several can lift, by a plan or a change of it", async () => {
+test("one of several accounts cannot lift the source's throttling with a plan or a change of it", async () => {
   const key = newKey();
   const [owner, claimant] = [await account(key, null), await account(key, "business")];
   for (let minute = 0; minute < 3; minute++) {
@@ -168,7 +168,7 @@ test("what the source's refusals slowed no account of several can lift, by a pla
 });
 
 test.each<Kind>(["client", "sync", "unproven"])(
-  "a %s's call that a process was too late for is not counted, whenever it comes back",
+  "a %s's request that a process was too late for is not counted, whenever it is released",
   async (kind) => {
     const key = newKey();
     const giveBack = async (slot: number, now: number) => {

@@ -76,7 +76,7 @@ test("I4: two workers that sync one source base for two accounts stay within its
   for (const base of bases) await updateSettings(ctx, base, { paused: true });
 });
 
-test("I4: twelve clients at once through two proxies stay within the limit after a quiet time", {
+test("I4: twelve concurrent clients of two proxies stay within the limit after an idle period", {
   timeout: 120_000,
 }, async () => {
   const sourceBaseId = await source.generate({ records: 20, tables: 1, seed: 4 });

@@ -1,4 +1,4 @@
-/** The ledger as processes use it: several at once, blocks, counts, crashes, and a control plane that is away. */
+/** The rate limiter as processes use it: several at once, blocks, counts, crashes, and an unavailable control plane. */
 import postgres from "postgres";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -47,14 +47,14 @@ function newLimiter(
   return { ...limiter, metrics, [Symbol.asyncDispose]: dispose };
 }
 
-/** A ledger of a proxy that the control plane knows, and its way there. */
+/** The limiter of a proxy that is registered in the control plane, and its connection there. */
 async function proxyLimiter(name: string) {
   const line = await cuttableProxy(database.url);
   const limiter = newLimiter({ url: line.url, instanceId: name });
   await until(
     () => database.sql`select from quota_proxies where id = ${name}`.then(({ length }) => length > 0),
     {
-      what: "the proxy is known",
+      what: "the proxy is registered",
     },
   );
   async function dispose(): Promise<void> {
@@ -82,7 +82,7 @@ async function metric(
   return matching.reduce((sum, { value }) => sum + value, 0);
 }
 
-test("the window of a key that nobody used for a day goes, and what it counted stays", async () => {
+test("the window of a key that was unused for a day is deleted, and its counts stay", async () => {
   await using limiter = newLimiter();
   const [old, recent] = [newKey(), newKey()];
   for (const key of [old, recent]) await limiter.acquireClient(key, client());
@@ -125,7 +125,7 @@ test("I4: syncs and clients of three processes never send six requests in a seco
   expect(performance.now() - started).toBeLessThan(2900);
 });
 
-test("syncs of twelve bases with keys of one user send no more than 50 requests in a second between them", async () => {
+test("syncs of twelve bases with keys of one user send at most 50 requests per second in total", async () => {
   await using one = newLimiter();
   await using other = newLimiter();
   const user = newKey();
@@ -147,7 +147,7 @@ test("syncs of twelve bases with keys of one user send no more than 50 requests 
   expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(50);
 });
 
-test("calls are counted by month and kind, reservations given back are not", async () => {
+test("calls are counted by month and kind; released reservations are not", async () => {
   await using limiter = newLimiter();
   const key = newKey();
   await limiter.acquireSync(key, 3, never);
@@ -155,11 +155,11 @@ test("calls are counted by month and kind, reservations given back are not", asy
   await limiter.acquireClient(key, client());
   const gone = new AbortController();
   const burst = [1, 2, 3].map(() => limiter.acquireClient(key, client(30_000, gone.signal)).catch(() => {}));
-  await until(async () => (await limiter.usage(key)).client === 5, { what: "the last place is booked" });
+  await until(async () => (await limiter.usage(key)).client === 5, { what: "the last reservation is made" });
   gone.abort();
   await Promise.all(burst);
   const month = new Date().toISOString().slice(0, 7);
-  await until(async () => (await limiter.usage(key)).client === 4, { what: "the place is given back" });
+  await until(async () => (await limiter.usage(key)).client === 4, { what: "the reservation is released" });
   expect(await limiter.usage(key)).toEqual({ month, sync: 1, client: 4 });
 
   await database.sql`update quota_windows set counted_from = counted_from - 11000 where key = ${key}`;
@@ -187,7 +187,7 @@ async function shutInTime(proxy: RateLimiter, worker: RateLimiter) {
         isOver = true;
       });
     await until(() => proxy.usage(key).then(({ client: calls }) => calls === 6), {
-      what: "a place is booked",
+      what: "a reservation is made",
     });
     await worker.block(key, 30_000, "rate_limited");
     // A reservation is made only 300 ms ahead: a busy machine may have missed it.
@@ -195,7 +195,7 @@ async function shutInTime(proxy: RateLimiter, worker: RateLimiter) {
   }
 }
 
-test("a 429 seen by one process stops the clients and the sync of all, those with a reservation too", async () => {
+test("a 429 that one process receives stops the clients and the syncs of all, including those with a reservation", async () => {
   await using worker = newLimiter();
   await using proxy = newLimiter();
   const { key, booked, blocks } = await shutInTime(proxy, worker);
@@ -208,7 +208,7 @@ test("a 429 seen by one process stops the clients and the sync of all, those wit
   expect(await metric(worker, "basetide_quota_blocks_total", { reason: "rate_limited" })).toBe(blocks);
 });
 
-test("I7: a crash of the server forgets no pause, and lets nobody go at once who may have gone before it", async () => {
+test("I7: a crash of the server keeps every pause, and grants no request early that may have been sent before", async () => {
   await using limiter = newLimiter();
   const [used, blocked] = [newKey(), newKey()];
   await limiter.acquireClient(used, client());
@@ -222,7 +222,7 @@ test("I7: a crash of the server forgets no pause, and lets nobody go at once who
   await limiter.acquireClient(newKey(), client(50));
 });
 
-test("while the control plane is away a proxy's clients go on at a lower rate, sync says so, and a pause is kept", async () => {
+test("while the control plane is unavailable, a proxy's clients continue at a lower rate, sync reports it, and pauses are kept", async () => {
   await using limiter = await proxyLimiter("lonely");
   const key = newKey();
   limiter.line.cut();
@@ -238,7 +238,7 @@ test("while the control plane is away a proxy's clients go on at a lower rate, s
   await expect(limiter.usage(key)).rejects.toMatchObject({ code: "control_unavailable" });
 });
 
-test("without the control plane nothing is granted by who is no proxy, or one that was never known", async () => {
+test("without the control plane, only a proxy that was registered grants anything", async () => {
   await using worker = newLimiter({ url: NOWHERE });
   await using proxy = newLimiter({ url: NOWHERE, instanceId: "new" });
   for (const limiter of [worker, proxy]) {
@@ -247,7 +247,7 @@ test("without the control plane nothing is granted by who is no proxy, or one th
   }
 });
 
-test("I4: a proxy cut off alone, others with the ledger, and its return: never six requests in a second", async () => {
+test("I4: while one proxy is cut off, others are not, and when it returns: never six requests in a second", async () => {
   await using cutOff = await proxyLimiter("cut off");
   await using other = newLimiter();
   const key = newKey();
@@ -274,18 +274,18 @@ test("I4: a proxy cut off alone, others with the ledger, and its return: never s
   const isAlone = async () => (await metric(cutOff, "basetide_quota_fallback")) === 1;
   await until(isAlone, { what: "it is cut off" });
   const before = alone;
-  await until(() => alone >= before + 6, { what: "it goes on by itself", timeoutMs: 20_000 });
+  await until(() => alone >= before + 6, { what: "it continues by itself", timeoutMs: 20_000 });
   cutOff.line.restore();
   await until(async () => !(await isAlone()), { what: "it is back" });
   const then = sent.length;
   // Twelve at five a second: those of the time without it leave three.
-  await until(() => sent.length >= then + 20, { what: "all is as before", timeoutMs: 20_000 });
+  await until(() => sent.length >= then + 20, { what: "everything is as before", timeoutMs: 20_000 });
   stop.abort();
   await Promise.all(all);
   expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
 });
 
-test("what a proxy may grant by itself depends on how many there are, and one that ends is forgotten", async () => {
+test("what a proxy may grant on its own depends on the number of proxies, and one that ends is removed", async () => {
   const shares = () => database.sql`select id, share from quota_proxies order by id`;
   {
     await using _one = await proxyLimiter("p1");
@@ -297,13 +297,13 @@ test("what a proxy may grant by itself depends on how many there are, and one th
   const line = await cuttableProxy(database.url);
   {
     await using _stopped = newLimiter({ url: line.url, instanceId: "stopped" });
-    await until(async () => (await shares()).length === 1, { what: "it is known" });
+    await until(async () => (await shares()).length === 1, { what: "it is recorded" });
   }
   expect(await shares()).toEqual([]);
   await line[Symbol.asyncDispose]();
 });
 
-test("I4: who was on its own shuts the key for everybody when it is back, until its last calls are past", async () => {
+test("I4: a proxy that granted on its own blocks the key for all when it returns, until its last requests have left the window", async () => {
   await using cutOff = await proxyLimiter("on its own");
   await using other = newLimiter();
   const key = newKey();
@@ -318,12 +318,12 @@ test("I4: who was on its own shuts the key for everybody when it is back, until 
       from quota_windows where key = ${key}`;
     return row!.is_shut;
   };
-  await until(isShut, { what: "it is back, and has shut the key" });
+  await until(isShut, { what: "it is back, and has blocked the key" });
   await expect(other.acquireClient(key, client(1000))).rejects.toMatchObject({ code: "quota_timeout" });
   await other.acquireClient(key, client());
 });
 
-test("a control plane that hangs counts as away, and is back when it answers", async () => {
+test("a control plane that hangs counts as unavailable until it answers", async () => {
   await using limiter = newLimiter({ callTimeoutMs: 100 });
   const key = newKey();
   await limiter.acquireClient(key, client());
@@ -334,13 +334,13 @@ test("a control plane that hangs counts as away, and is back when it answers", a
   await lock`rollback`;
   lock.release();
   await until(() => limiter.acquireSync(key, 3, never).then(() => true), {
-    what: "sync goes on",
+    what: "sync continues",
     retryErrors: true,
   });
   expect(await metric(limiter, "basetide_quota_fallback")).toBe(0);
 });
 
-test("forgetting a base drops its counts at once, and its window when that is past", async () => {
+test("forgetting a base deletes its counts at once, and its window when it has passed", async () => {
   await using limiter = newLimiter();
   const key = newKey();
   await limiter.acquireClient(key, client());
@@ -358,7 +358,7 @@ test("forgetting a base drops its counts at once, and its window when that is pa
   );
 });
 
-test("a call that is called off before it is made takes no place", async () => {
+test("a request that is canceled before it is sent takes no reservation", async () => {
   await using limiter = newLimiter();
   const key = newKey();
   const reason = new Error("the client went away");

@@ -1,6 +1,6 @@
 /**
- * I4: what is asked of the source is sent once. A kept connection that breaks before the answer makes nobody on our side
- * send a request again that the ledger has not heard of.
+ * I4: each request to the source is sent once. When a kept connection breaks before the answer, no part of ours sends
+ * the request again without another reservation.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SourceTable } from "../../../core/source";
@@ -9,7 +9,7 @@ import { until } from "../../support/poll";
 import { metricOf, type ProxyStack, proxyStack } from "../../support/proxy-stack";
 import { httpAnswer, type RawUpstream, rawUpstream, sendRaw } from "../../support/raw-upstream";
 
-/** Connected, so that its requests are in the ledger. */
+/** Connected, so that its requests are in the quota ledger. */
 const CONNECTED = "appConnected00000";
 const table: SourceTable = { id: "tblA", name: "A", primaryFieldId: "fldA", fields: [] };
 const never = new AbortController().signal;
@@ -81,21 +81,18 @@ describe("by the proxy", () => {
     ["HEAD", `${CONNECTED}/T`],
     ["GET", `bases/${CONNECTED}/webhooks/achX/payloads`],
     ["POST", `${CONNECTED}/T/listRecords`],
-  ] as const)(
-    "a %s of %s on a connection that has gone is asked again, out of the quota",
-    async ([method, path]) => {
-      for (const how of ["reset", "end"] as const) {
-        breakKept(how);
-        await warm();
-        const before = await granted();
-        const answer = await ask(method, path, method === "POST" ? "{}" : undefined);
-        expect([answer.status, await answer.text()]).toEqual([200, method === "HEAD" ? "" : "{}"]);
-        const line = `${method} /v0/${path} HTTP/1.1`;
-        expect(linesOf()).toEqual([line, line]);
-        expect(await granted()).toBe(before + 2);
-      }
-    },
-  );
+  ] as const)("a %s of %s on a closed connection is sent again, within the quota", async ([method, path]) => {
+    for (const how of ["reset", "end"] as const) {
+      breakKept(how);
+      await warm();
+      const before = await granted();
+      const answer = await ask(method, path, method === "POST" ? "{}" : undefined);
+      expect([answer.status, await answer.text()]).toEqual([200, method === "HEAD" ? "" : "{}"]);
+      const line = `${method} /v0/${path} HTTP/1.1`;
+      expect(linesOf()).toEqual([line, line]);
+      expect(await granted()).toBe(before + 2);
+    }
+  });
 
   test.for([
     ["POST", `${CONNECTED}/T`],
@@ -105,32 +102,29 @@ describe("by the proxy", () => {
     ["POST", `bases/${CONNECTED}/webhooks`],
     ["DELETE", `bases/${CONNECTED}/webhooks/achX`],
     ["PATCH", `meta/bases/${CONNECTED}/tables/tblX`],
-  ] as const)(
-    "a %s of %s on a connection that has gone is a 502, and was sent once",
-    async ([method, path]) => {
-      for (const how of ["reset", "end"] as const) {
-        breakKept(how);
-        await warm();
-        const before = await granted();
-        const answer = await ask(method, path, method === "DELETE" ? undefined : "{}");
-        expect([answer.status, await answer.json()]).toMatchObject([
-          502,
-          { error: { type: "PROXY_UPSTREAM_UNREACHABLE" }, sender: "proxy" },
-        ]);
-        expect(linesOf()).toEqual([`${method} /v0/${path} HTTP/1.1`]);
-        expect(await granted()).toBe(before + 1);
-      }
-    },
-  );
+  ] as const)("a %s of %s on a closed connection is a 502, and was sent once", async ([method, path]) => {
+    for (const how of ["reset", "end"] as const) {
+      breakKept(how);
+      await warm();
+      const before = await granted();
+      const answer = await ask(method, path, method === "DELETE" ? undefined : "{}");
+      expect([answer.status, await answer.json()]).toMatchObject([
+        502,
+        { error: { type: "PROXY_UPSTREAM_UNREACHABLE" }, sender: "proxy" },
+      ]);
+      expect(linesOf()).toEqual([`${method} /v0/${path} HTTP/1.1`]);
+      expect(await granted()).toBe(before + 1);
+    }
+  });
 
-  test("what would make something that belongs to no base is not asked for again either", async () => {
+  test("a request that could create something outside of a base is not sent again either", async () => {
     breakKept("reset");
     await warm();
     expect((await ask("POST", "meta/bases", "{}")).status).toBe(502);
     expect(linesOf()).toEqual(["POST /v0/meta/bases HTTP/1.1"]);
   });
 
-  test("a read whose new connection breaks off, too, is a 502 after two requests, both of the quota", async () => {
+  test("a read whose new connection is closed, too, is a 502 after two requests, both counted", async () => {
     breakKept("reset");
     await warm();
     const before = await granted();
@@ -140,7 +134,7 @@ describe("by the proxy", () => {
     expect(await granted()).toBe(before + 2);
   });
 
-  test("connections that are closed while they rest: as many requests arrive as the ledger has granted", async () => {
+  test("when idle connections are closed, the source gets as many requests as the limiter has granted", async () => {
     closeIdle();
     const before = await granted();
     const methods = ["GET", "PATCH", "GET", "DELETE", "GET", "PUT", "GET", "POST", "GET", "GET"];
@@ -155,7 +149,7 @@ describe("by the proxy", () => {
     }
   });
 
-  test("a stale connection is counted where a request failed by it, and not where it was repaired", async () => {
+  test("a stale connection is counted where it made a request fail, and not where the request was repeated", async () => {
     const stale = async () =>
       /^basetide_proxy_upstream_errors_total\{[^}]*kind="stale"[^}]*\} (\d+)/m.exec(
         await (await fetch(`http://localhost:${stack.proxy.port}/metrics`)).text(),
@@ -170,7 +164,7 @@ describe("by the proxy", () => {
   });
 
   test.for(["DELETE", "OPTIONS", "PATCH"])(
-    "the body of a %s is no request of its own, whatever it looks like",
+    "the body of a %s is not sent as a request of its own, whatever it contains",
     async (method) => {
       upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
       const body = "GET /v0/meta/whoami HTTP/1.1\r\nHost: x\r\n\r\n";

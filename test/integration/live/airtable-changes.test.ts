@@ -34,8 +34,8 @@ const webhook = () => feed.createWebhook(baseId, {}, never);
 const rename = (Name: string) =>
   sandbox.control.updateRecords(baseId, PEOPLE, [{ id: "recBob00000000002", fields: { Name } }]);
 
-describe("the calls", () => {
-  test("a webhook is made, listed, refreshed, switched and deleted, and deleted once more without complaint", async () => {
+describe("change feed requests", () => {
+  test("a webhook is created, listed, refreshed, enabled and disabled, and deleted; deleting it again is no error", async () => {
     const url = "http://127.0.0.1:9/ping";
     const made = await feed.createWebhook(baseId, { notificationUrl: url }, never);
     expect(Buffer.from(made.secretBase64, "base64")).toHaveLength(32);
@@ -61,7 +61,7 @@ describe("the calls", () => {
     });
   });
 
-  test("a key without the scope is told apart, and a cursor below 1 is never sent", async () => {
+  test("a missing scope is reported as such, and a cursor below 1 is never sent", async () => {
     const poor = connect(sandbox.control.createKey({ scopes: ["data.records:read"] })).changeFeed!;
     await expect(poor.createWebhook(baseId, {}, never)).rejects.toMatchObject({ code: "source_forbidden" });
     sandbox.control.clearLog();
@@ -71,7 +71,7 @@ describe("the calls", () => {
     expect(sandbox.control.log(baseId)).toEqual([]);
   });
 
-  test("beyond the month's cap calls are refused as that", async () => {
+  test("beyond the monthly cap, requests fail with that error", async () => {
     const { id } = await webhook();
     sandbox.control.cap(baseId, { cap: 0 });
     for (const billingLimitForm of ["object", "plural"] as const) {
@@ -82,7 +82,7 @@ describe("the calls", () => {
     }
   });
 
-  test("payloads come fifty at a time, from any cursor", async () => {
+  test("payloads are listed fifty at a time, from any cursor", async () => {
     const { id } = await webhook();
     for (let i = 0; i < 60; i++) rename(`Bob ${i}`);
     const first = await feed.listPayloads(baseId, id, 1, never);
@@ -92,7 +92,7 @@ describe("the calls", () => {
     expect([...rest.changes.tables.get(PEOPLE)!.changed.keys()]).toEqual(["recBob00000000002"]);
   });
 
-  test("an error payload and a cursor that is too old are said", async () => {
+  test("an error payload and an expired cursor are reported", async () => {
     const { id } = await webhook();
     rename("too old");
     sandbox.control.advanceClock(5 * DAY_MS);
@@ -111,7 +111,7 @@ describe("the calls", () => {
     expect((await feed.listWebhooks(baseId, never))[0]).toMatchObject({ isEnabled: false });
   });
 
-  test("fields and tables that change are named", async () => {
+  test("changed fields and tables are reported", async () => {
     const { id } = await webhook();
     const { control } = sandbox;
     const gone = control.addTable(baseId, { name: "Gone", fields: [{ name: "N", type: "email" }] });
@@ -143,7 +143,7 @@ describe("a copy that reads again what the feed names, and what depends on it", 
     }
   }
 
-  /** Reads the feed from `cursor` to its end into the copy. @returns the cursor to go on from */
+  /** Reads the feed from `cursor` to its end into the copy. @returns the cursor to continue from */
   async function follow(
     webhookId: string,
     cursor: number,

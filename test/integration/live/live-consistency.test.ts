@@ -30,7 +30,7 @@ const REBUILD_EVERY_MS = 5000;
 const MAX_DELAY_MS = 300;
 const WATCHERS = 130;
 const HOUR_MS = 3600_000;
-/** So few that one page of what has changed lately has the latest, too. */
+/** So few that one page of the latest changes contains the latest of all. */
 const BEAT_MS = 1000;
 /** Comparisons are a minute apart, and wait a while before they judge. */
 const FOUND_OUT_MS = 90_000;
@@ -73,7 +73,7 @@ async function busyFleet(): Promise<{ fleet: Fleet; base: Base; watchersId: stri
   return { fleet, base: await connectLive(fleet, sourceId), watchersId };
 }
 
-/** People who change more than one record's token. */
+/** Users who change the tokens of several records. */
 function people(watchersId: string): Hazard[] {
   const allOf = ({ control, sourceBaseId }: Busy, tableId: string) =>
     control.dump(sourceBaseId).tables.find(({ id }) => id === tableId)!.records;
@@ -88,7 +88,7 @@ function people(watchersId: string): Hazard[] {
       },
     },
     {
-      // Deleted, and brought back by an undo: at once, or when that has been told.
+      // Deleted, and restored by an undo: at once, or after the deletion was reported.
       everyMs: 150,
       async happen({ control, sourceBaseId, tableId, ids, newToken }) {
         const id = pick(ids);
@@ -108,7 +108,7 @@ function people(watchersId: string): Hazard[] {
   ];
 }
 
-/** A feed that tells everything some time. */
+/** A feed that reports everything eventually. */
 const slovenly: Hazard = {
   everyMs: 700,
   happen({ control }) {
@@ -125,7 +125,7 @@ const slovenly: Hazard = {
   },
 };
 
-/** Another worker goes on, from a cursor that is older than what is in SQL. */
+/** Another worker continues, from a cursor that is older than the rows in SQL. */
 function handOver(fleet: Fleet, base: Base): Hazard {
   return {
     everyMs: 6000,
@@ -151,7 +151,7 @@ const deadly: Hazard = {
   },
 };
 
-/** Nothing is held back any more, and whatever was has come. */
+/** Nothing is delayed any longer, and everything delayed has arrived. */
 function calm({ sandbox: { control } }: Fleet): void {
   control.settings({ webhooks: EASY });
   control.advanceClock(MAX_DELAY_MS);
@@ -162,7 +162,7 @@ const storm: Pick<Storm, "seconds" | "rebuildEveryMs"> = {
   rebuildEveryMs: REBUILD_EVERY_MS,
 };
 
-test("I1-I3: however the feed tells, SQL never goes back, misses nothing, and is the source's equal once it is read out", {
+test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing, and equals the source once the feed is read to its end", {
   timeout: (SECONDS + 120) * 1000,
   // A violation that comes once in a while is one: no second try.
   retry: 0,
@@ -179,7 +179,7 @@ test("I1-I3: however the feed tells, SQL never goes back, misses nothing, and is
   expect((await getBase(fleet.ctx.db, base.id)).live).toMatchObject({ missed: 0, driftedSince: null });
 });
 
-test("I1-I3: however webhooks die, SQL never goes back, and ends as the source", {
+test("I1-I3: with any failures of webhooks, SQL never goes back, and equals the source at the end", {
   timeout: (SECONDS + 120) * 1000,
   retry: 0,
 }, async () => {
@@ -192,18 +192,18 @@ test("I1-I3: however webhooks die, SQL never goes back, and ends as the source",
   calm(fleet);
   for (const { id } of control.webhooks.list(base.sourceBaseId))
     control.webhooks.silence(base.sourceBaseId, id);
-  // Told by nobody.
+  // Reported by no payload.
   control.createRecords(base.sourceBaseId, "Busy", [{ fields: { Token: "last" } }]);
   const isEqual = async () => (await expectEqualToSource(fleet, base)) > 500;
   await until(isEqual, {
-    what: "SQL is the source's equal",
+    what: "SQL equals the source",
     timeoutMs: 90_000,
     intervalMs: 500,
     retryErrors: true,
   });
 });
 
-test("a webhook that dies silently is found out by comparing, and replaced, though sweeps bring what it does not tell", {
+test("a webhook that fails silently is detected by comparison and replaced, although sweeps find what it does not report", {
   timeout: 60_000 + FOUND_OUT_MS,
   retry: 0,
 }, async ({ skip }) => {
@@ -222,7 +222,7 @@ test("a webhook that dies silently is found out by comparing, and replaced, thou
   }, BEAT_MS);
   try {
     await until(async () => (await loadFeed(fleet.ctx.db, base.id))?.webhookId !== webhookId, {
-      what: "the silent hook is replaced",
+      what: "the silent webhook is replaced",
       timeoutMs: FOUND_OUT_MS,
     });
   } finally {

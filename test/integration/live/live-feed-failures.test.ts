@@ -7,7 +7,7 @@ import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
 const { stack, control, opened, sql } = feedScene();
 
 describe("a webhook", () => {
-  test("whose notifications the source gave up is told to notification again", async () => {
+  test("is asked for notifications again after the source has given them up", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.webhooks();
     const path = `/v0/bases/${live.sourceId}/webhooks/${id}/enableNotifications`;
@@ -24,7 +24,7 @@ describe("a webhook", () => {
     expect(live.webhooks()).toMatchObject([{ id, areNotificationsEnabled: true }]);
   });
 
-  test("whose secret cannot be read is made anew", async () => {
+  test("is created again if its secret cannot be decrypted", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.webhooks();
     const stranger = createSecretBox([Buffer.alloc(32, 7).toString("base64")]).encrypt("secret", "elsewhere");
@@ -35,7 +35,7 @@ describe("a webhook", () => {
     expect(await webhookSecret(stack().fleet.ctx, live.base.id)).toBeTruthy();
   });
 
-  test("that a crash left behind is taken away when the next is made", async () => {
+  test("that a crash left behind is deleted before the next one is created", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.webhooks();
     await sql(`delete from live_feeds where base_id = '${live.base.id}'`);
@@ -43,7 +43,7 @@ describe("a webhook", () => {
     await expectNewWebhook(live, id, new Date(0));
   });
 
-  test("that cannot be noted is not left at the source, and is made when it can", async () => {
+  test("that cannot be recorded is deleted at the source, and created once it can be recorded", async () => {
     const live = await stack().connect();
     const worker = live.worker();
     await sql("create function no() returns trigger language plpgsql as $$ begin raise 'no'; end $$");
@@ -55,7 +55,7 @@ describe("a webhook", () => {
     expect(live.webhooks()).toHaveLength(1);
   });
 
-  test("another process has made meanwhile is gone on with", async () => {
+  test("that another process has created meanwhile is used", async () => {
     const { live, read } = await opened();
     const other = live.worker();
     const [{ id } = { id: "" }] = live.webhooks();
@@ -70,7 +70,7 @@ describe("a webhook", () => {
     expect(created(await read())).toEqual([id2]);
   });
 
-  test("is polled where notifications are switched off: one that has an address gives way", async () => {
+  test("is polled while notifications are disabled: one that has a URL is replaced", async () => {
     const { live } = await opened();
     const { config } = stack().fleet.ctx;
     const [{ id } = { id: "" }] = live.webhooks();
@@ -91,7 +91,7 @@ describe("a webhook", () => {
     }
   });
 
-  test("that the source cannot give just now leaves the base to sweeps, and is tried again", async () => {
+  test("that the source cannot create now leaves the base to sweeps, and is retried", async () => {
     const live = await stack().connect();
     const worker = live.worker();
     const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
@@ -105,7 +105,7 @@ describe("a webhook", () => {
     await live.worker().open();
   });
 
-  test("whose making was not answered is not left behind", async () => {
+  test("is not left behind if the request that creates it gets no answer", async () => {
     const live = await stack().connect();
     const path = "webhooks$";
     control().addFault({
@@ -123,7 +123,7 @@ describe("a webhook", () => {
     await expectNewWebhook(live, "", from);
   });
 
-  test("that gives nothing, like those made after it, is left for sweeps after a few", async () => {
+  test("that delivers nothing is replaced a few times, and then left to sweeps", async () => {
     const { live, worker, read } = await opened();
     const fault = control().addFault({ base: live.sourceId, path: "payloads", kind: "not_found" });
     const reads = async () => {
@@ -135,7 +135,7 @@ describe("a webhook", () => {
     control().clearFaults(fault.id);
   });
 
-  test("nothing is lost where the control plane takes no notes: they are made later", async () => {
+  test("loses nothing while the control plane is read-only: it is recorded later", async () => {
     const { live, feed, read } = await opened();
     live.create("one");
     const { cursor } = await read();

@@ -14,7 +14,7 @@ describe("a key that may not", () => {
     return live;
   }
 
-  test("manage webhooks: what to tick is said, it is not asked again, and the next key is", async () => {
+  test("manage webhooks: the missing scope is named, the key is not asked again, and the next key is", async () => {
     const live = await connectedWith(control().createKey({ scopes }));
     const worker = live.worker();
     expect(await worker.tryOpen()).toBeNull();
@@ -36,7 +36,7 @@ describe("a key that may not", () => {
     expect((await live.now()).live).toMatchObject({ state: "on", reason: "" });
   });
 
-  test("make them for want of the creator's role: that is said", async () => {
+  test("create webhooks without the creator role: the role is named", async () => {
     const live = await connectedWith(control().createKey({ bases: "edit" }));
     expect(await live.worker().tryOpen()).toBeNull();
     expect((await live.now()).live).toMatchObject({
@@ -45,7 +45,7 @@ describe("a key that may not", () => {
     });
   });
 
-  test("make one more, since the base is full: how many there are is said, and no other's is touched", async () => {
+  test("create another webhook in a base that has the maximum: the number is named, and no foreign webhook is deleted", async () => {
     const live = await stack().connect();
     for (let count = 0; count < 10; count++) {
       await fetch(`${stack().fleet.sandbox.url}/v0/bases/${live.sourceId}/webhooks`, {
@@ -64,7 +64,7 @@ describe("a key that may not", () => {
     expect(live.webhooks()).toEqual(hooks);
   });
 
-  test("any more: the lease ends, and the next one sweeps", async () => {
+  test("read webhooks any longer: the lease ends, and the next one sweeps", async () => {
     const { live, feed, worker } = await opened();
     const key = control().createKey({ scopes });
     await sql(`update bases set encrypted_api_key = encrypted_api_key where id = '${live.base.id}'`);
@@ -74,8 +74,8 @@ describe("a key that may not", () => {
   });
 });
 
-describe("at the source nothing is left", () => {
-  test("when live mode is switched off; switched on again there is a new webhook", async () => {
+describe("no webhook is left at the source", () => {
+  test("when live mode is disabled; when it is enabled again, a new one is created", async () => {
     const { live, feed } = await opened();
     await updateSettings(stack().fleet.ctx, live.base, { live: false });
     expect(live.webhooks()).toEqual([]);
@@ -97,7 +97,7 @@ describe("at the source nothing is left", () => {
     expect(live.webhooks()).toEqual([]);
   });
 
-  test("when a key takes the place that cannot see the webhook; one that can keeps it", async () => {
+  test("when the next key cannot see it; a key that can see it keeps it", async () => {
     const { live } = await opened();
     const [{ id } = { id: "" }] = live.webhooks();
     await updateSettings(stack().fleet.ctx, live.base, { apiKey: control().createKey() });

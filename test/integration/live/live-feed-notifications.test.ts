@@ -1,4 +1,6 @@
-/** What wakes a feed: notifications that the console takes, and a look at whether the webhook still tells of everything. */
+/**
+ * What wakes a feed: notifications that the console receives, and a check whether the webhook still reports everything.
+ */
 
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -21,7 +23,7 @@ describe("a notification", () => {
   const macOf = (secret: string, body: string) =>
     `hmac-sha256=${createHmac("sha256", Buffer.from(secret, "base64")).update(body).digest("hex")}`;
 
-  test("wakes a feed that waits, at once; until one came nobody relies on them", async () => {
+  test("wakes a waiting feed at once; until the first one arrives, the feed is polled", async () => {
     const { live, feed, read } = await opened();
     await read();
     expect((await live.kept())!.isNotified).toBe(false);
@@ -39,18 +41,18 @@ describe("a notification", () => {
     expect((await other.live.worker().open()).hasNotifications).toBe(true);
   });
 
-  test("that came between two leases is heard by the next", async () => {
+  test("that arrived between two leases wakes the next lease", async () => {
     const { live, feed, read } = await opened();
     await read();
     await feed.recordDue(new Date(), { waiting: 0 });
     const next = live.worker();
     live.create("between");
-    await until(async () => (await live.kept())!.isNotified, { what: "the ping is noted" });
+    await until(async () => (await live.kept())!.isNotified, { what: "the notification is recorded" });
     const adopted = await next.open();
     expect(await adopted.wakeUp(30_000, signal)).toBe(true);
   });
 
-  test("sent twice, and again later, is as good as one", async () => {
+  test("that is sent twice, or repeated later, has the effect of one", async () => {
     const { live, feed, read } = await opened();
     control().settings({ webhooks: { pingDuplication: 1 } });
     try {
@@ -70,7 +72,7 @@ describe("a notification", () => {
     expect((await read()).payloads).toBe(0);
   });
 
-  test("that is forged, of another base, too large or of nobody is refused and wakes nobody", async () => {
+  test("that is forged, of another base, too large or for an unknown base is refused and wakes no feed", async () => {
     const { live, feed } = await opened();
     const other = (await opened()).live;
     const secret = (await webhookSecret(stack().fleet.ctx, live.base.id))!;
@@ -103,7 +105,7 @@ describe("a notification", () => {
 });
 
 describe("freshness", () => {
-  test("a webhook that tells of nothing is found, SQL is right again, and another webhook is made", async () => {
+  test("a webhook that reports nothing is detected, SQL is correct again, and another webhook is created", async () => {
     const { live, worker, feed, read } = await opened();
     const { compare } = await worker.swept();
     await feed.closeFeedGap(performance.now());
@@ -135,7 +137,7 @@ describe("freshness", () => {
     expect((await live.now()).live).toMatchObject({ driftedSince: null, gapSince: null });
   });
 
-  test("what is missing from the feed and known to be says nothing of the webhook: a sweep is to find it", async () => {
+  test("a known feed gap does not count against the webhook: a sweep will close it", async () => {
     const { live, worker, feed, read } = await opened();
     const { compare } = await worker.swept();
     await feed.closeFeedGap(performance.now());
@@ -149,7 +151,7 @@ describe("freshness", () => {
     expect(await live.kept()).toMatchObject({ webhookId: id });
   });
 
-  test("what the feed tells of in time, or is known to wait, is not stale", async () => {
+  test("changes that the feed reports in time, or is known to delay, are not drift", async () => {
     const { live, worker, feed } = await opened();
     const { compare, sweep } = await worker.swept();
     await feed.closeFeedGap(performance.now());

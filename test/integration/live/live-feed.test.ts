@@ -1,4 +1,6 @@
-/** The webhook of a base, end to end: made, adopted, refreshed, and made anew when it has ended at the source. */
+/**
+ * The webhook of a base, end to end: created, adopted, refreshed, and created again when it has ended at the source.
+ */
 
 import { describe, expect, test } from "vitest";
 import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
@@ -8,7 +10,7 @@ const DAY_MS = 24 * 3600_000;
 const { stack, control, consoleUrl, opened } = feedScene();
 
 describe("a webhook", () => {
-  test("is made with an address of this base, a encrypted secret and a gap before it", async () => {
+  test("is created with a URL for this base, an encrypted secret and a feed gap before it", async () => {
     const from = new Date();
     const { live, worker } = await opened();
     const [webhook] = live.webhooks();
@@ -24,7 +26,7 @@ describe("a webhook", () => {
     });
   });
 
-  test("is adopted by the next worker without a call, and read on from what is durable", async () => {
+  test("is adopted by the next worker without a request, and read from the saved cursor", async () => {
     const { live, feed, read } = await opened();
     const first = live.create("first");
     const batch = await read();
@@ -40,7 +42,7 @@ describe("a webhook", () => {
     expect(next.asked).toEqual({ payloads: 1 });
   });
 
-  test("is refreshed days before it ends, by the source's clock", async () => {
+  test("is refreshed days before it expires, by the source's clock", async () => {
     const { live, worker, read } = await opened();
     await read();
     const before = (await live.kept())!.expiresMs!;
@@ -57,16 +59,16 @@ describe("a webhook", () => {
   });
 
   const ends: [string, (live: LiveBase, id: string) => void | Promise<void>][] = [
-    ["deleted by somebody", (live, id) => control().webhooks.delete(live.sourceId, id)],
+    ["deleted elsewhere", (live, id) => control().webhooks.delete(live.sourceId, id)],
     ["in error: INVALID_HOOK", (live, id) => control().webhooks.fail(live.sourceId, id, "INVALID_HOOK")],
     [
       "in error: INVALID_FILTERS",
       (live, id) => control().webhooks.fail(live.sourceId, id, "INVALID_FILTERS"),
     ],
     ["expired", () => control().advanceClock(7.5 * DAY_MS)],
-    ["gone for longer than the source keeps anything", () => control().advanceClock(20 * DAY_MS)],
+    ["gone for longer than the source keeps payloads", () => control().advanceClock(20 * DAY_MS)],
   ];
-  test.each(ends)("%s is made anew, with a gap, and told of goes on", async (_, end) => {
+  test.each(ends)("%s is created again, with a feed gap, and its changes arrive", async (_, end) => {
     const { live, feed, read } = await opened();
     const [{ id } = { id: "" }] = live.webhooks();
     const first = live.create("first");
@@ -96,7 +98,7 @@ describe("a webhook", () => {
     expect((await read()).payloads).toBe(0);
   });
 
-  test("that only had trouble is kept, with a gap for what it did not tell", async () => {
+  test("that failed only temporarily is kept, with a feed gap for what it did not report", async () => {
     const { live, feed, read } = await opened();
     await feed.closeFeedGap(performance.now());
     const [{ id } = { id: "" }] = live.webhooks();
@@ -109,14 +111,14 @@ describe("a webhook", () => {
   });
 
   test.each(["skip", "refuse"] as const)(
-    "whose payloads are gone (the source: %s) leaves a gap",
+    "whose payloads have expired (the source: %s) leaves a feed gap",
     async (oldCursor) => {
       const { live, feed, read } = await opened();
       await read();
       await feed.closeFeedGap(performance.now());
       const [{ id } = { id: "" }] = live.webhooks();
       live.create("lost");
-      // Kept alive by another reader, who does not care for what is gone.
+      // Kept alive by another reader, which does not need the expired payloads.
       for (let days = 0; days < 8; days += 4) {
         control().advanceClock(4 * DAY_MS);
         await fetch(

@@ -18,7 +18,7 @@ beforeAll(async () => {
   const port = await freePort();
   fleet = releases.use(
     await startFleet({
-      // Changes of computed cells are not told of: dependents have to be known.
+      // The feed does not report changes of computed cells: dependents must be derived.
       sandbox: { settings: { webhooks: { computedCells: "not emitted" } } },
       env: { CONSOLE_PORT: String(port), CONSOLE_URL: `http://127.0.0.1:${port}` },
     }),
@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 afterAll(() => releases.disposeAsync());
 
-/** A base in live mode: `teams`, and `people` who show the names of theirs. */
+/** A base in live mode: `teams`, and `people` with lookups of their names. */
 async function liveBase(options: { apiKey?: string; people?: number } = {}) {
   const { control } = fleet.sandbox;
   const link = { type: "multipleRecordLinks", options: { linkedTableId: "Teams" } };
@@ -78,7 +78,7 @@ function inLiveMode(baseId: string): Promise<Base> {
   );
 }
 
-test.concurrent("what people change is in SQL within a moment, with what hangs on it", async () => {
+test.concurrent("edits are in SQL within a moment, and so are the cells that depend on them", async () => {
   const { base, sourceId, teams, people, teamIds, reader, peopleIds } = await liveBase();
   const { control } = fleet.sandbox;
   const times: number[] = [];
@@ -115,7 +115,7 @@ test.concurrent("what people change is in SQL within a moment, with what hangs o
   expect(Math.max(...times)).toBeLessThan(5000);
 });
 
-test.concurrent("the schema follows at once", async () => {
+test.concurrent("schema changes are applied at once", async () => {
   const { sourceId, teams, reader, base } = await liveBase();
   const { control } = fleet.sandbox;
   control.renameField(sourceId, teams, "Name", "Title");
@@ -127,7 +127,7 @@ test.concurrent("the schema follows at once", async () => {
   control.addTable(sourceId, { name: "News", fields: [{ name: "Text", type: "singleLineText" }] });
   control.createRecords(sourceId, "News", [{ fields: { Text: "first" } }]);
   await until(async () => (await reader`select from news where text = 'first'`).length === 1, {
-    what: "the new table is there",
+    what: "the new table exists",
     retryErrors: true,
     timeoutMs: 20_000,
   });
@@ -139,7 +139,7 @@ test.concurrent("the schema follows at once", async () => {
   await expectEqualToSource(fleet, base);
 });
 
-test.concurrent("a key without the scope is swept for, and live mode is switched off and on", async () => {
+test.concurrent("a key without the webhook scope leaves the base to sweeps; live mode can be disabled and enabled", async () => {
   const { base, sourceId, teams, teamIds, reader } = await liveBase();
   const { control } = fleet.sandbox;
   await updateSettings(fleet.ctx, base, { live: false });
@@ -151,7 +151,7 @@ test.concurrent("a key without the scope is swept for, and live mode is switched
   await inLiveMode(base.id);
   control.updateRecords(sourceId, teams, [{ id: teamIds[1]!, fields: { Name: "Navy" } }]);
   await until(async () => (await reader`select from teams where name = 'Navy'`).length === 1, {
-    what: "the change is there",
+    what: "the change is in SQL",
     timeoutMs: 20_000,
   });
   const scopes = ["schema.bases:read", "data.records:read"];

@@ -1,8 +1,8 @@
 /**
- * Live mode against any history: people edit, apps write through the proxy, records are linked and looked up, the feed
- * tells late, in pieces and twice, and workers die, at any moment between the requests.
+ * Live mode with any history: users edit, apps write through the proxy, records are linked and looked up, the feed
+ * reports late, in pieces and twice, and workers die, at any moment between requests.
  *
- * The feed tells of every edit and of no computed cell; no sweep helps.
+ * The feed reports every edit and no computed cell; no sweep helps.
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
@@ -31,9 +31,9 @@ interface Event {
   kind: Kind;
   row: number;
   other: number;
-  /** A write through the proxy, whose answer is applied after so many more requests; else somebody else's. */
+  /** A write through the proxy, whose answer is applied after this many more requests; otherwise a user's edit. */
   late: number | null;
-  /** After how many more requests the feed tells; and does it tell twice? */
+  /** After how many more requests the feed reports it; and is it reported twice? */
   toldAfter: number;
   isToldTwice: boolean;
 }
@@ -56,7 +56,7 @@ const event: fc.Arbitrary<Event> = fc.record({
   toldAfter: fc.nat(3),
   isToldTwice: fc.boolean(),
 });
-/** What happens before each of the first requests; "die": the worker is killed, and another one goes on. */
+/** What happens before each of the first requests; "die": the worker is killed, and another one continues. */
 const history = fc.array(
   fc.record({
     events: fc.array(event, { maxLength: 2 }),
@@ -65,7 +65,7 @@ const history = fc.array(
   { minLength: 5, maxLength: 30 },
 );
 
-test("I1-I3, I7: whatever happens, all that the feed told of is in the replica once it is quiet, as the source has it", {
+test("I1-I3, I7: after any history, everything that the feed reported is in the replica once it is idle, as at the source", {
   // A violation that comes once in a while is one: no second try.
   retry: 0,
 }, async () => {
@@ -150,7 +150,7 @@ async function startWorld(atOnce: number): Promise<World> {
   };
   const step = async () => {
     const number = ++requests;
-    // One after the other, and what fails fails whoever waits for the end.
+    // One after the other; a failure is passed to all that wait for the end.
     stepping = stepping.then(happen);
     await stepping;
     // Answers do not come in the order of the requests.
@@ -180,14 +180,14 @@ interface Tables {
   people: FakeTable;
 }
 
-/** A record that was written, and what the feed is to tell of it. */
+/** A record that was written, and how the feed reports it. */
 interface Written {
   table: FakeTable;
   id: string;
   told: TablePayload;
 }
 
-/** Changes the source; what the feed is to tell of it, and for a proxied write how its answer is applied. */
+/** Changes the source; also what the feed reports, and for a proxied write how its answer is applied. */
 async function carryOut(
   { replica }: LiveEngine,
   tables: Tables,
@@ -231,7 +231,7 @@ function change({ teams, people }: Tables, { kind, row, other }: Event, number: 
     set(people, person.id, "fldPTeams", [...links(people.records.get(person.id)!, "fldPTeams"), team.id]);
     set(teams, team.id, "fldTPeople", [...links(teams.records.get(team.id)!, "fldTPeople"), person.id]);
   }
-  // One side is told of; the other one is known by the link.
+  // One side is reported; the other one is known from the link.
   return number % 2 === 0 ? changed(people, person.id, "fldPTeams") : changed(teams, team.id, "fldTPeople");
 }
 

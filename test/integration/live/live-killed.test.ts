@@ -18,7 +18,7 @@ import { startWorkerProcess } from "../../support/worker-process";
 const RECORDS = 300;
 /** The longest that a worker takes to reach a point. */
 const HOLD_MS = 30_000;
-/** How a list of a whole table is asked for, as only sweeps do. */
+/** How a whole table is listed, as only sweeps do. */
 const SWEEPS = 'listRecords .*"returnFieldsByFieldId":true(,"offset"|})';
 
 interface Point {
@@ -67,7 +67,7 @@ async function service(releases: AsyncDisposableStack) {
   };
 }
 
-/** Teams, and people who show the names of theirs. */
+/** Teams, and people with lookups of their names. */
 function createTeams({ sandbox: { control } }: Fleet) {
   const sourceId = control.createBase({
     name: "Teams",
@@ -125,14 +125,14 @@ async function killAt(
   held.cut();
 }
 
-/** Nobody waits for the dead one's heartbeat. */
+/** Without waiting for the dead worker's heartbeat. */
 async function forgetHolder({ ctx }: Fleet): Promise<void> {
   await ctx.db`update pgboss.job set heartbeat_on = now() - interval '1 minute' where state = 'active'`;
 }
 
 const kept = (fleet: Fleet, base: Base) => loadFeed(fleet.ctx.db, base.id);
 
-test("I7: a worker that is killed between a payload and its cursor leaves nothing out, and nothing is done twice", {
+test("I7: if a worker is killed between a payload and its cursor, nothing is missing, and nothing is applied twice", {
   timeout: 60_000 + POINTS.length * 40_000,
   // A violation that comes once in a while is one: no second try.
   retry: 0,

@@ -1,6 +1,4 @@
-/**
- * What a feed tells late: SQL has shown something newer by then, or a client was told of it, and must not go back.
- */
+/** Late reports of the feed: SQL shows, or a client was answered, something newer by then, and SQL must not go back. */
 import { expect, test, vi } from "vitest";
 import {
   applyRowImages,
@@ -70,11 +68,11 @@ async function watched({ replica: { replica } }: LiveEngine) {
     ).map(({ names }) => names);
 }
 
-test("I1: a record that was destroyed and restored, and then written by a client, stays when the feed tells of its end", async () => {
+test("I1: a record that was destroyed, restored and then written by a client stays when the feed reports its deletion", async () => {
   const { engine, edit, equal } = await live();
   const states = await watched(engine);
   await rest(engine);
-  // Somebody deleted it and took that back, of which nothing has been told yet; then a client wrote to it.
+  // A user deleted it and undid that, which has not been reported yet; then a client wrote to it.
   await write(engine, teamRecord("recT2", "Written"));
   edit.tell({ destroyedRecordIds: ["recT2"] });
   await engine.settled();
@@ -85,7 +83,7 @@ test("I1: a record that was destroyed and restored, and then written by a client
   await equal();
 });
 
-test("I2: a record that was destroyed and restored, and is shown so, stays when the feed tells of its end", async () => {
+test("I2: a record that was destroyed and restored, and is in SQL again, stays when the feed reports its deletion", async () => {
   const { engine, edit, table, equal } = await live();
   await rest(engine);
   const states = await watched(engine);
@@ -98,7 +96,7 @@ test("I2: a record that was destroyed and restored, and is shown so, stays when 
   expect((await states()).map((names) => names.recT2)).not.toContain(undefined);
 });
 
-test("a record that nobody has written lately is removed at the feed's word, without a call", async () => {
+test("a record without recent writes is deleted when the feed reports it, without a request", async () => {
   const { engine, edit, equal } = await live();
   await rest(engine);
   const calls = engine.source.calls.length;
@@ -108,7 +106,7 @@ test("a record that nobody has written lately is removed at the feed's word, wit
   expect(engine.source.calls.length).toBe(calls);
 });
 
-test("however many the feed says to be destroyed are removed at once, and without a call", async () => {
+test("any number of reported deletions is applied at once, without a request", async () => {
   const { engine, edit, table, equal } = await live(1000);
   await rest(engine);
   const calls = engine.source.calls.length;
@@ -118,7 +116,7 @@ test("however many the feed says to be destroyed are removed at once, and withou
   expect(engine.source.calls.length).toBe(calls);
 });
 
-test("deletions of which no read version is old enough are looked for by id, and no table is swept for them", async () => {
+test("deletions that are newer than every read version are verified by id, and no table is swept for them", async () => {
   const { engine, edit, table, equal } = await live(1000);
   const calls = engine.source.calls.length;
   edit.destroy(...table.records.keys());
@@ -127,7 +125,7 @@ test("deletions of which no read version is old enough are looked for by id, and
   expect(engine.source.calls.slice(calls)).toEqual(Array.from({ length: 10 }, () => "ids tblT"));
 });
 
-test("a record that was written lately, or that may have been, is looked for before it is removed", async () => {
+test("a record that was or may have been written recently is verified before it is deleted", async () => {
   const { engine, edit, equal } = await live();
   edit.destroy("recT1");
   await engine.settled();

@@ -1,6 +1,6 @@
 /**
- * The honesty of live mode: what its feed does not tell and only the reconciling sweep finds is counted as missed, record
- * by record; and nothing else is.
+ * Missed changes in live mode: what the feed does not report and only the reconciling sweep finds is counted as missed,
+ * record by record; and nothing else is.
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
@@ -21,21 +21,21 @@ const LONG_MS = 120_000;
 /** A suspicion is certain when the feed has been read so long after. */
 const CERTAIN_MS = 11_000;
 
-/** What happens to a team, or to a person who is in the team of the same number. */
+/** What happens to a team, or to a person in the team of the same number. */
 type Fate =
   | "nothing"
-  /** The feed tells of it, at once or after the sweep has found it. */
+  /** The feed reports it, at once or after the sweep has found it. */
   | "told"
   | "told late"
-  /** Told of a moment before, and read again too early. */
+  /** Reported shortly before, and read again too early. */
   | "told before"
   /** The webhook is silent. */
   | "silent"
   | "silently gone"
   | "silently made"
-  /** A computed cell that hangs on the team: the feed tells of the team alone. */
+  /** A computed cell that depends on the team: the feed reports only the team. */
   | "follows team"
-  /** One that looks at the time: nothing that is told of leads there. */
+  /** One that depends on the time: no report leads to it. */
   | "by itself";
 
 const fates = (...all: Fate[]) => fc.constantFrom<Fate>("nothing", ...all);
@@ -60,7 +60,7 @@ const MISSED: ReadonlySet<Fate> = new Set<Fate>(["silent", "silently gone", "sil
 const teamId = (index: number) => `recT${String(index).padStart(3, "0")}`;
 const personId = (index: number) => `recP${String(index).padStart(3, "0")}`;
 
-test("a sweep's finds are missed where the feed tells of nothing that leads there, and only there", {
+test("a change that a sweep finds counts as missed if, and only if, the feed reported nothing that leads to it", {
   // A violation that comes once in a while is one: no second try.
   retry: 0,
 }, async () => {
@@ -92,7 +92,7 @@ async function countsThose(ofTeams: Fate[], ofPeople: Fate[]): Promise<void> {
   await settled(engine);
 
   const late: (() => void)[] = [];
-  /** Changes a record; told now, later, or never. */
+  /** Changes a record; reported now, later, or never. */
   const change = (fate: Fate, of: typeof teams, record: SourceRecord) => {
     if (fate === "told") of.edit.put(record);
     else of.edit.silently(record);
@@ -115,13 +115,13 @@ async function countsThose(ofTeams: Fate[], ofPeople: Fate[]): Promise<void> {
     if (fate === "nothing") continue;
     if (fate === "by itself") change("silent", people, shown("what time it is"));
     else if (fate === "follows team") {
-      // Nobody would know of a team that has been renamed in silence.
+      // A silent rename of a team leaves no trace.
       if (!renamed.has(index) || ofTeams[index] === "silent") continue;
       isFollowing++;
       people.edit.silently(shown(`renamed ${index}`));
     } else change(fate, people, shown(`T${index}`, "another"));
   }
-  // A person whose team is told of is read again: what changed there by itself is found with that.
+  // A person whose team is reported is read again, which also finds unreported changes of that person.
   const isLed = (index: number) => ["told", "told late", "told before"].includes(ofTeams[index]!);
   const missed =
     ofTeams.filter((fate) => MISSED.has(fate)).length +
@@ -137,7 +137,7 @@ async function countsThose(ofTeams: Fate[], ofPeople: Fate[]): Promise<void> {
   await until(() => engine.webhook.reads > reads, { what: "the feed is read once more" });
   // The count follows the read.
   engine.webhook.notifier.notify();
-  await until(() => engine.webhook.reads > reads + 1, { what: "and once more" });
+  await until(() => engine.webhook.reads > reads + 1, { what: "once more" });
   expect({ missed: engine.webhook.missed, isFollowing }).toEqual({ missed, isFollowing });
   await running.stop();
 }
@@ -165,11 +165,11 @@ async function sweep({ cadence, runs }: LiveEngine): Promise<void> {
   const passes = () => runs.filter((run) => run.isBackground).length;
   const before = passes();
   cadence.sweepEveryMs = 0;
-  await passing(until(() => passes() > before, { what: "a pass is complete" }));
+  await passing(until(() => passes() > before, { what: "a scan is complete" }));
   cadence.sweepEveryMs = DAY_MS;
 }
 
-/** Sweeps wait for others, and what was not there is looked for again after some seconds. */
+/** Sweeps wait for others, and missing records are requested again after some seconds. */
 function settled(engine: LiveEngine): Promise<void> {
   return passing(engine.settled());
 }

@@ -1,4 +1,4 @@
-/** Live mode on a replica that answers some statements, and not others: a round goes on where it was. */
+/** Live mode on a replica where some statements fail: a batch continues where it stopped. */
 import { expect, test, vi } from "vitest";
 import { liveTeams } from "../../support/live-teams";
 import { until } from "../../support/poll";
@@ -6,7 +6,7 @@ import { teamRecord } from "../../support/teams";
 
 vi.setConfig({ testTimeout: 30_000 });
 
-test("a round whose beginning could not be noted in _sync_meta notes it later, and goes on", async () => {
+test("a batch whose start could not be recorded in _sync_meta records it later and continues", async () => {
   const { engine, edit, equal, replica, runs, running } = await liveTeams();
   const { sql } = replica.replica;
   await sql`alter function public_swap.mark_sync_started(bigint, interval) rename to kept_mark`;
@@ -17,13 +17,13 @@ test("a round whose beginning could not be noted in _sync_meta notes it later, a
     end $$`;
   edit.teams.put(teamRecord("recT2", "Navy"));
   await until(() => runs.some((run) => run.error?.code === "replica_unavailable"), {
-    what: "the failure is on record",
+    what: "the failure is recorded",
   });
   await sql`drop function public_swap.mark_sync_started(bigint, interval)`;
   await sql`alter function public_swap.kept_mark(bigint, interval) rename to mark_sync_started`;
   await engine.settled();
   await equal();
-  await until(() => runs.at(-1)?.completedAt, { what: "the round is complete" });
+  await until(() => runs.at(-1)?.completedAt, { what: "the batch is complete" });
   const [meta] = await sql<{ started: Date; completed: Date }[]>`
     select started_at as started, completed_at as completed from public._sync_meta`;
   expect(meta!.completed.getTime()).toBeGreaterThan(meta!.started.getTime());

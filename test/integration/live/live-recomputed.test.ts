@@ -1,4 +1,4 @@
-/** Live mode where a change of a field changes cells that no feed tells of: their tables are swept. */
+/** Live mode where a change of a field changes cells that no feed reports: their tables are swept. */
 import { expect, test, vi } from "vitest";
 import { liveTeams } from "../../support/live-teams";
 import { until } from "../../support/poll";
@@ -6,7 +6,7 @@ import { personRecord, teamRecord } from "../../support/teams";
 
 vi.setConfig({ testTimeout: 30_000 });
 
-/** The lookup computes something else from now on; nobody is told. */
+/** The lookup's definition changes, which is not reported. */
 function recompute({ people }: Awaited<ReturnType<typeof liveTeams>>): void {
   people.table = {
     ...people.table,
@@ -17,7 +17,7 @@ function recompute({ people }: Awaited<ReturnType<typeof liveTeams>>): void {
   people.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Red!"]));
 }
 
-test("a field that computes something else has its table swept", async () => {
+test("a field whose computation changes has its table swept", async () => {
   const scene = await liveTeams();
   const { engine, edit, webhook, source, equal } = scene;
   recompute(scene);
@@ -30,16 +30,16 @@ test("a field that computes something else has its table swept", async () => {
 });
 
 test.for([
-  ["and whoever was is back", false],
-  ["and whoever comes remembers nothing", true],
+  ["and the same worker returns", false],
+  ["and the next worker has no cache", true],
 ] as const)(
-  "a field that computes something else while nobody was there has its table swept, %s",
+  "a field whose computation changed while no worker was running has its table swept, %s",
   async ([, isNew]) => {
     const scene = await liveTeams();
     const { engine, running, edit, source, equal } = scene;
     await running.stop();
     recompute(scene);
-    // Whoever remembers a schema looks at it when told, whoever does not looks at once.
+    // With a cached schema, the worker checks it when the feed reports a change; without one, it does so at once.
     if (isNew) await engine.restart();
     else edit.people.tell({ changedFieldsById: { fldPNames: { current: {} } } });
     engine.start();
@@ -49,7 +49,7 @@ test.for([
   },
 );
 
-test("what was swept once is not swept again by those who come later", async () => {
+test("a table that was swept once for it is not swept again by later leases", async () => {
   const { engine, running, source, webhook } = await liveTeams();
   await running.stop();
   await engine.restart();
@@ -61,7 +61,7 @@ test("what was swept once is not swept again by those who come later", async () 
   expect(source.calls.filter((call) => call.startsWith("list"))).toEqual([]);
 });
 
-test("a field that had another type for a moment has all its cells read, and those that hang on them", async () => {
+test("a field that had another type for a moment has all its cells read, and the cells that depend on them", async () => {
   const { engine, edit, webhook, equal } = await liveTeams();
   edit.teams.silently(teamRecord("recT1", "Crimson", ["recP1"]));
   edit.people.silently(personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
@@ -72,7 +72,7 @@ test("a field that had another type for a moment has all its cells read, and tho
   await equal();
 });
 
-test("another name of a field has nothing read", async () => {
+test("a renamed field causes no reads", async () => {
   const { engine, edit, source, webhook, equal } = await liveTeams();
   edit.teams.tell({ changedFieldsById: { fldTName: { current: { name: "Name", type: "text" } } } });
   await engine.settled();

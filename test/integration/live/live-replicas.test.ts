@@ -22,7 +22,9 @@ const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 32));
 const EDITS = 25;
 const SCHEMA_EDITS = 6;
 const ROUND_MS = 60_000;
-/** In the first round a list of a whole table, as sweeps ask for it, is held back for so long: they do not help. */
+/**
+ * In the first batch, a list of a whole table, as sweeps request it, is delayed this long, so that sweeps do not help.
+ */
 const SLOW_SWEEP = {
   kind: "hang",
   path: '"returnFieldsByFieldId":true(,"offset"|})',
@@ -62,7 +64,7 @@ const sources: Source[] = [
 ];
 
 test.for(sources)(
-  "in live mode, every cell of $name is in SQL whenever the feed is read out",
+  "in live mode, every cell of $name is in SQL whenever the feed is read to its end",
   {
     timeout: 60_000 + ROUNDS * ROUND_MS,
     // A violation that comes once in a while is one: no second try.
@@ -110,7 +112,7 @@ test.for(sources)(
   },
 );
 
-/** Reads all tables over and over, by whatever names, and notes which were seen half filled. */
+/** Reads all tables in a loop, under any names, and records which were seen half filled. */
 function watchCounts(base: Base): { wrong: string[] } & AsyncDisposable {
   const wrong: string[] = [];
   const usual = new Map<string, number>();

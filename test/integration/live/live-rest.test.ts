@@ -11,7 +11,7 @@ import { until } from "../../support/poll";
 /** Longer than a lease that is not at rest. */
 const REST_MS = 75_000;
 
-test("a live base at rest logs in nowhere, beyond the time that a lease takes, and its next lease takes the connection over", {
+test("an idle live base keeps no logins beyond the duration of a lease, and its next lease reuses the connection", {
   timeout: 300_000,
 }, async () => {
   await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
@@ -36,7 +36,7 @@ test("a live base at rest logs in nowhere, beyond the time that a lease takes, a
       select replica_epoch as epoch from bases where id = ${base.id}`;
     return Number(row!.epoch);
   };
-  await until(async () => (await facts()).open === 0, { what: "it is at rest", timeoutMs: 60_000 });
+  await until(async () => (await facts()).open === 0, { what: "it is idle", timeoutMs: 60_000 });
   const before = { ...(await facts()), epoch: await epoch() };
   await Bun.sleep(REST_MS);
   expect({ ...(await facts()), epoch: await epoch() }).toEqual(before);
@@ -46,13 +46,13 @@ test("a live base at rest logs in nowhere, beyond the time that a lease takes, a
     what: "another lease begins",
     timeoutMs: 60_000,
   });
-  await until(async () => (await facts()).open === 0, { what: "it is at rest again", timeoutMs: 60_000 });
+  await until(async () => (await facts()).open === 0, { what: "it is idle again", timeoutMs: 60_000 });
   // One more where a statement has waited for the first.
   expect((await facts()).logins - before.logins).toBeLessThanOrEqual(2);
   await server.end({ timeout: 1 });
 });
 
-test("a replica that a lease has left is the next one's, unless the base has moved", async () => {
+test("the next lease reuses the replica connection of the previous one, unless the base has moved", async () => {
   await using database = await freshDatabase();
   const target = { url: database.url, schema: "public" };
   const cache = emptyCache(1);

@@ -1,7 +1,7 @@
 /**
- * Live mode against any history of a base: whatever happens to its records, fields, tables and settings, between reads
- * of the feed and in the middle of its work, it ends as a replica built fresh; and whoever reads meanwhile sees whole
- * states only. No sweep helps.
+ * Live mode with any history of a base: whatever happens to its records, fields, tables and settings, between reads of
+ * the feed and during its work, the result equals a replica built from scratch, and readers see only consistent states.
+ * No sweep helps.
  *
  * HISTORIES=1000 runs more of them; SEED=… those of a run that failed, SEED_PATH=… only the one that did.
  */
@@ -18,10 +18,10 @@ import { ToldChanges } from "../../support/told-changes";
 
 const HISTORIES = Number(process.env.HISTORIES ?? 12);
 const PING_EVERY_MS = 100;
-/** After the feed has been read and all it told of is durable: tables that are rebuilt, and grown settings. */
+/** After the feed has been read and everything in it is durable: tables that are rebuilt, and grown settings. */
 const LAST_MS = 60_000;
 
-/** How the feed tells of a step. */
+/** How the feed reports a step. */
 function tell({ webhook }: LiveEngine, told: ToldChanges, { pick }: Step): void {
   const payload = told.take();
   if (!payload) return;
@@ -30,7 +30,7 @@ function tell({ webhook }: LiveEngine, told: ToldChanges, { pick }: Step): void 
   if (pick % 5 === 0) webhook.tell(structuredClone(payload));
 }
 
-/** Lets the history happen in live mode, and waits until all that was told of is durable. */
+/** Runs the history in live mode, and waits until everything reported is durable. */
 async function live(engine: LiveEngine, world: World, history: History): Promise<Running> {
   const { source, webhook } = engine;
   const told = new ToldChanges(source);
@@ -77,7 +77,7 @@ async function settled(engine: LiveEngine): Promise<void> {
   await engine.settled().finally(() => clearInterval(timer));
 }
 
-test("any history of edits, schema changes and settings in live mode ends as a replica built fresh, and readers see whole states", {
+test("after any history of edits, schema changes and settings in live mode, the replica equals one built from scratch, and readers see consistent states", {
   timeout: 60_000 + HISTORIES * 12_000,
   // A violation that comes once in a while is one: no second try.
   retry: 0,

@@ -22,7 +22,7 @@ const DAY_MS = 86_400_000;
 /** Calls of the source but for reads of the feed. */
 const calls = ({ source }: Pick<LiveEngine, "source">) => source.calls.filter((call) => call !== "payloads");
 
-test("creates, updates and deletes arrive with one call for all of a table, and without a sweep", async () => {
+test("creates, updates and deletes arrive with one request per table, and without a sweep", async () => {
   const { engine, edit, equal, source, runs } = await liveTeams();
   edit.teams.put(teamRecord("recT3", "Green"), teamRecord("recT2", "Navy"));
   await engine.settled();
@@ -31,9 +31,9 @@ test("creates, updates and deletes arrive with one call for all of a table, and 
   edit.teams.destroy("recT3");
   await engine.settled();
   await equal();
-  // What was written a moment ago is looked for before it is removed.
+  // A recently written record is verified before it is removed.
   expect(source.calls).toEqual(["ids tblT", "ids tblT"]);
-  await until(() => runs.length === 2, { what: "both rounds are on record" });
+  await until(() => runs.length === 2, { what: "both batches are recorded" });
   expect(runs[0]).toMatchObject({ kind: "live", seen: 2, inserted: 1, updated: 1, deleted: 0 });
   expect(runs[1]).toMatchObject({ kind: "live", inserted: 0, updated: 0, deleted: 1 });
 });
@@ -49,7 +49,7 @@ async function metaOf({ replica }: Pick<Awaited<ReturnType<typeof liveTeams>>, "
   return meta!;
 }
 
-test("_sync_meta is a clock: a read of the feed that finds nothing moves it, as a round does that changes something", async () => {
+test("_sync_meta is a clock: a read of the feed without changes advances it, as a batch with changes does", async () => {
   const scene = await liveTeams();
   const { edit, replica, webhook, runs } = scene;
   const now = async () =>
@@ -65,13 +65,13 @@ test("_sync_meta is a clock: a read of the feed that finds nothing moves it, as 
       { what: "the clock moves on", timeoutMs: 15_000, intervalMs: 200 },
     );
     await until(async () => (await metaOf(scene)).completed >= (await metaOf(scene)).started, {
-      what: "what was told is there",
+      what: "the reported changes are in SQL",
     });
     if (runs.length === 0) expect(scene.source.calls).toEqual([]);
   }
 });
 
-test("reads that find nothing are noted in _sync_meta once in five seconds at most", async () => {
+test("reads without changes are recorded in _sync_meta at most once in five seconds", async () => {
   const { engine, webhook, replica } = await liveTeams();
   engine.cadence.pollMs = 20;
   webhook.notifier.notify();
@@ -84,7 +84,7 @@ test("reads that find nothing are noted in _sync_meta once in five seconds at mo
   expect(row!.n).toBeLessThanOrEqual(3);
 });
 
-test("R1: while changes are missing from the feed _sync_meta stands still, and moves when a sweep has found them", async () => {
+test("R1: while changes are missing from the feed, _sync_meta does not advance; it does when a sweep has found them", async () => {
   const scene = await liveTeams();
   const { engine, webhook, edit, people } = scene;
   const held = Promise.withResolvers<void>();
@@ -97,16 +97,18 @@ test("R1: while changes are missing from the feed _sync_meta stands still, and m
   const before = await metaOf(scene);
   edit.teams.put(teamRecord("recT2", "Navy"));
   await until(async () => ((await engine.rows("teams")) as { name: string }[])[1]!.name === "Navy", {
-    what: "what the feed tells of is there",
+    what: "the reported changes are in SQL",
   });
   expect(people.records.size).toBeGreaterThan(0);
   expect(await metaOf(scene)).toEqual(before);
   held.resolve();
-  await until(async () => (await metaOf(scene)).completed > before.completed, { what: "the clock goes on" });
+  await until(async () => (await metaOf(scene)).completed > before.completed, {
+    what: "the clock continues",
+  });
   await scene.equal();
 });
 
-test("what a read was for that failed is asked for again, without another notification", async () => {
+test("a failed read of records is retried without another notification", async () => {
   const { webhook, edit, equal, engine } = await liveTeams();
   let failures = 0;
   webhook.before = () => {
@@ -119,23 +121,23 @@ test("what a read was for that failed is asked for again, without another notifi
   expect(failures).toBeGreaterThan(1);
 });
 
-test("_sync_meta promises no more than the feed was asked for", async () => {
+test("_sync_meta does not promise more than the feed was read for", async () => {
   const { engine, edit, source, replica, runs, equal } = await liveTeams();
   const { sql } = replica.replica;
   const held = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? held.promise : undefined);
   edit.teams.put(teamRecord("recT2", "Navy"));
-  await until(() => source.calls.includes("ids tblT"), { what: "the first change is asked for" });
+  await until(() => source.calls.includes("ids tblT"), { what: "the first change is requested" });
   const { now } = (await sql<{ now: Date }[]>`select clock_timestamp() as now`)[0]!;
   edit.people.put(personRecord("recP2", "Bobby"));
   await until(async () => ((await engine.rows("people")) as { name: string }[])[1]!.name === "Bobby", {
-    what: "the second change is there",
+    what: "the second change is in SQL",
   });
   source.before = () => {};
   held.resolve();
-  await until(() => runs.length > 0, { what: "the first round is on record" });
+  await until(() => runs.length > 0, { what: "the first batch is recorded" });
   expect(runs[0]!.startedAt.getTime()).toBeLessThan(now.getTime());
-  await until(() => runs.length === 2, { what: "and the second one" });
+  await until(() => runs.length === 2, { what: "the second one" });
   expect(runs[1]!.startedAt.getTime()).toBeGreaterThanOrEqual(now.getTime());
   const [meta] = await sql<{ started: Date; completed: Date }[]>`
     select started_at as started, completed_at as completed from public._sync_meta`;
@@ -144,21 +146,21 @@ test("_sync_meta promises no more than the feed was asked for", async () => {
   await equal();
 });
 
-test("what hangs on a change in another table is read again in the same round", async () => {
+test("cells that depend on a change in another table are read again in the same batch", async () => {
   const { engine, edit, equal, people: table, runs } = await liveTeams();
-  // The source computes it; its feed does not tell.
+  // The source computes it; its feed does not report it.
   table.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
   edit.teams.put(teamRecord("recT1", "Crimson", ["recP1"]));
   await engine.settled();
   await equal();
-  await until(() => runs.length === 1, { what: "the round is on record" });
+  await until(() => runs.length === 1, { what: "the batch is recorded" });
   expect(runs[0]).toMatchObject({ seen: 2, updated: 2 });
 });
 
-test("dependents are found by the links as they were and as they are, also where links are kept as text", async () => {
+test("dependents are found by the old and the new links, also where links are stored as text", async () => {
   const settings = { linkedRecordsAsText: true };
   const { engine, edit, people: table, teams: of } = await liveTeams({ settings });
-  // Ann leaves the team, Bob and Cid join; only the team's side is told of.
+  // Ann leaves the team, Bob and Cid join; only the team's side is reported.
   table.records.set("recP1", personRecord("recP1", "Ann"));
   table.records.set("recP2", personRecord("recP2", "Bob", ["recT1"], ["Red"]));
   edit.people.put(personRecord("recP3", "Cid"));
@@ -175,7 +177,7 @@ test("dependents are found by the links as they were and as they are, also where
   expect(of.records.size).toBe(2);
 });
 
-test("what hangs on a record that is destroyed is read again", async () => {
+test("cells that depend on a deleted record are read again", async () => {
   const { engine, edit, equal, people: table } = await liveTeams();
   table.records.set("recP1", personRecord("recP1", "Ann"));
   edit.teams.destroy("recT1");
@@ -183,7 +185,7 @@ test("what hangs on a record that is destroyed is read again", async () => {
   await equal();
 });
 
-test("payloads that are split, repeated or out of order change nothing wrong", async () => {
+test("payloads that are split, repeated or out of order cause no wrong row", async () => {
   const { engine, edit, equal, webhook } = await liveTeams();
   webhook.atOnce = 1;
   edit.teams.put(teamRecord("recT3", "Green"));
@@ -199,28 +201,28 @@ test("payloads that are split, repeated or out of order change nothing wrong", a
   await equal();
 });
 
-test("a destroyed record that the source brings back before it is looked for stays", async () => {
+test("a deleted record that the source restores before it is verified stays", async () => {
   const { engine, edit, equal, webhook, teams: table } = await liveTeams();
   webhook.atOnce = 1;
   edit.teams.tell({ destroyedRecordIds: ["recT2"] });
-  // There is more to read, so the destroyed one is asked for; it is there.
+  // The feed has more, so the deleted record is requested; it exists.
   edit.teams.put(teamRecord("recT1", "Crimson", ["recP1"]));
   await engine.settled();
   expect(table.records.has("recT2")).toBe(true);
   await equal();
 });
 
-test("I7: a worker that dies between a payload and its cursor leaves nothing wrong, and nothing out", async () => {
+test("I7: if a worker fails between a payload and its cursor, no row is wrong or missing", async () => {
   const { engine, edit, equal, webhook, source, running } = await liveTeams();
   const hold = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? hold.promise : undefined);
   edit.teams.put(teamRecord("recT3", "Green"));
   edit.people.put(personRecord("recP2", "Bobby"));
-  await until(() => source.calls.includes("ids tblT"), { what: "the team is asked for" });
+  await until(() => source.calls.includes("ids tblT"), { what: "the team is requested" });
   await until(
     async () => ((await engine.rows("people")) as { name: string }[]).some((p) => p.name === "Bobby"),
     {
-      what: "Bobby is there",
+      what: "Bobby is in SQL",
     },
   );
   // The later change is durable; the cursor may not say so.
@@ -235,32 +237,32 @@ test("I7: a worker that dies between a payload and its cursor leaves nothing wro
   await equal();
 });
 
-test("a failing read of records is on record, holds the cursor, and is made again", async () => {
+test("a failed read of records is recorded, does not advance the cursor, and is retried", async () => {
   const { engine, edit, equal, webhook, source, runs } = await liveTeams();
   let failures = 0;
   source.before = (call) => {
     if (call === "ids tblT" && failures++ < 1) throw new BasetideError("source_schema_changed");
   };
   edit.teams.put(teamRecord("recT3", "Green"));
-  await until(() => runs.some((run) => run.error), { what: "the failure is on record" });
+  await until(() => runs.some((run) => run.error), { what: "the failure is recorded" });
   expect(webhook.saved).toBe(1);
   await engine.settled();
   await equal();
-  await until(() => runs.at(-1)?.completedAt, { what: "the round is complete" });
+  await until(() => runs.at(-1)?.completedAt, { what: "the batch is complete" });
 });
 
-test("a record that the source says is not there is looked for again before that is believed", async () => {
+test("a record that the source reports as missing is requested again before it is deleted", async () => {
   const { engine, edit, equal, source, webhook } = await liveTeams();
   let emptied = 0;
   source.onPage = (call, page) => (call.startsWith("ids") && emptied++ === 0 ? pageOf([]) : page);
   edit.teams.put(teamRecord("recT2", "Navy"));
-  await until(() => emptied > 0, { what: "it was not there" });
+  await until(() => emptied > 0, { what: "it did not exist" });
   expect(webhook.saved).toBe(1);
   await engine.settled();
   await equal();
 });
 
-test("many changes at once are swept, where that takes no more calls, with what hangs on them", async () => {
+test("a large number of changes is swept if that takes no more requests, together with what depends on it", async () => {
   const { engine, edit, equal, source, people: table } = await liveTeams({ teams: 350 });
   table.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
   edit.teams.put(teamRecord("recT1", "Crimson", ["recP1"]));
@@ -281,7 +283,7 @@ test("many changes at once are swept, where that takes no more calls, with what 
   expect(calls(engine)).toEqual(["ids tblT", "schema", "ids tblT"]);
 });
 
-test("a sweep by the feed's order gives way to none, and one for the pass gives way to it", async () => {
+test("a sweep that the feed requires is not preempted, and it preempts a sweep of the scan", async () => {
   const { engine, edit, equal, source, cadence, runs } = await liveTeams({ teams: 350 });
   const hold = Promise.withResolvers<void>();
   let isHeld = false;
@@ -291,7 +293,7 @@ test("a sweep by the feed's order gives way to none, and one for the pass gives 
     return hold.promise;
   };
   cadence.sweepEveryMs = 0;
-  await until(() => isHeld, { what: "the pass is in the middle of the table" });
+  await until(() => isHeld, { what: "the scan is in the middle of the table" });
   cadence.sweepEveryMs = 60_000;
   edit.teams.put(
     ...Array.from({ length: 350 }, (_, index) =>
@@ -302,10 +304,10 @@ test("a sweep by the feed's order gives way to none, and one for the pass gives 
   hold.resolve();
   await engine.settled();
   await equal();
-  await until(() => runs.some((run) => run.isBackground), { what: "the pass is complete" });
+  await until(() => runs.some((run) => run.isBackground), { what: "the scan is complete" });
 });
 
-test("a gap in the feed is closed by a pass that began after it", async () => {
+test("a feed gap is closed by a scan that began after it", async () => {
   const { engine, edit, equal, webhook, runs } = await liveTeams();
   edit.teams.silently(teamRecord("recT2", "Navy"));
   webhook.tell({});
@@ -321,7 +323,7 @@ test("a gap in the feed is closed by a pass that began after it", async () => {
   expect(webhook.missed).toBe(0);
 });
 
-test("a renamed field is renamed as soon as the feed tells", async () => {
+test("a renamed field is renamed as soon as the feed reports it", async () => {
   const { engine, edit, source, replica, teams } = await liveTeams();
   const [first] = source.tables;
   first!.table = {
@@ -342,7 +344,7 @@ test("a renamed field is renamed as soon as the feed tells", async () => {
   expect(await engine.rows("teams")).toContainEqual(expect.objectContaining({ id: "recT2", title: "Navy" }));
 });
 
-test("a new table is built, and records that the feed names meanwhile are in it", async () => {
+test("a new table is built, including records that the feed reports meanwhile", async () => {
   const { engine, source, webhook, runs } = await liveTeams();
   const added = source.add(
     { id: "tblN", name: "News", primaryFieldId: "fldN", fields: [sourceField("fldN", "Text", "text")] },
@@ -350,7 +352,7 @@ test("a new table is built, and records that the feed names meanwhile are in it"
   );
   webhook.tell({ createdTablesById: { tblN: { fieldsById: {}, recordsById: { recN1: {} } } } });
   await engine.settled();
-  await until(() => runs.some((run) => run.kind === "rebuild"), { what: "the rebuild is on record" });
+  await until(() => runs.some((run) => run.kind === "rebuild"), { what: "the rebuild is recorded" });
   const edit = editor(webhook, { source, table: added });
   edit.put(recordOf("recN2", { fldN: "two" }));
   await engine.settled();
@@ -361,7 +363,7 @@ test("a new table is built, and records that the feed names meanwhile are in it"
   await engine.settled();
 });
 
-test("tables are rebuilt at once, so that the rate is the limit and not what the source takes to answer", async () => {
+test("several tables are rebuilt at the same time, so that the rate limit bounds them and not the source's latency", async () => {
   const { source, webhook, replica } = await liveTeams();
   const ids = ["tblN1", "tblN2", "tblN3"];
   for (const id of ids) {
@@ -382,15 +384,15 @@ test("tables are rebuilt at once, so that the rate is the limit and not what the
   await until(() => asked.size === 3, { what: "all are being read" });
   held.resolve();
   const built = async () => [...(await loadCatalog(replica.replica)).keys()];
-  await until(async () => ids.every(Set.prototype.has, new Set(await built())), { what: "all are there" });
+  await until(async () => ids.every(Set.prototype.has, new Set(await built())), { what: "all exist" });
 });
 
-test("what is in hand of a table that goes is let go, and the cursor moves on", async () => {
+test("pending changes of a deleted table are dropped, and the cursor advances", async () => {
   const { engine, edit, webhook, source, replica } = await liveTeams();
   const held = Promise.withResolvers<void>();
   source.before = (call) => (call === "ids tblT" ? held.promise : undefined);
   edit.teams.put(teamRecord("recT3", "Green"));
-  await until(() => source.calls.includes("ids tblT"), { what: "its records are in hand" });
+  await until(() => source.calls.includes("ids tblT"), { what: "its records are being processed" });
   source.tables.splice(0, 1);
   webhook.tell({ destroyedTableIds: ["tblT"] });
   await until(async () => !(await loadCatalog(replica.replica)).has("tblT"), { what: "the table is gone" });
@@ -399,9 +401,9 @@ test("what is in hand of a table that goes is let go, and the cursor moves on", 
   await engine.settled();
 });
 
-test("what only the sweep finds is missed; what the feed tells of is not", async () => {
+test("a change that only the sweep finds counts as missed; one that the feed reports does not", async () => {
   const { engine, edit, equal, webhook, cadence, runs } = await liveTeams();
-  // Time goes on as ever, and leaps where the test says so.
+  // Time passes normally, and leaps where the test says so.
   const real = performance.now.bind(performance);
   let leapMs = 0;
   const clock = vi.spyOn(performance, "now").mockImplementation(() => real() + leapMs);
@@ -409,20 +411,20 @@ test("what only the sweep finds is missed; what the feed tells of is not", async
   const passes = () => runs.filter((run) => run.isBackground).length;
   edit.teams.silently(teamRecord("recT2", "Navy"));
   cadence.sweepEveryMs = 0;
-  await until(() => passes() >= 1, { what: "a pass is complete" });
+  await until(() => passes() >= 1, { what: "a scan is complete" });
   cadence.sweepEveryMs = DAY_MS;
   await equal();
   const reads = webhook.reads;
   webhook.notifier.notify();
   await until(() => webhook.reads > reads, { what: "the feed is read" });
-  // It may yet tell.
+  // It may still be reported.
   expect(webhook.missed).toBe(0);
 
   edit.teams.silently(teamRecord("recT1", "Crimson", ["recP1"]));
   const before = passes();
   leapMs += DAY_MS;
-  await until(() => passes() > before, { what: "another pass is complete" });
-  // Told of a moment after the sweep found it.
+  await until(() => passes() > before, { what: "another scan is complete" });
+  // Reported shortly after the sweep found it.
   edit.teams.tell({ changedRecordsById: { recT1: {} } });
   await engine.settled();
   leapMs += 30_000;
@@ -430,11 +432,11 @@ test("what only the sweep finds is missed; what the feed tells of is not", async
   await until(() => webhook.missed === 1, { what: "one record was missed" });
 });
 
-test("I1: a write through the proxy that overlaps with a change elsewhere is never put over it", async () => {
+test("I1: a change from elsewhere never overwrites an overlapping write through the proxy", async () => {
   const { engine, edit, equal, replica, teams: table } = await liveTeams();
   const of = replica.replica;
   const readVersion = await takeReadVersion(of);
-  // The proxy's write is answered late; meanwhile somebody has changed the record back, and live mode has read that.
+  // The proxy's write is answered late; meanwhile a user has reverted the record, and live mode has read that.
   const written = teamRecord("recT2", "Written");
   edit.teams.put(teamRecord("recT2", "Blue"));
   await engine.settled();
@@ -453,7 +455,7 @@ test("I1: a write through the proxy that overlaps with a change elsewhere is nev
   await equal();
 });
 
-test("the lease ends between two rounds, and what is remembered goes on from there", async () => {
+test("a lease can end between two batches, and the next one continues from the cache", async () => {
   const { engine, edit, equal, running } = await liveTeams();
   edit.teams.put(teamRecord("recT3", "Green"));
   await engine.settled();

@@ -7,7 +7,7 @@ import { freshDatabase } from "../../support/database";
 import { until } from "../../support/poll";
 import { startProgram } from "../../support/program";
 
-test("a server that goes away in a transaction breaks that transaction, and nothing else of the process", async () => {
+test("a server that disappears during a transaction breaks that transaction, and nothing else in the process", async () => {
   await using program = startProgram("test/support/cut-off-transaction.ts", [inject("postgresUrl")]);
   await program.says("\n");
   expect(JSON.parse(program.output())).toEqual({
@@ -21,7 +21,7 @@ test("a server that goes away in a transaction breaks that transaction, and noth
   });
 });
 
-test("a query called off before its connection was there leaves the connection to others", async () => {
+test("a query canceled before its connection was open leaves the connection to others", async () => {
   await using line = await cuttableProxy(inject("postgresUrl"));
   const sql = postgres(line.url, { max: 1, fetch_types: false, backoff: () => 0.03 });
   try {
@@ -42,7 +42,7 @@ test("a query called off before its connection was there leaves the connection t
   }
 });
 
-test("a query called off while it waits behind others on its connection leaves each its own answer", async () => {
+test("a query canceled while it waits behind others on its connection leaves each its own answer", async () => {
   const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false });
   try {
     await sql`select 1`;
@@ -61,7 +61,7 @@ test("a query called off while it waits behind others on its connection leaves e
   }
 });
 
-test("whatever is asked while a database is taken away is answered rightly or fails, and so is all that comes then", {
+test("every query is answered correctly or fails while a database is removed, and so are all later ones", {
   timeout: 60_000,
 }, async () => {
   for (let round = 0; round < 8; round++) {
@@ -89,19 +89,19 @@ test("whatever is asked while a database is taken away is answered rightly or fa
           : sql.begin((own) => own<{ answer: number }[]>`select ${number}::int as answer`),
       ),
     );
-    await until(() => asked > 50, { what: "questions are asked" });
+    await until(() => asked > 50, { what: "requests are sent" });
     const name = new URL(url).pathname.slice(1);
     await asAdmin((server) => server.unsafe(`drop database ${name} with (force)`));
-    await until(() => failed.has("3D000"), { what: "the database is known to be gone" });
+    await until(() => failed.has("3D000"), { what: "the loss of the database is detected" });
     const then = asked;
-    await until(() => asked > then + 20, { what: "each is told so" });
+    await until(() => asked > then + 20, { what: "each is notified" });
     isOver = true;
     await Promise.all(all);
     await sql.end({ timeout: 1 });
   }
 });
 
-test("a query fails whose connection is taken and closed before it is ready, and the next is tried after a pause", async () => {
+test("a query fails if its connection is accepted and closed before it is ready, and the next one is tried after a pause", async () => {
   await using line = await cuttableProxy(inject("postgresUrl"));
   const pauses: number[] = [];
   const backoff = (failures: number) => {
@@ -121,7 +121,7 @@ test("a query fails whose connection is taken and closed before it is ready, and
   }
 });
 
-test("a connection of one's own is had from a pool that has none yet", async () => {
+test("a dedicated connection is available from a pool that has none yet", async () => {
   const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false });
   try {
     const own = await sql.reserve();
@@ -164,7 +164,7 @@ test("every connection is prepared before its first query: pooled, reserved, of 
   }
 });
 
-test("a connection that cannot be prepared fails what waits for it, and the next is tried", async () => {
+test("a connection that cannot be prepared fails the queries that wait for it, and the next one is tried", async () => {
   let failures = 3;
   const sql = poolWithSessions(2, async (run) => {
     if (failures > 0) {
@@ -192,7 +192,7 @@ test("a connection that cannot be prepared fails what waits for it, and the next
   }
 });
 
-test("a connection that ends while it is prepared is no connection, and ends nothing else", {
+test("a connection that ends while it is prepared is discarded, and ends nothing else", {
   timeout: 60_000,
 }, async () => {
   await using line = await cuttableProxy(inject("postgresUrl"));

@@ -1,4 +1,4 @@
-/** Servers that fail over while the service runs: nothing is restarted, and everything goes on. */
+/** Servers that fail over while the service runs: nothing is restarted, and everything continues. */
 import postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import { getBase, listBases } from "../../../core/control/bases";
@@ -25,12 +25,12 @@ async function goesOn(scene: FailoverScene, name: string): Promise<void> {
     ...DEADLINE,
   });
   await until(async () => (await scene.differences()).length === 0, {
-    what: "SQL is as the source",
+    what: "SQL equals the source",
     ...DEADLINE,
   });
 }
 
-test("a control plane that is read-only, and then fails over: red, no longer ready, and back by itself", async () => {
+test("a control plane that becomes read-only and then fails over: red, no longer ready, and back by itself", async () => {
   await using scene = await failoverScene({ which: "control", isSynchronous: false });
   const { pair } = scene;
   expect(await scene.readiness()).toEqual(UP);
@@ -80,7 +80,7 @@ test("replicas whose server fails over are written again, and what an asynchrono
   await goesOn(scene, "after the switchover");
 });
 
-test("what an asynchronous standby of the replicas' server lost is found and repaired", async () => {
+test("commits that an asynchronous standby of the replicas' server lost are detected and repaired", async () => {
   await using scene = await failoverScene({ which: "replica", isSynchronous: false });
   const { pair } = scene;
   await pair.standby!.caughtUp();

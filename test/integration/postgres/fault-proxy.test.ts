@@ -35,12 +35,12 @@ async function startLine() {
 const holdAfter = (line: FaultProxy, signal = AbortSignal.timeout(HOLD_MS)) =>
   line.hold((statement) => SLOW.test(statement), "after", signal);
 
-test("while one connection waits for the answer at which it is held, another that sends the same gets its own", async () => {
+test("while one connection waits for the answer at which it is held, another one that sends the same gets its own", async () => {
   const { line, connect, underWay } = await startLine();
   const [held, other] = [await connect(), await connect()];
   const holding = holdAfter(line);
   const first = held`select pg_sleep(0.5)`.then(() => "answered");
-  await until(async () => (await underWay()) === 1, { what: "the first is under way", intervalMs: 5 });
+  await until(async () => (await underWay()) === 1, { what: "the first one has started", intervalMs: 5 });
   const answers = Promise.all(Array.from({ length: 3 }, () => other`select pg_sleep(0.1)`));
   const point = await holding;
   await answers;
@@ -54,7 +54,7 @@ test("a connection that ends before the answer at which it was to be held leaves
   const lost = await connect();
   const holding = holdAfter(line);
   const first = lost`select pg_sleep(30)`.catch(() => "lost");
-  await until(async () => (await underWay()) === 1, { what: "the first is under way", intervalMs: 5 });
+  await until(async () => (await underWay()) === 1, { what: "the first one has started", intervalMs: 5 });
   line.reset();
   expect(await first).toBe("lost");
   const next = await connect();
@@ -63,13 +63,13 @@ test("a connection that ends before the answer at which it was to be held leaves
   expect(await second).toBe("answered");
 });
 
-test("who gives up waiting for an answer holds nobody", async () => {
+test("a canceled wait for an answer holds no connection", async () => {
   const { line, connect, underWay } = await startLine();
   const sql = await connect();
   const over = new AbortController();
   const holding = holdAfter(line, over.signal).catch(() => "given up");
   const answer = sql`select pg_sleep(0.3)`.then(() => "answered");
-  await until(async () => (await underWay()) === 1, { what: "it is under way", intervalMs: 5 });
+  await until(async () => (await underWay()) === 1, { what: "it has started", intervalMs: 5 });
   over.abort();
   expect(await holding).toBe("given up");
   expect(await answer).toBe("answered");

@@ -15,7 +15,7 @@ function copy(from: string, to: string): void {
   expect(Bun.spawnSync(["cp", "-a", from, to]).exitCode).toBe(0);
 }
 
-test("rows that a worker knows to be in SQL are written again when the server has lost them", {
+test("rows that a worker has in its cache as written are written again when the server has lost them", {
   timeout: 120_000,
 }, async () => {
   await using releases = new AsyncDisposableStack();

@@ -34,7 +34,7 @@ afterAll(async () => {
   await releases.disposeAsync();
 });
 
-/** Sends requests to the ports in turn, as the hosts that they name. */
+/** Alternates requests between the ports, with Host headers as if they were one host. */
 function balanced(ports: number[]) {
   let next = 0;
   return {
@@ -52,7 +52,7 @@ function balanced(ports: number[]) {
   };
 }
 
-test("a session, a draft and a form hold whichever console answers, and end on both at once", async () => {
+test("a session, a draft and a form work on any console, and end on both at once", async () => {
   const { sandbox, ctx } = fleet;
   const sourceId = sandbox.control.generate({ name: "Balanced", records: 20 });
   const person = consoleClient(consoles);
@@ -103,12 +103,12 @@ test("an API token works on both consoles, and a base changed through one is sho
   }
 });
 
-test("I1, I4: writes through two proxies in turn are in SQL when they are answered, and stay within the quota", {
+test("I1, I4: writes through two alternating proxies are in SQL when they are answered, and stay within the quota", {
   timeout: 60_000,
 }, async () => {
   const { sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 50, tables: 1, seed: 7 });
-  // Not asked for over HTTP, which would count in the source's limit.
+  // Not requested over HTTP, which would count toward the source's limit.
   const { tables } = sandbox.control.dump(sourceId) as unknown as {
     tables: { fields: { name: string; type: string }[] }[];
   };

@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 test.each(pages)(
-  "the script of %s makes a role that a replica can be made with, and that reads nothing else",
+  "the script of %s creates a role that can create a replica, and that reads nothing else",
   async (page) => {
     const text = readFileSync(join(FOLDER, page), "utf8");
     const script = scriptOf(text);

@@ -67,7 +67,7 @@ async function leftBehind(database: string) {
   }
 }
 
-test("a direct connection is known to be one, and costs one round trip more", async () => {
+test("a direct connection is recognized, and costs one more round trip", async () => {
   expect(await findPooling(server.as("app", "other"))).toBe("none");
 });
 
@@ -212,7 +212,7 @@ withPooler(
   },
 );
 
-test("encryption is what our own socket has: behind what ends TLS it is encrypted, for every driver", async () => {
+test("encryption is what our own socket has: behind a TLS terminator it is encrypted, for every driver", async () => {
   await using relay = await tlsRelay(server, { certificate, aliases: { "postgres.abc": "app" } });
   const url = relay.over(server.as("app", "customer"));
   const { checks, report } = await inspect(control.ctx, url, "relayed");
@@ -228,7 +228,7 @@ test("encryption is what our own socket has: behind what ends TLS it is encrypte
   expect(cluster.summary).toMatch(/TLSv1\.\d/);
 });
 
-test("a database that was found to take TLS is not connected to without from then on", async () => {
+test("a database that was found to accept TLS is never connected to without it again", async () => {
   await using relay = await tlsRelay(server, { certificate });
   const account = await control.addAccount("tls-kept@example.org");
   const destination = {
@@ -279,7 +279,7 @@ test.skipIf(!HAS_IPV6)(
   },
 );
 
-test("a customer's server that falls silent after the login is left, and so are its connections", {
+test("a customer's server that hangs after the login is disconnected, with its connections", {
   timeout: 60_000,
 }, async () => {
   await using hostile = await hostilePostgres();

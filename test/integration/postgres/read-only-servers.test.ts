@@ -17,7 +17,7 @@ import { postgresPair } from "../../support/postgres-pair";
 
 const DEADLINE = { timeoutMs: 30_000 };
 
-/** The server processes of a database's connections of ours, without the one that asks. */
+/** The server processes of our connections to a database, without the one of this query. */
 async function backends({ sql }: TestDatabase): Promise<number[]> {
   const rows = await sql<{ pid: number }[]>`
     select pid from pg_stat_activity
@@ -30,7 +30,7 @@ async function areGone(database: TestDatabase, pids: number[]): Promise<boolean>
   return pids.every((pid) => !there.includes(pid));
 }
 
-test("the first refused write closes all connections of its pool, and one that listens listens again", async () => {
+test("the first refused write closes all connections of its pool, and LISTEN is resumed", async () => {
   await using database = await freshDatabase();
   const db = connectControl(database.url, { max: 3 });
   const heard: string[] = [];
@@ -120,7 +120,7 @@ test("a standby is refused at login by both drivers, until the name leads to the
   });
   move();
   await until(() => db`insert into counted values (1)`.then(() => true), {
-    what: "the new primary takes writes",
+    what: "the new primary accepts writes",
     retryErrors: true,
     ...DEADLINE,
   });

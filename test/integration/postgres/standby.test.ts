@@ -5,7 +5,7 @@ import { postgresPair } from "../../support/postgres-pair";
 
 const options = { max: 1, onnotice: () => {}, backoff: () => 0.1, connect_timeout: 5 };
 
-test("a promoted standby has what a synchronous primary has answered, and the endpoint leads to it", async () => {
+test("a promoted standby has everything that a synchronous primary has answered, and the endpoint leads to it", async () => {
   await using pair = await postgresPair({ isSynchronous: true });
   const sql = postgres(pair.url, options);
   try {
@@ -18,7 +18,7 @@ test("a promoted standby has what a synchronous primary has answered, and the en
       retryErrors: true,
     });
     expect(rows).toHaveLength(20);
-    // By this the quota ledger knows that reservations may be missing.
+    // This is how the quota ledger detects that reservations may be missing.
     const [row] = await sql<{ is: boolean }[]>`select pg_last_xact_replay_timestamp() is not null as is`;
     expect(row!.is).toBe(true);
     await sql`insert into counted values (20)`;
@@ -27,7 +27,7 @@ test("a promoted standby has what a synchronous primary has answered, and the en
   }
 });
 
-test("a promotion loses what an asynchronous standby did not have yet, and only that", async () => {
+test("a promotion loses only what an asynchronous standby did not have yet", async () => {
   await using pair = await postgresPair({ isSynchronous: false });
   const sql = postgres(pair.url, options);
   try {
@@ -64,7 +64,7 @@ test("after a switchover the endpoint leads to a read-only server until it moves
     });
     move();
     await after`insert into counted values (2)`;
-    // Who was connected stays with the old one.
+    // Existing connections stay with the old one.
     expect(await isRefused()).toBe("25006");
   } finally {
     await Promise.all([before, after].map((sql) => sql.end({ timeout: 1 })));

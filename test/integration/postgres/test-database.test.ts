@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { controlDatabase, freshDatabase } from "../../support/database";
 import { until } from "../../support/poll";
 
-test("a fresh database is empty, its own, and gone after use", async () => {
+test("a fresh database is empty, separate, and dropped after use", async () => {
   await using other = await freshDatabase();
   let name: string | undefined;
   {
@@ -16,7 +16,7 @@ test("a fresh database is empty, its own, and gone after use", async () => {
   expect(await other.sql`select from pg_database where datname = ${name!}`).toHaveLength(0);
 });
 
-test("control databases asked for at once are all migrated, and apart", async () => {
+test("concurrently created control databases are all migrated, and separate", async () => {
   const databases = await Promise.all([controlDatabase(), controlDatabase(), controlDatabase()]);
   const [first, ...rest] = databases;
   await first!.sql`create table only_here (id int)`;
@@ -27,9 +27,9 @@ test("control databases asked for at once are all migrated, and apart", async ()
   for (const database of databases) await database[Symbol.asyncDispose]();
 });
 
-test("until returns the first truthy answer, and says at its deadline what it waited for and saw", async () => {
+test("until returns the first truthy answer, and reports at its deadline what it waited for and saw", async () => {
   let count = 0;
-  expect(await until(() => ++count > 2 && count, { what: "three looks", intervalMs: 1 })).toBe(3);
-  const hopeless = until(() => null, { what: "a miracle happens", timeoutMs: 20, intervalMs: 1 });
+  expect(await until(() => ++count > 2 && count, { what: "three schema checks", intervalMs: 1 })).toBe(3);
+  const hopeless = until(() => null, { what: "the impossible happens", timeoutMs: 20, intervalMs: 1 });
   await expect(hopeless).rejects.toThrow("waited 20 ms until a miracle happens; last: null");
 });

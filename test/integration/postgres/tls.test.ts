@@ -1,4 +1,4 @@
-/** TLS to databases: who asks for a certificate to be checked is never connected to a server that cannot show it. */
+/** TLS to databases: with certificate checks, no connection is made to a server without a valid certificate. */
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -79,7 +79,7 @@ async function operate(env: Record<string, string>, ...words: string[]) {
   return { code, out: program.output(), err: program.errors() };
 }
 
-test("sslmode=require encrypts and checks no certificate; verify-full refuses one that nobody vouches for", async () => {
+test("sslmode=require encrypts and checks no certificate; verify-full refuses one without a trusted authority", async () => {
   const encryption = async (url: string) => {
     const findings = await inspectExternal(control.ctx, url, "base");
     return findings.find(({ check, severity }) => check === "encryption" || severity === "problem");
@@ -106,7 +106,7 @@ test("a base is not connected to a destination whose certificate cannot be trust
   });
 });
 
-test("a replica whose server shows another certificate is replica_unavailable, a cluster is refused", async () => {
+test("a replica whose server has another certificate is replica_unavailable, and a cluster is refused", async () => {
   await installReplica(urlOf("require"), { schema: "base", role: new URL(server.url).username });
   const trusting = openReplica({ url: urlOf("require"), schema: "base" });
   expect(await takeReadVersion(trusting)).toBe(1);
@@ -123,7 +123,7 @@ test("a replica whose server shows another certificate is replica_unavailable, a
   ]);
 });
 
-test("a customer's server that is 200 ms away over TLS is inspected, installed and written to like one next door", async () => {
+test("a customer's server at 200 ms over TLS is inspected, installed and written to like a near one", async () => {
   const { hostname: host, port } = new URL(server.url);
   const far = parseProfile("200±60");
   const network = await Network.listen(far, { host: "127.0.0.1", port: 0 }, { host, port: Number(port) });
@@ -138,14 +138,16 @@ test("a customer's server that is 200 ms away over TLS is inspected, installed a
     expect(new Set(readVersions).size).toBe(8);
     // A network that cuts what is under way costs that call, and no more.
     network.resetConnections();
-    await until(() => takeReadVersion(replica).catch(() => undefined), { what: "a ticket after the cut" });
+    await until(() => takeReadVersion(replica).catch(() => undefined), {
+      what: "a read version after the cut",
+    });
   } finally {
     await replica.close();
     await network.stop();
   }
 }, 60_000);
 
-test("a control plane with a certificate that cannot be trusted is control_unavailable, and says why", async () => {
+test("a control plane with an untrusted certificate is control_unavailable, with the reason", async () => {
   const db = connectControl(urlOf("verify-full"));
   const error = await db`select 1`.catch((caught: unknown) => asControlError(caught));
   await db.end();
@@ -155,7 +157,7 @@ test("a control plane with a certificate that cannot be trusted is control_unava
   });
 });
 
-test("with the right authority processes connect, by every driver; with another, or to another name, they do not", async () => {
+test("with the right authority, processes connect with every driver; with another, or another name, they do not", async () => {
   const add = (name: string, url: string, authority: string) =>
     operate(
       { NODE_EXTRA_CA_CERTS: authority },
@@ -205,7 +207,7 @@ test("with the right authority processes connect, by every driver; with another,
   ]);
 });
 
-test("a URL leads to the host that was looked at, and to no other, however it is written", async () => {
+test("a URL leads to the host that was checked, and to no other, however it is written", async () => {
   const { ctx } = control;
   const config = { ...ctx.config, privateDestinations: "loopback" as const };
   const wrongOf = async (url: string) =>
@@ -233,7 +235,7 @@ test("a URL leads to the host that was looked at, and to no other, however it is
   }
 });
 
-test("of a URL's parameters only those of the connection reach the driver and the server", async () => {
+test("of a URL's parameters, only those of the connection reach the driver and the server", async () => {
   const { text } = (await import("../../../core/control/placement/external-url")).parseConnectionTarget(
     "postgres://u:p@db.example/x?sslmode=require&channel_binding=require&debug=true&max=1000&search_path=evil&host=a",
   );

@@ -1,4 +1,4 @@
-/** API keys that do not, or no longer, open what they should: nothing is lost, and the owner is told what to do. */
+/** API keys that lack access, or lose it: nothing is lost, and the owner gets the remedy. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { KeyOptions } from "../../../apps/sandbox/auth";
 import { createAccount } from "../../../core/control/accounts";
@@ -74,20 +74,17 @@ test.concurrent.for([
   ["of which only the id was pasted", "patUnknown0000000", /Invalid authentication token/],
   ["with characters that no key has", "pat\u2026\n", /invalid characters/],
   ["that is empty", "", /empty/],
-] as const)(
-  "a key %s is refused in the source's words, and leaves nothing behind",
-  async ([, key, message]) => {
-    const sourceBaseId = sourceBase();
-    await expect(connectWith(key, sourceBaseId)).rejects.toMatchObject({
-      code: "source_key_refused",
-      message: expect.stringMatching(message),
-    });
-    const bases = await listBases(fleet.ctx.db, accountId);
-    expect(bases.filter((base) => base.sourceBaseId === sourceBaseId)).toEqual([]);
-  },
-);
+] as const)("a key %s is refused with Airtable's text, and nothing is created", async ([, key, message]) => {
+  const sourceBaseId = sourceBase();
+  await expect(connectWith(key, sourceBaseId)).rejects.toMatchObject({
+    code: "source_key_refused",
+    message: expect.stringMatching(message),
+  });
+  const bases = await listBases(fleet.ctx.db, accountId);
+  expect(bases.filter((base) => base.sourceBaseId === sourceBaseId)).toEqual([]);
+});
 
-test.concurrent("a key that does not list bases is refused, saying that a scope may be missing", async () => {
+test.concurrent("a key that cannot list bases is refused, with the hint that a scope may be missing", async () => {
   const key = fleet.sandbox.control.createKey({ scopes: ["data.records:read"] });
   await expect(connectWith(key, sourceBase())).rejects.toMatchObject({
     code: "source_forbidden",
@@ -95,17 +92,17 @@ test.concurrent("a key that does not list bases is refused, saying that a scope 
   });
 });
 
-test.concurrent("a key that opens other bases only is refused", async () => {
+test.concurrent("a key for other bases only is refused", async () => {
   const key = fleet.sandbox.control.createKey({ bases: { [sourceBase()]: "read" } });
   await expect(connectWith(key, sourceBase())).rejects.toMatchObject({ code: "source_not_found" });
 });
 
-test.concurrent("a key that may only read is all that a replica needs", async () => {
+test.concurrent("a read-only key is all that a replica needs", async () => {
   const { base } = await connected({ scopes: ["schema.bases:read", "data.records:read"], bases: "read" });
   await expectEqualToSource(fleet, base);
 });
 
-test.concurrent("a key that is revoked leaves the rows readable, and a new one brings the base back", async () => {
+test.concurrent("a revoked key leaves the rows readable, and a new key resumes the base", async () => {
   const { base, key, sourceBaseId } = await connected();
   const { control } = fleet.sandbox;
   const reader = await fleet.reader(base);
@@ -130,12 +127,12 @@ test.concurrent("a key that is revoked leaves the rows readable, and a new one b
   expect(await dumpTable(reader, "things")).toHaveLength(4);
 });
 
-test.concurrent("a key that is replaced, and then revoked, while a sync uses it is nobody's concern", async () => {
+test.concurrent("a key that is replaced, and then revoked, while a sync uses it causes no failure", async () => {
   const { base, key, sourceBaseId } = await connected({}, 1000);
   const { control } = fleet.sandbox;
   const requests = () => control.log(sourceBaseId).length;
   const before = requests();
-  await until(() => requests() > before + 4, { what: "the next sync is on its way" });
+  await until(() => requests() > before + 4, { what: "the next sync has started" });
   await updateSettings(fleet.ctx, base, { apiKey: control.createKey() });
   control.revokeKey(key);
   expectWell(await fleet.synced(base.id));
@@ -143,7 +140,7 @@ test.concurrent("a key that is replaced, and then revoked, while a sync uses it 
   expect(runs.map((run) => run.error_code)).toEqual(runs.map(() => null));
 });
 
-test.concurrent("a key without data.records:read connects, and the base says what it lacks", async () => {
+test.concurrent("a key without data.records:read connects, and the base reports what it lacks", async () => {
   const sourceBaseId = sourceBase();
   const key = fleet.sandbox.control.createKey({ scopes: ["schema.bases:read"] });
   const base = await connectWith(key, sourceBaseId);
@@ -161,7 +158,7 @@ test.concurrent.for([
   ["data.records:read", { scopes: ["schema.bases:read"] }],
   ["its access to the base", { bases: {} }],
 ] satisfies [string, KeyOptions][])(
-  "a key that loses %s leaves the rows as they are until somebody gives it back",
+  "a key that loses %s leaves the rows as they are until it gets it back",
   async ([, rights]) => {
     const { base, key, sourceBaseId } = await connected();
     const reader = await fleet.reader(base);

@@ -1,6 +1,6 @@
 /**
- * Bytes of any kind sent to the proxy's port: it stays up, asks nobody but the configured upstream and nothing but
- * what is below its `/v0`, and what it says for itself has a type.
+ * Random bytes sent to the proxy's port: it stays up, contacts only the configured upstream below its `/v0`, and its
+ * own answers have an error type.
  */
 import net from "node:net";
 import fc from "fast-check";
@@ -15,7 +15,7 @@ const TRAP = "trap:1";
 const INJECTED = "x-injected";
 
 let upstream: RawUpstream;
-/** Not configured: whoever gets here was led astray. */
+/** Not configured: a request that arrives here was misdirected. */
 let trap: RawUpstream;
 let stack: ProxyStack;
 
@@ -219,13 +219,13 @@ function isWhole(answer: string): boolean {
   return end >= 0 && length !== undefined && answer.length >= end + 4 + Number(length);
 }
 
-/** What the proxy says for itself has a type; no answer of ours is a fault of ours. */
+/** The proxy's own answers have an error type; none of them is an internal error. */
 function expectAnswer(answer: string, { bytes }: Sent): void {
   if (answer === "") return;
   const status = Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1]);
   expect(status, answer.slice(0, 200)).toBeGreaterThanOrEqual(100);
   expect(answer).not.toContain("PROXY_ERROR");
-  // What is no HTTP the server itself refuses, without a word.
+  // The server itself refuses what is not HTTP, without an answer.
   if (status < 500 || /^HTTP\/1\.1 505 [^\r]*\r\nConnection: close\r\n\r\n$/.test(answer)) return;
   // To a HEAD its status says what there is to say.
   if ([502, 504].includes(status) && answer.endsWith("\r\n\r\n") && bytes.includes("HEAD ")) return;
@@ -243,7 +243,7 @@ function expectUpstream({ requests }: RawUpstream): void {
 }
 
 fuzz(
-  "whatever is sent, the proxy stays up, and asks only the upstream that it is to ask",
+  "after any request, the proxy stays up, and has contacted only the configured upstream",
   150,
   fc.asyncProperty(fc.array(exchange, { minLength: 1, maxLength: 4 }), async (all) => {
     upstream.requests.length = 0;
@@ -279,12 +279,12 @@ const upstreamBytes = fc.oneof(
 );
 
 fuzz(
-  "whatever the upstream answers, it is given on, or the proxy says that there was no answer",
+  "any answer of the upstream is passed on, or the proxy reports that there was none",
   200,
   fc.asyncProperty(upstreamBytes, fc.constantFrom("GET", "POST", "DELETE"), async (bytes, method) => {
     upstream.answer = (socket) => socket.end(bytes);
     const line = `${method} /api.airtable.com/v0/appX/T/rec1 HTTP/1.1`;
-    // Each with a key of its own: one that was refused is not asked about again.
+    // Each with a key of its own: a refused one is not tried again.
     const key = `Authorization: Bearer ${crypto.randomUUID()}`;
     const bytesSent = `${line}\r\nHost: proxy\r\n${key}\r\nConnection: close\r\n\r\n`;
     const answer = await send({ bytes: bytesSent, cuts: [], isAborted: false });
@@ -294,7 +294,7 @@ fuzz(
   }),
 );
 
-test("no request of all these was counted as a fault of the proxy's", async () => {
+test("none of these requests was counted as a failure of the proxy", async () => {
   const health = await fetch(`http://127.0.0.1:${stack.proxy.port}/readyz`);
   expect(health.status).toBe(200);
 });

@@ -48,7 +48,7 @@ beforeAll(async () => {
   });
   tableId = control.dump(sourceBaseId).tables[0]!.id;
   base = await stack.connect(sourceBaseId);
-  // What the feed tells of, these writes are not: the source has never made them.
+  // The feed does not report these writes: the source has never made them.
   await stack.ctx.db`update bases set live = false`;
   await base.sync();
 });
@@ -144,7 +144,7 @@ async function freeQuota(): Promise<void> {
 }
 
 fuzz(
-  "the client gets the source's answer, byte by byte, whatever it says",
+  "the client gets any answer of the source, byte for byte",
   120,
   fc.asyncProperty(write, async ({ method, status, path, sent, answer: next }) => {
     answer = { status, ...next };
@@ -154,7 +154,7 @@ fuzz(
   }),
 );
 
-test("what the answers had in the replica that the source has not is repaired, and no repair stays", async () => {
+test("rows that an answer changed and the source did not are repaired, and no repair remains", async () => {
   await until(
     async () => {
       await freeQuota();

@@ -6,7 +6,7 @@ import { node } from "../../support/node";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
 import { repoRoot } from "../../support/source-files";
 
-/** Stands for the proxy, and shows what it is sent. */
+/** Takes the place of the proxy, and returns what it receives. */
 let proxy: RawUpstream;
 let elsewhere: RawUpstream;
 let folder: string;
@@ -59,7 +59,7 @@ async function sentBy(source: string, options = {}): Promise<string[]> {
 
 const API = "https://api.airtable.com/v0/appX/T";
 
-describe.skipIf(node === undefined)("calls of a program that knows nothing of the proxy", () => {
+describe.skipIf(node === undefined)("requests of a program that does not know of the proxy", () => {
   test.for([
     ["a URL as text", `await fetch("${API}?a[]=%2F+b")`],
     ["a URL", `await fetch(new URL("${API}?a[]=%2F+b"))`],
@@ -80,23 +80,23 @@ describe.skipIf(node === undefined)("calls of a program that knows nothing of th
       "a URL and options",
       `import https from "https"; https.get("${API}?a[]=%2F+b", { headers: {} }, (r) => r.resume())`,
     ],
-  ])("fetch and https, by %s", async ([, source]) => {
+  ])("fetch and https, through %s", async ([, source]) => {
     expect(await sentBy(source!)).toEqual(["GET /api.airtable.com/v0/appX/T?a[]=%2F+b"]);
     expect(proxy.requests[0]!.headers.host).toBe(new URL(proxy.url).host);
   });
 
-  test("a CommonJS program's https is redirected, too", async () => {
+  test("https in a CommonJS program is redirected, too", async () => {
     const source = `require("https").get("${API}", (r) => r.resume())`;
     expect(await sentBy(source, { extension: "cjs" })).toEqual(["GET /api.airtable.com/v0/appX/T"]);
   });
 
-  test("a path goes as it was given, which a parser of URLs would change", async () => {
+  test("a path that a URL parser would change arrives unchanged", async () => {
     const source = `import https from "https";
       https.request({ hostname: "api.airtable.com", path: "/v0/appX/a|b%2e" }, (r) => r.resume()).end()`;
     expect(await sentBy(source)).toEqual(["GET /api.airtable.com/v0/appX/a|b%2e"]);
   });
 
-  test("method, headers and body arrive, of a Request as well", async () => {
+  test("method, headers and body arrive, also those of a Request", async () => {
     const arrived: unknown[] = [];
     // A Request's body goes in chunks.
     const server = Bun.serve({
@@ -134,14 +134,14 @@ describe.skipIf(node === undefined)("calls of a program that knows nothing of th
     ]);
   });
 
-  test("a proxy with a path of its own is reached below it", async () => {
+  test("a proxy with a path of its own is reached under that path", async () => {
     const env = { BASETIDE_PROXY: `${proxy.url}/basetide/` };
     expect(await sentBy(`await fetch("${API}")`, { env })).toEqual([
       "GET /basetide/api.airtable.com/v0/appX/T",
     ]);
   });
 
-  test("other hosts and paths are left alone", async () => {
+  test("other hosts and paths are not redirected", async () => {
     const source = `import http from "http";
       await fetch("${elsewhere.url}/v0/appX/T");
       await new Promise((over) => http.get("${elsewhere.url}/v0/appX/T", (r) => r.resume().on("end", over)));
@@ -160,7 +160,7 @@ describe.skipIf(node === undefined)("calls of a program that knows nothing of th
   });
 
   test.for(["", "localhost:4000", "ftp://x"])(
-    "without a usable BASETIDE_PROXY (%j) no program starts, and the error says what to set",
+    "without a valid BASETIDE_PROXY (%j) no program starts, and the error says what to set",
     async (address) => {
       const { errors, exitCode } = await run("console.log(1)", { env: { BASETIDE_PROXY: address } });
       expect(exitCode).not.toBe(0);

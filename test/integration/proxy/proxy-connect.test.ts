@@ -19,7 +19,7 @@ let folder: string;
 let stack: ProxyStack;
 let base: Replicated;
 let baseId: string;
-/** Where somebody else listens, to whom nothing may lead. */
+/** A foreign listener that must not get any request. */
 let strangers: net.Server;
 let strangerPort: number;
 let visits = 0;
@@ -55,7 +55,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-/** Runs a program that is told of an HTTPS proxy and an authority, as the guide says, and of nothing else. */
+/** Runs a program whose only configuration is an HTTPS proxy and an authority, as in the guide. */
 async function run(words: string[], env: Record<string, string> = {}) {
   const child = Bun.spawn(words, {
     env: {
@@ -87,7 +87,7 @@ async function start(connectPort: number | undefined, port = 0): Promise<Running
 
 const names = async () => (await base.rows("tasks")).map((row) => row.name);
 
-test("curl writes by its usual proxy variable, and SQL shows it", async () => {
+test("curl writes with its usual proxy variable, and SQL shows the write", async () => {
   const { output, errors } = await run([
     ...["curl", "-sS", `https://api.airtable.com/v0/${baseId}/Tasks`, "-H", "Content-Type: application/json"],
     ...["-H", `Authorization: Bearer ${stack.sandbox.key}`, "-d", '{"fields":{"Name":"by curl"}}'],
@@ -104,7 +104,7 @@ test.for([
   ],
   ["requests", "requests.post(url, json=body, headers=headers).json()"],
 ])(
-  "a Python program on %s that fixes both hosts writes and uploads, and SQL shows it",
+  "a Python program on %s that pins both hosts writes and uploads, and SQL shows both",
   async ([library, call], { skip }) => {
     const isThere = Bun.spawnSync(["python3", "-c", `import ${library}`]).exitCode === 0;
     skip(!isThere, `Python's ${library} is not installed on this machine`);
@@ -124,7 +124,7 @@ call("https://content.airtable.com/v0/${baseId}/" + record["id"] + "/Files/uploa
   },
 );
 
-test("a client that does not trust the authority sends nothing", async () => {
+test("a client that does not trust the authority sends no request", async () => {
   const before = stack.sandbox.control.log(baseId).length;
   const another = join(folder, "another-ca.pem");
   writeFileSync(another, createAuthority("Another").certificate);
@@ -135,7 +135,7 @@ test("a client that does not trust the authority sends nothing", async () => {
   expect(stack.sandbox.control.log(baseId)).toHaveLength(before);
 });
 
-test("within a tunnel a request is decided on like any other", async () => {
+test("requests within a tunnel are treated like all others", async () => {
   const ask = (...more: string[]) => run(["curl", "-s", ...more, "-H", "Authorization: Bearer x"]);
   const elsewhere = await ask("-H", "Host: elsewhere.example", "https://api.airtable.com/v0/appX/T");
   expect(JSON.parse(elsewhere.output)).toMatchObject({ error: { type: "PROXY_HOST_NOT_ALLOWED" } });
@@ -143,7 +143,7 @@ test("within a tunnel a request is decided on like any other", async () => {
   expect(JSON.parse(path.output)).toMatchObject({ error: { type: "PROXY_PATH_NOT_ALLOWED" } });
 });
 
-describe("what is no CONNECT to a configured host is refused", () => {
+describe("anything but a CONNECT to a configured host is refused", () => {
   const refused = (head: string) => sendRaw(stack.proxy.connectPort!, head);
 
   test.for([
@@ -172,13 +172,13 @@ describe("what is no CONNECT to a configured host is refused", () => {
     expect(stack.sandbox.control.log(baseId)).toHaveLength(before);
   });
 
-  test("a head that does not end is", async () => {
+  test("  a head that does not end", async () => {
     expect(await refused(`CONNECT api.airtable.com:443 HTTP/1.1\r\nX: ${"x".repeat(9000)}`)).toMatch(
       /^HTTP\/1\.1 431 /,
     );
   });
 
-  test("and its connection does not stay, whatever the client goes on sending", async () => {
+  test("  its connection is closed, whatever the client continues to send", async () => {
     const socket = net.connect({ port: stack.proxy.connectPort!, host: "127.0.0.1", allowHalfOpen: true });
     onTestFinished(() => void socket.destroy());
     const state = { isClosed: false };
@@ -197,7 +197,7 @@ describe("what is no CONNECT to a configured host is refused", () => {
     );
   });
 
-  test("one that takes too long is cut off, and so are tunnels when it stops", async () => {
+  test("a slow one is cut off, and tunnels are closed when the proxy stops", async () => {
     const held = net.createServer((socket) => void socket.on("error", () => {}));
     const leadsTo = await new Promise<number>((resolve) =>
       held.listen(0, "127.0.0.1", () => resolve((held.address() as net.AddressInfo).port)),
@@ -227,7 +227,7 @@ describe("what is no CONNECT to a configured host is refused", () => {
   });
 });
 
-test("a client is known by its own address, and not by a header", async () => {
+test("a client is identified by its own address, not by a header", async () => {
   const tunneled = (path: string, ...more: string[]) =>
     run([
       ...[
@@ -257,7 +257,7 @@ test("a client is known by its own address, and not by a header", async () => {
   expect((await tunneled("/metrics")).output).toBe("200");
 });
 
-test("it is off unless it is asked for, and then on the loopback address", async () => {
+test("it is disabled by default, and listens on the loopback address unless configured otherwise", async () => {
   const config = readConfig({});
   expect([config.connectPort, config.connectHost]).toEqual([undefined, "127.0.0.1"]);
   const off = await start(undefined);
@@ -265,7 +265,7 @@ test("it is off unless it is asked for, and then on the loopback address", async
   await off.stop();
 });
 
-test("a port that is taken is named with its variable, and the proxy does not stay half started", async () => {
+test("a port in use is reported with its variable, and the proxy does not stay half started", async () => {
   const port = await freePort();
   await expect(start(strangerPort, port)).rejects.toMatchObject({
     code: "port_taken",
@@ -274,7 +274,7 @@ test("a port that is taken is named with its variable, and the proxy does not st
   await expect(fetch(`http://localhost:${port}/healthz`)).rejects.toThrow();
 });
 
-test("the authority is kept for the next start, for other hosts made again, and its key is for its owner only", () => {
+test("the authority is kept for the next start, created again for other hosts, and its key is readable by its owner only", () => {
   const data = join(folder, "another");
   const first = localAuthority(data, ["a.example", "b.example"]);
   expect(first.isNew).toBe(true);

@@ -8,7 +8,7 @@ import { httpAnswer, type RawUpstream, rawUpstream, sendRaw } from "../../suppor
 
 /** Long enough for 15 MB on a busy machine. */
 const TIMEOUT_MS = 2000;
-/** Connected, so that its requests are in the ledger. */
+/** Connected, so that its requests are in the quota ledger. */
 const CONNECTED = "appConnected00000";
 
 /** Some key: the proxy forwards no call to a base without one. */
@@ -62,7 +62,7 @@ test.for([
   });
 });
 
-test("headers and body arrive as they were sent, but for the connection's own", async () => {
+test("headers and body arrive as they were sent, except the connection's own headers", async () => {
   const body = '{"fields": {"Name":"n\\u00e9"} , "odd":  true}';
   const headers = {
     authorization: "Bearer patX.y",
@@ -82,7 +82,7 @@ test("headers and body arrive as they were sent, but for the connection's own", 
 });
 
 test.for(["GET", "POST"])(
-  "a %s's answer comes back as it was: status, headers, compressed bytes",
+  "the answer to a %s is returned unchanged: status, headers, compressed bytes",
   async (method) => {
     const bytes = gzipSync(JSON.stringify({ text: "x".repeat(5000) }));
     const headers = {
@@ -113,27 +113,27 @@ test.for([
   ["GET", { "Content-Length": "2" }, "{}"],
   ["GET", { "Transfer-Encoding": "chunked" }, "2\r\n{}\r\n0\r\n\r\n"],
   ["HEAD", { "Content-Length": "2" }, "{}"],
-] as const)("the body of a %s is not lost without a word: %o", async ([method, headers, body]) => {
+] as const)("the body of a %s is not dropped silently: %o", async ([method, headers, body]) => {
   const answer = await raw(`${method} /api.airtable.com/v0/appX/T`, headers, body);
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   if (method === "GET") expect(answer).toContain("PROXY_REQUEST_MALFORMED");
   expect(upstream.requests).toEqual([]);
 });
 
-test("a redirect is the client's to follow", async () => {
+test("a redirect is returned to the client", async () => {
   upstream.answer = (socket) => socket.write(httpAnswer(302, { Location: "http://elsewhere/" }, ""));
   const answer = await fetch(`${stack.endpoint}/v0/appX/T`, { redirect: "manual" });
   expect([answer.status, answer.headers.get("location")]).toEqual([302, "http://elsewhere/"]);
 });
 
-test("a 502 of the source passes unchanged", async () => {
+test("a 502 of the source is returned unchanged", async () => {
   upstream.answer = (socket) => socket.write(httpAnswer(502, {}, "<html>bad gateway</html>"));
   const answer = await fetch(`${stack.endpoint}/v0/appX/T`);
   expect([answer.status, await answer.text()]).toEqual([502, "<html>bad gateway</html>"]);
 });
 
 test.for(["GET", "PATCH"])(
-  "a source that does not answer a %s in time is a 504 of the proxy's",
+  "if the source does not answer a %s in time, the proxy answers 504",
   async (method) => {
     upstream.answer = () => {};
     const answer = await fetch(`${stack.endpoint}/v0/appX/T/rec1`, { method });
@@ -142,14 +142,14 @@ test.for(["GET", "PATCH"])(
 );
 
 test.for(["GET", "POST"])(
-  "a source that cannot be reached by a %s is a 502 of the proxy's",
+  "if the source cannot be reached for a %s, the proxy answers 502",
   async (method) => {
     const answer = await fetch(`${stack.endpoint.replace("api.", "gone.")}/v0/appX/T`, { method });
     expect([answer.status, await answer.json()]).toEqual([502, own("PROXY_UPSTREAM_UNREACHABLE")]);
   },
 );
 
-test("half a body of the source's is not passed off as a whole one", async () => {
+test("half a body of the source is not returned as a complete one", async () => {
   let breakOff = () => {};
   upstream.answer = (socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf");
@@ -175,7 +175,7 @@ test.for([
   expect(upstream.requests).toEqual([]);
 });
 
-test("a header that hides another is no header", async () => {
+test("a header that hides another one is refused", async () => {
   await raw("GET /api.airtable.com/v0/appX/T", { "X-A": "1\rX-Injected: 2" }).catch(() => "");
   for (const { headers } of upstream.requests) expect(headers).not.toHaveProperty("x-injected");
 });
@@ -201,21 +201,21 @@ test.for([
   expect(upstream.requests).toHaveLength(1);
 });
 
-test("a URL of 16,000 characters behind the proxy's address passes", async () => {
+test("a URL of 16,000 characters after the proxy's address is accepted", async () => {
   const query = "x".repeat(16_000);
   const answer = await fetch(`${stack.endpoint}/v0/appX/T?${query}`);
   expect(answer.status).toBe(200);
   expect(upstream.requests[0]!.line).toHaveLength(`GET /v0/appX/T?${query} HTTP/1.1`.length);
 });
 
-test("the proxy's own health has its own paths", async () => {
+test("the proxy's health has paths of its own", async () => {
   const answer = await fetch(`http://localhost:${stack.proxy.port}/readyz`);
   expect(await answer.json()).toEqual({ status: "ready" });
   expect(await metricOf(stack, "basetide_proxy_request_seconds_count")).toBeGreaterThan(0);
   expect(upstream.requests).toEqual([]);
 });
 
-test("a client that goes away ends its read at the source", async () => {
+test("a client that disconnects ends its read at the source", async () => {
   let isOver = false;
   upstream.answer = (socket) => {
     socket.write("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nhalf");
@@ -231,7 +231,7 @@ test("a client that goes away ends its read at the source", async () => {
   await until(() => isOver, { what: "the source's connection is closed" });
 });
 
-test("a base that nobody has connected is not in the ledger; a connected one is, with its schema calls", async () => {
+test("a base that no account has connected is not in the quota ledger; a connected one is, with its metadata calls", async () => {
   const granted = () => metricOf(stack, "basetide_quota_grants_total");
   const before = await granted();
   for (const path of ["appX/T", "meta/bases/appX/tables", "meta/whoami"])
@@ -242,7 +242,7 @@ test("a base that nobody has connected is not in the ledger; a connected one is,
   expect(await granted()).toBe(before + 3);
 });
 
-test("a 429 of the source passes unchanged; during a pause longer than the wait the proxy answers 429 itself", async () => {
+test("a 429 of the source is returned unchanged; during a pause that is longer than the wait, the proxy answers 429 itself", async () => {
   const body =
     '{"errors":[{"error":"RATE_LIMIT_REACHED","message":"Rate limit exceeded. Please try again later"}]}';
   await stack.connectUnchecked("appLimited0000000");
@@ -265,7 +265,7 @@ test("a 429 of the source passes unchanged; during a pause longer than the wait 
   expect(upstream.requests).toHaveLength(4);
 });
 
-test("calls made during a pause no longer than the wait all succeed, each after the pause", async () => {
+test("calls during a pause that is shorter than the wait all succeed, each after the pause", async () => {
   const baseId = "appPaused00000000";
   await stack.connectUnchecked(baseId);
   const endpoint = `${stack.endpoint}/v0/${baseId}/T`;
@@ -288,7 +288,7 @@ test("calls made during a pause no longer than the wait all succeed, each after 
   expect(Math.min(...arrivedAfterMs)).toBeGreaterThanOrEqual(pauseMs - 1);
 });
 
-test("the monthly cap is the source's to tell, every time", async () => {
+test("every request is forwarded beyond the monthly cap, since the source decides on it", async () => {
   const body =
     '{"errors":[{"error":"PUBLIC_API_BILLING_LIMIT_EXCEEDED","message":"API billing plan limit exceeded"}]}';
   await stack.connectUnchecked("appCapped00000000");

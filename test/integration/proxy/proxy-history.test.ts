@@ -1,4 +1,4 @@
-/** Clients that write through the proxy, people who edit in the app, and syncs that never rest, all at once. */
+/** Clients that write through the proxy, users who edit in the app, and continuous syncs, all at once. */
 import type postgres from "postgres";
 import { expect, test } from "vitest";
 import { startProxy } from "../../../apps/proxy/start";
@@ -19,7 +19,7 @@ interface Answered {
   fields: { Name?: string; Age?: number; Loud?: string };
 }
 
-/** All are in one process, whose stalls would be taken for too many requests. */
+/** All are in one process, whose stalls would be mistaken for too many requests. */
 const SANDBOX = {
   settings: {
     rateLimitOff: true,
@@ -52,7 +52,7 @@ const MODES: Mode[] = [
 ];
 
 test.for(MODES)(
-  "I1-I3: synced $name, SQL shows every write when it is answered, keeps it, and in the end equals the source",
+  "I1-I3: synced $name, SQL shows every write when it is answered, keeps it, and equals the source at the end",
   {
     // A violation that comes once in a while is one: no second try.
     retry: 0,
@@ -107,7 +107,7 @@ function createPeople(fleet: Fleet): string {
   });
 }
 
-/** One client's history, over records that are its own: after each answer SQL shows just what was answered. */
+/** One client's history, over its own records: after each answer SQL shows exactly what was answered. */
 async function write(
   fleet: Fleet,
   base: Base,
@@ -155,7 +155,7 @@ async function expectShown(sql: postgres.Sql, { id, deleted, fields }: Answered)
   expect([...rows], id).toEqual(wanted);
 }
 
-/** Somebody changes records in the app all the while, so that every sweep has pages to write. */
+/** A user changes records in the app continuously, so that every sweep has pages to write. */
 function editInApp(fleet: Fleet, base: Base): () => void {
   const { control } = fleet.sandbox;
   const ids = control.dump(base.sourceBaseId).tables[0]!.records.map((record) => record.id);

@@ -1,4 +1,7 @@
-/** What the proxy refuses over HTTP, by key, by network, and by the memory that bodies take; and who is one key. */
+/**
+ * What the proxy refuses over HTTP, by key, by network, and by the memory that bodies use; and which headers are the
+ * same key.
+ */
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
@@ -35,7 +38,7 @@ const ask = (
   endpoint = stack.endpoint,
 ) => fetch(`${endpoint}/v0/${baseId}/Tasks`, init);
 
-test("fifty calls of a key wait for a base, the next is told to come again; other keys go on", {
+test("fifty calls of a key wait for a base, the next one is asked to retry; other keys continue", {
   timeout: 90_000,
 }, async () => {
   const baseId = await connected();
@@ -50,13 +53,13 @@ test("fifty calls of a key wait for a base, the next is told to come again; othe
   }
   const refused = await full.promise;
   expect(await errorOf(refused)).toEqual([429, "PROXY_TOO_MANY_REQUESTS", true]);
-  // Of the source's own none: it was not asked for them.
+  // None at the source: it was not asked.
   expect(stack.sandbox.control.log(baseId).some(({ status }) => status === 429)).toBe(false);
   const another = await ask(baseId, { headers: { authorization: `Bearer ${keyOf(baseId)}` } });
   expect(another.status).toBe(200);
 });
 
-test("bodies beyond the budget are refused with 503 while the source is slow, and taken again after", async () => {
+test("bodies beyond the budget are refused with 503 while the source is slow, and accepted again afterwards", async () => {
   const baseId = await connected();
   const authorization = `Bearer ${stack.sandbox.key}`;
   const stop = new AbortController();
@@ -79,11 +82,11 @@ test("bodies beyond the budget are refused with 503 while the source is slow, an
     async () =>
       (await ask(baseId, { method: "POST", headers: { authorization }, body: new Uint8Array(1 << 20) }))
         .status !== 503,
-    { what: "what was held is free", timeoutMs: 40_000 },
+    { what: "the held records are released", timeoutMs: 40_000 },
   );
 }, 90_000);
 
-test("preflights are limited by network, a /64 of IPv6 being one, and take nothing from others", async () => {
+test("preflights are limited by network, an IPv6 /64 counting as one, at no cost to others", async () => {
   const baseId = await connected();
   const preflight = async (address: string) =>
     (await ask(baseId, { method: "OPTIONS", headers: { "x-client": address } })).status;
@@ -99,7 +102,7 @@ test("preflights are limited by network, a /64 of IPv6 being one, and take nothi
   expect(await stack.ctx.db`select from accepted_keys where source_base_id = ${baseId}`).toHaveLength(0);
 }, 60_000);
 
-test("a second proxy takes a key that the first has stored, past the queue of unproven ones", async () => {
+test("a second proxy accepts a key that the first one has stored, without the queue of unproven keys", async () => {
   const baseId = await connected();
   const key = keyOf(baseId);
   const headers = { authorization: `Bearer ${key}` };
@@ -118,8 +121,8 @@ test("a second proxy takes a key that the first has stored, past the queue of un
   expect(new Set((await Promise.all(all)).map(({ status }) => status))).toEqual(new Set([200]));
 }, 60_000);
 
-test("odd Authorization headers: spaces around are none, very long ones cost nothing lasting, two are one other key", {
-  // Keys that the source has not accepted are asked for five in 25 s.
+test("odd Authorization headers: surrounding spaces are ignored, very long ones leave nothing behind, two are one unknown key", {
+  // Keys that the source has not accepted get five requests in 25 s.
   timeout: 120_000,
 }, async () => {
   const baseId = await connected();

@@ -56,7 +56,7 @@ function readings({ sandbox }: ProxyStack, baseId: string): number {
   return sandbox.control.log(baseId).filter(({ path }) => path.includes("RECORD_ID()")).length;
 }
 
-test("I7: without the control plane reads and writes go on, and writes to bases not known are shown when it is back", async () => {
+test("I7: without the control plane, reads and writes continue, and writes to unknown bases are shown when it is back", async () => {
   const stack = await startStack(20_000);
   const [known, unknown] = [await synced(stack), await synced(stack)];
   expect((await known.write("before")).status).toBe(200);
@@ -64,7 +64,7 @@ test("I7: without the control plane reads and writes go on, and writes to bases 
   expect((await known.read()).status).toBe(200);
   expect((await known.write("meanwhile")).status).toBe(200);
   expect(await known.texts()).toEqual(["meanwhile"]);
-  // The replica does not have the field: the source's schema is asked for, with the base's key.
+  // The replica does not have the field: the source's schema is requested, with the base's key.
   stack.sandbox.control.addField(known.baseId, "Notes", { name: "More", type: "singleLineText" });
   expect((await known.write("more", { More: "x" })).status).toBe(200);
   expect(await known.texts()).toEqual(["more"]);
@@ -83,7 +83,7 @@ test("I7: without the control plane reads and writes go on, and writes to bases 
   expect(readings(stack, unknown.baseId)).toBe(1);
 });
 
-test("I4: while the control plane is away, whoever a proxy cannot tell to be connected gets no more than its own window", async () => {
+test("I4: while the control plane is unavailable, a client whose base is not known to be connected uses only the proxy's own window", async () => {
   const stack = await startStack(20_000);
   const [unknown, alone] = [await synced(stack), recordOf(stack)];
   const patch = (at: { baseId: string; id: string }) =>
@@ -92,7 +92,7 @@ test("I4: while the control plane is away, whoever a proxy cannot tell to be con
       headers: { authorization: `Bearer ${stack.sandbox.key}`, "content-type": "application/json" },
       body: '{"fields":{"Text":"new"}}',
     });
-  // Nobody has connected it, which is known.
+  // No account has connected it, which is known.
   expect((await patch(alone)).status).toBe(200);
   stack.controlFaultProxy.cut();
   onTestFinished(() => stack.controlFaultProxy.restore());
@@ -108,11 +108,11 @@ test("I4: while the control plane is away, whoever a proxy cannot tell to be con
   // Two in 1,025 ms, of which a stall may take some.
   for (const [index, at] of metered.slice(2).entries()) expect(at - metered[index]!).toBeGreaterThan(900);
   const [, first, ...rest] = arrivals(alone.baseId);
-  // In less than two windows, which its own would not let through.
+  // In less than two windows, which its own limit would not allow.
   expect(rest.at(-1)! - first!).toBeLessThan(2000);
 });
 
-test("I4: repairs of many records that are gone leave sync its part of the requests", {
+test("I4: repairs of many deleted records leave sync its share of the requests", {
   timeout: 120_000,
 }, async () => {
   const stack = await startStack();
@@ -123,7 +123,7 @@ test("I4: repairs of many records that are gone leave sync its part of the reque
     select ${at.base.id}, 'Notes', id from unnest(${gone}::text[]) as id`;
   const byName = () =>
     stack.sandbox.control.log(at.baseId).filter(({ path }) => path.includes("/recGone")).length;
-  await until(() => byName() > 5, { what: "they are asked for", timeoutMs: 20_000 });
+  await until(() => byName() > 5, { what: "they are requested", timeoutMs: 20_000 });
   for (let sync = 0; sync < 5; sync++) await at.sync();
   expect(byName()).toBeLessThan(gone.length);
   expect(await countRepairs(stack.ctx.db, at.base.id)).toBeGreaterThan(0);
@@ -133,7 +133,7 @@ test("I4: repairs of many records that are gone leave sync its part of the reque
   });
 });
 
-test("a claim that takes long is renewed, but for what is noted again meanwhile", async () => {
+test("a claim that takes long is renewed, except for records that are recorded again meanwhile", async () => {
   const stack = await startStack();
   await stack.proxy.stop();
   const at = await synced(stack);
@@ -166,7 +166,7 @@ test("I7: what one proxy recorded for repair, another repairs", async () => {
   expect(await at.texts()).toEqual(["noted"]);
 });
 
-test("a repair that is noted again while it is repaired is repaired again", async () => {
+test("a repair that is recorded again while it is processed is processed again", async () => {
   const stack = await startStack();
   const at = await synced(stack);
   stack.sandbox.control.addFault({
@@ -182,13 +182,13 @@ test("a repair that is noted again while it is repaired is repaired again", asyn
     on conflict (base_id, table_ref, record_id) do update set recorded_at = clock_timestamp(), due_at = now()`;
   await note();
   const reads = () => readings(stack, at.baseId);
-  await until(() => reads() === 1, { what: "it is being mended" });
+  await until(() => reads() === 1, { what: "it is being repaired" });
   await note();
-  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, { what: "mended twice" });
+  await until(async () => (await countRepairs(stack.ctx.db, at.base.id)) === 0, { what: "repaired twice" });
   expect(reads()).toBe(2);
 });
 
-test("a proxy that is stopped finishes the writes under way, also those whose clients have gone", async () => {
+test("a proxy that is stopped finishes its current writes, also those whose clients have disconnected", async () => {
   const stack = await startStack();
   const at = await synced(stack);
   const another = await stack.startAnother();
@@ -209,11 +209,11 @@ test("a proxy that is stopped finishes the writes under way, also those whose cl
   expect(await at.texts()).toEqual(["late"]);
 });
 
-test("a proxy stops though the control plane is away", async () => {
+test("a proxy stops while the control plane is unavailable", async () => {
   const stack = await startStack();
   stack.controlFaultProxy.cut();
   await until(async () => (await metricOf(stack, "basetide_quota_fallback")) === 1, {
-    what: "it is known to be away",
+    what: "its outage is detected",
   });
   let isOver = false;
   void stack.proxy.stop().then(() => {

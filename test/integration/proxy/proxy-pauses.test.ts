@@ -46,7 +46,7 @@ async function names(): Promise<unknown[]> {
   return (await base.rows("tasks")).map((row) => row.name).sort();
 }
 
-test("airtable.js repeats them until they succeed, each once", async () => {
+test("airtable.js repeats them until they succeed, and each succeeds once", async () => {
   const table = new Airtable({ apiKey: stack.sandbox.key, endpointUrl: stack.endpoint }).base(baseId)(
     "Tasks",
   );
@@ -57,7 +57,7 @@ test("airtable.js repeats them until they succeed, each once", async () => {
   expect((await names()).filter((name) => String(name).startsWith("js"))).toEqual(wanted);
 }, 120_000);
 
-test("urllib3, as pyairtable uses it, waits as Retry-After says", async ({ skip }) => {
+test("urllib3, as used by pyairtable, honors Retry-After", async ({ skip }) => {
   const hasRequests = Bun.spawnSync(["python3", "-c", "import requests"]).exitCode === 0;
   skip(!hasRequests, "Python's requests is not installed on this machine");
   // The retries that pyairtable sets: without Retry-After they are over within seconds.

@@ -1,4 +1,4 @@
-/** P1: the proxy is no open relay. A server that nobody has configured is never asked, whatever a client writes. */
+/** P1: the proxy is not an open relay. No server outside of the configuration is contacted, whatever a client sends. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
 import { httpAnswer, type RawUpstream, rawUpstream, sendRaw } from "../../support/raw-upstream";
@@ -30,7 +30,7 @@ function raw(target: string, head: string, method = "GET") {
   return sendRaw(stack.proxy.port, `${method} ${target} HTTP/1.1\r\n${head}${HEADERS}\r\n`);
 }
 
-test("no form of a target and no header leads to another server, nor to another part of the source's", async () => {
+test("no form of a target and no header leads to another server, or to another part of the source's", async () => {
   const { host, port } = new URL(victim.url);
   const targets = [
     `http://${host}/v0/appX/T`,
@@ -69,7 +69,7 @@ test("no form of a target and no header leads to another server, nor to another 
   for (const { line } of upstream.requests) expect(line).toMatch(/^GET \/v0\/(?!.*(\/|^)\.\.(\/|$))/);
 });
 
-test("a redirect to another server is told to the client, and not followed with its key", async () => {
+test("a redirect to another server is returned to the client, and not followed with its key", async () => {
   for (const status of [301, 302, 303, 307, 308]) {
     upstream.answer = (socket) =>
       socket.write(httpAnswer(status, { Location: `${victim.url}/v0/appX/T`, "Content-Length": "0" }, ""));

@@ -28,7 +28,7 @@ let upstream: RawUpstream;
 /** The second upstream: what is sent to it was meant for it. */
 let content: RawUpstream;
 let stack: ProxyStack;
-/** A proxy whose decisions are noted by the number of their case. */
+/** A proxy whose decisions are recorded under the number of their case. */
 let listener: Listener;
 const decisions = new Map<string, ProxyTarget>();
 let cases = 0;
@@ -142,7 +142,7 @@ function expectAsDecided({ method, target, host }: Sent, { decided, arrived, at 
   const isNamed = UPSTREAM_HOSTS.includes(first.toLowerCase());
   const prefix = isNamed ? /^\/+[^/]*\/*/ : /^\/+/;
   expect((normal.pathname + normal.search).replace(prefix, "/")).toBe(decided!.path.replace(/\?$/, ""));
-  // The path's own word counts; then the Host, which is an upstream's or the proxy's own.
+  // A host in the path comes first; then the Host header, which is an upstream's or the proxy's own.
   const hostname = host!.toLowerCase().replace(/:\d+$/, "");
   if (isNamed) expect(at).toBe(first.toLowerCase());
   else if (UPSTREAM_HOSTS.includes(hostname)) expect(at).toBe(hostname);
@@ -321,7 +321,7 @@ const arrivals: Record<string, number> = {
 const isHostInPath = (target: string) =>
   /[/\\](?:api|content)\.airtable\.com[/\\]+v0/i.test(target.replace(/^https?:\/\/[^/]*/, ""));
 fuzz(
-  "P1: whatever is sent is refused, or arrives as what was decided on",
+  "P1: any request is refused, or arrives as the request that was checked",
   150,
   fc.asyncProperty(fc.array(sent, { minLength: 8, maxLength: 8 }), async (all) => {
     const outcomes = await Promise.all(all.map((one) => send(one, listener.port, PATIENCE_MS)));
@@ -334,7 +334,7 @@ fuzz(
   }),
 );
 
-test("of all these a good part did arrive, in each of the forms", () => {
+test("a large part of them arrived, in each of the forms", () => {
   expect(arrivals["named in the path"]).toBeGreaterThan(50);
   for (const host of UPSTREAM_HOSTS) expect([host, arrivals[host]! > 2]).toEqual([host, true]);
 });
@@ -364,7 +364,7 @@ test.for([
   },
 );
 
-describe("the attacks of the audit", () => {
+describe("attacks from the security audit", () => {
   // From here on its requests are counted, and go out in the way of those.
   beforeAll(() => stack.connectUnchecked(VICTIM));
   const good = ["127.0.0.1:24000", "localhost"];
@@ -398,7 +398,7 @@ describe("the attacks of the audit", () => {
 });
 
 test.for([...["..%2fX", "%2e%2e%2fX", "%252e%252e", "a%5Cb", "a%255cb", "..;"]])(
-  "a name that is a step elsewhere is refused, and the table's id is asked for: %s",
+  "a name that leads to another path is refused, and the error suggests the table's id: %s",
   async (name) => {
     for (const method of ["GET", "PATCH"]) {
       const target = `/api.airtable.com/v0/${VICTIM}/${name}`;
@@ -420,7 +420,7 @@ test.for([
   "...",
   "Q&A;x",
   "T%C3%A2ches",
-])("a name of a table goes through as it came: %s", async (name) => {
+])("a table's name is forwarded unchanged: %s", async (name) => {
   const target = `/api.airtable.com/v0/${MINE}/${name}?a=%2e%2e/../%5C`;
   for (const method of ["GET", "POST"]) {
     const { arrived } = await send({ method, target, host: "x", version: "1.1" }, stack.proxy.port);

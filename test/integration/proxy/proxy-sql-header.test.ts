@@ -57,7 +57,7 @@ async function texts(replicated: Replicated): Promise<unknown[]> {
 const SHOWN = { status: 200, sql: null };
 const PENDING = { status: 200, sql: "pending" };
 
-test("I1: an answer to a write that SQL shows has no header of ours", async () => {
+test("I1: the answer to a write that SQL shows has no header of ours", async () => {
   const at = await synced();
   const { baseId, id, call } = at;
   expect(await at.patch("new")).toEqual(SHOWN);
@@ -70,7 +70,7 @@ test("I1: an answer to a write that SQL shows has no header of ours", async () =
   expect(await texts(at)).toEqual(["more"]);
 });
 
-test("nor has an answer that tells of no write, or of one that no SQL is to show", async () => {
+test("neither has an answer that reports no write, or a write that no SQL will show", async () => {
   const at = await synced();
   const { baseId, id, call } = at;
   const nobodys = notes();
@@ -83,7 +83,7 @@ test("nor has an answer that tells of no write, or of one that no SQL is to show
   });
 });
 
-test("I1: an answer to a write that one of the replicas cannot show says so, until it is repaired", async () => {
+test("I1: the answer to a write that one of the replicas cannot show says so, until it is repaired", async () => {
   const at = await synced();
   const another = await stack.connect(at.baseId);
   await another.sync();
@@ -99,7 +99,7 @@ test("I1: an answer to a write that one of the replicas cannot show says so, unt
   expect(await at.patch("afterwards")).toEqual(SHOWN);
 });
 
-test("I1: a replica that does not answer in time is not waited for any longer, and the write's answer says so", async () => {
+test("I1: a replica that does not answer in time is not waited for again, and the write's answer says so", async () => {
   const at = await synced();
   await stack.withOwner(at, (sql) =>
     sql.begin(async (tx) => {
@@ -126,7 +126,7 @@ test("a write to a table that the first sync has not built yet is pending", asyn
   expect(await at.patch("second")).toEqual(SHOWN);
 });
 
-test("a write whose answer is not understood is pending where the request names no record", async () => {
+test("a write whose answer is not understood is pending if the request names no record", async () => {
   const at = await synced();
   const { baseId, id, call } = at;
   stack.sandbox.control.addFault({ kind: "html_200", method: "POST", when: "after", count: 1 });
@@ -137,13 +137,13 @@ test("a write whose answer is not understood is pending where the request names 
   expect(await texts(at)).toEqual(["more", "new"]);
 });
 
-test("a new field is pending until the schema is looked at", async () => {
+test("a new field is pending until the schema check", async () => {
   const { baseId, tableId, call } = await synced();
   const field = { name: "Made", type: "singleLineText" };
   expect(await call("POST", `meta/bases/${baseId}/tables/${tableId}/fields`, field)).toEqual(PENDING);
 });
 
-test("while nobody can say who has connected a base, a write to it is pending, and shown where that is known", async () => {
+test("while it is unknown which accounts have connected a base, a write to it is pending; where it is known, it is shown", async () => {
   const at = await synced();
   const nobodys = notes();
   expect(await at.patch("before")).toEqual(SHOWN);

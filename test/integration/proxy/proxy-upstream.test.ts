@@ -53,7 +53,7 @@ test.for([
   ["GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n", 304],
   ["HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n", 200],
   ["GET", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", 200],
-] as const)("an answer to a %s that has no body ends with its head: %j", async ([method, bytes, status]) => {
+] as const)("an answer to a %s without a body ends with its head: %j", async ([method, bytes, status]) => {
   answerWith(bytes);
   const answer = await answered(stream(method));
   expect([answer.status, await answer.text()]).toEqual([status, ""]);
@@ -69,7 +69,7 @@ test.for([
   "HTTP/1.1 600 Odd\r\nContent-Length: 2\r\n\r\nok",
   "HTTP/1.1 999 Odd\r\n\r\n",
   "no HTTP at all\r\n\r\n",
-])("what is no answer of HTTP is none, and its connection is left: %j", async (bytes) => {
+])("an invalid HTTP answer is an error, and its connection is closed: %j", async (bytes) => {
   answerWith(bytes);
   expect(await stream()).toBe("unreachable");
   expect(await whole("POST")).toMatchObject({ failure: "unreachable" });
@@ -81,20 +81,20 @@ test.for([
   ["of known length", "Content-Length: 100\r\n\r\nhalf"],
   ["in chunks", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n"],
   ["that goes on until the connection ends", "\r\nhalf"],
-] as const)("a body %s that breaks off is not passed off as a whole one", async ([, rest]) => {
+] as const)("a body %s that is cut off is not returned as a complete one", async ([, rest]) => {
   answerWith(`HTTP/1.1 200 OK\r\n${rest}`);
   const answer = await answered(stream());
   for (const socket of sockets) socket.resetAndDestroy();
   await expect(answer.text()).rejects.toThrow();
-  // A source that breaks off a while after its head, which nobody hears of before.
+  // A source that breaks off some time after its head, without notice.
   answerWith(`HTTP/1.1 200 OK\r\n${rest}`, (socket) => setTimeout(() => socket.resetAndDestroy(), 100));
   expect(await whole("POST")).toEqual({ failure: "unreachable", status: 200 });
-  // Before any of it has been given on, the client can still be told so.
+  // Until any of it has been passed on, the client can still get an error.
   answerWith(`HTTP/1.1 200 OK\r\n${rest}`, (socket) => setImmediate(() => socket.resetAndDestroy()));
   expect(await stream()).toBe("unreachable");
 });
 
-test("a source that falls silent in its head or its body is late", async () => {
+test("a source that stops sending in its head or its body times out", async () => {
   answerWith("HTTP/1.1 200 OK\r\nContent-");
   expect(await stream("GET", undefined, 100)).toBe("timeout");
   expect(await whole("POST", 100)).toEqual({ failure: "timeout", status: undefined });
@@ -103,7 +103,7 @@ test("a source that falls silent in its head or its body is late", async () => {
   await until(() => [...sockets].every((socket) => socket.destroyed), { what: "the connections are closed" });
 });
 
-test("a long body comes whole, however it is read, and lets go of the source when it is not", async () => {
+test("a long body arrives complete, however it is read, and releases the source when it is not read", async () => {
   const bytes = Buffer.alloc(5 << 20, "0123456789");
   answerWith(httpAnswer(200, {}, bytes));
   expect(Buffer.from(await (await answered(stream())).arrayBuffer()).equals(bytes)).toBe(true);
@@ -122,18 +122,18 @@ test("a GET has the body that its client gave it", async () => {
   expect(upstream.requests[0]!.body).toBe("why not");
 });
 
-test("short answers have their length, and duplicate headers are one", async () => {
+test("short answers get a length, and duplicate headers are merged", async () => {
   answerWith("HTTP/1.1 200 OK\r\nX-A: 1\r\nx-a: 2\r\nContent-Length: 2\r\n\r\nok");
   const answer = await answered(stream());
   expect([answer.headers.get("x-a"), answer.headers.get("content-length")]).toEqual(["1, 2", "2"]);
   expect(await answer.text()).toBe("ok");
 });
 
-test("a client that goes away before the answer is told nothing, and after it harms nobody", async () => {
+test("a client that disconnects before the answer gets nothing, and one that disconnects later affects no other", async () => {
   answerWith("");
   const leave = new AbortController();
   const asking = stream("GET", leave.signal);
-  await until(() => upstream.requests.length === 1, { what: "it is asked" });
+  await until(() => upstream.requests.length === 1, { what: "it is requested" });
   leave.abort();
   expect(await asking).toBe("aborted");
   await until(() => [...sockets].every((socket) => socket.destroyed), { what: "the connection is closed" });

@@ -148,7 +148,7 @@ function sorted(rows: Record<string, unknown>[]) {
   return rows.toSorted((a, b) => String(a.name).localeCompare(String(b.name)));
 }
 
-test("I1: a write is in the replicas of all accounts that have connected the base, paused ones too", async () => {
+test("I1: a write is in the replicas of all accounts that have connected the base, also paused ones", async () => {
   const { baseId } = people();
   const replicas: Replicated[] = [];
   for (let accounts = 0; accounts < 3; accounts++) replicas.push(await stack.connect(baseId));
@@ -158,7 +158,7 @@ test("I1: a write is in the replicas of all accounts that have connected the bas
   for (const replica of replicas) expect(await replica.rows(SQL_TABLE)).toContainEqual(row({ name: "Cleo" }));
 });
 
-test("an upload is in SQL when its answer is", async () => {
+test("an upload is in SQL when it is answered", async () => {
   const { baseId, ids, rows } = await synced();
   const path = `${baseId}/${ids[0]}/Files/uploadAttachment`;
   const file = { contentType: "text/plain", filename: "a.txt", file: btoa("hello") };
@@ -167,12 +167,12 @@ test("an upload is in SQL when its answer is", async () => {
   expect(await rows()).toContainEqual(row({ name: "Ada", files: [expect.stringContaining("a.txt")] }));
 });
 
-test("I1: a write during the first sync is in the table when that appears, though its page was read before", async () => {
+test("I1: a write during the first sync is in the table when it appears, although its page was read before", async () => {
   const { baseId, ids } = people();
   const replicated = await stack.connect(baseId);
   const { control } = stack.sandbox;
   control.addFault({ kind: "hang", method: "POST", path: "pageSize", delayMs: 2000, count: 1 });
-  // What the first sync missed, the next one must not repair before we look.
+  // What the first sync missed must not be repaired by the next one before the test has read it.
   control.addFault({ kind: "hang", method: "POST", path: "pageSize", delayMs: 1000, count: 1 });
   const syncing = replicated.sync();
   await until(() => control.log(baseId).some((entry) => entry.path.includes("pageSize")), {
@@ -196,7 +196,7 @@ test.for([
   ["first", { before: { minMs: 400 } }],
   ["second", { after: { minMs: 400 } }],
 ] as const)(
-  "I1: of two writes to a record that overlap, SQL shows the one that the source made last: the %s",
+  "I1: of two overlapping writes to a record, SQL shows the one that the source applied last: the %s",
   async ([last, latency]) => {
     const { baseId, ids, rows, table } = await synced();
     const { control } = stack.sandbox;
@@ -205,7 +205,7 @@ test.for([
     control.settings({ latency });
     const first = table.update(ids[0], { Name: "first" });
     await until(() => control.log(baseId).some(({ method }) => method === "PATCH"), {
-      what: "the first is there",
+      what: "the first one is in SQL",
     });
     control.settings({ latency: NO_LATENCY });
     await table.update(ids[0], { Name: "second" });
@@ -216,7 +216,7 @@ test.for([
   },
 );
 
-test("a write that the source refuses changes nothing, and its answer passes unchanged", async () => {
+test("a write that the source refuses changes nothing, and its answer is returned unchanged", async () => {
   const { baseId, rows } = await synced();
   const before = await rows();
   const path = `${baseId}/${escaped}`;
@@ -234,7 +234,7 @@ test.for([
   ["not JSON", "html_200"],
   ["cut off", "truncated"],
   ["broken", "broken_json"],
-] as const)("I1: a write whose answer is %s is read anew", async ([, kind]) => {
+] as const)("I1: after a write whose answer is %s, the record is read again", async ([, kind]) => {
   const { baseId, ids, rows } = await synced();
   stack.sandbox.control.addFault({ kind, method: "PATCH", when: "after", count: 1 });
   const answer = await call("PATCH", `${baseId}/${escaped}/${ids[0]}`, { fields: { Name: "Adele" } });
@@ -242,37 +242,37 @@ test.for([
   expect(await rows()).toContainEqual(row({ id: ids[0], name: "Adele", age: 36 }));
 });
 
-test("I1: a field renamed a moment ago is still the same column, and a schema check is asked for", async () => {
+test("I1: a field that was just renamed is the same column, and a schema check is requested", async () => {
   const { base, baseId, ids, rows, table } = await synced();
   stack.sandbox.control.renameField(baseId, TABLE, "Age", "Years");
   await table.update(ids[0], { Years: 37 });
   expect(await rows()).toContainEqual(row({ name: "Ada", age: 37 }));
-  await until(() => schemaCheckRequestedAt(base.id), { what: "a look is requested" });
+  await until(() => schemaCheckRequestedAt(base.id), { what: "a schema check is requested" });
 });
 
-test("I1: a field made a moment ago does not keep the other cells from being shown", async () => {
+test("I1: a field that was just created does not delay the other cells", async () => {
   const { base, baseId, ids, rows, table } = await synced();
   stack.sandbox.control.addField(baseId, TABLE, { name: "New", type: "singleLineText" });
   await table.update(ids[0], { New: "x", Age: 38 });
   expect(await rows()).toContainEqual(row({ name: "Ada", age: 38 }));
-  await until(() => schemaCheckRequestedAt(base.id), { what: "a look is requested" });
+  await until(() => schemaCheckRequestedAt(base.id), { what: "a schema check is requested" });
 });
 
-test("I1: a table renamed a moment ago is still the same table", async () => {
+test("I1: a table that was just renamed is the same table", async () => {
   const { baseId, rows } = await synced();
   stack.sandbox.control.renameTable(baseId, TABLE, "Crowd");
   await client(baseId, "Crowd").create({ Name: "Cleo" });
   expect(await rows()).toContainEqual(row({ name: "Cleo" }));
 });
 
-test("a schema call asks for a schema check", async () => {
+test("a metadata call requests a schema check", async () => {
   const { base, baseId, tableId } = await synced();
   const answer = await call("POST", `meta/bases/${baseId}/tables/${tableId}/fields`, {
     name: "Made",
     type: "singleLineText",
   });
   expect(answer.status).toBe(200);
-  await until(() => schemaCheckRequestedAt(base.id), { what: "a look is requested" });
+  await until(() => schemaCheckRequestedAt(base.id), { what: "a schema check is requested" });
 });
 
 async function schemaCheckRequestedAt(baseId: string): Promise<Date | null> {
@@ -280,7 +280,7 @@ async function schemaCheckRequestedAt(baseId: string): Promise<Date | null> {
   return base!.at;
 }
 
-test("P3: a write whose client has gone is shown all the same", async () => {
+test("P3: a write whose client has disconnected is shown, too", async () => {
   const { baseId, ids, rows } = await synced();
   stack.sandbox.control.addFault({ kind: "slow_body", method: "PATCH", delayMs: 50, count: 1 });
   const leave = new AbortController();
@@ -298,7 +298,7 @@ test("P3: a write whose client has gone is shown all the same", async () => {
   await until(async () => (await rows()).some((r) => r.name === "Adele"), { what: "SQL shows the write" });
 });
 
-test("I1: a base that was connected while a write was under way has it", async () => {
+test("I1: a base that was connected during a write has the write", async () => {
   const { baseId, ids } = people();
   stack.sandbox.control.addFault({ kind: "slow_body", method: "PATCH", delayMs: 400, count: 1 });
   const write = client(baseId).update(ids[0], { Name: "Adele" });
@@ -316,7 +316,7 @@ test("I1: a base that was connected while a write was under way has it", async (
   expect(await replicated.rows(SQL_TABLE)).toContainEqual(row({ name: "Adele" }));
 });
 
-test("I7: a replica that cannot be written costs the client nothing, and is repaired when it is back", async () => {
+test("I7: a replica that cannot be written does not delay the client, and is repaired when it is back", async () => {
   const { base, baseId, ids, ownerUrl, rows, table } = await synced();
   const database = new URL(ownerUrl).pathname.slice(1);
   await asAdmin(async (admin) => {
@@ -339,7 +339,7 @@ test("I7: a replica that cannot be written costs the client nothing, and is repa
   expect(baseId).toBe(base.sourceBaseId);
 });
 
-test("I2: a sync that read its page before a proxied write does not take the write back", async () => {
+test("I2: a sync that read its page before a proxied write does not undo the write", async () => {
   const { baseId, ids, rows, sync, table } = await synced();
   const { control } = stack.sandbox;
   control.updateRecords(baseId, TABLE, [{ id: ids[0], fields: { Age: 40 } }]);

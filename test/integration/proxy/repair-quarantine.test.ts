@@ -20,7 +20,7 @@ afterAll(async () => {
   await control[Symbol.asyncDispose]();
 });
 
-test("after three claims that were not settled a base's repairs are put off for longer and longer, and reported", async () => {
+test("after three unfinished claims, the repairs of a base are delayed longer each time, and reported", async () => {
   const { db } = control.ctx;
   const [id = "", other = ""] = await addPlainBases(control, 2);
   const claimed = async () => (await repairs.claim(false))?.base.id;
@@ -39,13 +39,13 @@ test("after three claims that were not settled a base's repairs are put off for 
   expect(rests).toEqual([60, 60, 120, 240, 480, 960, 1920, 3600, 3600]);
   expect((await quarantine(db)).repairs).toEqual([{ baseId: id, records: 1 }]);
 
-  // What is written meanwhile does not bring it forward; other bases go on.
+  // New writes do not bring it forward; other bases continue.
   await repairs.record({ base: { id }, tableRef: "Tasks", ids: ["rec1", "rec2"] });
   expect(await claimed()).toBeUndefined();
   await repairs.record({ base: { id: other }, tableRef: "Tasks", ids: ["rec1"] });
   expect(await claimed()).toBe(other);
 
-  // One that comes to an end, good or bad, starts over.
+  // One that ends, successfully or not, starts over.
   await db`update repairs set due_at = now() where base_id = ${id}`;
   const claim = (await repairs.claim(false))!;
   await repairs.reschedule(claim);

@@ -18,7 +18,7 @@ async function tasksOf(stack: ProxyStack, count: number) {
   return { ...replicated, baseId, ids };
 }
 
-/** As an outage of the replica leaves them: written, and noted. */
+/** As after an outage of the replica: written, and recorded. */
 async function recordAll(stack: ProxyStack, { base, ids }: Awaited<ReturnType<typeof tasksOf>>) {
   await stack.ctx.db`
     insert into repairs (base_id, table_ref, record_id) select ${base.id}, 'Tasks', unnest(${ids}::text[])`;
@@ -30,7 +30,7 @@ const left = (stack: ProxyStack) =>
   );
 
 test.for([false, true])(
-  "repairs are done though one of the records is gone, which the source says by a 403: %s",
+  "repairs are completed although one of the records was deleted, which the source reports with a 403: %s",
   async (isForbidden) => {
     await using stack = await proxyStack();
     const tasks = await tasksOf(stack, 150);
@@ -52,7 +52,7 @@ test.for([false, true])(
   },
 );
 
-test("one record that the source fails to give puts off itself, and none of those claimed with it", async () => {
+test("one record that the source fails to return delays itself, and none of the records that were claimed with it", async () => {
   await using stack = await proxyStack();
   const tasks = await tasksOf(stack, 100);
   const { control } = stack.sandbox;
@@ -73,7 +73,7 @@ test("one record that the source fails to give puts off itself, and none of thos
   expect(await left(stack)).toEqual([poison]);
   const names = (await tasks.rows("tasks")).filter((row) => row.id !== poison).map(({ name }) => name);
   expect(new Set(names)).toEqual(new Set(["changed"]));
-  // No one waits for ever: the next try repairs it.
+  // No wait is endless: the next attempt repairs it.
   control.clearFaults(id);
   await stack.ctx.db`update repairs set due_at = now()`;
   await until(async () => (await left(stack)).length === 0, {
@@ -83,7 +83,7 @@ test("one record that the source fails to give puts off itself, and none of thos
   expect((await tasks.rows("tasks")).map((row) => row.id)).toEqual(others.toSorted());
 });
 
-test("a client's deletion that overlaps an update is in SQL, where the source says 403 of what is gone", async () => {
+test("a client's deletion that overlaps an update is in SQL, where the source answers 403 for deleted records", async () => {
   await using stack = await proxyStack();
   const tasks = await tasksOf(stack, 1);
   const { control } = stack.sandbox;

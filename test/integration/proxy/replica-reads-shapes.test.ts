@@ -1,6 +1,6 @@
 /**
- * Reads that the replica answers while its tables change their shape: never a value that is missing, under the wrong name,
- * or read as another type.
+ * Reads that the replica answers while its tables change: never a value that is missing, under the wrong name, or read
+ * as another type.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -68,7 +68,7 @@ const READS = [
   "People?filterByFormula=%7BName%7D%3D%22Ada%22",
 ];
 
-test("a field that was added is in the replica's answers as soon as it is in SQL", async () => {
+test("a new field is in the replica's answers as soon as it is in SQL", async () => {
   const one = await scene();
   const { control } = stack.sandbox;
   control.addField(one.baseId, "People", text("Extra"));
@@ -77,7 +77,7 @@ test("a field that was added is in the replica's answers as soon as it is in SQL
   expect(await expectTheSources(one, [...READS, "People?fields%5B%5D=Extra"])).toBe(READS.length + 1);
 });
 
-test("two fields that have swapped names keep their values apart", async () => {
+test("two fields that have swapped names keep their own values", async () => {
   const one = await scene();
   const { control } = stack.sandbox;
   control.renameField(one.baseId, "People", "Name", "Tmp");
@@ -87,7 +87,7 @@ test("two fields that have swapped names keep their values apart", async () => {
   expect(await expectTheSources(one, READS)).toBe(READS.length);
 });
 
-test("two tables that have swapped names keep their records apart", async () => {
+test("two tables that have swapped names keep their own records", async () => {
   const one = await scene();
   const { control } = stack.sandbox;
   control.renameTable(one.baseId, "People", "Tmp");
@@ -97,7 +97,7 @@ test("two tables that have swapped names keep their records apart", async () => 
   expect(await expectTheSources(one, READS)).toBe(READS.length);
 });
 
-test("a field that was retyped is read as what it is now", async () => {
+test("a retyped field is read with its current type", async () => {
   const one = await scene();
   const { control } = stack.sandbox;
   control.retypeField(one.baseId, "People", "Age", "singleLineText");
@@ -149,7 +149,7 @@ const edit: fc.Arbitrary<Edit> = fc.oneof(
   ),
 );
 
-/** Gives every cell of text a value of its own. */
+/** Gives every text cell a value of its own. */
 function refill(baseId: string): void {
   const { control } = stack.sandbox;
   for (const { id, fields, records } of control.dump(baseId).tables) {
@@ -161,7 +161,7 @@ function refill(baseId: string): void {
   }
 }
 
-test("whatever happens to fields and tables, the replica's answers are the source's once it is in SQL", {
+test("after any changes of fields and tables, the replica answers as the source once SQL is up to date", {
   timeout: 120_000,
 }, async () => {
   const history = fc.array(fc.array(edit, { minLength: 1, maxLength: 4 }), { minLength: 2, maxLength: 4 });

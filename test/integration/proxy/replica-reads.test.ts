@@ -132,7 +132,7 @@ const formulas = [
   "NOT(AND({Done}, {Age} = 3))",
 ];
 
-test.each(formulas)("a list with the formula %s is the source's own, record by record", async (formula) => {
+test.each(formulas)("a list with the formula %s equals the source's, record by record", async (formula) => {
   const query = `pageSize=100&filterByFormula=${encodeURIComponent(formula)}`;
   const [ours, theirs] = await Promise.all([all(query), all(query, SOURCE)]);
   expect(ours.by).toEqual(new Set(["replica"]));
@@ -140,7 +140,9 @@ test.each(formulas)("a list with the formula %s is the source's own, record by r
   expect(ours.records).toEqual(theirs.records);
 });
 
-test("random formulas that are translated judge as the source does", { timeout: 60_000 }, async () => {
+test("random formulas that are translated match the same records as at the source", {
+  timeout: 60_000,
+}, async () => {
   const comparison = fc.oneof(
     fc
       .tuple(fc.constantFrom("=", "!="), fc.constantFrom("Ada", "Bob", "it's", "", "x"))
@@ -170,7 +172,7 @@ test("random formulas that are translated judge as the source does", { timeout: 
   );
 });
 
-test("chosen fields, ids for names, one record, and a list by POST are the source's own", async () => {
+test("selected fields, ids for names, one record, and a list by POST equal the source's answers", async () => {
   const query = "fields%5B%5D=Name&fields%5B%5D=Seen&returnFieldsByFieldId=true&maxRecords=130&pageSize=60";
   const ours = await all(query);
   expect(ours.by).toEqual(new Set(["replica"]));
@@ -211,13 +213,13 @@ test.each([
   ["a table that is not known", "Nobody"],
   ["a record that is not there", "People/recNobody00000000"],
   ["a parameter that is not known", "People?strange=1"],
-])("%s is the source's to answer", async (_what, path) => {
+])("%s is answered by the source", async (_what, path) => {
   const ours = await read(path);
   expect(ours.by === "source" || ours.by === null).toBe(true);
   expect(ours.status).toBe((await read(path, { header: null })).status);
 });
 
-test("the replica answers no key that the source has not let in, and none without being asked", async () => {
+test("the replica answers no key that the source has not accepted, and no request that does not ask for it", async () => {
   const stranger = await read("People?maxRecords=1", { key: "patStranger.1" });
   expect(stranger).toMatchObject({ status: 401, by: "source" });
   const again = await read("People?maxRecords=1", { key: "patStranger.1" });
@@ -230,7 +232,7 @@ test("the replica answers no key that the source has not let in, and none withou
   expect((await read("People?maxRecords=1", { header: "no" })).by).toBeNull();
 });
 
-test("a place in the replica's list is never sent to the source", async () => {
+test("an offset of the replica's list is never sent to the source", async () => {
   await read("People?maxRecords=1");
   const first = await read("People?pageSize=1");
   const { offset } = first.json as Answer;
@@ -241,7 +243,7 @@ test("a place in the replica's list is never sent to the source", async () => {
   expect(await read(`Files?pageSize=1&offset=${offset}`)).toMatchObject(lost);
 });
 
-test("a write through the proxy is read from the replica at once", async () => {
+test("a write through the proxy is in the replica's next answer", async () => {
   const created = await fetch(`${stack.endpoint}/v0/${baseId}/People`, {
     method: "POST",
     headers: { authorization: `Bearer ${stack.sandbox.key}`, "content-type": "application/json" },
@@ -252,7 +254,7 @@ test("a write through the proxy is read from the replica at once", async () => {
   expect(found).toMatchObject({ by: "replica", json: { records: [record] } });
 });
 
-test("the base's setting lets the replica answer without the header", async () => {
+test("a setting of the base makes the replica answer without the header", async () => {
   await updateSettings(stack.managed, base.base, { replicaReads: true });
   await expect
     .poll(async () => (await read("People?maxRecords=1", { header: null })).by, { timeout: 10_000 })

@@ -1,4 +1,4 @@
-/** The snippets that people are given, run as they stand. */
+/** The published snippets, run unchanged. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -95,7 +95,7 @@ test("the fetch snippet lists records", async () => {
 });
 
 test.for(["env", "node"] as const)(
-  "the %s snippet sends a program's own calls through the proxy",
+  "the %s snippet sends a program's own requests through the proxy",
   async (id, { skip }) => {
     skip(node === undefined, "there is no Node on this machine");
     writeFileSync(join(folder, "own.mjs"), ownProgram);

@@ -1,6 +1,6 @@
 /**
- * I8: who may cause what to whom, through the proxy. Each cell of the trust model's table (docs/security.md) is a test:
- * an actor, an effect on somebody else's base, and whether it happens.
+ * I8: what each actor can cause through the proxy. Each cell of the trust model's table (docs/security.md) is a test:
+ * an actor, an effect on another account's base, and whether it happens.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { pause, updateSettings } from "../../../core/control/bases";
@@ -11,7 +11,7 @@ import { metricOf, type ProxyStack, proxyStack, type Replicated } from "../../su
 let stack: ProxyStack;
 
 beforeAll(async () => {
-  // Set: who sends none is one network, as a client on the internet is.
+  // Set: clients without the header are one network, like one client on the internet.
   stack = await proxyStack({ CLIENT_IP_HEADER: "x-client" });
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
@@ -70,7 +70,7 @@ const patch = (baseId: string, recordId: string, name: string, key = stack.sandb
 const monthOf = async (sourceBaseId: string) =>
   (await quotaUse(stack.ctx.db, { platform: "airtable", sourceBaseId })).month;
 
-/** Who asks. @returns a key, or none */
+/** The requesting actor. @returns a key, or none */
 const actors = {
   "without a key": async () => undefined,
   "a key that is none": async () => "patNobody.key",
@@ -123,7 +123,7 @@ const effects = {
   },
   async "learns that the base is connected"(baseId: string, key: string | undefined) {
     const { baseId: other } = newBase();
-    // First what tells most: a key that was refused is not looked at again.
+    // The most revealing ones first: a refused key is not checked again.
     const paths = ["Tasks?offset=basetide.x", "Tasks", "Tasks/recNobody00000000"];
     for (const headers of [{}, { "x-basetide-read": "replica" }] as Record<string, string>[]) {
       for (const path of paths) {
@@ -166,7 +166,7 @@ describe("a client", () => {
 
   test.for(cells)("%s: %s", async ([actor, effect]) => {
     const isAllowed = allowed[effect].includes(actor);
-    // Between the owner's keys and others' there is nothing to learn of who is connected.
+    // Foreign keys learn nothing about which accounts are connected by comparing their answers with the owner's.
     if (effect === "learns that the base is connected" && isAllowed) return;
     const { baseId } = newBase();
     const replicated = await stack.connect(baseId);
@@ -213,7 +213,7 @@ describe("another account with the same source base", () => {
     ["that is paused", false],
     ["whose key was refused, and that needs attention", false],
     ["whose key was revoked while it rested", false],
-  ] as const)("%s: is shown what the owner writes: %s", async ([account, isShown]) => {
+  ] as const)("%s: does the replica show the owner's writes: %s", async ([account, isShown]) => {
     const { baseId, recordId } = newBase();
     const owner = await stack.connect(baseId);
     await owner.sync();
@@ -228,7 +228,7 @@ describe("another account with the same source base", () => {
     expect(await stack.ctx.db`select from repairs where base_id = ${other.base.id}`).toHaveLength(0);
   });
 
-  test("a base that nobody is shown says so: its only account has paused it, and another key writes", async () => {
+  test("a base that is not shown reports it: its only account has paused it, and another key writes", async () => {
     const { baseId, recordId } = newBase();
     const owner = await stack.connect(baseId);
     await owner.sync();
@@ -241,7 +241,7 @@ describe("another account with the same source base", () => {
     expect(await owner.rows("tasks")).toMatchObject([{ name: "Bob" }]);
   });
 
-  test("the own key of a base that is paused needs no proof: its first call is a client's", async () => {
+  test("the own key of a paused base is accepted at once: its first call has a client's priority", async () => {
     const { baseId } = newBase();
     const owner = await stack.connect(baseId);
     await owner.sync();
@@ -265,7 +265,7 @@ describe("another account with the same source base", () => {
     return [response.headers.get("x-basetide-answered-by"), records[0]!.fields.Name];
   };
 
-  test("its setting answers its own key only, and never the owner's client", async () => {
+  test("its setting affects its own key only, and never the owner's client", async () => {
     const { baseId, other } = await forged(async () => {});
     for (let time = 0; time < 3; time++) {
       expect(await nameFrom(await ask(`${baseId}/Tasks`, { key: stack.sandbox.key }))).toEqual([null, "Ada"]);
@@ -304,29 +304,32 @@ describe("another account with the same source base", () => {
         stack.ctx.db`update bases set created_at = now() - interval '1 day', key_accepted_at = null,
           sync_completed_at = now() - interval '20 minutes' where id = ${other.base.id}`,
     ],
-  ] as const)("its replica answers nobody while it is %s, with the header either", async ([what, settle]) => {
-    let saved: { cluster_id: string; encrypted_password: string } | undefined;
-    const { baseId, other } = await forged(async (made) => {
-      [saved] = await stack.ctx.db<{ cluster_id: string; encrypted_password: string }[]>`
+  ] as const)(
+    "its replica answers no request while it is %s, with or without the header",
+    async ([what, settle]) => {
+      let saved: { cluster_id: string; encrypted_password: string } | undefined;
+      const { baseId, other } = await forged(async (made) => {
+        [saved] = await stack.ctx.db<{ cluster_id: string; encrypted_password: string }[]>`
         select cluster_id, encrypted_password from databases where id = ${made.base.database.id}`;
-      await settle(made);
-    });
-    const headers = { "x-basetide-read": "replica" };
-    for (let time = 0; time < 2; time++) {
-      const key = newKey({ [baseId]: "read" });
-      await ask(`${baseId}/Tasks`, { key, headers });
-      expect(await nameFrom(await ask(`${baseId}/Tasks`, { key, headers }))).toEqual(["source", "Ada"]);
-    }
-    if (what !== "external") return;
-    // As it was, so that it can be taken away.
-    await stack.ctx.db`
+        await settle(made);
+      });
+      const headers = { "x-basetide-read": "replica" };
+      for (let time = 0; time < 2; time++) {
+        const key = newKey({ [baseId]: "read" });
+        await ask(`${baseId}/Tasks`, { key, headers });
+        expect(await nameFrom(await ask(`${baseId}/Tasks`, { key, headers }))).toEqual(["source", "Ada"]);
+      }
+      if (what !== "external") return;
+      // As it was, so that it can be taken away.
+      await stack.ctx.db`
       update databases set cluster_id = ${saved!.cluster_id}, encrypted_password = ${saved!.encrypted_password},
         encrypted_url = null, external_host = null, external_port = null where id = ${other.base.database.id}`;
-  });
+    },
+  );
 });
 
-describe("strangers", () => {
-  test("S5: neither their number nor their persistence takes the owner's quota or month", async () => {
+describe("unknown keys", () => {
+  test("S5: neither their number nor their persistence uses the owner's quota or budget", async () => {
     // Its strangers would use up what this network may ask of the stack's own proxy.
     await using another = await stack.startAnother();
     const { endpoint } = another;
@@ -365,7 +368,7 @@ describe("strangers", () => {
     expect(asked.length).toBeLessThanOrEqual(6);
   });
 
-  test("S10: a body is not taken from those without a key, and those of strangers wait at their own end", async () => {
+  test("S10: bodies without a key are not read, and those with unknown keys are held back at the client", async () => {
     await using another = await stack.startAnother();
     const { endpoint } = another;
     const { baseId } = newBase();
@@ -389,7 +392,7 @@ describe("strangers", () => {
     expect(process.memoryUsage.rss() - before).toBeLessThan(1e9);
   });
 
-  test("a new client's first requests get through, at once and all together, and the next is the owner's equal", async () => {
+  test("a new client's first requests succeed, at once and concurrently, and the next one is equal to the owner's", async () => {
     const { baseId } = newBase();
     await stack.connect(baseId);
     const key = newKey({ [baseId]: "read" });
@@ -407,7 +410,7 @@ describe("strangers", () => {
     expect(row!.key_hash).not.toContain(key);
   });
 
-  test("S6: a 429 of a key that has only just shown up neither pauses nor slows the base", async () => {
+  test("S6: a 429 of a new key neither pauses nor throttles the base", async () => {
     const { baseId } = newBase();
     await stack.connect(baseId);
     for (let time = 0; time < 3; time++) {
@@ -418,7 +421,7 @@ describe("strangers", () => {
     expect((await ask(`${baseId}/Tasks`, { key: stack.sandbox.key })).status).toBe(200);
   });
 
-  test("a key that the source stops accepting loses all of it with the answer that says so", async () => {
+  test("a key that the source stops accepting loses all of this with that answer", async () => {
     const { baseId } = newBase();
     const owner = await stack.connect(baseId);
     await owner.sync();

@@ -38,7 +38,9 @@ const TYPES: FieldType[] = ["text", "number", "links"];
 const cellOf = (type: FieldType, turn: number) =>
   type === "text" ? `v${turn}` : type === "number" ? turn : [`rec${turn}`, "recX"];
 
-/** A table with fields of these names lives through inserts, updates, rebuilds and deletes, and history tells all of it. */
+/**
+ * A table with fields of these names goes through inserts, updates, rebuilds and deletes, and history has all of it.
+ */
 async function live(tableName: string, names: string[]): Promise<void> {
   await using engine = await testEngine();
   const types = names.map((_, index) => TYPES[index % TYPES.length]!);
@@ -72,7 +74,7 @@ async function live(tableName: string, names: string[]): Promise<void> {
   const rows = new Map<unknown, unknown>();
   for (const row of (await dumpTable(sql, table!.name)) as { id: string }[]) rows.set(row.id, row);
   expect([...rows.keys()]).toEqual(["rec2", "rec3"]);
-  // What history has noted makes the rows.
+  // The history results in the current rows.
   const told = new Map<unknown, Record<string, unknown>>();
   const changes = await sql`select record_id, operation, new from public._sync_history order by id`;
   for (const { record_id, operation, new: now } of changes) {
@@ -85,12 +87,12 @@ async function live(tableName: string, names: string[]): Promise<void> {
   }
 }
 
-test("all names of the SQL at once are names of fields", async () => {
+test("all SQL names at once are valid field names", async () => {
   expect(aliases).toEqual(expect.arrayContaining(["t", "n", "l", "o", "u", "source", "updated"]));
   await live("Readings", aliases);
 });
 
-test("any of them are names of a table and its fields", async () => {
+test("any of them are valid names of a table and its fields", async () => {
   const names = fc.uniqueArray(fc.constantFrom(...aliases), { minLength: 1, maxLength: 5 });
   await fc.assert(fc.asyncProperty(fc.constantFrom(...aliases), names, live), {
     numRuns: RUNS,

@@ -1,4 +1,4 @@
-/** Cells that do not fit their column: the row is there, the cell is NULL or cleaned, and somebody is told. */
+/** Cells that do not fit their column: the row exists, the cell is NULL or cleaned, and an issue is reported. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { FieldDefinition, TableInput } from "../../../apps/sandbox/build";
 import type { Base } from "../../../core/control/bases";
@@ -122,7 +122,7 @@ async function issuesByRecord(): Promise<Map<string, Issue>> {
   return new Map(issues.map((issue) => [issue.record_id, issue]));
 }
 
-test("a base full of odd cells is synced, and well", async () => {
+test("a base full of odd cells is synced, and healthy", async () => {
   expectWell(base);
   expect(base.tables).toEqual([
     { name: "odd_cells", source_name: "Odd Cells", source_id: expect.any(String), records: CASES.length },
@@ -130,7 +130,7 @@ test("a base full of odd cells is synced, and well", async () => {
   ]);
 });
 
-test("every odd cell is stored as far as it fits, and told of where it does not", async () => {
+test("every odd cell is stored as far as it fits, and reported where it does not", async () => {
   const rows = (await dumpTable(await fleet.reader(base), "odd_cells")) as Record<string, unknown>[];
   const rowById = new Map(rows.map((row) => [row.id, row]));
   const issues = await issuesByRecord();
@@ -152,7 +152,7 @@ test("every odd cell is stored as far as it fits, and told of where it does not"
   }
 });
 
-test("a formula that fails is NULL and told of, as long as it fails", async () => {
+test("a formula that fails is NULL and reported as long as it fails", async () => {
   const reader = await fleet.reader(base);
   const [record] = RATIOS.records!;
   expect(await reader`select ratio from ratios`).toEqual([{ ratio: null }]);
@@ -169,7 +169,7 @@ test("a formula that fails is NULL and told of, as long as it fails", async () =
   expect((await issuesByRecord()).get(record!.id!)).toBeUndefined();
 });
 
-test("the console tells of as many issues as there are", async () => {
+test("the console shows the number of issues", async () => {
   const synced = await fleet.synced(base.id);
   const wanted = [...(await issuesByRecord()).values()].map(
     ({ table_name: table, field: column, ...issue }) => ({ table, column, ...issue }),
@@ -180,7 +180,7 @@ test("the console tells of as many issues as there are", async () => {
   expect(synced.issues.toSorted(byRecord)).toEqual(wanted.toSorted(byRecord));
 });
 
-test("an issue goes with the next sync when its cell is repaired, or its record is gone", async () => {
+test("an issue is removed by the next sync after its cell is repaired or its record deleted", async () => {
   const { control } = fleet.sandbox;
   const [first, ...others] = CASES.flatMap(({ field, reason }, index) =>
     reason === undefined ? [] : [{ id: ids[index]!, fields: { [field]: null } }],
@@ -192,7 +192,7 @@ test("an issue goes with the next sync when its cell is repaired, or its record 
   expect(synced).toMatchObject({ issueCount: 0, issues: [] });
 });
 
-test("issues go with their table", async () => {
+test("issues are removed with their table", async () => {
   const { control } = fleet.sandbox;
   const { sourceBaseId } = base;
   control.updateRecords(sourceBaseId, "Odd Cells", [{ id: ids.at(-1)!, fields: { Number: "x" } }], {

@@ -1,4 +1,4 @@
-/** Bases of odd shapes and with odd names: every table and field has a column that SQL can reach. */
+/** Bases with unusual structures and names: every table and field has a column that SQL can reach. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { FieldDefinition, TableInput } from "../../../apps/sandbox/build";
 import type { Base } from "../../../core/control/bases";
@@ -98,7 +98,7 @@ function wideTable(type: string, cell: (index: number) => unknown): TableInput {
 
 const nameField: FieldDefinition = { name: "Name", type: "singleLineText" };
 
-test.concurrent("a base without tables syncs, and the first table that it gets is there", async () => {
+test.concurrent("a base without tables is synced, and so is its first table", async () => {
   const base = await synced([]);
   expectWell(base);
   const reader = await fleet.reader(base);
@@ -108,7 +108,7 @@ test.concurrent("a base without tables syncs, and the first table that it gets i
   await expectEqualToSource(fleet, await fleet.synced(base.id));
 });
 
-test.concurrent("a table without records is there, with its columns", async () => {
+test.concurrent("a table without records exists, with its columns", async () => {
   const base = await synced([{ name: "Empty", fields: [nameField, { name: "Size", type: "number" }] }]);
   expectWell(base);
   const reader = await fleet.reader(base);
@@ -136,7 +136,7 @@ test.concurrent("a table with computed fields only has a row for each record", a
   expect(rows[0]).toMatchObject({ sum: "2", no: expect.any(Number), made: expect.stringMatching(/^20/) });
 });
 
-test.concurrent("a table with 500 fields has them all", async () => {
+test.concurrent("a table with 500 fields has all of them", async () => {
   const base = await synced([
     wideTable("number", (index) => 1 / (index + 3)),
     wideTable("singleLineText", () => "abc"),
@@ -155,7 +155,7 @@ test.concurrent.for([
   ["of 1,000 bytes", () => crypto.randomUUID().repeat(28)],
   ["that compress to 21 bytes", () => `abcdefg${"x".repeat(93)}`],
 ] as const)(
-  "500 texts %s in one record are stored as far as a row holds them, and the rest told of",
+  "500 texts %s in one record are stored as far as a row holds them, and the rest is reported",
   async ([, cell]) => {
     const table = wideTable("singleLineText", cell);
     const base = await synced([table]);
@@ -179,7 +179,7 @@ test.concurrent.for([
   },
 );
 
-test.concurrent("every table name becomes a name that SQL can reach, and the comment holds the source's", async () => {
+test.concurrent("every table name becomes a valid SQL name, and the comment has the original", async () => {
   const base = await synced(
     TABLE_NAMES.map(([name], index) => ({
       id: idAt("tbl", index),
@@ -197,7 +197,7 @@ test.concurrent("every table name becomes a name that SQL can reach, and the com
   expect(base.tables.map((table) => [table.source_name, table.name])).toEqual(TABLE_NAMES);
 });
 
-test.concurrent("every field name becomes a name that SQL can reach, and the comment holds the source's", async () => {
+test.concurrent("every field name becomes a valid SQL name, and the comment has the original", async () => {
   const base = await synced([
     {
       name: "Names",
@@ -214,7 +214,7 @@ test.concurrent("every field name becomes a name that SQL can reach, and the com
   }
 });
 
-test.concurrent("fields and tables that come to share a name while they are synced keep their own rows", async () => {
+test.concurrent("fields and tables that get the same name during a sync keep their own rows", async () => {
   const base = await synced([
     { id: idAt("tbl", 1), name: "First", fields: [nameField], records: [{ fields: { Name: "of first" } }] },
     { id: idAt("tbl", 2), name: "Other", fields: [nameField], records: [{ fields: { Name: "of other" } }] },

@@ -1,4 +1,4 @@
-/** A query that holds a table which is to be swapped delays that table alone, and nothing is done twice for it. */
+/** A query that locks a table before its swap delays that table alone, and no work is done twice for it. */
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import {
@@ -46,7 +46,7 @@ async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<
   };
 }
 
-test("sweeps: other tables are synced while a query holds one that was rebuilt, which is read once and then swept", async () => {
+test("sweeps: other tables are synced while a query locks one that was rebuilt, which is read once and then swept", async () => {
   const engine = await testEngine();
   const { source, cache } = engine;
   const people = source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
@@ -80,7 +80,7 @@ test("sweeps: other tables are synced while a query holds one that was rebuilt, 
   expect(cache.builds.size).toBe(0);
 });
 
-test("sweeps: a build that waits is read anew when its table has come to have other columns", async () => {
+test("sweeps: a rebuilt table that waits for its swap is read again if the fields have changed", async () => {
   const engine = await testEngine();
   const people = engine.source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
     sourceRecord("rec1", { fld0: "Ada", fldOther: "x" }),
@@ -96,7 +96,7 @@ test("sweeps: a build that waits is read anew when its table has come to have ot
   expect(await engine.rows()).toMatchObject([{ name: "Ada", more: null, other: "x" }]);
 });
 
-test("live: other tables are rebuilt while a query holds one, which goes live when the query is over", async () => {
+test("live: other tables are rebuilt while a query locks one, which goes live when the query ends", async () => {
   const engine = await liveEngine();
   const { source } = engine;
   const people = source.add(sourceTable("tblP", "People", { Name: "text", Old: "text" }), [
@@ -129,7 +129,7 @@ test("live: other tables are rebuilt while a query holds one, which goes live wh
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(3);
 });
 
-test("what history notes of a swap is not worked out while a query holds the table", async () => {
+test("history of a swap is not computed while a query locks the table", async () => {
   await using made = await testReplica();
   const { replica, epoch } = made;
   const { sql } = replica;
@@ -158,7 +158,7 @@ test("what history notes of a swap is not worked out while a query holds the tab
   expect(await workedOut()).toEqual({ is_called: true, n: 1 });
 });
 
-test("an autovacuum that holds a table gives way to its change", async () => {
+test("an autovacuum that locks a table gives way to its change", async () => {
   await using server = await replicaServer({ autovacuum: "on", autovacuum_naptime: "1s" });
   const { database, role } = await provisionDatabase(server.clusterUrl);
   const url = databaseUrl(server.clusterUrl, database);

@@ -20,7 +20,7 @@ const issues = (sql: postgres.Sql) =>
     (rows) => [...rows],
   );
 
-test("roles that may read a table may read it after each rebuild, and no more than before", async () => {
+test("roles that may read a table may read it after each rebuild, with no other rights than before", async () => {
   const { customer, other, otherRole, ownerRole, become, sql } = await ownDatabase({
     Price: "number",
     Note: "text",
@@ -46,7 +46,7 @@ test("roles that may read a table may read it after each rebuild, and no more th
   expect(await issues(sql)).toEqual([]);
 });
 
-test("a new table may be read by whom the default privileges of the schema name", async () => {
+test("the roles in the schema's default privileges may read a new table", async () => {
   const { customer, other, otherRole, ownerRole, become, drop, sql } = await ownDatabase({ Price: "number" });
   await customer.unsafe(`grant usage on schema airtable to ${otherRole};
     alter default privileges for role ${ownerRole} in schema airtable grant all on tables to ${otherRole}`);
@@ -58,7 +58,7 @@ test("a new table may be read by whom the default privileges of the schema name"
   ]);
 });
 
-test("a view of our own role follows one rebuild after the other", async () => {
+test("a view of our own role survives one rebuild after the other", async () => {
   const { customer, become, sql, test: made } = await ownDatabase({ Price: "number" });
   await customer.unsafe(`create view airtable.prices as select id, price from orders;
     create materialized view airtable.total as select sum(price) as total from orders`);
@@ -73,7 +73,7 @@ test("a view of our own role follows one rebuild after the other", async () => {
   expect(await issues(sql)).toEqual([]);
 });
 
-test("an index that does not fit any more is reported until it is there again", async () => {
+test("an index that no longer fits is reported until it exists again", async () => {
   const { test: made, customer, become, sql } = await ownDatabase({ Price: "number", Note: "text" });
   await customer.unsafe(`
     create index orders_lower on orders (lower(note)) where price > 0;
@@ -101,7 +101,7 @@ test("an index that does not fit any more is reported until it is there again", 
   expect(await indexes()).toEqual(before);
 });
 
-test("no function that others put in the place of one runs with our rights, and what used it is reported", async () => {
+test("a function that another role substitutes is never run with our rights, and the objects that used it are reported", async () => {
   const { customer, become, sql, other, admin, ownerRole } = await ownDatabase({
     Note: "text",
     Price: "number",
@@ -137,7 +137,7 @@ test("no function that others put in the place of one runs with our rights, and 
   ]);
 });
 
-test("rows that a policy hides stay hidden, also where a policy cannot be made again", async () => {
+test("rows that a policy hides stay hidden, also if the policy cannot be created again", async () => {
   const { customer, other, otherRole, become, sql } = await ownDatabase({ Price: "number", Note: "text" });
   await customer.unsafe(`
     grant usage on schema airtable to ${otherRole}; grant select on orders to ${otherRole};
@@ -155,7 +155,7 @@ test("rows that a policy hides stay hidden, also where a policy cannot be made a
   expect((await issues(sql)).map(({ field }) => field)).toEqual(["policy all_of_them", "policy cheap"]);
 });
 
-test("foreign keys of the owner follow the table, and those of others keep the old one, which is told", async () => {
+test("foreign keys of the owner move to the new table; those of others stay on the old one, which is reported", async () => {
   const {
     customer,
     other,
@@ -203,7 +203,7 @@ test("foreign keys of the owner follow the table, and those of others keep the o
   ).toEqual([]);
 });
 
-test("a view of a role as which the service may not act stops no rebuild, rename or drop, and is told of", async () => {
+test("a view of a role that the service cannot act as prevents no rebuild, rename or drop, and is reported", async () => {
   const { customer, other, otherRole, become, drop, sql } = await ownDatabase({ Price: "number" });
   await customer.unsafe(
     `grant usage on schema airtable to ${otherRole}; grant select on orders to ${otherRole}`,
@@ -218,7 +218,7 @@ test("a view of a role as which the service may not act stops no rebuild, rename
   expect(await other`select price::int from theirs.prices`).toEqual([{ price: 5 }]);
 });
 
-test("a type or a domain with a table's name has the table take another name", async () => {
+test("if a type or a domain has a table's name, the table gets another name", async () => {
   const { customer, test: made, become, live, sql } = await ownDatabase({ Price: "number" });
   await customer.unsafe(`create type airtable.purchases as enum ('a'); create domain airtable.sales as text`);
   await become({ Price: "number" }, "Purchases");

@@ -1,13 +1,11 @@
-/** S2. Nothing that a customer has written runs with our rights, whatever we make again of theirs. */
+/** S2. No customer code runs with our rights, whichever of the customer's objects we create again. */
 import type postgres from "postgres";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { superuserUrl } from "../../support/admin";
 import { dumpTable, readerOf } from "../../support/replica";
 import { openShop, type ServiceRole } from "../../support/shop";
 
-/**
- * What notes as whom the customer's code runs. A row in `ran` says with whose rights: the customer's own are no news.
- */
+/** Records the role that the customer's code runs as. A row in `ran` names the role: the customer's own is expected. */
 const WITNESS = `
   create table public.ran (who text default current_user, is_superuser text default current_setting('is_superuser'));
   grant insert, select on public.ran to public;
@@ -43,7 +41,7 @@ const ranAs = (sql: postgres.Sql) =>
   sql`select distinct who from public.ran order by 1`.then((rows) => rows.map(({ who }) => who));
 
 describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
-  test("a view that needs the customer's code is not made again by us, but told of, and theirs to make", async () => {
+  test("a view that depends on the customer's code is not created by us, but reported and left to the customer", async () => {
     const shop = await openShop({ Name: "text" }, service);
     const { sql, customer, become } = shop;
     await customer.unsafe(WITNESS);
@@ -78,7 +76,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     await become({ Name: "text" }, "Orders");
   });
 
-  test("a text that has come to mean the customer's code since it was saved runs with their rights, and is dropped again", async () => {
+  test("a definition that has come to mean the customer's code since it was saved runs with the customer's rights, and is dropped again", async () => {
     const { test: made, sql, customer, become, drop } = await openShop({ Name: "text" }, service);
     await customer.unsafe(`${WITNESS}
       create type public.pair as (x text);
@@ -95,7 +93,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     expect(await customer`select new from orders`).toEqual([{ new: "five" }]);
   });
 
-  test("the sandbox lets the owner's code keep nothing: no role, setting, temporary table, cursor or trigger of later", async () => {
+  test("the sandbox discards what the owner's code creates: roles, settings, temporary tables, cursors and deferred triggers", async () => {
     const { test: made, sql, customer, become } = await openShop({ Name: "text" }, service);
     await customer.unsafe(`${WITNESS}
       create view public.innocent as select '(a)'::public.holder as h, name from orders;
@@ -144,7 +142,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
   });
 });
 
-test("what a view of theirs stands on is not in the way of a table: the old one is put aside, and the issue says so", async () => {
+test("a view of theirs does not block the table under it: the old table is set aside, and the issue says so", async () => {
   const { test: made, sql, customer, become } = await openShop({ Name: "text" }, "plain admin");
   const other = `bt_other_${crypto.randomUUID().slice(0, 8)}`;
   await using admin = readerOf(superuserUrl(made.ownerUrl));

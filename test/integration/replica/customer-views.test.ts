@@ -1,4 +1,4 @@
-/** Views of the customer over our tables outlive every change of shape, and queries never wait long for one. */
+/** The customer's views over our tables survive every schema change, and queries never wait long for one. */
 import type postgres from "postgres";
 import { describe, expect, inject, onTestFinished, test } from "vitest";
 import {
@@ -16,7 +16,7 @@ import { openShop, type ServiceRole } from "../../support/shop";
 import { sourceTable } from "../../support/source-records";
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
-/** Of all locks of a change together (core/replica/change-shape.ts). */
+/** Limits all locks of a change together (core/replica/change-shape.ts). */
 const LOCK_TIMEOUT_MS = 100;
 
 const orphans = (sql: postgres.Sql) =>
@@ -25,7 +25,7 @@ const orphans = (sql: postgres.Sql) =>
   ]);
 
 describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
-  test("a view stays as it was when its table is rebuilt: owner, grants, comments, options, and views over it", async () => {
+  test("a view is unchanged after a rebuild of its table: owner, grants, comments, options, and views over it", async () => {
     const { test, sql, customer, become } = await openShop({ Price: "number" }, service);
     const other = `other_${test.role}`;
     await sql.unsafe(`create role ${other} login`);
@@ -62,18 +62,18 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     await sql.unsafe(`revoke all on public.prices from ${other}`);
   });
 
-  test("a view follows a renamed table and a renamed column", async () => {
+  test("a view is updated for a renamed table and a renamed column", async () => {
     const { sql, customer, become } = await openShop({ Price: "number", Note: "text" }, service);
     await customer`create view public.prices as select price from orders`;
     await become({ Amount: "number", Note: "text" }, "Purchases");
     expect(await customer`select price::int from prices`).toEqual([{ price: 5 }]);
-    // The first field's name is taken by the second, whose own table is rebuilt in the same look.
+    // The first field's name is taken by the second, whose own table is rebuilt in the same schema check.
     await become({ Note: "number", Amount: "text", More: "text" }, "Purchases");
     expect(await customer`select price::int from prices`).toEqual([{ price: 5 }]);
     expect(await orphans(sql)).toEqual([]);
   });
 
-  test("a view over a column that changes its type is made again with the new type, as is what depends on it", async () => {
+  test("a view over a column that changes its type is created again with the new type, and so are its dependents", async () => {
     const { sql, customer, become } = await openShop({ Price: "number", Note: "text" }, service);
     await customer.unsafe(`
       create view public.prices as select price from orders;
@@ -106,7 +106,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     expect(await orphans(sql)).toEqual([]);
   });
 
-  test("views over a table that is dropped are kept aside, and come back with it", async () => {
+  test("views over a dropped table are saved, and restored with the table", async () => {
     const { sql, customer, become, drop } = await openShop({ Price: "number" }, service);
     await customer.unsafe(`
       create view public.prices as select price from orders;
@@ -123,7 +123,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     expect(await orphans(sql)).toEqual([]);
   });
 
-  test("a materialized view is there again with its index, and filled", async () => {
+  test("a materialized view is restored with its index, and filled", async () => {
     const { sql, customer, become } = await openShop({ Price: "number" }, service);
     await customer.unsafe(`
       create materialized view public.totals as select id, sum(price) as total from orders group by id;
@@ -136,7 +136,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     ]);
   });
 
-  test("what else the customer built on a table keeps the old one aside, and stops nothing", async () => {
+  test("other objects on a table keep the old table aside, and block nothing", async () => {
     const { sql, customer, become } = await openShop({ Price: "number" }, service);
     await customer.unsafe(`
       create function public.first_price() returns numeric language sql
@@ -147,7 +147,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     expect(await sql`select public.first_price()::int as price`).toEqual([{ price: 5 }]);
   });
 
-  test("a name that the customer has taken in the schema is not taken from them", async () => {
+  test("a name that the customer uses in the schema is not taken", async () => {
     const { customer, test } = await openShop({ Price: "number" }, service);
     await customer`create table public.shipments (mine text)`;
     const { replica } = test;
@@ -166,7 +166,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
   });
 });
 
-test("a swap, or a rename of many tables, keeps no query waiting longer than the lock time-out, however many locks it needs", {
+test("neither a swap nor a rename of many tables blocks a query for longer than the lock timeout, however many locks it needs", {
   timeout: 120_000,
 }, async () => {
   const test = await testReplica();
@@ -188,7 +188,7 @@ test("a swap, or a rename of many tables, keeps no query waiting longer than the
 
   await using readers = new AsyncDisposableStack();
   const connect = () => readers.use(readerOf(test.readerUrl));
-  // Somebody holds each table for almost as long as one lock is waited for; the last without a pause, until it is free.
+  // A session locks each table for almost as long as the lock timeout; the last one without a pause, until it is free.
   let isOver = false;
   let isFree = false;
   const begun = names.map(() => Promise.withResolvers<void>());
@@ -234,7 +234,7 @@ test("a swap, or a rename of many tables, keeps no query waiting longer than the
       return false;
     } finally {
       // Those that it kept waiting end now, one each.
-      await until(() => waits.length >= before + 6, { what: "queries go on", timeoutMs: 30_000 });
+      await until(() => waits.length >= before + 6, { what: "queries continue", timeoutMs: 30_000 });
       longest.push(Math.max(...waits.slice(before)));
     }
   };

@@ -51,7 +51,7 @@ test.for([
   ["the service's own tables", "drop table public._sync_meta, public._sync_issues cascade"],
   ["the schema", "drop schema public cascade; create schema public; grant usage on schema public to public"],
   ["the schema, for good", "drop schema public cascade"],
-])("what is dropped comes back with the next lease: %s", async ([, statement]) => {
+])("a dropped object is restored by the next lease: %s", async ([, statement]) => {
   const engine = await synced();
   await engine.replica.replica.sql.unsafe(statement!).simple();
   await nextLease(engine);
@@ -59,7 +59,7 @@ test.for([
   await expectWhole(engine);
 });
 
-test("what is dropped comes back in live mode, too", async () => {
+test("dropped objects are restored in live mode, too", async () => {
   const engine = await synced(await liveEngine());
   await engine.replica.replica.sql`drop table public.people`;
   await nextLease(engine);
@@ -69,14 +69,14 @@ test("what is dropped comes back in live mode, too", async () => {
   await running.stop();
 });
 
-test("a Resync brings back what was dropped a moment ago", async () => {
+test("a resync restores what was dropped just before", async () => {
   const engine = await synced();
   await engine.replica.replica.sql`drop table public.people`;
   expect(await engine.sync({ isForced: true })).not.toHaveProperty("error");
   await expectWhole(engine);
 });
 
-test("names that change meanwhile are followed once the table is there again", async () => {
+test("names that change meanwhile are applied once the table exists again", async () => {
   const engine = await synced();
   await engine.replica.replica.sql`drop table public.people`;
   const [people, tasks] = engine.source.tables;
@@ -87,7 +87,7 @@ test("names that change meanwhile are followed once the table is there again", a
   expect(await engine.rows("tasks")).toHaveLength(names.length);
 });
 
-test("rows that were truncated are written again, and what hangs on the table stays", async () => {
+test("truncated rows are written again, and objects that depend on the table stay", async () => {
   const engine = await synced();
   const { sql } = engine.replica.replica;
   await sql`create index by_name on public.people (name)`;
@@ -98,7 +98,7 @@ test("rows that were truncated are written again, and what hangs on the table st
   expect(await sql`select from pg_class where relname = 'by_name'`).toHaveLength(1);
 });
 
-test("tables that are left of an earlier copy are taken over, with what hangs on them", async () => {
+test("tables of an earlier copy are taken over, with the objects that depend on them", async () => {
   const engine = await synced();
   const { replica } = engine.replica;
   const { sql } = replica;
@@ -115,7 +115,7 @@ test("tables that are left of an earlier copy are taken over, with what hangs on
   expect(await sql`select from pg_class where relname in ('people_2', 'tasks')`).toEqual([]);
 });
 
-test("an index of somebody's that has the name of a key does not keep a table away", async () => {
+test("an index of another role that has a key's name does not prevent its table", async () => {
   const engine = await testEngine();
   const { sql } = engine.replica.replica;
   await sql`create table public.theirs (id int constraint "_tblP_pkey" primary key)`;
@@ -152,7 +152,7 @@ test.for([
     /public\.note\(\).*"log".*need their schema/,
   ],
 ] as const)(
-  "what refuses rows is named, other tables go on, and it heals when that is gone: %s",
+  "whatever refuses rows is named, other tables continue, and the table recovers when it is removed: %s",
   async ([, statement, words]) => {
     const engine = await synced();
     await engine.replica.replica.sql.unsafe(statement).simple();

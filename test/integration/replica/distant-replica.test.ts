@@ -1,4 +1,4 @@
-/** A replica behind TLS and round trips of 100 ms: its shape changes, it is damaged, and what is on its tables stays. */
+/** A replica behind TLS and round trips of 100 ms: its structure changes, it is damaged, and dependent objects stay. */
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { createAuthority } from "../../../core/http";
 import { applyIndexes, recordDamage } from "../../../core/replica";
@@ -36,7 +36,7 @@ async function distant(): Promise<Engine> {
   return engine;
 }
 
-test("fields, tables, settings and indexes change on a distant replica, and what is on its tables stays", async () => {
+test("fields, tables, settings and indexes change on a distant replica, and dependent objects stay", async () => {
   const engine = await distant();
   const { source, replica } = engine;
   const table = source.add(
@@ -85,7 +85,7 @@ test("fields, tables, settings and indexes change on a distant replica, and what
   await sync();
   expect(await kept()).toEqual([{ name: "by_name" }, { name: "by_task" }]);
 
-  // One that somebody drops in SQL.
+  // One that is dropped in SQL.
   await near`drop table people`;
   forgetRows(engine.cache, await recordDamage(replica.replica, engine.input().epoch));
   await sync();

@@ -24,7 +24,7 @@ const oidOf = async ({ replica }: Engine) =>
   (await replica.replica.sql`select 'public.people'::regclass::oid::int as oid`)[0]!.oid as number;
 const columnsOf = async (engine: Engine) => Object.keys((await engine.rows())[0] as object);
 
-test("a deleted field's column is dropped, the table is not read again, and its name is free", async () => {
+test("a deleted field's column is dropped, the table is not read again, and the name is free", async () => {
   const { engine, table, sql } = await synced();
   await sql`create index by_size on public.people (size)`;
   await sql`create view public.sizes as select id, size from public.people`;
@@ -36,7 +36,7 @@ test("a deleted field's column is dropped, the table is not read again, and its 
   expect(await oidOf(engine)).toBe(before);
   expect(engine.changes).toMatchObject([{ kind: "field_dropped", field: "note" }]);
   expect([...(await sql`select indexname from pg_indexes where indexname = 'by_size'`)]).toHaveLength(1);
-  // It comes back as another field, which gets its own values.
+  // It returns as another field, which gets its own values.
   table.table = {
     ...PEOPLE,
     fields: [
@@ -56,7 +56,7 @@ test("a deleted field's column is dropped, the table is not read again, and its 
   expect(await oidOf(engine)).toBe(before);
 });
 
-test("one that is renamed to a deleted field's name takes it", async () => {
+test("a field that is renamed to a deleted field's name gets that name", async () => {
   const { engine, table } = await synced();
   table.table = {
     ...PEOPLE,
@@ -75,7 +75,7 @@ test.for([
   ["a grant", "grant select (note) on public.people to public"],
   ["a default", "alter table public.people alter column note set default 'n'"],
   ["a table that inherits", "create table public.heirs () inherits (public.people)"],
-])("what has something on it is swapped: %s", async ([, statement]) => {
+])("a column with dependents is swapped: %s", async ([, statement]) => {
   const { engine, table, sql } = await synced();
   await sql.unsafe(statement!);
   const before = await oidOf(engine);
@@ -85,7 +85,7 @@ test.for([
   expect(await oidOf(engine)).not.toBe(before);
 });
 
-test("a field that one answer of the source leaves out keeps its column", async () => {
+test("a field that is missing from one answer of the source keeps its column", async () => {
   const { engine, table } = await synced();
   let answers = 0;
   engine.source.before = (call) => {

@@ -1,4 +1,4 @@
-/** Records of any JSON, put into a real replica: every row is stored, and every issue tells of a cell that is there. */
+/** Records of any JSON, written to a real replica: every row is stored, and every issue names an existing cell. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
 import {
@@ -113,7 +113,7 @@ async function apply(target: CatalogTable, all: SourceRecord[], isWrite: boolean
 }
 
 fuzz(
-  "whatever JSON the cells hold, the replica takes every row, and takes it for the same when it comes again",
+  "with any JSON in the cells, the replica accepts every row, and recognizes it when it is sent again",
   150,
   fc.asyncProperty(records, fc.boolean(), fc.boolean(), async (all, isText, isWrite) => {
     const target = live.get(isText)!;

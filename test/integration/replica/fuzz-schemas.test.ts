@@ -1,4 +1,4 @@
-/** Schemas of any shape, one after the other, carried out on a real replica: it ends with the tables of the last. */
+/** Schemas of any structure, one after the other, applied to a real replica: it ends with the tables of the last. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -30,7 +30,7 @@ afterAll(() => replica?.[Symbol.asyncDispose]());
 const settings = fc.record({ linkedRecordsAsText: fc.boolean(), lookupsAsText: fc.boolean() });
 type Settings = { linkedRecordsAsText: boolean; lookupsAsText: boolean };
 
-/** Looks at `schema` as a sync does, and builds what is to be built. */
+/** Checks `schema` as a sync does, and builds what is needed. */
 async function follow({ replica, epoch }: TestReplica, schema: SourceSchema, as: Settings): Promise<Catalog> {
   const catalog = await loadCatalog(replica);
   await changeShape(replica, epoch, catalog, planSchema(catalog, schema, as));
@@ -71,7 +71,7 @@ function byBytes(a: string, b: string): number {
 }
 
 fuzz(
-  "whatever schemas follow each other, the replica takes the shape of each",
+  "in any sequence of schemas, the replica gets the structure of each",
   30,
   fc.asyncProperty(
     fc.array(fc.tuple(wireSchema, settings), { minLength: 1, maxLength: 3 }),
@@ -85,7 +85,7 @@ fuzz(
   ),
 );
 
-test("1,000 tables, and tables of 500 fields, whatever they are called, are all there", {
+test("1,000 tables, and tables of 500 fields with any names, all exist", {
   timeout: 60_000,
 }, async () => {
   await using large = await testReplica();

@@ -150,7 +150,7 @@ async function life(adminUrl: string, level: Level, settings: [string, string][]
       return applyRowImages(replica, table, { epoch, readVersion, rows, gone, issues: [], records });
     };
     await write(RECORDS, []);
-    // What was written before is the same now: nothing differs, and nothing is noted.
+    // Rows from before are equal: nothing differs, and nothing is recorded.
     expect(await write(RECORDS, [])).toMatchObject({ inserted: 0, updated: 0 });
     await write([{ ...RECORDS[0]!, fields: { ...RECORDS[0]!.fields, fld3: 0.3 } }], ["rec2"]);
     await shop.become({ ...NAMES, Later: "text" }, "Bestellungen");
@@ -196,7 +196,7 @@ async function dump(database: string): Promise<string> {
   }
 }
 
-test("a replica is the same under all hostile defaults at once, whoever they are for", {
+test("a replica is the same under all hostile defaults at once, for any role", {
   timeout: 300_000,
 }, async () => {
   for (const admin of admins) {
@@ -283,7 +283,7 @@ async function controlLife(name: string, settings: [string, string][]): Promise<
   return catalog(name);
 }
 
-test("a control plane is made the same and works under all hostile defaults", {
+test("a control plane is created the same, and works, under all hostile defaults", {
   timeout: 300_000,
 }, async () => {
   await server.role("hostile_control");

@@ -1,4 +1,4 @@
-/** Indexes that the setting asks for: made beside readers and writers, and there through every change. */
+/** Indexes that the setting requests: created while readers and writers are active, and kept through every change. */
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createToken, listAccounts } from "../../../core/control/accounts";
@@ -65,7 +65,7 @@ const issuesOf = async ({ replica: { sql } }: TestReplica) => [
   ...(await sql`select table_name as "table", field, reason from public._sync_issues where record_id = '' order by 2`),
 ];
 
-test("they follow columns through renames, new columns, rebuilds and types, and go when nobody wants them", async () => {
+test("they are kept through renames, new columns, rebuilds and types, and dropped when no longer wanted", async () => {
   await using made = await testReplica();
   const { replica, epoch } = made;
   const { sql } = replica;
@@ -100,7 +100,7 @@ test("they follow columns through renames, new columns, rebuilds and types, and 
   expect([...(await sql`select name from public_swap._indexes`)]).toEqual([]);
 });
 
-test("one that was broken off is made again, and what cannot be is an issue until it can", async () => {
+test("an interrupted index is created again; one that cannot be created is an issue until it can", async () => {
   await using made = await testReplica();
   const { replica, epoch } = made;
   const { sql } = replica;
@@ -128,7 +128,7 @@ test("one that was broken off is made again, and what cannot be is an issue unti
   ]);
 });
 
-test("a value that is too long for an index costs the index, and not the row", async () => {
+test("a value that is too long for an index costs the index, not the row", async () => {
   const engine = await testEngine();
   const people = engine.source.add(sourceTable("tblO", "Orders", { Name: "text" }), [
     sourceRecord("rec1", { fld0: "short" }),
@@ -175,7 +175,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-test("the API and the console set them by name, refuse what is not there, and tell the names of today", async () => {
+test("the API and the console set them by name, refuse unknown names, and show the current names", async () => {
   const app = consoleApp(fleet.ctx, authByHeader());
   const account = (await listAccounts(fleet.ctx.db)).find(({ id }) => id === base.accountId)!;
   const token = await createToken(fleet.ctx.db, account.id, "indexes");
@@ -211,14 +211,14 @@ test("the API and the console set them by name, refuse what is not there, and te
     )
       .map(({ indexdef }) => indexdef.replace(/^.* USING /, ""))
       .toSorted();
-  await until(async () => (await names()).length === 1, { what: "the index is there", timeoutMs: 60_000 });
+  await until(async () => (await names()).length === 1, { what: "the index exists", timeoutMs: 60_000 });
 
   const ask = asker(app);
   const path = `/bases/${base.id}/settings/indexes`;
   const wrong = await ask(path, { account, form: { value: "items.name\nitems price" } });
   expect([wrong.status, wrong.text.includes("Write “items price” as table.column")]).toEqual([422, true]);
   expect((await ask(path, { account, form: { value: " items.name\r\n\r\nitems.price " } })).status).toBe(303);
-  await until(async () => (await names()).length === 2, { what: "both are there", timeoutMs: 60_000 });
+  await until(async () => (await names()).length === 2, { what: "both exist", timeoutMs: 60_000 });
 
   const [items] = fleet.sandbox.control.dump(base.sourceBaseId).tables;
   fleet.sandbox.control.renameField(base.sourceBaseId, items!.id, "Price", "Cost");

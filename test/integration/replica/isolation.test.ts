@@ -1,6 +1,6 @@
 /**
- * I8 on a real server: whoever has the credentials of one database opens nothing else and changes nothing. Every kind
- * of role tries what must fail, in a transaction that it has made read-write: defaults are not what protects.
+ * I8 on a real server: credentials of one database open nothing else and change nothing. Every kind of role tries what
+ * must fail, in a transaction that it has made read-write: defaults are not the protection.
  */
 import type postgres from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
@@ -207,7 +207,7 @@ const ourLocks = [
   "select pg_notify('any', '')",
 ];
 
-test("I8: a customer's role reads, and every attempt at more is refused", async () => {
+test("I8: a customer's role can read, and every attempt at more is refused", async () => {
   const { readerUrl } = await filledReplica();
   await using customer = readerOf(readerUrl);
   expect(await customer`select name from items`).toMatchObject([{ name: "bolt" }]);
@@ -226,7 +226,7 @@ test("I8: a customer's role reads, and every attempt at more is refused", async 
   expect(await customer`select name from items`).toMatchObject([{ name: "bolt" }]);
 });
 
-test("I8: a writable database lets its role make things of its own, and nothing else", async () => {
+test("I8: in a writable database a role can create objects of its own, and do nothing else", async () => {
   const { readerUrl, ownerUrl, role } = await filledReplica();
   await setWritable(ownerUrl, role, "public", true);
   await using customer = readerOf(readerUrl);
@@ -249,7 +249,7 @@ test("I8: a writable database lets its role make things of its own, and nothing 
   ]);
 });
 
-test("I8: credentials of one database open no other, and who was given nothing opens none", async () => {
+test("I8: credentials of one database open no other, and a role without grants opens none", async () => {
   const [own, other] = [await filledReplica(), await filledReplica()];
   await using control = await controlDatabase();
   const nobody = `bt_nobody_${crypto.randomUUID().slice(0, 8)}`;
@@ -272,7 +272,7 @@ test("I8: credentials of one database open no other, and who was given nothing o
   }
 });
 
-test("I8: of other people's sessions a role learns that they are there, and not what they do", async () => {
+test("I8: a role sees that other sessions exist, and not what they do", async () => {
   const { readerUrl, replica } = await filledReplica();
   await using customer = readerOf(readerUrl);
   await replica.sql`select 'what only we may know'`;
@@ -285,7 +285,7 @@ test("I8: of other people's sessions a role learns that they are there, and not 
   expect(sessions.every(({ client_addr, backend_start }) => !client_addr && !backend_start)).toBe(true);
 });
 
-test("I8: what no server can forbid a role changes nothing but that role's own sessions", async () => {
+test("I8: what no server can forbid a role affects only that role's own sessions", async () => {
   const { readerUrl, ownerUrl, role } = await filledReplica();
   await using control = await controlDatabase();
   const heard: string[] = [];
@@ -296,7 +296,7 @@ test("I8: what no server can forbid a role changes nothing but that role's own s
     "set default_transaction_read_only = off",
     `alter role ${role} set statement_timeout = 0`,
     `alter role ${role} password 'of my own'`,
-    // Heard in that very database, where nobody of ours listens.
+    // Notified in that very database, where none of our sessions listens.
     "notify anybody, 'from a customer'",
     "lock table items in access share mode",
   ]) {
@@ -304,14 +304,14 @@ test("I8: what no server can forbid a role changes nothing but that role's own s
   }
   await control.sql.notify("anybody", "ours");
   await expect.poll(() => heard).toEqual(["ours"]);
-  // Whoever made it so, the role still has no right to write.
+  // In any case, the role still has no right to write.
   const changed = Object.assign(new URL(readerUrl), { password: "of my own" });
   await using again = readerOf(changed.href);
   await expectRefused(again, [...changesOfOurs, ...makingThings]);
   expect(await asOwner(ownerUrl, (sql) => sql`select name from items`)).toMatchObject([{ name: "bolt" }]);
 });
 
-test("where the server's admin cannot keep customers from advisory locks, one who takes ours delays our write and does not hang it", async () => {
+test("where the server's admin cannot keep customers from advisory locks, one that takes ours delays our write without blocking it", async () => {
   const admin = `bt_admin_${crypto.randomUUID().slice(0, 8)}`;
   await asAdmin((sql) => sql.unsafe(`create role ${admin} login createdb createrole password 'admin'`));
   const adminUrl = Object.assign(new URL(inject("postgresUrl")), { username: admin, password: "admin" }).href;
@@ -331,7 +331,7 @@ test("where the server's admin cannot keep customers from advisory locks, one wh
   const replica = openReplica({ url: ownerUrl, schema: "public" });
   onTestFinished(() => replica.close());
   const epoch = await claimEpoch(replica);
-  // Of the one connection that it has, as nothing here asks for two things at once.
+  // Of the single connection, since nothing here runs two queries at once.
   await replica.sql`set lock_timeout = '200ms'`;
   await customer`select pg_advisory_lock(hashtextextended('public_swap epoch', 0))`;
   await expect(claimEpoch(replica)).rejects.toMatchObject({ code: "replica_busy" });
@@ -340,7 +340,7 @@ test("where the server's admin cannot keep customers from advisory locks, one wh
   expect(await claimEpoch(replica)).toBe(epoch + 1);
 });
 
-test("our connections to a replica wait for no lock for ever", async () => {
+test("our connections to a replica never wait for a lock without a limit", async () => {
   const { replica } = await filledReplica();
   const [row] = await replica.sql`select current_setting('lock_timeout') as timeout`;
   expect(row).toEqual({ timeout: "30s" });

@@ -52,7 +52,7 @@ async function become({ replica, epoch }: TestReplica, tables: SourceTable[], se
 
 const viewNames = async (replica: Replica) => (await loadLinkViews(replica)).map(({ name }) => name);
 
-test("a view has one row per link, with its place in the array, for the customer to join", async () => {
+test("a view has one row per link, with its place in the array, and can be joined", async () => {
   const { replica, epoch, reader } = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links", Parent: "links", Note: "text" }),
   ]);
@@ -71,7 +71,7 @@ test("a view has one row per link, with its place in the array, for the customer
   await expect(reader`select * from orders__items`).rejects.toMatchObject({ code: "42P01" });
 });
 
-test("a table begins to be built, and is filled, while somebody else changes views", async () => {
+test("a table is created and filled while another role changes views", async () => {
   const { replica, epoch } = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
   const spec = planSchema(new Map(), { tables: [sourceTable("tbl2", "Items", { Name: "text" })] }, SETTINGS)
     .rebuild[0]!;
@@ -83,7 +83,7 @@ test("a table begins to be built, and is filled, while somebody else changes vie
   });
 });
 
-test("views follow renames, swapped names, dropped and retyped fields, and dropped tables", async () => {
+test("views are updated for renames, swapped names, dropped and retyped fields, and dropped tables", async () => {
   const test = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links", Parent: "links" }),
     sourceTable("tbl2", "Items", { Orders: "links" }),
@@ -122,7 +122,7 @@ test("views follow renames, swapped names, dropped and retyped fields, and dropp
   expect(await reader`select * from _sync_issues`).toHaveLength(0);
 });
 
-test("a view takes the name of one that goes in the same change, and what the customer made over that one", async () => {
+test("a view takes the name of one that is dropped in the same change, and the customer's objects over that one", async () => {
   const test = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links" }),
     sourceTable("tbl2", "Things", { Items: "links", Parent: "links" }),
@@ -148,7 +148,7 @@ test("a view takes the name of one that goes in the same change, and what the cu
   expect(await customer`select table_name from _sync_issues`).toHaveLength(0);
 });
 
-test("names fit into 63 bytes, are all different, and leave the customer's own alone", async () => {
+test("names fit into 63 bytes, are all different, and avoid the customer's own", async () => {
   const long = "Bücher ".repeat(12);
   const test = await replicaOf([
     sourceTable("tbl1", long, { [`${long} a`]: "links", [`${long} b`]: "links", X: "links" }),
@@ -171,7 +171,7 @@ test("names fit into 63 bytes, are all different, and leave the customer's own a
   expect([...(await customer`select * from t__taken`)]).toEqual([{ mine: 1 }]);
 });
 
-test("what the customer made over one follows its renames and rebuilds, and comes back with it", async () => {
+test("the customer's objects over a view survive its renames and rebuilds, and are restored with it", async () => {
   const test = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
   const { replica, epoch, role } = test;
   await replica.sql.unsafe(
@@ -192,7 +192,7 @@ test("what the customer made over one follows its renames and rebuilds, and come
   expect(await customer`select table_name from _sync_issues`).toHaveLength(0);
 });
 
-test("a query that holds a view keeps its removal waiting, and nobody else", async () => {
+test("a query that locks a view delays only its removal", async () => {
   const { replica, epoch, reader, readerUrl } = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links" }),
   ]);
@@ -207,7 +207,7 @@ test("a query that holds a view keeps its removal waiting, and nobody else", asy
   expect(await viewNames(replica)).toEqual([]);
 });
 
-test("what nobody holds changes, however long a busy server takes over so many locks", async () => {
+test("unlocked objects are changed, however long a busy server takes for so many locks", async () => {
   const fields = Object.fromEntries(
     Array.from({ length: 40 }, (_, index) => [`Link ${index}`, "links" as const]),
   );
@@ -228,7 +228,7 @@ const unviewed = (sql: postgres.Sql) => sql<{ name: string }[]>`
     select from pg_class as v
     where v.relkind = 'v' and v.relnamespace = t.relnamespace and v.relname = t.relname || '__' || a.attname)`;
 
-test("through any history of the schema every array of links has its view at every moment", {
+test("through any history of the schema, every array of links has its view at every moment", {
   timeout: 30_000 + HISTORIES * 5_000,
 }, async () => {
   let looks = 0;
@@ -268,7 +268,7 @@ test("through any history of the schema every array of links has its view at eve
     expect([...wrong]).toEqual([]);
     await expectViews(replica);
   });
-  // One that never ends is shown, too.
+  // An endless one is shown, too.
   await fc.assert(isKept, { numRuns: HISTORIES, endOnFailure: true, timeout: HISTORY_MS });
   expect(looks).toBeGreaterThan(HISTORIES * 5);
 });

@@ -26,7 +26,7 @@ async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<
   };
 }
 
-test("live: edits of known columns are shown while a new one waits, which then has all its values", async () => {
+test("live: edits of known columns are shown while a new column waits, which then has all its values", async () => {
   const engine = await liveEngine();
   const { source, webhook, progress } = engine;
   const people = source.add(sourceTable("tblP", "People", { Name: "text" }), [
@@ -56,7 +56,7 @@ test("live: edits of known columns are shown while a new one waits, which then h
   expect(Object.keys((await engine.rows())[0] as object)).not.toContain("more");
   await letGo();
   await until(async () => "more" in ((await engine.rows())[0] as object), {
-    what: "the column is there",
+    what: "the column exists",
     timeoutMs: 60_000,
   });
   expect(await engine.rows()).toMatchObject([
@@ -67,7 +67,7 @@ test("live: edits of known columns are shown while a new one waits, which then h
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(2);
 });
 
-test("sweeps: known columns are brought up to date while a new one waits, and the failure names it", async () => {
+test("sweeps: known columns are synced while a new column waits, and the failure names it", async () => {
   const engine = await testEngine();
   const people = engine.source.add(sourceTable("tblP", "People", { Name: "text" }), [
     sourceRecord("rec1", { fld0: "Ada" }),

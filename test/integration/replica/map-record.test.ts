@@ -42,7 +42,7 @@ describe("rows", () => {
     await db.sql`create table issues (record_id text, "column" text, value text, reason text)`;
   });
 
-  test("I1: whatever JSON the cells hold, Postgres takes every row and every issue", async () => {
+  test("I1: with any JSON in the cells, Postgres accepts every row and every issue", async () => {
     const mapper = compileMapper(everything);
     const record = fc.record({
       id: fc.oneof(fc.string(), anyUnits),
@@ -71,7 +71,7 @@ describe("rows", () => {
     );
   });
 
-  test("values come out of Postgres as they went in", async () => {
+  test("values are read from Postgres as they were written", async () => {
     const cells = {
       text: 'tab\t "quotes" \\ back\u2028 😀',
       number: 97.02237283468794,
@@ -109,7 +109,7 @@ describe("rows", () => {
   });
 });
 
-test("Postgres takes every name for a table and for a column, uncut and apart from all others", async () => {
+test("Postgres accepts every name for a table and a column, untruncated and distinct", async () => {
   const name = fc.oneof(
     fc.string({ unit: "grapheme", maxLength: 80 }),
     fc.string({ unit: "binary", maxLength: 40 }),
@@ -217,7 +217,7 @@ const anyScalar = fc.oneof(
   fc.constant(null),
 );
 
-/** The shapes that cells have, with anything in their places. */
+/** The forms of cells, with arbitrary values in them. */
 const anyObject = fc.record(
   {
     id: anyScalar,

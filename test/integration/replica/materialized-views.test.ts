@@ -29,7 +29,7 @@ async function killedAfterSwap(definition = "select name from orders"): Promise<
   return shop;
 }
 
-test("a lease fills those that the one before it left empty", async () => {
+test("a lease fills the materialized views that the previous one left empty", async () => {
   const { test: made, customer } = await killedAfterSwap();
   const { replica, epoch } = made;
   await new OptionalFeatureApplier(replica, epoch, createLogger("silent", "test")).apply(EXTRAS);
@@ -39,7 +39,7 @@ test("a lease fills those that the one before it left empty", async () => {
   });
 });
 
-test("one that cannot be filled now stays to be filled, is told of, and keeps nobody waiting for long", async () => {
+test("one that cannot be filled now is filled later, is reported, and blocks nothing for long", async () => {
   const { test: made, sql, customer } = await killedAfterSwap();
   await using other = readerOf(made.readerUrl);
   const held = await other.reserve();
@@ -61,7 +61,7 @@ test("one that cannot be filled now stays to be filled, is told of, and keeps no
   expect(await sql`select from public_swap._views_to_refresh`).toHaveLength(0);
 });
 
-test("one whose query takes too long is given up, and not tried once its owner has filled it", async () => {
+test("one whose query takes too long is abandoned, and not tried again once its owner has filled it", async () => {
   const {
     test: made,
     sql,
@@ -78,7 +78,7 @@ test("one whose query takes too long is given up, and not tried once its owner h
   expect(await sql`select from public._sync_issues`).toHaveLength(0);
 });
 
-test("those that a change in place brings back are filled with it", async () => {
+test("those that an in-place change restores are filled with it", async () => {
   const { sql, customer, become, drop } = await openShop({ Name: "text" }, "plain admin");
   await customer.unsafe(`
     create materialized view public.names as select name from orders;

@@ -55,7 +55,7 @@ const rowsOf = (made: TestReplica) => dumpTable(made.replica.sql, "orders");
 const oidOf = async (sql: postgres.Sql, name: string) =>
   (await sql`select ${name}::regclass::oid::int as oid`)[0]!.oid as number;
 
-test("what a customer has put on a table stays when a field is added, and when its rows are compared", async () => {
+test("a customer's objects on a table stay when a field is added, and when its rows are compared", async () => {
   const own = await ownDatabase({ Price: "number", Note: "text" });
   const { customer, other, otherRole, sql, admin } = own;
   await customer.unsafe(`
@@ -114,7 +114,7 @@ test("what a customer has put on a table stays when a field is added, and when i
   ]).toEqual([{ text: expect.stringContaining("New"), atthasdef: false }]);
 });
 
-test("a table that was changed in SQL becomes what the source has; one that is unlike it is left for a swap", async () => {
+test("a table that was changed in SQL is made equal to the source; one with another structure is left to a swap", async () => {
   await using made = await testReplica();
   const { sql } = made.replica;
   const fields: Record<string, FieldType> = { Name: "text", Tags: "multiple_select", Done: "checkbox" };
@@ -152,7 +152,7 @@ test("a table that was changed in SQL becomes what the source has; one that is u
   expect(await merged(made, { ...fields, More: "text" }, rows)).toBe("unlike");
 });
 
-test("I6: many values of a new column are filled in under another name, and are there at once", async () => {
+test("I6: a large number of values of a new column is filled under another name, and appears at once", async () => {
   await using made = await testReplica();
   const { sql } = made.replica;
   const ids = Array.from({ length: 5000 }, (_, index) => `rec${index}`);
@@ -224,7 +224,7 @@ test("I6: many values of a new column are filled in under another name, and are 
   );
 });
 
-test("what a publication has gets a new column's values as changes of rows, whatever their number", async () => {
+test("a published table gets a new column's values as changes of rows, whatever their number", async () => {
   await using made = await testReplica();
   const { sql } = made.replica;
   await swapped(made, { Name: "text" }, [
@@ -259,7 +259,7 @@ const row = fc.record({
 });
 const rows = fc.uniqueArray(row, { selector: ({ id }) => id, maxLength: 5 });
 
-test("property: whatever the live table has, merged it is what was built", async () => {
+test("property: whatever the live table contains, after the merge it equals the rebuilt one", async () => {
   await using made = await testReplica();
   const names = Object.keys(cells);
   const fieldsOf = (some: string[]) => Object.fromEntries(some.map((name) => [name, cells[name]![0]]));
@@ -286,7 +286,7 @@ test("property: whatever the live table has, merged it is what was built", async
         const isDamaged = damage !== "" && (damage.includes("if exists") || first.includes("a"));
         if (isDamaged) await sql.unsafe(`alter table public.orders ${damage}`);
         const { build, live } = await built(made, fieldsOf(names), pick(after, names));
-        // What is written after the comparison the recent-writes log tells.
+        // The recent-writes log has what is written after the comparison.
         const put = async () => {
           const compared = isCompared ? await compareBuild(replica, epoch, build, live, 0) : null;
           return mergeBuild(replica, epoch, build, live, { ...ALL, most, compared });

@@ -26,7 +26,7 @@ const EVIL_TRIGGER = `
     $$ begin insert into public.ran default values; return new; end $$;`;
 
 describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
-  test("no race for the name _sync_history has us write into the customer's table", {
+  test("no race for the name _sync_history makes us write into the customer's table", {
     timeout: 180_000,
   }, async () => {
     const { test: made, sql, customer, live } = await openShop({ Name: "text" }, service);
@@ -82,13 +82,13 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
       const [swaps] = await customer<{ n: number }[]>`select n from swaps`;
       return swaps!.n > 20 && kept > 5;
     };
-    // Until both sides did get their turns: on a busy machine that takes more than one attack.
+    // Until both sides have won a race: on a busy machine that takes more than one attack.
     for (let attacks = 0; attacks < MOST_ATTACKS && !(await hadTurns()); attacks++) await race();
     expect(await customer`select * from ran`).toEqual([]);
     expect(await hadTurns()).toBe(true);
   });
 
-  test("a name that the customer has taken keeps no history, and says so until it is free", async () => {
+  test("a name that the customer uses keeps no history, and reports it until it is free", async () => {
     const { test: made, sql, customer } = await openShop({ Name: "text" }, service);
     const { replica, epoch } = made;
     const follow = () => applySettings(replica, epoch, { history: true, notify: false });
@@ -131,7 +131,7 @@ async function ownServer() {
   return { sql, owner, app, ownerUrl: urlOf(owner), appUrl: urlOf(app) };
 }
 
-test("S21: what is not ours and has a name of ours is an error that names it and the remedy", async () => {
+test("S21: a foreign object under one of our names is an error that names it and the remedy", async () => {
   const { sql, owner, app, appUrl } = await ownServer();
   const install = () => installReplica(appUrl, { schema: "copy", role: app });
   for (const [taken, free, words] of [
@@ -188,7 +188,7 @@ test("S21: what is not ours and has a name of ours is an error that names it and
   await install();
 });
 
-test("what somebody put into our schema before we made it is not taken for ours", async () => {
+test("an object that existed in our schema before we created it is not taken for ours", async () => {
   const { sql, owner, app, appUrl } = await ownServer();
   await sql.unsafe(`create schema copy_swap authorization ${app}; grant create on schema copy_swap to ${owner};
     set role ${owner}; create function copy_swap.claim() returns bigint language sql as 'select 1::bigint'; reset role`);
@@ -198,7 +198,7 @@ test("what somebody put into our schema before we made it is not taken for ours"
   });
 });
 
-test("a table that the schema's owner has put in the place of ours is neither written to nor read", async () => {
+test("a table with which the schema's owner has replaced ours is neither written to nor read", async () => {
   const { sql, test: made, live, customer } = await openShop({ Name: "text" });
   const { replica, epoch } = made;
   const table = await live();
@@ -227,7 +227,7 @@ test("a table that the schema's owner has put in the place of ours is neither wr
   await markSyncStarted(replica, epoch);
 });
 
-test("default privileges give others nothing on our tables but to read them", async () => {
+test("default privileges give other roles nothing on our tables except reading", async () => {
   const { sql, test: made, become } = await openShop({ Name: "text" });
   await sql.unsafe(`alter default privileges grant all on tables to ${made.role};
     alter default privileges in schema public grant all on tables to ${made.role}`);
@@ -247,14 +247,14 @@ test("default privileges give others nothing on our tables but to read them", as
   for (const { name, privileges } of granted) expect([name, privileges]).toEqual([name, ["SELECT"]]);
 });
 
-/** Who has rights to which of our tables and views, besides the service and the reader. */
+/** The roles with rights to our tables and views, besides the service and the reader. */
 const othersRights = (sql: postgres.Sql, reader: string) => sql`
   select c.relname as name, pg_get_userbyid(a.grantee) as role, a.privilege_type as privilege
   from pg_class as c, aclexplode(c.relacl) as a
   where c.relnamespace = 'public'::regnamespace and a.grantee not in (c.relowner, to_regrole(${reader})) order by 1, 2, 3`;
 
 describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", (service) => {
-  test("our own tables and views are for the reader only, whatever default privileges say", async () => {
+  test("our own tables and views are readable by the reader only, whatever the default privileges are", async () => {
     const { sql, test: made, customer, become, drop } = await openShop({ Name: "text" }, service);
     const anon = `bt_anon_${crypto.randomUUID().slice(0, 8)}`;
     await asAdmin(async (admin) => void (await admin.unsafe(`create role ${anon}`)));
@@ -293,10 +293,10 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
         has_sequence_privilege(${anon}, 'public._sync_history_id_seq', 'usage, select, update') as counts`;
     expect(reads).toEqual({ history: true, links: true, meta: true, others: false, counts: false });
 
-    // As an older version left them: taken back once, and what somebody grants later stays.
+    // As an older version left them: revoked once, and later grants stay.
     await sql.unsafe(`grant all on public._sync_meta, public._sync_issues, public.orders__links to ${anon}, public;
       comment on schema public_swap is '2 0123456789abcdef'`);
-    // A table of the customer's is no hindrance, nor ours to grant.
+    // A customer's table is no obstacle, and we grant nothing on it.
     await customer`create table public.mine (id int)`;
     const upgrade = () => installReplica(made.ownerUrl, { schema: "public", role: made.role });
     await upgrade();

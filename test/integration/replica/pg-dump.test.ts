@@ -201,7 +201,7 @@ test.skipIf(!HAS_CLIENT)(
           await copy.end();
         }
       }
-      // Basetide goes on from it.
+      // Basetide continues from it.
       const there = server.as("postgres", "restored_0");
       await installReplica(there, { schema: "airtable", role: "postgres" });
       const again = openReplica({ url: there, schema: "airtable" });
@@ -257,7 +257,7 @@ async function dumpAtOnce(url: string): Promise<[number, number][]> {
   }
 }
 
-test("a dump that locks all tables at once finds them whole, too", { timeout: 240_000 }, async () => {
+test("a dump that locks all tables at once finds complete tables, too", { timeout: 240_000 }, async () => {
   await using server = await postgresServer({ version: "18" });
   await server.run(["create database base"]);
   const url = server.as("postgres", "base");

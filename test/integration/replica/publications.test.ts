@@ -1,5 +1,5 @@
 /**
- * Publications that name no table of ours and publish them all the same: `for all tables`, `for tables in schema`.
+ * Publications that name none of our tables and publish them all the same: `for all tables`, `for tables in schema`.
  * Postgres then refuses to update or delete in a table that has neither a primary key nor a replica identity.
  */
 import type postgres from "postgres";
@@ -36,7 +36,7 @@ async function unidentified(sql: postgres.Sql): Promise<string[]> {
   return tables.map(({ name }) => name);
 }
 
-test("every table of the control plane has a primary key or a replica identity, the queue's too", async () => {
+test("every table of the control plane has a primary key or a replica identity, including the queue's", async () => {
   await using control = await testControl();
   const queue = await openQueue(control.ctx, control.ctx.config.databaseUrl!, { isWorker: false });
   onTestFinished(() => queue.close());
@@ -46,7 +46,7 @@ test("every table of the control plane has a primary key or a replica identity, 
   expect(all!.tables).toBeGreaterThan(30);
 });
 
-test("every table of a replica has a primary key or a replica identity, one that is being built too", async () => {
+test("every table of a replica has a primary key or a replica identity, including one that is being built", async () => {
   const { test: made, sql } = await openShop({ Name: "text", Links: "links" });
   await applySettings(made.replica, made.epoch, { history: true, notify: true });
   await applyLinkViews(made.replica, made.epoch, true);
@@ -84,7 +84,7 @@ describe.each([
   });
 });
 
-test("a schema that was published before Basetide came is installed into", async () => {
+test("a schema that was published before Basetide was installed works", async () => {
   await using made = await testReplica(inject("postgresUrl"));
   await using owner = readerOf(made.ownerUrl);
   await owner`create publication everything for all tables`;

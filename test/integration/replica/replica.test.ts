@@ -65,7 +65,7 @@ function apply(
 
 const versioned: SourceTable = sourceTable("tblV", "Versions", { Version: "number" });
 
-test("I1: however asks and answers overlap, a row never goes back to an older image", async () => {
+test("I1: in any order of requests and answers, a row never goes back to an older image", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
@@ -106,7 +106,7 @@ test("I1: however asks and answers overlap, a row never goes back to an older im
   );
 });
 
-test("an image loses to one applied after its read version, and is told so", async () => {
+test("an image loses to one that was applied after its read version, and this is reported", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
@@ -122,7 +122,7 @@ test("an image loses to one applied after its read version, and is told so", asy
   expect(await dumpTable(replica.sql, "versions")).toMatchObject([{ id: "rec1", version: 2 }]);
 });
 
-test("I2: a sweep does not delete what was written after it began, nor bring back what was deleted", async () => {
+test("I2: a sweep neither deletes what was written after it began, nor restores what was deleted", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const catalog = await build(test, { tables: [versioned] }, { tblV: [sourceRecord("recOld", { fld0: 1 })] });
@@ -145,7 +145,7 @@ test("I2: a sweep does not delete what was written after it began, nor bring bac
   expect(await dumpTable(replica.sql, "versions")).toMatchObject([{ id: "recNew" }]);
 });
 
-test("images older than the trimmed recent-writes log are refused, which only the holder of the lease trims", async () => {
+test("images older than the trimmed recent-writes log are refused; only the lease's holder trims it", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
@@ -165,7 +165,7 @@ test("images older than the trimmed recent-writes log are refused, which only th
   expect(lost.lost).toEqual(["rec1"]);
 });
 
-test("an unchanged row is not written again", async () => {
+test("an unchanged row is not written", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const records = [sourceRecord("rec1", { fld0: 1 }), sourceRecord("rec2", { fld0: 2 })];
@@ -181,7 +181,7 @@ test("an unchanged row is not written again", async () => {
   expect(await rowVersions()).toEqual(before);
 });
 
-test("I5: who was overtaken can write nothing any more", async () => {
+test("I5: a worker that lost its lease can no longer write", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const catalog = await build(test, { tables: [versioned] });
@@ -200,7 +200,7 @@ test("I5: who was overtaken can write nothing any more", async () => {
   expect(await dumpTable(replica.sql, "versions")).toEqual([]);
 });
 
-test("I6: a build is swapped in only when it has every image of the recent-writes log", async () => {
+test("I6: a rebuilt table is swapped in only when it has every image of the recent-writes log", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
@@ -217,7 +217,7 @@ test("I6: a build is swapped in only when it has every image of the recent-write
   ).rejects.toMatchObject({ code: "shape_changed" });
 });
 
-test("I6: what was asked for before a table took its columns does not leave the new one empty", async () => {
+test("I6: an image requested before a table got a column does not leave the new column empty", async () => {
   await using test = await testReplica();
   const { replica } = test;
   await build(test, { tables: [versioned] });
@@ -233,7 +233,7 @@ test("I6: what was asked for before a table took its columns does not leave the 
   expect(entry).toMatchObject({ recordId: "rec1", readVersion: readVersion });
 });
 
-test("a swap gives up soon when a query holds the table, and nothing has changed", async () => {
+test("a swap is abandoned soon when a query locks the table, and nothing has changed", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
@@ -248,7 +248,7 @@ test("a swap gives up soon when a query holds the table, and nothing has changed
   expect(await aside.swapIn(table, Number.MAX_SAFE_INTEGER, [])).toBe(true);
 });
 
-test("names that swap are swapped in place: no row is rewritten, comments and issues follow", async () => {
+test("swapped names are swapped in place: no row is rewritten, and comments and issues are updated", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const before: SourceSchema = {
@@ -284,7 +284,7 @@ test("names that swap are swapped in place: no row is rewritten, comments and is
   expect(comment).toMatchObject({ of_table: "Beta\n\ntbl1", of_column: "One\n\nfld1, text" });
 });
 
-test("comments say what the source calls a table and its columns, and follow it without a rebuild", async () => {
+test("comments have the source's names of a table and its columns, and are updated without a rebuild", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const shop = sourceTable("tbl1", "Shop", { Name: "text", Price: "number" });
@@ -328,7 +328,7 @@ test("comments say what the source calls a table and its columns, and follow it 
   expect(await told()).toEqual(now);
 });
 
-test("a table that the source dropped goes, with its issues and its recent-writes log", async () => {
+test("a table that the source deleted is dropped, with its issues and its recent-writes log", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const catalog = await build(test, { tables: [versioned] }, { tblV: [sourceRecord("rec1", { fld0: "x" })] });
@@ -340,7 +340,7 @@ test("a table that the source dropped goes, with its issues and its recent-write
   expect((await loadCatalog(replica)).size).toBe(0);
 });
 
-test("an issue stays until its cell is repaired, and is told once", async () => {
+test("an issue stays until its cell is repaired, and is reported once", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const table = (await build(test, { tables: [versioned] })).get("tblV")!;
@@ -366,7 +366,7 @@ test("an issue stays until its cell is repaired, and is told once", async () => 
   expect(await issues()).toHaveLength(0);
 });
 
-test("_sync_meta says running while started_at is later than completed_at", async () => {
+test("_sync_meta reports a running sync while started_at is later than completed_at", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   await using reader = readerOf(test.readerUrl);
@@ -383,7 +383,7 @@ test("_sync_meta says running while started_at is later than completed_at", asyn
   expect(await reader`select * from __sync_meta__`).toHaveLength(1);
 });
 
-test("a sync that ends without completing leaves _sync_meta as the last one that completed", async () => {
+test("a sync that ends without completing leaves _sync_meta as the last complete sync did", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
   const meta = async () =>

@@ -1,4 +1,4 @@
-/** What follows a replica by Postgres' own replication survives its changes of shape: a subscriber, and a standby. */
+/** Followers of a replica by Postgres' own replication survive its schema changes: a subscriber, and a standby. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -32,7 +32,7 @@ const QUICK = { wal_retrieve_retry_interval: "100ms", max_connections: "200" };
 type Field = { id: string; name: string; type: FieldType };
 type Step = "add" | "retype" | "rename" | "delete";
 
-/** The next shape: fields come, change their type, get other names and go again. */
+/** The next structure: fields are added, retyped, renamed and deleted. */
 function next(fields: Field[], nth: number): { step: Step; fields: Field[] } {
   const step = (["add", "retype", "rename", "delete"] as const)[nth % 4]!;
   const victim = fields.at(-1)!;
@@ -68,7 +68,7 @@ async function follow(there: postgres.Sql, before: TableSpec, after: TableSpec):
   }
 }
 
-test(`a subscriber and a standby have every row after ${CHANGES} changes of shape`, {
+test(`a subscriber and a standby have every row after ${CHANGES} schema changes`, {
   timeout: 300_000,
 }, async () => {
   await using publisher = await postgresServer({
@@ -164,7 +164,7 @@ test(`a subscriber and a standby have every row after ${CHANGES} changes of shap
     };
     for (let nth = 0; nth < CHANGES; nth++) {
       const change = next(fields, nth);
-      // Records that came and went while the table was read for its new shape.
+      // Records that were created and deleted while the table was read for its rebuild.
       if (change.step !== "rename") ids = [...ids.filter((id) => id !== `rec${nth}`), `new${nth}`];
       const before = spec;
       fields = change.fields;

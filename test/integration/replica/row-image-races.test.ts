@@ -1,4 +1,4 @@
-/** What happens to images, the recent-writes log and shapes where two sessions of a replica meet. */
+/** Row images, the recent-writes log and structure numbers where two sessions of a replica meet. */
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import {
@@ -77,7 +77,7 @@ async function holdingSession(t: TestReplica) {
 }
 
 test.for(["read committed", "repeatable read", "serializable"])(
-  "I5: with %s as the database's default, a worker that is overtaken while it waits writes nothing",
+  "I5: with %s as the database's default, a worker that loses its lease while it waits writes nothing",
   async (level) => {
     await using t = await testReplica();
     const table = await build(t, { Price: "number" });
@@ -101,11 +101,13 @@ test.for(["read committed", "repeatable read", "serializable"])(
         readVersion,
         ...orders(["rec1"], 2, false),
       }).catch((error: unknown) => error);
-      await until(async () => (await waiting(other.pool)) === 1, { what: "the overtaken worker waits" });
+      await until(async () => (await waiting(other.pool)) === 1, {
+        what: "the worker without its lease waits",
+      });
       await session`commit`;
       expect(await write).toMatchObject({ code: "lease_lost" });
 
-      // Of two images that were asked for one after the other, the one that was asked for last wins.
+      // Of two images that were requested one after the other, the later request wins.
       const old = await takeReadVersion(worker);
       const newer = await takeReadVersion(worker);
       await session`begin`;
@@ -125,7 +127,7 @@ test.for(["read committed", "repeatable read", "serializable"])(
   },
 );
 
-test("I5: a session that reads another's commits too late is refused, whatever let it begin so", async () => {
+test("I5: a session that reads another's commits too late is refused, whatever its isolation level", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   await using other = await holdingSession(t);
@@ -146,7 +148,7 @@ test("I5: a session that reads another's commits too late is refused, whatever l
   }
 });
 
-test("what is installed and provisioned runs as read committed, whatever the server's default is", async () => {
+test("installation and provisioning run as read committed, whatever the server's default is", async () => {
   await using t = await testReplica();
   await using other = await holdingSession(t);
   const [{ name } = { name: "" }] = await other.pool<{ name: string }[]>`select current_database() as name`;
@@ -158,7 +160,7 @@ test("what is installed and provisioned runs as read committed, whatever the ser
   expect(row).toEqual({ level: "read committed" });
 });
 
-test("a commit is durable when it is answered, where the database's default is another", async () => {
+test("a commit is durable when it is answered, even if the database's default differs", async () => {
   await using t = await testReplica();
   await using other = await holdingSession(t);
   const { session } = other;
@@ -174,7 +176,7 @@ test("a commit is durable when it is answered, where the database's default is a
   await session`rollback`;
 });
 
-test("a trim leaves the recent-writes log's rows that an image is being noted in, and waits for none", async () => {
+test("a trim keeps the log rows of an image that is being recorded, and waits for none", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   const ids = ["recA", "recB", "recC"];
@@ -184,7 +186,7 @@ test("a trim leaves the recent-writes log's rows that an image is being noted in
   await using other = await holdingSession(t);
   const { session } = other;
   await session`begin`;
-  // Noted in another order than the trim finds them in: each would hold what the other waits for.
+  // Recorded in another order than the trim finds them in: each would lock what the other waits for.
   await session`select from public_swap._recent_writes where record_id = 'recB' for update`;
   await trimRecentWrites(t.replica, t.epoch, upto);
   await session`update public_swap._recent_writes set applied_version = nextval('public_swap._versions') where record_id = 'recB'`;
@@ -199,7 +201,7 @@ test("a trim leaves the recent-writes log's rows that an image is being noted in
   });
 });
 
-test("a trim that cannot be made now is made by the next, and fails nobody", async () => {
+test("a trim that cannot run now is done by the next one, and fails no operation", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   const readVersion = await takeReadVersion(t.replica);
@@ -232,7 +234,7 @@ test("a trim that cannot be made now is made by the next, and fails nobody", asy
   await hasty.sql.end();
 });
 
-test("what a client wrote is kept until a schema check has judged its names, which is requested after ten minutes", async () => {
+test("a client's write is kept until a schema check has judged its names, which is requested after ten minutes", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   const { replica } = t;
@@ -271,7 +273,7 @@ test("what a client wrote is kept until a schema check has judged its names, whi
   expect(await entries()).toBe(0);
 });
 
-test("an image that waits for the recent-writes log while that is trimmed is refused, not believed", async () => {
+test("an image that waits for the recent-writes log while it is trimmed is refused", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   const old = await takeReadVersion(t.replica);
@@ -293,7 +295,7 @@ test("an image that waits for the recent-writes log while that is trimmed is ref
   expect(await prices(t.replica)).toEqual([{ id: "rec1", price: 2 }]);
 });
 
-test("a table that was dropped and comes back has a shape that it never had", async () => {
+test("a table that was dropped and returns has a structure number that it never had", async () => {
   await using t = await testReplica();
   const schemaTracker = [];
   const remembered = await build(t, { Price: "number" });
@@ -323,7 +325,7 @@ test("a table that was dropped and comes back has a shape that it never had", as
   await expect(write()).rejects.toMatchObject({ code: "shape_changed" });
 });
 
-test("shapes of a replica that an earlier version installed go on behind its greatest", async () => {
+test("structure numbers of a replica that an earlier version installed continue after its greatest", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   await t.replica.sql`update public_swap._tables set shape = ${table.shape + 500}`;
@@ -331,7 +333,7 @@ test("shapes of a replica that an earlier version installed go on behind its gre
   expect((await build(t, { Amount: "number" })).shape).toBeGreaterThan(table.shape + 500);
 });
 
-test("a move takes over a record that a client wrote and a sweep has touched since", async () => {
+test("a move takes over a record that a client wrote and a sweep has read since", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
   await using written = await writtenElsewhere(t.replica);

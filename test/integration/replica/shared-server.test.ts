@@ -1,6 +1,6 @@
 /**
- * A server that other programs use too: what is not ours stays as it is, from before the first base to after the last.
- * A canary (a role and a database of another program) is asked all the while, and all rights of others are compared.
+ * A server that other programs use too: foreign objects stay unchanged, from before the first base to after the last. A
+ * canary (a role and a database of another program) is queried continuously, and all foreign rights are compared.
  */
 import postgres from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -115,14 +115,14 @@ async function othersRights(): Promise<unknown> {
       ]),
     ),
   );
-  // What only the service's role was given there is not theirs.
+  // Rights that only the service's role got there are not granted to it.
   return JSON.parse(
     JSON.stringify([onServer, inside]).replaceAll(/,?basetide_admin=[a-zA-Z*]+\/postgres/g, ""),
   );
 }
 
 describe.each(["a superuser", "an admin who may create databases and roles"])("the service is %s", (kind) => {
-  test("other programs and their rights are left alone, before, during and after a base is hosted there", {
+  test("other programs and their rights are unaffected before, during and after a base is hosted there", {
     timeout: 180_000,
   }, async () => {
     const isSuper = kind === "a superuser";
@@ -176,7 +176,7 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
       const [cluster] = await listClusters(ctx.db);
       const problems = await checkCluster(await clusterAdminUrl(ctx, cluster!.id));
       expect(problems.filter(({ severity }) => severity === "problem")).toEqual([]);
-      // Told of, with the statement to run; and our own database is closed without it.
+      // Reported, with the statement to run; and our own database is locked down without it.
       for (const name of ["crm", "wiki", "postgres"]) {
         expect(problems).toContainEqual({
           severity: "warning",

@@ -68,7 +68,7 @@ const outcome = (work: Promise<unknown>) =>
     (error: { code?: string }) => error.code ?? String(error),
   );
 
-/** The watchdog's look, as the admin, which is no superuser. */
+/** The watchdog's check, as the admin, which is no superuser. */
 async function look(roles: string[], over: Partial<typeof SESSION_LIMITS> = {}, writers: string[] = []) {
   return asAdmin(
     (admin) =>
@@ -105,7 +105,7 @@ test("disk: temporary files end at a limit that the role cannot lift", async () 
   expect(await outcome(sort)).toBe("53400");
 });
 
-test("disk: the watchdog ends the sessions of a role whose temporary files together are too many", async () => {
+test("disk: the watchdog ends the sessions of a role whose temporary files are too large in total", async () => {
   const { role, connect } = await tenant();
   const [large, small] = [connect(), connect()];
   const sort = (rows: number) => `
@@ -126,7 +126,7 @@ test("disk: the watchdog ends the sessions of a role whose temporary files toget
   await running[1];
 });
 
-test("transaction ids: a reader takes none in a loop, and one that holds any is ended", async () => {
+test("transaction ids: a reader uses none in a loop, and one that holds any is ended", async () => {
   const { role, connect } = await tenant();
   const sql = connect();
   await sql`set default_transaction_read_only = off`;
@@ -178,7 +178,7 @@ const BURNERS = {
 };
 
 test.each(Object.keys(BURNERS))(
-  "transaction ids: a reader that burns them with %s is found, and paused",
+  "transaction ids: a reader that uses them up with %s is detected and paused",
   async (name) => {
     const { role, database, password, connect } = await tenant();
     const statement = BURNERS[name as keyof typeof BURNERS](role);
@@ -192,7 +192,7 @@ test.each(Object.keys(BURNERS))(
     const admin = <T>(work: (sql: postgres.Sql) => Promise<T>) => asAdmin(work, server.clusterUrl);
     const ids = watchIds();
     await until(async () => (await admin((sql) => ids.find(sql, [role]))).length > 0, {
-      what: "the burner is found",
+      what: "the reader that uses up ids is detected",
     });
     expect(isOver).toBe(false);
     expect(await admin((sql) => pauseRole(sql, role))).toMatchObject({ role, ended: 1 });
@@ -217,7 +217,7 @@ test.each(Object.keys(BURNERS))(
   },
 );
 
-test("pauses: each is twice as long as the one before, 60 minutes at most; the role can lift none", async () => {
+test("pauses: each is twice as long as the previous one, up to 60 minutes; the role can lift none", async () => {
   const { role, connect } = await tenant();
   const sql = connect();
   await sql`set default_transaction_read_only = off`;
@@ -237,14 +237,14 @@ test("pauses: each is twice as long as the one before, 60 minutes at most; the r
   expect(await outcome(again.unsafe(`comment on role ${role} is null`))).toBe("42501");
 });
 
-test("transaction ids: whoever only reads is never found, whatever else uses up ids on the server", async () => {
+test("transaction ids: a role that only reads is never detected, whatever else uses up ids on the server", async () => {
   const readers = await Promise.all([tenant(), tenant()]);
   const noisy = await tenant();
   const stop = new AbortController();
   const forever = async (work: () => Promise<unknown>) => {
     while (!stop.signal.aborted) await work();
   };
-  // Not one of the readers: it stands for the service, or a writer.
+  // Not one of the readers: it acts as the service, or a writer.
   const burner = noisy.connect();
   const load = [forever(() => burner.unsafe("notify x; commit;".repeat(500)).simple())];
   for (const { connect } of readers) {
@@ -271,7 +271,7 @@ test("transaction ids: whoever only reads is never found, whatever else uses up 
   const roles = readers.map(({ role }) => role);
   await asAdmin(async (admin) => {
     const ids = watchIds();
-    // Enough looks to find the one that does burn ids, twice.
+    // Enough checks to find the one that does use up ids, twice.
     for (let times = 0; times < 2; ) {
       const found = await ids.find(admin, [...roles, noisy.role]);
       expect(found.filter((role) => role !== noisy.role)).toEqual([]);
@@ -283,7 +283,7 @@ test("transaction ids: whoever only reads is never found, whatever else uses up 
   await Promise.all(load);
 }, 60_000);
 
-test("other databases: where a server lets every role in, the watchdog ends a customer's session there", async () => {
+test("other databases: on a server that admits every role, the watchdog ends a customer's session there", async () => {
   const { role, database, connect, url } = await tenant();
   await asAdmin((admin) => admin.unsafe("create database open_to_all"), server.superuserUrl);
   const elsewhere = postgres(Object.assign(new URL(url), { pathname: "/open_to_all" }).href, { max: 1 });
@@ -317,7 +317,7 @@ test("transaction ids: the role of a writable database may hold one", async () =
   expect(await sql`select * from mine`).toEqual([]);
 });
 
-test("connections: a role has ten, one that has more is cut back, and the service gets in when all others are taken", async () => {
+test("connections: a role has ten, one that has more is cut back, and the service connects when all others are used", async () => {
   const { role, connect } = await tenant();
   const open = async () => {
     const sql = connect();
@@ -340,7 +340,7 @@ test("connections: a role has ten, one that has more is cut back, and the servic
   expect(await asAdmin((admin) => admin`select 1 as one`, server.clusterUrl)).toEqual([{ one: 1 }]);
 });
 
-test("connections: those of all roles of one account are counted together, and another account keeps its own", async () => {
+test("connections: all roles of one account are counted together, and another account keeps its own", async () => {
   const [first, second, other] = [await tenant(), await tenant(), await tenant()];
   const sessions = [first, second, first, second, other, other].map((one) => one.connect());
   const pidOf = async (session: postgres.Sql) =>
@@ -369,7 +369,7 @@ test("connections: those of all roles of one account are counted together, and a
   ]);
 });
 
-test("an idle transaction, a long statement and an old snapshot are ended, whatever the role has set", async () => {
+test("an idle transaction, a long statement and an old snapshot are ended, whatever the role's settings", async () => {
   const { role, connect } = await tenant();
   const idle = connect();
   await idle`set idle_in_transaction_session_timeout = 0`;
@@ -440,7 +440,7 @@ test("a transaction of many short statements is ended, and so is a session with 
   expect(await running).toMatch(ENDED);
 });
 
-test("log: errors that a role causes are not logged, and it cannot have them logged", async () => {
+test("log: errors that a role causes are not logged, and it cannot enable that", async () => {
   const { connect } = await tenant();
   const sql = connect();
   expect(await sql`select current_setting('log_min_messages') as is`).toEqual([{ is: "fatal" }]);
@@ -455,7 +455,7 @@ test("log: errors that a role causes are not logged, and it cannot have them log
   }
 });
 
-test("the watchdog leaves other roles alone: the service's, and those of another installation", async () => {
+test("the watchdog ignores other roles: the service's, and those of another installation", async () => {
   const { role, connect } = await tenant();
   const sql = connect();
   await sql`begin`;

@@ -8,7 +8,7 @@ import { splitPage } from "../../../core/source/airtable/split";
 import { dataFolder, noDataReason } from "../../support/data";
 
 const never = new AbortController().signal;
-/** Every kind of field that the sandbox can make up. */
+/** Every kind of field that the sandbox can generate. */
 const ALL_FIELDS = 33;
 
 let sandbox: SandboxHandle;
@@ -68,7 +68,7 @@ async function expectWholeBase(baseId: string): Promise<void> {
   }
 }
 
-test("a generated base is read whole, and its second reading has the same fingerprints", async () => {
+test("a generated base is read completely, and a second read has the same fingerprints", async () => {
   const baseId = sandbox.control.generate({ records: 500, tables: 2, fieldsPerTable: ALL_FIELDS, seed: 3 });
   await expectWholeBase(baseId);
   const [table] = (await connection.getSchema(baseId, never)).tables;
@@ -78,7 +78,7 @@ test("a generated base is read whole, and its second reading has the same finger
   expect(new Set(holding)).toEqual(new Set([true, false]));
 });
 
-test("a record that changed has another fingerprint, and no other record has", async () => {
+test("a changed record has another fingerprint, and no other record has", async () => {
   const baseId = sandbox.control.generate({ records: 250, links: 0, fieldsPerTable: 12, seed: 4 });
   const [table] = (await connection.getSchema(baseId, never)).tables;
   const before = new Map(fingerprintsOf(await readPages(baseId, table!)));
@@ -91,7 +91,7 @@ test("a record that changed has another fingerprint, and no other record has", a
   ]);
 });
 
-test("its pages are of the form that is split without parsing", async () => {
+test("its pages have the form that is split without parsing", async () => {
   const baseId = sandbox.control.generate({ records: 100, fieldsPerTable: ALL_FIELDS, seed: 5 });
   const [table] = (await connection.getSchema(baseId, never)).tables;
   const url = `${sandbox.url}/v0/${baseId}/${table!.id}?returnFieldsByFieldId=true`;
@@ -100,7 +100,7 @@ test("its pages are of the form that is split without parsing", async () => {
 });
 
 describe("records by id", () => {
-  test("are those that exist, 100 at once", async () => {
+  test("are the existing ones, 100 at once", async () => {
     const baseId = sandbox.control.generate({ records: 150, links: 0, fieldsPerTable: 8, seed: 6 });
     const [table] = (await connection.getSchema(baseId, never)).tables;
     const all = recordsOf(await readPages(baseId, table!));
@@ -111,7 +111,7 @@ describe("records by id", () => {
     expect(recordsOf([page])).toEqual(all.slice(30, 129));
   });
 
-  test("one by one are given, or said to be gone", async () => {
+  test("are returned one by one, or reported missing", async () => {
     sandbox.control.settings({ notFoundMode: "legacy" });
     const baseId = sandbox.control.generate({ records: 1, links: 0, fieldsPerTable: 8, seed: 7 });
     const [table] = (await connection.getSchema(baseId, never)).tables;
@@ -123,7 +123,7 @@ describe("records by id", () => {
   });
 });
 
-test("a list that the source forgot is said to be lost", async () => {
+test("a list that the source has forgotten is reported as lost", async () => {
   const baseId = sandbox.control.generate({ records: 150, links: 0, seed: 8 });
   const [table] = (await connection.getSchema(baseId, never)).tables;
   const { offset } = await connection.listPage(baseId, table!, {}, never);
@@ -147,7 +147,7 @@ test("a filter and a sort reach the source, short or long", async () => {
   }
 });
 
-test("a key sees who it is and which bases it has, and a wrong one is refused", async () => {
+test("a key can read its user and its bases, and a wrong one is refused", async () => {
   const baseId = sandbox.control.generate({ records: 0, seed: 10, name: "Mine" });
   expect((await connection.whoami(never)).id).toMatch(/^usr/);
   expect(await connection.listBases(never)).toContainEqual({
@@ -162,7 +162,7 @@ test("a key sees who it is and which bases it has, and a wrong one is refused", 
 });
 
 describe.skipIf(dataFolder === undefined)(dataFolder === undefined ? noDataReason : "a real base", () => {
-  test.each(["cmip7-data-request", "unlocking-the-airwaves"])("(%s) is read whole", async (folder) => {
+  test.each(["cmip7-data-request", "unlocking-the-airwaves"])("(%s) is read completely", async (folder) => {
     await expectWholeBase(sandbox.control.load({ folder: join(dataFolder!, folder) }));
   });
 });

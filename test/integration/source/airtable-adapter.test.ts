@@ -1,4 +1,4 @@
-/** The adapter over HTTP, against a source that answers well, badly, too slowly or not at all. */
+/** The adapter over HTTP, with a source that answers correctly, incorrectly, too slowly or not at all. */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import { platformById, platforms, type SourceTable } from "../../../core/source";
@@ -59,8 +59,8 @@ function endless(chunk: string, everyMs = 0): Response {
   return new Response(body, { headers: { "content-type": "application/json" } });
 }
 
-describe("a call", () => {
-  test("sends the key, who it is, and asks for gzip", async () => {
+describe("a request", () => {
+  test("sends the key and a user agent, and accepts gzip", async () => {
     answer = () => json({ id: "usrA", email: "a@example.org" });
     expect(await connection.whoami(never)).toEqual({ id: "usrA", email: "a@example.org" });
     const { method, path, headers } = seen[0]!;
@@ -78,7 +78,7 @@ describe("a call", () => {
     expect((await listPage()).record(0)).toEqual(recordA);
   });
 
-  test("with a key that no header can carry is refused without asking", async () => {
+  test("with a key that no header can carry is refused without a request", async () => {
     for (const key of ["", "two words", "line\nfeed", "ключ"]) {
       const call = createAirtable({ upstreams, timeoutMs: TIMEOUT_MS }).connect(key).whoami(never);
       await expect(call).rejects.toMatchObject({ code: "source_key_refused" });
@@ -86,7 +86,7 @@ describe("a call", () => {
     expect(seen).toEqual([]);
   });
 
-  test("never shows the key, even if the source echoes it", async () => {
+  test("never reveals the key, even if the source echoes it", async () => {
     answer = () => json({ error: { type: "UNAUTHORIZED", message: `No such key ${KEY}` } }, { status: 401 });
     const error = await connection.whoami(never).catch((error: unknown) => error);
     expect(error).toMatchObject({
@@ -116,7 +116,7 @@ describe("a bad answer", () => {
     expect(seen.length).toBe(1);
   });
 
-  test("does not poison the connection", async () => {
+  test("does not affect the connection", async () => {
     answer = () => endless("x".repeat(4 * 1024 * 1024));
     await expect(listPage()).rejects.toBeInstanceOf(BasetideError);
     answer = () => json({ records: [recordA] });
@@ -129,7 +129,7 @@ describe("waiting for the source", () => {
     ["never answers", () => new Promise<Response>(() => {})],
     ["sends its body drop by drop", () => endless(" ", 20)],
     ["sends an error drop by drop", () => new Response(endless(" ", 20).body, { status: 500 })],
-  ])("ends in a time-out if it %s", async (_, make) => {
+  ])("times out if it %s", async (_, make) => {
     answer = make;
     const start = performance.now();
     await expect(listPage()).rejects.toMatchObject({
@@ -142,7 +142,7 @@ describe("waiting for the source", () => {
   test.each<[string, () => Response | Promise<Response>]>([
     ["before the answer", () => new Promise<Response>(() => {})],
     ["in the middle of the body", () => endless(" ", 20)],
-  ])("ends at once when the caller stops %s", async (_, make) => {
+  ])("ends at once when the caller cancels %s", async (_, make) => {
     answer = make;
     const patient = createAirtable({ upstreams, timeoutMs: 60_000 }).connect(KEY);
     const stop = new AbortController();
@@ -153,18 +153,18 @@ describe("waiting for the source", () => {
     await refused;
   });
 
-  test("lets go of the source's connection", async () => {
+  test("releases the source's connection", async () => {
     answer = () => endless(" ", 20);
     await expect(listPage()).rejects.toMatchObject({ code: "source_timeout" });
     await until(() => cancelled === 1, { what: "the source sees the end" });
   });
 
-  test("does not begin when the caller has stopped already", async () => {
+  test("does not start if the caller has canceled already", async () => {
     await expect(listPage({}, AbortSignal.abort())).rejects.toMatchObject({ code: "sync_stopped" });
     expect(seen).toEqual([]);
   });
 
-  test("that is not there says where it was looked for", async () => {
+  test("that is unreachable names the address", async () => {
     const free = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
     const address = `http://127.0.0.1:${free.port}`;
     await free.stop(true);
@@ -177,7 +177,7 @@ describe("waiting for the source", () => {
     });
   });
 
-  test("that breaks off in the middle of a body ends in an error that is tried again", async () => {
+  test("that breaks off in a body ends in an error that is retried", async () => {
     const breaking = Bun.listen({
       hostname: "127.0.0.1",
       port: 0,
@@ -198,7 +198,7 @@ describe("waiting for the source", () => {
 });
 
 describe("a page of records", () => {
-  test("is asked for by table id, in pages of 100, keyed by field id", async () => {
+  test("is requested by table id, in pages of 100, keyed by field id", async () => {
     answer = () => json({ records: [recordA], offset: "itrA/recA" });
     // Far beyond what a URL may hold.
     const filter = `A&'+é'&'${"x".repeat(20_000)}'`;
@@ -217,12 +217,12 @@ describe("a page of records", () => {
     });
   });
 
-  test("whose offset is the one that was asked for is a bad answer: the list would never end", async () => {
+  test("with the requested offset as its next one is a bad answer: the list would never end", async () => {
     answer = () => json({ records: [], offset: "itrA/recA" });
     await expect(listPage({ offset: "itrA/recA" })).rejects.toMatchObject({ code: "source_bad_answer" });
   });
 
-  test("that the source refuses carries its own words", async () => {
+  test("that the source refuses has the source's text", async () => {
     const error = { type: "UNKNOWN_FIELD_NAME", message: 'Unknown field name: "Last Name"' };
     answer = () => json({ error }, { status: 422, headers: { "retry-after": "3" } });
     await expect(listPage()).rejects.toMatchObject({
@@ -236,7 +236,7 @@ describe("a page of records", () => {
 describe("records by id", () => {
   const byIds = (ids: string[], options = {}) => connection.listByIds("appA", table, ids, options, never);
 
-  test("are asked for in one request, and the next page with the same ids", async () => {
+  test("are requested at once, and the next page with the same ids", async () => {
     answer = (_, index) =>
       json({ records: index === 0 ? [] : [recordA], offset: index === 0 ? "itrA/1" : undefined });
     const first = await byIds(["recA", "recB"]);
@@ -249,7 +249,7 @@ describe("records by id", () => {
     ]);
   });
 
-  test("are 1 to 100, and nothing that could be more of a formula than an id", async () => {
+  test("are 1 to 100, and contain nothing that could be part of a formula", async () => {
     await expect(byIds([])).rejects.toThrow(RangeError);
     await expect(byIds(Array<string>(101).fill("recA"))).rejects.toThrow(RangeError);
     await expect(byIds(["recA')"])).rejects.toMatchObject({ code: "invalid_request" });
@@ -260,7 +260,7 @@ describe("records by id", () => {
 describe("one record", () => {
   const get = () => connection.getRecord("appA", "tblA", "recA", never);
 
-  test("is given keyed by field id", async () => {
+  test("is returned keyed by field id", async () => {
     answer = () => json(recordA);
     expect(await get()).toEqual(recordA);
     expect(`${seen[0]!.path}?${seen[0]!.query}`).toBe("/v0/appA/tblA/recA?returnFieldsByFieldId=true");
@@ -270,7 +270,7 @@ describe("one record", () => {
     { error: { type: "MODEL_ID_NOT_FOUND" } },
     { error: "NOT_FOUND" },
     { error: { type: "NOT_FOUND" } },
-  ])("is null where the source answers 404 %j", async (body) => {
+  ])("is null if the source answers 404 %j", async (body) => {
     answer = () => json(body, { status: 404 });
     expect(await get()).toBeNull();
   });
@@ -278,12 +278,12 @@ describe("one record", () => {
   test.each([
     [404, "TABLE_NOT_FOUND", "source_not_found"],
     [403, "INVALID_PERMISSIONS_OR_MODEL_NOT_FOUND", "source_forbidden"],
-  ])("is not said to be gone by a %i %s", async (status, type, code) => {
+  ])("is not reported missing by a %i %s", async (status, type, code) => {
     answer = () => json({ error: { type } }, { status });
     await expect(get()).rejects.toMatchObject({ code, details: { type } });
   });
 
-  test("that is another than was asked for is a bad answer", async () => {
+  test("that is not the requested one is a bad answer", async () => {
     answer = () => json({ ...recordA, id: "recB" });
     await expect(get()).rejects.toMatchObject({ code: "source_bad_answer" });
   });
@@ -306,7 +306,7 @@ describe("the bases of a key", () => {
   });
 });
 
-test("the schema of a base is asked for by its id", async () => {
+test("the schema of a base is requested by its id", async () => {
   answer = () => json({ tables: [{ id: "tblA", name: "A", primaryFieldId: "fldA", fields: [] }] });
   expect(await connection.getSchema("appA", never)).toEqual({ tables: [table] });
   expect(seen[0]!.path).toBe("/v0/meta/bases/appA/tables");
@@ -321,7 +321,7 @@ describe("a platform", () => {
     );
   });
 
-  test("whose address is not configured says which variable to repair", () => {
+  test("whose address is not configured names the variable to set", () => {
     expect(() => createAirtable({ upstreams: {}, timeoutMs: 1 })).toThrowError(
       expect.objectContaining({ code: "config_invalid", message: expect.stringContaining("UPSTREAMS") }),
     );

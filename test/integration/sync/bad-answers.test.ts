@@ -1,8 +1,8 @@
 /**
- * A source that answers badly: the replica keeps what it has while that lasts, is the source's equal again afterwards,
- * and the run history tells what happened.
+ * A source with bad answers: the replica keeps its rows meanwhile, equals the source again afterwards, and the run
+ * history reports what happened.
  *
- * All cases run at once, each with a base of its own, so that the file takes as long as its slowest.
+ * All cases run at the same time, each with a base of its own, so that the file takes as long as its slowest.
  */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { FaultKind, FaultOptions } from "../../../apps/sandbox/faults";
@@ -56,7 +56,7 @@ async function connected(records = RECORDS): Promise<Case> {
       { name: "Others", fields, records: rows(3) },
     ],
   });
-  // A user of its own: a limit that refuses one base is its user's, where the base had kept to its own.
+  // A user of its own: a base that is refused within its own limit was refused for its user.
   const user = { id: `usr${crypto.randomUUID()}`, email: "x@example.com" };
   const key = control.createKey({ bases: { [sourceBaseId]: "create" }, user });
   const base = await fleet.connect(sourceBaseId, { turbo: true }, key);
@@ -82,7 +82,7 @@ function edit({ base: { sourceBaseId }, things, others }: Case): void {
   }
 }
 
-/** Counts the rows of `things` over and over until it is disposed of. */
+/** Counts the rows of `things` in a loop until it is disposed. */
 async function watchCount(base: Base) {
   const reader = await fleet.reader(base);
   const watch = { least: Number.POSITIVE_INFINITY, looks: 0 };
@@ -126,7 +126,7 @@ const LASTING: [kind: FaultKind, code: ErrorCode, options?: Partial<FaultOptions
 ];
 
 test.concurrent.for(LASTING)(
-  "while a list answers %s the rows stay, other tables go on, and a run has failed with %s",
+  "while a list answers %s, the rows stay, other tables continue, and a run has failed with %s",
   async ([kind, code, options]) => {
     const made = await connected();
     const { base, things } = made;
@@ -139,7 +139,7 @@ test.concurrent.for(LASTING)(
     expect(fault.played()).toBeGreaterThan(0);
     // The sync that failed first may have read the other table before the edit.
     await until(async () => (await reader`select from others where name in ('Edited', 'New')`).length === 2, {
-      what: "the other table goes on",
+      what: "the other table is synced",
       timeoutMs: 60_000,
     });
     expect(await getBase(fleet.ctx.db, base.id)).toMatchObject({ state: "active", error: { code } });
@@ -156,7 +156,7 @@ test.concurrent.for([
   ["status_503", "source_unavailable"],
   ["endless_body", "source_timeout"],
 ] satisfies [FaultKind, ErrorCode][])(
-  "while the schema answers %s the rows stay, and a run has failed with %s",
+  "while the schema answers %s, the rows stay, and a run has failed with %s",
   async ([kind, code]) => {
     const made = await connected();
     const { base } = made;
@@ -171,7 +171,7 @@ test.concurrent.for([
   },
 );
 
-test.concurrent("answers that are bad now and then cost another try, and fail no sync", async () => {
+test.concurrent("occasional bad answers cost another attempt, and fail no sync", async () => {
   const made = await connected();
   const kinds: FaultKind[] = ["status_500", "broken_json", "reset", "html_200", "truncated", "status_503"];
   const faults = kinds.map((kind, index) =>
@@ -179,7 +179,7 @@ test.concurrent("answers that are bad now and then cost another try, and fail no
   );
   edit(made);
   await until(() => faults.every((fault) => fault.played() === 1), {
-    what: "every fault has been played",
+    what: "every fault has been injected",
     timeoutMs: 60_000,
   });
   expectWell(await fleet.synced(made.base.id));
@@ -187,7 +187,7 @@ test.concurrent("answers that are bad now and then cost another try, and fail no
   expect(await failedRuns(made.base)).toEqual([]);
 });
 
-test.concurrent("a list whose iterator expires on the way is read again from its start", async () => {
+test.concurrent("a list whose iterator expires midway is read again from its start", async () => {
   const made = await connected();
   const fault = made.addFault({ kind: "iterator_lost", path: '"offset"', table: made.things, count: 2 });
   edit(made);
@@ -198,7 +198,7 @@ test.concurrent("a list whose iterator expires on the way is read again from its
 });
 
 test.concurrent.for([RECORDS, 1200])(
-  "no row of %i goes when a page comes in another's place",
+  "no row of %i is deleted when a page arrives in another's place",
   async (records) => {
     const made = await connected(records);
     await using count = await watchCount(made.base);
@@ -211,7 +211,7 @@ test.concurrent.for([RECORDS, 1200])(
   },
 );
 
-test.concurrent("a table that is deleted between two looks at the schema goes, and the base is well", async () => {
+test.concurrent("a table that is deleted between two schema checks is dropped, and the base stays healthy", async () => {
   // The source says 403 of it, as of a base that the key may not read.
   await using unhurried = await startFleet({ sandbox: { settings: { rateLimitOff: true } } });
   const { control } = unhurried.sandbox;
@@ -226,13 +226,13 @@ test.concurrent("a table that is deleted between two looks at the schema goes, a
   expect(runs.map((run) => run.error_code)).toEqual(runs.map(() => null));
 });
 
-test.concurrent("rows do not vanish while a table answers that it has none", async () => {
+test.concurrent("rows do not disappear while a table answers that it has none", async () => {
   const made = await connected();
   await using count = await watchCount(made.base);
   const fault = made.addFault({ kind: "empty_list", table: made.things });
   edit(made);
   await until(() => fault.played() > 2, {
-    what: "the table was read as empty, again and again",
+    what: "the table was read as empty repeatedly",
     timeoutMs: 60_000,
   });
   fleet.sandbox.control.clearFaults(fault.id);
@@ -242,7 +242,7 @@ test.concurrent("rows do not vanish while a table answers that it has none", asy
   expect(await failedRuns(made.base)).toEqual([]);
 });
 
-test.concurrent("a table that somebody empties is empty in SQL within two syncs, and no sync has failed", async () => {
+test.concurrent("a table that was really emptied is empty in SQL within two syncs, and no sync has failed", async () => {
   const made = await connected(40);
   const { base, things } = made;
   const { control } = fleet.sandbox;
@@ -259,7 +259,7 @@ test.concurrent("a table that somebody empties is empty in SQL within two syncs,
 });
 
 test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[])(
-  "after a 429 (%s) the base is asked for nothing until its pause is over, and no sync has failed",
+  "after a 429 (%s), no request is sent for the base until its pause ends, and no sync has failed",
   async (kind) => {
     const [made, other] = await Promise.all([connected(), connected()]);
     const { base } = made;
@@ -274,7 +274,7 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
           from quota_blocks where key = ${key}`;
         return row;
       },
-      { what: "the ledger has blocked the base", timeoutMs: 60_000 },
+      { what: "the base is blocked in the quota ledger", timeoutMs: 60_000 },
     );
     expect(fault.played()).toBe(1);
     // Those that were on their way when the answer came.
@@ -313,7 +313,7 @@ function timeOf({ arrivalMs }: { arrivalMs: number }): number {
   return performance.timeOrigin + arrivalMs;
 }
 
-test.concurrent("a spent monthly cap on calls stops the base until a person has seen to it", async () => {
+test.concurrent("a spent monthly cap stops the base until a person resumes it", async () => {
   const made = await connected();
   const { base } = made;
   await using count = await watchCount(base);

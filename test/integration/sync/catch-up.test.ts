@@ -1,4 +1,4 @@
-/** Writes of which no answer tells, beside the real queue and a worker that holds the base, or has let it rest. */
+/** Writes that no answer describes, with the real queue and a worker that has leased the base or let it rest. */
 import { expect, test, vi } from "vitest";
 import { startProxy } from "../../../apps/proxy/start";
 import { startSandbox } from "../../../apps/sandbox/server";
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 120_000 });
 /** What the docs promise. */
 const SHOWN_MS = 15_000;
 
-/** A source that takes CSV syncs, and answers creates with what nobody understands. */
+/** A source that accepts CSV syncs, and answers creates with an unknown format. */
 async function scene(settings: Partial<BaseSettings>, records: number) {
   const releases = new AsyncDisposableStack();
   const sandbox = releases.use(await startSandbox({ port: 0, settings: { rateLimitOff: true } }));
@@ -82,7 +82,7 @@ async function scene(settings: Partial<BaseSettings>, records: number) {
     },
     async settled() {
       const isSettled = async () => (await getBase(fleet.ctx.db, base.id)).catchUpRequestedAt === null;
-      await until(isSettled, { what: "nothing is left to be found", timeoutMs: SHOWN_MS });
+      await until(isSettled, { what: "nothing more is found", timeoutMs: SHOWN_MS });
     },
     [Symbol.asyncDispose]: () => releases.disposeAsync(),
   };
@@ -111,20 +111,20 @@ async function resting({ fleet: { ctx }, base }: Scene, callsPerMonth: number): 
     const jobs = await ctx.db`select from pgboss.job where singleton_key = ${base.id} and state <= 'active'`;
     return now.restsUntil && jobs.length === 0 && now;
   };
-  return until(isResting, { what: "the base rests", timeoutMs: 60_000 });
+  return until(isResting, { what: "the base is idle", timeoutMs: 60_000 });
 }
 
-test("C1: a base that a worker sweeps, and that takes longer than that to sweep", async () => {
+test("C1: a base that a worker sweeps, with a sweep that takes longer than the limit", async () => {
   await using one = await scene({}, 6000);
   await bothAreShown(one);
 });
 
-test("C1: a base in live mode that a worker holds", async () => {
+test("C1: a base in live mode that a worker has leased", async () => {
   await using one = await scene({ live: true }, 50);
   await bothAreShown(one);
 });
 
-test("C1: a base that rests for its budget, with calls that count as clients'", async () => {
+test("C1: a base that is paced by its budget, with calls that count as clients'", async () => {
   await using one = await scene({}, 50);
   const { ctx } = one.fleet;
   const base = await resting(one, 2000);

@@ -21,7 +21,7 @@ async function synced<E extends Engine>(engine: E): Promise<E> {
   return engine;
 }
 
-/** Loses, takes back and makes up rows, as a server that has lost commits does, or somebody with SQL. */
+/** Loses, restores and invents rows, like a server that has lost commits, or a user with SQL access. */
 async function tamper({ replica }: Engine): Promise<void> {
   const { sql } = replica.replica;
   await sql`delete from public.people where id in ('rec1001', 'rec1002')`;
@@ -32,7 +32,7 @@ async function tamper({ replica }: Engine): Promise<void> {
 const rowsOf = async (engine: Engine) =>
   ((await engine.rows()) as { id: string; name: string }[]).map(({ id, name }) => ({ id, name }));
 
-test("a sweep compares every record with its row once fingerprints are old enough, and repairs what differs", async () => {
+test("a sweep compares every record with its row once fingerprints are old enough, and repairs differences", async () => {
   const engine = await synced(await testEngine());
   await tamper(engine);
   // Those are believed still.
@@ -45,7 +45,7 @@ test("a sweep compares every record with its row once fingerprints are old enoug
   expect(await engine.sync()).toMatchObject({ updated: 0 });
 });
 
-test("so does the sweep beside live mode, which rests on the feed", async () => {
+test("a background sweep in live mode, which relies on the feed, does the same", async () => {
   const engine = await synced(await liveEngine());
   engine.cache.compareEveryMs = 0;
   await tamper(engine);
@@ -54,12 +54,12 @@ test("so does the sweep beside live mode, which rests on the feed", async () => 
   await until(async () => Bun.deepEquals(await rowsOf(engine), names), { what: "the rows are repaired" });
 });
 
-test("half a day is the longest that fingerprints are believed: with sweeps a day apart each compares", async () => {
+test("fingerprints are trusted for half a day at most: with sweeps a day apart, each one compares", async () => {
   const engine = await testEngine();
   expect(engine.cache.compareEveryMs).toBeLessThanOrEqual(12 * 3600_000);
 });
 
-test("a replica on another server, another timeline, or at an epoch that it was at before, has lost commits", async () => {
+test("a replica on another server, on another timeline, or at an earlier epoch has lost commits", async () => {
   await using control = await testControl();
   await using t = await testReplica();
   const { db } = control.ctx;
@@ -85,7 +85,7 @@ test("a replica on another server, another timeline, or at an epoch that it was 
   // The tests' role may ask for all of it: a superuser's or not.
   expect(identity).toMatch(/^\d+\/[0-9A-F]{8}\/\d+$/);
 
-  // The feed's cursor stands for commits that are gone: what it told of has to be found.
+  // The feed's cursor covers commits that are lost: their changes must be found.
   const [server, timeline, database] = identity.split("/");
   for (const other of [
     `1/${timeline}/${database}`,
@@ -104,7 +104,7 @@ test("a replica on another server, another timeline, or at an epoch that it was 
   expect(await gap()).toBe(true);
   expect(await lease()).toBe(true);
 
-  // One that was overtaken before it looked has lost nothing but its lease.
+  // A worker that lost its lease before its check has lost nothing else.
   const overtaken = await claimEpoch(t.replica);
   expect(await lease()).toBe(true);
   await expect(isContinued(control.ctx, id, t.replica, overtaken)).rejects.toMatchObject({

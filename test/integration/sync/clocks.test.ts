@@ -1,4 +1,4 @@
-/** Processes whose clocks disagree: what one has noted, another reads as of when it was. */
+/** Processes whose clocks disagree: times that one has recorded are correct for the others. */
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { type Base, createBase, getBase, recordRun } from "../../../core/control/bases";
 import { closeFeedGap, loadFeed, recordFeedGap, saveWebhook } from "../../../core/control/feeds";
@@ -33,27 +33,30 @@ async function newBase(): Promise<Base> {
   return createBase(control.ctx, account.id, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId });
 }
 
-test.each(SHIFTS)("a sync noted by a clock that is off by %d ms is read as of when it was", async (shift) => {
-  const { db } = control.ctx;
-  const { id } = await newBase();
-  const from = new Date();
-  clockOff(shift);
-  await recordRun(db, id, {
-    ...newReport(),
-    kind: "sweep",
-    startedAt: new Date(Date.now() - 5000),
-    completedAt: new Date(),
-  });
-  for (const reader of SHIFTS) {
-    clockOff(reader);
-    const base = await getBase(db, id);
-    expect(Math.abs(agoMs(base, base.sync!.startedAt) - 5000)).toBeLessThan(NEAR_MS);
-    expect(Math.abs(sweptAgoMs(base) - 5000)).toBeLessThan(NEAR_MS);
-    expect(base.sync!.completedAt).toEqual(about(from, NEAR_MS));
-  }
-});
+test.each(SHIFTS)(
+  "a sync recorded with a clock that is off by %d ms is reported as of its real time",
+  async (shift) => {
+    const { db } = control.ctx;
+    const { id } = await newBase();
+    const from = new Date();
+    clockOff(shift);
+    await recordRun(db, id, {
+      ...newReport(),
+      kind: "sweep",
+      startedAt: new Date(Date.now() - 5000),
+      completedAt: new Date(),
+    });
+    for (const reader of SHIFTS) {
+      clockOff(reader);
+      const base = await getBase(db, id);
+      expect(Math.abs(agoMs(base, base.sync!.startedAt) - 5000)).toBeLessThan(NEAR_MS);
+      expect(Math.abs(sweptAgoMs(base) - 5000)).toBeLessThan(NEAR_MS);
+      expect(base.sync!.completedAt).toEqual(about(from, NEAR_MS));
+    }
+  },
+);
 
-test("the age of a gap is nobody's clock's, and only the gap that is known is closed", async () => {
+test("the age of a feed gap depends on no clock of a process, and only the known gap is closed", async () => {
   const { db } = control.ctx;
   const { id } = await newBase();
   const webhook = { id: "achOne", encryptedSecret: "-", notificationUrl: null, expiresMs: undefined };

@@ -1,4 +1,4 @@
-/** I2: rows are deleted on evidence: the source was asked for them by id, and said something that can be believed. */
+/** I2: rows are deleted on evidence only: the source was asked for them by id, and its answer can be trusted. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
@@ -49,7 +49,7 @@ function without(page: RecordPage, isLeftOut: (id: string) => boolean): RecordPa
   );
 }
 
-test("a table of 40 records that somebody empties is empty after one sync, at the cost of a few calls", async () => {
+test("a table of 40 records that is emptied at the source is empty after one sync, with a few requests", async () => {
   const { sync, rows, records, calls } = await synced(40);
   records.clear();
   expect(await sync()).toMatchObject({ completedAt: expect.any(Date), seen: 0, deleted: 40 });
@@ -57,7 +57,7 @@ test("a table of 40 records that somebody empties is empty after one sync, at th
   expect([calls("list"), calls("ids"), calls("get")]).toEqual([1, 1, 10]);
 });
 
-test("a part of a table that is gone costs a call for each 99 rows, and the table is read once", async () => {
+test("a deleted part of a table costs one request per 99 rows, and the table is read once", async () => {
   const { sync, rows, records, calls, expected } = await synced(450);
   for (let index = 0; index < 250; index++) records.delete(idOf(index));
   const report = await sync();
@@ -68,7 +68,7 @@ test("a part of a table that is gone costs a call for each 99 rows, and the tabl
   expect(await rows()).toEqual(expected());
 });
 
-test("what a list left out is written as it is now, and counts as read", async () => {
+test("records that a list left out are written as they are now, and count as read", async () => {
   const { source, sync, rows, records, expected } = await synced(250);
   records.set(idOf(120), person(120, "Renamed"));
   records.delete(idOf(130));
@@ -77,7 +77,7 @@ test("what a list left out is written as it is now, and counts as read", async (
   expect(await rows()).toEqual(expected());
 });
 
-test("rows do not vanish while a table answers empty, and the sync goes on when that is over", async () => {
+test("rows do not disappear while a table answers empty, and the sync continues when that ends", async () => {
   const { source, sync, rows, records, expected } = await synced(250, 600);
   records.delete(idOf(7));
   let answers = 0;
@@ -86,14 +86,14 @@ test("rows do not vanish while a table answers empty, and the sync goes on when 
   expect(await rows()).toEqual(expected());
 });
 
-test("a source that goes on answering empty fails the sync, and the rows stay", async () => {
+test("a source that keeps answering empty fails the sync, and the rows stay", async () => {
   const { source, sync, rows, expected } = await synced(250, 150);
   source.onPage = () => pageOf([]);
   expect(await sync()).toMatchObject({ completedAt: null, error: { code: "source_bad_answer" } });
   expect(await rows()).toEqual(expected());
 });
 
-test("a record that may not be read, of a table that may, is gone", async () => {
+test("a record that the key may not read, in a table that it may read, is deleted", async () => {
   const { source, sync, rows, records } = await synced(30);
   records.clear();
   source.before = (call) => {
@@ -103,7 +103,7 @@ test("a record that may not be read, of a table that may, is gone", async () => 
   expect(await rows()).toEqual([]);
 });
 
-test("a row whose id is none of the source's is deleted without asking", async () => {
+test("a row whose id is not one of the source's is deleted without a request", async () => {
   const { sync, rows, expected, replica, restart, calls } = await synced(3);
   for (const id of ["o'ghost", ""]) {
     await replica.replica.sql`insert into public.people (id, created_time) values (${id}, now())`;
@@ -114,7 +114,7 @@ test("a row whose id is none of the source's is deleted without asking", async (
   expect(await rows()).toEqual(expected());
 });
 
-test("a row that a client writes after it was asked for is kept", async () => {
+test("a row that a client writes after it was requested is kept", async () => {
   const { source, sync, rows, records, replica, expected } = await synced(3);
   const restored = person(1, "Restored");
   records.delete(restored.id);
@@ -139,7 +139,7 @@ test("a row that a client writes after it was asked for is kept", async () => {
   expect(await sync()).toMatchObject({ deleted: 1 });
 });
 
-test("a rebuild asks for what its list left out, too", async () => {
+test("a rebuild, too, requests the records that its list left out", async () => {
   const { source, sync, rows, records, table, expected, calls } = await synced(250);
   table.fields.push({ ...table.fields[0]!, id: "fld1", name: "New" });
   records.delete(idOf(3));
@@ -149,7 +149,7 @@ test("a rebuild asks for what its list left out, too", async () => {
   expect(await rows()).toEqual(expected().map((row) => ({ ...row, new: null })));
 });
 
-test("whatever a list leaves out, gives twice or gives for another page, no sync deletes what is there", async () => {
+test("whatever a list leaves out, repeats or returns for another page, no sync deletes an existing record", async () => {
   const { source, sync, rows, records, expected, restart } = await synced(120);
   source.pageSize = 10;
   const anomaly = fc.oneof(

@@ -48,7 +48,7 @@ async function scene() {
   return { baseId, base, write, status, row, calls: () => control.log(baseId).length };
 }
 
-test(`${WRITES} writes at once to one record cost at most ${WRITES + 2} calls, and SQL shows each when it is answered`, {
+test(`${WRITES} concurrent writes to one record cost at most ${WRITES + 2} calls, and SQL shows each one when it is answered`, {
   timeout: 120_000,
 }, async () => {
   const { write, status, row, calls } = await scene();
@@ -59,7 +59,7 @@ test(`${WRITES} writes at once to one record cost at most ${WRITES + 2} calls, a
   expect(Object.values(status())).toContain((await row()).status);
 });
 
-test("so do those of two proxies and two keys", { timeout: 120_000 }, async () => {
+test("the same holds for writes through two proxies and with two keys", { timeout: 120_000 }, async () => {
   const { baseId, write, status, row, calls } = await scene();
   await using another = await stack.startAnother();
   const token = stack.sandbox.control.createKey({ bases: { [baseId]: "create" } });
@@ -80,7 +80,7 @@ test("so do those of two proxies and two keys", { timeout: 120_000 }, async () =
   expect(Object.values(status())).toContain((await row()).status);
 });
 
-test("clients that write one after the other cost a request more for every other write at most, and none is pending", {
+test("clients that write one after the other cost at most one more request for every other write, and no write stays pending", {
   timeout: 120_000,
 }, async () => {
   const { write, calls } = await scene();

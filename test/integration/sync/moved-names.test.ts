@@ -1,6 +1,6 @@
 /**
- * Names that change hands between two looks at the schema: a proxied write that uses one is not shown in the wrong table
- * or column where that can be known, and not for longer than until the next look where it cannot.
+ * Names that move between two schema checks: a proxied write that uses one is not shown in the wrong table or column
+ * where that can be known, and elsewhere at most until the next schema check.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { until } from "../../support/poll";
@@ -18,7 +18,7 @@ const TEXTS = [
   { name: "Status", type: "singleLineText" },
 ];
 
-/** Two tables of the same fields, and what tells their records in SQL. */
+/** Two tables with the same fields, and how to distinguish their records in SQL. */
 async function scene(fields: Record<string, unknown>[] = TEXTS) {
   const { control, key } = stack.sandbox;
   const baseId = control.createBase({
@@ -68,7 +68,7 @@ async function scene(fields: Record<string, unknown>[] = TEXTS) {
 
 const row = (cells: Record<string, unknown>) => expect.objectContaining(cells);
 
-test("an update by a table's name that moved is shown in the table that has the record, at once", async () => {
+test("an update that names a table by a moved name is shown at once in the table that has the record", async () => {
   const { moveTables, send, copy, rows } = await scene();
   moveTables();
   const answer = await send("PATCH", `Tasks/${copy.record}`, { fields: { Status: "done" } });
@@ -79,7 +79,7 @@ test("an update by a table's name that moved is shown in the table that has the 
   ]);
 });
 
-test("so is a deletion, and an answer that is keyed by field ids", async () => {
+test("the same holds for a deletion, and for an answer that is keyed by field ids", async () => {
   const { moveTables, send, copy, rows, old } = await scene();
   moveTables();
   const made = await send("POST", "Tasks", { fields: { Name: "made" }, returnFieldsByFieldId: true });
@@ -92,7 +92,7 @@ test("so is a deletion, and an answer that is keyed by field ids", async () => {
   expect(await rows()).toEqual([[row({ name: "old" })], [row({ name: "made" })]]);
 });
 
-test("an update of a record that SQL does not have yet goes by the source's schema", async () => {
+test("an update of a record that SQL does not have yet is resolved with the source's schema", async () => {
   const { moveTables, send, control, baseId, rows } = await scene();
   moveTables();
   const [id] = control.createRecords(baseId, "Tasks", [{ fields: { Name: "unseen" } }]);
@@ -103,7 +103,7 @@ test("an update of a record that SQL does not have yet goes by the source's sche
   ]);
 });
 
-test("a creation by a table's name that moved, and cells by fields' names that moved, are read again after the next look", async () => {
+test("a create with a moved table name, and cells with moved field names, are read again after the next schema check", async () => {
   const { moveTables, send, base, control, baseId, copy, rows } = await scene();
   moveTables();
   const { json } = await send("POST", "Tasks", { fields: { Name: "made" } });
@@ -116,7 +116,7 @@ test("a creation by a table's name that moved, and cells by fields' names that m
   const before = await metricOf(stack, "basetide_proxy_repairs_done_total");
   await base.sync();
   await until(async () => (await metricOf(stack, "basetide_proxy_repairs_done_total")) >= before + 3, {
-    what: "what was written by names that moved is read again",
+    what: "the records written under moved names are read again",
   });
   const [olds, copies] = await rows();
   expect(olds).toEqual([row({ name: "old" })]);
@@ -131,7 +131,7 @@ test("a creation by a table's name that moved, and cells by fields' names that m
 
 const TYPED = [...TEXTS, { name: "Age", type: "number", options: { precision: 2 } }];
 
-test("a cell that its column cannot hold says `pending`, and is in SQL after the next look", async () => {
+test("a cell that its column cannot hold is `pending`, and is in SQL after the next schema check", async () => {
   const { send, control, baseId, old, base, rows } = await scene(TYPED);
   control.retypeField(baseId, "Tasks", "Age", "singleLineText");
   expect(await send("PATCH", `Tasks/${old.record}`, { fields: { Age: "five" } })).toMatchObject({
@@ -142,7 +142,7 @@ test("a cell that its column cannot hold says `pending`, and is in SQL after the
   expect((await rows())[0]).toEqual([row({ age: "five" })]);
 });
 
-test("a name that a field of another type has now is not believed: the record is read by its fields' ids", async () => {
+test("a name that now belongs to a field of another type is not trusted: the record is read by its field ids", async () => {
   const { send, control, baseId, old, rows } = await scene(TYPED);
   control.renameField(baseId, "Tasks", "Status", "Tmp");
   control.renameField(baseId, "Tasks", "Age", "Status");
@@ -152,7 +152,7 @@ test("a name that a field of another type has now is not believed: the record is
   expect((await rows())[0]).toEqual([row({ name: "old", status: "a text", age: 7 })]);
 });
 
-test("a cell that is odd for good is waited for once", async () => {
+test("a cell that never fits its column is waited for only once", async () => {
   const { send, control, baseId, old } = await scene([
     ...TEXTS,
     { name: "Due", type: "date", options: { dateFormat: { name: "iso" } } },
@@ -160,13 +160,13 @@ test("a cell that is odd for good is waited for once", async () => {
   control.updateRecords(baseId, "Tasks", [{ id: old.record, fields: { Due: "2026-01-02" } }]);
   const odd = { method: "PATCH", path: `Tasks/${old.record}`, body: { fields: { Due: "+300000-01-01" } } };
   const first = await send(odd.method, odd.path, odd.body);
-  // The stand-in may not take such a date; then there is nothing to be seen here.
+  // The sandbox may refuse such a date; then there is nothing to test here.
   if (first.status !== 200) return;
   expect(first.sql).toBe("pending");
   expect((await send(odd.method, odd.path, odd.body)).sql).toBeNull();
 });
 
-test("a repair that was noted by a table's name brings the record to the table that has it", async () => {
+test("a repair that was recorded under a table's name brings the record to the table that has it", async () => {
   const { moveTables, control, baseId, base, old, copy, rows } = await scene();
   control.updateRecords(baseId, "Tasks", [{ id: old.record, fields: { Status: "repaired" } }]);
   control.updateRecords(baseId, "Copy", [{ id: copy.record, fields: { Status: "repaired too" } }]);
@@ -182,7 +182,7 @@ test("a repair that was noted by a table's name brings the record to the table t
         .db`select count(*)::int as n from repairs where base_id = ${base.base.id}`;
       return left!.n === 0;
     },
-    { what: "all is repaired" },
+    { what: "everything is repaired" },
   );
   const [olds, copies] = await rows();
   expect(olds).toHaveLength(2);

@@ -1,6 +1,6 @@
 /**
- * Rapid mode against any history: people edit, apps write through the proxy, computed cells change by themselves, at
- * any moment between the requests of looks and of a sweep that go on at the same time.
+ * Rapid mode with any history: users edit, apps write through the proxy, computed cells change by themselves, at any
+ * moment between the requests of concurrent cycles and sweeps.
  */
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const RUNS = 25;
 const PAGE_SIZE = 4;
-/** How much later each request finds the source's clock, ms: looks reach back by 10 s. */
+/** How much later each request finds the source's clock, ms: cycles overlap by 10 s. */
 const STEP_MS = 3000;
 
 const things = () => sourceTable("tblT", "Things", { Name: "text", Told: "formula" });
@@ -37,7 +37,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 /** What happens before each of the first requests. */
 const history = fc.array(fc.array(event, { maxLength: 3 }), { minLength: 5, maxLength: 40 });
 
-test("I1-I3: whatever happens while looks and sweeps go on, the replica is the source's equal one sweep later", {
+test("I1-I3: after any history during cycles and sweeps, the replica equals the source one sweep later", {
   // A violation that comes once in a while is one: no second try.
   retry: 0,
 }, async () => {
@@ -63,7 +63,7 @@ test("I1-I3: whatever happens while looks and sweeps go on, the replica is the s
   );
 });
 
-/** A replica of a base of one table, and everything that goes on around it. */
+/** A replica of a base with one table, and everything that happens around it. */
 async function startRun(happens: Event[][], records: number) {
   const engine = await testEngine();
   const { source, cache, replica } = engine;

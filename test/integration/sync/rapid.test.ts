@@ -19,10 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-/** Pages of `things`. At what is left of the quota a sweep takes a second and more for each. */
+/** Pages of `things`. With the rest of the quota, a sweep takes more than a second for each. */
 const PAGES = 6;
 
-/** A base in rapid mode, which has had a turn: `things` of some pages, small `others`. */
+/** A base in rapid mode after its first cycle: `things` of some pages, small `others`. */
 async function rapidBase(of: Fleet = fleet, apiKey?: string) {
   const { control } = of.sandbox;
   const fields = [
@@ -69,7 +69,7 @@ function inRapidMode(of: Fleet, baseId: string): Promise<Base> {
       const base = await getBase(of.ctx.db, baseId);
       return base.sync?.kind === "rapid" && base.sync.startedAt > from && base;
     },
-    { what: `a turn of ${baseId} completes`, timeoutMs: 30_000 },
+    { what: `a cycle of ${baseId} completes`, timeoutMs: 30_000 },
   );
 }
 
@@ -78,7 +78,7 @@ function sum(runs: SyncRun[], kind: SyncRun["kind"], what: "inserted" | "updated
   return runs.filter((run) => run.kind === kind).reduce((total, run) => total + run[what], 0);
 }
 
-test.concurrent("creates and changes are found by looks, deletes and computed cells by the sweep beside", async () => {
+test.concurrent("cycles find creates and changes; background sweeps find deletes and computed cells", async () => {
   const { base, sourceId, things, ids, rename, named, runs } = await rapidBase();
   const { control } = fleet.sandbox;
   for (const cycle of [1, 2, 3]) {
@@ -87,10 +87,10 @@ test.concurrent("creates and changes are found by looks, deletes and computed ce
     await named(`Renamed ${cycle}`);
     await named(`Created ${cycle}`);
   }
-  // The sweep beside may have been the first to find one of each.
+  // The background sweep may have been the first to find one of each.
   const polled = async (what: "inserted" | "updated") => sum(await runs(), "rapid", what) >= 2;
   await until(async () => (await polled("inserted")) && (await polled("updated")), {
-    what: "the turns that found them are on record",
+    what: "the cycles that found them are recorded",
   });
 
   control.deleteRecords(sourceId, things, [ids[10]!, ids[1]!]);
@@ -98,7 +98,7 @@ test.concurrent("creates and changes are found by looks, deletes and computed ce
   await named("N10", 0);
   const reader = await fleet.reader(base);
   await until(async () => (await reader`select from things where told !~ '^spoken' limit 1`).length === 0, {
-    what: "every formula is told anew",
+    what: "every formula is computed again",
     timeoutMs: 30_000,
   });
   await expectEqualToSource(fleet, base);
@@ -108,7 +108,7 @@ test.concurrent("creates and changes are found by looks, deletes and computed ce
   expectWell(await getBase(fleet.ctx.db, base.id));
 });
 
-test.concurrent("a turn is what _sync_meta calls a sync, and it promises no more than was looked at", async () => {
+test.concurrent("_sync_meta counts a cycle as a sync, and promises no more than the cycle read", async () => {
   const { base, ids, rename, named } = await rapidBase();
   const reader = await fleet.reader(base);
   rename(ids[0]!, "Early");
@@ -120,14 +120,14 @@ test.concurrent("a turn is what _sync_meta calls a sync, and it promises no more
       const began = row!.completed_at.getTime() - row!.ms;
       return began > edited!.now.getTime() && row;
     },
-    { what: "a turn that began after the edit has completed", timeoutMs: 20_000, intervalMs: 1 },
+    { what: "a cycle that began after the edit has completed", timeoutMs: 20_000, intervalMs: 1 },
   );
   expect(await reader`select from things where name = 'Early'`).toHaveLength(1);
   expect(meta.ms).toBeLessThan(5000);
   await named("Early");
 });
 
-test.concurrent("the shape follows the source meanwhile, and looks at the other tables go on", async () => {
+test.concurrent("the schema is kept up to date meanwhile, and cycles continue for the other tables", async () => {
   const { base, sourceId, things, others, rename, ids, named, runs } = await rapidBase();
   const { control } = fleet.sandbox;
   control.renameField(sourceId, others, "Name", "Title");
@@ -142,7 +142,7 @@ test.concurrent("the shape follows the source meanwhile, and looks at the other 
         await reader`select from news, things, others where things.size = 5 and others.title = 'N1'`;
       return rows.length === 1;
     },
-    { what: "the new shape is there", timeoutMs: 30_000, retryErrors: true },
+    { what: "the new structure is in SQL", timeoutMs: 30_000, retryErrors: true },
   );
   rename(ids[4]!, "After");
   await named("After");
@@ -158,7 +158,7 @@ test.concurrent("the shape follows the source meanwhile, and looks at the other 
   expect((await runs()).filter((run) => run.error_code)).toEqual([]);
 });
 
-test.concurrent("a table whose looks fail does not keep the others from being looked at, and the base says so", async () => {
+test.concurrent("a table whose polls fail does not stop the polls of the others, and the base reports it", async () => {
   const { base, sourceId, things, others, rename, ids, named, addFault } = await rapidBase();
   const { control } = fleet.sandbox;
   const reader = await fleet.reader(base);
@@ -167,10 +167,10 @@ test.concurrent("a table whose looks fail does not keep the others from being lo
   expect(await failedRun(fleet, base.id, "source_unavailable")).toMatchObject({ completed_at: null });
   control.createRecords(sourceId, others, [{ fields: { Name: "Other" } }]);
   await until(async () => (await reader`select from others where name = 'Other'`).length === 1, {
-    what: "the other table's record is there",
+    what: "the other table's record is in SQL",
   });
   await until(async () => (await getBase(fleet.ctx.db, base.id)).error?.code === "source_unavailable", {
-    what: "the base says so",
+    what: "the base reports it",
     timeoutMs: 20_000,
   });
   control.clearFaults(fault);
@@ -178,7 +178,7 @@ test.concurrent("a table whose looks fail does not keep the others from being lo
   expectWell(await inRapidMode(fleet, base.id));
 });
 
-test.concurrent("rows do not vanish when the sweep beside finds a table empty for a while", async () => {
+test.concurrent("rows do not disappear when the background sweep finds a table empty for a while", async () => {
   const { base, things, ids, rename, named, addFault, runs } = await rapidBase();
   addFault({ kind: "empty_list", table: things, durationMs: 4000 });
   const reader = await fleet.reader(base);
@@ -197,7 +197,7 @@ test.concurrent("rows do not vanish when the sweep beside finds a table empty fo
   expect(sum(await runs(), "sweep", "deleted")).toBe(0);
 });
 
-test.concurrent("a key that is refused stops looks and sweep, and a new one brings them back", async () => {
+test.concurrent("a refused key stops cycles and sweeps, and a new key resumes them", async () => {
   const { control } = fleet.sandbox;
   const key = control.createKey();
   const { base, ids, rename, named } = await rapidBase(fleet, key);
@@ -209,7 +209,7 @@ test.concurrent("a key that is refused stops looks and sweep, and a new one brin
   expectWell(await inRapidMode(fleet, base.id));
 });
 
-test.concurrent("rapid mode is switched off and on at the next look", async () => {
+test.concurrent("rapid mode is disabled and enabled at the next cycle", async () => {
   const { base, sourceId, things, ids, rename, named } = await rapidBase();
   await updateSettings(fleet.ctx, base, { rapid: false });
   await until(async () => (await getBase(fleet.ctx.db, base.id)).sync?.kind === "sweep", {
@@ -225,7 +225,7 @@ test.concurrent("rapid mode is switched off and on at the next look", async () =
 });
 
 test.concurrent.for([-3_600_000, 3_600_000])(
-  "looks go by the source's clock, be it %i ms off ours, and reach back over a change of workers",
+  "cycles use the source's clock, even if it differs from ours by %i ms, and cover a change of workers",
   async (clockOffsetMs) => {
     await using own = await startFleet({ sandbox: { settings: { rateLimitOff: true, clockOffsetMs } } });
     const { ids, rename, named, runs } = await rapidBase(own);
@@ -236,6 +236,6 @@ test.concurrent.for([-3_600_000, 3_600_000])(
     const before = sum(await runs(), "rapid", "updated");
     await own.addWorker();
     await named("Nobody looks");
-    await until(async () => sum(await runs(), "rapid", "updated") > before, { what: "a look has found it" });
+    await until(async () => sum(await runs(), "rapid", "updated") > before, { what: "a cycle has found it" });
   },
 );

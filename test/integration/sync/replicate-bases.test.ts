@@ -11,7 +11,7 @@ const QUICK = { settings: { rateLimitOff: true } };
 const bases = ["cmip7-data-request", "unlocking-the-airwaves", "unlocking-the-airwaves/earlier-2021-05-04"];
 
 test.for(bases)(
-  "every cell of %s is in SQL as the source has it",
+  "every cell of %s is in SQL as at the source",
   { timeout: 60_000 },
   async (folder, { skip }) => {
     if (!dataFolder) return skip(noDataReason);
@@ -25,7 +25,7 @@ test.for(bases)(
   },
 );
 
-test("every cell of a generated base is in SQL as the source has it, also after edits", {
+test("every cell of a generated base is in SQL as at the source, also after edits", {
   timeout: 60_000,
 }, async () => {
   await using fleet = await startFleet({ sandbox: QUICK, env: { SCHEMA_POLL_SECONDS: "0.1" } });

@@ -8,7 +8,7 @@ import { testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { rowsOf, teamRecord, teamsAndPeople } from "../../support/teams";
 
-/** A replica of 250 teams, and what sweeps it beside something else. */
+/** A replica of 250 teams, and sweeps of it in the foreground and background. */
 async function session() {
   const engine = await testEngine();
   const { teams } = teamsAndPeople();
@@ -47,7 +47,7 @@ async function session() {
   return { engine, table, made };
 }
 
-/** Holds the source's answers to this call until it is let go. */
+/** Holds the source's answers to this call until it is released. */
 function holding(engine: Awaited<ReturnType<typeof testEngine>>, held: string) {
   const { promise, resolve } = Promise.withResolvers<void>();
   let isHeld = false;
@@ -59,7 +59,7 @@ function holding(engine: Awaited<ReturnType<typeof testEngine>>, held: string) {
   return { letGo: resolve, isHeld: () => until(() => isHeld, { what: `${held} is held` }) };
 }
 
-test("a sweep of the pass gives way to an urgent one, which reads the whole table", async () => {
+test("a sweep of the scan gives way to an urgent one, which reads the whole table", async () => {
   const { engine, table, made } = await session();
   const held = holding(engine, "list tblT 100");
   const ofPass = sweepExclusively(made, made.background, "tblT");
@@ -74,7 +74,7 @@ test("a sweep of the pass gives way to an urgent one, which reads the whole tabl
   expect(await engine.rows("teams")).toEqual(rowsOf.teams(table.records.values()));
 });
 
-test("an urgent sweep gives way to none: the pass waits for it and leaves the table to it", async () => {
+test("an urgent sweep gives way to none: the scan waits for it and leaves the table to it", async () => {
   const { engine, made } = await session();
   const held = holding(engine, "list tblT 100");
   const urgent = sweepExclusively(made, made.background, "tblT", true);

@@ -1,4 +1,4 @@
-/** The source's shape changes, also while it is read: nothing is lost, rewritten in vain, or seen by half. */
+/** The source's schema changes, also during reads: nothing is lost, rewritten in vain, or visible by half. */
 import { expect, test } from "vitest";
 import {
   applyRowImages,
@@ -36,7 +36,7 @@ const column = async (engine: Engine, name: string, table = "things") =>
 
 const kinds = (engine: Engine) => engine.changes.map(({ kind, table, field }) => [kind, table, field]);
 
-test("a renamed field is renamed at once, also where another field of its table has the table rebuilt", async () => {
+test("a renamed field is renamed at once, even if another field causes a rebuild of its table", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   engine.source.add(table, records);
@@ -81,7 +81,7 @@ test("a column takes the name of a deleted field, and no record is read again fo
   });
 });
 
-test("fields in another order, descriptions, and types that are read alike rewrite no row", async () => {
+test("a new order of fields, descriptions, and types that are stored alike rewrite no row", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   engine.source.add(table, records);
@@ -120,7 +120,7 @@ test("a field that is retyped and retyped back ends as it was", async () => {
   retype("number");
   await engine.sync();
   expect(await engine.rows("things")).toEqual(before);
-  // Between two looks: nobody sees it.
+  // Between two schema checks: no check sees it.
   retype("text");
   retype("number");
   engine.changes.length = 0;
@@ -128,7 +128,7 @@ test("a field that is retyped and retyped back ends as it was", async () => {
   expect(engine.changes).toEqual([]);
 });
 
-test("a field added in the middle of a sweep is there with all its cells, without waiting for the next look", async () => {
+test("a field that is added during a sweep gets all its cells, without waiting for the next schema check", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -143,7 +143,7 @@ test("a field added in the middle of a sweep is there with all its cells, withou
   expect(await column(engine, "new")).toEqual(records.map((_, index) => `new ${index}`));
 });
 
-test("I6: a field that is retyped in the middle of a sweep does not empty its column", async () => {
+test("I6: a field that is retyped during a sweep does not empty its column", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -161,7 +161,7 @@ test("I6: a field that is retyped in the middle of a sweep does not empty its co
   expect(await column(engine, "count")).toEqual(records.map((_, index) => `${index} pieces`));
 });
 
-test("I6: a field that is deleted in the middle of a sweep does not empty its column row by row", async () => {
+test("I6: a field that is deleted during a sweep does not empty its column row by row", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -181,7 +181,7 @@ test("I6: a field that is deleted in the middle of a sweep does not empty its co
   expect(Object.keys((await engine.rows("things"))[0] as object)).toEqual(["id", "created_time", "name"]);
 });
 
-test("a table whose records all change all the time costs one look, not one a sweep", async () => {
+test("a table whose records change all the time costs one schema check, not one per sweep", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -196,7 +196,7 @@ test("a table whose records all change all the time costs one look, not one a sw
   expect((await engine.rows("things"))[7]).toMatchObject({ count: 11 });
 });
 
-test("a field that records have and the schema has not costs one look, and stops nothing", async () => {
+test("a field that records have and the schema lacks costs one schema check, and stops nothing", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -210,7 +210,7 @@ test("a field that records have and the schema has not costs one look, and stops
   expect(engine.source.calls.filter((call) => call === "schema")).toHaveLength(3);
 });
 
-test("I6: a table whose schema changes while it is rebuilt is never live with a column half filled", async () => {
+test("I6: a table whose schema changes during its rebuild never goes live with a partly filled column", async () => {
   for (const change of ["drop", "add", "retype"] as const) {
     const engine = await testEngine();
     const { table, records } = things();
@@ -246,7 +246,7 @@ test("I6: a table whose schema changes while it is rebuilt is never live with a 
   }
 });
 
-test("I6: a write that the source was asked for before a field came leaves no hole in the rebuilt column", async () => {
+test("I6: a write that was requested before a field was added leaves no gap in the rebuilt column", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -267,7 +267,7 @@ test("I6: a write that the source was asked for before a field came leaves no ho
   expect(engine.source.calls.filter((call) => call.startsWith("ids"))).toHaveLength(1);
 });
 
-test("what is renamed while its table is rebuilt goes live under its new names", async () => {
+test("a table that is renamed during its rebuild goes live under its new names", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   records[9]!.fields.fld1 = "not a number";
@@ -287,7 +287,7 @@ test("what is renamed while its table is rebuilt goes live under its new names",
   expect(issues).toMatchObject([{ table_name: "items", field: "amount" }]);
 });
 
-test("a rename in the middle of a sweep is visible before the sweep ends, and the sweep goes on", async () => {
+test("a rename during a sweep is visible before the sweep ends, and the sweep continues", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const { records: live } = engine.source.add(table, records);
@@ -310,7 +310,7 @@ test("a rename in the middle of a sweep is visible before the sweep ends, and th
     }
   };
   await engine.sync({ schemaPollMs: 3_600_000 });
-  // The page was asked for while its predecessor was worked on: the look came with that one.
+  // The page was requested while its predecessor was processed: the schema check came with that one.
   expect(engine.looks).toEqual([new Date(1234)]);
   expect(engine.cache.schemaCheckRequestedAt).toBeNull();
   expect(lists).toBe(3);
@@ -334,7 +334,7 @@ test("a table that is deleted while it is read is dropped, and the sync of the o
   expect(Object.keys(await files(engine))).toEqual(["other"]);
 });
 
-test("a query that holds one table for long keeps neither the others from being renamed nor the sync from ending", async () => {
+test("a query that locks one table for long delays neither renames of the others nor the end of the sync", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   const other = sourceTable("tblO", "Other", { Name: "text" });
@@ -355,7 +355,7 @@ test("a query that holds one table for long keeps neither the others from being 
   expect((await engine.rows("items"))[3]).toMatchObject({ count: 3000 });
 });
 
-test("changes of many kinds are logged with what was before and after", async () => {
+test("changes of many kinds are logged with the state before and after", async () => {
   const engine = await testEngine();
   const { table, records } = things();
   engine.source.add(table, records.slice(0, 3));

@@ -1,6 +1,6 @@
 /**
- * Any history of a base, synced step by step, ends in the replica that a first sync of the end state makes; and whoever
- * reads meanwhile sees whole states only.
+ * Any history of a base, synced step by step, ends in the replica that a first sync of the end state creates, and
+ * readers see only consistent states.
  *
  * HISTORIES=1000 runs more of them; SEED=… those of a run that failed.
  */
@@ -25,7 +25,7 @@ async function live(engine: Engine, world: World, history: History): Promise<voi
     };
     if (world.isRestarted) await engine.restart();
     world.isRestarted = false;
-    // One that fails (too much has changed meanwhile) is tried again, as a worker does.
+    // One that fails (too much has changed meanwhile) is retried, as a worker does.
     await engine.sync({ settings: { ...world.settings } });
     source.before = () => {};
   }
@@ -33,7 +33,7 @@ async function live(engine: Engine, world: World, history: History): Promise<voi
   expect(last).toMatchObject({ completedAt: expect.any(Date) });
 }
 
-test("any history of edits, schema changes and settings ends as a replica built fresh, and readers see whole states", {
+test("after any history of edits, schema changes and settings, the replica equals one built from scratch, and readers see consistent states", {
   timeout: 60_000 + HISTORIES * 8000,
   // A violation that comes once in a while is one: no second try.
   retry: 0,
@@ -59,7 +59,7 @@ test("any history of edits, schema changes and settings ends as a replica built 
     const [lived, built] = [await replicaState(engine.replica), await replicaState(fresh.replica)];
     expect(lived.tables).toEqual(built.tables);
     expect(lived.strays).toEqual([]);
-    // Names last: who had one first keeps it. But for the number behind it, it is the one of the source's name.
+    // Names are kept: the first owner keeps a name. Except for its number, it is derived from the source's name.
     for (const { table } of engine.source.tables) {
       expect(bare(lived.names[table.id]!)).toBe(bare(snakeCase(table.name) || "table"));
       for (const field of table.fields) {

@@ -9,9 +9,9 @@ vi.setConfig({ testTimeout: 90_000, maxConcurrency: 8 });
 
 /** Pages of the one table: a sweep at 3 requests a second takes 20 s. */
 const PAGES = 60;
-/** Settings are looked at once a second; what is on its way then is finished. */
+/** Settings are read once a second; requests in progress then are completed. */
 const SOON_MS = 2500;
-/** What is soon while the machine has other things to do. Most of a sweep is still to come. */
+/** What counts as soon on a busy machine. Most of a sweep is still to come. */
 const BUSY_MS = 30_000;
 
 let fleet: Fleet;
@@ -39,7 +39,7 @@ async function sweeping(settings: Partial<Base["settings"]> = {}, apiKey?: strin
           { name: "Name", type: "singleLineText" },
           { name: "Next", type: "multipleRecordLinks", options: { linkedTableId: "Things" } },
         ],
-        // Old ones: what was made just now, a first look reads again.
+        // Old ones: a first schema check reads a table again that was created just before.
         records: Array.from({ length: PAGES * 100 }, (_, index) => ({
           createdTime: "2024-05-01T12:34:56.000Z",
           fields: { Name: `Thing ${index}` },
@@ -57,21 +57,21 @@ async function sweeping(settings: Partial<Base["settings"]> = {}, apiKey?: strin
   const lists = (from: number) =>
     control.log(sourceId).filter((entry) => entry.arrivalMs >= from && !entry.path.includes("/meta/"));
   const from = performance.now() + SOON_MS;
-  await until(() => lists(from).length >= 3, { what: "a sweep is under way", timeoutMs: 30_000 });
+  await until(() => lists(from).length >= 3, { what: "a sweep is running", timeoutMs: 30_000 });
   return { base, lists };
 }
 
-/** First pages among them: a reading that begins anew. */
+/** Including first pages: a read that starts again. */
 const beginnings = (entries: LogEntry[]) => entries.filter((entry) => !entry.path.includes("offset"));
 
-/** Pages before the first that begins anew, which there has to be. */
+/** Pages before the first restart, which must exist. */
 function pagesBefore(entries: LogEntry[]): number {
   const [first] = beginnings(entries);
   expect(first).toBeDefined();
   return entries.indexOf(first!);
 }
 
-test.concurrent("turbo is there for the next requests, and gone for those after it is switched off", async () => {
+test.concurrent("turbo applies to the next requests, and ends with those after it is disabled", async () => {
   const { base, lists } = await sweeping();
   /** Three seconds in a row, all of them after a change. */
   const isRate = (changed: number, isIt: (perSecond: number) => boolean) => () => {
@@ -92,7 +92,7 @@ test.concurrent("turbo is there for the next requests, and gone for those after 
   );
 });
 
-test.concurrent("a pause ends the sync, and the base is let go", async () => {
+test.concurrent("a pause ends the sync and releases the base", async () => {
   const { base, lists } = await sweeping();
   const paused = performance.now();
   await updateSettings(fleet.ctx, base, { paused: true });
@@ -101,8 +101,8 @@ test.concurrent("a pause ends the sync, and the base is let go", async () => {
       select from pgboss.job where singleton_key = ${base.id} and state in ('created', 'active')`;
     return rows.length;
   };
-  await until(async () => (await jobs()) === 0, { what: "the base is let go", timeoutMs: BUSY_MS });
-  // It did not go on to its end.
+  await until(async () => (await jobs()) === 0, { what: "the base is released", timeoutMs: BUSY_MS });
+  // It did not continue to its end.
   expect(lists(paused).length).toBeLessThan(PAGES / 2);
   expect(await getBase(fleet.ctx.db, base.id)).toMatchObject({ state: "paused", error: null });
   await updateSettings(fleet.ctx, base, { paused: false });
@@ -110,7 +110,7 @@ test.concurrent("a pause ends the sync, and the base is let go", async () => {
   await until(() => lists(resumed).length > 0, { what: "the base is swept again", timeoutMs: BUSY_MS });
 });
 
-test.concurrent("other column types end the sweep, and the tables they concern are rebuilt", async () => {
+test.concurrent("a change of column types ends the sweep and rebuilds the affected tables", async () => {
   const { base, lists } = await sweeping();
   const changed = performance.now();
   await updateSettings(fleet.ctx, base, { linkedRecordsAsText: true });
@@ -132,7 +132,7 @@ test.concurrent("rapid mode begins at once", async () => {
   const changed = performance.now();
   await updateSettings(fleet.ctx, base, { rapid: true });
   await until(async () => (await getBase(fleet.ctx.db, base.id)).sync?.kind === "rapid", {
-    what: "a turn completes",
+    what: "a cycle completes",
     timeoutMs: BUSY_MS,
   });
   // A sweep's rest was not waited for.
@@ -154,17 +154,17 @@ test.concurrent("a new key is used from the next request on, in the same sweep",
   control.revokeKey(old);
   const [begun] = beginnings(lists(changed));
   expect(begun).toBeUndefined();
-  await until(() => lists(changed).length > 9, { what: "the sweep goes on", timeoutMs: BUSY_MS });
+  await until(() => lists(changed).length > 9, { what: "the sweep continues", timeoutMs: BUSY_MS });
   const runs = await listRuns(fleet.ctx.db, base.id, 10);
   expect(runs.filter((run) => run.error_code)).toEqual([]);
 });
 
-test.concurrent("a sync that is asked for does not wait for the sweep that is running", async () => {
+test.concurrent("a requested sync does not wait for the running sweep", async () => {
   const { base, lists } = await sweeping();
   const asked = performance.now();
   await requestResync(fleet.ctx, base);
   await until(() => beginnings(lists(asked)).length > 0, {
-    what: "the table is read anew",
+    what: "the table is read again",
     timeoutMs: BUSY_MS,
   });
   expect(pagesBefore(lists(asked))).toBeLessThan(PAGES / 2);

@@ -5,7 +5,7 @@ import { until } from "../../support/poll";
 import { readerOf } from "../../support/replica";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
-test("a rebuild that waits to go live gives up when its table has come to have other columns, and its name another table", async () => {
+test("a rebuild that waits for its swap is abandoned if its table has got other columns, and another table its name", async () => {
   const engine = await testEngine();
   const table = sourceTable("tblT", "Things", { Name: "text", Count: "number" });
   const records = Array.from({ length: 2 * engine.source.pageSize }, (_, index) =>
@@ -26,13 +26,13 @@ test("a rebuild that waits to go live gives up when its table has come to have o
   const synced = await reader.begin(async (query) => {
     await query`select count(*) from things`;
     const sync = engine.sync();
-    // What was read is confirmed by the second look; from then on it is the query that is waited for.
+    // The second schema check confirms what was read; from then on only the query delays the swap.
     await until(() => looks() === before + 2, { what: "the table has been read" });
     table.name = "Items";
     other.name = "Things";
     addField("fld3", "Newer");
     engine.cache.schemaCheckRequestedAt = new Date(1234);
-    await until(() => engine.looks.length > 0, { what: "the schema is looked at" });
+    await until(() => engine.looks.length > 0, { what: "the schema is checked" });
     return { sync };
   });
   expect(await synced.sync).toMatchObject({ completedAt: expect.any(Date) });

@@ -1,4 +1,4 @@
-/** `_sync_history`: what changed, noted in the statement that changed it. */
+/** `_sync_history`: changes, recorded in the statements that make them. */
 import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -91,7 +91,7 @@ const step = fc.record({
   pick: fc.nat(1000),
 });
 
-test("all changes together make the table, whoever made them: edits in the source, writes through the proxy, rebuilds", {
+test("the changes, applied in order, give the table, whatever wrote them: edits at the source, writes through the proxy, rebuilds", {
   timeout: 60_000 + RUNS * 5000,
 }, async () => {
   const isWhole = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), async (steps) => {
@@ -128,7 +128,7 @@ function cellsOf(pick: number): Record<string, unknown> {
   };
 }
 
-test("a change names the columns that changed, their values before and after, and who made it", async () => {
+test("a change names the changed columns, their values before and after, and its author", async () => {
   const { engine, people, sql } = await historian();
   const { replica } = engine.replica;
   people.records.set("rec1", sourceRecord("rec1", { fld0: "Ann", fld1: 1 }));
@@ -173,7 +173,7 @@ test("a change names the columns that changed, their values before and after, an
   await expect(reader`delete from public._sync_history`).rejects.toMatchObject({ code: expect.any(String) });
 });
 
-test("a rebuild notes the records that changed, and not that the table has other columns", async () => {
+test("a rebuild records the changed records, and not the new columns", async () => {
   const { engine, people, sql } = await historian();
   const record = (id: string, name: string) => sourceRecord(id, { fld0: name, fld1: 1, fld7: "new" });
   for (let index = 0; index < 250; index++) people.records.set(`rec${index}`, record(`rec${index}`, "same"));
@@ -204,7 +204,7 @@ test("a rebuild notes the records that changed, and not that the table has other
   });
 });
 
-test("another URL of an attachment is no change; another number of them is", async () => {
+test("a new URL of an attachment is no change; a new number of attachments is one", async () => {
   const { engine, people, sql } = await historian();
   const photos = (...urls: string[]) =>
     sourceRecord("rec1", { fld0: "Ann", fld3: urls.map((url, index) => ({ id: `att${index}`, url })) });
@@ -226,7 +226,7 @@ test("another URL of an attachment is no change; another number of them is", asy
   });
 });
 
-test("history goes back so many days, and the table goes when none is kept any more", async () => {
+test("history is kept for the set number of days, and its table is dropped when that is 0", async () => {
   const { engine, people, sql } = await historian();
   const { replica } = engine.replica;
   const { epoch } = engine.input();
@@ -248,7 +248,7 @@ test("history goes back so many days, and the table goes when none is kept any m
   expect(await sql`select to_regclass('public._sync_history') as history`).toMatchObject([{ history: null }]);
 });
 
-test("nothing is noted while it is off, and a table of the customer's with that name is left alone", async () => {
+test("nothing is recorded while history is disabled, and a customer's table of that name is left alone", async () => {
   await using test = await testReplica();
   const { replica, epoch, role } = test;
   const engineless = await replica.sql`select to_regclass('public._sync_history') as history`;

@@ -58,6 +58,6 @@ async function quiet(count: () => number): Promise<void> {
       if (count() !== last) [last, since] = [count(), performance.now()];
       return performance.now() - since > 500;
     },
-    { what: "no more mails come", timeoutMs: 20_000, intervalMs: 50 },
+    { what: "no more mails arrive", timeoutMs: 20_000, intervalMs: 50 },
   );
 }
