@@ -42,7 +42,9 @@ test("a fault that came after the recovery changes nothing", async () => {
 
 test("a fault without recovery is reported, however many faults came in between", async () => {
   const others = [hit(500, 2000), hit(3000, 4000)];
-  await expect(healed(hit(0, 1000), others, wellAt(1500))).rejects.toThrow("waited 60000 ms until it recovers");
+  await expect(healed(hit(0, 1000), others, wellAt(1500))).rejects.toThrow(
+    "waited 60000 ms until it recovers",
+  );
 });
 
 test("a continuing fault is waited for", async () => {
