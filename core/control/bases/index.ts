@@ -60,4 +60,4 @@ export {
 } from "./setting-values";
 export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
 export { recordSourceUser } from "./source-user";
-export { type SyncFacts, syncFacts } from "./sync-facts";
+export { type SyncFacts, syncFacts, syncVersions } from "./sync-facts";

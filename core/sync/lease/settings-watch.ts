@@ -2,11 +2,11 @@
  * Informs leases of changes that people make to their bases while a sync is running: settings, the API key, a pause, a
  * deletion, a requested sync or schema check.
  *
- * Polls with one query a second for all bases that a worker holds. A notification could get lost and would need the
- * same query as a fallback.
+ * Polls with one query a second for all bases that a worker holds, which only reads whether their rows have changed. A
+ * notification could get lost and would need the same query as a fallback.
  */
 import type { Context } from "../../context";
-import { type SyncFacts, syncFacts } from "../../control/bases";
+import { type SyncFacts, syncFacts, syncVersions } from "../../control/bases";
 
 const POLL_MS = 1000;
 
@@ -16,6 +16,8 @@ type OnFacts = (facts: SyncFacts | undefined) => void;
 export class SettingsWatch {
   #ctx: Pick<Context, "db" | "log">;
   #watched = new Map<string, Set<OnFacts>>();
+  /** What was read last of each watched base. */
+  #known = new Map<string, { version: string; facts: SyncFacts }>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(ctx: Pick<Context, "db" | "log">) {
@@ -42,8 +44,20 @@ export class SettingsWatch {
       return;
     }
     try {
-      const facts = new Map((await syncFacts(this.#ctx.db, asked)).map((one) => [one.id, one]));
-      for (const id of asked) for (const onFacts of this.#watched.get(id) ?? []) onFacts(facts.get(id));
+      // The versions first: what changes between the two queries is read again.
+      const versions = await syncVersions(this.#ctx.db, asked);
+      const changed = asked.filter(
+        (id) => versions.has(id) && this.#known.get(id)?.version !== versions.get(id),
+      );
+      const facts = changed.length > 0 ? await syncFacts(this.#ctx.db, changed) : [];
+      const known = new Map(facts.map((one) => [one.id, { version: versions.get(one.id)!, facts: one }]));
+      for (const id of asked) {
+        const unchanged = this.#known.get(id);
+        if (unchanged && unchanged.version === versions.get(id)) known.set(id, unchanged);
+      }
+      this.#known = known;
+      for (const id of asked)
+        for (const onFacts of this.#watched.get(id) ?? []) onFacts(known.get(id)?.facts);
     } catch (error) {
       this.#ctx.log.debug({ error }, "reading settings failed");
     }
