@@ -1,8 +1,9 @@
 /**
  * The queue of sync jobs: pg-boss in the control plane, one job per base.
  *
- * A job is queued or active, never both and never twice (policy `exclusive`, keyed by the base). Its holder sends
- * heartbeats. A job without heartbeats fails within HEARTBEAT_SECONDS, and the reconciler queues the base again, so
+ * A job is queued or active, never both and never twice (policy `exclusive`, keyed by the base). Its holder, a process,
+ * sends one heartbeat for all of its jobs: pg-boss's own are a row update per job every few seconds, which were half of
+ * the control plane's WAL. The jobs of a holder without heartbeats fail, and the reconciler queues their bases again, so
  * that every base that must be synced has a job, whichever process died. In measurements this was more robust than
  * retries and than `stately` queues.
  *
@@ -16,14 +17,19 @@ import type { Logger } from "../log";
 import { pgOptions } from "../postgres";
 import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
 import {
+  beat,
   bringForward,
+  claimJobs,
+  endHolder,
+  failSilent,
+  failUnclaimed,
+  heldJobs,
   type QueueLoad,
   queueLoad,
   releaseJob,
   SYNC_QUEUE,
   type SyncJob,
   takeJobsOf,
-  touchJobs,
 } from "./jobs";
 
 export type { Suspect } from "./crashes";
@@ -31,10 +37,12 @@ export { fairShares, type Holder } from "./fair-share";
 export { type QueueLoad, queueDepth, type SyncJob } from "./jobs";
 
 const WAKE_CHANNEL = "basetide_sync_queued";
-/** The minimum that pg-boss accepts. */
-const HEARTBEAT_SECONDS = 10;
-/** How often jobs without heartbeats are looked for. */
-const MONITOR_SECONDS = 2;
+/** How often pg-boss looks for jobs that are over; those of dead workers are found by `reconcile`. */
+const MONITOR_SECONDS = 10;
+/** How often a process looks for jobs that no holder has claimed: those of one that died just after it took them. */
+const UNCLAIMED_MS = 10_000;
+/** Every so many heartbeats all jobs are looked at, too: one may have ended without its holder. */
+const CHECK_EVERY = 10;
 /** Longest time that one job may be active: twice the first sync of the largest base at the slowest pace. */
 const EXPIRE_SECONDS = 12 * 3600;
 /** Finished jobs are deleted after this time; nothing reads them. */
@@ -103,7 +111,6 @@ export async function openQueue(
   await boss.start();
   await boss.createQueue(SYNC_QUEUE, {
     policy: "exclusive",
-    heartbeatSeconds: HEARTBEAT_SECONDS,
     expireInSeconds: EXPIRE_SECONDS,
     deleteAfterSeconds: DELETE_AFTER_SECONDS,
     retryLimit: 0,
@@ -111,7 +118,15 @@ export async function openQueue(
   const jobOf = (baseId: string) => ({ data: { baseId }, singletonKey: baseId });
   let unlisten: (() => Promise<void>) | undefined;
   const wakeAll = () => db.notify(WAKE_CHANNEL, "");
+  const holder = crypto.randomUUID();
+  let beats = 0;
+  let unclaimedAt = Number.NEGATIVE_INFINITY;
   async function reconcile(): Promise<number> {
+    await failSilent(db);
+    if (performance.now() - unclaimedAt > UNCLAIMED_MS) {
+      unclaimedAt = performance.now();
+      await failUnclaimed(db);
+    }
     const missing = await activeBaseIds(db, hasJob(db));
     if (missing.length > 0) await boss.insert(SYNC_QUEUE, missing.map(jobOf));
     return missing.length;
@@ -125,20 +140,21 @@ export async function openQueue(
     },
     async fetch(limit) {
       const jobs = await boss.fetch<{ baseId: string }>(SYNC_QUEUE, { batchSize: limit });
-      return jobs.map((job) => ({ id: job.id, baseId: job.data.baseId }));
+      const taken = jobs.map((job) => ({ id: job.id, baseId: job.data.baseId }));
+      if (taken.length > 0) await claimJobs(db, holder, taken);
+      return taken;
     },
     async heartbeat(jobs) {
-      if (jobs.length === 0) return [];
-      const beating = await touchJobs(
-        db,
-        jobs.map((job) => job.id),
-      );
-      return jobs.filter((job) => !beating.has(job.id));
+      const isInDoubt = await beat(db, holder);
+      await failSilent(db);
+      if ((!isInDoubt && ++beats % CHECK_EVERY > 0) || jobs.length === 0) return [];
+      const held = await heldJobs(db, holder, jobs);
+      return jobs.filter((job) => !held.has(job.id));
     },
     async reclaim(baseIds) {
       // Jobs that failed a moment ago may not be queued again yet.
       await reconcile();
-      return takeJobsOf(db, baseIds);
+      return takeJobsOf(db, holder, baseIds);
     },
     async finish(job) {
       await boss.complete(SYNC_QUEUE, job.id);
@@ -158,6 +174,7 @@ export async function openQueue(
     },
     async close() {
       await unlisten?.();
+      if (options.isWorker) await endHolder(db, holder).catch(() => {});
       await boss.stop({ graceful: false });
     },
   };

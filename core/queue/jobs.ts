@@ -7,6 +7,8 @@ import type { Db } from "../context";
 
 export const SYNC_QUEUE = "sync";
 
+/** A holder without a heartbeat for this long has lost its jobs. */
+const HEARTBEAT_SECONDS = 10;
 /** After waiting this long, a job may be taken by any worker with free capacity, whatever its share, s. */
 const OVERDUE_SECONDS = 5;
 
@@ -32,26 +34,67 @@ export async function queueLoad(db: Db): Promise<QueueLoad> {
   return row!;
 }
 
-/** Sends a heartbeat for these jobs. @returns the ids of those that are still active */
-export async function touchJobs(db: Db, ids: string[]): Promise<Set<string>> {
+/** Records that the holder has these jobs. One that it has fetched and not claimed within HEARTBEAT_SECONDS is lost. */
+export async function claimJobs(db: Db, holder: string, jobs: SyncJob[]): Promise<void> {
+  await db`
+    update pgboss.job set data = data || jsonb_build_object('holder', ${holder}::text)
+    where name = ${SYNC_QUEUE} and id = any (${jobs.map((job) => job.id)}::uuid[]) and state = 'active'`;
+}
+
+/** Sends a heartbeat for all jobs of the holder. @returns whether it may have lost some since the last one */
+export async function beat(db: Db, holder: string): Promise<boolean> {
+  // `failSilent` deletes the row of a holder in the statement that fails its jobs.
+  const [row] = await db<{ isNew: boolean }[]>`
+    insert into job_holders (id, seen_at) values (${holder}, now())
+    on conflict (id) do update set seen_at = now()
+    returning xmax = 0 as "isNew"`;
+  return row!.isNew;
+}
+
+/** Returns the ids of those jobs that the holder still has. */
+export async function heldJobs(db: Db, holder: string, jobs: SyncJob[]): Promise<Set<string>> {
   const rows = await db<{ id: string }[]>`
-    update pgboss.job set heartbeat_on = now()
-    where name = ${SYNC_QUEUE} and id = any (${ids}::uuid[]) and state = 'active' returning id`;
+    select id from pgboss.job
+    where name = ${SYNC_QUEUE} and id = any (${jobs.map((job) => job.id)}::uuid[]) and state = 'active'
+      and data->>'holder' = ${holder}`;
   return new Set(rows.map((row) => row.id));
+}
+
+/** The holder sends no more heartbeats: what it has not released is lost at once. */
+export async function endHolder(db: Db, holder: string): Promise<void> {
+  await db`update job_holders set seen_at = '-infinity' where id = ${holder}`;
+}
+
+/** Fails the jobs of holders without a heartbeat for HEARTBEAT_SECONDS. */
+export async function failSilent(db: Db): Promise<void> {
+  await db`
+    with silent as (
+      delete from job_holders where seen_at < now() - ${HEARTBEAT_SECONDS} * interval '1 s' returning id)
+    update pgboss.job set state = 'failed', completed_on = now()
+    where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' in (select id from silent)`;
+}
+
+/** Fails unclaimed jobs, and those of unknown holders. Reads all active jobs. */
+export async function failUnclaimed(db: Db): Promise<void> {
+  await db`
+    update pgboss.job set state = 'failed', completed_on = now()
+    where name = ${SYNC_QUEUE} and state = 'active' and started_on < now() - ${HEARTBEAT_SECONDS} * interval '1 s'
+      and coalesce(data->>'holder', '') not in (select id from job_holders)`;
 }
 
 /** Requeues an active job behind the waiting ones, for any worker, in `afterMs`. */
 export async function releaseJob(db: Db, job: SyncJob, afterMs: number): Promise<void> {
   await db`
-    update pgboss.job set state = 'created', created_on = now(), started_on = null, heartbeat_on = null,
+    update pgboss.job set state = 'created', created_on = now(), started_on = null, data = data - 'holder',
       start_after = now() + ${afterMs} * interval '1 ms'
     where name = ${SYNC_QUEUE} and id = ${job.id} and state = 'active'`;
 }
 
 /** Takes the jobs of these bases that no worker holds, even if they are not due. */
-export async function takeJobsOf(db: Db, baseIds: string[]): Promise<SyncJob[]> {
+export async function takeJobsOf(db: Db, holder: string, baseIds: string[]): Promise<SyncJob[]> {
   return db<SyncJob[]>`
-    update pgboss.job set state = 'active', started_on = now(), heartbeat_on = now()
+    update pgboss.job set state = 'active', started_on = now(),
+      data = data || jsonb_build_object('holder', ${holder}::text)
     where name = ${SYNC_QUEUE} and state < 'active' and singleton_key = any (${baseIds})
     returning id, singleton_key as "baseId"`;
 }

@@ -393,6 +393,12 @@ create table invitations (
 );
 comment on column invitations.token_hash is 'SHA-256 of the link''s token, in hex';
 
+create table job_holders (
+  id text not null,
+  seen_at timestamp with time zone not null,
+  constraint job_holders_pkey PRIMARY KEY (id)
+) with (fillfactor=50);
+
 create table live_feeds (
   base_id text not null,
   state text not null default 'making'::text,

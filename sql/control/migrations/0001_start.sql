@@ -597,6 +597,13 @@ create table base_crashes (
   constraint base_crashes_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );
 
+-- Processes that hold sync jobs (pgboss.job, `data.holder`). Each sends one heartbeat for all of its jobs.
+create table job_holders (
+  id text not null,
+  seen_at timestamptz not null,
+  constraint job_holders_pkey primary key (id)
+) with (fillfactor = 50);
+
 -- Tasks that run once (a deletion, the end of a move), counted before they start: a remaining row belongs to a process
 -- that crashed, or to a failure that is rescheduled.
 create table task_attempts (

@@ -127,7 +127,7 @@ async function killAt(
 
 /** Without waiting for the dead worker's heartbeat. */
 async function forgetHolder({ ctx }: Fleet): Promise<void> {
-  await ctx.db`update pgboss.job set heartbeat_on = now() - interval '1 minute' where state = 'active'`;
+  await ctx.db`update job_holders set seen_at = now() - interval '1 minute'`;
 }
 
 const kept = (fleet: Fleet, base: Base) => loadFeed(fleet.ctx.db, base.id);
