@@ -29,6 +29,15 @@ export const securityHeaders: Record<string, string> = {
   "cross-origin-resource-policy": "same-origin",
 };
 
+/** For every page and fragment. */
+export const pageHeaders: Record<string, string> = {
+  "content-type": "text/html; charset=utf-8",
+  // Pages show data of one account: no cache stores them, not even the browser's.
+  "cache-control": "no-store",
+  vary: "HX-Request, HX-Request-Type, Cookie",
+  ...securityHeaders,
+};
+
 export interface RenderOptions {
   /** Default 200. */
   status?: number | undefined;
@@ -37,7 +46,12 @@ export interface RenderOptions {
 
 /** A whole page: `node` is the `<html>` element. */
 export function renderPage(node: VNode, options: RenderOptions = {}): Response {
-  return respond(`<!doctype html>${renderToString(node)}`, options);
+  return respond(pageText(node), options);
+}
+
+/** The text of a whole page, to be answered more than once. */
+export function pageText(node: VNode): string {
+  return `<!doctype html>${renderToString(node)}`;
 }
 
 /** One fragment, for htmx to insert. */
@@ -51,15 +65,5 @@ export function isHtmx(request: Request): boolean {
 }
 
 function respond(text: string, { status = 200, headers = {} }: RenderOptions): Response {
-  return new Response(text, {
-    status,
-    headers: {
-      "content-type": "text/html; charset=utf-8",
-      // Pages show data of one account: no cache stores them, not even the browser's.
-      "cache-control": "no-store",
-      vary: "HX-Request, HX-Request-Type, Cookie",
-      ...securityHeaders,
-      ...headers,
-    },
-  });
+  return new Response(text, { status, headers: { ...pageHeaders, ...headers } });
 }

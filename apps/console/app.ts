@@ -7,6 +7,7 @@ import { requireWritable } from "../../core/postgres";
 import { version } from "../../package.json" with { type: "json" };
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
+import { attemptGate } from "./attempt-gate";
 import { type Auth, createAuth } from "./auth/auth";
 import { downloadRoutes } from "./downloads";
 import { answerPageError, isForPerson } from "./page-error";
@@ -27,8 +28,12 @@ import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
   const limit = apiLimit(ctx.config);
+  const refuse = attemptGate(auth);
   return new Elysia({ name: "console", normalize: false })
-    .onRequest(({ request }) => limit(request))
+    .onRequest(({ request }) => {
+      limit(request);
+      return refuse(request);
+    })
     .onError({ as: "global" }, ({ code, error, request }) =>
       isForPerson(request)
         ? answerPageError({ log: ctx.log, auth }, request, error, code)

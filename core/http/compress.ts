@@ -9,11 +9,14 @@
 const MIN_BYTES = 1400;
 /** Of 1 to 9: higher levels cost more time than they save bytes. */
 const GZIP_LEVEL = 5;
+/** Not compressed: a client that is refused must not cause work. */
+const TOO_MANY_REQUESTS = 429;
 const TEXT = /^(text\/html|application\/json)\b/;
 
 /** Returns the response, compressed if the client accepts it. */
 export async function compressed(request: Request, response: Response): Promise<Response> {
   const { headers, status, statusText } = response;
+  if (status === TOO_MANY_REQUESTS) return response;
   if (!TEXT.test(headers.get("content-type") ?? "") || headers.has("content-encoding")) return response;
   if (response.body === null || !takesGzip(request.headers.get("accept-encoding") ?? "")) return response;
   const plain = await response.bytes();

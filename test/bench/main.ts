@@ -13,6 +13,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   load: () => import("./load"),
   proxy: () => import("./proxy"),
   quota: () => import("./quota"),
+  refused: () => import("./refused"),
   traffic: () => import("./traffic"),
   rapid: () => import("./rapid"),
   rest: () => import("./rest"),

@@ -27,9 +27,9 @@ import { maySignUp } from "./closed-sign-ups";
 import { createDevices } from "./devices";
 import { createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
 import { createLibraryCall, type LibraryAnswer } from "./library-call";
-import { type ClientAttempt, createAttemptLimits, crowded, tooMany } from "./limits";
+import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, tooMany } from "./limits";
 import { mails } from "./mails";
-import { createResigner } from "./resign";
+import { createResigner, hasSignedSession } from "./resign";
 
 /** The result of a call: cookies to set, or a message to show. */
 export type AuthAnswer =
@@ -53,6 +53,11 @@ export interface Auth {
   confirmsAddresses: boolean;
   /** False without a mail server. */
   deliversMail: boolean;
+  /**
+   * Returns for how many seconds this request would be refused, because its client is over its limit of such attempts;
+   * 0 if it must be handled to know. Needs no database, and nothing of the request's body.
+   */
+  refusedForSeconds(request: Request, attempt: LimitedAttempt): number;
   /** The user who sends this request, and the cookies to set if the session was extended. */
   currentUser(request: Request): Promise<{ currentUser: CurrentUser | null; cookies: string[] }>;
   /**
@@ -106,8 +111,9 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
   const isSecure = config.consoleUrl.startsWith("https://");
   const devices = createDevices(db, derivedKeys(config, "devices"), isSecure);
   const notices = mails(config.consoleUrl);
+  const keys = sessionKeys(config);
   const resign = createResigner(
-    sessionKeys(config),
+    keys,
     `Max-Age=${SESSION_SECONDS}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`,
   );
   const notify: Auth["notify"] = (mail, reason) => {
@@ -171,11 +177,16 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     forgive: (email) => limits.forgive(email, null),
     permit: (request, mail) => permits.take({ ...mail, network: networkOfClient(request) }),
     sendLater: (mail, permit) => later(mailer.send(mail, permit)),
+    refusedForSeconds(request, attempt) {
+      // L2: a known browser has a counter of its own.
+      if (attempt === "sign-in" && devices.isClaimed(request)) return 0;
+      return limits.secondsLeft(attempt, networkOfClient(request));
+    },
     settled: async () => {
       while (pending.size > 0) await Promise.all(pending);
     },
     async currentUser(request) {
-      if (!request.headers.has("cookie")) return { currentUser: null, cookies: [] };
+      if (!hasSignedSession(keys, request)) return { currentUser: null, cookies: [] };
       const sent = new Headers(request.headers);
       const resigned = resign(sent);
       const { response, headers } = await library.api.getSession({ headers: sent, returnHeaders: true });

@@ -34,6 +34,8 @@ export function createDevices(db: Db, keys: string[], isSecure: boolean) {
     return known.find(({ id }) => id !== null) ?? null;
   };
   return {
+    /** Whether a browser says that it is known to some account. */
+    isClaimed: (request: Request) => tokensOf(request, name).length > 0,
     /** Returns the browser's id if the account knows it, else null. */
     async find(request: Request, email: string) {
       return (await find(request, email))?.id ?? null;

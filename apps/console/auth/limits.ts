@@ -6,8 +6,11 @@
  *     new password by mail clears the account's counter. An attacker with any number of addresses can therefore only
  *     slow down sign-ins from unknown browsers.
  * L3. An address without an account is counted in the same way as one with an account.
+ * L4. A client over its limit is refused from this process's memory until its window ends. The control plane alone
+ *     counts what is allowed, for all consoles; nothing clears a client's counter, so a refusal cannot become outdated.
  */
 import type { AttemptCounter, AttemptLimit } from "../../../core/attempts";
+import { LruMap } from "../../../core/lru-map";
 import type { AuthFailure } from "./auth";
 
 /** Attempts of one client network, over all consoles. */
@@ -28,8 +31,12 @@ const DEVICE_LIMIT: AttemptLimit = { kind: "device-sign-in", most: 10, window: "
 const USER_LIMIT: AttemptLimit = { kind: "user-change-password", most: 20, window: "15 minutes" };
 
 const CROWDED_SECONDS = 5;
+/** Clients over a limit that a process remembers; others are refused by the control plane. */
+const MAX_REMEMBERED = 20_000;
 
-export type ClientAttempt = Exclude<keyof typeof CLIENT_LIMITS, "sign-in">;
+/** Attempts that are limited by client network. */
+export type LimitedAttempt = keyof typeof CLIENT_LIMITS;
+export type ClientAttempt = Exclude<LimitedAttempt, "sign-in">;
 
 /** Each limit returns why the attempt may not be made, or null if it may. */
 export function createAttemptLimits(counter: AttemptCounter) {
@@ -37,12 +44,28 @@ export function createAttemptLimits(counter: AttemptCounter) {
     const waitMs = await counter.take(limit, who);
     return waitMs > 0 ? tooMany(Math.ceil(waitMs / 1000)) : null;
   };
+  /** When each client over a limit may try again. */
+  const overLimit = new LruMap<string, number>(MAX_REMEMBERED);
+  const secondsLeft = (attempt: LimitedAttempt, network: string) => {
+    const endsAt = overLimit.get(`${attempt} ${network}`) ?? 0;
+    return Math.max(0, Math.ceil((endsAt - performance.now()) / 1000));
+  };
+  const takeClient = async (attempt: LimitedAttempt, network: string) => {
+    const seconds = secondsLeft(attempt, network);
+    if (seconds > 0) return tooMany(seconds);
+    const waitMs = await counter.take(CLIENT_LIMITS[attempt], network);
+    if (waitMs === 0) return null;
+    overLimit.set(`${attempt} ${network}`, performance.now() + waitMs);
+    return tooMany(Math.ceil(waitMs / 1000));
+  };
   return {
-    client: (attempt: ClientAttempt, network: string) => take(CLIENT_LIMITS[attempt], network),
+    /** Returns for how many seconds this process already knows a client to be over its limit; 0 if it does not. */
+    secondsLeft,
+    client: (attempt: ClientAttempt, network: string) => takeClient(attempt, network),
     /** @param from.device id of the known browser, if it is one */
     async signIn(email: string, { network, device }: { network: string; device: string | null }) {
       if (device !== null && (await take(DEVICE_LIMIT, device)) === null) return null;
-      return (await take(CLIENT_LIMITS["sign-in"], network)) ?? take(ACCOUNT_LIMIT, normal(email));
+      return (await takeClient("sign-in", network)) ?? take(ACCOUNT_LIMIT, normal(email));
     },
     changePassword: (userId: string) => take(USER_LIMIT, userId),
     /** Clears the attempts of a known browser, or those of all others at the account. */

@@ -1,6 +1,8 @@
 /**
+ * The signatures of session cookies.
+ *
  * Keeps sessions valid when SECRET_KEY is rotated: a cookie that a previous key has signed is signed again with the
- * current one, for the library and for the browser.
+ * current one, for the library and for the browser. A request without a signed cookie never reaches the library.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
@@ -25,6 +27,17 @@ export function createResigner(keys: string[], attributes: string) {
     headers.set("cookie", cookies.join("; "));
     return `${cookies[index]}; ${attributes}`;
   };
+}
+
+/**
+ * @param keys the keys that sign sessions: the current key first, then previous ones
+ * @returns whether one of them has signed a session cookie of the request
+ */
+export function hasSignedSession(keys: string[], { headers }: Pick<Request, "headers">): boolean {
+  return (headers.get("cookie") ?? "").split(/;\s*/).some((cookie) => {
+    const name = cookie.slice(0, cookie.indexOf("="));
+    return COOKIE.test(name) && tokenSignedBy(cookie.slice(name.length + 1), keys) !== null;
+  });
 }
 
 /** Verifies as the library signs. Returns null if none of the keys has signed `value`. */

@@ -137,6 +137,39 @@ test("S20: a client over its limit adds no rows, and housekeeping deletes expire
   expect(await count()).toBe(0);
 });
 
+test("L4: a client over its limit is refused without its body and without the database; other clients and consoles are not affected", async () => {
+  const { ctx } = made.control;
+  const address = "203.0.113.78";
+  const stranger = () => ({ email: `${crypto.randomUUID()}@example.org`, password: "wrong" });
+  for (let index = 0; index < 11; index++) await made.client(address).post("/sign-in", stranger());
+  const send = async (from: string, path: string) => {
+    // Its body never ends.
+    const body = new ReadableStream();
+    const headers = { "x-client": from, "sec-fetch-site": "same-origin", accept: "text/html" };
+    return made.app.handle(new Request(`http://console${path}`, { method: "POST", headers, body }));
+  };
+  const locked = await ctx.db.reserve();
+  try {
+    await locked`begin`;
+    await locked`lock table attempts, users in access exclusive mode`;
+    const refused = await send(address, "/sign-in");
+    const seconds = Number(refused.headers.get("retry-after"));
+    expect([refused.status, seconds > 0 && seconds <= 60]).toEqual([429, true]);
+    expect(await refused.text()).toContain(`Too many attempts. Try again in ${seconds} seconds.`);
+    expect(refused.headers.get("content-security-policy")).toContain("default-src 'none'");
+  } finally {
+    await locked`rollback`;
+    locked.release();
+  }
+  // Another form, another network.
+  expect((await made.client(address).post("/signup", { ...stranger(), password: "short" })).status).toBe(422);
+  expect((await made.client("203.0.113.79").post("/sign-in", stranger())).status).toBe(422);
+  // The control plane counts for all: a console that has not seen this client refuses it, too.
+  const { consoleClient } = await import("../../support/console-client");
+  const other = consoleClient(consoleApp(ctx, createAuth(ctx)), address);
+  expect((await other.post("/sign-in", stranger())).status).toBe(429);
+}, 120_000);
+
 test("the addresses of one IPv6 /64 are one client", async () => {
   const statuses: number[] = [];
   for (let index = 0; index < 12; index++) {
