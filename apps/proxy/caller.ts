@@ -39,6 +39,8 @@ export async function admit(
   const keyHash = ctx.keys.hash(sourceBaseId, authorization);
   // Created only for requests that wait: both signals cost more than everything else done here for a proven key.
   let signal: AbortSignal | undefined;
+  const waiting = () =>
+    (signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(ctx.config.upstreamTimeoutMs)]));
   for (;;) {
     const refusedMs = ctx.keys.refusedForMs(keyHash);
     if (refusedMs > 0) return ownAnswer("PROXY_KEY_REFUSED", { retryAfterMs: refusedMs });
@@ -47,10 +49,9 @@ export async function admit(
       callerOf(ctx, { sourceBaseId, keyHash, found, isProven, leave });
     if (!found.mayBeConnected) return make(ctx.keys.isKnown(keyHash));
     if (await isProven(ctx, found, sourceBaseId, keyHash)) return make(true);
-    signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(ctx.config.upstreamTimeoutMs)]);
     const network = clientNetwork(request, ctx.config.clientIpHeader, keyHash);
     try {
-      const entrance = await ctx.unproven.enter({ sourceBaseId, keyHash, network }, signal);
+      const entrance = await ctx.unproven.enter({ sourceBaseId, keyHash, network }, waiting);
       if (entrance.kind === "full") return tooMany();
       if (entrance.kind === "served") return make(false, entrance.leave);
     } catch (error) {

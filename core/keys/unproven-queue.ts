@@ -61,12 +61,16 @@ export class UnprovenQueue {
     return this.#entries.size;
   }
 
-  /** @throws the signal's reason */
-  enter(unproven: Unproven, signal: AbortSignal): Promise<Entrance> {
-    if (signal.aborted) return Promise.reject(signal.reason);
+  /**
+   * @param signalOf creates the request's signal; called only if there is room, so that a flood of requests costs little
+   * @throws the signal's reason
+   */
+  enter(unproven: Unproven, signalOf: () => AbortSignal): Promise<Entrance> {
     if (this.#arrivals.take(unproven.network) > 0 || !this.#hasRoom(unproven.network)) {
       return Promise.resolve({ kind: "full" });
     }
+    const signal = signalOf();
+    if (signal.aborted) return Promise.reject(signal.reason);
     return new Promise((resolve, reject) => {
       const abandon = () => {
         this.#leave(entry);

@@ -24,11 +24,18 @@ test("U1: never two at a time for a base and key, or for a base and network, nor
       let settled = 0;
       for (const { base, key, network, leaves, decides } of steps) {
         const [sourceBaseId, keyHash] = [`app${base}`, `${base} ${key}`];
-        void queue.enter({ sourceBaseId, keyHash, network: `n${network}` }, never).then((entrance) => {
-          settled++;
-          if (entrance.kind === "served")
-            served.push({ base: sourceBaseId, key: keyHash, network: `n${network}`, leave: entrance.leave });
-        });
+        void queue
+          .enter({ sourceBaseId, keyHash, network: `n${network}` }, () => never)
+          .then((entrance) => {
+            settled++;
+            if (entrance.kind === "served")
+              served.push({
+                base: sourceBaseId,
+                key: keyHash,
+                network: `n${network}`,
+                leave: entrance.leave,
+              });
+          });
         await Promise.resolve();
         if (decides) queue.decided(keyHash);
         served.splice(leaves, 1)[0]?.leave();
@@ -65,10 +72,12 @@ function entering(queue: UnprovenQueue) {
     ends,
     leaves,
     async enter(name: string, network: string, sourceBaseId = "appA", keyHash = name) {
-      void queue.enter({ sourceBaseId, keyHash, network }, never).then((entrance) => {
-        ends.set(name, entrance.kind);
-        if (entrance.kind === "served") leaves.set(name, entrance.leave);
-      });
+      void queue
+        .enter({ sourceBaseId, keyHash, network }, () => never)
+        .then((entrance) => {
+          ends.set(name, entrance.kind);
+          if (entrance.kind === "served") leaves.set(name, entrance.leave);
+        });
       await Promise.resolve();
       await Promise.resolve();
     },
@@ -100,7 +109,7 @@ test("requests of a key that was decided, and of clients that have disconnected,
   await enter("first", "a", "appA", "key");
   await enter("second", "b", "appA", "key");
   const client = new AbortController();
-  const gone = queue.enter({ sourceBaseId: "appA", keyHash: "key", network: "c" }, client.signal);
+  const gone = queue.enter({ sourceBaseId: "appA", keyHash: "key", network: "c" }, () => client.signal);
   client.abort(new Error("gone"));
   await expect(gone).rejects.toThrow("gone");
   queue.decided("key");
