@@ -22,7 +22,7 @@ import { cpuMeter } from "./cpu";
 import { controlOf, isUncertain, latencies } from "./latency";
 import { ordinary } from "./ordinary";
 import { equalToOthers, goFirst, keepToLastCore, stepAside } from "./own-place";
-import { broken, cpuByPart, legend, type Row, table } from "./report";
+import { broken, cpuByPart, legend, type Row, table, unlimited } from "./report";
 import { Service } from "./service";
 
 /** How many times more often than `--pairs` an attack is on and off if that may decide whether it slows the canary. */
@@ -85,6 +85,8 @@ function conclude(): boolean {
     of.reduce((total, { result }) => total + result[what], 0);
   const others = attacked.filter(({ attack }) => attack.name !== "half-sent");
   console.log(`\n${table(rows)}\n\n${legend(control())}\n`);
+  for (const row of attacked)
+    for (const one of unlimited(row, control())) console.log(`NOT PROMISED: ${row.attack.name}: ${one}`);
   for (const one of wrong) console.log(`WRONG: ${one}`);
   console.log(
     `${sum(attacked, "attempted")} attempts, ${sum(others, "attempted")} without half-sent requests; ` +

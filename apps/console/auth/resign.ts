@@ -6,6 +6,8 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
+/** A browser has at most one of each name; the others only cost time. */
+const MAX_SESSION_COOKIES = 4;
 const COOKIE = /^(?:__Secure-)?basetide\.session_token$/;
 
 /**
@@ -34,10 +36,11 @@ export function createResigner(keys: string[], attributes: string) {
  * @returns whether one of them has signed a session cookie of the request
  */
 export function hasSignedSession(keys: string[], { headers }: Pick<Request, "headers">): boolean {
-  return (headers.get("cookie") ?? "").split(/;\s*/).some((cookie) => {
+  const values = (headers.get("cookie") ?? "").split(/;\s*/).flatMap((cookie) => {
     const name = cookie.slice(0, cookie.indexOf("="));
-    return COOKIE.test(name) && tokenSignedBy(cookie.slice(name.length + 1), keys) !== null;
+    return COOKIE.test(name) ? [cookie.slice(name.length + 1)] : [];
   });
+  return values.slice(0, MAX_SESSION_COOKIES).some((value) => tokenSignedBy(value, keys) !== null);
 }
 
 /** Verifies as the library signs. Returns null if none of the keys has signed `value`. */
