@@ -50,7 +50,7 @@ export function createAttemptLimits(counter: AttemptCounter) {
     const endsAt = overLimit.get(`${attempt} ${network}`) ?? 0;
     return Math.max(0, Math.ceil((endsAt - performance.now()) / 1000));
   };
-  const takeClient = async (attempt: LimitedAttempt, network: string) => {
+  const admitClient = async (attempt: LimitedAttempt, network: string) => {
     const seconds = secondsLeft(attempt, network);
     if (seconds > 0) return tooMany(seconds);
     const waitMs = await counter.take(CLIENT_LIMITS[attempt], network);
@@ -61,11 +61,11 @@ export function createAttemptLimits(counter: AttemptCounter) {
   return {
     /** Returns for how many seconds this process already knows a client to be over its limit; 0 if it does not. */
     secondsLeft,
-    client: (attempt: ClientAttempt, network: string) => takeClient(attempt, network),
+    client: (attempt: ClientAttempt, network: string) => admitClient(attempt, network),
     /** @param from.device id of the known browser, if it is one */
     async signIn(email: string, { network, device }: { network: string; device: string | null }) {
       if (device !== null && (await take(DEVICE_LIMIT, device)) === null) return null;
-      return (await takeClient("sign-in", network)) ?? take(ACCOUNT_LIMIT, normal(email));
+      return (await admitClient("sign-in", network)) ?? take(ACCOUNT_LIMIT, normal(email));
     },
     changePassword: (userId: string) => take(USER_LIMIT, userId),
     /** Clears the attempts of a known browser, or those of all others at the account. */
