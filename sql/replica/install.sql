@@ -92,9 +92,9 @@ select setval('{{swap}}._shapes', greatest(
   nextval('{{swap}}._shapes'), (select coalesce(max(t.shape), 0) + 1 from {{swap}}._tables as t)));
 
 -- The latest image applied to a record. applied_version: the read version counter at that moment. image: the record as
--- the source reported it, by field id, for a rebuild to apply again; null from a sweep, because no rebuild reads its
--- table. read_version: the read version taken before the source was asked for the image. written: something other than
--- a sweep has written the record since the entry exists.
+-- the source reported it, by field id, for a rebuild to apply again; null from a sweep or a poll: a rebuild that finds
+-- it reads the record again. read_version: the read version taken before the source was asked for the image. written:
+-- something other than a sweep has written the record since the entry exists.
 create table if not exists {{swap}}._recent_writes (
   table_id text not null,
   record_id text not null,

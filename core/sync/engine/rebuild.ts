@@ -8,8 +8,9 @@
  * could be only partly filled. A single page shows one moment.
  * I1, I2. Writes that were applied while the table was read are applied again to the new one, in the order of applied
  * versions per record, against the read version of the page that contained the record. No write can fall between the
- * last read of the log and the swap. A write that was requested from the source before the rebuild began may lack a
- * new field: its record is read again.
+ * last read of the log and the swap. A record is read again if its last image was requested from the source before the
+ * rebuild began, since it may lack a new field; or if the log has no image of it, as of one that a poll has written:
+ * catch-ups go on while a table is rebuilt, and may not know of it.
  *
  * Queries that hold the live table delay its swap, but no other table: after a few seconds other work continues, and
  * the built table is stored.
@@ -219,10 +220,11 @@ async function swapIn(
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
     await takeNames(build, sweep, table, issues);
     const entries = await recentWritesSince(replica, build.spec.tableId, table.loggedUpTo);
-    for (const entry of await upToDate(reader, build.spec.tableId, entries, beganAt)) {
-      await replay(build, table, entry, readVersions, issues);
-      table.loggedUpTo = Math.max(table.loggedUpTo, entry.appliedVersion);
+    const missing = entries.filter((entry) => !isInPage(table, entry, readVersions));
+    for (const entry of await upToDate(reader, build.spec.tableId, missing, beganAt)) {
+      await replay(build, table, entry, issues);
     }
+    for (const { appliedVersion } of entries) table.loggedUpTo = Math.max(table.loggedUpTo, appliedVersion);
     const { live } = schemaTracker.table(build.spec.tableId);
     try {
       const put = await putLive(sweep, filled, live);
@@ -277,15 +279,29 @@ function rebuilt({ name, sourceName }: TableSpec): ShapeChange {
   return { kind: "table_rebuilt", table: name, field: null, before: table, after: table };
 }
 
-/** Returns the entries; records whose image was requested before the rebuild began are read again (I6). */
+/** Was the page that contained the record requested after the logged image was applied? */
+function isInPage(
+  { fingerprints }: TableCache,
+  { recordId, appliedVersion }: RecentWrite,
+  readVersions: VersionByScan,
+): boolean {
+  const scan = fingerprints.scanOf(recordId);
+  return scan !== undefined && readVersions.get(scan)! >= appliedVersion;
+}
+
+/**
+ * Returns the entries. Records whose image was requested before the rebuild began (I6), or is not in the log, are read
+ * again.
+ */
 async function upToDate(
   reader: Reader,
   tableId: string,
   entries: RecentWrite[],
   beganAt: number,
 ): Promise<RecentWrite[]> {
-  const isOld = (entry: RecentWrite) => entry.record !== null && entry.readVersion < beganAt;
-  const ids = entries.filter(isOld).map((entry) => entry.recordId);
+  const isToRead = ({ isGone, record, readVersion }: RecentWrite) =>
+    record === null ? !isGone : readVersion < beganAt;
+  const ids = entries.filter(isToRead).map((entry) => entry.recordId);
   const records = new Map<string, SourceRecord>();
   const { pageSize } = limitsOfKey(reader.quotaKey);
   for (let from = 0; from < ids.length; from += pageSize) {
@@ -293,22 +309,19 @@ async function upToDate(
     for (const record of read.records) records.set(record.id, record);
   }
   return entries.map((entry) => {
-    if (!isOld(entry)) return entry;
+    if (!isToRead(entry)) return entry;
     const record = records.get(entry.recordId) ?? null;
     return { ...entry, record, isGone: record === null };
   });
 }
 
-/** Applies a logged image to the build, unless the page that contained the record was requested after it. */
+/** Applies a logged image to the build. */
 async function replay(
   build: Build,
   table: TableCache,
   entry: RecentWrite,
-  readVersions: VersionByScan,
   issues: Map<string, CellIssue[]>,
 ): Promise<void> {
-  const scan = table.fingerprints.scanOf(entry.recordId);
-  if (scan !== undefined && readVersions.get(scan)! >= entry.appliedVersion) return;
   table.fingerprints.expect(entry.recordId);
   issues.delete(entry.recordId);
   if (entry.isGone) {

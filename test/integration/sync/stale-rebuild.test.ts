@@ -1,5 +1,7 @@
-/** A rebuild whose table changes while it waits for queries, to go live, ends. */
+/** A rebuild whose table waits for queries to go live: a change of its shape ends it, and no write is lost. */
 import { expect, test } from "vitest";
+import { pollForChanges, SchemaTracker, typeSettingsOf } from "../../../core/sync/engine";
+import { tableCache } from "../../../core/sync/state";
 import { testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { readerOf } from "../../support/replica";
@@ -38,4 +40,48 @@ test("a rebuild that waits for its swap is abandoned if its table has got other 
   expect(await synced.sync).toMatchObject({ completedAt: expect.any(Date) });
   expect((await engine.rows("items"))[7]).toMatchObject({ count: 7, new: "New", newer: "Newer" });
   expect(await engine.rows("things")).toMatchObject([{ name: "x" }]);
+});
+
+test("I1: what a catch-up writes while the table is rebuilt stays, although it knows of no rebuild", async () => {
+  const engine = await testEngine();
+  const table = sourceTable("tblT", "Things", { Name: "text", Kind: "text" });
+  const { records: live, modifiedMs } = engine.source.add(table, [sourceRecord("rec1", { fld0: "first" })]);
+  await engine.sync();
+  const input = engine.input({ schemaPollMs: Number.POSITIVE_INFINITY });
+  const reading = { ...input.reader, counts: { requests: 0, waitMs: 0 }, onFirstRequest: () => {} };
+  const schemaTracker = await SchemaTracker.open({
+    ...input,
+    reader: reading,
+    settings: typeSettingsOf(input),
+    signal: reading.stop,
+  });
+  Object.assign(table.fields[1]!, { type: "number", sourceType: "number" });
+  await using reader = readerOf(engine.replica.readerUrl);
+  const read = Promise.withResolvers<void>();
+  engine.source.onPage = (call, page) => {
+    if (call.startsWith("list")) read.resolve();
+    return page;
+  };
+  const { sync } = await reader.begin(async (query) => {
+    await query`select count(*) from things`;
+    const sync = engine.sync();
+    // The page that the rebuild gets was made before.
+    await read.promise;
+    live.get("rec1")!.fields.fld0 = "second";
+    live.set("rec2", sourceRecord("rec2", { fld0: "created" }));
+    for (const id of live.keys()) modifiedMs.set(id, 1);
+    const poll = { ...input, reader: reading, schemaTracker, modifiedSince: String, sinceMs: 0 };
+    const { source, live: known } = schemaTracker.table("tblT");
+    await pollForChanges(poll, source!, tableCache(engine.cache, known!));
+    expect(await query`select name from things order by id`).toMatchObject([
+      { name: "second" },
+      { name: "created" },
+    ]);
+    return { sync };
+  });
+  await sync;
+  expect(await engine.rows("things")).toMatchObject([
+    { name: "second", kind: null },
+    { name: "created", kind: null },
+  ]);
 });
