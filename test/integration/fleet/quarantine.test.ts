@@ -1,4 +1,4 @@
-/** A base whose syncs end or freeze processes ends three workers at most, and no other base stops with it. */
+/** A base whose syncs crash or freeze processes affects three workers at most, and stops no other base. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { type Base, getBase } from "../../../core/control/bases";
@@ -18,7 +18,7 @@ async function connect(fleet: Fleet): Promise<Base> {
   return base;
 }
 
-/** As three dead workers leave it. */
+/** As left by three dead workers. */
 async function suspect(fleet: Fleet, ...bases: Base[]): Promise<void> {
   for (const { id } of bases)
     await fleet.ctx.db`insert into base_crashes (base_id, crashes, suspected_at) values (${id}, 3, now())`;
@@ -50,13 +50,13 @@ test("a base whose three workers died is synced in a child process from then on,
     worker.kill("SIGKILL");
     await worker.exited;
   }
-  // Killed again and again by what is no base's fault, they are synced again as soon as ever.
+  // After being killed repeatedly for reasons unrelated to a base, they are synced again as fast as before.
   const from = performance.now();
   await using worker = await startWorkerProcess(fleet);
   await Promise.all([one, other].map(({ id }) => fleet.synced(id, 30_000)));
   expect(performance.now() - from).toBeLessThan(25_000);
   expect(worker.output()).toContain("syncing a suspect base in a child process");
-  const pid = Number(/"pid":(\d+)[^\n]*suspect is synced/.exec(worker.output())?.[1]);
+  const pid = Number(/"pid":(\d+)[^\n]*syncing a suspect base/.exec(worker.output())?.[1]);
   process.kill(pid, 0);
   // A child ends with its worker.
   worker.kill("SIGKILL");
@@ -85,7 +85,7 @@ test.runIf(process.platform === "linux")(
     await suspect(fleet, base);
     await using worker = await startWorkerProcess(fleet);
     await fleet.synced(base.id, 30_000);
-    const pid = Number(/"pid":(\d+)[^\n]*suspect is synced/.exec(worker.output())?.[1]);
+    const pid = Number(/"pid":(\d+)[^\n]*syncing a suspect base/.exec(worker.output())?.[1]);
     process.kill(pid, "SIGSTOP");
     worker.kill("SIGKILL");
     try {
@@ -136,7 +136,7 @@ test("a base that crashes its child is identified and quarantined without a work
   expect(job!.rest_s).toBeLessThanOrEqual(60);
   expect(worker.busy).toBe(3);
 
-  // Once it behaves it is like any other base again.
+  // Once it behaves, it is treated like any other base again.
   await fleet.ctx.db`update base_crashes set suspected_at = now() - interval '1 hour'`;
   await fleet.ctx.queue.requestSync(killer.id);
   await fleet.synced(killer.id, 30_000);
