@@ -1,4 +1,4 @@
-/** Live mode and the call budget as people see them, in a real browser: every state, wide and narrow, light and dark. */
+/** Live mode and the call budget as users see them, in a real browser: every state, wide and narrow, light and dark. */
 import type { Browser, Cookie, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";

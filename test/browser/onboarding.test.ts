@@ -1,4 +1,4 @@
-/** The way from signing up to a base that syncs, in a real browser, with JavaScript and without. */
+/** From signing up to a base that syncs, in a real browser, with JavaScript and without. */
 
 import type { Browser } from "playwright-core";
 import postgres from "postgres";
@@ -10,7 +10,7 @@ import { newVisitor, noBrowser, openBrowser, type Visitor } from "../support/bro
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 
-/** A whole way with its pictures, in ms. */
+/** A complete run with its pictures, in ms. */
 const TIMEOUT_MS = 120_000;
 
 let fleet: Fleet;

@@ -1,4 +1,4 @@
-/** The proxy's own headers as a script on another origin uses them, in a real browser. */
+/** The proxy's own headers as used by a script on another origin, in a real browser. */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { noBrowser, openBrowser } from "../support/browser";
@@ -40,7 +40,7 @@ afterAll(async () => {
   await stack?.[Symbol.asyncDispose]();
 });
 
-/** A call of the page's own script; "refused" where the browser does not let it go, or not see the answer. */
+/** A request of the page's own script; "refused" if the browser blocks it, or hides the answer. */
 function call(path: string, init: { method?: string; headers?: Record<string, string>; body?: string } = {}) {
   const headers = { authorization: `Bearer ${stack.sandbox.key}`, ...init.headers };
   return page.evaluate(
@@ -58,7 +58,7 @@ function call(path: string, init: { method?: string; headers?: Record<string, st
 
 test("a script can ask for the replica, and sees what has answered", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
-  // The first read of a key is always the source's.
+  // The first read with a key is always answered by the source.
   const first = await call(`${baseId}/Tasks`, { headers: { "x-basetide-read": "replica" } });
   expect(first).toMatchObject({ status: 200, headers: { "x-basetide-answered-by": "source" } });
   const replica = await call(`${baseId}/Tasks`, { headers: { "x-basetide-read": "replica" } });

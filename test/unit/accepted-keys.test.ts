@@ -1,4 +1,4 @@
-/** What makes a key accepted, and what ends that; the control plane is away throughout. */
+/** What makes a key accepted, and what ends that; the control plane is unavailable throughout. */
 import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { expect, test } from "vitest";

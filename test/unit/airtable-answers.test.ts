@@ -1,4 +1,4 @@
-/** What each refusal of the source becomes. */
+/** The error code of each refusal of the source. */
 import { describe, expect, test } from "vitest";
 import type { ErrorCode } from "../../core/errors";
 import { refusedCall } from "../../core/source/airtable/answers";

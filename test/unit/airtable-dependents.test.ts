@@ -27,7 +27,7 @@ const lookup = (
 ) => field(id, type, { recordLinkFieldId, fieldIdInLinkedTable });
 const formula = (id: string, ...referencedFieldIds: string[]) => field(id, "formula", { referencedFieldIds });
 
-/** Countries have cities, cities have streets; each knows something of the next. */
+/** Countries have cities, cities have streets; each computes something from the next. */
 const GEOGRAPHY: SourceSchema = {
   tables: [
     table(

@@ -1,4 +1,4 @@
-/** Webhook payloads as changes: the samples of a client library, and histories with known ends. */
+/** Webhook payloads as changes: the samples of a client library, and histories with known results. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-/** Schema answers: real ones, and those that leave out or add what they may. */
+/** Schema answers: real ones, and ones with missing or additional members. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";

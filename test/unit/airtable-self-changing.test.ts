@@ -1,4 +1,4 @@
-/** Which bases have cells that change without anybody changing a record. */
+/** Which bases have cells that change without an edit of a record. */
 import { expect, test } from "vitest";
 import type { SourceField } from "../../core/source";
 import { changesByItself } from "../../core/source/airtable/self-changing";

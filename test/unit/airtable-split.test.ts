@@ -1,4 +1,4 @@
-/** The splitter of list answers against `JSON.parse`, over answers made to mislead it. */
+/** The splitter of list answers compared with `JSON.parse`, over adversarial answers. */
 import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -91,7 +91,7 @@ const { value: cellJson, fields: fieldsJson } = fc.letrec<{ value: string; field
 
 const usual = <T>(arbitrary: fc.Arbitrary<T>, weight = 12) => ({ weight, arbitrary });
 
-/** A record in its usual form, or with keys in another order, missing, more, or twice. */
+/** A record in its usual form, or with keys in another order, missing, additional, or repeated. */
 const recordJson = fc
   .tuple(idJson, timeJson, fieldsJson, fc.array(fc.tuple(keyJson, cellJson), { minLength: 1, maxLength: 2 }))
   .chain(([id, time, fields, more]) => {
@@ -112,7 +112,7 @@ const offsetMember = fc
   .oneof(usual(fc.constant('"itrAAAAAAAAAAAAAA/recAAAAAAAAAAAAAA"'), 4), stringJson, fc.constant("null"))
   .map((json) => ['"offset"', json] as const);
 
-/** A whole answer: usually compact and in its usual order, and without whatever is wrong with it valid JSON. */
+/** A complete answer: usually compact and in its usual order, and valid JSON except for injected errors. */
 const pageJson = fc
   .tuple(
     fc.array(recordJson, { maxLength: 6 }),
@@ -143,7 +143,7 @@ function slices(bytes: Buffer, split: PageSplit): unknown[] {
   );
 }
 
-/** Does the split say what `JSON.parse` says? */
+/** Does the split agree with `JSON.parse`? */
 function isRight(bytes: Buffer, split: PageSplit): boolean {
   const answer = JSON.parse(new TextDecoder().decode(bytes));
   return (

@@ -1,4 +1,4 @@
-/** What alerts say: to people, to programs, and whatever other people have put into names. */
+/** The texts of alerts: for people, for programs, and with any names that other people have chosen. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { alertKinds } from "../../core/alerts";

@@ -1,4 +1,4 @@
-/** When something is worth telling, over any history of a base. */
+/** When something is worth an alert, over any history of a base. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import {

@@ -1,4 +1,7 @@
-/** How long a silent connection is kept: until its request is complete not long, and then for as long as the answer takes. */
+/**
+ * How long a silent connection is kept: not long until its request is complete, and then for as long as the answer
+ * takes.
+ */
 import net from "node:net";
 import { describe, expect, test } from "vitest";
 import { allowLongAnswer, listen } from "../../core/http";

@@ -1,4 +1,4 @@
-/** What the gate of `bun run attack` says of the canary's calls, on windows whose truth is known. */
+/** The verdict of `bun run attack` on the canary's calls, for windows with a known truth. */
 import { expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
 import type { Kind } from "../security/canary";

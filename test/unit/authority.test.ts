@@ -1,4 +1,4 @@
-/** Certificates as OpenSSL's strictest check reads them, which newer Pythons make. */
+/** Certificates as checked by OpenSSL in its strictest mode, which newer Pythons use. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { createAuthority, openAuthority } from "../../core/http";
 const test = plain.skipIf(!Bun.which("openssl"));
 const HOSTS = ["api.airtable.com", "content.airtable.com"];
 
-/** What OpenSSL says of a server's certificate. */
+/** OpenSSL's verdict on a server's certificate. */
 function verify(authority: string, certificate: string, name: string): string {
   const folder = mkdtempSync(join(tmpdir(), "authority-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));

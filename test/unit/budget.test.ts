@@ -121,13 +121,13 @@ const months: fc.Arbitrary<MonthPlan> = fc.record({
       /** Batches with changes, and the cost of each. */
       activePart: fc.double({ min: 0, max: 1, noNaN: true }),
       batchCalls: fc.integer({ min: 1, max: 60 }),
-      /** Bulk edits and rebuilds, which wait for nothing: how many in the month, and of how many calls. */
+      /** Bulk edits and rebuilds, which are never delayed: how many per month, and with how many calls. */
       bursts: fc.integer({ min: 0, max: 40 }),
       burstCalls: fc.integer({ min: 1, max: 3000 }),
     }),
     { minLength: 1, maxLength: 5 },
   ),
-  /** Of the reserve; beyond 1 clients use more than was kept for them. */
+  /** Of the reserve; beyond 1 clients use more than their reserve. */
   clientPart: fc.double({ min: 0, max: 3, noNaN: true }),
   seed: fc.integer(),
 });

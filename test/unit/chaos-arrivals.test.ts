@@ -13,7 +13,7 @@ test("the proxy reports what it delayed, by connection and by time, for counting
   expect(kept.keptMs(1, 90)).toBe(0);
   expect(kept.keptMs(1, 3140)).toBe(3000);
   expect(kept.keptMs(2, 3140)).toBe(2500);
-  // Sent after the line was repaired.
+  // Sent after the connection was repaired.
   expect(kept.keptMs(1, 3440)).toBe(0);
   expect(kept.keptMs(3, 3440)).toBeUndefined();
 });

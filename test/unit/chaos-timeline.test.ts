@@ -4,14 +4,14 @@ import { Parts } from "../chaos/harness/parts";
 import type { Supervised } from "../chaos/harness/supervised";
 import { type Hit, Timeline } from "../chaos/harness/timeline";
 
-/** Long ago enough to be over, and recent enough to be known. */
+/** Old enough to be over, and recent enough to be remembered. */
 const start = performance.now() - 100_000;
 
 function hit(from: number, to: number, boundMs = 60_000): Hit {
   return { from: start + from, to: start + to, bases: [], processes: [], sparesWrites: false, boundMs };
 }
 
-/** What was well at these times, and at no other. */
+/** Healthy at these times, and at no other. */
 function wellAt(...times: number[]) {
   return (since: number) => times.map((at) => start + at).find((at) => at > since);
 }
@@ -99,7 +99,7 @@ test("one of several processes is never hit, and no process is hit twice", async
   });
   await Bun.sleep(0);
   expect(isTaken).toBe(false);
-  // A proxy or a console there is but one of may suffer all the same.
+  // If there is only one proxy or console, it may be hit all the same.
   expect((await parts.take({ role: "console" })).process.role).toBe("console");
   one.release();
   await Bun.sleep(0);

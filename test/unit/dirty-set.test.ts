@@ -73,7 +73,7 @@ test("the feed's last report counts: deleted, and restored", () => {
   const gone = waits.takeDestroyed("tblA")!;
   expect(idsOf(gone)).toEqual(["gone"]);
   expect(gone.entries.get("gone")).toMatchObject({ why: "destroyed", readVersion: 7 });
-  // Every cell of one that came back may be another.
+  // Every cell of a restored record may have changed.
   expect(waits.take("tblA")!.entries.get("back")).toMatchObject({ why: "direct", fields: null });
 });
 
@@ -188,7 +188,7 @@ test("L1, L2: the durable cursor never passes unacknowledged changes, and every 
       const waits = new DirtySet();
       const woken = recordWakes(waits);
       const whys = ["direct", "dependent", "destroyed"] as const;
-      /** By record: the batches that named it, and when; without those that it was read after. */
+      /** By record: the batches that reported it, and when; without those that it was read after. */
       const unsettled = new Map<string, Naming[]>();
       const taken: { batch: DirtyBatch; at: number }[] = [];
       let sweep: { sequence: number; at: number } | undefined;
@@ -245,7 +245,7 @@ test("L1, L2: the durable cursor never passes unacknowledged changes, and every 
         const least = Math.min(cursor, ...[...unsettled.values()].flat().map((naming) => naming.cursor));
         expect(waits.durableCursor).toBeLessThanOrEqual(least);
         for (const id of unsettled.keys()) expect(waits.has("tblA", id)).toBe(true);
-        // What waits for a cursor is woken when it advances.
+        // A loop that waits for a cursor is woken when it advances.
         if (waits.durableCursor > durableCursor) expect([...woken]).toContain("cursor");
         if (waits.batchCursor > batchCursor) expect([...woken]).toContain("batches");
       }

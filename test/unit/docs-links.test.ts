@@ -1,4 +1,4 @@
-/** The pages: every link leads somewhere, every page can be found from the README, every command is one. */
+/** The pages: every link leads somewhere, every page can be reached from the README, every command exists. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, normalize } from "node:path";
 import { expect, test } from "vitest";
@@ -7,12 +7,12 @@ import { repoFiles, repoRoot } from "../support/source-files";
 const pages = repoFiles().filter((path) => path.endsWith(".md"));
 const read = (path: string) => readFileSync(join(repoRoot, path), "utf8");
 
-/** Without what is code: links there are examples. */
+/** Without code: links there are examples. */
 function prose(markdown: string): string {
   return markdown.replace(/^(`{3,}).*?^\1/gms, "").replace(/`[^`\n]*`/g, "code");
 }
 
-/** Where the page's links lead, outside the web. */
+/** The targets of the page's links, outside of the web. */
 function linksOf(markdown: string): string[] {
   const targets = [...prose(markdown).matchAll(/\]\(([^)\s]+)(?:\s+"[^"]*")?\)/g)].map(
     ([, target]) => target!,
@@ -20,7 +20,7 @@ function linksOf(markdown: string): string[] {
   return targets.filter((target) => !/^[a-z][a-z0-9+.-]*:/i.test(target));
 }
 
-/** The anchors that a page's headings have, as GitHub makes them. */
+/** The anchors of a page's headings, as GitHub creates them. */
 function anchorsOf(markdown: string): Set<string> {
   const anchors = new Set<string>();
   const headings = markdown.replace(/^(`{3,}).*?^\1/gms, "").matchAll(/^#{1,6}\s+(.+?)\s*#*$/gm);
@@ -37,7 +37,7 @@ function anchorsOf(markdown: string): Set<string> {
   return anchors;
 }
 
-/** What is wrong with a link of the page `from`; undefined: nothing. */
+/** The error of a link on the page `from`; undefined: none. */
 function faultOf(from: string, link: string): string | undefined {
   const [path = "", anchor] = link.split("#");
   const target = path === "" ? from : normalize(join(dirname(from), decodeURIComponent(path)));

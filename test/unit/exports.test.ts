@@ -58,7 +58,7 @@ test("dbt gets every table and column: its type, its name at the source, and the
   ]);
 });
 
-/** What Jinja makes of a text that has no expression but a quoted text. */
+/** How Jinja renders a text whose only expression is a quoted text. */
 function rendered(text: string): string {
   return text.replace(/\{\{ '([^']*)' \}\}|\{[{%#]/g, (found, quoted: string | undefined) => {
     if (quoted === undefined) throw new Error(`Jinja would read ${found}`);

@@ -1,4 +1,4 @@
-/** URLs of databases as customers type them: understood or refused, never anything else. */
+/** URLs of databases as customers enter them: accepted or refused, never anything else. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -77,7 +77,7 @@ const MAKERS = {
   "core/postgres/client.ts": "ours directly, customers' through the gateway",
 };
 
-/** A call, not a part of a pattern for URLs. */
+/** A call, not part of a pattern for URLs. */
 const MAKES = /(?:=|return|await|[(:])\s*postgres(?:<\w+>)?\((?!\?:|ql)/;
 
 test("pools are created in one place", () => {

@@ -1,4 +1,4 @@
-/** How long what failed is left alone. */
+/** The pause after a failure. */
 import { expect, test } from "vitest";
 import { BasetideError } from "../../core/errors";
 import { failurePauseMs } from "../../core/sync/pacing";

@@ -1,4 +1,4 @@
-/** A connection that follows another hides nothing of it: a sync asks the source through one. */
+/** A connection that follows another one hides nothing of it: a sync asks the source through one. */
 import { expect, test } from "vitest";
 import type { SourceConnection } from "../../core/source";
 import { following } from "../../core/source";

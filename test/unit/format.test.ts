@@ -17,7 +17,7 @@ test("a duration has a natural precision", () => {
     [48 * 3_600_000, "2 d 0 h"],
   ];
   for (const [ms, words] of cases) expect([ms, formatElapsed(ms)]).toEqual([ms, words]);
-  // Rounding never makes a minute of 60 s, nor ten of 10.0 s.
+  // Rounding never produces a minute of 60 s, or ten of 10.0 s.
   for (let ms = 0; ms < 70_000; ms += 7) expect(formatElapsed(ms)).not.toMatch(/^(1\.00|10\.0|60) s$/);
 });
 

@@ -41,7 +41,7 @@ const { sum } = fc.letrec<{ sum: Sum }>((tie) => ({
 
 const POWER: Record<Operator, number> = { "+": 1, "-": 1, "*": 2, "/": 2 };
 
-/** Prints with only the parentheses that are needed, so that precedence and order are tried. */
+/** Prints with only the necessary parentheses, so that precedence and order are tested. */
 function print(node: Sum, minPower = 0): string {
   if ("number" in node) return String(node.number);
   if ("minus" in node) return `- ${print(node.minus, 3)}`;
@@ -58,7 +58,7 @@ function valueOfSum(node: Sum): number {
   return { "+": left + right, "-": left - right, "*": left * right, "/": left / right }[node.operator];
 }
 
-/** Pieces that make texts which often parse. */
+/** Pieces that form texts which can often be parsed. */
 const PIECES = [
   ..."+-*/&=<>(),'\"{}\\. 10",
   "!=",
@@ -97,7 +97,7 @@ const scalar: fc.Arbitrary<FormulaValue> = fc.oneof(
 );
 const anyValue: fc.Arbitrary<FormulaValue> = fc.oneof(scalar, fc.array(scalar, { maxLength: 3 }));
 
-/** Each function with as many arguments as it takes, and each operator; the arguments are fields. */
+/** Each function with as many arguments as it accepts, and each operator; the arguments are fields. */
 const ARITIES: [string, number, number][] = [
   ...["TRUE", "FALSE", "BLANK", "NOW", "TODAY", "RECORD_ID", "CREATED_TIME"].map(
     (name) => [name, 0, 0] as [string, number, number],

@@ -1,14 +1,14 @@
-/** Names of tables and fields, whatever people call them: any text, any length, any number of them. */
+/** Names of tables and fields: any text, any length, any number of them. */
 import fc from "fast-check";
 import { expect } from "vitest";
 import { snakeCase } from "../../core/replica";
 import { assignNames } from "../../core/replica/naming";
 import { anyText, fuzz } from "../support/fuzz";
 
-/** Longest name tried, in UTF-16 units. */
+/** Longest tested name, in UTF-16 units. */
 const LONGEST = 100_000;
 
-/** A name made of the same few characters over and over: what a slow pattern shows itself by. */
+/** A name of the same few characters, repeated: this reveals a slow pattern. */
 const longName = fc
   .tuple(
     anyText,
@@ -24,7 +24,7 @@ const longName = fc
   );
 
 const anyName = fc.oneof({ weight: 4, arbitrary: anyText }, { weight: 1, arbitrary: longName });
-/** Few that differ in much, many that differ in little. */
+/** Few names that differ a lot, many that differ slightly. */
 const names = fc.oneof(
   fc.array(anyName, { maxLength: 30 }),
   fc
@@ -62,7 +62,7 @@ fuzz(
   fc.property(longName, (name) => {
     const from = performance.now();
     snakeCase(name);
-    // A pattern that goes back and forth takes minutes.
+    // A pattern that backtracks takes minutes.
     expect(performance.now() - from).toBeLessThan(2000);
   }),
 );

@@ -1,4 +1,4 @@
-/** Lists of records as bytes, whole and broken: a page that says what `JSON.parse` says, or a coded error. */
+/** Lists of records as bytes, complete and corrupted: a page that equals `JSON.parse`, or a coded error. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ErrorCode, isBasetideError } from "../../core/errors";
@@ -80,7 +80,7 @@ function readWhole(bytes: Buffer): Read | ErrorCode {
   });
 }
 
-/** What the bytes mean, or null where they mean no page. */
+/** The meaning of the bytes, or null if they are no page. */
 function parsed(bytes: Buffer): Read | null {
   try {
     const { records, offset } = JSON.parse(new TextDecoder().decode(bytes));

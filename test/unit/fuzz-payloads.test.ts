@@ -1,4 +1,4 @@
-/** Answers of the change feed: any JSON gives a batch, a batch that says what it misses, or a coded error. */
+/** Answers of the change feed: any JSON gives a batch, a batch that reports what it misses, or a coded error. */
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { ChangeBatch } from "../../core/source";
@@ -65,7 +65,7 @@ function expectBatch({ changes, cursor }: ChangeBatch): void {
     expect(tableId).toMatch(/^tbl/);
     expect(gone.has(tableId)).toBe(false);
     const named = [...table.created, ...table.changed.keys(), ...table.destroyed];
-    // The reader asks for each by its id, in a formula.
+    // The reader requests each one by its id, in a formula.
     for (const id of named) expect(id).toMatch(/^rec[\w-]{1,50}$/);
     expect(new Set(named).size).toBe(named.length);
   }

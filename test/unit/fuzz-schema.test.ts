@@ -12,7 +12,7 @@ import { wireSchema } from "../support/wire-schema";
 const readers = { readSchema, readBases, readIdentity, readWebhooks };
 const reader = fc.constantFrom(...Object.values(readers));
 
-/** What every schema that was read promises to the rest of the service. */
+/** What every parsed schema guarantees to the rest of the service. */
 function expectSchema({ tables }: SourceSchema): void {
   expect(new Set(tables.map((table) => table.id)).size).toBe(tables.length);
   for (const table of tables) {

@@ -1,10 +1,10 @@
-/** What must never get into the repository, and what must be there. */
+/** What must never be committed to the repository, and what must exist. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { repoFiles, repoRoot } from "../support/source-files";
 
-/** What is refused; written so that the patterns do not find themselves. */
+/** The refused texts; written so that the patterns do not find themselves. */
 const REFUSED: { name: string; pattern: RegExp }[] = [
   { name: "a machine's path", pattern: /(?<![\w.$}*~-])\/(?:home|root|Users|work)\/[\w.-]/ },
   {

@@ -8,7 +8,7 @@ import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { repoFiles, repoRoot } from "../support/source-files";
 
-/** From whose code, to whose. */
+/** From which code, to which. */
 interface Rule {
   /** Beginning of the importing file's path. */
   from: string;
@@ -74,7 +74,7 @@ const LAYERS = [
 ].map((layer) => `core/${layer}`);
 const BOTTOM = LAYERS.length;
 
-/** The code that the rules are about; `package.json` and files of `sql` are data. */
+/** The code that the rules apply to; `package.json` and files of `sql` are data. */
 const CODE = /^(apps|core|views|test)\//;
 
 /** Where the SQL of replicas is, and which code may refer to it. */
@@ -120,12 +120,12 @@ function importsOf(source: string): string[] {
   return [...statements].map(([, from, dynamic, effect]) => from ?? dynamic ?? effect!);
 }
 
-/** The file or the folder's index that an import means, without what its name ends in. */
+/** The file or folder index that an import refers to, without its extension. */
 function resolve(target: string): string {
   return known.has(`${target}/index.ts`) ? `${target}/index` : target.replace(/\.tsx?$/, "");
 }
 
-/** The layer of a path: the longest that it is in. */
+/** The layer of a path: the longest match. */
 function layerOf(path: string): string | undefined {
   const within = LAYERS.filter((layer) =>
     `${path.replace(/\.ts$/, "")}/`.startsWith(`${layer.replace(/\.ts$/, "")}/`),
@@ -213,14 +213,14 @@ test.for([
   ["core/postgres/a.ts", 'import { type Replica } from "../replica";'],
   ["core/errors.ts", 'import { within } from "./async";'],
   ["core/external/a.ts", 'import { startProcess } from "../process";'],
-  // Past the door.
+  // Past the index.
   ["core/sync/engine/a.ts", 'import { sign } from "../../replica/attachment-link";'],
   ["core/proxy/a.ts", 'import type { Cells } from "./reads/cells";'],
   ["apps/worker/a.ts", 'import { Heartbeat } from "../../core/limiter/heartbeat";'],
   ["views/base/a.tsx", 'import { indicatorOf } from "../../core/control/status/indicator";'],
   // A connection outside of the budget.
   ["core/control/placement/a.ts", 'import { connectServer } from "../../postgres";'],
-  // A folder that the order does not have.
+  // A folder that is missing from the order.
   ["core/helpers/a.ts", 'import { BasetideError } from "../errors";'],
 ])("a planted violation is found: %s: %s", ([path, source]) => {
   expect(violations(path!, `${source}\nconsole.log(app, page, late);`)).toHaveLength(1);

@@ -7,7 +7,7 @@ const now = new Date("2026-11-20T12:00:00Z");
 const ago = (ms: number) => new Date(now.getTime() - ms);
 type Facts = Parameters<typeof indicatorOf>[0];
 
-/** A base that sweeps in ten seconds, the last one completed a second ago. */
+/** A base that sweeps in ten seconds, and completed its last sweep a second ago. */
 function base(changes: Partial<Facts> = {}): Facts {
   return {
     state: "active",
@@ -160,11 +160,11 @@ describe("a base in live mode", () => {
     expect(colorOf({ comparedAt: null })).toBe("red");
     const swept = { startedAt: ago(60_000), completedAt: ago(30_000), backgroundMs: 30_000 };
     expect(color({ ...live({ comparedAt: null }), sweep: swept })).toBe("green");
-    // A budget slows down reading and comparing alike.
+    // A budget slows down both reads and comparisons.
     const slow = { readAt: ago(HOUR_MS / 2), dueAt: new Date(now.getTime() + HOUR_MS / 2) };
     expect(colorOf({ ...slow, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
     expect(colorOf({ ...slow, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
-    // One that rests on notifications is asked every five minutes whether there is anything.
+    // A base that relies on notifications is polled every five minutes.
     const resting = { readAt: ago(0), dueAt: new Date(now.getTime() + 298_000) };
     expect(colorOf({ ...resting, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
     expect(colorOf({ ...resting, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");

@@ -1,4 +1,4 @@
-/** By how much a process is late for its reservations, found as it goes. */
+/** How late a process is for its reservations, measured continuously. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { MOST_DELAY_MS, SPARE_MS } from "../../core/limiter/backend";

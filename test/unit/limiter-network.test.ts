@@ -1,6 +1,6 @@
 /**
- * Calls of several processes on a network, on a clock that jumps and with one book for all: what the source sees,
- * whatever the delays, the jitter and the stalls.
+ * Calls of several processes on a network, on a virtual clock and with one limiter backend: what the source sees, with
+ * any delays, jitter and stalls.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";

@@ -1,4 +1,4 @@
-/** The control plane's clock as a process knows it: reservations are used late by as much as is not known. */
+/** The control plane's clock as a process knows it: reservations are used later by the uncertainty. */
 import { expect, test } from "vitest";
 import type { Db } from "../../core/context";
 import { controlPlane } from "../../core/limiter/control-plane";
@@ -7,7 +7,7 @@ import { VirtualClock } from "../support/quota-simulation";
 /** How far the server's clock is ahead of the process's, ms. */
 const AHEAD_MS = 5_000_000;
 
-/** A control plane whose n-th answer is so long on its way back, ms; and the first reservation that it gives. */
+/** A control plane whose n-th answer takes this long on its way back, ms; and the first reservation that it grants. */
 async function firstReservation(backMs: (answer: number) => number) {
   const clock = new VirtualClock();
   let answers = 0;
@@ -37,7 +37,11 @@ test("if all answers are slow, the fastest is used", async () => {
   expect(answers).toBeLessThan(10);
 });
 
-/** Asks for a reservation every 50 ms, at a server that fails from the one time to the other. @returns when each was had, ms */
+/**
+ * Requests a reservation every 50 ms, from a server that fails between the two times.
+ *
+ * @returns when each was granted, ms
+ */
 async function reservations({ isPromoted, awayMs }: { isPromoted: boolean; awayMs: [number, number] }) {
   const clock = new VirtualClock();
   const start = clock.now();

@@ -1,4 +1,4 @@
-/** Every record of the real bases goes through the mapper, as the schema types it. */
+/** Every record of the real bases is mapped with the types in the schema. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -23,7 +23,7 @@ interface WireTable {
   fields: WireField[];
 }
 
-/** The types that these bases use. */
+/** The types in these bases. */
 const types: Record<string, FieldType> = {
   checkbox: "checkbox",
   count: "count",
@@ -62,7 +62,7 @@ test.for(bases)("every cell of $base fits its column", ({ base, records }, { ski
   expect(issues).toEqual([]);
 });
 
-/** In these bases every value is a string, number, boolean, list of those and nulls, attachment or person. */
+/** In these bases every value is a string, number, boolean, list of those and nulls, attachment or collaborator. */
 function expectFaithful(spec: TableSpec, record: SourceRecord, row: Row): void {
   for (const { fieldId, name, type, columnType } of spec.columns) {
     const cell = record.fields[fieldId];

@@ -31,7 +31,7 @@ function recordOf(cell: unknown, id = "rec1"): SourceRecord {
   return { id, createdTime: "2024-02-29T12:00:00.000Z", fields: cell === undefined ? {} : { fld1: cell } };
 }
 
-/** What a cell becomes, and why if not as it was. */
+/** The result of a cell, and the reason if it was changed. */
 function read(type: FieldType, cell: unknown, options?: Options): [Row[string], ...string[]] {
   const issues: CellIssue[] = [];
   const row = mapperFor(type, options)(recordOf(cell), issues);

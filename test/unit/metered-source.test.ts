@@ -1,4 +1,4 @@
-/** The one way to ask a source: what is sent, with which reservation, and what a 429 leads to. */
+/** The only way to ask a source: what is sent, with which reservation, and the effect of a 429. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -244,7 +244,7 @@ test("I4: a sync's retries have reservations, are counted, and pause the base on
         () => true,
       );
       const { seen, blocks } = at;
-      // Pauses end, so they are waited for; a connection that is stale again and again is not.
+      // Pauses end, so they are waited for; a connection that is stale repeatedly is not.
       expect(failed).toBe(answers.lastIndexOf("stale") >= 4);
       const sent = seen.requests.length;
       expect(seen.wrong).toEqual([]);
@@ -267,7 +267,7 @@ test("a sync that meets the monthly limit records it, and does not pause the bas
   expect(at.seen.requests).toHaveLength(1);
 });
 
-/** Limiters that pass on to another one: whose requests wait how, within one base. */
+/** Limiters that delegate to another one: which queue each request uses, within one base. */
 const WRAPPERS = [
   "core/sync/engine/catch-up.ts",
   "core/sync/pacing/budget-watch.ts",

@@ -1,4 +1,4 @@
-/** Which tables are swept because of what their fields are now. */
+/** Which tables are swept because of the current types of their fields. */
 import { expect, test } from "vitest";
 import type { SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
@@ -29,7 +29,7 @@ test("a table is recorded once for what it is, and again when it was something e
     dirty,
   } as unknown as Parameters<typeof nameOutdated>[0];
   const named = new Map();
-  /** Is the table to be swept when its fields are these? */
+  /** Is the table swept when these are its fields? */
   const isNamed = (schema: SourceSchema) => {
     cache.schema = schema;
     nameOutdated(live, named);

@@ -5,7 +5,7 @@ import { assignNames } from "../../core/replica/naming";
 
 const tables = (...names: string[]) => names.map((name, index) => ({ id: `tbl${index}`, name }));
 
-/** What the planner remembers after `names` were given to `entries`. */
+/** The planner's memory after `names` were given to `entries`. */
 function remember(entries: { id: string; name: string }[], names: Map<string, string>) {
   return new Map(entries.map(({ id, name }) => [id, { name: names.get(id)!, sourceName: name }]));
 }

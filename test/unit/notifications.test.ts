@@ -1,4 +1,4 @@
-/** Whose a notification is, where notifications can go, and whether they are waited for. */
+/** Which base a notification belongs to, where notifications can be sent, and whether they are relied on. */
 import { createHmac, randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { afterEach, describe, expect, test, vi } from "vitest";
@@ -26,7 +26,7 @@ describe("a notification's signature", () => {
         expect(isSigned(body, base64, sign(body, secret))).toBe(true);
         const longer = Buffer.concat([body, Buffer.from("!")]);
         expect(isSigned(longer, base64, sign(body, secret))).toBe(false);
-        // HMAC pads short keys with zeros: only keys that differ beyond that are others.
+        // HMAC pads short keys with zeros: only keys that differ beyond that are different.
         const padded = (key: Uint8Array) =>
           Buffer.concat([key, Buffer.alloc(64 - key.length)]).toString("hex");
         fc.pre(padded(other) !== padded(secret));

@@ -1,4 +1,4 @@
-/** The dashboard and the alert rules against the metrics that there are. */
+/** The dashboard and the alert rules compared with the existing metrics. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ const sources = ["apps", "core"].flatMap((folder) =>
     .filter((path) => path.endsWith(".ts"))
     .map((path) => read(join(folder, path))),
 );
-/** What there is; that the processes serve these and no others, `test/integration/fleet/metrics.test.ts` sees to. */
+/** The existing metrics; `test/integration/fleet/metrics.test.ts` tests that the processes serve exactly these. */
 const metrics = new Map(documentedMetrics().map((metric) => [metric.name, metric]));
 
 interface Panel {

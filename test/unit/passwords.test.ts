@@ -1,4 +1,4 @@
-/** Checking a password costs a core: many wait for each other, and nothing else waits for them. */
+/** Checking a password keeps a core busy: many checks wait for each other, and nothing else waits for them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { hashPassword, isPasswordQueueFull, verifyPassword } from "../../core/control/accounts";
@@ -51,6 +51,6 @@ test("a full queue is reported", async () => {
 /** @param id of a thread of this process */
 function niceOf(id: string): number {
   const stat = readFileSync(`/proc/self/task/${id}/stat`, "utf8");
-  // The name before may have spaces; nice is the 19th value of all, and the 17th after the name.
+  // The process name in front may contain spaces; nice is the 19th value of all, and the 17th after the name.
   return Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]);
 }

@@ -169,7 +169,7 @@ describe("P1: what is not forwarded", () => {
     "v0/appA/a%5Cb",
     "v0/appA/a%255Cb",
     `v0/appA/a%${"25".repeat(9)}41`,
-    // What the gate stops, were it not there.
+    // Requests that the gate would stop, without the gate.
     "v0/appA/../appB/T",
     "v0/appA/.",
     "v0/appA/T/..\\..\\appB\\T\\rec1",
@@ -206,7 +206,7 @@ describe("P1: what is not forwarded", () => {
         fc.constantFrom("proxy:4000", "x", ...Object.keys(upstreams)),
         fc.array(part, { maxLength: 8 }),
         (host, parts) => {
-          // As Bun gives it: a URL, normalised.
+          // As Bun provides it: a URL, normalized.
           const requestUrl = new URL(`http://${host}/${parts.join("/")}`).href;
           const target = parseTarget("GET", requestUrl, { upstreams, ownHosts });
           if (typeof target === "string") return;

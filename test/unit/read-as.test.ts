@@ -1,4 +1,4 @@
-/** When cells may be other than they were read, though no record was changed. */
+/** When cells may differ from what was read, although no record was changed. */
 import { expect, test } from "vitest";
 import type { ChangeFeed, SourceField, SourceSchema } from "../../core/source";
 import { dependentsOf } from "../../core/source/airtable/dependents";
@@ -30,7 +30,7 @@ function schemaWith(
   };
 }
 
-/** The tables to be read again when the field is this one, by id. */
+/** The tables to read again when this is the field, by id. */
 function outdatedBy(fieldId: string, become: (field: SourceField) => SourceField | undefined): string[] {
   const then = readAsNow({ schema: schemaWith() }, { changeFeed });
   const schema = schemaWith((field) => (field.id === fieldId ? become(field) : field));

@@ -1,4 +1,4 @@
-/** Formulas as conditions on rows: what is translated judges as the source's formula engine does. */
+/** Formulas as conditions on rows: a translated formula matches the same records as the source's formula engine. */
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { translateFormula } from "../../core/proxy/reads/formula";

@@ -8,7 +8,7 @@ import { BasetideError } from "../../core/errors";
 import type { SourceRecord } from "../../core/source";
 import { sourceRecord } from "../support/source-records";
 
-/** A source with these records, on a clock that only pauses move; `calls` says what it was asked. */
+/** A source with these records, on a clock that only pauses move; `calls` has its requests. */
 function lineTo(has: string[], faults: Partial<RecordSource> = {}) {
   const calls: string[] = [];
   let nowMs = 0;

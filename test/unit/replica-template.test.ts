@@ -1,4 +1,4 @@
-/** What every statement of the functions that are installed into a replica keeps to. */
+/** The rules for every statement of the functions that are installed into a replica. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
@@ -8,7 +8,7 @@ const text = readdirSync(folder)
   .join("\n")
   .replaceAll(/--.*$/gm, "");
 
-/** What follows each match of `pattern` that does not begin with one of `allowed`. */
+/** The text after each match of `pattern` that does not begin with one of `allowed`. */
 function strays(pattern: RegExp, allowed: RegExp): string[] {
   return [...text.matchAll(pattern)]
     .map((match) => text.slice(match.index, match.index + match[0].length + 40).replaceAll(/\s+/g, " "))

@@ -1,4 +1,4 @@
-/** The gate before every handler, over raw sockets: `new Request()` would bring a target into its normal form. */
+/** The gate before every handler, over raw sockets: `new Request()` would normalize a target. */
 import fc from "fast-check";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { apiLimit } from "../../apps/console/api-limit";

@@ -1,4 +1,7 @@
-/** Re-reads that writes share, against a model of the replica's rule: whatever overlaps, a wait ends no sooner than it may. */
+/**
+ * Re-reads that writes share, compared with a model of the replica's rule: whatever overlaps, a wait never ends too
+ * early.
+ */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type RecordReader, Rereads } from "../../core/proxy/rereads";
@@ -53,7 +56,7 @@ function scene(pause: (what: string) => Promise<void>) {
     },
   };
 
-  /** A client's write: the wait for the quota, the write itself, and whatever it takes for SQL to show it. */
+  /** A client's write: the wait for the quota, the write itself, and everything until SQL shows it. */
   async function write(ids: string[], caller: string): Promise<void> {
     await pause("wait for the quota");
     const readVersion = takeReadVersion();
@@ -151,7 +154,7 @@ test("a wait that times out ends alone, and a failure ends all that wait for it"
   await expect(first).rejects.toThrow("too late");
   answer.reject(new Error("no source"));
   await expect(second).rejects.toThrow("no source");
-  // The next one asks again.
+  // The next one requests it again.
   const third = rereads.shown(
     { tableId: "tbl", ids: ["rec1"], since: takeReadVersion(), caller: "a" },
     reading,

@@ -7,9 +7,9 @@ import { expect, test } from "vitest";
 import { RoundTrips } from "../../core/http/connections/round-trips";
 import { LEAST_MARGIN_MS, SPARE_MS } from "../../core/limiter/backend";
 
-/** What a reservation has for the network beyond the spread, ms. */
+/** The part of a reservation for the network beyond the spread, ms. */
 const REST_MS = LEAST_MARGIN_MS - SPARE_MS;
-/** How often the way is measured, and pairs of requests each time. */
+/** How often the latency is measured, and how many pairs of requests each time. */
 const TIMES = 8;
 const PAIRS = 500;
 
@@ -40,12 +40,12 @@ test("with any latency and jitter: enough for almost all, and less than twice wh
         const jitterMs = (oneWayMs * part) / 100;
         const oneWay = () => oneWayMs + jitterMs * (2 * random() - 1);
         let late = 0;
-        // The spread is measured again and again: one that is a little low does not last.
+        // The spread is measured repeatedly: an estimate that is slightly low does not last.
         for (let time = 0; time < TIMES; time++) {
           const way = new RoundTrips();
           for (let handshake = 0; handshake < 64; handshake++) way.add(oneWay() + oneWay());
           for (let pair = 0; pair < PAIRS; pair++) if (oneWay() - oneWay() > way.spreadMs + REST_MS) late++;
-          // With what is supposed before anything was measured.
+          // With the assumption before anything was measured.
           expect(way.spreadMs).toBeLessThanOrEqual(1.5 * 2 * jitterMs + 0.2 * 2 * oneWayMs);
         }
         expect(late / (TIMES * PAIRS)).toBeLessThanOrEqual(0.01);
@@ -78,7 +78,7 @@ test.each([
   const oneWay = () => oneWayMs + jitterMs * (2 * random() - 1);
   const spreads = Array.from({ length: 40 }, () => {
     const way = new RoundTrips();
-    // The round trip that opens the connection is spent on the handshake.
+    // The round trip that opens the connection is used by the handshake.
     for (let handshake = 0; handshake < 32; handshake++) {
       way.add(2 * oneWayMs + oneWay() + oneWay(), (2 * oneWayMs + oneWay() + oneWay()) / 2);
     }

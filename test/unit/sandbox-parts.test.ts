@@ -12,7 +12,7 @@ import { defaultSettings } from "../../apps/sandbox/settings";
 import { parseCsv } from "../../apps/sandbox/sync-csv";
 import { parseMoment } from "../../apps/sandbox/times";
 
-/** Arrival times that only go forward, with crowds, gaps, and sums of gaps that just miss a second. */
+/** Arrival times that only increase, with bursts, gaps, and sums of gaps just under a second. */
 const gap = fc.oneof(
   fc.constantFrom(0, 0, 1, 9, 199, 200, 201, 249, 250, 990),
   fc.double({ min: 0, max: 400, noNaN: true }),

@@ -35,7 +35,7 @@ test("it has every package of the lock file, with its hash, and says which of th
   expect(components.filter(({ hashes }) => !hashes?.length)).toEqual([]);
   const scopeOf = (name: string) => components.find((one) => one.name === name)?.scope;
   expect(scopeOf("postgres")).toBe("required");
-  // By way of pg-boss only.
+  // Only through pg-boss.
   expect(scopeOf("pg-types")).toBe("required");
   expect(scopeOf("vitest")).toBe("excluded");
   const refs = new Set(dependencies.map(({ ref }) => ref));

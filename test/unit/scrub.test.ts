@@ -9,7 +9,7 @@ const letters = fc
   .string({ unit: fc.constantFrom(..."ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"), minLength: 12, maxLength: 40 })
   .map((text) => `${text}7`);
 
-/** Where secrets are met: what is around them stays. */
+/** Where secrets occur: the surrounding text stays. */
 const places: ((secret: string) => string)[] = [
   (secret) => `connecting to postgres://basetide:${secret}@db.example:5432/x failed`,
   (secret) => `"smtp://u:${secret}@mail.example" cannot be parsed as a URL`,
@@ -78,7 +78,7 @@ test("a password is sent to Postgres as a verifier (RFC 5803)", () => {
         const [, rounds, salted, stored, server] =
           /^SCRAM-SHA-256\$(\d+):([^$]+)\$([^:]+):(.+)$/.exec(scramVerifier(password, salt)) ?? [];
         expect(salted).toBe(salt.toString("base64"));
-        // As a server checks a client's proof: RFC 5802, section 3.
+        // How a server checks a client's proof: RFC 5802, section 3.
         const key = pbkdf2Sync(password, salt, Number(rounds), 32, "sha256");
         const clientKey = createHmac("sha256", key).update("Client Key").digest();
         expect(stored).toBe(createHash("sha256").update(clientKey).digest("base64"));

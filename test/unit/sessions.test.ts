@@ -1,11 +1,11 @@
-/** How a new connection is set up: in one query where the server is reached directly, and read once more behind a pooler. */
+/** The set-up of a new connection: one query if the server is reached directly, and a second read behind a pooler. */
 import { expect, test } from "vitest";
 import { TransactionPooled } from "../../core/postgres";
 import { prepareSession } from "../../core/postgres/session";
 
 const SETTINGS = { lock_timeout: "30000", tcp_keepalives_idle: "5" };
 
-/** A server whose n-th query is answered by the n-th of `answers`. @returns what was sent to it */
+/** A server that answers its n-th query with the n-th of `answers`. @returns the queries that it received */
 async function prepare(answers: { pid: number; v0: string; v1: string }[], loginPid: number) {
   const sent: string[] = [];
   const session = await prepareSession(async (text) => [answers[sent.push(text) - 1]!], loginPid, SETTINGS);

@@ -57,7 +57,7 @@ fuzz(
   fc.property(fc.integer({ min: 1, max: 201 }), fc.nat(), (suspects, nth) => {
     const { deaths, waited } = play(suspects, nth % suspects, 200);
     expect(deaths).toBeLessThanOrEqual(Math.ceil(Math.log2(suspects)) + 1);
-    // Never longer than two leases of those that are in the children meanwhile.
+    // Never longer than two leases of those that are in child processes meanwhile.
     expect(waited).toBeLessThanOrEqual(2 * TRIAL);
     return true;
   }),

@@ -9,7 +9,7 @@ import { anyText, fuzz } from "../support/fuzz";
 
 afterEach(() => vi.restoreAllMocks());
 
-/** Any of them but a line break. */
+/** Any of them except a line break. */
 const UNSAFE = /(?!\n)\p{Cc}|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
 const hostile = fc.oneof(
   anyText,

@@ -11,7 +11,7 @@ const step = fc.record({
   base: fc.integer({ min: 0, max: 3 }),
   key: fc.integer({ min: 0, max: 4 }),
   network: fc.integer({ min: 0, max: 4 }),
-  /** Which of those that are served leaves afterwards; none where there are fewer. */
+  /** Which of the served ones leaves afterwards; none if there are fewer. */
   leaves: fc.integer({ min: 0, max: 9 }),
   decides: fc.boolean(),
 });
@@ -64,7 +64,7 @@ test("U1: never two at a time for a base and key, or for a base and network, nor
 });
 type Served = { base: string; key: string; network: string };
 
-/** How each entrance ended; undefined while it waits. */
+/** The result of each admission; undefined while it waits. */
 function entering(queue: UnprovenQueue) {
   const ends = new Map<string, Entrance["kind"]>();
   const leaves = new Map<string, () => void>();

@@ -89,7 +89,7 @@ test("I4: a reservation that the process reaches too late is released, and anoth
   await clock.run(50);
   call("call 5");
   await clock.run(5000);
-  // The first was reserved for 0 and went at 40: the sixth counts from there.
+  // The first one was reserved for 0 and sent at 40: the sixth counts from there.
   expect(log.map(({ at }) => at)).toEqual([40, 40, 40, 40, 40, 1060]);
   expect(expired()).toBe(1);
 });
@@ -100,7 +100,7 @@ test("I4: if a process stalled before it sent a call, the window counts from the
   await clock.run(100);
   for (let i = 0; i < 5; i++) call(`call ${i}`);
   await clock.run(5000);
-  // The four may end when the first does: what was learned of the stall begins their reservations 5 ms before.
+  // The four may end when the first does: after the stall was measured, their reservations begin 5 ms earlier.
   expect(log.map(({ at }) => at)).toEqual([195, 195, 195, 195, 1220]);
   expect(queue.isIdle).toBe(true);
 });

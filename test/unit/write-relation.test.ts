@@ -40,7 +40,7 @@ test("a write waits only for servers of accounts known to write, and says shown 
       const accounts = new Set(bases.map(({ accountId }) => accountId));
       for (const base of bases) {
         const relation = relationOf(base, bases, isWriters);
-        // The accounts that this client may be of, as far as anybody knows.
+        // The possible accounts of this client, as far as known.
         const mayBe = writers.size > 0 ? writers : accounts;
         if (!base.isExternal) expect(relation).toBe("awaited");
         else if (relation === "awaited") {

@@ -7,7 +7,7 @@ const TASKS = {
   fields: [{ id: "fldAAAAAAAAAAAAAA", name: "Name" }],
 };
 const LOUD = { tableId: "tblBBBBBBBBBBBBBB", name: "TASKS", fields: [] };
-/** Named like another's id. */
+/** Has the same name as another one's id. */
 const TRICKY = { tableId: "tblCCCCCCCCCCCCCC", name: "tblAAAAAAAAAAAAAA", fields: [] };
 const tables = [TRICKY, LOUD, TASKS];
 

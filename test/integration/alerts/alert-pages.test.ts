@@ -1,4 +1,4 @@
-/** The pages and the API of alerts: what one chooses, webhooks and their secrets, what was sent. */
+/** The pages and the API of alerts: selected kinds, webhooks and their secrets, deliveries. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createBase } from "../../../core/control/bases";

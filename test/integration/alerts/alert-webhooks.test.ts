@@ -1,4 +1,4 @@
-/** What is sent to webhooks: where it may go, how long it may take, how it is signed. */
+/** Deliveries to webhooks: where they may go, how long they may take, how they are signed. */
 
 import { readFileSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";

@@ -1,4 +1,6 @@
-/** Alerts from what is seen to what arrives: each once, to whom it concerns, in one message where many come together. */
+/**
+ * Alerts from the observed state to the delivery: each once, to its recipients, and in one message where many coincide.
+ */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createWebhook, setPreferences, updateWebhook } from "../../../core/alerts";

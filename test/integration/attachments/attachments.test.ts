@@ -15,7 +15,7 @@ const TABLE = "Documents";
 const HOUR_MS = 3600_000;
 
 let stack: ProxyStack;
-/** Counts up: a stack has one sandbox, and its clock goes forward only. */
+/** A counter: all tests share one sandbox, whose clock only moves forward. */
 let clockMs = 0;
 
 beforeAll(async () => {
@@ -31,11 +31,11 @@ interface Documents extends Replicated {
   sourceBaseId: string;
   tableId: string;
   ids: string[];
-  /** Of each row, by name, the links in `files`. */
+  /** The links in `files` of each row, by name. */
   files(): Promise<Record<string, string[]>>;
 }
 
-/** A base whose every record has one file. */
+/** A base with one file in every record. */
 function archive({ control }: SandboxHandle, count = 2): string {
   return control.createBase({
     name: "Archive",
@@ -74,7 +74,7 @@ async function documents(count = 2, ownAttachmentUrls = true): Promise<Documents
 }
 
 let made = 0;
-/** As the store keeps it. */
+/** As stored. */
 function file(index: number) {
   const id = `att${String(made++).padStart(14, "0")}`;
   return {
@@ -144,7 +144,7 @@ test("no sweep writes rows with our links, however old the source's URLs get", a
   const versions = await written();
   expireSourceUrls();
   await sync();
-  // Another worker remembers nothing, and compares in SQL.
+  // Another worker has no cache, and compares in SQL.
   const replica = openReplica({ url: ownerUrl, schema: base.database.schema });
   await claimEpoch(replica);
   await replica.close();
@@ -178,7 +178,7 @@ test("rows written through the proxy have our links at once, and the links work"
   expect((await call(path, upload, "POST", stack.contentEndpoint)).status).toBe(200);
   const links = (await files()).d0!;
   expect(links).toHaveLength(2);
-  // A record that was read a moment ago is read again for what is new in it.
+  // A recently read record is read again for its new attachments.
   await bytesBehind(await open(links[0]!));
   expect(await bytesBehind(await open(links[1]!))).toBe("uploaded");
 });
@@ -261,7 +261,7 @@ test("revoking ends every link at once, in each console, and a sync writes new o
   const open = opener();
   await bytesBehind(await open(link!));
   await revokeAttachmentLinks(stack.managed, await current(base));
-  // Also where its URL is still in memory.
+  // Also where its URL is still cached.
   expect((await open(link!)).status).toBe(404);
   await sync();
   const [renewed] = (await files()).d0!;
@@ -342,7 +342,7 @@ test("a running worker writes new links when they are revoked, and the source's 
     const sql = await fleet.reader(base);
     const link = async () => {
       const rows = await sql<{ files: string[] }[]>`select files from documents order by name`;
-      // I6: all of them alike, at any moment.
+      // I6: all of them are of the same kind, at any moment.
       expect(new Set(rows.map(({ files }) => files[0]!.split("/")[2])).size).toBe(1);
       return rows[0]!.files[0]!;
     };

@@ -1,4 +1,4 @@
-/** A row in the table of settings and a column are all that a new setting costs: one of each type, through everything. */
+/** A row in the table of settings and a column are all that a new setting needs: one of each type, end to end. */
 import { expect, test, vi } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { listChanges } from "../../../core/control/audit";

@@ -22,7 +22,7 @@ async function told(accountId: string) {
     .map(({ actorKind, actor, action, details }) => [actorKind, actor, action, details]);
 }
 
-/** What the account's log has of these actions. */
+/** The entries of the account's log with these actions. */
 async function toldOf(accountId: string, ...actions: string[]) {
   return (await told(accountId)).filter(([, , action]) => actions.includes(String(action)));
 }
@@ -200,7 +200,7 @@ test("an intruder's actions are in the log: failed sign-ins, a reset, ended sess
       ["system", "basetide", "sign_in.failed", { ...times, times: 4 }],
       ["system", "basetide", "password.reset_requested", { ...times, times: 1 }],
       [...user, "password.reset", {}],
-      // The reset made the browser known.
+      // The reset has made the browser known.
       [...user, "sign_in.succeeded", { from: "192.0.2.9", browser: "known" }],
       [...user, "sign_in.succeeded", { from: "192.0.2.10", browser: "new" }],
       [...user, "session.ended", { sessions: 1 }],
@@ -226,7 +226,7 @@ test("strangers cannot fill the log: failed sign-ins are one entry per hour", as
     ),
   );
   const entries = await toldOf(person.accountId, "sign_in.failed");
-  // Two where the hour ended meanwhile.
+  // Two if the hour ended in between.
   expect(entries.length).toBeLessThanOrEqual(2);
   const counts = entries.map(([, , , details]) => (details as { times: number }).times);
   expect(counts.reduce((one, other) => one + other)).toBe(failures);

@@ -12,7 +12,7 @@ import {
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "../../support/control-support";
 
-/** What a name may hold that wants to be more than a name. */
+/** Contents of a name that could be taken for code. */
 const HOSTILE = `</script><script>alert(1)</script>"'><img src=x onerror=alert(2)>\u202e<b hx-get="/x">`;
 
 let control: TestControl;
@@ -242,7 +242,7 @@ test("settings are saved with a form and with htmx", async () => {
       `/bases/${base.id}/settings?done=saved&setting=${name}`,
     ]);
     expect(await saved()).toBe(true);
-    // An unticked box sends nothing.
+    // An unchecked box sends nothing.
     const byHtmx = await ask(path, { account: owner, form: {}, isHtmx: true });
     expect(byHtmx.text).toMatch(new RegExp(`^<form[^>]*id="setting-${name}"`));
     expect(byHtmx.text).toContain('aria-checked="false"');
@@ -282,7 +282,7 @@ test("attachment links can be revoked if there are any", async () => {
   const path = `/bases/${base.id}/settings/own_attachment_urls`;
   const switched = await ask(path, { account: owner, form: { value: "on" }, isHtmx: true });
   expect(switched.text).toMatch(/id="attachment-links" hx-swap-oob="outerMorph">.*Revoke all/s);
-  // Switched off, links that were handed out are still there to be revoked.
+  // When links are disabled, earlier links still work and can be revoked.
   await ask(path, { account: owner, form: {} });
   expect(await page()).toContain("Revoke all");
   expect((await revoke()).headers.get("location")).toBe(`/bases/${base.id}/settings?done=revoked`);
@@ -333,7 +333,7 @@ test("credentials are shown only on the page that was opened for them, and a rot
   for (const part of ["url", "psql", "host", "port", "database", "user"]) {
     expect(text).toMatch(new RegExp(`id="connect-${part}"[^>]*>[^<]+<`));
   }
-  // What is shown in place of what is hidden does not hold it.
+  // What is shown in place of a hidden value does not contain it.
   const shown = text.replaceAll(/<code class="copy-value" id="connect-\w+"[^>]*>[^<]*<\/code>/g, "");
   expect(shown).not.toContain(passwordOf(text));
 });

@@ -28,7 +28,7 @@ const workspacesOf = (person: Person) => listWorkspaces(db(), person.accountId);
 
 let seed = 0;
 
-/** A base that is one step from being connected; `start` sends the form of that step. */
+/** A base that is one step from being connected; `start` submits the form of that step. */
 async function atStart(person: Person) {
   const sourceBaseId = sandbox.control.generate({ name: `Base ${++seed}`, records: 2, seed });
   const { location } = await person.post("/new", { platform: "airtable" });

@@ -1,4 +1,4 @@
-/** What every answer on the console's port has, whatever it answers: its headers, and 400 for a Host that is none. */
+/** Common to every answer on the console's port: its headers, and 400 for an invalid Host. */
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../../apps/console/start";

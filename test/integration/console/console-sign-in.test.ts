@@ -30,7 +30,7 @@ test("a new user confirms the address with a click in a mail, is signed in, and 
   expect(path).toMatch(/^\/verify-email\?token=.+&next=%2Fnew$/);
   const opened = await visitor.get(path);
   expect(opened.text).toContain("Confirm and continue");
-  // A program that opens the links of mails has confirmed nothing.
+  // A program that opens the links in mails has confirmed nothing.
   expect((await visitor.get("/bases")).status).toBe(303);
   const token = new URL(path, "http://console").searchParams.get("token")!;
   const confirmed = await visitor.post("/verify-email", { token, next: "/new" });

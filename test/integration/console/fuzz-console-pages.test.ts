@@ -62,7 +62,7 @@ const fields = fc.dictionary(
   fc.oneof(likely, anyText),
   { maxKeys: 6, noNullPrototype: true },
 );
-/** The routes are known when the test runs only. */
+/** The routes are known only when the test runs. */
 const anyAsk = fc
   .tuple(fc.nat(), fc.option(anyText, { freq: 2 }), fields, fc.boolean(), fc.boolean())
   .map(([at, id, form, isHtmx, isOperator]) => {

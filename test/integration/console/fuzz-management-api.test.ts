@@ -1,4 +1,4 @@
-/** Every call of the management API's own description, with any path, query and body: an answer, or a coded refusal. */
+/** Every call in the management API's own description, with any path, query and body: an answer, or a coded error. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
@@ -7,7 +7,7 @@ import { errorCodes } from "../../../core/errors";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { anyJson, anyText, damaged, fuzz, nested } from "../../support/fuzz";
 
-/** As much of a JSON schema as the description uses. */
+/** The part of JSON Schema that the description uses. */
 interface Shape {
   type?: string;
   const?: unknown;
@@ -64,7 +64,7 @@ async function ask(method: string, path: string, body: unknown, headers: Record<
   return { status: response.status, text: await response.text() };
 }
 
-/** Words that lead further than chance would: to a base that is there, to a server that is not. */
+/** Values that reach further than random ones: an existing base, a missing server. */
 const likely = fc.constantFrom(
   "airtable",
   GOOD_KEY,
@@ -112,11 +112,11 @@ function bodyOf({ requestBody }: Operation): fc.Arbitrary<unknown> {
   return fc.oneof(formed, damaged(formed), value);
 }
 
-/** The calls are known when the test runs only. */
+/** The calls are known only when the test runs. */
 const anyCall: fc.Arbitrary<Call> = fc.nat().chain((at) => {
   if (calls.length === 0) return fc.constant({ method: "GET", path: "/", query: "", body: undefined });
   const { method, path, operation } = calls[at % calls.length]!;
-  // A base that is deleted is of no use to the calls after it.
+  // Later calls could not use a deleted base.
   const stranger = fc.oneof(anyText, fc.constant("bas_00000000000000000000")).filter((id) => id !== "");
   const id = method === "DELETE" ? stranger : fc.option(stranger, { freq: 2 });
   const named = (operation.parameters ?? []).filter((parameter) => parameter.in === "query");
@@ -135,7 +135,7 @@ const anyCall: fc.Arbitrary<Call> = fc.nat().chain((at) => {
   }));
 });
 
-/** Read in no time; written out with its indentation it is a gigabyte. */
+/** Quick to read; with indentation it is a gigabyte. */
 const deepList = "[".repeat(20_000) + "]".repeat(20_000);
 
 function expectCoded({ status, text }: { status: number; text: string }): void {

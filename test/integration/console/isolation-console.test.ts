@@ -13,10 +13,10 @@ import type { ConsoleClient } from "../../support/console-client";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { caller, GOOD_KEY } from "../../support/control-support";
 
-/** Open to everybody. */
+/** Public pages. */
 const PUBLIC =
   /^\/(openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|attachments\/.*|sign-in|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
-/** Words of the victim's that no other may read. */
+/** The victim's texts that no other account may read. */
 const MARK = "Inventory";
 
 let made: TestConsole;
@@ -88,7 +88,7 @@ function routes(): Route[] {
 const isApi = ({ path }: Route) => path.startsWith("/api/");
 const isPage = (route: Route) => !isApi(route) && !PUBLIC.test(route.path);
 
-/** Everything that the control plane has, but for the traces of looking and of refused attempts. */
+/** Everything in the control plane, except the traces of reads and of refused attempts. */
 async function state(): Promise<string> {
   const { db } = made.control.ctx;
   const tables = await db<{ name: string }[]>`
@@ -104,7 +104,7 @@ async function state(): Promise<string> {
   return hash.digest("hex");
 }
 
-/** A form that would do something if it were let. */
+/** A form that would have an effect if it were accepted. */
 const form = {
   value: "on",
   paused: "on",
@@ -200,7 +200,7 @@ test("no page of the operator console opens for other accounts", async () => {
     for (const client of [victim, stranger]) {
       const { status, text } = await send(client, route);
       expect([route.method, route.path, status]).toEqual([route.method, route.path, 404]);
-      // One's own address is in the bar of every page; the operator console lists everybody's.
+      // A user's own address is in the bar of every page; the operator console lists all addresses.
       expect(text).not.toContain(client === victim ? stranger.email : victim.email);
     }
   }
@@ -282,7 +282,7 @@ test("a member can do all that the owner can, except manage members; and nothing
   const [member] = await db<{ id: string }[]>`select id from users where email = 'friend@example.org'`;
   expect((await victim.post(`/account/members/${member!.id}/remove`, {})).status).toBe(303);
   expect((await friend.get(`/bases/${base}`)).status).toBe(404);
-  // A token that they made would otherwise outlive them.
+  // A token that the member created would otherwise stay valid.
   expect((await call("GET", `/api/v1/bases/${base}`, { token: apiToken })).status).toBe(401);
 });
 

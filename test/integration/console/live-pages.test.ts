@@ -34,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => control?.[Symbol.asyncDispose]());
 
-/** The words of a page, without markup. */
+/** The text of a page, without markup. */
 async function wordsOf(path: string): Promise<string> {
   const { text } = await ask(path, { account: owner });
   return text

@@ -20,7 +20,7 @@ const RUNS = Math.max(1, Number(process.env.FUZZ_RUNS) || 1);
 /** An unknown browser in a network of its own. */
 const stranger = () => ({ network: crypto.randomUUID(), device: null });
 
-/** As many attempts as it takes for strangers to be refused at the account. */
+/** As many attempts as needed until strangers are refused at the account. */
 async function exhaust(email: string) {
   for (let index = 0; index < 35; index++) await limits().signIn(email, stranger());
   expect(await limits().signIn(email, stranger())).toMatchObject({ reason: "too_many" });
@@ -37,7 +37,7 @@ test("S11: one client's attempts beyond its own limit do not count for the accou
     answers.push((await signIn(made.client(attacker), email, "wrong")).status);
   }
   expect(answers).toEqual([...Array(10).fill(422), ...Array(25).fill(429)]);
-  // From a browser that the account does not know; and from the attacker's network by one that it knows.
+  // From an unknown browser; and from the attacker's network by a known one.
   const owner = made.client();
   expect((await signIn(owner, email, PASSWORD)).status).toBe(303);
   const neighbor = made.client(attacker);
@@ -65,7 +65,7 @@ test("S11: while unknown browsers are refused, a browser that signed in before i
   expect((await signIn(made.client(), email, "a whole new one")).status).toBe(303);
   await exhaust(email);
   expect((await signIn(visitor, email, "a whole new one")).status).toBe(303);
-  // What was known by the old password is a stranger's browser now.
+  // A browser that was known by the old password is unknown now.
   await exhaust(email);
   expect((await signIn(person, email, "a whole new one")).status).toBe(429);
 }, 240_000);
@@ -103,7 +103,7 @@ test("property: whatever strangers do, the first attempt of a known browser and 
         await limits().forgive(email, null);
         expect(await limits().signIn(email, stranger())).toBeNull();
       }
-      // Even from an attacker's own network.
+      // Even from the attacker's own network.
       const owner = { network: attempts[0]?.network ?? "", device: crypto.randomUUID() };
       expect(await limits().signIn(email, owner)).toBeNull();
     }),

@@ -69,7 +69,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
     name: "Inventory",
     state: "starting",
     indicator: { color: "green", reason: "The first sync is running" },
-    // A setting more changes nothing here.
+    // Another setting changes nothing here.
     settings: expect.objectContaining({
       turbo: true,
       rapid: false,

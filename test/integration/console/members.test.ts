@@ -1,4 +1,4 @@
-/** Removing a member ends what they could do, and says what it does not end. */
+/** Removing a member revokes their access, and shows what it does not revoke. */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { createToken } from "../../../core/control/accounts";

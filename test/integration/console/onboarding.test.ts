@@ -8,7 +8,7 @@ import { ownDatabase } from "../../support/control-support";
 let sandbox: SandboxHandle;
 let site: TestConsole;
 const baseIds: string[] = [];
-/** Bases that no test speaks of by name: each takes the next, since looking at one is counted in its quota. */
+/** Bases without a name in any test: each test takes the next, since checking one counts in its quota. */
 const spareIds: string[] = [];
 let used = 0;
 
@@ -30,7 +30,7 @@ afterAll(async () => {
 
 type Person = Awaited<ReturnType<TestConsole["person"]>>;
 
-/** Begins to connect a base; `to` is the path of a step. */
+/** Starts to connect a base; `to` is the path of a step. */
 async function begin(person: Person) {
   const { location } = await person.post("/new", { platform: "airtable" });
   const path = location!.replace(/\/key$/, "");

@@ -19,7 +19,7 @@ beforeAll(async () => {
   replicas = await replicaServer();
   control = await testControl(replicas.clusterUrl);
   const { ctx } = control;
-  // The queue makes its tables.
+  // The queue creates its tables.
   await (await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false })).close();
   ask = asker(consoleApp(ctx, authByHeader()));
   operator = { ...(await control.addAccount("op@example.com")), isOperator: true };
@@ -77,7 +77,7 @@ test("the fleet page shows the running workers, their leases, and the silent one
   expect(text).toMatch(/Running workers<\/dt><dd>1<\/dd>/);
   expect(text).toContain("41 of at most 200 bases");
   expect(text).toMatch(/Running[\s\S]*alpha[\s\S]*Silent[\s\S]*beta/);
-  // On a phone a row is a block: each value says what it is.
+  // On a phone a row is a block: each value has its label.
   expect(text).toContain('<td class="number" data-label="Bases">41</td>');
 });
 

@@ -26,7 +26,7 @@ test("guesses at one account from many addresses are stopped, alike for an accou
   ] as const) {
     outcomes[name] = [];
     for (let index = 0; index < 32; index++) {
-      // However it is written, it is one address.
+      // In any notation it is one address.
       const written = index % 2 ? address.toUpperCase() : ` ${address}`;
       outcomes[name].push((await guess(written, `wrong ${index}`)).status);
     }
@@ -66,7 +66,7 @@ test("an address gets two reset links an hour, from any number of clients; other
   expect(Number(answers[2]!.headers.get("retry-after"))).toBeGreaterThan(3000);
   const mails = () => made.mails.filter(({ to }) => to === email).length;
   await until(() => mails() === 2, { what: "both mails have been sent" });
-  // M2: the links in them work, after which there is a budget again.
+  // M2: the links in them work, and then the budget is full again.
   const link = made.mails.find(({ to }) => to === email)!;
   const token = /token=(\S+)/.exec(link.text)![1]!;
   const set = await made.client().post("/reset-password", { token, password: "another one" });
@@ -101,7 +101,7 @@ test("an invitation's address, account and client have limits: inviting again an
   const more: unknown[] = [];
   for (let index = 0; index < 15; index++) more.push(await invite(owner, `person-${index}@example.org`));
   expect(more).toEqual([...Array(14).fill(303), "429 true"]);
-  // By the account: 50 a day, wherever its people are.
+  // By the account: 50 a day, from any of its members.
   await db`update attempts set count = 50 where key like 'mail-invitation-account-day%'`;
   await db`delete from attempts where key like 'mail-client%'`;
   expect(await invite(owner, "one-more@example.org")).toBe("429 true");
@@ -216,7 +216,7 @@ test("a token has a number of calls a minute, and is told when to continue; othe
   expect(seconds).toBeGreaterThan(0);
   expect(seconds).toBeLessThanOrEqual(60);
   expect((await call("GET", "/api/v1/bases", { token: other.token })).status).toBe(200);
-  // Pages and health are not the API.
+  // Pages and health are not part of the API.
   expect((await call("GET", "/healthz")).status).toBe(200);
   expect((await one.get("/bases")).status).toBe(200);
 });

@@ -1,4 +1,4 @@
-/** The run history: which syncs share a row, what the base says of its last ones, and how long runs are kept. */
+/** The run history: which syncs share a row, what the base shows of its last ones, and how long runs are kept. */
 
 import { PgBoss } from "pg-boss";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -40,7 +40,7 @@ const from = new Date("2026-11-20T12:00:00Z").getTime();
 /** Seconds, and one more: the reported time is accurate only to some ms. */
 const MINUTE = 61;
 
-/** A sync that began so many seconds after noon. */
+/** A sync that began this many seconds after noon. */
 function report(atSeconds: number, changes: Partial<RunReport> & { durationMs?: number } = {}): RunReport {
   const { durationMs = 500, ...rest } = changes;
   const startedAt = new Date(from + atSeconds * 1000);
@@ -159,7 +159,7 @@ test("a cycle does not count as a requested sync", async () => {
   expect((await getBase(control.ctx.db, id)).resyncRequestedAt).toBeNull();
 });
 
-/** Rows that began so many days ago. */
+/** Rows that began this many days ago. */
 async function oldRuns(id: string, ...daysAgo: number[]): Promise<void> {
   await control.ctx.db`
     insert into sync_runs (base_id, kind, started_at, seen, inserted, updated, deleted, requests, wait_ms)

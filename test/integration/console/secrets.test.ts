@@ -24,14 +24,14 @@ afterAll(() => control?.[Symbol.asyncDispose]());
 
 const newKey = () => randomBytes(32).toString("base64");
 
-/** The context as a process has it that was started with these keys: the first encrypts, all open. */
+/** The context of a process that was started with these keys: the first one encrypts, all decrypt. */
 function startedWith(...keys: [string, ...string[]]): TestControl["ctx"] {
   const [secretKey, ...previousSecretKeys] = keys;
   const { ctx } = control;
   return { ...ctx, config: { ...ctx.config, secretKey, previousSecretKeys }, secrets: createSecretBox(keys) };
 }
 
-/** A row in every table that holds something encrypted, by the product's own doing where there is a short way. */
+/** A row in every table with an encrypted column, written by the product itself where there is a short way. */
 async function plant(): Promise<{ baseId: string; databaseId: string }> {
   const { ctx } = control;
   const account = await control.addAccount(`${crypto.randomUUID()}@example.org`);
@@ -60,7 +60,7 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
   return { baseId: base.id, databaseId: base.database.id };
 }
 
-/** Every encrypted value of the control plane, opened with these keys; its place where it cannot be. */
+/** Every encrypted value of the control plane, decrypted with these keys; its location if that fails. */
 async function openAll(columns: EncryptedColumn[], ...keys: [string, ...string[]]): Promise<string[]> {
   const box = createSecretBox(keys);
   const { db } = control.ctx;
@@ -85,7 +85,7 @@ test("a rotation covers every encrypted column: each one of the schema is filled
   expect(rotated).toEqual({ reencrypted: before.length, unreadable: 0 });
   expect(await openAll(columns, key)).toEqual(before);
   expect(await rotateEncryption(startedWith(key, old))).toEqual({ reencrypted: 0, unreadable: 0 });
-  // Back, for the other tests.
+  // Restored, for the other tests.
   await rotateEncryption(startedWith(old, key));
 });
 
@@ -131,7 +131,7 @@ test("a value that changes while it is encrypted again keeps the change", async 
   const changed = turned.secrets.encrypt("patChanged.1", `bases.api_key:${baseId}`);
   const secrets = {
     ...turned.secrets,
-    // A person saves another key between the read and the write.
+    // A user saves another key between the read and the write.
     encrypt(plain: string, context: string) {
       if (context === `bases.api_key:${baseId}`) pending.push(save());
       return turned.secrets.encrypt(plain, context);
@@ -140,7 +140,7 @@ test("a value that changes while it is encrypted again keeps the change", async 
   const pending: Promise<unknown>[] = [];
   const save = async () =>
     control.ctx.db`update bases set encrypted_api_key = ${changed} where id = ${baseId}`;
-  // One connection, so that the person's statement is first.
+  // One connection, so that the user's statement is first.
   await rotateEncryption({ ...turned, secrets });
   await Promise.all(pending);
   expect(await openApiKey(turned, { id: baseId })).toBe("patChanged.1");

@@ -1,4 +1,4 @@
-/** Where a base's copy is kept: its credentials, a database that bases share, a customer's own. */
+/** Where a base's replica is: its credentials, a database that bases share, a customer's own. */
 import { expect, test } from "vitest";
 import { connectAs, managementApi, ownDatabase } from "../../support/control-support";
 

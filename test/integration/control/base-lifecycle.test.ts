@@ -47,7 +47,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-/** The names of the cluster that the base lives on, and of the one that it can move to. */
+/** The names of the cluster that the base is on, and of the one that it can move to. */
 async function clustersOf(base: Base): Promise<{ here: string; there: string }> {
   const [row] = await fleet.ctx.db<{ name: string }[]>`
     select c.name from clusters as c join databases as d on d.cluster_id = c.id where d.id = ${base.database.id}`;
@@ -58,7 +58,7 @@ const mover = (): MoveContext => ({ ...fleet.ctx, limiter: createRateLimiter(fle
 const generate = (records: number, seed: number) =>
   fleet.sandbox.control.generate({ records, tables: 2, seed });
 
-/** Whatever the control plane, the queue and the server have of a base, by where it is. */
+/** Everything in the control plane, the queue and the server that belongs to a base, by location. */
 async function remains(base: Base): Promise<Record<string, number>> {
   const { db } = fleet.ctx;
   const { role } = await getDatabase(db, base.database.id).catch(() => ({ role: "none" }));
@@ -119,7 +119,7 @@ test("a base that is deleted at any moment of its first sync leaves nothing behi
     );
   await Promise.all(
     bases.map(async (base, index) => {
-      // At once, with its first page, in the middle, when it is swept.
+      // Immediately, with its first page, in the middle, and during a sweep.
       if (index === 1) await progress(base);
       if (index === 2) await progress(base).then(() => Bun.sleep(700));
       if (index === 3) await fleet.synced(base.id);
@@ -150,7 +150,7 @@ test("a lease whose replica is removed ends without an error", { timeout: 30_000
   const signal = new AbortController().signal;
   const lease = holdLease(held, base.id, new Map(), { stop: signal, kill: signal });
   await until(async () => (await getBase(ctx.db, base.id)).progress, { what: "the sync has begun" });
-  // Without the fence of a deletion: the worst that can happen to it.
+  // Without the fence of a deletion: the worst case.
   await ctx.db`update bases set state = 'deleting' where id = ${base.id}`;
   await asAdmin((admin) => admin.unsafe(`drop database ${base.database.name} with (force)`));
   await expect(lease).resolves.toBeNull();
@@ -179,7 +179,7 @@ test("a base moves to another cluster while it is read and written, and leaves n
   timeout: 60_000,
 }, async () => {
   const { ctx, sandbox } = fleet;
-  // No record depends on another: those that are written are all that changes.
+  // No record depends on another: only the written ones change.
   const sourceId = sandbox.control.createBase({
     name: "Plain",
     tables: [
@@ -192,7 +192,7 @@ test("a base moves to another cluster while it is read and written, and leaves n
   });
   const { id } = await fleet.connect(sourceId);
   await fleet.synced(id);
-  // Only the move itself reads the source: nothing else repairs what it forgets.
+  // Only the move itself reads the source: nothing else repairs what it misses.
   const base = await pause(ctx, await getBase(ctx.db, id));
   await until(() => fleet.workers[0]!.worker.busy === 0, { what: "the lease ends" });
   const old = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
@@ -291,7 +291,7 @@ test("a move that is canceled or whose process dies leaves the base where it was
   // As left by a process that dies after it has recorded the new database.
   const left = await createHostedDatabase(ctx, base.accountId, "public");
   await ctx.db`update bases set move_database_id = ${left.id} where id = ${id}`;
-  // And one that dies before.
+  // And one that dies before that.
   const stray = await createHostedDatabase(ctx, base.accountId, "public");
   await ctx.db`update databases set created_at = now() - interval '2 hours' where id = ${stray.id}`;
   await finishDeletions(ctx, async () => []);
@@ -335,7 +335,7 @@ test("a schema check that the proxy requests runs during a sweep", {
       (await ctx.db`select from bases where id = ${id} and schema_check_requested_at is null`).length === 1,
     { what: "the request is settled" },
   );
-  // SQL shows the rename a moment before the log does.
+  // SQL shows the rename shortly before the log does.
   await until(
     async () =>
       (await ctx.db`select kind from schema_changes where base_id = ${id} and kind = 'table_renamed'`)

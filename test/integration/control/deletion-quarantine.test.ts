@@ -1,4 +1,6 @@
-/** A deletion that ends processes, because of the customer's own server: it ends few, and no start depends on it. */
+/**
+ * A deletion that crashes processes, because of the customer's own server: it crashes few, and no start depends on it.
+ */
 import net from "node:net";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../../apps/console/start";
@@ -10,7 +12,7 @@ import { addPlainBases } from "../../support/plain-bases";
 import { until } from "../../support/poll";
 
 let control: TestControl;
-/** The customer's server: takes connections, says nothing, counts them. */
+/** The customer's server: accepts connections, sends nothing, counts them. */
 let server: net.Server;
 let connections = 0;
 
@@ -49,7 +51,7 @@ async function externalBase(): Promise<string> {
   return id;
 }
 
-/** As a process leaves the deletion that died at it so many times. */
+/** As left by a deletion that has crashed this many times. */
 async function died(id: string, times: number): Promise<void> {
   const { db } = control.ctx;
   await db`update bases set state = 'deleting' where id = ${id}`;

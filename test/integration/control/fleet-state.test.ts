@@ -69,7 +69,7 @@ test("calls are counted by the minute and by the month, and minutes older than a
   expect(minutes.reduce((sum, minute) => sum + minute.sync, 0)).toBe(13);
   expect(minutes.reduce((sum, minute) => sum + minute.client, 0)).toBe(3);
   expect(minutes.at(-1)!.minute.getTime()).toBeGreaterThan(now - 120_000);
-  // On the first of a month two of these hours may lie in the one before.
+  // On the first of a month, two of these hours may be in the previous one.
   expect(month.sync + month.client).toBeGreaterThanOrEqual(5);
   expect(blocked).toBeNull();
   expect(await sql`select from quota_minutes where minute < now() - interval '61 minutes'`).toEqual([]);

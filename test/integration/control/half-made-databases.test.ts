@@ -1,4 +1,4 @@
-/** A database that was not made to its end: whatever there is of it is known, and cleared away. */
+/** A database whose creation was interrupted: all of it is recorded, and cleaned up. */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { finishDeletions } from "../../../core/control/bases";
 import { createHostedDatabase, getDatabase } from "../../../core/control/placement";
@@ -23,12 +23,12 @@ interface Known {
 
 const known = () => control.ctx.db<Known[]>`select id, name, role_name as role from databases`;
 
-/** The first that is known of. */
+/** The first one that is recorded. */
 function knownFirst(): Promise<Known> {
   return until(async () => (await known())[0], { what: "the database is recorded", intervalMs: 1 });
 }
 
-/** Those of the names that a database or a role of the server has. */
+/** Those of the names that exist as a database or a role on the server. */
 async function taken(...names: string[]): Promise<string[]> {
   const rows = await control.ctx.db<{ name: string }[]>`
     select datname as name from pg_database where datname = any (${names})
@@ -43,7 +43,7 @@ test("a database is recorded before it is created, so that a crash leaves nothin
   expect(await taken(row.name)).toEqual([]);
   expect(await making).toEqual(await getDatabase(ctx.db, row.id));
 
-  // As a process leaves it that died in the middle: of one there is all but the base, of one the role alone.
+  // As left by a process that died halfway: one has everything except the base, the other only the role.
   const half = { id: "dat_half", name: "bt_half_made_database", role: "bt_half_made_role" };
   await ctx.db`
     insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
@@ -60,7 +60,7 @@ test("a database is recorded before it is created, so that a crash leaves nothin
 
 test("a database that cannot be created leaves nothing behind", async () => {
   const { ctx } = control;
-  // Found out when the schema is made, the last thing of all.
+  // Detected when the schema is created, which comes last.
   const making = createHostedDatabase(ctx, accountId, "no\0schema");
   making.catch(() => {});
   const row = await knownFirst();

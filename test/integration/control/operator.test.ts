@@ -28,7 +28,7 @@ interface Answer {
   err: string;
 }
 
-/** Runs the command line as a process, as operators do. */
+/** Runs the command line as a process, like an operator. */
 async function operate(args: string[], env: Record<string, string> = {}, typed = ""): Promise<Answer> {
   const { config } = control.ctx;
   const child = Bun.spawn([process.execPath, "apps/operator/main.ts", ...args], {
@@ -284,10 +284,10 @@ test("base retry lifts a base's quarantine and requests a sync; base delete --fo
   expect(await db`select from base_crashes where base_id = ${id} and quarantined_until > now()`).toHaveLength(
     0,
   );
-  // One that is not quarantined stays as it is, and is no error.
+  // One that is not quarantined is unchanged, and is no error.
   expect(await ask("base", "retry", deleted)).toEqual({ id: deleted, retried: true });
 
-  // Its database is on a customer's server that is not there: nothing is asked of it.
+  // Its database is on a missing customer's server: nothing is sent there.
   const [base] = await db<{ database_id: string }[]>`select database_id from bases where id = ${deleted}`;
   const encrypted = secrets.encrypt("postgres://u:p@127.0.0.1:1/db", `databases.url:${base!.database_id}`);
   await db`

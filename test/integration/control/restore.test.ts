@@ -129,7 +129,7 @@ test("a restored control plane adopts its databases, and `doctor --fix` repairs 
   );
   const fixed = await doctor(fleet, "--fix");
   expect(fixed.findings.filter(({ status }) => status === "fixed")).toHaveLength(4);
-  // What a customer has made is not a program's to drop.
+  // A customer's own objects are not dropped by a program.
   expect(notWell(fixed.findings)).toEqual([
     expect.objectContaining({ check: "orphan", message: expect.stringContaining(ownedDatabase.name) }),
   ]);

@@ -1,4 +1,4 @@
-/** Servers that take no SCRAM verifier for a role's password: Neon and Lakebase, by their error. */
+/** Servers that accept no SCRAM verifier as a role's password: Neon and Lakebase, by their error. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";

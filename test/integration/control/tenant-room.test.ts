@@ -1,4 +1,4 @@
-/** How many databases and connections an account and a cluster may have (S9), and the roles that the service runs as. */
+/** The limits on databases and connections of an account and a cluster (S9), and the roles that the service uses. */
 import postgres from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
 import {
@@ -43,7 +43,7 @@ test("an account has at most its number of databases, also when it requests seve
 });
 
 test("a cluster whose connections are all assigned gets no more databases, and the error names it", async () => {
-  // 30, less 6 for the service and 3 for the superuser: two databases of ten.
+  // 30, minus 6 for the service and 3 for the superuser: two databases of ten.
   await using server = await replicaServer({ max_connections: "30" });
   await using made = await testControl(server.clusterUrl);
   const ctx = { ...made.ctx, config: { ...made.ctx.config, connectionOvercommit: 1 } };

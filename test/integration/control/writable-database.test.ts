@@ -90,7 +90,7 @@ test("I8: in a writable database our tables stay read-only, and the customer's o
 test("a swap works with the customer's objects in place, and runs none of their functions", async () => {
   const { base, url } = await writableBase();
   await using customer = readerOf(url);
-  // Better matches for calls that syncs make than Postgres' own: found first wherever public is in the search path.
+  // Closer matches for calls of syncs than Postgres' own functions: found first if public is in the search path.
   await customer.unsafe(`
     create table notes (id int primary key, item text);
     insert into notes values (1, 'bolt');
@@ -184,7 +184,7 @@ test("on the control plane's server no database is made writable, by whatever ad
   });
   const base = await beside.connect(sourceId);
   const { ctx } = beside;
-  // Another name of the same server, and a way through something else: what a pooler or an alias is.
+  // Another name of the same server, and a proxied way to it, like a pooler or an alias.
   await using line = await cuttableProxy(ctx.config.replicaUrl!);
   const id = await idOfCluster(ctx.db);
   for (const adminUrl of [line.url, ctx.config.replicaUrl!]) {
@@ -198,7 +198,7 @@ test("on the control plane's server no database is made writable, by whatever ad
   }
   expect(await isControlServer(ctx.db, replicas.clusterUrl)).toBe(false);
   expect(await getDatabase(ctx.db, base.database.id)).toMatchObject({ isWritable: false });
-  // One that an older version has made writable there is found, and made read-only.
+  // A database that an older version has made writable there is found, and made read-only.
   await ctx.db`update databases set is_writable = true`;
   const [database] = await replicaDatabases(ctx);
   const found = (await checkReplicas(ctx, database!)).find(({ message }) =>

@@ -1,4 +1,4 @@
-/** The analysts' extras as customers switch them on and off, and what the console says of a base's tables. */
+/** The analytics extras as customers enable and disable them, and the console's description of a base's tables. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import { consoleApp } from "../../../apps/console/app";
@@ -68,7 +68,7 @@ test("enabled exports exist within seconds, and disabled ones are removed, while
   ]);
   await updateSettings(fleet.ctx, base, { linkViews: false, history: false, notify: false });
   await until(async () => (await there())?.views === false, { what: "the views are gone" });
-  // Until the changes that it has are old.
+  // Until its changes are old.
   expect(await there()).toEqual({ views: false, history: true });
 });
 
@@ -105,7 +105,7 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
   }
 });
 
-/** The fleet's, whose base it is. */
+/** The account of the fleet, which owns the base. */
 async function authAccount() {
   const { accountId } = await getBase(fleet.ctx.db, base.id);
   const account = (await listAccounts(fleet.ctx.db)).find(({ id }) => id === accountId);

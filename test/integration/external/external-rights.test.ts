@@ -1,4 +1,6 @@
-/** A customer's own database, with what its server, its role and its schema may be like: it works there, or says why not. */
+/**
+ * A customer's own database, with variations of its server, role and schema: it works there, or the reason is reported.
+ */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { inspectDestination } from "../../../core/control/placement";
@@ -20,7 +22,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => server?.[Symbol.asyncDispose]());
 
-/** A database and the role that owns it, which may do nothing else on the server. */
+/** A database and the role that owns it, without any other rights on the server. */
 async function customer(made = "", settings: string[] = []) {
   const name = `own_${crypto.randomUUID().slice(0, 8)}`;
   await server.role(name);

@@ -1,4 +1,4 @@
-/** URLs of databases as customers type them, through the API: answered, whatever they are. */
+/** URLs of databases as customers enter them, through the API: any URL gets an answer. */
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { gateway } from "../../../core/external";
@@ -10,7 +10,7 @@ afterAll(() => gateway.stop());
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 40);
 
-/** Hosts that lead nowhere else than to this machine. */
+/** Hosts that lead only to this machine. */
 const host = fc.constantFrom(
   "[::1]",
   "[::ffff:127.0.0.1]",
@@ -41,7 +41,7 @@ test("a base with any URL as its destination is refused with 422, and the consol
     `postgres://u:p@[::1]:${closed}/db`,
     `postgres://u:p@[::1]/db?sslmode=require`,
     `postgres://u:p@[::ffff:127.0.0.1]:${closed}/x`,
-    // The driver's own parser takes ff9b for the port: this is the kind that ended the console.
+    // The driver's own parser reads ff9b as the port: this kind of URL crashed the console.
     `postgres://u:p@[64:ff9b::127.0.0.1]:${closed}/x`,
     "postgres://u:p@[fe80::1%25lo]:5432/db",
     "postgres://u:p@[fe80::1]:5432/db",

@@ -18,7 +18,7 @@ import { BEHAVIORS, type HostileServer, hostilePostgres, turning } from "../../s
 import { overTls, type Pair, TLS_BEHAVIORS } from "../../support/hostile-tls";
 import { until } from "../../support/poll";
 
-/** The login's limit, and what a busy machine takes. */
+/** The login's limit, and the delay of a busy machine. */
 const ENDS_WITHIN_MS = 20_000;
 const TEST_MS = 90_000;
 /** They take as long as a server may take for an answer. */
@@ -30,7 +30,7 @@ const RUNS = Number(process.env.FUZZ_RUNS ?? 20);
 
 let users = 0;
 
-/** The gateway is started with it, at the first connection. */
+/** The gateway is started with the first connection. */
 const folder = mkdtempSync(join(tmpdir(), "basetide-hostile-"));
 const authority = createAuthority("Authority of a test");
 writeFileSync(join(folder, "authority.pem"), authority.certificate);
@@ -104,7 +104,7 @@ test.concurrent.for(["endless-login", "endless-auth", "endless-rows", "huge-row"
   },
 );
 
-/** Whether a server with this certificate is connected to. */
+/** Whether a connection is made to a server with this certificate. */
 async function connects(
   server: HostileServer,
   pair: Pair,
@@ -252,7 +252,7 @@ function honestUrl(): string {
   return inject("postgresUrl");
 }
 
-/** What hangs, as a server may for minutes, is cut; then what was asked has to end. */
+/** Hanging connections, which may last for minutes, are cut; then the query must end. */
 async function settles(server: HostileServer, work: () => Promise<unknown>): Promise<void> {
   const done = work();
   const cut = setTimeout(() => server.cut(), CUT_AFTER_MS);

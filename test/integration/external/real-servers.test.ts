@@ -1,4 +1,4 @@
-/** The servers that tests run against besides their own: each version starts, poolers pool, the relay ends TLS. */
+/** The servers that tests use besides their own: each version starts, poolers pool, the relay terminates TLS. */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createAuthority } from "../../../core/http";

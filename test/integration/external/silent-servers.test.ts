@@ -17,7 +17,7 @@ import { blackholeSocket, CAN_DEAFEN } from "../../support/deaf-socket";
 import { type FaultProxy, faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 
-/** 15 s and what a busy machine takes. */
+/** 15 s plus the delay of a busy machine. */
 const GIVEN_UP_MS = 20_000;
 const TEST_MS = 45_000;
 const UNFIT = "sockets cannot be deafened here";
@@ -27,7 +27,7 @@ async function lineTo(database: TestDatabase): Promise<FaultProxy> {
   return faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
 }
 
-/** @returns what it ended with, and after how long */
+/** @returns the result, and after how long */
 async function timed<T>(work: Promise<T>): Promise<{ ended: T | string; ms: number }> {
   const from = performance.now();
   const ended = await work.catch((error: { code?: string }) => String(error.code));

@@ -1,4 +1,4 @@
-/** Databases of other accounts, on servers of their own that are slow or silent: a proxied write does not wait for them. */
+/** Databases of other accounts, on servers that are slow or silent: a proxied write does not wait for them. */
 import net from "node:net";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { EXTERNAL_MS } from "../../../core/proxy/replica-breaker";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
-/** A server that takes connections and says nothing. */
+/** A server that accepts connections and sends nothing. */
 async function silentServer(): Promise<number> {
   const sockets = new Set<net.Socket>();
   const server = net.createServer((socket) => {
@@ -60,7 +60,7 @@ async function ownerOf() {
   return { baseId, patch, replicated };
 }
 
-/** Another account connects the base, to a database at this port. @returns its id of the base */
+/** Another account connects the base, with a database at this port. @returns its id of the base */
 async function connectStranger(baseId: string, port: number): Promise<string> {
   const { ctx } = stack;
   await stack.connectUnchecked(baseId);
@@ -82,14 +82,14 @@ async function write(owner: {
   for (let index = 0; index < WRITES; index++) {
     const { status, ms } = await owner.patch(`text ${index}`);
     expect(status).toBe(200);
-    // I1, for a hosted replica, whatever the others are like.
+    // I1, for a hosted replica, whatever the state of the others.
     expect((await owner.replicated.rows("notes")).map((row) => row.text)).toEqual([`text ${index}`]);
     took.push(ms);
   }
   return took;
 }
 
-/** As many as a customer's own server may take for each step: it is never late. */
+/** The time that a customer's own server may take for each step: it never times out. */
 const JUST_IN_TIME_MS = EXTERNAL_MS - 50;
 
 /**
@@ -98,7 +98,7 @@ const JUST_IN_TIME_MS = EXTERNAL_MS - 50;
  */
 const WAITED_MS = JUST_IN_TIME_MS + 50;
 
-/** Moves a base's replica to a server "of its customer", each of whose answers takes so long. */
+/** Moves a base's replica to a server "of its customer", each of whose answers takes this long. */
 async function makeExternal({ base, ownerUrl }: Replicated, answerMs: number) {
   const { db, secrets } = stack.ctx;
   const { hostname, port } = new URL(ownerUrl);
@@ -112,7 +112,7 @@ async function makeExternal({ base, ownerUrl }: Replicated, answerMs: number) {
       encrypted_url = ${secrets.encrypt(line.over(ownerUrl), `databases.url:${id}`)} where id = ${id}`;
   onTestFinished(async () => {
     await line[Symbol.asyncDispose]();
-    // As it was, so that it can be taken away.
+    // Restored, so that it can be deleted.
     await db`
       update databases set cluster_id = ${hosted!.cluster_id}, encrypted_password = ${hosted!.encrypted_password},
         encrypted_url = null, external_host = null, external_port = null where id = ${id}`;
@@ -143,7 +143,7 @@ test("S13: another account's unresponsive database delays no write, and is no re
   const took = await write(owner);
   // Other load on the machine delays single writes; waiting for the other account's server would delay the first few.
   expect(median(took)).toBeLessThan(median(before) + WAITED_MS);
-  // And the stranger's replica has the records coming.
+  // And the other account's replica gets the records.
   expect(await countRepairs(stack.ctx.db, stranger)).toBe(1);
   expect((await owner.patch("last")).sql).toBeNull();
 });
@@ -197,7 +197,7 @@ test("I1: an account that is the only one with the base sees writes in its own d
         const { status, sql } = await owner.patch(`by ${key}`, key);
         const isShown = (await owner.replicated.rows("notes"))[0]?.text === `by ${key}`;
         expect(status).toBe(200);
-        // "Shown" is never said of what is not.
+        // "Shown" is never reported wrongly.
         expect(sql === null && !isShown).toBe(false);
         return sql === null && isShown;
       },

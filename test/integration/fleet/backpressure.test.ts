@@ -12,7 +12,7 @@ import { until } from "../../support/poll";
 /** Longest time between two syncs of a small base that nothing blocks, ms. */
 const USUAL_GAP_MS = 3000;
 
-/** Nothing but time shows that nothing happens, ms. */
+/** Only elapsed time shows that nothing happens, ms. */
 const QUIET_MS = 5000;
 
 /** Completes when the base has begun and completed `count` more syncs, none of them late. */
@@ -139,7 +139,7 @@ test("reading ahead is bounded while the replica does not answer: one page in me
   const locking = owner.begin(async (sql) => {
     await sql`lock table ${sql(`public.${name}`)} in access exclusive mode`;
     const before = requestsOf(fleet, base);
-    // It knows no record yet, and has to compare each with the table.
+    // It has no cache yet, and must compare each record with the table.
     await fleet.addWorker();
     await until(() => requestsOf(fleet, base) >= before + 3, {
       what: "the schema and two pages to be asked for",

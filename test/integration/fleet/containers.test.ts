@@ -1,6 +1,7 @@
 /**
- * What is shipped as containers, as far as that shows without an engine: the image's files as the Dockerfile says, each
- * role started from them, and the compose file against what the programs know. With an engine the image is built.
+ * The contents of the containers, as far as they can be tested without an engine: the image's files according to the
+ * Dockerfile, each role started from them, and the compose file compared with the programs' variables. With an engine,
+ * the image is built.
  */
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -17,14 +18,14 @@ const ROLES = ["worker", "proxy", "console"] as const;
 const PORT_OF = { worker: "WORKER_PORT", proxy: "PROXY_PORT", console: "CONSOLE_PORT" };
 
 const dockerfile = readFileSync(join(repoRoot, "Dockerfile"), "utf8");
-/** Left out of what COPY takes. */
+/** Excluded from what COPY copies. */
 const ignored = readFileSync(join(repoRoot, ".dockerignore"), "utf8")
   .split("\n")
   .filter((line) => /^\w/.test(line));
 const compose = parse(readFileSync(join(repoRoot, "compose.yaml"), "utf8"), { merge: true });
 let image: string;
 
-/** Does what the Dockerfile's COPY and RUN lines say, in a folder. */
+/** Executes the Dockerfile's COPY and RUN lines in a folder. */
 beforeAll(async () => {
   image = mkdtempSync(join(tmpdir(), "basetide-image-"));
   for (const [, files = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
@@ -186,7 +187,7 @@ describe("compose.yaml", () => {
     const text = readFileSync(join(repoRoot, "compose.yaml"), "utf8");
     const secrets = [...text.matchAll(/\$\{(\w*(?:PASSWORD|KEY))(.)/g)].map(([, name, mark]) => [name, mark]);
     expect(secrets.length).toBeGreaterThan(4);
-    // `:?` ends with an error where it is not set.
+    // `:?` ends with an error if it is not set.
     const optional = /\$\{(?!SECRET_KEY_PREVIOUS)\w*(?:PASSWORD|KEY)(?!:\?)/;
     expect(text).not.toMatch(optional);
   });

@@ -1,4 +1,4 @@
-/** Which bases are suspected of ending their workers: by what is known in the control plane of jobs that failed. */
+/** Which bases are suspected of crashing their workers: derived from failed jobs in the control plane. */
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { type OpenQueue, openQueue } from "../../../core/queue";
 import { type TestControl, testControl } from "../../support/control-support";
@@ -35,7 +35,7 @@ async function workerDies(baseIds: string[]): Promise<void> {
     where name = 'sync' and state < 'completed' and singleton_key = any (${baseIds})`;
 }
 
-/** As a worker that takes them asks. */
+/** As a worker requests them. */
 const suspects = async (baseIds = ids) => [...(await queue.suspects(baseIds)).keys()].sort();
 
 test("a base becomes a suspect when three workers in a row have died, each of them counted once", async () => {
@@ -85,7 +85,7 @@ test("only a child that held one base quarantines it, for longer each time", asy
   const rests = [];
   for (let times = 0; times < 8; times++) rests.push(Math.round((await queue.crashed([first]))! / 1000));
   expect(rests).toEqual([60, 120, 240, 480, 960, 1920, 3600, 3600]);
-  // Its owner may ask for another try, though not for one after the other.
+  // Its owner may request another attempt, but not in quick succession.
   const { restMs } = (await queue.suspects(ids)).get(first)!;
   expect(restMs).toBeGreaterThan(50_000);
   expect(restMs).toBeLessThanOrEqual(60_000);
@@ -107,11 +107,11 @@ test("a suspect that is synced without a crash for long enough is cleared, and i
   expect(await queue.behaved(first)).toBe(false);
   expect(await trialSeconds()).toBe(30);
   expect(await suspects()).toEqual([]);
-  // It kills again: at once a suspect, for twice as long.
+  // It crashes again: a suspect at once, for twice as long.
   await workerDies([first]);
   expect(await suspects()).toEqual([first]);
   expect(await trialSeconds()).toBe(60);
-  // And after a day without a death it starts over.
+  // After a day without a crash it starts over.
   await db`update base_crashes set counted_until = now() - interval '25 hours'`;
   await db`delete from pgboss.job where name = 'sync'`;
   await workerDies([first]);

@@ -68,7 +68,7 @@ interface Owner {
   kill(signal: NodeJS.Signals): Promise<unknown>;
 }
 
-/** Starts a process that owns a server, and waits for what it says of it. */
+/** Starts a process that owns a server, and waits for its report. */
 async function startOwner(dataDir: string, words: string[] = [], command: string[] = []): Promise<Owner> {
   const child = Bun.spawn([...command, process.execPath, OWNER, dataDir, "0", ...words], {
     stdout: "pipe",
@@ -204,7 +204,7 @@ test("a postmaster.pid whose pid now belongs to another program does not stop a 
     await using server = await start(dataDir);
     await keepValue(server.url);
   }
-  // Of the server's own user: what Postgres may not signal, it knows to be no server.
+  // Owned by the server's own user: Postgres knows that a process which it may not signal is no server.
   const { uid, gid } = statSync(dataDir);
   await using bystander = Bun.spawn(["sleep", "60"], isRoot ? { uid, gid } : {});
   const lines = [bystander.pid, dataDir, 1, 5432, "", "127.0.0.1", "1 1", "ready"];
@@ -277,7 +277,7 @@ test("an unprivileged user runs the server as itself", async ({ skip }) => {
   await keepValue(owner.said.url);
   expect(statSync(dataDir).uid).toBe(nobody.uid);
   await owner.kill("SIGTERM");
-  // Root lends it the same user again, and finds the data.
+  // Root uses the same user again, and finds the data.
   await using server = await start(dataDir);
   expect(await readValue(server.url)).toBe("value");
 });

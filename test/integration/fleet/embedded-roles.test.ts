@@ -1,4 +1,7 @@
-/** A server whose databases a superuser made, as before there were roles for the service: they are given to those, whole. */
+/**
+ * A server whose databases a superuser created, as before the service had roles: they are given to those roles,
+ * complete.
+ */
 import { expect, onTestFinished, test } from "vitest";
 import { CLUSTER_ROLE, CONTROL_ROLE } from "../../../apps/up/postgres/embedded-postgres";
 import { embeddedRoles } from "../../../apps/up/postgres/embedded-roles";

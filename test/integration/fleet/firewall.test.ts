@@ -8,7 +8,7 @@ import { repoRoot } from "../../support/source-files";
 const file = join(repoRoot, "docs/firewall.nft");
 const rules = readFileSync(file, "utf8");
 
-/** In a network namespace, which only root may make. @returns undefined where there is none to be had */
+/** In a network namespace, which only root may create. @returns undefined if none can be created */
 function inOwnNetwork(script: string): string | undefined {
   if (!["unshare", "nft", "ip"].every((program) => Bun.which(program))) return undefined;
   const ran = Bun.spawnSync(["unshare", "--net", "sh", "-ec", `ip link set lo up; ${script}`]);

@@ -1,4 +1,4 @@
-/** What the processes of a service count while they work, and whether `docs/metrics.md` says so. */
+/** What the processes of a service count while they work, and whether `docs/metrics.md` describes it. */
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
@@ -128,7 +128,7 @@ describe("a running service", { timeout: 60_000 }, () => {
     const late = await read();
     expect(late.status).toBe(504);
     expect(late.headers.get("x-request-id")).toMatch(/^[\da-f-]{36}$/);
-    // With the one that is refused as many as may be over the base's limit.
+    // With the refused one, as many as may be over the base's limit.
     for (let call = 0; call < 2; call++) expect((await read()).status).toBe(200);
     control.addFault({ base: sourceId, kind: "rate_limited", count: 1 });
     expect((await read()).status).toBe(429);

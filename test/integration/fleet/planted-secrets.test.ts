@@ -14,7 +14,7 @@ import { type Program, startProgram } from "../../support/program";
 
 const marked = (mark: string) => `${mark}${randomBytes(6).toString("hex")}`;
 
-/** A role of the control plane with a password that can be recognised. */
+/** A role of the control plane with a recognizable password. */
 async function withPassword(url: string, password: string): Promise<string> {
   const role = `bt_planted_${randomBytes(4).toString("hex")}`;
   const owner = new URL(url).username;
@@ -31,7 +31,7 @@ async function withPassword(url: string, password: string): Promise<string> {
   return Object.assign(new URL(url), { username: role, password }).href;
 }
 
-/** The port that a process says it listens on. */
+/** The port that a process prints. */
 function portOf(program: Program): Promise<number> {
   return until(
     () => {
@@ -125,7 +125,7 @@ test("a service with every kind of failure reveals no secret", async () => {
   );
   planted.token = JSON.parse(made.output()).token;
 
-  /** What strangers, programs and people were answered where something was wrong. */
+  /** The answers that unknown clients, programs and users got for errors. */
   const answers: string[] = [];
   const call = async (path: string, init: RequestInit & { token?: string } = {}) => {
     const { token = planted.token!, ...rest } = init;
@@ -195,7 +195,7 @@ test("a service with every kind of failure reveals no secret", async () => {
   await through(`/content.airtable.com/v0/${sourceId}/x`, planted.apiKey!, record);
   await through(`/evil.example/v0/x?key=${planted.oddKey}`, planted.apiKey!);
 
-  // What is wrong with requests
+  // Invalid requests
   await send("/api/v1/source-bases", { platform: "airtable", api_key: planted.badKey });
   await send("/api/v1/source-bases", { platform: "airtable", api_key: planted.oddKey });
   await send("/api/v1/source-bases", { platform: [planted.oddKey], api_key: [planted.badKey] });

@@ -18,7 +18,7 @@ async function connectAll(fleet: Fleet, count = BASES): Promise<void> {
   await Promise.all(bases.map((base) => fleet.synced(base.id)));
 }
 
-/** Every base has begun a sync since `from`, and completed it. @returns ms from then on */
+/** Every base has begun and completed a sync since `from`. @returns ms since then */
 async function allSynced({ ctx }: Fleet, from: Date, timeoutMs: number): Promise<number> {
   await until(
     async () => (await listBases(ctx.db)).every((base) => base.sync && base.sync.startedAt > from),

@@ -18,12 +18,12 @@ interface Span {
   attributes: { key: string; value: { stringValue?: string } }[];
 }
 
-/** What is read of the protocol's message. */
+/** The part of the protocol's message that is read. */
 interface Export {
   resourceSpans: { scopeSpans: { spans: Span[] }[] }[];
 }
 
-/** A collector of traces, as OpenTelemetry's protocol has it in JSON. */
+/** A collector of traces, in the JSON form of OpenTelemetry's protocol. */
 function collector() {
   const spans: Span[] = [];
   const server = Bun.serve({

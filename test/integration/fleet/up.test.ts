@@ -11,7 +11,7 @@ const dataDir = scratchFolder("up");
 afterAll(() => rmSync(dataDir, { recursive: true, force: true, maxRetries: 5 }));
 
 const READY = "Basetide is running.";
-/** First start, sandbox and all, on a busy machine. */
+/** First start, including the sandbox, on a busy machine. */
 const START_MS = 60_000;
 
 function up(words: string[] = [], env: Record<string, string | undefined> = {}): Program {

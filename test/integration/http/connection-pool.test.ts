@@ -1,4 +1,4 @@
-/** Kept connections: established before they are used, shared, replaced in time, and never used twice for one request. */
+/** Kept connections: established before use, shared, replaced in time, and never used twice for one request. */
 import http from "node:http";
 import net from "node:net";
 import tls from "node:tls";
@@ -57,7 +57,7 @@ test("a connection in use is established, and exclusive", async () => {
   expect([pool.size, sockets.size, upstream.requests.length]).toEqual([{ resting: 0, open: 1 }, 1, 0]);
   const second = await pool.take(never);
   expect(sockets.size).toBe(2);
-  // Written at once, on the connection that is there.
+  // Sent at once, on the existing connection.
   const answering = first.send(request, never);
   expect(await read(answering)).toBe("{}");
   expect(first.isOpen).toBe(false);
@@ -106,7 +106,7 @@ test("H2: a kept connection that breaks fails its request as stale; it was sent 
     expect(upstream.requests).toHaveLength(1);
     expect(pool.size.resting).toBe(0);
   }
-  // A new one has not rested: what broke off was the source's answer.
+  // A new one was never idle: the source's answer broke off.
   const error = await ask().catch((caught: unknown) => caught);
   expect(error).not.toBeInstanceOf(StaleConnection);
   expect(error).toMatchObject({ code: "ECONNRESET" });
@@ -214,7 +214,7 @@ test("idle connections are replaced before they are old, the new one first, and 
   await until(() => sockets.size === 5, { what: "the rest are closed" });
   expect(upstream.accepted).toBeGreaterThanOrEqual(8 + 5);
   expect(upstream.requests).toHaveLength(8);
-  // Nothing has used it for five minutes: nothing is kept.
+  // It was unused for five minutes: nothing is kept.
   nowMs += 5 * 60_000;
   await pool.maintain();
   await until(() => sockets.size === 0, { what: "all are closed" });
@@ -242,7 +242,7 @@ test("over TLS the session is resumed, and the latency is measured by the handsh
   const secure = new ConnectionPool(`https://localhost:${port}`, {
     dial: (address, session) => openSocket(address, session, authority.certificate),
   });
-  // Not vouched for by anybody that the machine trusts.
+  // Not signed by an authority that the machine trusts.
   await expect(new ConnectionPool(`https://localhost:${port}`).take(never)).rejects.toThrow();
   const fetched = async () => read((await secure.take(never)).send(request, never));
   expect(await fetched()).toBe("{}");

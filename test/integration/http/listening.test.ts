@@ -15,7 +15,7 @@ interface Told {
   rebuilt?: true;
 }
 
-/** An engine with people, whose customer listens. */
+/** An engine with people, and a listening customer. */
 async function listened(notify: boolean) {
   const engine = await testEngine();
   const people = engine.source.add(sourceTable("tblP", "People", { Name: "text" }), []);
@@ -81,7 +81,7 @@ test("nothing is sent while it is disabled", async () => {
   await engine.sync();
   people.records.set("rec1", sourceRecord("rec1", { fld0: "Bea" }));
   await engine.sync();
-  // Notifications come in order: had there been others, they would be here.
+  // Notifications arrive in order: any others would be here.
   await replica.sql`notify basetide, '{"table":"last"}'`;
   await until(() => told.length > 0, { what: "the last one is sent" });
   expect(told).toEqual([{ table: "last" }]);

@@ -1,4 +1,4 @@
-/** Budgets on a real control plane: shared caps, spent ones, slow-downs, and what calls were for. */
+/** Budgets on a real control plane: shared caps, spent ones, throttling, and the purposes of calls. */
 import { expect, test, vi } from "vitest";
 import {
   activeBaseIds,
@@ -65,7 +65,7 @@ test("two bases of a workspace share its cap: calls of one reduce what the other
     reserve,
   });
   for (const base of bases) await updateSettings(ctx, await place(fleet, base, workspace), { paused: false });
-  // The first syncs go at once; then there is a long rest.
+  // The first syncs start at once; then there is a long pause.
   const [first, second] = bases as [Base, Base];
   expect(first.sourceUserId).toMatch(/^usr/);
   for (const { id } of bases) {
@@ -134,7 +134,7 @@ test("a spent budget is full again when the month ends", async () => {
   const stopped = await spent(fleet, base.id);
   expect(callsTo(fleet, sourceId)).toBe(0);
   expect(await activeBaseIds(ctx.db)).toEqual([]);
-  // As the control plane sees it once it is next month.
+  // As the control plane sees it next month.
   await ctx.db`update quota_calls set month = month - interval '1 month'`;
   await ctx.db`update bases set rests_until = now() where id = ${stopped.id}`;
   expectWell(await fleet.synced(base.id));
@@ -190,7 +190,7 @@ test("beyond a Team cap, requests are limited to two per second, so that the sou
   );
   expect(statuses).toEqual(Array(7).fill(200));
 
-  // Another plan, another pace: at once.
+  // Another plan changes the pace at once.
   await updateWorkspace(ctx, workspace, { plan: "business" });
   expect((await quotaUse(ctx.db, base)).slowed).toBeNull();
 });

@@ -7,7 +7,7 @@ import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";
 import { mostWithin, simulate } from "../../support/quota-simulation";
 
-// Minutes of a virtual clock, each call of which is a statement: a machine without free CPU takes its time.
+// Minutes of a virtual clock with a statement for each call: a machine without free CPU takes its time.
 vi.setConfig({ testTimeout: 120_000 });
 
 let database: TestDatabase;
@@ -18,7 +18,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 
 /** Times are exact to a quarter of a µs. */
 const WINDOW_MS = 999.999;
-/** All that the rule grants, per second: a window, and the least that each call has for being on its way. */
+/** Everything that the rule grants, per second: a window, and the minimum margin for transit of each call. */
 const MOST_PER_SECOND = 5 / 1.02;
 
 interface Load {
@@ -70,7 +70,7 @@ async function liveBase({ clients, editEveryMs, hasNotifications, isLive = true 
       if (hasNotifications) clock.at(clock.now() + 20, ring.resolve);
     }
   })();
-  // As the engine does it: one read of a table at a time, of all that is named when that begins.
+  // As the engine does: one read of a table at a time, with everything that is reported before it begins.
   const jobOf = (patienceMs: number, times: number[], then: (edits: number[]) => void) => {
     let named: number[] = [];
     let isReading = false;

@@ -1,4 +1,4 @@
-/** The rule of the quota, as SQL, on a clock that jumps: any history, and simulated minutes of real lanes. */
+/** The rule of the rate limit, as SQL, on a virtual clock: any history, and simulated minutes of real wait queues. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
@@ -14,7 +14,7 @@ afterAll(() => database[Symbol.asyncDispose]());
 
 /** Times are exact to a quarter of a µs. */
 const WINDOW_MS = 999.999;
-/** What every call has for being late and on its way, ms. */
+/** The margin of every call for delay and transit, ms. */
 const LEAST_MARGIN_MS = 20;
 
 type Action =
@@ -63,12 +63,12 @@ interface Call {
   /** For sync: the requested share. */
   share: number;
   askedAt: number;
-  /** From when on it may go out, and until when. */
+  /** The period in which it may be sent. */
   from: number;
   slot: number;
 }
 
-/** Plays a history against the SQL, and returns the calls that would have gone out and the blocks, in ms from 0. */
+/** Plays a history against the SQL, and returns the calls that would have been sent and the blocks, in ms from 0. */
 async function play(
   history: Action[],
 ): Promise<{ calls: Call[]; blocks: { from: number; until: number }[] }> {
@@ -115,7 +115,7 @@ async function play(
     }
     if (action.do === "block") {
       await sql`select quota_block(${key}, ${LIMITS}::source_limits, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
-      // What may have gone out already stays.
+      // Calls that may have been sent stay.
       calls = calls.filter((call) => call.from <= now);
       blocks.push({ from: now, until: now + action.ms });
     }
@@ -330,7 +330,7 @@ test("I4: a process that is starved of CPU keeps its rate with little more than 
     }
     await run.clock.run(untilMs);
     const sent = run.grants.map(({ at }) => at);
-    // What the source counts: a call may be late by some of what the window is longer than a second.
+    // What the source counts: a call may be late by part of what the window is longer than a second.
     expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
     const perSecond = sent.length / 120;
     expect(perSecond).toBeGreaterThanOrEqual(kind === "sync" ? 0.95 * 3 : 4.3);
@@ -358,7 +358,7 @@ test("I4: a reservation that had started when the key was blocked counts after t
     { do: "pass", ms: 200 },
     call,
   ]);
-  // The first five may go out until 100.
+  // The first five may be sent until 100.
   expect(calls.map(({ from }) => from)).toEqual([0, 0, 0, 0, 0]);
 });
 

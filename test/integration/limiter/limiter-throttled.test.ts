@@ -1,4 +1,4 @@
-/** Slowed keys and the limit of a user, as SQL on a clock that jumps. */
+/** Throttled keys and the limit of a user, as SQL on a virtual clock. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
@@ -14,10 +14,10 @@ afterAll(() => database[Symbol.asyncDispose]());
 /** Times are exact to a quarter of a µs. */
 const WINDOW_MS = 999.999;
 const MINUTE_MS = 60_000;
-/** A pause after a refusal, and for how long all is served between two pauses. */
+/** A pause after a refusal, and how long everything is served between two pauses. */
 const PAUSE_MS = 30_000;
 const SERVED_MS = 15_000;
-/** What every call has for being late and on its way, ms. */
+/** The margin of every call for delay and transit, ms. */
 const LEAST_MARGIN_MS = 20;
 
 let keys = 0;
@@ -31,15 +31,15 @@ interface Take {
   lateMs?: number;
   user?: string | null;
   back?: number[];
-  /** A client's: is its key the user's own? */
+  /** For a client: is its key the user's own? */
   isOwn?: boolean;
 }
 
-/** The key's sync is the user's. */
+/** The key's sync belongs to the user. */
 const syncAs = (now: number, key: string, user: string) =>
   database.sql`select quota_acquire(${key}, ${LIMITS}::source_limits, 'sync', 5, '{}', '{}', ${EPOCH_MS + now}, ${user})`;
 
-/** Books one call at `now`: until when it may go out; null when there is no reservation within reach. Times are from 0. */
+/** Reserves one call at `now`: until when it may be sent; null if no reservation is within reach. Times are from 0. */
 async function take(now: number, of: Take): Promise<number | null> {
   const {
     key,
@@ -63,7 +63,7 @@ async function take(now: number, of: Take): Promise<number | null> {
 const block = (now: number, key: string) =>
   database.sql`select quota_block(${key}, ${LIMITS}::source_limits, 30000, 'rate_limited', ${EPOCH_MS + now})`;
 
-/** Asks every 20 ms for a while. @returns when calls went out */
+/** Asks every 20 ms for a while. @returns when calls were sent */
 async function askFor(fromMs: number, ms: number, of: Take): Promise<number[]> {
   const sent: number[] = [];
   for (let now = fromMs; now < fromMs + ms; now += 20) {
@@ -73,7 +73,7 @@ async function askFor(fromMs: number, ms: number, of: Take): Promise<number[]> {
   return sent;
 }
 
-/** A second of calls as fast as they are allowed, refused at its end; then the pause. @returns calls in that second */
+/** A second of calls at the full rate, refused at its end; then the pause. @returns calls in that second */
 async function refusedAt(now: number, key: string): Promise<number> {
   const sent = await askFor(now, 1000, { key });
   await block(now + 1000, key);
@@ -94,7 +94,7 @@ test("a source that refuses allowed requests three times in ten minutes gets two
   // After the hour it is tried again, and the first refusal is enough.
   expect(await refusedAt(63 * MINUTE_MS, key)).toBe(5);
   expect(mostWithin(await askFor(64 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(2);
-  // After another without one, all is forgotten.
+  // After another hour without a refusal, everything is forgotten.
   expect(mostWithin(await askFor(150 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
   expect(await refusedAt(151 * MINUTE_MS, key)).toBe(5);
   expect(mostWithin(await askFor(152 * MINUTE_MS, 5000, { key }), WINDOW_MS)).toBe(5);
@@ -107,7 +107,7 @@ test("a source that serves more than two per second between its refusals has not
     rates.push((await askFor(now, SERVED_MS, { key })).length / (SERVED_MS / 1000));
     await block(now + SERVED_MS, key);
   }
-  // Less than five, as each refusal leaves more room between calls.
+  // Less than five, since each refusal adds to the distance between calls.
   for (const rate of rates) expect(rate).toBeGreaterThan(3.9);
   expect(await database.sql`select key from quota_throttled where key = ${key}`).toEqual([]);
 });
@@ -184,7 +184,7 @@ test("throttling survives a crash of the server, and ends on time", async () => 
   const key = newKey();
   await take(0, { key });
   await database.sql`select quota_throttle(${key}, ${EPOCH_MS + MINUTE_MS}, true, ${EPOCH_MS})`;
-  // What recovery does to an unlogged table.
+  // The effect of recovery on an unlogged table.
   await database.sql`delete from quota_windows where key = ${key}`;
   expect(mostWithin(await askFor(5000, 5000, { key }), WINDOW_MS)).toBe(2);
   expect(mostWithin(await askFor(MINUTE_MS + 2000, 3000, { key }), WINDOW_MS)).toBe(5);
@@ -198,7 +198,7 @@ test("a user's requests that another process has reserved count from the earlies
   const shut = "shut until then";
   await take(0, { key: shut });
   await block(0, shut);
-  // Fifty that begin when the pause ends and are good for 100 ms, as ten keys have them.
+  // Fifty that begin when the pause ends and are valid for 100 ms, like those of ten keys.
   const keys = Array.from({ length: 10 }, () => newKey());
   for (const key of keys) {
     await take(0, { key });
@@ -206,7 +206,7 @@ test("a user's requests that another process has reserved count from the earlies
     for (let call = 0; call < 5; call++)
       expect(await take(0, { key, user, reachMs: 1000, lateMs: 100 })).toBe(1100);
   }
-  // At -24 it would go out within the second before them.
+  // At -24 it would be sent within the second before them.
   expect(await take(20, { key: newKey(), user, lateMs: 0 })).toBeNull();
 });
 
@@ -279,7 +279,7 @@ test("clients with other keys count toward the user's limit, and are not delayed
   const rush = (isOwn: boolean, now: number) =>
     Promise.all(keys.flatMap((key) => Array.from({ length: 5 }, () => take(now, { key, user, isOwn }))));
   expect((await rush(false, 0)).every((slot) => slot !== null)).toBe(true);
-  // A sync that had none for long gets in line, behind the second that they have used up.
+  // A sync without reservations for long queues behind the second that they have used up.
   expect(await take(100, { key: newKey(), user, kind: "sync" })).toBeGreaterThan(1000);
   expect((await rush(true, 10_000)).filter((slot) => slot !== null)).toHaveLength(50);
 });

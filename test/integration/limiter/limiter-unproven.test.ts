@@ -18,7 +18,7 @@ afterAll(() => database?.[Symbol.asyncDispose]());
 type Kind = "sync" | "client" | "unproven";
 const newKey = () => `airtable:app${crypto.randomUUID().replaceAll("-", "")}`;
 
-/** When one call may go out, ms after the epoch of the test; null: not within reach. */
+/** When one call may be sent, ms after the epoch of the test; null: not within reach. */
 async function take(
   now: number,
   key: string,
@@ -143,7 +143,7 @@ test("an account that claims to be over its plan throttles itself, and no other 
   expect(await perWindow(key, 10_000)).toBe(2);
   const other = await account(key, null);
   expect(await perWindow(key, 20_000)).toBe(5);
-  // A crash of the server changes none of it.
+  // A crash of the server changes none of this.
   await database.sql`delete from quota_windows where key = ${key}`;
   expect(await perWindow(key, 30_000)).toBe(5);
   await database.sql`delete from bases where id = ${other}`;

@@ -1,6 +1,6 @@
 /**
- * I4 on the internet: round trips of 80 ms ± 20 and handshakes of TLS between our processes and the source, which counts
- * what arrives. `bun run bench traffic` is the long form.
+ * I4 on the internet: round trips of 80 ms ± 20 and TLS handshakes between our processes and the source, which counts
+ * arrivals. `bun run bench traffic` is the long form.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { LogEntry } from "../../../apps/sandbox/request-log";
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => releases.disposeAsync());
 
-/** Expects what the source saw to be within the limit. @returns how many requests came */
+/** Expects the source's requests to be within the limit. @returns the number of requests */
 async function expectKept(sourceBaseId: string): Promise<number> {
   const entries = (await source.call("GET", `log?base=${sourceBaseId}`)) as LogEntry[];
   const check = new ArrivalCheck();
@@ -51,7 +51,7 @@ async function expectKept(sourceBaseId: string): Promise<number> {
   return entries.length;
 }
 
-/** Lets a base that was connected on loopback be synced over the network; what connecting it took counts no more. */
+/** Moves a base that was connected on loopback to the network; the requests for connecting it no longer count. */
 async function begin(...bases: Base[]): Promise<void> {
   await source.call("DELETE", "log");
   await source.call("POST", "quota", { reset: true });
@@ -90,7 +90,7 @@ test("I4: twelve concurrent clients of two proxies stay within the limit after a
     await answer.arrayBuffer();
     return answer.status;
   };
-  // The way is new to both proxies, then known.
+  // Both proxies measure the network first, and then know it.
   for (const _ of [1, 2]) {
     const statuses = await Promise.all(Array.from({ length: 12 }, (_, client) => ask(client)));
     expect(new Set(statuses)).toEqual(new Set([200]));

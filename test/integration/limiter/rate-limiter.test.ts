@@ -60,7 +60,7 @@ async function proxyLimiter(name: string) {
   async function dispose(): Promise<void> {
     await limiter[Symbol.asyncDispose]();
     await line[Symbol.asyncDispose]();
-    // One that was cut off to its end left it behind.
+    // One that was cut off until its end left it behind.
     await database.sql`delete from quota_proxies where id = ${name}`;
   }
   return { ...limiter, line, [Symbol.asyncDispose]: dispose };
@@ -171,7 +171,7 @@ test("calls are counted by month and kind; released reservations are not", async
   expect(await metric(limiter, "basetide_quota_grants_total", { kind: "sync" })).toBe(2);
 });
 
-/** A key with a reservation reserved and shut by another process before its time. */
+/** A key with a reservation that another process blocks before its time. */
 async function shutInTime(proxy: RateLimiter, worker: RateLimiter) {
   for (let blocks = 1; ; blocks++) {
     const key = newKey();
@@ -213,7 +213,7 @@ test("I7: a crash of the server keeps every pause, and grants no request early t
   const [used, blocked] = [newKey(), newKey()];
   await limiter.acquireClient(used, client());
   await limiter.block(blocked, 30_000, "rate_limited");
-  // What recovery does to an unlogged table.
+  // The effect of recovery on an unlogged table.
   await database.sql`truncate quota_windows`;
   await expect(limiter.acquireClient(used, client(1500))).rejects.toMatchObject({ code: "quota_timeout" });
   await expect(limiter.acquireClient(blocked, client(20_000))).rejects.toMatchObject({
@@ -278,7 +278,7 @@ test("I4: while one proxy is cut off, others are not, and when it returns: never
   cutOff.line.restore();
   await until(async () => !(await isAlone()), { what: "it is back" });
   const then = sent.length;
-  // Twelve at five a second: those of the time without it leave three.
+  // Twelve at five a second: those of the outage leave three.
   await until(() => sent.length >= then + 20, { what: "everything is as before", timeoutMs: 20_000 });
   stop.abort();
   await Promise.all(all);

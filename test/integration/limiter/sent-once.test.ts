@@ -14,14 +14,14 @@ const CONNECTED = "appConnected00000";
 const table: SourceTable = { id: "tblA", name: "A", primaryFieldId: "fldA", fields: [] };
 const never = new AbortController().signal;
 
-/** Some key: the proxy forwards no call to a base without one. */
+/** Any key: the proxy forwards no call to a base without one. */
 const authorization = "Bearer patSome.key";
 const fetch = (url: string, init: RequestInit = {}) =>
   globalThis.fetch(url, { ...init, headers: { authorization, ...(init.headers as Record<string, string>) } });
 
 let upstream: RawUpstream;
 let stack: ProxyStack;
-/** Connections that an answer has been given on. */
+/** Connections on which an answer has been sent. */
 let served: WeakSet<object>;
 
 beforeAll(async () => {
@@ -40,7 +40,7 @@ beforeEach(() => {
 
 type Break = "reset" | "end";
 
-/** Answers the first request of each connection, and breaks it off at the next one. */
+/** Answers the first request of each connection, and closes it at the next one. */
 function breakKept(how: Break, body = "{}"): void {
   upstream.answer = (socket) => {
     if (!served.has(socket)) {
@@ -51,7 +51,7 @@ function breakKept(how: Break, body = "{}"): void {
   };
 }
 
-/** Answers each request, and closes its connection a moment later: as often as not while the next one is on its way. */
+/** Answers each request, and closes its connection shortly after: often while the next one is in transit. */
 function closeIdle(): void {
   upstream.answer = (socket) => {
     if (!served.has(socket)) socket.write(httpAnswer(200, { "Content-Type": "application/json" }, "{}"));
@@ -60,9 +60,9 @@ function closeIdle(): void {
   };
 }
 
-/** Leaves the proxy one kept connection that has been answered on, and no request that counts. */
+/** Leaves the proxy one kept connection that has been used, and no counted request. */
 async function warm(): Promise<void> {
-  // Those that other tests have left break here.
+  // Connections that other tests have left are closed here.
   await until(async () => (await fetch(`${stack.endpoint}/v0/${CONNECTED}/T`)).status === 200, {
     what: "the proxy has a connection",
   });
@@ -201,11 +201,11 @@ describe("by the adapter", () => {
       const connection = connect();
       upstream.requests.length = 0;
       for (let time = 1; time <= 4; time++) {
-        // Leaves a connection that the call may be sent on.
+        // Leaves a connection on which the call may be sent.
         await until(() => connection.listPage("appWarm", table, {}, never).then(Boolean, () => false), {
           what: "a connection is kept",
         });
-        // What it makes of the answer is not of interest here.
+        // The result of the call does not matter here.
         await calls[name]!(connection).catch(() => {});
         expect(linesOf().filter((line) => !line.includes("appWarm"))).toHaveLength(time);
       }

@@ -1,4 +1,4 @@
-/** The adapter's change feed against the sandbox: its calls, and a copy that is kept right by nothing else. */
+/** The adapter's change feed with the sandbox: its requests, and a copy that is maintained from it alone. */
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SandboxHandle } from "../../../apps/sandbox/server";
@@ -163,7 +163,7 @@ describe("a copy that reads again what the feed names, and what depends on it", 
       ),
     ]);
     const { records } = feed.dependents(schema);
-    // Before and after what changed was read: links may have come, and links may have gone.
+    // Before and after the changed records were read: links may have been added and removed.
     const before = await records(changed, linking);
     for (const [tableId, { created, changed: moved, destroyed }] of batch.changes.tables)
       await read(schema, tableId, [...created, ...moved.keys(), ...destroyed], copy);

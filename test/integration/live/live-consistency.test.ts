@@ -1,10 +1,10 @@
 /**
- * I1, I2, I3 in live mode: what `consistency.test.ts` does, with feeds that are late, split, repeated and computed by
- * half, notifications that are lost or come twice, webhooks that die in every way, leases that change hands, bulk edits, and records
- * that are deleted and brought back under their old ids.
+ * I1, I2, I3 in live mode: like `consistency.test.ts`, with feeds that are late, split, repeated and partly computed,
+ * notifications that are lost or repeated, webhooks that fail in every way, leases that change workers, bulk edits, and
+ * records that are deleted and restored under their old ids.
  *
- * CONSISTENCY_SECONDS says for how long; the suite's own is 20. From 60 on, a silent webhook is also waited for to be found
- * out by comparing.
+ * CONSISTENCY_SECONDS sets the duration; the suite's own is 20. From 60 on, the test also waits until a silent webhook
+ * is detected by comparison.
  */
 import { expect, test } from "vitest";
 import { type Base, getBase } from "../../../core/control/bases";
@@ -26,13 +26,13 @@ import { until } from "../../support/poll";
 
 const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 20);
 const REBUILD_EVERY_MS = 5000;
-/** The longest that a payload is held back. */
+/** The longest delay of a payload. */
 const MAX_DELAY_MS = 300;
 const WATCHERS = 130;
 const HOUR_MS = 3600_000;
 /** So few that one page of the latest changes contains the latest of all. */
 const BEAT_MS = 1000;
-/** Comparisons are a minute apart, and wait a while before they judge. */
+/** Comparisons are a minute apart, and wait before they judge. */
 const FOUND_OUT_MS = 90_000;
 const EASY = {
   payloadDelayMs: 0,
@@ -137,7 +137,7 @@ function handOver(fleet: Fleet, base: Base): Hazard {
   };
 }
 
-/** Webhooks end, fall silent or are in error, and those that are silent wake up or are deleted. */
+/** Webhooks end, become silent or fail, and silent ones recover or are deleted. */
 const deadly: Hazard = {
   everyMs: 2500,
   happen({ control, sourceBaseId }) {
@@ -164,7 +164,7 @@ const storm: Pick<Storm, "seconds" | "rebuildEveryMs"> = {
 
 test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing, and equals the source once the feed is read to its end", {
   timeout: (SECONDS + 120) * 1000,
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   const { fleet, base, watchersId } = await busyFleet();
@@ -172,7 +172,7 @@ test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing,
   const hazards = [...people(watchersId), slovenly, handOver(fleet, base)];
   expect(await violations(fleet, base, { ...storm, hazards })).toEqual([]);
   calm(fleet);
-  // A notification that was lost is made up for by the next.
+  // The next notification makes up for a lost one.
   fleet.sandbox.control.createRecords(base.sourceBaseId, "Busy", [{ fields: { Token: "last" } }]);
   await readOut(fleet, base);
   expect(await expectEqualToSource(fleet, base)).toBeGreaterThan(500);
@@ -212,7 +212,7 @@ test("a webhook that fails silently is detected by comparison and replaced, alth
   await using _ = fleet;
   const { control } = fleet.sandbox;
   const { webhookId } = (await loadFeed(fleet.ctx.db, base.id))!;
-  // What has been there for long is not compared; and a base where nothing changes is compared less often.
+  // Old changes are not compared; and a base without changes is compared less often.
   control.advanceClock(HOUR_MS);
   control.createRecords(base.sourceBaseId, "Busy", [{ fields: { Token: "told" } }]);
   await readOut(fleet, base);

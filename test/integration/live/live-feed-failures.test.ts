@@ -1,4 +1,4 @@
-/** A base's webhook where something is in the way: at the source, in the control plane, or another process. */
+/** A base's webhook with obstacles: at the source, in the control plane, or from another process. */
 import { describe, expect, test } from "vitest";
 import { webhookSecret } from "../../../core/control/feeds";
 import { createSecretBox } from "../../../core/secrets";
@@ -97,7 +97,7 @@ describe("a webhook", () => {
     const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
     expect(await worker.tryOpen()).toBeNull();
     expect(worker.asked).toEqual({ webhooks: 5 });
-    // Not again at once, and nothing is said of the key.
+    // Not again at once, and no error of the key is reported.
     expect(await worker.tryOpen()).toBeNull();
     expect(worker.asked).toEqual({ webhooks: 5 });
     expect((await live.now()).live).toBeNull();

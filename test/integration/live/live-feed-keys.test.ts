@@ -1,4 +1,4 @@
-/** Whether a base may have a webhook: keys that must not make one, and what is left at the source in the end. */
+/** Whether a base may have a webhook: keys that must not create one, and what is left at the source in the end. */
 import { describe, expect, test } from "vitest";
 import { deleteBase, updateSettings } from "../../../core/control/bases";
 import { expectNewWebhook, feedScene } from "../../support/feed-scene";
@@ -80,7 +80,7 @@ describe("no webhook is left at the source", () => {
     await updateSettings(stack().fleet.ctx, live.base, { live: false });
     expect(live.webhooks()).toEqual([]);
     expect((await live.now()).live).toBeNull();
-    // A worker that has not noticed yet makes no other.
+    // A worker that has not noticed yet creates no other.
     const reader = await live.worker().reader();
     await expect(feed.read(reader)).rejects.toMatchObject({ code: "sync_stopped" });
     expect(live.webhooks()).toEqual([]);

@@ -35,7 +35,7 @@ describe("a notification", () => {
     expect(feed.hasNotifications).toBe(true);
     expect(created(await read())).toEqual([id]);
     expect((await live.now()).live).toMatchObject({ by: "notification" });
-    // That the console can be reached holds for all bases.
+    // The console's reachability applies to all bases.
     expect((await (await stack().connect()).worker().open()).hasNotifications).toBe(false);
     const other = await opened();
     expect((await other.live.worker().open()).hasNotifications).toBe(true);
@@ -97,7 +97,7 @@ describe("a notification", () => {
     expect([tooLarge.status, JSON.parse(tooLarge.text).error.code]).toEqual([422, "invalid_request"]);
     expect(await feed.wakeUp(200, signal)).toBe(false);
     expect(await live.kept()).toMatchObject({ isNotified: false });
-    // The right one is of any size up to the limit, and of any kind.
+    // The valid one has any size up to the limit, and any content type.
     const most = "x".repeat(65_536);
     expect((await post(path, most, macOf(secret, most))).status).toBe(204);
     expect(await feed.wakeUp(30_000, signal)).toBe(true);
@@ -157,7 +157,7 @@ describe("freshness", () => {
     await feed.closeFeedGap(performance.now());
     live.create("waiting");
     expect(await compare(feed, { isPending: () => true })).toMatchObject({ stale: 0 });
-    // A sweep brings it while it is waited for.
+    // A sweep finds it in the meantime.
     const comparing = compare(feed, { graceMs: 3000 });
     expect(await feed.wakeUp(30_000, signal)).toBe(true);
     const rows = await stack().fleet.owner(await live.now());

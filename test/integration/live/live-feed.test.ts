@@ -52,7 +52,7 @@ describe("a webhook", () => {
     expect((await live.kept())!.expiresMs).toBe(before);
     control().advanceClock(0.2 * DAY_MS);
     await read();
-    // The source's time is known from an answer, so it may take one to notice.
+    // The source's time is known from an answer, so detection may take one.
     await read();
     expect(worker.asked.webhooks).toBe(3);
     expect((await live.kept())!.expiresMs! - before).toBeGreaterThan(4 * DAY_MS);
@@ -80,7 +80,7 @@ describe("a webhook", () => {
     await end(live, id);
 
     let batch = await read();
-    // An expired webhook can still be read: it is the refresh that says so.
+    // An expired webhook can still be read: only the refresh reports it.
     for (let tries = 0; !batch.hasGap && tries < 3; tries++) batch = await read();
     expect(batch.hasGap).toBe(true);
     await expectNewWebhook(live, id, from);
@@ -90,7 +90,7 @@ describe("a webhook", () => {
     const after = await read();
     expect(created(after)).toEqual([second]);
     expect(after.from).toBeGreaterThanOrEqual(before.cursor);
-    // E1: what was known by the old webhook's numbers does not move the new one's cursor.
+    // E1: numbers of the old webhook do not move the new one's cursor.
     await feed.save(before.cursor);
     expect((await live.kept())!.cursor).toBe(1);
     await feed.save(after.cursor);

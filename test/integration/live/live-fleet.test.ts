@@ -1,4 +1,4 @@
-/** Live mode, end to end: a sandbox as the source, a console that takes its notifications, workers, Postgres. */
+/** Live mode, end to end: a sandbox as the source, a console that receives its notifications, workers, Postgres. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startConsole } from "../../../apps/console/start";
 import { type Base, getBase, listRuns, updateSettings } from "../../../core/control/bases";

@@ -66,14 +66,14 @@ const history = fc.array(
 );
 
 test("I1-I3, I7: after any history, everything that the feed reported is in the replica once it is idle, as at the source", {
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   await fc.assert(
     fc.asyncProperty(history, fc.integer({ min: 1, max: 50 }), async (happens, atOnce) => {
       const world = await startWorld(atOnce);
       let running: Running = world.engine.start();
-      // Each read of the feed goes one step on.
+      // Each read of the feed is one step.
       for (const { events, dies } of happens) {
         for (const one of events) world.coming.push(one);
         const reads = world.engine.webhook.reads;
@@ -104,9 +104,9 @@ interface World {
   engine: LiveEngine;
   teams: FakeTable;
   people: FakeTable;
-  /** What is to happen with the next requests. */
+  /** What happens with the next requests. */
   coming: Event[];
-  /** All that was on its way has arrived. */
+  /** Everything in transit has arrived. */
   quiet(): Promise<void>;
 }
 
@@ -153,7 +153,7 @@ async function startWorld(atOnce: number): Promise<World> {
     // One after the other; a failure is passed to all that wait for the end.
     stepping = stepping.then(happen);
     await stepping;
-    // Answers do not come in the order of the requests.
+    // Answers arrive out of order.
     await Bun.sleep(number % 3);
   };
   source.before = step;
@@ -269,7 +269,7 @@ function set({ records }: FakeTable, id: string, fieldId: string, ids: string[])
   records.set(id, { ...record, fields: ids.length > 0 ? { ...others, [fieldId]: ids } : others });
 }
 
-/** The lookups, as a source keeps them. */
+/** The lookups, as a source computes them. */
 function compute({ teams, people }: Tables): void {
   for (const [id, { fields }] of people.records) {
     const names = ((fields.fldPTeams as string[]) ?? []).map(

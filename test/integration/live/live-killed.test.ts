@@ -1,6 +1,6 @@
 /**
- * I7 in live mode: a worker process is killed at every point between a payload and the cursor behind it. Another one goes
- * on; nothing is lost, nothing is done twice, and no sweep helps.
+ * I7 in live mode: a worker process is killed at every point between a payload and the cursor behind it. Another one
+ * continues; nothing is lost, nothing is done twice, and no sweep helps.
  */
 import type postgres from "postgres";
 import { expect, inject, test } from "vitest";
@@ -23,13 +23,13 @@ const SWEEPS = 'listRecords .*"returnFieldsByFieldId":true(,"offset"|})';
 
 interface Point {
   name: string;
-  /** Which statement of the worker's, and on which of its lines. */
+  /** Which statement of the worker's, and on which of its connections. */
   line: "control" | "replica";
   statement: RegExp;
-  /** It is the one of this number. */
+  /** The statement with this number. */
   nth: number;
   at: HoldPoint;
-  /** Is the cursor still to be where it was? */
+  /** Must the cursor still be where it was? */
   isBehind: boolean;
 }
 
@@ -43,7 +43,7 @@ const POINTS: Point[] = [
   { name: "not knowing that the cursor is saved", ...CURSOR, nth: 1, at: "after", isBehind: false },
 ];
 
-/** A live service whose workers are processes on lines that can be watched. */
+/** A live service whose workers are processes with watched connections. */
 async function service(releases: AsyncDisposableStack) {
   const { url } = releases.use(await controlDatabase());
   const { hostname, port } = new URL(url);
@@ -91,7 +91,7 @@ function createTeams({ sandbox: { control } }: Fleet) {
     people,
     rows((index) => ({ Name: `P${index}`, Team: [teamIds[index]!] })),
   );
-  /** A few of each kind of change. */
+  /** Some of each kind of change. */
   const edit = (round: number) => {
     const of = (ids: string[], count: number) => ids.slice(round * 20, round * 20 + count);
     const renamed = (ids: string[]) => ids.map((id) => ({ id, fields: { Name: `round ${round} ${id}` } }));
@@ -104,7 +104,7 @@ function createTeams({ sandbox: { control } }: Fleet) {
   return { sourceId, edit };
 }
 
-/** Which transaction wrote each row last. */
+/** The transaction that last wrote each row. */
 async function writtenBy(sql: postgres.Sql): Promise<Map<string, string>> {
   const rows = await sql<{ id: string; by: string }[]>`
     select id, xmin::text as by from teams union all select id, xmin::text from people`;
@@ -134,7 +134,7 @@ const kept = (fleet: Fleet, base: Base) => loadFeed(fleet.ctx.db, base.id);
 
 test("I7: if a worker is killed between a payload and its cursor, nothing is missing, and nothing is applied twice", {
   timeout: 60_000 + POINTS.length * 40_000,
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   await using releases = new AsyncDisposableStack();
@@ -146,7 +146,7 @@ test("I7: if a worker is killed between a payload and its cursor, nothing is mis
   const sql = await fleet.reader(base);
   const { control } = fleet.sandbox;
   const { webhookId } = (await kept(fleet, base))!;
-  // From now on nothing is learned from sweeps.
+  // From now on sweeps contribute nothing.
   control.addFault({ kind: "hang", path: SWEEPS, delayMs: 120_000 });
   for (const [round, point] of POINTS.entries()) {
     const before = await writtenBy(sql);

@@ -36,7 +36,7 @@ async function live(more = 0) {
   return { engine, table, equal, edit: editor(engine.webhook, { source: engine.source, table }) };
 }
 
-/** Nothing that was written before this call counts as written lately. */
+/** Nothing that was written before this call counts as written recently. */
 async function rest({ cache, replica: { replica } }: LiveEngine): Promise<void> {
   cache.trimPoints.push({ at: performance.now() - MINUTE_MS, readVersion: await takeReadVersion(replica) });
 }
@@ -51,7 +51,7 @@ async function write({ replica: { replica }, source }: LiveEngine, record: Sourc
   expect((await applyRowImages(replica, live, images)).lost).toEqual([]);
 }
 
-/** Every state of the teams that a commit has made, in order, as the names by id. */
+/** Every committed state of the teams, in order, as the names by id. */
 async function watched({ replica: { replica } }: LiveEngine) {
   await replica.sql.unsafe(`
     create schema watching;

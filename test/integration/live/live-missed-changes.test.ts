@@ -16,9 +16,9 @@ const RUNS = 12;
 const TEAMS = 12;
 const PEOPLE = 12;
 const DAY_MS = 86_400_000;
-/** What was named so long ago has nothing to do with what a sweep finds now. */
+/** A report this old is unrelated to what a sweep finds now. */
 const LONG_MS = 120_000;
-/** A suspicion is certain when the feed has been read so long after. */
+/** A suspicion is certain when the feed has been read this much later. */
 const CERTAIN_MS = 11_000;
 
 /** What happens to a team, or to a person in the team of the same number. */
@@ -54,14 +54,14 @@ const peopleFates = fc.array(
   },
 );
 
-/** Which of these the sweep alone finds. */
+/** Which of these only the sweep finds. */
 const MISSED: ReadonlySet<Fate> = new Set<Fate>(["silent", "silently gone", "silently made", "by itself"]);
 
 const teamId = (index: number) => `recT${String(index).padStart(3, "0")}`;
 const personId = (index: number) => `recP${String(index).padStart(3, "0")}`;
 
 test("a change that a sweep finds counts as missed if, and only if, the feed reported nothing that leads to it", {
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   vi.useFakeTimers({ toFake: ["performance"] });
@@ -160,7 +160,7 @@ function base({ source, webhook }: LiveEngine) {
   };
 }
 
-/** One pass of the reconciling sweep. */
+/** One scan of the reconciling sweep. */
 async function sweep({ cadence, runs }: LiveEngine): Promise<void> {
   const passes = () => runs.filter((run) => run.isBackground).length;
   const before = passes();
@@ -174,7 +174,7 @@ function settled(engine: LiveEngine): Promise<void> {
   return passing(engine.settled());
 }
 
-/** Time goes by meanwhile. */
+/** Time passes meanwhile. */
 async function passing<T>(work: Promise<T>): Promise<T> {
   const timer = setInterval(() => vi.advanceTimersByTime(50), 10);
   return work.finally(() => clearInterval(timer));

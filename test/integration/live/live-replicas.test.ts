@@ -1,9 +1,9 @@
 /**
- * Real and generated bases in live mode, end to end: people edit records, fields and tables at random; whenever the feed
- * has been read out, every cell is in SQL as the source has it. What a sweep finds besides is counted as missed, and
- * there is nothing.
+ * Real and generated bases in live mode, end to end: users edit records, fields and tables at random; whenever the feed
+ * has been read to its end, every cell is in SQL as at the source. Anything else that a sweep finds is counted as
+ * missed, and there is nothing.
  *
- * LIVE_ROUNDS says how often that is compared; SEED=… repeats a run that failed.
+ * LIVE_ROUNDS sets the number of comparisons; SEED=… repeats a run that failed.
  */
 import { join } from "node:path";
 import type postgres from "postgres";
@@ -30,7 +30,7 @@ const SLOW_SWEEP = {
   path: '"returnFieldsByFieldId":true(,"offset"|})',
   delayMs: 2500,
 } as const;
-/** Edits take a few records away; a table that is half there lacks more. */
+/** Edits remove a few records; a partial table lacks more. */
 const LEAST_PART = 0.7;
 
 let fleet: Fleet;
@@ -42,7 +42,7 @@ afterAll(() => fleet?.[Symbol.asyncDispose]());
 
 interface Source {
   name: string;
-  /** Undefined where its data is not there. */
+  /** Undefined if its data is missing. */
   create: (() => string) | undefined;
 }
 
@@ -67,7 +67,7 @@ test.for(sources)(
   "in live mode, every cell of $name is in SQL whenever the feed is read to its end",
   {
     timeout: 60_000 + ROUNDS * ROUND_MS,
-    // A violation that comes once in a while is one: no second try.
+    // A rare violation is a violation: no second try.
     retry: 0,
   },
   async ({ create }, { skip }) => {
@@ -132,7 +132,7 @@ function watchCounts(base: Base): { wrong: string[] } & AsyncDisposable {
     const sql = await fleet.reader(base);
     while (!isOver) {
       await look(sql).catch((error: { code?: string }) => {
-        // It has another name by now, or is gone.
+        // It has been renamed, or deleted.
         if (error.code !== "42P01") throw error;
       });
     }

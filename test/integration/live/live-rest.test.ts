@@ -1,4 +1,4 @@
-/** A live base at rest: what its lease costs the server of its replica. */
+/** An idle live base: what its lease costs the server of its replica. */
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { openReplica } from "../../../core/replica";
@@ -8,7 +8,7 @@ import { freshDatabase } from "../../support/database";
 import { connectLive, startLiveFleet } from "../../support/live-fleet";
 import { until } from "../../support/poll";
 
-/** Longer than a lease that is not at rest. */
+/** Longer than a lease that is not idle. */
 const REST_MS = 75_000;
 
 test("an idle live base keeps no logins beyond the duration of a lease, and its next lease reuses the connection", {
@@ -19,7 +19,7 @@ test("an idle live base keeps no logins beyond the duration of a lease, and its 
   const fields = [{ name: "Name", type: "singleLineText" as const }];
   const source = control.createBase({ tables: [{ name: "Tasks", fields, records: [] }] });
   const base = await connectLive(fleet, source);
-  // As if a notification had come: what follows is read when there is one, and five minutes later.
+  // As if a notification had arrived: the feed is read at the next one, and after five minutes.
   await fleet.ctx.db`update live_feeds set notified_at = now() where base_id = ${base.id}`;
   await fleet.ctx.db`select pg_notify('basetide_notification', ${base.id})`;
 
@@ -47,7 +47,7 @@ test("an idle live base keeps no logins beyond the duration of a lease, and its 
     timeoutMs: 60_000,
   });
   await until(async () => (await facts()).open === 0, { what: "it is idle again", timeoutMs: 60_000 });
-  // One more where a statement has waited for the first.
+  // One more if a statement has waited for the first.
   expect((await facts()).logins - before.logins).toBeLessThanOrEqual(2);
   await server.end({ timeout: 1 });
 });

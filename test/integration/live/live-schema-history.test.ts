@@ -25,7 +25,7 @@ const LAST_MS = 60_000;
 function tell({ webhook }: LiveEngine, told: ToldChanges, { pick }: Step): void {
   const payload = told.take();
   if (!payload) return;
-  // Notifications get lost, and payloads come twice.
+  // Notifications are lost, and payloads repeated.
   webhook.tell(payload, pick % 3 > 0);
   if (pick % 5 === 0) webhook.tell(structuredClone(payload));
 }
@@ -66,12 +66,12 @@ async function live(engine: LiveEngine, world: World, history: History): Promise
   return running;
 }
 
-/** Records that are read after their field was deleted, and before its column is, have no value in it. */
+/** Records that are read after their field was deleted, and before its column is dropped, have no value in it. */
 function isDoomed({ deleted }: World, column: string): boolean {
   return [...deleted].some((name) => column.startsWith(snakeCase(name) || "field"));
 }
 
-/** A notification that was lost is followed by another one, some time. */
+/** A lost notification is followed by another one eventually. */
 async function settled(engine: LiveEngine): Promise<void> {
   const timer = setInterval(() => engine.webhook.notifier.notify(), PING_EVERY_MS);
   await engine.settled().finally(() => clearInterval(timer));
@@ -79,7 +79,7 @@ async function settled(engine: LiveEngine): Promise<void> {
 
 test("after any history of edits, schema changes and settings in live mode, the replica equals one built from scratch, and readers see consistent states", {
   timeout: 60_000 + HISTORIES * 12_000,
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   let reads = 0;
@@ -102,7 +102,7 @@ test("after any history of edits, schema changes and settings in live mode, the 
     expect(built.error).toBeUndefined();
     const { tables } = await replicaState(fresh.replica);
     const isEqual = async () => Bun.deepEquals((await replicaState(engine.replica)).tables, tables);
-    // What differs says more than that something does.
+    // The difference itself says more than its existence.
     await until(isEqual, { what: "both are equal", timeoutMs: LAST_MS, intervalMs: 50 }).catch(() => {});
     const lived = await replicaState(engine.replica);
     expect(lived.tables).toEqual(tables);

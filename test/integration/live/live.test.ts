@@ -1,4 +1,4 @@
-/** Live mode over a feed in memory: what arrives, in which order, and what is durable when. */
+/** Live mode with a feed in memory: what arrives, in which order, and what is durable when. */
 import { expect, onTestFinished, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import {
@@ -19,7 +19,7 @@ vi.setConfig({ testTimeout: 30_000 });
 
 const DAY_MS = 86_400_000;
 
-/** Calls of the source but for reads of the feed. */
+/** Calls of the source, except reads of the feed. */
 const calls = ({ source }: Pick<LiveEngine, "source">) => source.calls.filter((call) => call !== "payloads");
 
 test("creates, updates and deletes arrive with one request per table, and without a sweep", async () => {
@@ -194,7 +194,7 @@ test("payloads that are split, repeated or out of order cause no wrong row", asy
   webhook.tell(structuredClone(webhook.payloads[0]!));
   await engine.settled();
   await equal();
-  // Destroyed, and brought back: the source has it.
+  // Deleted, and restored: the source has it.
   edit.teams.destroy("recT3");
   edit.teams.put(teamRecord("recT3", "Green again"));
   await engine.settled();
@@ -225,7 +225,7 @@ test("I7: if a worker fails between a payload and its cursor, no row is wrong or
       what: "Bobby is in SQL",
     },
   );
-  // The later change is durable; the cursor may not say so.
+  // The later change is durable; the cursor must not cover it.
   expect(webhook.saved).toBe(1);
   const stopping = running.stop();
   hold.resolve();
@@ -279,7 +279,7 @@ test("a large number of changes is swept if that takes no more requests, togethe
   edit.teams.put(...records.slice(0, 150).map(({ id }) => teamRecord(id, "Once more")));
   await engine.settled();
   await equal();
-  // So many changes at once may be those of a schema.
+  // This many changes at once may be those of a schema.
   expect(calls(engine)).toEqual(["ids tblT", "schema", "ids tblT"]);
 });
 
@@ -449,7 +449,7 @@ test("I1: a change from elsewhere never overwrites an overlapping write through 
     issues: [],
     records: [written],
   });
-  // It has to ask for the record again before it answers its client.
+  // It must request the record again before it answers its client.
   expect(lost).toEqual(["recT2"]);
   expect(table.records.get("recT2")).toEqual(teamRecord("recT2", "Blue"));
   await equal();

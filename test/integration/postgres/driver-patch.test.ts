@@ -1,4 +1,4 @@
-/** What `patches/` repairs in postgres.js: servers that go away, seen from a process that has nothing else. */
+/** What `patches/` repairs in postgres.js: servers that disappear, seen from a process that does nothing else. */
 import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { asAdmin } from "../../support/admin";
@@ -11,7 +11,7 @@ test("a server that disappears during a transaction breaks that transaction, and
   await using program = startProgram("test/support/cut-off-transaction.ts", [inject("postgresUrl")]);
   await program.says("\n");
   expect(JSON.parse(program.output())).toEqual({
-    // What is patched is what Bun loads; the package has other builds of the same.
+    // The patch applies to the build that Bun loads; the package has other builds of the same code.
     driver: expect.stringMatching(/\/postgres\/src\/index\.js$/),
     transaction: "CONNECTION_CLOSED",
     statement: "CONNECTION_CLOSED",
@@ -31,7 +31,7 @@ test("a query canceled before its connection was open leaves the connection to o
       () => "ok",
       (error: { code?: string }) => error.code,
     );
-    // Lets the query take the pool's one connection, which is then on its way.
+    // Lets the query take the pool's one connection, which is then being opened.
     await new Promise((resolve) => setImmediate(resolve));
     first.cancel();
     expect(await code).toBe("57014");

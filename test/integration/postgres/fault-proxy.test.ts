@@ -1,4 +1,4 @@
-/** What a fault on a line is about: one connection, and no other that says the same at that moment. */
+/** The scope of an injected fault: one connection, and no other that sends the same at that moment. */
 import { expect, onTestFinished, test } from "vitest";
 import { connectControl } from "../../../core/postgres";
 import { freshDatabase } from "../../support/database";
@@ -22,7 +22,7 @@ async function startLine() {
     await sql`select 1`;
     return sql;
   };
-  /** Statements of others' connections that the server is carrying out. */
+  /** Statements of others' connections that the server is executing. */
   const underWay = async () => {
     const found = await database.sql`
       select from pg_stat_activity

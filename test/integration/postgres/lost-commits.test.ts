@@ -23,7 +23,7 @@ test("rows that a worker has in its cache as written are written again when the 
   releases.defer(() => rmSync(folder, { recursive: true, force: true }));
   const dataDir = join(folder, "postgres");
   const port = await freePort();
-  // A lagging standby's WAL ends early, and there is no more to be had.
+  // A lagging standby's WAL ends early, and no more of it exists.
   const settings = { fsync: "off", shared_buffers: "32MB", max_connections: "50", restore_command: "false" };
   const start = () => startEmbeddedPostgres({ dataDir, port, log: createLogger("fatal", "test"), settings });
   let server = await start();
@@ -58,13 +58,13 @@ test("rows that a worker has in its cache as written are written again when the 
     const [row] = await sql`select pg_is_in_recovery() as is`;
     isRecovering = row!.is;
   };
-  // It answers queries before it takes writes.
+  // It answers queries before it accepts writes.
   await until(async () => stack.withOwner(tasks, look).then(() => !isRecovering), {
     what: "the server has recovered",
     timeoutMs: 60_000,
   });
   expect(await names()).toEqual(["Task 0", "Task 1", "Task 2"]);
-  // As if the last lease's claim were the last commit that was not lost: the epochs follow each other.
+  // As if the last lease's claim were the last commit that survived: the epochs are consecutive.
   await stack.withOwner(tasks, (sql) => sql`select public_swap.claim()`);
   await tasks.sync();
   expect(await names()).toEqual(["Changed", "New", "Task 2"]);

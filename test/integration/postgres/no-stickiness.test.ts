@@ -1,4 +1,4 @@
-/** Two consoles and two proxies behind a balancer that sends every request to the other one than the last. */
+/** Two consoles and two proxies behind a balancer that alternates between them. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startConsole } from "../../../apps/console/start";
 import { startProxy } from "../../../apps/proxy/start";

@@ -1,4 +1,6 @@
-/** The scripts of `docs/platforms` run as the admin of a managed server runs them, and are enough for a replica. */
+/**
+ * The scripts of `docs/platforms` are run as the admin of a managed server runs them, and are sufficient for a replica.
+ */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -13,7 +15,7 @@ const ROLE = "basetide";
 
 let servers: PostgresServer[];
 beforeAll(async () => {
-  // Roles' rights to the roles that they make are others from 16 on.
+  // Roles' rights to the roles that they create differ from version 16 on.
   servers = await Promise.all((["15", "18"] as const).map((version) => postgresServer({ version })));
   for (const server of servers) {
     await server.role("admin", "createdb createrole");
@@ -29,7 +31,7 @@ test.each(pages)(
   async (page) => {
     const text = readFileSync(join(FOLDER, page), "utf8");
     const script = scriptOf(text);
-    // Of the URL that the page gives.
+    // From the URL that the page shows.
     const database = /^postgres:\/\/\S+\/(\w+)\?/m.exec(text)![1]!;
     for (const server of servers) {
       if (database !== "postgres") await server.run([`create database ${database} owner admin`]);

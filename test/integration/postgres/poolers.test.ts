@@ -1,6 +1,6 @@
 /**
- * Servers that people have: PgBouncer with its default settings, and what ends TLS in front of a server. Sessions keep what
- * they are given, or the URL is refused with what to take instead.
+ * Common servers: PgBouncer with its default settings, and TLS terminators in front of a server. Sessions keep their
+ * settings, or the URL is refused with the alternative.
  */
 import { networkInterfaces } from "node:os";
 import postgres from "postgres";
@@ -55,7 +55,7 @@ afterAll(async () => {
 
 const withPooler = test.skipIf(!HAS_PGBOUNCER);
 
-/** What of a database's sessions is left on the server: locks of the session, and settings that stayed behind. */
+/** What remains of a database's sessions on the server: session locks, and settings. */
 async function leftBehind(database: string) {
   const sql = postgres(server.url, { max: 1, onnotice: () => {} });
   try {

@@ -1,4 +1,4 @@
-/** Connections to a server that takes no writes: none stays open, in either driver. */
+/** Connections to a read-only server: none stays open, in either driver. */
 import pg from "pg";
 import postgres from "postgres";
 import { expect, test } from "vitest";
@@ -43,7 +43,7 @@ test("the first refused write closes all connections of its pool, and LISTEN is 
   await Promise.all([1, 2, 3].map(() => db`select pg_sleep(0.2)`));
   const pids = await backends(database);
   expect(pids).toHaveLength(4);
-  // Under way on another connection of the pool: it is not cut off.
+  // In progress on another connection of the pool: it is not interrupted.
   const slow = db`select pg_sleep(0.5), 'done' as state`.then(([row]) => row!.state);
   const error = await db.begin("read only", (tx) => tx`create table t ()`).catch((caught) => caught);
   expect(error).toMatchObject({ code: "25006" });

@@ -23,7 +23,7 @@ const UNTRUSTED = /certificate/;
 let control: TestControl;
 let folder: string;
 let server: EmbeddedPostgres;
-/** The server's certificate is for localhost; `authority` has issued it, `stranger` has nothing to do with it. */
+/** The server's certificate is for localhost; `authority` has issued it, `stranger` is unrelated. */
 let files: { authority: string; stranger: string };
 
 beforeAll(async () => {
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const authority = createAuthority("Authority of a test");
   const { certificate, key } = authority.issue(["localhost"]);
   const sql = postgres(server.url, { max: 1, onnotice: () => {} });
-  // Written by the server itself: the key must be its user's own.
+  // Written by the server itself: the key must belong to its user.
   for (const [name, text] of Object.entries({ "server.crt": certificate, "server.key": key })) {
     await sql.unsafe(
       `copy (select regexp_split_to_table($$${text.trim()}$$, E'\\n')) to program 'umask 077; cat > ${join(dataDir, name)}'`,
@@ -59,7 +59,11 @@ afterAll(async () => {
   await control?.[Symbol.asyncDispose]();
 });
 
-/** URL of a database on the TLS server. @param host another name of the same machine is none of the certificate's */
+/**
+ * URL of a database on the TLS server.
+ *
+ * @param host another name of the same machine, which is not in the certificate
+ */
 function urlOf(sslmode: string, host = "localhost", database = "external"): string {
   const url = new URL(server.url);
   Object.assign(url, { hostname: host, pathname: `/${database}`, search: `?sslmode=${sslmode}` });
@@ -136,7 +140,7 @@ test("a customer's server at 200 ms over TLS is inspected, installed and written
   try {
     const readVersions = await Promise.all(Array.from({ length: 8 }, () => takeReadVersion(replica)));
     expect(new Set(readVersions).size).toBe(8);
-    // A network that cuts what is under way costs that call, and no more.
+    // A network failure during a call affects that call, and no more.
     network.resetConnections();
     await until(() => takeReadVersion(replica).catch(() => undefined), {
       what: "a read version after the cut",
@@ -215,7 +219,7 @@ test("a URL leads to the host that was checked, and to no other, however it is w
       ?.message;
   const hidden = new URL(inject("postgresUrl"));
   hidden.hostname = "127.0.0.1";
-  // A driver that takes what is behind the first @ for the hosts would find the hidden server.
+  // A driver that takes the text after the first @ as the hosts would find the hidden server.
   expect(await wrongOf(`postgres://u:p@x,${hidden.host}@127.0.0.2:9/db`)).toContain(
     "no server listens on port 9",
   );

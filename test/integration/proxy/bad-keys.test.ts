@@ -32,7 +32,7 @@ beforeAll(async () => {
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-/** A base of one table, of three records unless given. */
+/** A base with one table, with three records by default. */
 function sourceBase(records = 3): string {
   return fleet.sandbox.control.createBase({
     name: "Keys",

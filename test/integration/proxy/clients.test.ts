@@ -1,8 +1,8 @@
-/** Clients of others, each with the one setting that the proxy guide gives for it: what they write is in SQL. */
+/** Other vendors' clients, each with the one setting that the proxy guide names for it: their writes are in SQL. */
 import { Base as QualifyzeBase } from "@qualifyze/airtable";
 import Airtable from "airtable";
 import { AirtableTs, type Table } from "airtable-ts";
-// Its types name a file that the package does not export.
+// Its types refer to a file that the package does not export.
 import * as asyncAirtable from "asyncairtable";
 import axios from "axios";
 import { afterAll, beforeAll, expect, test } from "vitest";

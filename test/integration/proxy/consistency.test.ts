@@ -12,7 +12,7 @@ import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 
 const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 20);
-/** The broken rule has this long to be found out. */
+/** The time for detecting the broken rule. */
 const BROKEN_SECONDS = 60;
 const REBUILD_EVERY_MS = 1500;
 
@@ -25,7 +25,7 @@ async function busyFleet(): Promise<{ fleet: Fleet; base: Base }> {
 
 test("I1-I3: whatever overlaps, SQL never goes back, and equals the source at the end", {
   timeout: (SECONDS + 60) * 1000,
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   const { fleet, base } = await busyFleet();

@@ -9,7 +9,7 @@ import { anyText, fuzz } from "../../support/fuzz";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
 
-/** What is not answered by then, as a request that is not whole. ms */
+/** Requests that are not answered by then are treated as incomplete. ms */
 const PATIENCE_MS = 150;
 const TRAP = "trap:1";
 const INJECTED = "x-injected";
@@ -131,7 +131,7 @@ const body = fc.oneof(
 );
 const framing = fc.constantFrom("length", "chunked", "both", "short", "long", "badChunk", "none");
 
-/** The bytes of a request, of which latin1 is what goes out. */
+/** The bytes of a request, sent as latin1. */
 const requestBytes = fc
   .record({
     method,
@@ -157,16 +157,16 @@ const requestBytes = fc
     return `${lines.join("\r\n")}\r\n\r\n${end}`;
   });
 
-/** The trap's own address is known when the test runs only. */
+/** The trap's own address is known only when the test runs. */
 function toTrap(text: string): string {
   return text.replaceAll(TRAP, trap ? new URL(trap.url).host : TRAP);
 }
 
 interface Sent {
   bytes: string;
-  /** Where the bytes are cut into packets. */
+  /** Where the bytes are split into packets. */
   cuts: number[];
-  /** Hangs up once the bytes are out. */
+  /** Disconnects once the bytes are sent. */
   isAborted: boolean;
 }
 
@@ -190,7 +190,9 @@ const exchange: fc.Arbitrary<Sent> = fc.record({
   ),
 });
 
-/** Sends it, and gives what came back until the connection closed, an answer was whole, or patience ended. */
+/**
+ * Sends it, and returns what came back until the connection was closed, an answer was complete, or the time was over.
+ */
 function send({ bytes, cuts, isAborted }: Sent): Promise<string> {
   const whole = Buffer.from(bytes, "latin1");
   const edges = [0, ...cuts.map((cut) => cut % (whole.length + 1)).sort((a, b) => a - b), whole.length];
@@ -227,7 +229,7 @@ function expectAnswer(answer: string, { bytes }: Sent): void {
   expect(answer).not.toContain("PROXY_ERROR");
   // The server itself refuses what is not HTTP, without an answer.
   if (status < 500 || /^HTTP\/1\.1 505 [^\r]*\r\nConnection: close\r\n\r\n$/.test(answer)) return;
-  // To a HEAD its status says what there is to say.
+  // The status of an answer to HEAD says everything.
   if ([502, 504].includes(status) && answer.endsWith("\r\n\r\n") && bytes.includes("HEAD ")) return;
   expect(answer).toMatch(/"type":"PROXY_(TIMEOUT|UPSTREAM_UNREACHABLE)".*"sender":"proxy"/);
 }
@@ -256,7 +258,7 @@ fuzz(
   }),
 );
 
-/** Answers that an upstream might give: the proxy gives them on, or says that there was none. */
+/** Possible answers of an upstream: the proxy passes them on, or reports that there was none. */
 const upstreamBytes = fc.oneof(
   fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes)),
   fc

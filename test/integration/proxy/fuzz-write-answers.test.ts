@@ -1,6 +1,6 @@
 /**
- * Writes that the source answers with any JSON, or with any bytes: the client gets exactly that answer, and what was
- * made of it in the replica is repaired by what the source has.
+ * Writes that the source answers with any JSON, or with any bytes: the client gets exactly that answer, and its effect
+ * on the replica is repaired from the source.
  */
 import { gzipSync } from "node:zlib";
 import fc from "fast-check";
@@ -57,7 +57,7 @@ afterAll(async () => {
   await upstream?.[Symbol.asyncDispose]();
 });
 
-/** What writes no record the sandbox answers. */
+/** The sandbox answers requests that write no record. */
 async function fromSandbox({ line, headers, body }: RawRequest): Promise<Buffer> {
   const [method = "", path = ""] = line.split(" ");
   const { authorization = "" } = headers;
@@ -102,7 +102,7 @@ const encoded = fc
     },
   }));
 
-/** What leads out of the base is not forwarded. */
+/** Requests that leave the base are not forwarded. */
 const tableName = anyText.map((text) => text.toWellFormed()).filter((name) => !/[.\\]/.test(name));
 
 const write = fc.record({
@@ -137,7 +137,7 @@ async function given(path: string, method: string, sent: string) {
   return { status: response.status, body: Buffer.from(await response.arrayBuffer()) };
 }
 
-/** The suite asks more of one base than its quota gives: every place is free again. */
+/** The suite asks more of one base than its quota allows: every reservation is free again. */
 async function freeQuota(): Promise<void> {
   await stack.ctx.db`
     update quota_windows set reservations = '{}', sync_reservations = '{}', sync_from = 0, client_at = 0, blocked_until = 0`;

@@ -1,4 +1,4 @@
-/** The preload for Node programs: whichever way they send a call of the API, it arrives at the proxy as it was meant. */
+/** The preload for Node programs: a call of the API arrives at the proxy unchanged, whichever way it is sent. */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
@@ -50,7 +50,7 @@ async function run(source: string, { extension = "mjs", env = {} as Record<strin
   return { output, errors, exitCode: await child.exited };
 }
 
-/** What the proxy got: method, path and body. */
+/** What the proxy received: method, path and body. */
 async function sentBy(source: string, options = {}): Promise<string[]> {
   const { errors, exitCode } = await run(source, options);
   expect([exitCode, errors]).toEqual([0, ""]);
@@ -98,7 +98,7 @@ describe.skipIf(node === undefined)("requests of a program that does not know of
 
   test("method, headers and body arrive, also those of a Request", async () => {
     const arrived: unknown[] = [];
-    // A Request's body goes in chunks.
+    // A Request's body is sent in chunks.
     const server = Bun.serve({
       port: 0,
       async fetch(request) {

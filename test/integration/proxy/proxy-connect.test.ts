@@ -1,4 +1,4 @@
-/** P6: CONNECT leads to the configured upstreams by way of the proxy, and nowhere else. */
+/** P6: CONNECT leads to the configured upstreams through the proxy, and nowhere else. */
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
@@ -78,7 +78,7 @@ async function run(words: string[], env: Record<string, string> = {}) {
   return { output, errors, exitCode: await child.exited };
 }
 
-/** One more proxy process, so to speak. */
+/** Acts as another proxy process. */
 async function start(connectPort: number | undefined, port = 0): Promise<RunningProxy> {
   const ctx = createContext({ ...stack.ctx.config, connectPort }, "proxy");
   onTestFinished(() => closeContext(ctx));
@@ -244,7 +244,7 @@ test("a client is identified by its own address, not by a header", async () => {
       ],
       ...[...more, `https://api.airtable.com${path}`],
     ]);
-  // 600 preflights a minute of one network.
+  // 600 preflights per minute from one network.
   const direct = Array.from({ length: 601 }, () =>
     fetch(`${stack.endpoint}/v0/${baseId}/Tasks`, {
       method: "OPTIONS",

@@ -1,4 +1,4 @@
-/** P2: requests and answers pass unchanged; what is the proxy's own says so. */
+/** P2: requests and answers pass unchanged; the proxy's own answers are marked. */
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { until } from "../../support/poll";
@@ -11,7 +11,7 @@ const TIMEOUT_MS = 2000;
 /** Connected, so that its requests are in the quota ledger. */
 const CONNECTED = "appConnected00000";
 
-/** Some key: the proxy forwards no call to a base without one. */
+/** Any key: the proxy forwards no call to a base without one. */
 const authorization = "Bearer patSome.key";
 const fetch = (url: string, init: RequestInit = {}) =>
   globalThis.fetch(url, { ...init, headers: { authorization, ...(init.headers as Record<string, string>) } });
@@ -246,7 +246,7 @@ test("a 429 of the source is returned unchanged; during a pause that is longer t
   const body =
     '{"errors":[{"error":"RATE_LIMIT_REACHED","message":"Rate limit exceeded. Please try again later"}]}';
   await stack.connectUnchecked("appLimited0000000");
-  // As many as say that the base's limit may have been met, and not only the key's.
+  // Enough to show that the base's limit may have been reached, and not only the key's.
   for (let call = 0; call < 3; call++) await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
   upstream.answer = (socket) => socket.write(httpAnswer(429, { "Content-Type": "application/json" }, body));
   const limited = await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);

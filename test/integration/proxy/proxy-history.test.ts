@@ -32,7 +32,7 @@ interface Mode {
   name: string;
   start: () => Promise<Fleet>;
   connect: (fleet: Fleet, sourceBaseId: string) => Promise<Base>;
-  /** All that was changed before is in SQL. */
+  /** Everything that was changed before is in SQL. */
   settled: (fleet: Fleet, base: Base) => Promise<unknown>;
 }
 
@@ -54,7 +54,7 @@ const MODES: Mode[] = [
 test.for(MODES)(
   "I1-I3: synced $name, SQL shows every write when it is answered, keeps it, and equals the source at the end",
   {
-    // A violation that comes once in a while is one: no second try.
+    // A rare violation is a violation: no second try.
     retry: 0,
   },
   async (mode) => {
@@ -132,7 +132,7 @@ async function write(
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
     expect(answer.status).toBe(200);
-    // Said to be there later: a replica that a busy machine keeps waiting is taken for one that is away.
+    // Reported as shown later: a replica that a busy machine delays is treated as unavailable.
     const isPending = answer.headers.has("x-basetide-sql");
     if (isPending) pending++;
     const said = (await answer.json()) as Answered | { records: Answered[] };
@@ -141,7 +141,7 @@ async function write(
       else own.set(record.id, record);
       if (!isPending) await expectShown(sql, record);
     }
-    // And what was answered before is still so.
+    // And earlier answers are still true.
     for (const record of own.values()) await expectShown(sql, record);
   }
   expect(pending).toBeLessThan(WRITES_PER_WRITER / 2);

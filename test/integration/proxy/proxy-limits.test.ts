@@ -66,7 +66,7 @@ test("bodies beyond the budget are refused with 503 while the source is slow, an
   const body = new Uint8Array(15 << 20);
   const statuses: number[] = [];
   const busy = Promise.withResolvers<Response>();
-  // 18 × 15 MB are more than 256 MB; each waits in the quota, five a second.
+  // 18 × 15 MB are more than 256 MB; each waits for its reservation, five a second.
   const all = Array.from({ length: 24 }, () =>
     ask(baseId, { method: "POST", headers: { authorization }, body, signal: stop.signal })
       .then((answer) => {
@@ -114,7 +114,7 @@ test("a second proxy accepts a key that the first one has stored, without the qu
   await using another = await stack.startAnother();
   const stop = new AbortController();
   onTestFinished(() => stop.abort());
-  // All at once: of an unproven key one at a time is served, and more than ten of a network are refused.
+  // All at once: for an unproven key one at a time is served, and more than ten of a network are refused.
   const all = Array.from({ length: 25 }, () =>
     ask(baseId, { headers, signal: stop.signal }, another.endpoint),
   );
@@ -137,7 +137,7 @@ test("odd Authorization headers: surrounding spaces are ignored, very long ones 
   odd.append("authorization", "Bearer patOther.key");
   const twice = await fetch(`${stack.endpoint}/v0/${baseId}/Tasks`, { headers: odd });
   const alone = await fetch(`${stack.sandbox.url}/v0/${baseId}/Tasks`, { headers: odd });
-  // Whatever the source makes of it, and never the standing of the first key.
+  // Whatever the source answers, and never the standing of the first key.
   expect(twice.status).toBe(alone.status);
   for (let index = 0; index < 5; index++) {
     const long = await ask(baseId, { headers: { authorization: `Bearer ${"x".repeat(14_000)}${index}` } });

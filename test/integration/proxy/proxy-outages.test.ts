@@ -1,4 +1,4 @@
-/** I7: what the proxy does while a part of what it needs is away, and when it stops. */
+/** I7: the proxy while one of its dependencies is unavailable, and when it stops. */
 import { Registry } from "prom-client";
 import { expect, onTestFinished, test } from "vitest";
 import { writeMetrics } from "../../../core/proxy/metrics";
@@ -51,7 +51,7 @@ async function synced(stack: ProxyStack) {
   };
 }
 
-/** How often records were read again by their ids. */
+/** How often records were read again by id. */
 function readings({ sandbox }: ProxyStack, baseId: string): number {
   return sandbox.control.log(baseId).filter(({ path }) => path.includes("RECORD_ID()")).length;
 }
@@ -78,7 +78,7 @@ test("I7: without the control plane, reads and writes continue, and writes to un
   await until(async () => (await metricOf(stack, "basetide_repairs_pending")) === 0, {
     what: "nothing is pending",
   });
-  // What was shown is not read again.
+  // Shown writes are not read again.
   expect(readings(stack, known.baseId)).toBe(0);
   expect(readings(stack, unknown.baseId)).toBe(1);
 });

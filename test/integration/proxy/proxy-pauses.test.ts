@@ -1,4 +1,4 @@
-/** Clients that come during a pause longer than the proxy waits: they repeat its 429 as they repeat the source's. */
+/** Clients during a pause that is longer than the proxy waits: they retry its 429 like the source's. */
 import Airtable from "airtable";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
@@ -33,7 +33,7 @@ const ownAnswers = async (asked: Promise<Response>) => {
   expect(await answer.json()).toMatchObject({ sender: "proxy" });
 };
 
-/** A call that ends with the proxy's own 429: the pause is on. */
+/** A call that ends with the proxy's own 429: the pause is active. */
 function refusedNow(): Promise<void> {
   return ownAnswers(
     fetch(`${stack.endpoint}/v0/${baseId}/Tasks`, {
@@ -60,7 +60,7 @@ test("airtable.js repeats them until they succeed, and each succeeds once", asyn
 test("urllib3, as used by pyairtable, honors Retry-After", async ({ skip }) => {
   const hasRequests = Bun.spawnSync(["python3", "-c", "import requests"]).exitCode === 0;
   skip(!hasRequests, "Python's requests is not installed on this machine");
-  // The retries that pyairtable sets: without Retry-After they are over within seconds.
+  // The retries that pyairtable configures: without Retry-After they end within seconds.
   const program = `
 import os, requests
 from requests.adapters import HTTPAdapter

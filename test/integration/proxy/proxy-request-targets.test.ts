@@ -1,8 +1,9 @@
 /**
- * P1: what the proxy decided on is what the source gets: never another base, table, record or method (S1).
+ * P1: the request that the proxy checked is the one that the source gets: never another base, table, record or method
+ * (S1).
  *
- * Request lines and Hosts go over a raw socket, since `new Request()` and `fetch` bring a target into its normal form
- * first; what arrives is seen by an upstream below HTTP libraries, and read the ways that a source may read it.
+ * Request lines and Hosts are sent over a raw socket, since `new Request()` and `fetch` normalize a target first;
+ * arrivals are seen by an upstream below HTTP libraries, and parsed in all the ways that a source may parse them.
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -15,17 +16,17 @@ import { type RawRequest, type RawUpstream, rawUpstream, sendRaw } from "../../s
 
 const VICTIM = "appVVVVVVVVVVVVVV";
 const MINE = "appMMMMMMMMMMMMMM";
-/** Bun closes no connection over a method that it does not know: what is not answered by then is none. ms */
+/** Bun closes no connection for an unknown method: a request that is not answered by then has no answer. ms */
 const PATIENCE_MS = 200;
 /** For requests that are answered, on a busy machine. */
 const ANSWER_MS = 10_000;
 const CASE_HEADER = "x-case";
-/** What the proxy is reached by: without a host in the path its first upstream is meant. */
+/** The proxy's address: without a host in the path, its first upstream is used. */
 const OWN_HOST = "localhost:4000";
 const UPSTREAM_HOSTS = ["api.airtable.com", "content.airtable.com"];
 
 let upstream: RawUpstream;
-/** The second upstream: what is sent to it was meant for it. */
+/** The second upstream: requests that arrive here were meant for it. */
 let content: RawUpstream;
 let stack: ProxyStack;
 /** A proxy whose decisions are recorded under the number of their case. */
@@ -118,7 +119,7 @@ function isWhole(answer: string): boolean {
   return end >= 0 && length !== undefined && answer.length >= end + 4 + Number(length);
 }
 
-/** What arrived is what was decided on, and there is no other way to read it. */
+/** The arrival equals the checked request, and can be parsed in no other way. */
 function expectAsDecided({ method, target, host }: Sent, { decided, arrived, at }: Outcome): void {
   if (arrived === undefined) return;
   expect(decided, arrived.line).toBeDefined();
@@ -135,7 +136,7 @@ function expectAsDecided({ method, target, host }: Sent, { decided, arrived, at 
   expect(asUrl(path)).toEqual(literally(path));
   if (call.kind === "write") expect(call.tableRef).toBe(table);
   if (call.kind === "write" && record !== undefined) expect(call.ids).toEqual([record]);
-  // A target that needs no normalizing is passed on byte by byte, and of others what the URL standard makes of them.
+  // A target that needs no normalizing is forwarded byte for byte, and others as the URL standard normalizes them.
   const path_ = /^https?:\/\/[^/]*(.*)$/s.exec(target)?.[1] ?? target;
   const normal = new URL(`http://x${Buffer.from(path_, "latin1").toString()}`);
   const [first = ""] = normal.pathname.split("/").filter(Boolean);
@@ -149,7 +150,7 @@ function expectAsDecided({ method, target, host }: Sent, { decided, arrived, at 
   else expect([host, at]).toEqual([OWN_HOST, UPSTREAM_HOSTS[0]]);
 }
 
-/** The ways to read a path: segment by segment; after a parser of URLs; with everything decoded that can be. */
+/** The ways to parse a path: by segments; with a URL parser; with everything decoded that can be. */
 const literally = (path: string) => path.split("/").filter(Boolean).slice(1).map(decodeOnce);
 const asUrl = (path: string) => literally(new URL(`http://x${path}`).pathname);
 function loosely(path: string): string[] {
@@ -365,7 +366,7 @@ test.for([
 );
 
 describe("attacks from the security audit", () => {
-  // From here on its requests are counted, and go out in the way of those.
+  // From here on its requests are counted, and sent in the same way.
   beforeAll(() => stack.connectUnchecked(VICTIM));
   const good = ["127.0.0.1:24000", "localhost"];
   const attacks: [method: string, path: string][] = [
@@ -383,7 +384,7 @@ describe("attacks from the security audit", () => {
       const one = { method, target: `/api.airtable.com/v0/${path}`, host, version };
       const direct = await send(one);
       expectAsDecided(one, direct);
-      // The proxy as it is started: it is the listener that refuses.
+      // The proxy as started in production: the listener itself refuses.
       const { answer, arrived } = await send(one, stack.proxy.port);
       if (host !== undefined && [...good, "[::1]:80"].includes(host)) {
         expect(arrived?.line).toMatch(new RegExp(`^${method} /v0/${MINE}/`));

@@ -1,4 +1,4 @@
-/** `x-basetide-sql: pending`: an answer to a write that SQL does not show yet says so, and no other does. */
+/** `x-basetide-sql: pending`: only an answer to a write that SQL does not show yet has it. */
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from "vitest";
 import { shutDatabase } from "../../support/admin";
 import { countRepairs } from "../../support/count-repairs";
@@ -103,7 +103,7 @@ test("I1: a replica that does not answer in time is not waited for again, and th
   const at = await synced();
   await stack.withOwner(at, (sql) =>
     sql.begin(async (tx) => {
-      // As a swap does, though for longer.
+      // Like a swap, but longer.
       await tx`select public_swap.lock_table(${at.tableId})`;
       expect(await at.patch("meanwhile")).toEqual(PENDING);
       expect(await texts(at)).toEqual(["old"]);

@@ -1,4 +1,4 @@
-/** One request to the source and its answer, whatever becomes of the connection that both are on. */
+/** One request to the source and its answer, whatever happens to their connection. */
 import type net from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { askUpstream, askWhole } from "../../../apps/proxy/upstream";
@@ -8,7 +8,7 @@ import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-ups
 const TIMEOUT_MS = 2000;
 
 let upstream: RawUpstream;
-/** As many connections as the source was asked on. */
+/** As many connections as the source has accepted. */
 let sockets: Set<net.Socket>;
 
 beforeAll(async () => {
@@ -20,7 +20,7 @@ beforeEach(() => {
   upstream.requests.length = 0;
 });
 
-/** Answers each request with these bytes, and then does that to the connection. */
+/** Answers each request with these bytes, and then applies this to the connection. */
 function answerWith(bytes: string | Buffer, then: (socket: net.Socket) => unknown = () => {}): void {
   upstream.answer = (socket) => {
     sockets.add(socket);
@@ -40,7 +40,7 @@ const stream = (method = "GET", signal = new AbortController().signal, timeoutMs
   askUpstream(requestOf(method), timeoutMs, signal);
 const whole = (method = "GET", timeoutMs = TIMEOUT_MS) => askWhole(requestOf(method), timeoutMs);
 
-/** The answer that there must be. */
+/** The expected answer. */
 async function answered(asking: ReturnType<typeof stream>): Promise<Response> {
   const answer = await asking;
   if (typeof answer === "string") throw new Error(answer);

@@ -1,4 +1,4 @@
-/** I1 through the proxy: what was answered with 2xx, SQL shows. */
+/** I1 through the proxy: SQL shows what was answered with 2xx. */
 import Airtable from "airtable";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { pause } from "../../../core/control/bases";
@@ -19,7 +19,7 @@ afterEach(() => {
 });
 
 const NO_LATENCY = { before: { minMs: 0, maxMs: 0 }, after: { minMs: 0, maxMs: 0 } };
-/** A name that has to be escaped in a path. */
+/** A name that must be escaped in a path. */
 const TABLE = "People & Co/1";
 const SQL_TABLE = "people_co_1";
 
@@ -143,7 +143,7 @@ test.for(writes)("I1: %s", async ([, write, expected]) => {
   expect(sorted(await at.rows())).toEqual(expected(at));
 });
 
-/** In the order that people have been named here. */
+/** In the order in which people are named here. */
 function sorted(rows: Record<string, unknown>[]) {
   return rows.toSorted((a, b) => String(a.name).localeCompare(String(b.name)));
 }
@@ -307,7 +307,7 @@ test("I1: a base that was connected during a write has the write", async () => {
   });
   const replicated = await stack.connect(baseId);
   await replicated.sync();
-  // As though the sync had read the record's page before the source wrote.
+  // As if the sync had read the record's page before the source wrote.
   await stack.withOwner(
     replicated,
     (sql) => sql`update public.people_co_1 set name = 'Ada' where id = ${ids[0]}`,

@@ -1,4 +1,7 @@
-/** Every call of pyairtable, replayed: through the proxy the source's own answers come back, and SQL shows each write. */
+/**
+ * Every call of pyairtable, replayed: through the proxy the source's own answers are returned, and SQL shows each
+ * write.
+ */
 import http from "node:http";
 import { gunzipSync, inflateSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -44,7 +47,7 @@ interface Answer {
   body: string;
 }
 
-/** @param origin scheme, host and port, with what comes before `/v0`; `host` is for the header, where another is meant */
+/** @param origin scheme, host and port, with the path before `/v0`; `host` is for the header, if it differs */
 function send(origin: string, call: PyairtableCall, scene: Scene, host?: string): Promise<Answer> {
   const body = call.body && pythonJson(call.body(scene));
   const url = new URL(origin);
@@ -53,7 +56,7 @@ function send(origin: string, call: PyairtableCall, scene: Scene, host?: string)
       hostname: url.hostname,
       port: url.port,
       method: call.method,
-      // As it was recorded: a parser of URLs would write some of it in another way.
+      // As recorded: a URL parser would write some of it differently.
       path: `${url.pathname.replace(/\/$/, "")}/v0/${call.path(scene)}`,
       headers: {
         ...PYTHON_HEADERS,
@@ -78,7 +81,7 @@ function send(origin: string, call: PyairtableCall, scene: Scene, host?: string)
   });
 }
 
-/** Without what is of one base and one moment only. */
+/** Without the parts that are specific to one base and moment. */
 function common({ status, body }: Answer): unknown {
   const text = body
     .replace(/"(https?:[^"]+)"/g, '"url"')
@@ -93,7 +96,7 @@ describe.each([
   { by: "the Host header, as where DNS leads to the proxy", isInPath: false },
 ])("addressed by $by", ({ isInPath }) => {
   let replicated: Replicated;
-  /** One base is used through the proxy, its twin at the source itself. */
+  /** One base is used through the proxy, and an equal one directly at the source. */
   let proxied: Scene;
   let direct: Scene;
 

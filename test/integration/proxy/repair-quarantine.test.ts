@@ -1,4 +1,4 @@
-/** A repair that ends the proxies which try it ends three of them, and then few. */
+/** A repair that crashes the proxies which try it crashes three of them, and then few. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { quarantine } from "../../../core/control/jobs";
 import { writeMetrics } from "../../../core/proxy/metrics";

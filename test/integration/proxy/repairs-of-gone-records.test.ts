@@ -1,4 +1,4 @@
-/** Repairs among which there is a record that is gone, or that the source fails to give. */
+/** Repairs that include a deleted record, or one that the source fails to return. */
 import { expect, test, vi } from "vitest";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
@@ -7,7 +7,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const FIELDS = [{ name: "Name", type: "singleLineText" }];
 
-/** A synced base of so many tasks. */
+/** A synced base with this many tasks. */
 async function tasksOf(stack: ProxyStack, count: number) {
   const { control } = stack.sandbox;
   const records = Array.from({ length: count }, (_, index) => ({ fields: { Name: `Task ${index}` } }));
@@ -95,12 +95,12 @@ test("a client's deletion that overlaps an update is in SQL, where the source an
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
   control.addFault({ kind: "forbidden", base: tasks.baseId, method: "GET", path: `/${id}(\\?|$)` });
-  // The deletion is answered first, and the update's answer is shown while it is on its way.
+  // The deletion is answered first, and the update's answer is shown while it is in transit.
   control.addFault({ kind: "slow_body", base: tasks.baseId, method: "DELETE", delayMs: 60, count: 1 });
   const deletion = send("DELETE");
   await until(() => control.dump(tasks.baseId).tables[0]!.records.length === 0, { what: "it is deleted" });
   await stack.withOwner(tasks, async (sql) => {
-    // Whatever image was applied since the deletion's read version.
+    // Any image that was applied since the deletion's read version.
     await sql`
       update public_swap._recent_writes set applied_version = nextval('public_swap._versions') where record_id = ${id}`;
     await sql`

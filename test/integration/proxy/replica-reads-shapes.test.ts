@@ -35,7 +35,7 @@ async function scene(): Promise<Scene> {
   const base = await stack.connect(baseId);
   await base.sync();
   const one = { baseId, base, recordId: control.dump(baseId).tables[0]!.records[0]!.id };
-  // The first proves the key, the second has the replica's catalog loaded.
+  // The first one proves the key, the second one loads the replica's catalog.
   for (let reads = 0; reads < 2; reads++) await read(one, "People", "replica");
   return one;
 }
@@ -173,7 +173,7 @@ test("after any changes of fields and tables, the replica answers as the source 
           try {
             make(one.baseId);
           } catch {
-            // What is not there, or is there already, changes nothing.
+            // A missing object, or one that exists already, changes nothing.
           }
         }
         refill(one.baseId);

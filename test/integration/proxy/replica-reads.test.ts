@@ -1,4 +1,4 @@
-/** Reads that the replica answers: the very records that the source would give, or the source gives them. */
+/** Reads that the replica answers: exactly the records that the source would return, or the source returns them. */
 import Airtable from "airtable";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -223,7 +223,7 @@ test("the replica answers no key that the source has not accepted, and no reques
   const stranger = await read("People?maxRecords=1", { key: "patStranger.1" });
   expect(stranger).toMatchObject({ status: 401, by: "source" });
   const again = await read("People?maxRecords=1", { key: "patStranger.1" });
-  // It was refused a moment ago: it is not asked about again.
+  // It was just refused: it is not tried again.
   expect(again).toMatchObject({ status: 401, by: null, json: { sender: "proxy" } });
   const fresh = stack.sandbox.control.createKey({ bases: { [baseId]: "read" } });
   expect((await read("People?maxRecords=1", { key: fresh })).by).toBe("source");

@@ -16,7 +16,7 @@ let releases: AsyncDisposableStack;
 let fleet: Fleet;
 let snippets: Map<Snippet["id"], string>;
 let folder: string;
-/** Knows nothing of a proxy. */
+/** Does not know of a proxy. */
 let ownProgram: string;
 
 beforeAll(async () => {
@@ -88,7 +88,7 @@ test("the airtable.js snippet lists records", async () => {
 });
 
 test("the fetch snippet lists records", async () => {
-  // What is printed abbreviates the cells.
+  // The output abbreviates the cells.
   expect(await run([process.execPath, script("fetch.mjs", "fetch")])).toMatch(
     /records: \[[\s\S]*rec\w+[\s\S]*rec\w+/,
   );

@@ -83,7 +83,7 @@ const actors = {
   "the base's own key": async () => stack.sandbox.key,
 } satisfies Record<string, (baseId: string) => Promise<string | undefined>>;
 
-/** What comes of two requests of an actor. */
+/** The results of two requests of an actor. */
 const effects = {
   async "is asked of the source"(baseId: string, key: string | undefined) {
     const before = stack.sandbox.control.log(baseId).length;
@@ -144,7 +144,7 @@ const effects = {
 type Actor = keyof typeof actors;
 type Effect = keyof typeof effects;
 
-/** For each effect the actors that it happens to. */
+/** For each effect, the actors that it affects. */
 const allowed: Record<Effect, Actor[]> = {
   "is asked of the source": [
     "a key that is none",
@@ -249,7 +249,7 @@ describe("another account with the same source base", () => {
     expect(await effects["waits among the owner's clients"](baseId, stack.sandbox.key)).toBe(true);
   });
 
-  /** Its setting is on, its rows are forged, and the owner reads. */
+  /** Its setting is enabled, its rows are forged, and the owner reads. */
   async function forged(settle: (other: Replicated & { key: string }) => Promise<unknown>) {
     const { baseId } = newBase();
     const owner = await stack.connect(baseId);
@@ -320,7 +320,7 @@ describe("another account with the same source base", () => {
         expect(await nameFrom(await ask(`${baseId}/Tasks`, { key, headers }))).toEqual(["source", "Ada"]);
       }
       if (what !== "external") return;
-      // As it was, so that it can be taken away.
+      // Restored, so that it can be deleted.
       await stack.ctx.db`
       update databases set cluster_id = ${saved!.cluster_id}, encrypted_password = ${saved!.encrypted_password},
         encrypted_url = null, external_host = null, external_port = null where id = ${other.base.database.id}`;
@@ -330,7 +330,7 @@ describe("another account with the same source base", () => {
 
 describe("unknown keys", () => {
   test("S5: neither their number nor their persistence uses the owner's quota or budget", async () => {
-    // Its strangers would use up what this network may ask of the stack's own proxy.
+    // Its unknown clients would use up the limit of this network at the stack's own proxy.
     await using another = await stack.startAnother();
     const { endpoint } = another;
     const { baseId } = newBase();
@@ -360,7 +360,7 @@ describe("unknown keys", () => {
     stop.abort();
     await Promise.all(strangers);
     expect(new Set(statusesOfOwner)).toEqual(new Set([200]));
-    // Five go at once, the others at five a second: not behind forty.
+    // Five are sent at once, the others at five a second: not behind forty.
     expect(times.reduce((a, b) => a + b)).toBeLessThan(12_000);
     expect((await monthOf(baseId)).client).toBe(12);
     expect([...statuses.keys()].sort()).toEqual([401, 429]);
@@ -398,7 +398,7 @@ describe("unknown keys", () => {
     const key = newKey({ [baseId]: "read" });
     const answers = await Promise.all(Array.from({ length: 4 }, () => ask(`${baseId}/Tasks`, { key })));
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-    // Another proxy knows it from the control plane.
+    // Another proxy reads it from the control plane.
     const before = await metricOf(stack, "basetide_quota_grants_total");
     expect(before).toBeGreaterThan(0);
     await until(

@@ -1,4 +1,4 @@
-/** Fields and tables may be called whatever the replica's SQL calls its tables, columns and variables. */
+/** Fields and tables may have the same names as the tables, columns and variables in the replica's SQL. */
 import { readdirSync, readFileSync } from "node:fs";
 import fc from "fast-check";
 import type postgres from "postgres";
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 120_000 });
 
 const RUNS = Number(process.env.HISTORIES ?? 8);
 
-/** Every name that the replica's SQL gives: aliases, columns of lists, variables and parameters. */
+/** Every name in the replica's SQL: aliases, columns of lists, variables and parameters. */
 const aliases = [...namesIn("../../../sql/replica/", ".sql"), ...namesIn("../../../core/replica/", ".ts")]
   .filter((name, index, all) => all.indexOf(name) === index && name === snakeCase(name))
   .sort();

@@ -41,9 +41,9 @@ const RATIOS: TableInput = {
 interface Case {
   field: string;
   cell: unknown;
-  /** What the row has; null unless given. */
+  /** The row's value; null by default. */
   shown?: unknown;
-  /** None: the cell fits as it is. */
+  /** None: the cell fits unchanged. */
   reason?: string | RegExp;
 }
 

@@ -12,7 +12,7 @@ vi.setConfig({ maxConcurrency: 20, testTimeout: 120_000 });
 /** Most fields that the source allows in a table. */
 const MOST_FIELDS = 500;
 
-/** Names that either tables or fields may have, and what SQL calls them. */
+/** Possible names of tables and fields, and their SQL names. */
 const NAMES: [source: string, sql: string][] = [
   ["select", "select"],
   ["user", "user"],
@@ -77,12 +77,12 @@ async function synced(tables: TableInput[]): Promise<Base> {
   return fleet.synced(base.id);
 }
 
-/** An id whose place among others is that of `index`: suffixes are given in the order of ids. */
+/** An id that sorts at `index`: suffixes are assigned in the order of ids. */
 function idAt(kind: "tbl" | "fld", index: number): string {
   return `${kind}${String(index).padStart(14, "0")}`;
 }
 
-/** A table with as many fields as can be, and two records: one with a cell in each, and one with none. */
+/** A table with the maximum of fields, and two records: one with a value in each cell, and one with none. */
 function wideTable(type: string, cell: (index: number) => unknown): TableInput {
   const fields = Array.from({ length: MOST_FIELDS }, (_, index) => ({ name: `F ${index}`, type }));
   const cells = Object.fromEntries(fields.map(({ name }, index) => [name, cell(index)]));
@@ -146,8 +146,8 @@ test.concurrent("a table with 500 fields has all of them", async () => {
 });
 
 /**
- * A row of Postgres is 8 kB at most, and holds a pointer of 18 bytes to each long text, or a text of up to 23 bytes
- * itself; were texts compressed in it, one of 21 bytes would take the place of the pointer, and more room.
+ * A row of Postgres is 8 kB at most, and contains a pointer of 18 bytes to each long text, or a text of up to 23 bytes
+ * itself; if texts were compressed in it, one of 21 bytes would replace the pointer, and take more room.
  */
 test.concurrent.for([
   ["of 23 bytes", (index: number) => String(index).padStart(23, "x")],

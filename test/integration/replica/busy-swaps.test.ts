@@ -29,13 +29,13 @@ function addField({ fields }: SourceTable, name = "More"): void {
   fields.push({ id: `fld${name}`, name, type: "text", sourceType: "text" });
 }
 
-/** The table cannot stay: one of its fields goes. */
+/** The table must be swapped: one of its fields is deleted. */
 function replaceField(table: SourceTable): void {
   table.fields.pop();
   addField(table);
 }
 
-/** A reader's transaction that holds `table`, until the answer is called. */
+/** A reader's transaction that locks `table`, until the returned function is called. */
 async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<void>> {
   const held = await reader.reserve();
   await held`begin`;
@@ -68,7 +68,7 @@ test("sweeps: other tables are synced while a query locks one that was rebuilt, 
   }
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(1);
   expect([...cache.builds.keys()]).toEqual(["tblP"]);
-  // Not in the build: a sync that is complete has it all the same.
+  // Not in the rebuilt table: a completed sync has it all the same.
   people.records.set("rec2", sourceRecord("rec2", { fld0: "Bob", fldMore: "more" }));
   await letGo();
   expect(await engine.sync()).toMatchObject({ completedAt: expect.any(Date) });
@@ -109,7 +109,7 @@ test("live: other tables are rebuilt while a query locks one, which goes live wh
   await using reader = readerOf(engine.replica.readerUrl);
   const letGo = await hold(reader, "people");
   replaceField(people.table);
-  // A sync before live mode was switched on has left its build.
+  // A sync before live mode was enabled has left its rebuilt table.
   expect((await engine.sync()).error?.code).toBe("replica_busy");
   addField(quotes.table);
   engine.cache.schemaCheckRequestedAt = new Date();

@@ -1,4 +1,4 @@
-/** What a customer has put on our tables in their own database, through rebuilds. */
+/** A customer's objects on our tables in the customer's own database, through rebuilds. */
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import { applySettings, foreignNames, installReplica, planSchema, startBuild } from "../../../core/replica";
@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 
-/** What a lease begins with. */
+/** How a lease begins. */
 const nextLease = ({ replica, epoch }: TestReplica) =>
   applySettings(replica, epoch, { history: false, notify: false });
 
@@ -38,7 +38,7 @@ test("roles that may read a table may read it after each rebuild, with no other 
   expect(
     await sql`select has_table_privilege(${otherRole}, 'airtable.orders', 'select with grant option') as may`,
   ).toEqual([{ may: true }]);
-  // Global defaults do not give back what was taken.
+  // Global defaults do not restore what was revoked.
   await customer.unsafe(`alter default privileges for role ${ownerRole} grant all on tables to ${otherRole};
     revoke all on orders from ${otherRole}`);
   await become({ Price: "number", Note: "text", Newer: "text" });
@@ -66,7 +66,7 @@ test("a view of our own role survives one rebuild after the other", async () => 
   await become({ Price: "number", New: "number" });
   await become({ Price: "number" });
   expect(await customer`select price::int from airtable.prices`).toEqual([{ price: 5 }]);
-  // As an earlier version left it.
+  // As left by an earlier version.
   await customer.unsafe(`revoke create on schema airtable_swap from current_user`);
   await installReplica(made.ownerUrl, { schema: "airtable", role: made.role });
   await become({ Price: "number", Newer: "text" });
@@ -121,7 +121,7 @@ test("a function that another role substitutes is never run with our rights, and
       execute function suppress_redundant_updates_trigger()`);
   await become({ Note: "text", Price: "number", New: "text" });
   expect(await issues(sql)).toEqual([]);
-  // It fits better.
+  // A better match.
   await other.unsafe(`
     create function public.any_text(v text) returns text language plpgsql immutable as
       $$ begin insert into public.ran default values; return v; end $$`);
@@ -193,7 +193,7 @@ test("foreign keys of the owner move to the new table; those of others stay on t
       reason: "it still uses airtable.orders as it was before the last change: drop it and create it again",
     },
   ]);
-  // Without it the old tables go.
+  // Without it the old tables are dropped.
   await other`drop table theirs.lines`;
   await become({ Price: "number", Newest: "text" });
   await nextLease(made);
@@ -225,7 +225,7 @@ test("if a type or a domain has a table's name, the table gets another name", as
   await become({ Price: "number", New: "text" }, "Sales");
   expect((await live()).spec.name).toBe("sales_2");
   expect(await sql`select price::int from airtable.sales_2`).toEqual([{ price: 5 }]);
-  // One that is made while the table is being built.
+  // One that is created while the table is being built.
   const { replica, epoch } = made;
   const tables = [sourceTable("tblS", "Shipments", { Price: "number" })];
   const plan = planSchema(new Map(), { tables }, SETTINGS, await foreignNames(replica, []));

@@ -21,7 +21,7 @@ const WITNESS = `
     $$ begin perform public.evil(''); return new; end $$;
   delete from public.ran;`;
 
-/** View → what makes it, each with a piece of the customer's code that parsing or making it again could run. */
+/** View → its definition, each with customer code that parsing or creating it again could run. */
 const views: Record<string, string> = {
   composite: `create view public.composite as select '(a)'::public.holder as h, name from orders`,
   array: `create view public.array as select '{"(a)"}'::public.holder[] as h, name from orders`,
@@ -64,7 +64,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     // Nothing of it is tried at the next change either.
     await become({ Name: "text" });
     expect(await ranAs(customer)).toEqual([]);
-    // What the issue holds makes the view, with its index and rule; then the issue goes.
+    // The statements in the issue create the view, with its index and rule; then the issue is removed.
     for (const { value } of [...issues].sort(
       (a, b) => Number(/above/.test(a.name)) - Number(/above/.test(b.name)),
     )) {

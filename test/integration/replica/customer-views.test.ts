@@ -99,7 +99,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
         reason: expect.stringContaining("note"),
       },
     ]);
-    // The first field was renamed and retyped: its view shows it under the name that the customer gave.
+    // The first field was renamed and retyped: its view shows it under the name that the customer chose.
     expect(await customer`select price from all_prices`).toEqual([{ price: "five" }]);
     await become({ Weight: "text", Note: "number" });
     expect(await customer`select note::int from notes`).toEqual([{ note: 5 }]);
@@ -205,7 +205,7 @@ test("neither a swap nor a rename of many tables blocks a query for longer than 
   });
   await Promise.all(begun.map((one) => one.promise));
   const waits: number[] = [];
-  // The same way, with no lock to wait for: what the machine adds.
+  // The same without a lock to wait for: the delay of the machine.
   const idle: number[] = [];
   const errors: unknown[] = [];
   const timed = async (reader: ReturnType<typeof connect>, query: string, times: number[]) => {
@@ -213,7 +213,7 @@ test("neither a swap nor a rename of many tables blocks a query for longer than 
     await reader.unsafe(query).catch((error) => errors.push(error));
     times.push(performance.now() - from);
   };
-  // Of each try to rename the tables.
+  // Per attempt to rename the tables.
   const longest: number[] = [];
   const short = Array.from({ length: 6 }, async (_, index) => {
     const reader = connect();
@@ -233,7 +233,7 @@ test("neither a swap nor a rename of many tables blocks a query for longer than 
       isFree = ++busy >= 5;
       return false;
     } finally {
-      // Those that it kept waiting end now, one each.
+      // Those that were waiting end now, one each.
       await until(() => waits.length >= before + 6, { what: "queries continue", timeoutMs: 30_000 });
       longest.push(Math.max(...waits.slice(before)));
     }
@@ -241,8 +241,8 @@ test("neither a swap nor a rename of many tables blocks a query for longer than 
   await until(change, { what: "the tables are renamed", timeoutMs: 90_000 });
   isOver = true;
   await Promise.all([...holders, ...short]);
-  // About one time-out in most tries; waiting for one lock after the other would be five or six in each. What a busy
-  // machine adds to a single query says nothing.
+  // About one timeout in most attempts; waiting for one lock after the other would be five or six in each. The delay of
+  // a single query on a busy machine says nothing.
   expect(quantile(longest, 0.5)).toBeLessThan(3 * LOCK_TIMEOUT_MS + quantile(idle, 0.95));
   expect(busy).toBeGreaterThanOrEqual(5);
   expect(errors).toEqual([]);

@@ -1,4 +1,4 @@
-/** What the owner of a database drops, truncates or forbids on our tables: it comes back, or is named. */
+/** Objects of ours that the owner of a database drops, truncates or blocks: they are restored, or named. */
 import { expect, test } from "vitest";
 import { ensureInstalled, recordDamage } from "../../../core/replica";
 import { forgetRows } from "../../../core/sync/state";
@@ -20,7 +20,7 @@ async function synced<E extends Engine = Engine>(made?: E): Promise<E> {
   return engine;
 }
 
-/** What the next lease begins with, by the same worker. */
+/** How the next lease of the same worker begins. */
 async function nextLease(engine: Engine): Promise<void> {
   const { replica, ownerUrl, role } = engine.replica;
   await ensureInstalled(replica, { url: ownerUrl, schema: "public", role });
@@ -36,7 +36,7 @@ async function expectWhole(engine: Engine): Promise<void> {
     select (select count(*)::int from public.people) as people, (select count(*)::int from public.tasks) as tasks,
       (select completed_at is not null from public.__sync_meta__) as is_synced`;
   expect(seen).toEqual({ people: names.length, tasks: 1, is_synced: true });
-  // Nothing of it is left to be done, and no table has got a second name.
+  // Nothing remains to be done, and no table has got a second name.
   expect(await engine.sync()).toMatchObject({ inserted: 0, updated: 0, deleted: 0, kind: "sweep" });
   const tables = await engine.replica.replica.sql`
     select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r' order by 1`;
@@ -179,7 +179,7 @@ test.for([
   },
 );
 
-/** As another worker begins, to which the replica is new. */
+/** As another worker begins, without a cache of the replica. */
 async function nextLeaseOfAnother(engine: Engine): Promise<void> {
   const { replica, ownerUrl, role } = engine.replica;
   await ensureInstalled(replica, { url: ownerUrl, schema: "public", role });

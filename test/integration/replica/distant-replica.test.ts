@@ -11,7 +11,7 @@ import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 300_000 });
 
-/** Each way. */
+/** In each direction. */
 const DELAY_MS = 50;
 /** More than one merge writes while readers wait. */
 const RECORDS = 5200;
@@ -63,7 +63,7 @@ test("fields, tables, settings and indexes change on a distant replica, and depe
   const oid = async () => (await near`select 'public.people'::regclass::oid::int as oid`)[0]!.oid as number;
   const before = await oid();
 
-  // A field with a value in every row, filled ahead.
+  // A field with a value in every row, filled in advance.
   table.table = sourceTable("tblP", "People", { ...FIELDS, More: "text" });
   for (const [id, record] of table.records) {
     table.records.set(id, { ...record, fields: { ...record.fields, fld2: `more ${id}` } });
@@ -77,7 +77,7 @@ test("fields, tables, settings and indexes change on a distant replica, and depe
     ...(await near`select attname from pg_attribute where attname ~ '^_filling' and not attisdropped`),
   ]).toEqual([]);
 
-  // A table that is deleted and restored in the source.
+  // A table that is deleted and restored at the source.
   source.tables.splice(source.tables.indexOf(tasks), 1);
   await sync();
   expect((await near`select to_regclass('public.tasks') as name`)[0]!.name).toBeNull();

@@ -1,4 +1,7 @@
-/** The column of a deleted field goes in place where nothing is on it; else a new table takes the old one's place. */
+/**
+ * The column of a deleted field is dropped in place if nothing depends on it; otherwise a new table replaces the old
+ * one.
+ */
 import { expect, test, vi } from "vitest";
 import { type Engine, testEngine } from "../../support/engine";
 import { sourceRecord, sourceTable } from "../../support/source-records";

@@ -44,7 +44,7 @@ async function follow({ replica, epoch }: TestReplica, schema: SourceSchema, as:
   return loadCatalog(replica);
 }
 
-/** The replica has these tables and columns, one row in each, and nothing is left to do. */
+/** The replica has these tables and columns, one row in each, and nothing remains to be done. */
 async function expectFollowed(
   { replica }: TestReplica,
   schema: SourceSchema,

@@ -1,4 +1,4 @@
-/** Defaults of a server, a database or a role change nothing of what is written: I3 and I5 hold under any of them. */
+/** Defaults of a server, a database or a role do not affect what is written: I3 and I5 hold under any of them. */
 import fc from "fast-check";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -30,7 +30,7 @@ import { type PostgresServer, postgresServer } from "../../support/servers/postg
 import { shopIn } from "../../support/shop";
 import { sourceRecord } from "../../support/source-records";
 
-/** Each does harm to some statement of a session that takes it as it is. */
+/** Each one breaks some statement of a session that uses it. */
 const HOSTILE: [string, string][] = [
   ["default_transaction_isolation", "'serializable'"],
   ["default_transaction_isolation", "'repeatable read'"],
@@ -65,7 +65,7 @@ const HOSTILE: [string, string][] = [
   ["work_mem", "'64kB'"],
 ];
 
-/** Those that only a superuser's session can put right. */
+/** Those that only a superuser's session can correct. */
 const FOR_SUPERUSERS: [string, string][] = [
   ["session_replication_role", "replica"],
   ["plpgsql.variable_conflict", "'use_column'"],
@@ -86,7 +86,7 @@ afterAll(() => server?.[Symbol.asyncDispose]());
 
 const roleOf = (url: string) => new URL(url).username;
 
-/** Until the answer is called. */
+/** Until the returned function is called. */
 async function setDefaults(role: string, database: string, level: Level, settings: [string, string][]) {
   const whose = {
     database: `alter database ${database}`,
@@ -117,7 +117,7 @@ const RECORDS = [
   sourceRecord("rec2", { fld0: "", fld3: 123456789012345.67, fld5: "1999-12-31T23:59:59.999Z" }),
 ];
 
-/** A replica's whole life, with these defaults from the start. @returns what is in it at the end, as text */
+/** A replica's complete life, with these defaults from the start. @returns its contents at the end, as text */
 async function life(adminUrl: string, level: Level, settings: [string, string][]): Promise<string> {
   const made = nameDatabase();
   const set = () => setDefaults(roleOf(adminUrl), made.database, level, settings);
@@ -226,7 +226,7 @@ test("a replica is the same under any hostile defaults", {
   );
 });
 
-/** What the migrations and the queue have made: text of everything, read with Postgres' own defaults. */
+/** What the migrations and the queue have created: text of everything, read with Postgres' own defaults. */
 async function catalog(database: string): Promise<string> {
   const sql = postgres(server.as("postgres", database), { max: 1, onnotice: () => {} });
   try {
@@ -252,7 +252,7 @@ async function catalog(database: string): Promise<string> {
   }
 }
 
-/** A control plane from its first migration until a base has come and gone. @returns what it is made of */
+/** A control plane from its first migration until a base has been created and deleted. @returns its definition */
 async function controlLife(name: string, settings: [string, string][]): Promise<string> {
   await server.run([`create database ${name} owner hostile_control`]);
   const resets = [

@@ -31,7 +31,7 @@ const wanted = (...fields: (string | [string, "trigram"])[]): WantedIndex[] =>
       : { tableId: "tblO", fieldId: field[0], kind: field[1] },
   );
 
-/** Brings `orders` to these fields, as a sync does; `way`: how a new table goes live. */
+/** Applies these fields to `orders`, as a sync does; `way`: how a new table goes live. */
 async function become(
   { replica, epoch }: TestReplica,
   fields: Record<string, FieldType>,
@@ -77,7 +77,7 @@ test("they are kept through renames, new columns, rebuilds and types, and droppe
   const oids = () =>
     sql`select indexrelid from pg_index where indrelid = 'public.orders'::regclass order by 1`;
   const before = [...(await oids())];
-  // Nothing is made twice.
+  // Nothing is created twice.
   expect(await applyIndexes(replica, epoch, all)).toBe(true);
   await become(made, { Title: "text", Tags: "multiple_select", Price: "number" });
   await become(made, { Title: "text", Tags: "multiple_select", Price: "number", More: "text" }, "merge");
@@ -95,7 +95,7 @@ test("they are kept through renames, new columns, rebuilds and types, and droppe
   expect(await indexesOf(made)).toEqual(["btree (title)", "btree (title, tags)"]);
   expect(await applyIndexes(replica, epoch, [])).toBe(true);
   expect(await indexesOf(made)).toEqual(["btree (title, tags)"]);
-  // Nothing is remembered of those that are gone.
+  // Deleted ones leave no trace.
   expect(await applyIndexes(replica, epoch, [])).toBe(true);
   expect([...(await sql`select name from public_swap._indexes`)]).toEqual([]);
 });

@@ -41,7 +41,7 @@ async function filledReplica(): Promise<TestReplica> {
   return made;
 }
 
-/** What became of `statement`: `done`, or the SQLSTATE that it was refused with. */
+/** The result of `statement`: `done`, or the SQLSTATE that it was refused with. */
 async function attempt(sql: postgres.Sql, statement: string): Promise<string> {
   return sql
     .begin("read write", (query) => query.unsafe(statement))
@@ -182,7 +182,7 @@ const theServer = [
   "select stavalues1 from pg_statistic",
 ];
 
-/** What Postgres takes in no transaction. */
+/** What Postgres does not allow in a transaction. */
 const alone = ["create database mine", "alter system set work_mem = '1GB'", "drop database postgres"];
 
 /** Each use of these takes a transaction id, and a loop takes millions. */
@@ -217,7 +217,7 @@ test("I8: a customer's role can read, and every attempt at more is refused", asy
   for (const statement of alone) {
     await expect(customer.unsafe(statement), statement).rejects.toMatchObject({ code: "42501" });
   }
-  // Postgres says no more to these than that they had no effect.
+  // Postgres reports only that these had no effect.
   await customer`grant select on items to public`;
   await customer`vacuum items`;
   expect(await customer`select has_table_privilege('public', 'items', 'select') as shown`).toMatchObject([
@@ -239,7 +239,7 @@ test("I8: in a writable database a role can create objects of its own, and do no
   await expectRefused(customer, [...changesOfOurs, ...theSwapSchema, "create schema mine", ...ourLocks]);
   const server = theServer.filter((statement) => !statement.includes("pg_temp"));
   await expectRefused(customer, server);
-  // What would keep our table from being dropped or changed needs a right on it.
+  // Blocking a drop or a change of our table requires a right on it.
   await expectRefused(customer, [
     "create table child () inherits (items)",
     "create table part partition of items default",

@@ -1,4 +1,4 @@
-/** Views over arrays of links: one row per link, whatever becomes of the tables under them. */
+/** Views over arrays of links: one row per link, whatever happens to the tables under them. */
 import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -33,7 +33,7 @@ async function replicaOf(tables: SourceTable[]): Promise<TestReplica & { reader:
   return Object.assign(made, { reader });
 }
 
-/** Brings the replica to these tables, as a sync does; rows that are built have two links in each array. */
+/** Applies these tables to the replica, as a sync does; built rows have two links in each array. */
 async function become({ replica, epoch }: TestReplica, tables: SourceTable[], settings = SETTINGS) {
   const catalog = await loadCatalog(replica);
   const plan = planSchema(catalog, { tables }, settings);
@@ -273,7 +273,7 @@ test("through any history of the schema, every array of links has its view at ev
   expect(looks).toBeGreaterThan(HISTORIES * 5);
 });
 
-/** The views are those of the catalog's arrays of links, and show what is in them. */
+/** The views are those of the catalog's arrays of links, and show their contents. */
 async function expectViews(replica: Replica): Promise<void> {
   const { sql } = replica;
   const views = await loadLinkViews(replica);

@@ -1,4 +1,4 @@
-/** A reader's long transaction delays a new column of the table that it holds, and nothing else. */
+/** A reader's long transaction delays a new column of the table that it locks, and nothing else. */
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import type { SourceTable } from "../../../core/source";
@@ -15,7 +15,7 @@ function addField({ fields }: SourceTable, name = "More"): void {
   fields.push({ id: `fld${name}`, name, type: "text", sourceType: "text" });
 }
 
-/** A reader's transaction that holds `table`, until the answer is called. */
+/** A reader's transaction that locks `table`, until the returned function is called. */
 async function hold(reader: postgres.Sql, table: string): Promise<() => Promise<void>> {
   const held = await reader.reserve();
   await held`begin`;
@@ -63,7 +63,7 @@ test("live: edits of known columns are shown while a new column waits, which the
     { id: "rec1", name: "Ada", more: "m1" },
     { id: "rec2", name: "v2", more: "more v2" },
   ]);
-  // Read once: what was written meanwhile came with the recent-writes log.
+  // Read once: changes in between came with the recent-writes log.
   expect(source.calls.filter((call) => call.startsWith("list tblP"))).toHaveLength(2);
 });
 

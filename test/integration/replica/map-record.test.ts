@@ -1,4 +1,4 @@
-/** What the mapper and the namer make is given to a real Postgres: it must take everything. */
+/** The results of the mapper and the namer are given to a real Postgres, which must accept all of them. */
 import fc from "fast-check";
 import type { Sql } from "postgres";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -17,7 +17,7 @@ afterAll(() => db[Symbol.asyncDispose]());
 
 const arrays = { linkedRecordsAsText: false, lookupsAsText: false };
 
-/** One column per field type, and each type that can be two kinds of column a second time as the other. */
+/** One column per field type, and a second one for each type that can be two kinds of column. */
 const everyColumn: ColumnSpec[] = (Object.keys(typeMap) as FieldType[]).flatMap((type) =>
   [false, true]
     .map((asText): ColumnSpec => {
@@ -62,7 +62,7 @@ describe("rows", () => {
           select * from json_to_recordset(${JSON.stringify(issues.map(({ recordId, ...rest }) => ({ record_id: recordId, ...rest })))}::text::json)
             as r(record_id text, "column" text, value text, reason text)`;
         expect(noted.count).toBe(issues.length);
-        // What is promised of a duration, and of an unticked box
+        // The guarantees for a duration, and an unchecked box
         await db.sql`select duration::interval from everything`;
         const [unticked] = await db.sql`select count(*)::int as rows from everything where checkbox is null`;
         expect(unticked!.rows).toBe(issues.filter(({ column }) => column === "checkbox").length);
@@ -145,7 +145,7 @@ function shapeOf(spec: TableSpec): string {
   return ["id text", "created_time timestamp", ...columns].join(", ");
 }
 
-/** As the writer does it; answers the rows written. */
+/** Like the writer; returns the rows written. */
 async function insert(sql: Sql, spec: TableSpec, rows: unknown[]): Promise<number> {
   const written = await sql.unsafe(
     `insert into ${quoteIdent(spec.name)} select * from json_to_recordset($1::text::json) as r(${shapeOf(spec)})`,
@@ -154,7 +154,7 @@ async function insert(sql: Sql, spec: TableSpec, rows: unknown[]): Promise<numbe
   return written.count;
 }
 
-/** Any string that JSON can carry, halves of surrogate pairs and NULs among it. */
+/** Any string that JSON can contain, including lone surrogates and NULs. */
 const anyUnits = fc
   .array(fc.oneof(fc.integer({ min: 0, max: 0xffff }), fc.constantFrom(0, 0xd83d, 0xde00, 0x22, 0x5c)), {
     maxLength: 12,
@@ -163,7 +163,7 @@ const anyUnits = fc
 
 const digits = (count: number, max: number) => fc.nat(max).map((value) => String(value).padStart(count, "0"));
 
-/** Dates and times, many of them in no calendar. */
+/** Dates and times, many of them invalid. */
 const anyDate = fc
   .tuple(
     fc.oneof(

@@ -1,4 +1,4 @@
-/** Materialized views that were made again are filled, whatever happens in between. */
+/** Materialized views that were created again are filled, whatever happens in between. */
 import { expect, test, vi } from "vitest";
 import { createLogger } from "../../../core/log";
 import { planSchema, startBuild } from "../../../core/replica";

@@ -1,4 +1,4 @@
-/** Tables that get columns, or are compared with the source, stay: with their rows, and all that others have put on them. */
+/** Tables that get columns, or are compared with the source, stay: with their rows, and all objects on them. */
 import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
@@ -25,7 +25,7 @@ vi.setConfig({ testTimeout: 120_000 });
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 const ALL: MergeOptions = { seen: Number.MAX_SAFE_INTEGER, issues: [], most: null, compared: null };
 
-/** Builds the table with these fields aside; `forced`: also where it has them already. */
+/** Builds a copy of the table with these fields; `forced`: also if it has them already. */
 async function built({ replica, epoch }: TestReplica, fields: Record<string, FieldType>, rows: Row[]) {
   const catalog = await loadCatalog(replica);
   const plan = planSchema(catalog, { tables: [sourceTable("tblO", "Orders", fields)] }, SETTINGS);
@@ -243,7 +243,7 @@ test("a published table gets a new column's values as changes of rows, whatever 
   expect(after.every(({ x }, index) => x !== before[index]!.x)).toBe(true);
 });
 
-/** Longer than the catalog has room for, and nothing that Postgres could compress. */
+/** Longer than the catalog allows, and not compressible. */
 const LONG = Array.from({ length: 1000 }, (_, index) => Bun.hash(String(index)).toString(36)).join("");
 
 const cells: Record<string, [FieldType, fc.Arbitrary<Row[string]>]> = {
@@ -276,7 +276,7 @@ test("property: whatever the live table contains, after the merge it equals the 
         const { sql } = replica;
         await sql`delete from public_swap._tables`;
         await sql`drop table if exists public.orders`;
-        // The ids of fields are their places.
+        // The ids of fields are their positions.
         const first = names.slice(0, known.length);
         const pick = (all: typeof before, some: string[]) =>
           all.map(

@@ -1,4 +1,4 @@
-/** S3, S21. A name in a schema where others may create says nothing about whose the thing is. */
+/** S3, S21. A name in a schema where other roles may create objects does not prove who owns the object. */
 import postgres from "postgres";
 import { describe, expect, onTestFinished, test } from "vitest";
 import {
@@ -15,7 +15,7 @@ import { freshDatabase } from "../../support/database";
 import { readerOf } from "../../support/replica";
 import { openShop, type ServiceRole } from "../../support/shop";
 
-/** An attack is given so long. */
+/** Each attack gets this long. */
 const RACE_MS = 3000;
 const MOST_ATTACKS = 20;
 
@@ -110,7 +110,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
   });
 });
 
-/** A customer's own server: `owner` has the schema, and `app` is the role that the service is given. */
+/** A customer's own server: `owner` has the schema, and `app` is the service's role. */
 async function ownServer() {
   const database = await freshDatabase();
   onTestFinished(() => database[Symbol.asyncDispose]());
@@ -178,12 +178,12 @@ test("S21: a foreign object under one of our names is an error that names it and
     );
     await sql.unsafe(free);
   }
-  // One of the very role that we are given, with other columns.
+  // One of the same role that the service uses, with other columns.
   await sql.unsafe(`create table copy._sync_meta (mine text); alter table copy._sync_meta owner to ${app}`);
   await expect(install()).rejects.toThrow("copy._sync_meta was not created by Basetide");
   await sql`drop table copy._sync_meta`;
   await install();
-  // A function has no name that is in the way.
+  // A function's name conflicts with nothing.
   await sql`create function copy._sync_history() returns int language sql as 'select 1'`;
   await install();
 });
@@ -215,7 +215,7 @@ test("a table with which the schema's owner has replaced ours is neither written
   };
   await expect(applyRowImages(replica, table, images)).rejects.toMatchObject(refusal);
   await expect(loadCatalog(replica)).rejects.toMatchObject(refusal);
-  // What is bound to our table goes with it, or holds it.
+  // An object that is bound to our table is dropped with it, or blocks it.
   await expect(customer`drop table public._sync_meta`).rejects.toMatchObject({ code: "2BP01" });
   await customer.unsafe(`drop table public._sync_meta cascade;
     create table public._sync_meta (started_at timestamptz, completed_at timestamptz, duration_last interval);
@@ -281,7 +281,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     await drop();
     await become({ Name: "text", Links: "links" });
     const shown = await othersRights(sql, made.role);
-    // A base's own tables are for those whom the customer's defaults in that schema name, to read.
+    // A base's own tables can be read by the roles in the customer's default privileges of that schema.
     expect(new Set(shown.map(({ name, privilege }) => `${name} ${privilege}`))).toEqual(
       new Set(["orders SELECT"]),
     );

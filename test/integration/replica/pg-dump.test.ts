@@ -1,4 +1,4 @@
-/** A dump that runs while tables are built, swapped, merged and renamed: complete, of one moment, and restored as it is. */
+/** A dump that runs while tables are built, swapped, merged and renamed: complete, consistent, and restorable. */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -20,12 +20,12 @@ import type { FieldType, SourceTable } from "../../../core/source";
 import { scratchFolder } from "../../support/scratch";
 import { PASSWORD, postgresServer } from "../../support/servers/postgres-server";
 
-/** Debian's client, of 15, dumps a server of 15; the embedded servers come without it. */
+/** Debian's client, version 15, dumps a server of 15; the embedded servers have none. */
 const HAS_CLIENT = Bun.which("pg_dump") !== null && Bun.which("psql") !== null;
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 const ROWS = 1500;
 const DUMPS = 12;
-/** A dump that connects while a change commits may still find a table that is gone: it says so, and is run again. */
+/** A dump that connects while a change commits may still find a dropped table: it reports that, and is run again. */
 const MOST_REPEATED = 3;
 const BATCH = 300;
 
@@ -39,7 +39,10 @@ async function run(command: string[]): Promise<void> {
   if ((await child.exited) !== 0) throw new Error(`${command[0]}: ${said}`);
 }
 
-/** Of every four versions one changes a type, one adds a field, one is compared with what is there, and one drops the field. */
+/**
+ * Of every four versions one changes a type, one adds a field, one is compared with the existing rows, and one drops
+ * the field.
+ */
 const source = (version: number): SourceTable[] =>
   ["A", "B"].map((letter) => {
     const type: FieldType = version % 8 < 4 ? "number" : "text";
@@ -57,7 +60,7 @@ const source = (version: number): SourceTable[] =>
 
 type Busy = <T>(work: () => Promise<T>) => Promise<T | undefined>;
 
-/** Tries again for as long as queries hold the table. */
+/** Tries again as long as queries lock the table. */
 const whileBusy =
   (isOver: () => boolean): Busy =>
   async (work) => {
@@ -72,7 +75,7 @@ const whileBusy =
     }
   };
 
-/** Brings both tables to a version, each row of it the same. @returns false where it was over before */
+/** Applies a version to both tables, each row the same. @returns false if it ended before */
 async function bring(
   replica: Replica,
   epoch: number,
@@ -90,7 +93,7 @@ async function bring(
     const live = catalog.get(spec.tableId);
     if (live && version % 4 !== 0 && version % 4 !== 3) {
       const options = { seen: Number.MAX_SAFE_INTEGER, issues: [], compared: null };
-      // Every other one fills its column ahead.
+      // Every other one fills its column in advance.
       const most = version % 8 < 4 ? null : 100;
       let merging = await busy(() => mergeBuild(replica, epoch, build, live, { ...options, most }));
       if (merging?.merging === "large") {
@@ -122,7 +125,7 @@ async function filledBuild(replica: Replica, epoch: number, spec: TableSpec, ver
   return build;
 }
 
-/** Changes both tables for as long as it lasts, and calls `dump` once for every version or later. */
+/** Changes both tables until it is disposed, and calls `dump` once for every version or later. */
 async function dumpAll(replica: Replica, dump: (nth: number) => Promise<void>): Promise<number> {
   let isOver = false;
   let version = 3;

@@ -23,7 +23,7 @@ import { openShop } from "../../support/shop";
 
 vi.setConfig({ testTimeout: 90_000 });
 
-/** Tables of the database that a publication of all tables would keep from being updated. */
+/** Tables of the database that could not be updated with a publication of all tables. */
 async function unidentified(sql: postgres.Sql): Promise<string[]> {
   const tables = await sql<{ name: string }[]>`
     select c.oid::regclass::text as name

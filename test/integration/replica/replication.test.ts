@@ -47,7 +47,7 @@ function next(fields: Field[], nth: number): { step: Step; fields: Field[] } {
 }
 
 /**
- * Changes of its table that a subscriber makes as its publisher does: Postgres leaves them to it. Rows may arrive before
+ * Changes of its table that a subscriber makes like its publisher: Postgres leaves them to it. Rows may arrive before
  * or after.
  */
 async function follow(there: postgres.Sql, before: TableSpec, after: TableSpec): Promise<void> {

@@ -27,7 +27,7 @@ import { sourceTable } from "../../support/source-records";
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 const CREATED = "2024-05-01T12:34:56";
 
-/** Puts a table live as the source has it now. */
+/** Brings a table live in its current form at the source. */
 async function build(t: TestReplica, fields: Record<string, "number" | "text">): Promise<CatalogTable> {
   const catalog = await loadCatalog(t.replica);
   const plan = planSchema(catalog, { tables: [sourceTable("tblO", "Orders", fields)] }, SETTINGS);
@@ -39,7 +39,7 @@ async function build(t: TestReplica, fields: Record<string, "number" | "text">):
   return (await loadCatalog(t.replica)).get("tblO")!;
 }
 
-/** An image of orders: from a client where `isProxied`, else as a sweep has it. */
+/** An image of orders: from a client if `isProxied`, otherwise from a sweep. */
 function orders(ids: string[], price: number, isProxied = true) {
   const rows = ids.map((id) => ({ id, created_time: CREATED, price }));
   const records = ids.map((id) => ({ id, createdTime: `${CREATED}.000Z`, fields: { fld0: price } }));
@@ -51,7 +51,7 @@ const prices = ({ sql }: Replica) =>
     ...rows,
   ]);
 
-/** Sessions of the database other than `sql`'s that wait for a lock. */
+/** Sessions of the database, other than `sql`'s, that wait for a lock. */
 async function waiting(sql: postgres.Sql): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
     select count(*)::int as count from pg_stat_activity
@@ -193,7 +193,7 @@ test("a trim keeps the log rows of an image that is being recorded, and waits fo
   await session`commit`;
   const left = await t.replica.sql`select record_id from public_swap._recent_writes`;
   expect([...left]).toEqual([{ record_id: "recB" }]);
-  // Images that the recent-writes log can judge no more are refused.
+  // Images that the recent-writes log can no longer judge are refused.
   expect(
     await applyRowImages(t.replica, table, { epoch: null, readVersion, ...orders(["recA"], 5) }),
   ).toMatchObject({
@@ -305,7 +305,7 @@ test("a table that was dropped and returns has a structure number that it never 
     await changeShape(t.replica, t.epoch, catalog, planSchema(catalog, { tables: [] }, SETTINGS));
   };
   await drop();
-  // Restored in the source, with its field renamed, and a second time renamed in place.
+  // Restored at the source, with its field renamed, and renamed in place a second time.
   schemaTracker.push((await build(t, { Amount: "number" })).shape);
   const record = { id: "rec1", createdTime: `${CREATED}.000Z`, fields: { fld0: 42 } };
   const write = async () =>

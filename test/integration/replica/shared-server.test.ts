@@ -25,7 +25,7 @@ import { caller, connectBase, testControl } from "../../support/control-support"
 import { type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
 import { shopIn } from "../../support/shop";
 
-/** Of the service and of its customers. */
+/** Of the service and its customers. */
 const OURS = /^(bt_|basetide)/;
 
 const OTHERS_CUSTOMER = "bt_0123456789abcdef";
@@ -44,7 +44,7 @@ beforeAll(async () => {
   await server.run(["create database crm owner crm_owner", "create database wiki"]);
   await server.run(
     [
-      // As servers that began before version 15 have it.
+      // As on servers that were created before version 15.
       "grant create on schema public to public",
       "create table public.orders (id int primary key)",
       "grant select, insert on public.orders to crm_app",
@@ -64,7 +64,7 @@ async function ask<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Pro
   }
 }
 
-/** What another program does there, with nothing but what every role has. @throws what it could not do */
+/** What another program does there, with the rights of any role. @throws what it could not do */
 async function canary(): Promise<void> {
   await ask(server.as("crm_app", "crm"), async (sql) => {
     await sql`drop table if exists public.migrated`;

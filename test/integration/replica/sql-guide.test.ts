@@ -7,7 +7,7 @@ import { repoRoot } from "../../support/source-files";
 
 const guide = readFileSync(join(repoRoot, "docs/sql.md"), "utf8");
 const examples = [...guide.matchAll(/```sql\n([^`]+)```/g)].map(([, sql = ""]) => sql.trim());
-/** Those that are about what the sample base happens not to have. */
+/** Examples for which the sample base has no data. */
 const MAY_BE_EMPTY = /_sync_issues|_sync_history|^listen/;
 
 let fleet: Fleet;
@@ -15,7 +15,7 @@ let run: (sql: string) => Promise<unknown[]>;
 
 beforeAll(async () => {
   fleet = await startFleet();
-  // As `up --sandbox` makes it.
+  // As created by `up --sandbox`.
   const sourceBase = fleet.sandbox.control.generate({
     name: "Project Tracker",
     records: 1000,

@@ -1,6 +1,6 @@
 /**
- * A tenant cannot exhaust a server (S9): each attack, by the role that a customer is given, on a server that was prepared
- * for the service. Defaults are lifted first, as an attacker does.
+ * A tenant cannot exhaust a server (S9): each attack, with the role of a customer, on a server that was prepared for
+ * the service. Defaults are lifted first, as an attacker would.
  */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -19,7 +19,7 @@ import { asAdmin } from "../../support/admin";
 import { until } from "../../support/poll";
 import { type ReplicaServer, replicaServer } from "../../support/replica-server";
 
-/** What a driver says of a session that was ended: the server's words, or that the connection is gone. */
+/** A driver's error for a session that was ended: the server's text, or that the connection is closed. */
 const ENDED = /^(57P01|CONNECTION_CLOSED)$/;
 
 let server: ReplicaServer;
@@ -147,7 +147,7 @@ test("transaction ids: a reader uses none in a loop, and one that holds any is e
       expect.stringMatching(/^(42501|42P01|55000|25P01|0A000)$/),
     ]);
   }
-  // These pass, and take no id: savepoints, cursors, listening, locks that reads take.
+  // These succeed, and take no id: savepoints, cursors, LISTEN, locks that reads take.
   const taken = await sql
     .begin("read write", async (tx) => {
       await tx`savepoint a`;
@@ -159,14 +159,14 @@ test("transaction ids: a reader uses none in a loop, and one that holds any is e
     })
     .catch((error: { code: string }) => error.code);
   expect(taken === "25P02" || (taken as unknown as { id: unknown }[])[0]!.id === null).toBe(true);
-  // What cannot be forbidden: a change of the role itself. It holds an id until it is over, and is ended.
+  // What cannot be forbidden: a change of the role itself. It holds an id until it ends, and is ended.
   const burner = connect();
   await burner`begin read write`;
   await burner.unsafe(`alter role ${role} set application_name = 'mine'`);
   expect(await look([role])).toMatchObject([{ role, reason: "transaction_id" }]);
 });
 
-/** What a reader can still use up ids with, each again and again. */
+/** What a reader can still use up ids with, repeatedly. */
 const BURNERS = {
   notify: () => "notify x; commit;".repeat(500),
   "alter role": (role: string) => `alter role ${role} set application_name = 'mine'`,
@@ -198,7 +198,7 @@ test.each(Object.keys(BURNERS))(
     expect(await admin((sql) => pauseRole(sql, role))).toMatchObject({ role, ended: 1 });
     await burning;
     expect(await outcome(connect()`select 1`)).toBe("53300");
-    // It says so itself, and another worker, or the same one started again, ends it, not before its time.
+    // It reports itself, and another worker, or the same one after a restart, ends it, not before its time.
     const hosted = { database, role, password };
     expect(await examineHosted(server.clusterUrl, hosted, [])).toMatchObject({
       isLimited: true,
@@ -227,7 +227,7 @@ test("pauses: each is twice as long as the previous one, up to 60 minutes; the r
       const pause = await pauseRole(admin, role);
       minutes.push(Math.round((pause!.until.getTime() - Date.now()) / 60_000));
     }
-    // The session that was there when the pause began, were it to live on.
+    // The session that existed when the pause began, if it survived.
     await admin.unsafe(`alter role ${role} connection limit 5`);
   }, server.clusterUrl);
   expect(minutes).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
@@ -330,7 +330,7 @@ test("connections: a role has ten, one that has more is cut back, and the servic
   await asAdmin((admin) => admin.unsafe(`alter role ${role} connection limit 4`), server.clusterUrl);
   const ended = await look([role]);
   expect(ended.map(({ reason }) => reason)).toEqual(Array(6).fill("connections"));
-  // Several tenants together take every connection that is not reserved: 40, less 8 and 3.
+  // Several tenants together take every connection that is not reserved: 40, minus 8 and 3.
   const crowd = await Promise.all([tenant(), tenant(), tenant()]);
   const all: string[] = [];
   for (const one of crowd) {

@@ -1,4 +1,4 @@
-/** The sandbox's monthly caps: blocked or slowed beyond them, by workspace and by the sandbox's clock. */
+/** The sandbox's monthly caps: blocked or throttled beyond them, by workspace and by the sandbox's clock. */
 import { expect, test } from "vitest";
 import { crew, errorOf, PEOPLE, sandboxScene } from "../../support/sandbox-support";
 

@@ -1,4 +1,4 @@
-/** Whatever is done to a base: links agree on both sides, and caches never show what is not so. */
+/** After any changes of a base: links agree on both sides, and caches are never stale. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { BaseInput } from "../../../apps/sandbox/build";
@@ -47,7 +47,7 @@ test("after any history of edits, a base equals one that is built from its cells
   );
 });
 
-/** Links go from either side: "Related" of a table, or the inverse that it has for the other's. */
+/** Links are edited from either side: "Related" of a table, or its inverse of the other's. */
 async function play(baseId: string, { kind, table, row, others, number }: Step): Promise<void> {
   const { tables } = sandbox.control.dump(baseId);
   const [here, there] = [tables[table]!, tables[1 - table]!];

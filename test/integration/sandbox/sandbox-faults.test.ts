@@ -1,4 +1,4 @@
-/** What goes wrong on order: faults, the throttle, latency, attachment URLs that die. */
+/** Injected failures: faults, the throttle, latency, attachment URLs that expire. */
 import { beforeEach, describe, expect, test } from "vitest";
 import type { FaultOptions } from "../../../apps/sandbox/faults";
 import { until } from "../../support/poll";
@@ -51,7 +51,7 @@ describe("faults", () => {
   });
 
   test("connections are closed before the answer and within it", async () => {
-    // Without a count: Bun's own fetch asks once more by itself when a kept connection dies.
+    // Without a count: Bun's own fetch retries once when a kept connection is closed.
     scene.sandbox.control.addFault({ kind: "reset" });
     await expect(get()).rejects.toThrow();
     scene.sandbox.control.clearFaults();

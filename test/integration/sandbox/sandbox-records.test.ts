@@ -1,4 +1,4 @@
-/** Records of the sandbox: through the real client and by raw requests. */
+/** Records of the sandbox: through the real client and with raw requests. */
 import Airtable from "airtable";
 import { describe, expect, test } from "vitest";
 import type { StoreChange } from "../../../apps/sandbox/store";

@@ -1,4 +1,4 @@
-/** How long the sandbox's webhooks and their payloads live, and what ends them. */
+/** The lifetime of the sandbox's webhooks and their payloads, and what ends them. */
 import { describe, expect, test } from "vitest";
 import { PEOPLE, type Reply, TEAMS } from "../../support/sandbox-support";
 import { DAY_MS, filtered, type Loose, webhookScene } from "../../support/webhook-support";

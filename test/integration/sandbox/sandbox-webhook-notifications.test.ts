@@ -10,7 +10,7 @@ const scene = webhookScene();
 const { hooks, listed, made, rename } = scene;
 
 describe("notifications", () => {
-  /** A listener that answers with `status` and keeps what it got. */
+  /** A listener that answers with `status` and stores what it receives. */
   function listener(status: () => number = () => 204) {
     const got: { body: string; mac: string | null }[] = [];
     const server = Bun.serve({

@@ -1,4 +1,4 @@
-/** The adapter against the sandbox: whole bases, read as the sync reads them. */
+/** The adapter with the sandbox: complete bases, read as the sync reads them. */
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
@@ -48,12 +48,12 @@ function fingerprintsOf(pages: RecordPage[]): [string, bigint][] {
   );
 }
 
-/** Signed URLs are different in every answer, the dump's among them. */
+/** Signed URLs differ in every answer, including the dump. */
 function withoutUrls(records: unknown): unknown {
   return JSON.parse(JSON.stringify(records, (key, value) => (key === "url" ? "" : value)));
 }
 
-/** Reads every table twice and compares with what the sandbox holds. */
+/** Reads every table twice and compares it with the sandbox's contents. */
 async function expectWholeBase(baseId: string): Promise<void> {
   const { tables } = await connection.getSchema(baseId, never);
   const dump = sandbox.control.dump(baseId);

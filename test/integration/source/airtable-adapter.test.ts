@@ -44,7 +44,7 @@ const connection = createAirtable({ upstreams, timeoutMs: TIMEOUT_MS }).connect(
 const json = (value: unknown, init?: ResponseInit) => Response.json(value as object, init);
 const listPage = (options = {}, signal = never) => connection.listPage("appA", table, options, signal);
 
-/** A body that sends `chunk` again and again, every `everyMs`, or as fast as it is read. */
+/** A body that sends `chunk` repeatedly, every `everyMs`, or as fast as it is read. */
 function endless(chunk: string, everyMs = 0): Response {
   const bytes = new TextEncoder().encode(chunk);
   const body = new ReadableStream<Uint8Array>({
@@ -200,7 +200,7 @@ describe("waiting for the source", () => {
 describe("a page of records", () => {
   test("is requested by table id, in pages of 100, keyed by field id", async () => {
     answer = () => json({ records: [recordA], offset: "itrA/recA" });
-    // Far beyond what a URL may hold.
+    // Far longer than a URL may be.
     const filter = `A&'+é'&'${"x".repeat(20_000)}'`;
     const sort = [{ field: "fldA", direction: "desc" as const }];
     const page = await listPage({ offset: "itrA/recZ", filter, sort });

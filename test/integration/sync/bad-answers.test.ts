@@ -15,11 +15,11 @@ import { until } from "../../support/poll";
 
 vi.setConfig({ maxConcurrency: 30, testTimeout: 120_000 });
 
-/** Three pages, the last of them short. */
+/** Three pages, the last one short. */
 const RECORDS = 250;
 /** Tables of a base: so many requests at once. */
 const TABLES = 2;
-/** Longest that a request is on its way in this process after it was granted, ms. */
+/** Longest time of a request in this process after it was granted, ms. */
 const SENT_LATE_MS = 5000;
 
 let fleet: Fleet;
@@ -72,7 +72,7 @@ async function connected(records = RECORDS): Promise<Case> {
   };
 }
 
-/** Edits both tables as a person would; nothing is deleted, so that row counts only grow. */
+/** Edits both tables as a user would; nothing is deleted, so row counts only grow. */
 function edit({ base: { sourceBaseId }, things, others }: Case): void {
   const { control } = fleet.sandbox;
   for (const table of [things, others]) {
@@ -107,7 +107,7 @@ function failedRuns(base: Base) {
   return listRuns(fleet.ctx.db, base.id, 100).then((runs) => runs.filter((run) => run.error_code !== null));
 }
 
-/** Faults that a list is spoiled with until its sync has failed, and the code that the run is to have. */
+/** Faults that spoil a list until its sync has failed, and the expected code of the run. */
 const LASTING: [kind: FaultKind, code: ErrorCode, options?: Partial<FaultOptions>][] = [
   ["broken_json", "source_bad_answer"],
   ["html_200", "source_bad_answer"],
@@ -212,7 +212,7 @@ test.concurrent.for([RECORDS, 1200])(
 );
 
 test.concurrent("a table that is deleted between two schema checks is dropped, and the base stays healthy", async () => {
-  // The source says 403 of it, as of a base that the key may not read.
+  // The source answers 403, as for a base that the key may not read.
   await using unhurried = await startFleet({ sandbox: { settings: { rateLimitOff: true } } });
   const { control } = unhurried.sandbox;
   const table = (name: string) => ({ name, fields: [{ name: "Name", type: "singleLineText" }] });
@@ -277,7 +277,7 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
       { what: "the base is blocked in the quota ledger", timeoutMs: 60_000 },
     );
     expect(fault.played()).toBe(1);
-    // Those that were on their way when the answer came.
+    // Those that were in transit when the answer came.
     await until(() => requests(base).every((request) => request.status !== 0), {
       what: "all are answered",
       timeoutMs: 60_000,
@@ -288,7 +288,7 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
     const before = requests(base).length;
     await fleet.synced(other.base.id);
     await fleet.synced(other.base.id);
-    // By the times that each has: on a busy machine the pause may be over by now.
+    // By their recorded times: on a busy machine the pause may be over by now.
     const since = requests(base).slice(before).map(timeOf);
     const inPause = since.filter((atMs) => atMs < block.untilMs);
     // Those that had been granted before, and that a busy process sent only then.
@@ -308,7 +308,7 @@ function requests({ sourceBaseId }: Base) {
   return fleet.sandbox.control.log(sourceBaseId);
 }
 
-/** When a request arrived, on the machine's clock, ms. */
+/** The arrival time of a request, on the machine's clock, ms. */
 function timeOf({ arrivalMs }: { arrivalMs: number }): number {
   return performance.timeOrigin + arrivalMs;
 }

@@ -10,7 +10,7 @@ import { until } from "../../support/poll";
 
 vi.setConfig({ testTimeout: 120_000 });
 
-/** What the docs promise. */
+/** The time that the docs promise. */
 const SHOWN_MS = 15_000;
 
 /** A source that accepts CSV syncs, and answers creates with an unknown format. */
@@ -98,7 +98,7 @@ async function bothAreShown({ writes, shown, settled }: Scene): Promise<void> {
   await settled();
 }
 
-/** The base rests, for the budget of a workspace of this many calls. */
+/** The base is paced by the budget of a workspace with this many calls. */
 async function resting({ fleet: { ctx }, base }: Scene, callsPerMonth: number): Promise<Base> {
   const workspace = await createWorkspace(ctx, base.accountId, {
     name: "Small",

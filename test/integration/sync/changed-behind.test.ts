@@ -1,4 +1,4 @@
-/** I3: rows that were changed in SQL behind the worker's back are repaired. */
+/** I3: rows that were changed in SQL without the worker are repaired. */
 import { expect, test } from "vitest";
 import { claimEpoch } from "../../../core/replica";
 import { isContinued } from "../../../core/sync/lease/replica-state";
@@ -35,12 +35,12 @@ const rowsOf = async (engine: Engine) =>
 test("a sweep compares every record with its row once fingerprints are old enough, and repairs differences", async () => {
   const engine = await synced(await testEngine());
   await tamper(engine);
-  // Those are believed still.
+  // Those are still trusted.
   expect(await engine.sync()).toMatchObject({ inserted: 0, updated: 0, deleted: 0 });
   engine.cache.tables.get("tblP")!.comparedAt -= engine.cache.compareEveryMs;
   expect(await engine.sync()).toMatchObject({ inserted: 2, updated: 1, deleted: 2 });
   expect(await rowsOf(engine)).toEqual(names);
-  // And not again before it is time.
+  // And not again before it is due.
   await engine.replica.replica.sql`update public.people set name = 'x' where id = 'rec1004'`;
   expect(await engine.sync()).toMatchObject({ updated: 0 });
 });
@@ -82,7 +82,7 @@ test("a replica on another server, on another timeline, or at an earlier epoch h
   expect(await lease()).toBe(true);
   expect(await gap()).toBe(false);
   const { identity, epoch } = await noted();
-  // The tests' role may ask for all of it: a superuser's or not.
+  // The tests' role may read all of it, a superuser or not.
   expect(identity).toMatch(/^\d+\/[0-9A-F]{8}\/\d+$/);
 
   // The feed's cursor covers commits that are lost: their changes must be found.

@@ -21,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => control?.[Symbol.asyncDispose]());
 afterEach(() => void vi.useRealTimers());
 
-/** From now on, as a process whose clock is off by so much. */
+/** From now on, like a process whose clock is off by this much. */
 function clockOff(ms: number): void {
   vi.useRealTimers();
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ms, shouldAdvanceTime: true });

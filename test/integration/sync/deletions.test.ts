@@ -20,7 +20,7 @@ const person = (index: number, name = `Person ${index}`): SourceRecord =>
   sourceRecord(idOf(index), { fld0: name });
 const persons = (count: number) => Array.from({ length: count }, (_, index) => person(index));
 
-/** A synced replica of so many people. */
+/** A synced replica of this many people. */
 async function synced(count: number, emptySpellMs = 60_000) {
   const engine = await testEngine({ emptySpellMs });
   const { records, table } = engine.source.add(structuredClone(people), persons(count));
@@ -30,7 +30,7 @@ async function synced(count: number, emptySpellMs = 60_000) {
     ...engine,
     records,
     table,
-    /** How many calls of a kind there were. */
+    /** The number of calls of a kind. */
     calls: (kind: string) => engine.source.calls.filter((call) => call.startsWith(`${kind} `)).length,
     expected: () =>
       [...records.values()]

@@ -1,4 +1,4 @@
-/** Many clients that write to one record at the same time: what it costs of the source's quota, and how long it takes. */
+/** Many clients that write to one record at the same time: the cost in requests, and the duration. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
 
@@ -75,7 +75,7 @@ test("the same holds for writes through two proxies and with two keys", { timeou
   );
   expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([200]));
   expect(answers.filter(({ sql }) => sql !== null)).toEqual([]);
-  // One more for each line of a proxy and key.
+  // One more for each queue of a proxy and key.
   expect(calls() - before).toBeLessThanOrEqual(WRITES + 2 + 4);
   expect(Object.values(status())).toContain((await row()).status);
 });

@@ -49,12 +49,12 @@ async function scene(fields: Record<string, unknown>[] = TEXTS) {
     copy: copy!,
     send,
     control,
-    /** What people do at the end of a year: the table is put away, and its copy takes its name. */
+    /** What users do at the end of a year: the table is renamed, and its copy gets its name. */
     moveTables() {
       control.renameTable(baseId, "Tasks", "Tasks 2025");
       control.renameTable(baseId, "Copy", "Tasks");
     },
-    /** The rows of the tables that were called Tasks and Copy, under whatever names they have in SQL. */
+    /** The rows of the tables that were called Tasks and Copy, whatever their names in SQL are. */
     async rows(): Promise<[Record<string, unknown>[], Record<string, unknown>[]]> {
       const names = await base.reader<{ name: string }[]>`
         select table_name as name from information_schema.tables

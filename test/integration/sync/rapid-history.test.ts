@@ -22,10 +22,10 @@ const STEP_MS = 3000;
 
 const things = () => sourceTable("tblT", "Things", { Name: "text", Told: "formula" });
 
-/** What happens just before the source answers a request. `row` picks a record, where there are any. */
+/** What happens just before the source answers a request. `row` selects a record, if there are any. */
 type Event =
   | { kind: "create" | "update" | "computed" | "delete"; row: number; value: string }
-  /** A write through the proxy, whose answer is applied after so many more requests. */
+  /** A write through the proxy, whose answer is applied after this many more requests. */
   | { kind: "write" | "write-delete"; row: number; value: string; late: number };
 
 const value = fc.constantFrom("a", "b", "c");
@@ -38,7 +38,7 @@ const event: fc.Arbitrary<Event> = fc.oneof(
 const history = fc.array(fc.array(event, { maxLength: 3 }), { minLength: 5, maxLength: 40 });
 
 test("I1-I3: after any history during cycles and sweeps, the replica equals the source one sweep later", {
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   await fc.assert(
@@ -88,7 +88,7 @@ async function startRun(happens: Event[][], records: number) {
       if (one.due <= requests) await one.apply();
       else late.push(one);
     }
-    // Answers do not come in the order of the requests.
+    // Answers arrive out of order.
     await Bun.sleep(requests % 3);
   };
   cache.sourceClock.record(sourceMs);
@@ -128,7 +128,7 @@ async function startRun(happens: Event[][], records: number) {
     async sweepUntilQuiet() {
       while (!isQuiet()) await sweep();
     },
-    /** All writes that were on their way are applied. */
+    /** All writes in transit are applied. */
     async settled() {
       for (const one of late.splice(0)) await one.apply();
     },
@@ -138,7 +138,7 @@ async function startRun(happens: Event[][], records: number) {
 interface World {
   engine: Engine;
   table: FakeTable;
-  /** Records made so far. */
+  /** Records created so far. */
   made: number;
   nowMs: () => number;
 }

@@ -73,7 +73,7 @@ function inRapidMode(of: Fleet, baseId: string): Promise<Base> {
   );
 }
 
-/** Changes that runs of a kind made, together. */
+/** The total of changes made by runs of a kind. */
 function sum(runs: SyncRun[], kind: SyncRun["kind"], what: "inserted" | "updated" | "deleted"): number {
   return runs.filter((run) => run.kind === kind).reduce((total, run) => total + run[what], 0);
 }

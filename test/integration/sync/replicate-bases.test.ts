@@ -1,11 +1,11 @@
-/** The main job, end to end: a sandbox as the source, a worker, Postgres; every cell compared. */
+/** The main task, end to end: a sandbox as the source, a worker, Postgres; every cell is compared. */
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { dataFolder, noDataReason } from "../../support/data";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { startFleet } from "../../support/fleet";
 
-/** Sandbox without its limit: what is tested here is what arrives, not when. */
+/** A sandbox without rate limit: this tests what arrives, not when. */
 const QUICK = { settings: { rateLimitOff: true } };
 
 const bases = ["cmip7-data-request", "unlocking-the-airwaves", "unlocking-the-airwaves/earlier-2021-05-04"];

@@ -1,4 +1,4 @@
-/** Sweeps of one table, of which there is one at a time. */
+/** Sweeps of one table, of which only one runs at a time. */
 import { expect, test } from "vitest";
 import { TaskGroup } from "../../../core/async";
 import { SchemaTracker } from "../../../core/sync/engine";

@@ -65,7 +65,7 @@ test("a column takes the name of a deleted field, and no record is read again fo
   const { table, records } = things();
   engine.source.add(table, records);
   await engine.sync();
-  // Name goes, and Count takes its name.
+  // Name is deleted, and Count takes its name.
   table.fields.splice(0, 1);
   table.fields[0]!.name = "Name";
   engine.changes.length = 0;

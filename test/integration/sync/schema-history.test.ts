@@ -35,7 +35,7 @@ async function live(engine: Engine, world: World, history: History): Promise<voi
 
 test("after any history of edits, schema changes and settings, the replica equals one built from scratch, and readers see consistent states", {
   timeout: 60_000 + HISTORIES * 8000,
-  // A violation that comes once in a while is one: no second try.
+  // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {
   let reads = 0;
@@ -49,7 +49,7 @@ test("after any history of edits, schema changes and settings, the replica equal
     } finally {
       await watcher.stop();
     }
-    // What a reader held at the last sync is left to the next.
+    // What a reader locked at the last sync is left to the next.
     await engine.sync({ settings: { ...world.settings } });
     reads += watcher.reads;
     expect(watcher.wrong).toEqual([]);

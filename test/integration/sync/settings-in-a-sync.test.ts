@@ -1,4 +1,4 @@
-/** Settings that people change while a sync is running, and long before it would end. */
+/** Settings that users change during a sync, long before it would end. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { LogEntry } from "../../../apps/sandbox/request-log";
 import { type Base, getBase, listRuns, requestResync, updateSettings } from "../../../core/control/bases";
@@ -135,7 +135,7 @@ test.concurrent("rapid mode begins at once", async () => {
     what: "a cycle completes",
     timeoutMs: BUSY_MS,
   });
-  // A sweep's rest was not waited for.
+  // A sweep's pause was not waited for.
   expect(lists(changed).length).toBeLessThan(PAGES);
 });
 

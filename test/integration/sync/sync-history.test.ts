@@ -39,7 +39,7 @@ const changes = (sql: postgres.Sql) =>
     (rows) => [...rows],
   );
 
-/** An engine that keeps history, whose source has an empty table `people`. */
+/** An engine with history, whose source has an empty table `people`. */
 async function historian(): Promise<{ engine: Engine; people: FakeTable; sql: postgres.Sql }> {
   const engine = await testEngine();
   const people = engine.source.add(
@@ -67,7 +67,7 @@ async function writeThrough(replica: Replica, id: string, record: SourceRecord |
   });
 }
 
-/** The table that all changes together make out of an empty one; fails where a change does not fit what was before. */
+/** The table that results from all changes, starting empty; fails if a change does not fit the previous state. */
 function replay(all: Change[]): Record<string, unknown>[] {
   const rows = new Map<string, Record<string, unknown>>();
   for (const change of all) {
@@ -181,7 +181,7 @@ test("a rebuild records the changed records, and not the new columns", async () 
   const before = (await changes(sql)).length;
   await engine.sync({ isForced: true });
   expect((await changes(sql)).length).toBe(before);
-  // A field comes, one goes, one changes its type and one its name.
+  // A field is added, one deleted, one retyped and one renamed.
   people.table.fields = sourceTable("tblP", "People", {
     "Full name": "text",
     Age: "text",
