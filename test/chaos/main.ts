@@ -115,7 +115,7 @@ function report(): void {
   console.log(`most requests of a base in a second: ${most}`);
   console.log(`requests that counted from when they would have come, had the harness not kept them: ${kept}`);
   const unknown = service.bases.reduce((sum, { audit }) => sum + audit.unknownClaims, 0);
-  console.log(`claims of which nobody could say whose they were: ${unknown}`);
+  console.log(`claims of unknown origin: ${unknown}`);
   for (const [what, limitMs] of Object.entries(LIMITS)) {
     const p95 = figures.percentile(what, 95);
     const isWithin = p95 <= limitMs;

@@ -24,7 +24,7 @@ const RULES: Rule[] = [
   {
     from: "apps/sandbox/",
     may: ["apps/sandbox/", "core/http/index/"],
-    why: "the sandbox stands in for somebody else's service",
+    why: "the sandbox simulates another company's service",
   },
   { from: "apps/console/", may: ["apps/console/", "core/", "views/"], why: "apps are apart from each other" },
   { from: "apps/proxy/", may: ["apps/proxy/", "core/"], why: "apps are apart from each other" },

@@ -59,7 +59,7 @@ test.for<[string, string, (field: SourceField) => SourceField | undefined, strin
     ["tblP"],
   ],
   [
-    "the same formula, told in another order, with a result that looks otherwise",
+    "the same formula, reported in another order, with a result in another form",
     "fldPSum",
     ({ options: { formula, referencedFieldIds } = {}, ...field }) => ({
       ...field,

@@ -198,7 +198,7 @@ export class WatchedBase {
       for (const [column, cell] of Object.entries(row ?? {})) {
         const [, number] = SHOUT.exec(column) ?? [];
         if (number && !this.#deletedShouts.has(number) && cell !== token?.toUpperCase())
-          this.#found(`I6: ${column} of ${id} is "${cell}" beside "${token}"`);
+          this.#found(`I6: ${column} of ${id} is "${cell}" next to "${token}"`);
       }
     }
   }

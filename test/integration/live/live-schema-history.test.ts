@@ -13,8 +13,8 @@ import { watchForHalves } from "../../support/half-tables";
 import { type LiveEngine, liveEngine, type Running } from "../../support/live-engine";
 import { until } from "../../support/poll";
 import { replicaState } from "../../support/replica-state";
+import { ReportedChanges } from "../../support/reported-changes";
 import { type History, histories, type Step, World } from "../../support/schema-history";
-import { ToldChanges } from "../../support/told-changes";
 
 const HISTORIES = Number(process.env.HISTORIES ?? 12);
 const PING_EVERY_MS = 100;
@@ -22,7 +22,7 @@ const PING_EVERY_MS = 100;
 const LAST_MS = 60_000;
 
 /** How the feed reports a step. */
-function tell({ webhook }: LiveEngine, told: ToldChanges, { pick }: Step): void {
+function tell({ webhook }: LiveEngine, told: ReportedChanges, { pick }: Step): void {
   const payload = told.take();
   if (!payload) return;
   // Notifications are lost, and payloads repeated.
@@ -33,7 +33,7 @@ function tell({ webhook }: LiveEngine, told: ToldChanges, { pick }: Step): void 
 /** Runs the history in live mode, and waits until everything reported is durable. */
 async function live(engine: LiveEngine, world: World, history: History): Promise<Running> {
   const { source, webhook } = engine;
-  const told = new ToldChanges(source);
+  const told = new ReportedChanges(source);
   const happen = (step: Step) => {
     world.happen(step);
     tell(engine, told, step);

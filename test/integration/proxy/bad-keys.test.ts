@@ -70,7 +70,7 @@ function changeRights(token: string, options: KeyOptions): void {
 }
 
 test.concurrent.for([
-  ["that nobody has given out", `patUnknown0000000.${"0".repeat(64)}`, /Authentication required/],
+  ["that was never issued", `patUnknown0000000.${"0".repeat(64)}`, /Authentication required/],
   ["of which only the id was pasted", "patUnknown0000000", /Invalid authentication token/],
   ["with characters that no key has", "pat\u2026\n", /invalid characters/],
   ["that is empty", "", /empty/],

@@ -228,7 +228,7 @@ describe.each([
 ])("the service's role is $role", ({ isSuperuser }) => {
   const fates = new Map<string, Map<CustomerObject, [Found, string]>>();
 
-  test.each(CHANGES)("nothing is lost without a word: $name", async (change) => {
+  test.each(CHANGES)("nothing is lost silently: $name", async (change) => {
     const found = await fateOf(change, isSuperuser);
     fates.set(change.name, found);
     const lost = [...found].filter(([, [fate]]) => fate === "LOST");

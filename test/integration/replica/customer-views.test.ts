@@ -83,7 +83,7 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
     expect(await orphans(sql)).toEqual([]);
   });
 
-  test("a view that does not fit any more stops nothing, is told of, and comes back when it fits again", async () => {
+  test("a view that no longer fits blocks nothing, is reported, and is restored when it fits again", async () => {
     const { sql, customer, become, live } = await openShop({ Price: "number", Note: "text" }, service);
     await customer.unsafe(`
       create view public.prices as select price from orders;

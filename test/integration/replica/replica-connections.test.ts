@@ -24,7 +24,7 @@ async function open({ sql }: TestDatabase): Promise<number> {
   return row!.count;
 }
 
-test("quick statements share one connection, a slow one gets no other statement behind it, and rest ends all", {
+test("fast statements share one connection, a slow one blocks no other, and idling closes all", {
   timeout: 60_000,
 }, async () => {
   await using database = await freshDatabase();
@@ -53,7 +53,7 @@ test("quick statements share one connection, a slow one gets no other statement 
   await sql.end({ timeout: 1 });
 });
 
-test("a transaction keeps its connection, whatever else is asked of the pool", async () => {
+test("a transaction keeps its connection, whatever else the pool is used for", async () => {
   await using database = await freshDatabase();
   const sql = connectReplica(database.url);
   await sql`create table public.t (n integer)`;
@@ -90,7 +90,7 @@ function pool(budget: ConnectionBudget, most = 10) {
   return made;
 }
 
-test("a budget lets the longest at rest go first, and then whatever comes to rest", async () => {
+test("a budget closes the connections that were idle longest first, and then each one that becomes idle", async () => {
   const budget = new ConnectionBudget({ share: 0.2 }, { askedAfterMs: 0 });
   const [first, second, third, fourth] = [pool(budget), pool(budget), pool(budget), pool(budget)];
   await budget.take();
@@ -111,7 +111,7 @@ test("a budget lets the longest at rest go first, and then whatever comes to res
   expect(order).toEqual(["taken 0", "taken 1", "taken late"]);
 });
 
-test("workers share a server's connections, and what is too many when another one comes is closed at rest", async () => {
+test("workers share a server's connections, and the excess is closed when idle as another worker starts", async () => {
   let workers = 1;
   const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, sharers: () => workers });
   const first = pool(budget, 100);
@@ -128,7 +128,7 @@ test("workers share a server's connections, and what is too many when another on
   expect(new ConnectionBudget({ share: 0.3 }).most).toBe(10);
 });
 
-test("a full server is asked for fewer connections, after pauses, and for more when it has room again", async () => {
+test("a full server gets fewer connections, after pauses, and more when it has room again", async () => {
   let now = 0;
   const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, now: () => now });
   for (let open = 0; open < 5; open++) await budget.take();
@@ -257,7 +257,7 @@ test("a statement without patience fails at once, and takes nothing from the oth
   });
 });
 
-test("statements wait for a server that is full, and none fails", { timeout: 60_000 }, async () => {
+test("statements wait for a full server, and none fails", { timeout: 60_000 }, async () => {
   const { url } = await limitedOwner(2);
   const pools = Array.from({ length: 6 }, () => replicaPool(url));
   try {

@@ -10,7 +10,7 @@ import type { FakeSource, FakeTable } from "./fake-source";
 
 type State = Map<string, Pick<FakeTable, "table" | "records">>;
 
-export class ToldChanges {
+export class ReportedChanges {
   readonly #source: FakeSource;
   #before: State;
 
