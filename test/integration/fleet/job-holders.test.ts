@@ -1,4 +1,4 @@
-/** Who holds which jobs: one heartbeat for all jobs of a process, and what becomes of those of one that is silent. */
+/** Holders of jobs: one heartbeat for all jobs of a process, and how the jobs of a silent process fail. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { type OpenQueue, openQueue, type SyncJob } from "../../../core/queue";
 import { type TestControl, testControl } from "../../support/control-support";

@@ -139,7 +139,7 @@ test("H3: after all connections broke, none is used before the requests on them 
   using patient = slowPool(400);
   const send = async () => read((await patient.take(never)).send(request, never));
   await Promise.all([send(), send()]);
-  await until(() => patient.size.resting === 2, { what: "both rest" });
+  await until(() => patient.size.resting === 2, { what: "both are idle" });
   const [one, other] = [...sockets] as [net.Socket, net.Socket];
   one.resetAndDestroy();
   await until(() => patient.size.open === 1, { what: "one is lost" });
@@ -150,7 +150,7 @@ test("H3: after all connections broke, none is used before the requests on them 
   await Promise.all([send(), send()]);
   expect(performance.now() - brokenAt).toBeGreaterThan(395);
   // Connections that this side ends, or the source in an answer, say nothing about the network.
-  await until(() => patient.size.resting === 2, { what: "both rest again" });
+  await until(() => patient.size.resting === 2, { what: "both are idle again" });
   patient.close();
   expect(await lastsMs(send)).toBeLessThan(300);
   upstream.answer = (socket) => socket.end(httpAnswer(200, { Connection: "close" }, "{}"));
@@ -161,7 +161,7 @@ test("H3: after all connections broke, none is used before the requests on them 
   upstream.answer = () => aborting.abort();
   await expect((await patient.take(never)).send(request, aborting.signal)).rejects.toThrow("was closed");
   upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
-  await until(() => patient.size.open === 0, { what: "the aborted one is left" });
+  await until(() => patient.size.open === 0, { what: "the aborted one is closed" });
   expect(await lastsMs(send)).toBeLessThan(300);
 });
 
