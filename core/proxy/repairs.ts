@@ -59,6 +59,8 @@ export class Repairs {
   readonly #log: Logger;
   readonly #metrics: WriteMetrics;
   #inMemory: Repair[] = [];
+  /** Claims to reschedule as soon as the control plane is back. */
+  #unsettled: Claim[] = [];
   /** Called after each recorded repair. */
   onRecorded: () => void = () => {};
 
@@ -99,8 +101,15 @@ export class Repairs {
     this.#inMemory.push(repair);
   }
 
-  /** Moves the repairs in memory to the control plane. Fails while that is unreachable. */
+  /**
+   * Moves the repairs in memory to the control plane, and reschedules the claims that could not be. Fails while it is
+   * unreachable.
+   */
   async flush(): Promise<void> {
+    while (this.#unsettled[0]) {
+      await this.#reschedule(this.#unsettled[0]);
+      this.#unsettled.shift();
+    }
     if (this.#inMemory.length === 0) return;
     while (this.#inMemory[0]) {
       try {
@@ -174,8 +183,20 @@ export class Repairs {
         and r.recorded_at = claimed.recorded_at::timestamptz`;
   }
 
-  /** Reschedules a claim; each failed attempt doubles the pause. */
-  async reschedule({ base, tableRef, records }: Claim): Promise<void> {
+  /**
+   * Reschedules a claim; each failed attempt doubles the pause. While the control plane is unreachable, the claim is
+   * kept until `flush`: left alone, it would count as one whose process has died.
+   */
+  async reschedule(claim: Claim): Promise<void> {
+    try {
+      await this.#reschedule(claim);
+    } catch (error) {
+      if (asControlError(error).code !== "control_unavailable") throw error;
+      this.#unsettled.push(claim);
+    }
+  }
+
+  async #reschedule({ base, tableRef, records }: Claim): Promise<void> {
     await this.#db`
       update repairs
       set unsettled = 0,

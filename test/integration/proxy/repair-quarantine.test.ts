@@ -1,4 +1,5 @@
 /** A repair that crashes the proxies which try it crashes three of them, and then few. */
+import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { quarantine } from "../../../core/control/jobs";
 import { writeMetrics } from "../../../core/proxy/metrics";
@@ -50,4 +51,30 @@ test("after three unfinished claims, the repairs of a base are delayed longer ea
   const claim = (await repairs.claim(false))!;
   await repairs.reschedule(claim);
   expect((await quarantine(db)).repairs).toEqual([]);
+});
+
+test("a claim that ends while the control plane is unreachable does not count as unfinished", async () => {
+  const { ctx } = control;
+  const { db } = ctx;
+  let isAway = false;
+  const cut = (...query: Parameters<typeof db>) =>
+    isAway
+      ? Promise.reject(Object.assign(new Error("connection refused"), { code: "ECONNREFUSED" }))
+      : db(...query);
+  const own = new Repairs({ ...ctx, db: Object.assign(cut, db) as typeof db }, writeMetrics(new Registry()));
+  const [id = ""] = await addPlainBases(control, 1);
+  await own.record({ base: { id }, tableRef: "Tasks", ids: ["rec1"] });
+  for (let outages = 0; outages < 5; outages++) {
+    await db`update repairs set due_at = now() where base_id = ${id}`;
+    await db`update repairs set due_at = now() + interval '1 hour' where base_id <> ${id}`;
+    const claim = (await own.claim(false))!;
+    isAway = true;
+    await own.reschedule(claim);
+    await expect(own.flush()).rejects.toThrow("refused");
+    isAway = false;
+    await own.flush();
+  }
+  const rows =
+    await db`select unsettled, due_at < now() + interval '30 s' as is_soon from repairs where base_id = ${id}`;
+  expect(rows).toEqual([{ unsettled: 0, is_soon: true }]);
 });
