@@ -54,6 +54,8 @@ class OneSocket extends http.Agent {
 interface ConnectionOwner {
   /** An answer was read to its end: the next request may be sent. */
   onRest(): void;
+  /** @param ms from sending a request to its answer */
+  onAnswer(ms: number): void;
   /** The connection serves no further request. @param isBroken neither this side nor the source had announced it */
   onClose(isBroken: boolean): void;
   now(): number;
@@ -68,12 +70,15 @@ export class Connection {
   readonly #socket: OpenedSocket["socket"];
   readonly #agent: OneSocket;
   readonly #host: string;
+  readonly #owner: ConnectionOwner;
   #isOpen = true;
   /** This side ends the connection, or the source has announced that it will. */
   #isEnding = false;
 
-  constructor(host: string, { socket }: OpenedSocket, { onRest, onClose, now }: ConnectionOwner) {
+  constructor(host: string, { socket }: OpenedSocket, owner: ConnectionOwner) {
+    const { onRest, onClose, now } = owner;
     this.#host = host;
+    this.#owner = owner;
     this.#socket = socket;
     this.openedAt = this.idleSince = now();
     this.#agent = new OneSocket(socket, () => {
@@ -140,6 +145,7 @@ export class Connection {
       };
       signal.addEventListener("abort", breakOff);
       let answer: http.IncomingMessage | undefined;
+      const sentAt = performance.now();
       asking.on("error", (error: NodeJS.ErrnoException) => {
         // Without this, a body that ends with the connection would count as complete.
         answer?.destroy(error);
@@ -148,6 +154,7 @@ export class Connection {
       });
       asking.on("response", (head) => {
         answer = head;
+        this.#owner.onAnswer(performance.now() - sentAt);
         // Handled by the reader of the body, if any.
         head.on("error", () => {});
         const keep = /timeout=(\d+)/.exec(String(head.headers["keep-alive"] ?? ""));

@@ -4,7 +4,8 @@
  * H1. A granted request already holds an established connection: no handshake delays it between the grant and the
  *     source.
  * H3. When all connections break, the network path may have changed. Requests that were sent over the old path may have
- *     arrived later than those of the new one do, so none is sent until the old ones are out of every window.
+ *     arrived later than those of the new one do, so none is sent until the old ones are out of every window. Not so
+ *     where answers come so fast that the margin of a reservation covers the difference.
  *
  * While counted requests use the pool, five idle connections are kept open, so that five requests at once find one. A
  * connection is replaced before it is so old that the source, or an intermediary, may have dropped it. The handshakes
@@ -30,6 +31,8 @@ const UNUSED_MS = 5 * 60_000;
 const TICK_MS = 2000;
 /** How long no request is sent after all connections broke, ms: a source's window of a second, and the difference. */
 const SETTLE_MS = 1250;
+/** Answers are fast up to this time, ms: the minimum margin of a reservation (core/limiter). */
+const FAST_MS = 20;
 
 /** A connection held for one request. Disposing of it unused returns it to the pool. */
 export interface HeldConnection extends Disposable {
@@ -63,6 +66,8 @@ export class ConnectionPool {
   #usedAt = -Infinity;
   /** Connections that are opened after all broke are used from then on, ms on the clock. */
   #settledAt = -Infinity;
+  /** The time of the last answer, ms. */
+  #answerMs = 0;
   #isKeptWarm = false;
   #timer: ReturnType<typeof setInterval> | undefined;
 
@@ -205,6 +210,9 @@ export class ConnectionPool {
       this.#open++;
       const connection: Connection = new Connection(this.#host, dialed, {
         onRest: () => this.#release(connection, true),
+        onAnswer: (ms) => {
+          this.#answerMs = ms;
+        },
         onClose: (isBroken) => this.#closed(connection, isBroken),
         now: this.#now,
       });
@@ -221,7 +229,8 @@ export class ConnectionPool {
   }
 
   #closed(connection: Connection, isBroken: boolean): void {
-    if (isBroken && this.#open === 1) this.#settledAt = this.#now() + this.#settleMs;
+    const isLast = this.#open === 1;
+    if (isBroken && isLast && this.#answerMs > FAST_MS) this.#settledAt = this.#now() + this.#settleMs;
     this.#forget(connection);
   }
 
