@@ -202,7 +202,7 @@ test("on the control plane's server no database is made writable, by whatever ad
   await ctx.db`update databases set is_writable = true`;
   const [database] = await replicaDatabases(ctx);
   const found = (await checkReplicas(ctx, database!)).find(({ message }) =>
-    message.includes("control plane"),
+    message.includes("on the server of the control plane"),
   );
   expect(found).toMatchObject({ severity: "problem" });
   await found!.fix!();
