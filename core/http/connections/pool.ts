@@ -224,6 +224,8 @@ export class ConnectionPool {
       waiter?.reject(new ConnectFailure(error));
     } finally {
       this.#opening--;
+      // It may have closed again before a waiter got it.
+      this.#openForWaiting();
       this.#startTimer();
     }
   }

@@ -182,6 +182,22 @@ test("H3: after all connections broke, none is used before the requests on them 
   expect(await lastsMs(send)).toBeLessThan(300);
 });
 
+test("H3: a connection that breaks while it waits for the old requests is replaced for its waiter", async () => {
+  using patient = slowPool(300);
+  const send = async () => read((await patient.take(never)).send(request, never));
+  upstream.answer = (socket) => setTimeout(() => socket.write(httpAnswer(200, {}, "{}")), 30);
+  const breakAll = () => {
+    for (const socket of sockets) socket.resetAndDestroy();
+  };
+  await send();
+  breakAll();
+  await until(() => patient.size.open === 0, { what: "the connection is lost" });
+  const waiting = send();
+  await until(() => patient.size.open === 1, { what: "another one is open" });
+  breakAll();
+  expect(await lastsMs(() => waiting)).toBeLessThan(5000);
+});
+
 test("a request that is canceled before it is sent is not sent, and its connection stays open", async () => {
   const held = await pool.take(never);
   const unhandled: unknown[] = [];
