@@ -202,7 +202,7 @@ export class Rereads {
     this.#endIdle();
   }
 
-  /** A request that no wait needs any more is withdrawn; one that was sent is completed. */
+  /** A request that no caller waits for any longer is canceled unless it was already sent. */
   #endIdle(): void {
     for (const [key, run] of this.#runs) {
       if (run.isSent || this.#isWanted(run)) continue;

@@ -63,7 +63,7 @@ function notThere(): BasetideError {
 }
 
 /**
- * Why the source fails (a rejected key, for example) is the owner's concern: whoever has the link learns only that it
+ * Why the source fails (a rejected key, for example) is the owner's concern: a visitor with the link learns only that it
  * fails, and for how long.
  */
 function forEverybody(caught: unknown): BasetideError {

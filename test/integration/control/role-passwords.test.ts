@@ -12,6 +12,7 @@ import {
   provisionDatabase,
   rotatePassword,
 } from "../../../core/replica";
+import { canLogIn } from "../../support/can-log-in";
 import { type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
 import { type RefusingRelay, refusingRelay } from "../../support/servers/refusing-relay";
 import { type TlsRelay, tlsRelay } from "../../support/servers/tls-relay";
@@ -49,13 +50,7 @@ afterAll(async () => {
 
 async function opens({ role, database }: Provisioned, password: string): Promise<boolean> {
   const url = Object.assign(new URL(server.as(role, database)), { password }).href;
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
-  return sql`select 1`
-    .then(
-      () => true,
-      () => false,
-    )
-    .finally(() => sql.end({ timeout: 1 }));
+  return canLogIn(url);
 }
 
 function serverLog(): string {
