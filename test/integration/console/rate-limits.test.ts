@@ -145,7 +145,13 @@ test("L4: a client over its limit is refused without its body and without the da
   const send = async (from: string, path: string) => {
     // Its body never ends.
     const body = new ReadableStream();
-    const headers = { "x-client": from, "sec-fetch-site": "same-origin", accept: "text/html" };
+    const headers = {
+      "x-client": from,
+      "sec-fetch-site": "same-origin",
+      accept: "text/html",
+      // Without a type, the body would not be read in any case.
+      "content-type": "application/x-www-form-urlencoded",
+    };
     return made.app.handle(new Request(`http://console${path}`, { method: "POST", headers, body }));
   };
   const locked = await ctx.db.reserve();
