@@ -82,7 +82,7 @@ export {
 } from "./reconcile";
 export {
   claimEpoch,
-  confirmEpoch,
+  claimEpochAbove,
   loadCatalog,
   markRead,
   markSyncCompleted,
@@ -93,7 +93,6 @@ export {
   type Replica,
   type ReplicaTarget,
   recordDamage,
-  replicaIdentity,
   takeReadVersion,
 } from "./replica";
 export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";

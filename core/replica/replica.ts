@@ -25,12 +25,34 @@ export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Rep
   return { ...schemasOf(target.schema), sql, isConnected, close: () => sql.end({ timeout: 5 }) };
 }
 
-/** Raises the epoch: from now on only the holder of the returned epoch may sync this base (I5). */
-export function claimEpoch({ sql, swap }: Replica): Promise<number> {
+/** The epoch of a new lease, and what the replica was like when it began. */
+interface EpochClaim {
+  epoch: number;
+  /** The epoch before. */
+  previousEpoch: number;
+  /** Of the server, its timeline and the database, as far as the server reveals them. */
+  identity: string;
+  /** Earlier claims are missing, and so may be other commits. */
+  hasLost: boolean;
+}
+
+/**
+ * Raises the epoch: from now on only the holder of the new epoch may sync this base (I5).
+ *
+ * @param above the greatest epoch that is recorded in the control plane: the new one is greater
+ */
+export function claimEpochAbove({ sql, swap }: Replica, above: number): Promise<EpochClaim> {
   return onReplica(async () => {
-    const [row] = await sql<{ epoch: number }[]>`select ${sql.unsafe(swap)}.claim() as epoch`;
-    return row!.epoch;
+    const [claim] = await sql<EpochClaim[]>`
+      select raised as epoch, previous as "previousEpoch", identity, has_lost as "hasLost"
+      from ${sql.unsafe(swap)}.claim(${above})`;
+    return claim!;
   });
+}
+
+/** The same where no epoch is recorded. */
+export async function claimEpoch(replica: Replica): Promise<number> {
+  return (await claimEpochAbove(replica, 0)).epoch;
 }
 
 /**
@@ -47,19 +69,6 @@ export function recordDamage({ sql, swap }: Replica, epoch: number): Promise<str
   });
 }
 
-/** @throws BasetideError `lease_lost` if the epoch has been raised since */
-export async function confirmEpoch({ sql, swap }: Replica, epoch: number): Promise<void> {
-  await onReplica(() => sql`select ${sql.unsafe(swap)}.fence(${epoch})`);
-}
-
-/** Identifies the server, its timeline, and the database, as far as the server reveals them. */
-export function replicaIdentity({ sql, swap }: Replica): Promise<string> {
-  return onReplica(async () => {
-    const [row] = await sql<{ identity: string }[]>`select ${sql.unsafe(swap)}.identity() as identity`;
-    return row!.identity;
-  });
-}
-
 /**
  * Returns a read version. Take it before the source is asked for a row image, and pass it when the image is applied. A
  * read version older than necessary is safe: its image only loses more often.
@@ -68,7 +77,7 @@ export function takeReadVersion({ sql, swap }: Replica): Promise<number> {
   return onReplica(async () => {
     const [row] = await sql<
       { readVersion: number }[]
-    >`select nextval(${`${swap}._versions`}) as "readVersion"`;
+    >`select ${sql.unsafe(swap)}.read_version() as "readVersion"`;
     return row!.readVersion;
   });
 }

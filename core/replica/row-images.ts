@@ -127,7 +127,7 @@ export async function latestReadVersions(
 ): Promise<{ readVersion: number; readVersions: Map<string, number> }> {
   const [row] = await onReplica(
     () => sql<{ readVersion: number; readVersions: Record<string, number> }[]>`
-      select nextval(${`${swap}._versions`}) as "readVersion", coalesce((
+      select ${sql.unsafe(swap)}.read_version() as "readVersion", coalesce((
         select jsonb_object_agg(j.record_id, j.read_version) from ${sql.unsafe(swap)}._recent_writes as j
         where j.table_id = ${tableId} and j.record_id = any (${ids}::text[])), '{}') as "readVersions"`,
   );

@@ -63,6 +63,11 @@ create table if not exists {{swap}}._state (
 );
 -- The server's timeline when the current lease began.
 alter table {{swap}}._state add column if not exists timeline text;
+-- The incarnation that issues numbers, and what its epochs are greater than: advance().
+alter table {{swap}}._state add column if not exists incarnation text;
+alter table {{swap}}._state add column if not exists epochs_from bigint not null default 0;
+-- Greater than the recorded epoch until a lease has recorded that earlier claims are missing: claim().
+alter table {{swap}}._state add column if not exists lost_epoch bigint not null default 0;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
@@ -171,18 +176,70 @@ begin
     (select d.oid from pg_database as d where d.datname = current_database()));
 end $identity$;
 
--- claim(): raises the epoch, which ends the previous holder's right to write (I5). Waits for that holder's current
+-- incarnation(): identifies this run of the server, and these tables. Whatever can lose commits changes it: a promoted
+-- standby, a server that starts from older files, tables that are restored from a dump. So does a plain restart.
+create or replace function {{swap}}.incarnation() returns text language sql stable as $incarnation$
+  select format('%s %s', extract(epoch from pg_postmaster_start_time()), '{{swap}}._versions'::regclass::oid)
+$incarnation$;
+-- The first incarnation issues numbers from 1.
+update {{swap}}._state set incarnation = {{swap}}.incarnation() where incarnation is null;
+
+-- advance(): called before an epoch, a read version, an applied version or a shape is issued or compared. When the
+-- incarnation has changed, moves all counters past every number that an earlier incarnation has issued: no number is
+-- issued twice, even if this database has lost it. Row images that were requested before the loss then lose to every
+-- image that is applied after it (I1, I2), and a lease whose claim was lost cannot write (I5).
+--
+-- Two incarnations that start from the same state differ by the clock: they issue fewer numbers than microseconds pass
+-- (shapes: seconds; an integer lasts until 2088). If the clock was set back, the steps still skip what a standby lacks.
+-- After a restart that loses nothing, numbers that were issued before it are still valid, and the lease continues.
+create or replace function {{swap}}.advance() returns void language plpgsql as $advance$
+declare
+  v_now numeric := extract(epoch from clock_timestamp());
+begin
+  -- Of concurrent statements, one gets the row. The others wait until the numbers have moved.
+  update {{swap}}._state as s
+  set incarnation = {{swap}}.incarnation(), epochs_from = greatest(s.epoch + 1000000, (v_now * 1000000)::bigint)
+  where s.incarnation is distinct from {{swap}}.incarnation();
+  if found then
+    perform setval('{{swap}}._versions', greatest(nextval('{{swap}}._versions') + 1000000, (v_now * 1000000)::bigint));
+    perform setval('{{swap}}._shapes', greatest(nextval('{{swap}}._shapes') + 100,
+      (v_now - extract(epoch from timestamptz '2020-01-01 00:00:00Z'))::bigint));
+  end if;
+end $advance$;
+
+-- read_version(): issues a read version.
+create or replace function {{swap}}.read_version() returns bigint language plpgsql as $read_version$
+begin
+  perform {{swap}}.fence(null);
+  return nextval('{{swap}}._versions');
+end $read_version$;
+
+-- claim(above): raises the epoch, which ends the previous holder's right to write (I5). Waits for that holder's current
 -- write, which is a single statement, so a frozen process cannot hold it open. Drops tables that were being built:
 -- nothing needs them any longer.
-create or replace function {{swap}}.claim() returns bigint language plpgsql as $claim$
+--   p_above   the greatest epoch that is recorded outside of this database: the new one is greater
+--   previous  the epoch before    identity  the server's, at this moment
+--   has_lost  earlier claims are missing here, and so may be other commits. Stays true until the caller that is told so
+--             has recorded its own epoch, so that a process that dies in between does not hide it
+drop function if exists {{swap}}.claim();
+create or replace function {{swap}}.claim(
+  p_above bigint default 0, out raised bigint, out previous bigint, out has_lost boolean, out identity text
+) language plpgsql as $claim$
 declare
   v_timeout text := current_setting('lock_timeout');
-  raised bigint;
   built text;
 begin
   perform {{swap}}.prepare_session();
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
-  update {{swap}}._state set epoch = epoch + 1, timeline = {{swap}}.timeline() returning epoch into raised;
+  -- Also where the incarnation is the same, as in a snapshot of a running machine.
+  update {{swap}}._state as s set incarnation = null where s.epoch < p_above;
+  perform {{swap}}.advance();
+  select s.epoch into previous from {{swap}}._state as s;
+  update {{swap}}._state as s
+  set epoch = greatest(s.epoch, s.epochs_from, p_above) + 1, timeline = {{swap}}.timeline(),
+    lost_epoch = case when s.epoch < p_above then p_above + 1 else s.lost_epoch end
+  returning s.epoch, s.lost_epoch > p_above into raised, has_lost;
+  identity := {{swap}}.identity();
   for built in select c.relname from pg_class as c
     where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
   loop
@@ -195,7 +252,6 @@ begin
   end loop;
   perform set_config('lock_timeout', v_timeout, true);
   perform {{swap}}.forget_started();
-  return raised;
 end $claim$;
 
 -- forget_started(): records that the running sync will not complete. No sync runs then, and the replica is complete up
@@ -208,7 +264,8 @@ $forget$;
 
 -- fence(epoch): raises BT001 unless epoch is the current one; holds it until the transaction ends. Raises BT006 if the
 -- server's timeline has changed since that lease began: rows that the lease knows of may have been lost with the old
--- timeline, so a new lease must compare them. null passes: a proxied write belongs to no lease.
+-- timeline, so a new lease must compare them. null passes: a proxied write belongs to no lease. Moves the numbers of a
+-- new incarnation first (advance).
 create or replace function {{swap}}.fence(p_epoch bigint) returns void language plpgsql as $fence$
 declare
   current_epoch bigint;
@@ -216,9 +273,12 @@ declare
 begin
   perform {{swap}}.prepare_session();
   if p_epoch is null then
+    perform {{swap}}.advance();
     return;
   end if;
   perform pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0));
+  -- After the lock: a claim takes it before the row of _state, too.
+  perform {{swap}}.advance();
   select s.epoch, s.timeline into current_epoch, begun_on from {{swap}}._state as s;
   if current_epoch <> p_epoch then
     raise exception 'epoch % was overtaken by %', p_epoch, current_epoch using errcode = 'BT001';

@@ -111,6 +111,7 @@ create or replace function {{swap}}.record_row_image(
   p_table text, p_read_version bigint, p_id text, p_gone boolean, p_row_image jsonb
 ) returns boolean language plpgsql as $record_row_image$
 begin
+  perform {{swap}}.fence(null);
   perform {{swap}}.lock_table(p_table);
   if exists (select from {{swap}}._tables as t where t.table_id = p_table) then
     raise exception 'table % already exists', p_table using errcode = 'BT002';

@@ -26,20 +26,30 @@ test("the pauses of our own outage are a small part of it, those of a failing ba
   expect(failurePauseMs(20, SOURCE)).toBeLessThanOrEqual(90_000);
 });
 
+/** A lease that begins with this epoch. */
+const lease = (epoch: number, isContinued = true) => ({ epoch, previousEpoch: epoch - 1, isContinued });
+
 test("the record of a base's failures outlives its cache, until the base is synced", () => {
   const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, failedWith: SOURCE };
-  expect(restore(known, base(SOURCE), 4, true)).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
+  expect(restore(known, base(SOURCE), lease(4))).toMatchObject({ epoch: 4, failures: 4, failedWith: SOURCE });
   // Another worker had it meanwhile, and failed as well.
-  const anew = restore(known, base(SOURCE), 6, true);
+  const anew = restore(known, base(SOURCE), lease(6));
   expect(anew).not.toBe(known);
   expect(anew).toMatchObject({ epoch: 6, failures: 4 });
-  expect(restore(undefined, base(SOURCE), 1, true)).toMatchObject({ failures: 1 });
-  expect(restore(known, base(null), 7, true)).toMatchObject({ failures: 0, failedWith: null });
+  expect(restore(undefined, base(SOURCE), lease(1))).toMatchObject({ failures: 1 });
+  expect(restore(known, base(null), lease(7))).toMatchObject({ failures: 0, failedWith: null });
+});
+
+test("the cache continues with the epoch that follows it, however much greater that is", () => {
+  const known = { ...emptyCache(3), databaseId: "dbs_1" };
+  const next = { epoch: 1_000_004, previousEpoch: 3, isContinued: true };
+  expect(restore(known, base(null), next)).toBe(known);
+  expect(known.epoch).toBe(1_000_004);
 });
 
 test("the cache of a replica that may have lost commits is dropped, and the next sweep is due at once", () => {
   const known = { ...emptyCache(3), databaseId: "dbs_1", failures: 4, scanStartedAt: 1 };
-  const forgetful = restore(known, base(SOURCE), 4, false);
+  const forgetful = restore(known, base(SOURCE), lease(4, false));
   expect(forgetful).not.toBe(known);
   expect(forgetful).toMatchObject({ epoch: 4, failures: 4, scanStartedAt: Number.NEGATIVE_INFINITY });
 });

@@ -7,8 +7,9 @@
  * holder is alive, and changes that people make are noticed within a second or so, also in the middle of a sync
  * (`LeasedBase`).
  *
- * I5. The lease starts by incrementing the replica's epoch. A previous holder can no longer write, however long it was
- * suspended. The queue makes overlapping leases rare; the epoch makes them harmless.
+ * I5. The lease starts by raising the replica's epoch. A previous holder can no longer write, however long it was
+ * suspended. The queue makes overlapping leases rare; the epoch makes them harmless. No epoch is given out twice, even
+ * if the replica loses commits (`claimLease`).
  */
 
 import type { Context } from "../../context";
@@ -30,7 +31,6 @@ import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
 import {
-  claimEpoch,
   dropUnfinished,
   ensureInstalled,
   isOtherTimeline,
@@ -55,7 +55,7 @@ import { feedOf, goLive } from "./live-lease";
 import { logRun } from "./log-run";
 import type { SyncMetrics } from "./metrics";
 import { progressSaver } from "./progress-saver";
-import { isContinued } from "./replica-state";
+import { claimLease } from "./replica-state";
 import type { SettingsWatch } from "./settings-watch";
 import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
@@ -115,14 +115,12 @@ export async function holdLease(
   let isLeftOpen = false;
   try {
     await ensureInstalled(replica, target);
-    const epoch = await claimEpoch(replica);
-    const [isSame, emptied] = await Promise.all([
-      isContinued(ctx, baseId, replica, epoch),
-      recordDamage(replica, epoch),
-    ]);
+    const start = await claimLease(ctx, baseId, replica);
+    const { epoch } = start;
+    const emptied = await recordDamage(replica, epoch);
     if (emptied.length > 0)
       log.warn({ tableIds: emptied }, "rows may be missing; comparing these tables with Airtable");
-    const cache = restore(caches.get(baseId), base, epoch, isSame);
+    const cache = restore(caches.get(baseId), base, start);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
     const platform = platformById(ctx.platforms, base.platform);

@@ -1,29 +1,39 @@
-/** Decides whether a lease continues from the replica that the previous lease left. */
+/**
+ * Claims the epoch of a new lease, and decides whether the lease continues from the replica that the previous one left.
+ *
+ * I5. No two leases have the same epoch, even if the replica has lost the earlier claim: each is greater than the last
+ * one that the control plane has recorded, and is recorded before the lease writes. If the control plane has lost that,
+ * too (both on one server, or both restored), the replica's own count has moved past it (`advance` in `sql/replica`).
+ */
 import type { Context } from "../../context";
 import { lastReplicaState, recordReplicaState } from "../../control/bases";
-import { confirmEpoch, type Replica, replicaIdentity } from "../../replica";
+import { BasetideError } from "../../errors";
+import { claimEpochAbove, type Replica } from "../../replica";
 
-/**
- * Compares the replica with its recorded state at the start of the previous lease, and records its current state.
- *
- * @returns false if the replica may have lost commits since then
- * @throws BasetideError `lease_lost` if another lease has started
- */
-export async function isContinued(
+interface LeaseStart {
+  epoch: number;
+  /** The replica's epoch before. */
+  previousEpoch: number;
+  /** False if the replica may have lost commits since the previous lease began. */
+  isContinued: boolean;
+}
+
+/** @throws BasetideError `lease_lost` if another lease has started meanwhile */
+export async function claimLease(
   { db, log }: Pick<Context, "db" | "log">,
   baseId: string,
   replica: Replica,
-  epoch: number,
-): Promise<boolean> {
-  const [before, identity] = await Promise.all([lastReplicaState(db, baseId), replicaIdentity(replica)]);
-  const isSame = before === null || (before.identity === identity && before.epoch < epoch);
-  // A lease that has started since would also have recorded a later epoch.
-  if (!isSame) await confirmEpoch(replica, epoch);
-  if (!isSame)
+): Promise<LeaseStart> {
+  // Read first: the claim that was recorded is older than this one, so a replica that is behind it has lost it.
+  const before = await lastReplicaState(db, baseId);
+  const { epoch, previousEpoch, identity, hasLost } = await claimEpochAbove(replica, before.epoch);
+  const isContinued = before.identity === null || (before.identity === identity && !hasLost);
+  if (!isContinued)
     log.warn(
-      { before, now: { identity, epoch } },
+      { before, now: { identity, epoch: previousEpoch } },
       "the replica may have lost commits; comparing all tables with Airtable",
     );
-  await recordReplicaState(db, baseId, { identity, epoch }, !isSame);
-  return isSame;
+  if (!(await recordReplicaState(db, baseId, { identity, epoch }, !isContinued)))
+    throw new BasetideError("lease_lost");
+  return { epoch, previousEpoch, isContinued };
 }

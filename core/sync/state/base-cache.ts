@@ -132,15 +132,15 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
  * one that it comes from, in the same database. The number of failures stays known as long as no other worker has
  * synced the base.
  *
- * @param isContinued the replica still has everything that it had then; otherwise every table is swept at once
+ * @param lease `previousEpoch`: of the lease before; `isContinued`: the replica still has everything that it had then;
+ *   otherwise every table is swept at once
  */
 export function restore(
   known: BaseCache | undefined,
   base: Base,
-  epoch: number,
-  isContinued: boolean,
+  { epoch, previousEpoch, isContinued }: { epoch: number; previousEpoch: number; isContinued: boolean },
 ): BaseCache {
-  const isLast = isContinued && known?.epoch === epoch - 1 && known.databaseId === base.database.id;
+  const isLast = isContinued && known?.epoch === previousEpoch && known.databaseId === base.database.id;
   const cache = isLast ? known : emptyCache(epoch);
   if (!isContinued) cache.scanStartedAt = Number.NEGATIVE_INFINITY;
   cache.epoch = epoch;

@@ -347,8 +347,8 @@ create table bases (
   sweep_started_at timestamptz,
   sweep_completed_at timestamptz,
   sweep_background_ms double precision,
-  -- Identity and epoch of the replica when its last lease began. Another server, another timeline or an epoch that was
-  -- seen before means that the replica may have lost commits.
+  -- Identity and epoch of the replica when its last lease began. Another server, another timeline or a smaller epoch
+  -- means that the replica may have lost commits. The epoch only grows, in whichever database the replica is.
   replica_identity text,
   replica_epoch bigint,
 

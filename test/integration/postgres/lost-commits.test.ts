@@ -47,6 +47,16 @@ test("rows that a worker has in its cache as written are written again when the 
   await tasks.sync();
   const names = async () => (await tasks.rows("tasks")).map(({ name }) => name).toSorted();
   expect(await names()).toEqual(["Changed", "New", "Task 2"]);
+  const issued = async (sql: postgres.Sql) => {
+    const [row] = await sql<{ epoch: string; readVersion: string }[]>`
+      select epoch, public_swap.read_version() as "readVersion" from public_swap._state`;
+    return { epoch: Number(row!.epoch), readVersion: Number(row!.readVersion) };
+  };
+  let lost = { epoch: 0, readVersion: 0 };
+  await stack.withOwner(tasks, async (sql) => {
+    // More than a server reserves at once, which survive.
+    for (let count = 0; count < 100; count++) lost = await issued(sql);
+  });
 
   await server.stop();
   rmSync(dataDir, { recursive: true });
@@ -64,8 +74,14 @@ test("rows that a worker has in its cache as written are written again when the 
     timeoutMs: 60_000,
   });
   expect(await names()).toEqual(["Task 0", "Task 1", "Task 2"]);
-  // As if the last lease's claim were the last commit that survived: the epochs are consecutive.
-  await stack.withOwner(tasks, (sql) => sql`select public_swap.claim()`);
+  // I5, I1: nothing that was issued before counts as current.
+  await stack.withOwner(tasks, async (sql) => {
+    await sql`select public_swap.claim()`;
+    await expect(sql`select public_swap.fence(${lost.epoch})`).rejects.toMatchObject({ code: "BT001" });
+    const { epoch, readVersion } = await issued(sql);
+    expect(epoch).toBeGreaterThan(lost.epoch);
+    expect(readVersion).toBeGreaterThan(lost.readVersion);
+  });
   await tasks.sync();
   expect(await names()).toEqual(["Changed", "New", "Task 2"]);
 });

@@ -1,4 +1,5 @@
 /** Row images, the recent-writes log and structure numbers where two sessions of a replica meet. */
+import fc from "fast-check";
 import postgres from "postgres";
 import { expect, test } from "vitest";
 import {
@@ -22,6 +23,7 @@ import { trimOldRecentWrites } from "../../../core/sync/lease/trim-recent-writes
 import { emptyCache } from "../../../core/sync/state";
 import { until } from "../../support/poll";
 import { type TestReplica, testReplica } from "../../support/replica";
+import { saveReplica } from "../../support/saved-replica";
 import { sourceTable } from "../../support/source-records";
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
@@ -349,4 +351,53 @@ test("a move takes over a record that a client wrote and a sweep has read since"
     ...orders(["rec1", "rec2"], 2, false),
   });
   expect(await written.take()).toEqual(new Map([["tblO", new Set(["rec1"])]]));
+});
+
+test("I1: whatever commits a server loses, no row goes back to an image that was requested earlier than its own", async () => {
+  await using t = await testReplica();
+  const { replica } = t;
+  const table = await build(t, { Price: "number" });
+  let records = 0;
+  const steps = fc.array(
+    fc.record({
+      step: fc.constantFrom("edit", "take", "read", "apply", "wait", "save", "lose"),
+      asker: fc.nat(2),
+    }),
+    { minLength: 10, maxLength: 30 },
+  );
+  await fc.assert(
+    fc.asyncProperty(steps, async (all) => {
+      const id = `rec${records++}`;
+      const askers = Array.from({ length: 3 }, () => ({ readVersion: 0, price: 0 }));
+      let price = 1;
+      let shown = 0;
+      let saved = { replica: await saveReplica(replica, ["orders"]), shown };
+      /** A write that waits for an image requested after it, as the proxy does after its own has lost. */
+      let waits: { since: number; price: number } | undefined;
+      for (const { step, asker: index } of all) {
+        const asker = askers[index]!;
+        if (step === "edit") price++;
+        if (step === "take" && !asker.readVersion) asker.readVersion = await takeReadVersion(replica);
+        if (step === "read" && asker.readVersion && !asker.price) asker.price = price;
+        if (step === "apply" && asker.price) {
+          const image = orders([id], asker.price);
+          await applyRowImages(replica, table, { epoch: null, readVersion: asker.readVersion, ...image });
+          askers[index] = { readVersion: 0, price: 0 };
+        }
+        if (step === "wait") waits = { since: await takeReadVersion(replica), price };
+        if (step === "save") saved = { replica: await saveReplica(replica, ["orders"]), shown };
+        if (step === "lose") {
+          await saved.replica.lose();
+          ({ shown } = saved);
+        }
+        const [row] = await replica.sql<{ price: number; readVersion: number }[]>`
+          select o.price::int as price, w.read_version as "readVersion"
+          from public.orders as o join public_swap._recent_writes as w on w.record_id = o.id where o.id = ${id}`;
+        expect(row?.price ?? 0).toBeGreaterThanOrEqual(shown);
+        shown = row?.price ?? 0;
+        if (row && waits && row.readVersion > waits.since) expect(shown).toBeGreaterThanOrEqual(waits.price);
+      }
+    }),
+    { numRuns: 100 },
+  );
 });

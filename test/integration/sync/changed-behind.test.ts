@@ -1,13 +1,15 @@
 /** I3: rows that were changed in SQL without the worker are repaired. */
 import { expect, test } from "vitest";
-import { claimEpoch } from "../../../core/replica";
-import { isContinued } from "../../../core/sync/lease/replica-state";
+import { lastReplicaState, recordReplicaState } from "../../../core/control/bases";
+import { claimEpochAbove, markSyncStarted } from "../../../core/replica";
+import { claimLease } from "../../../core/sync/lease/replica-state";
 import { testControl } from "../../support/control-support";
 import { type Engine, testEngine } from "../../support/engine";
 import { liveEngine } from "../../support/live-engine";
 import { addPlainBases } from "../../support/plain-bases";
 import { until } from "../../support/poll";
 import { testReplica } from "../../support/replica";
+import { saveReplica } from "../../support/saved-replica";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
 const PEOPLE = 30;
@@ -59,13 +61,13 @@ test("fingerprints are trusted for half a day at most: with sweeps a day apart, 
   expect(engine.cache.compareEveryMs).toBeLessThanOrEqual(12 * 3600_000);
 });
 
-test("a replica on another server, on another timeline, or at an earlier epoch has lost commits", async () => {
+test("a replica on another server, on another timeline, or behind the recorded epoch has lost commits", async () => {
   await using control = await testControl();
   await using t = await testReplica();
   const { db } = control.ctx;
   const [id = ""] = await addPlainBases(control, 1);
   await db`insert into live_feeds (base_id, state) values (${id}, 'making')`;
-  const lease = async () => isContinued(control.ctx, id, t.replica, await claimEpoch(t.replica));
+  const lease = async () => (await claimLease(control.ctx, id, t.replica)).isContinued;
   const gap = async () => {
     const [feed] = await db`
       with feed as (select gap_since is not null as gap from live_feeds where base_id = ${id}),
@@ -75,7 +77,7 @@ test("a replica on another server, on another timeline, or at an earlier epoch h
   };
   const noted = async () =>
     (
-      await db`select replica_identity as identity, replica_epoch::int as epoch from bases where id = ${id}`
+      await db`select replica_identity as identity, replica_epoch::float8 as epoch from bases where id = ${id}`
     )[0]!;
 
   expect(await lease()).toBe(true);
@@ -104,13 +106,56 @@ test("a replica on another server, on another timeline, or at an earlier epoch h
   expect(await gap()).toBe(true);
   expect(await lease()).toBe(true);
 
-  // A worker that lost its lease before its check has lost nothing else.
-  const overtaken = await claimEpoch(t.replica);
+  // A worker that dies before it has recorded the loss does not hide it.
+  await t.replica.sql`update public_swap._state set epoch = ${epoch - 1}`;
+  expect(await claimEpochAbove(t.replica, (await noted()).epoch)).toMatchObject({ hasLost: true });
+  expect(await lease()).toBe(false);
+  expect(await gap()).toBe(true);
   expect(await lease()).toBe(true);
-  await expect(isContinued(control.ctx, id, t.replica, overtaken)).rejects.toMatchObject({
-    code: "lease_lost",
-  });
+
+  // A worker that was overtaken before it has recorded its lease records nothing.
+  const overtaken = await claimEpochAbove(t.replica, (await lastReplicaState(db, id)).epoch);
+  expect(await lease()).toBe(true);
+  const latest = await noted();
+  expect(await recordReplicaState(db, id, { ...overtaken, identity: "its own" }, true)).toBe(false);
+  expect(await noted()).toEqual(latest);
   expect(await gap()).toBe(false);
+  await db`delete from bases`;
+  await db`delete from databases`;
+});
+
+test("I5: no lease gets the epoch of an earlier one, whichever of the two databases has lost its claim", async () => {
+  await using control = await testControl();
+  await using t = await testReplica();
+  const { db } = control.ctx;
+  const [id = ""] = await addPlainBases(control, 1);
+  const lease = () => claimLease(control.ctx, id, t.replica);
+  const { epoch: recorded } = await lease();
+  const saved = await saveReplica(t.replica, []);
+  const earlier = [recorded];
+  for (const { isSameServer, isControlLost } of [
+    { isSameServer: false, isControlLost: false },
+    // From the same state again.
+    { isSameServer: false, isControlLost: true },
+    { isSameServer: false, isControlLost: true },
+    { isSameServer: true, isControlLost: false },
+  ]) {
+    earlier.push((await lease()).epoch);
+    await saved.lose({ isSameServer });
+    if (isControlLost) await db`update bases set replica_epoch = ${recorded} where id = ${id}`;
+    const { epoch } = await lease();
+    expect(Math.min(...earlier.map((one) => epoch - one))).toBeGreaterThan(0);
+    for (const one of earlier) {
+      await expect(markSyncStarted(t.replica, one)).rejects.toMatchObject({ code: "lease_lost" });
+    }
+    await markSyncStarted(t.replica, epoch);
+    earlier.push(epoch);
+  }
+  // A restart that loses nothing ends no lease, and the next one continues from it.
+  const running = earlier.at(-1)!;
+  await t.replica.sql`update public_swap._state set incarnation = 'before a restart'`;
+  await markSyncStarted(t.replica, running);
+  expect(await lease()).toMatchObject({ previousEpoch: running, isContinued: true });
   await db`delete from bases`;
   await db`delete from databases`;
 });
