@@ -196,6 +196,9 @@ create or replace function {{swap}}.advance() returns void language plpgsql as $
 declare
   v_now numeric := extract(epoch from clock_timestamp());
 begin
+  if (select s.incarnation = {{swap}}.incarnation() from {{swap}}._state as s) then
+    return;
+  end if;
   -- Of concurrent statements, one gets the row. The others wait until the numbers have moved.
   update {{swap}}._state as s
   set incarnation = {{swap}}.incarnation(), epochs_from = greatest(s.epoch + 1000000, (v_now * 1000000)::bigint)
