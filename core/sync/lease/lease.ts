@@ -30,13 +30,7 @@ import { quotaKeyOf } from "../../control/budgets";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
-import {
-  dropUnfinished,
-  ensureInstalled,
-  isOtherTimeline,
-  type Replica,
-  recordDamage,
-} from "../../replica";
+import { dropUnfinished, ensureInstalled, isOtherTimeline, type Replica, recordDamage } from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import { failSpan, span } from "../../trace";
