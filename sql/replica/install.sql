@@ -190,7 +190,8 @@ update {{swap}}._state set incarnation = {{swap}}.incarnation() where incarnatio
 -- image that is applied after it (I1, I2), and a lease whose claim was lost cannot write (I5).
 --
 -- Two incarnations that start from the same state differ by the clock: they issue fewer numbers than microseconds pass
--- (shapes: seconds; an integer lasts until 2088). If the clock was set back, the steps still skip what a standby lacks.
+-- (shapes: seconds; an integer lasts until 2088). The steps are for a clock that was set back. They are small, so that
+-- frequent restarts do not carry the counters ahead of the clock.
 -- After a restart that loses nothing, numbers that were issued before it are still valid, and the lease continues.
 create or replace function {{swap}}.advance() returns void language plpgsql as $advance$
 declare
@@ -201,11 +202,11 @@ begin
   end if;
   -- Of concurrent statements, one gets the row. The others wait until the numbers have moved.
   update {{swap}}._state as s
-  set incarnation = {{swap}}.incarnation(), epochs_from = greatest(s.epoch + 1000000, (v_now * 1000000)::bigint)
+  set incarnation = {{swap}}.incarnation(), epochs_from = greatest(s.epoch + 1000, (v_now * 1000000)::bigint)
   where s.incarnation is distinct from {{swap}}.incarnation();
   if found then
-    perform setval('{{swap}}._versions', greatest(nextval('{{swap}}._versions') + 1000000, (v_now * 1000000)::bigint));
-    perform setval('{{swap}}._shapes', greatest(nextval('{{swap}}._shapes') + 100,
+    perform setval('{{swap}}._versions', greatest(nextval('{{swap}}._versions') + 1000, (v_now * 1000000)::bigint));
+    perform setval('{{swap}}._shapes', greatest(nextval('{{swap}}._shapes') + 10,
       (v_now - extract(epoch from timestamptz '2020-01-01 00:00:00Z'))::bigint));
   end if;
 end $advance$;
@@ -224,7 +225,6 @@ end $read_version$;
 --   previous  the epoch before    identity  the server's, at this moment
 --   has_lost  earlier claims are missing here, and so may be other commits. Stays true until the caller that is told so
 --             has recorded its own epoch, so that a process that dies in between does not hide it
-drop function if exists {{swap}}.claim();
 create or replace function {{swap}}.claim(
   p_above bigint default 0, out raised bigint, out previous bigint, out has_lost boolean, out identity text
 ) language plpgsql as $claim$
