@@ -3,7 +3,8 @@
  *
  * I5. No two leases have the same epoch, even if the replica has lost the earlier claim: each is greater than the last
  * one that the control plane has recorded, and is recorded before the lease writes. If the control plane has lost that,
- * too (both on one server, or both restored), the replica's own count has moved past it (`advance` in `sql/replica`).
+ * too (both on one server, or both restored), the replica's own count has moved past it (`advance`, which core/replica
+ * installs).
  */
 import type { Context } from "../../context";
 import { lastReplicaState, recordReplicaState } from "../../control/bases";
