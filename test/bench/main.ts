@@ -6,6 +6,7 @@ const [name] = process.argv.slice(2);
 const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   additive: () => import("./additive"),
   connections: () => import("./connections"),
+  control: () => import("./control"),
   console: () => import("./console"),
   failover: () => import("./failover"),
   fleet: () => import("./fleet"),
