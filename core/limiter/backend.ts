@@ -48,8 +48,17 @@ export interface LimiterBackend {
    *
    * @param withinMs one per request: how far ahead its reservation may begin
    * @param back reservations of this backend that are returned unused
+   * @param latestAt until then (this process's clock, ms) the call may wait for those of other keys, to share a
+   *   statement with them; at once if absent
+   * @param isWanted false if nothing is to be reserved any more when the statement is sent
    */
-  acquire(withinMs: number[], back: number[], margin: Margin): Promise<Grant>;
+  acquire(
+    withinMs: number[],
+    back: number[],
+    margin: Margin,
+    latestAt?: number,
+    isWanted?: () => boolean,
+  ): Promise<Grant>;
   /** Returns whether a block that began after the reservation was granted has voided it. */
   isVoid(reservation: Reservation): Promise<boolean>;
   /** Reports that the request was sent late, or may have been: its window counts from now. Never fails. */

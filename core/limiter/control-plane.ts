@@ -12,10 +12,12 @@
 import { withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
+import type { SourceLimits } from "../source";
 import { type LimiterBackend, type Priority, reservationOf, wholeMs } from "./backend";
+import { type Batch, createBatch } from "./batch";
 import type { QuotaClock } from "./clock";
 import type { Membership } from "./heartbeat";
-import { sqlLimitsOf, strictest } from "./limits";
+import { limitsOfKey, strictest } from "./limits";
 
 /** Time without attempts after a failed call, ms. `quota_acquire` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;
@@ -39,6 +41,21 @@ const OFFSET_MEMORY_MS = 10_000;
 const FIRST_SAMPLES = 3;
 const QUICK_MS = 8;
 const SAMPLING_MS = 1000;
+
+/** The most calls in one statement, which holds the locks of all of its keys for about 25 µs each. */
+const MOST_IN_BATCH = 50;
+
+/** One call of `quota_acquire_all`. */
+interface AcquireCall {
+  key: string;
+  kind: Priority;
+  share: number;
+  withinMs: number[];
+  back: number[];
+  user: string | null;
+  marginMs: number;
+  isOwnKey: boolean;
+}
 
 interface AcquireRow {
   asked_at: number;
@@ -148,13 +165,43 @@ export function controlPlane(
     return row!.share;
   }
 
+  const batches = new Map<string, Batch<AcquireCall, AcquireRow>>();
+
+  /** Clients' calls have a batch of their own, so that they do not wait for those of sync. */
+  function batchOf(limits: SourceLimits, isClient: boolean): Batch<AcquireCall, AcquireRow> {
+    const { windowMs, requestsPerWindow, slowedPerWindow, userRequestsPerWindow } = limits;
+    const name = `${isClient} ${windowMs} ${requestsPerWindow} ${slowedPerWindow} ${userRequestsPerWindow}`;
+    const known = batches.get(name);
+    if (known) return known;
+    const batch = createBatch(clock, MOST_IN_BATCH, (calls: AcquireCall[]) => acquireAll(limits, calls));
+    batches.set(name, batch);
+    return batch;
+  }
+
+  async function acquireAll(limits: SourceLimits, calls: AcquireCall[]): Promise<AcquireRow[]> {
+    // A call failed while these waited: the server may be another one now.
+    if (isNewcomer || clock.now() < pausedUntil) throw unavailable();
+    const column = (of: (one: AcquireCall) => unknown) => arrayOf(calls.map(of));
+    const rows = await call(
+      (to) => to<AcquireRow[]>`
+        select asked_at, to_json(reservations) as reservations, next_at, margin
+        from quota_acquire_all(${limits.windowMs}, ${limits.requestsPerWindow}, ${limits.slowedPerWindow},
+          ${limits.userRequestsPerWindow}, ${column(({ key }) => key)}, ${column(({ kind }) => kind)},
+          ${column(({ share }) => share)}, ${column(({ withinMs }) => arrayOf(withinMs))},
+          ${column(({ back }) => arrayOf(back))}, ${column(({ user }) => user)},
+          ${column(({ marginMs }) => marginMs)}, ${column(({ isOwnKey }) => isOwnKey)})`,
+    );
+    for (const row of rows) offset.learn(row.asked_at);
+    return rows;
+  }
+
   function backend(
     key: string,
     kind: Priority,
     share: number,
     { user = null, isOwnKey = false }: Counting = {},
   ): SharedBackend {
-    const limits = sqlLimitsOf(key);
+    const limits = limitsOfKey(key);
     const isLimitedByUser = (kind !== "client" && kind !== "unproven") || isOwnKey;
     return {
       async rejoin(hasGranted) {
@@ -166,20 +213,19 @@ export function controlPlane(
           from now where w.key = ${key} and (${hasGranted} or w.blocked_until < now.ms)`,
         );
       },
-      async acquire(withinMs, back, margin) {
+      async acquire(withinMs, back, margin, latestAt = -Infinity, isWanted = () => true) {
         if (!offset.isKnown || isNewcomer) await learnOffset();
         if (clock.now() < pausedUntil) return { reservations: withinMs.map(() => null), nextAt: pausedUntil };
-        const [row] = await call(
-          (to) => to<AcquireRow[]>`
-          select asked_at, to_json(reservations) as reservations, next_at, margin
-          from quota_acquire(${key}, ${limits}::source_limits, ${kind}, ${share}, ${floats(withinMs)}, ${floats(back)}, null, ${user},
-            ${wholeMs(margin)}, ${isOwnKey})`,
-        );
-        const { asked_at, reservations, next_at, margin: marginMs } = row!;
-        const add = offset.learn(asked_at);
+        const marginMs = wholeMs(margin);
+        const asked = { key, kind, share, withinMs, back, user, marginMs, isOwnKey };
+        const batch = batchOf(limits, kind === "client" || kind === "unproven");
+        const row = await batch.add(asked, latestAt, isWanted);
+        if (!row) return { reservations: withinMs.map(() => null), nextAt: clock.now() };
+        const { reservations, next_at, margin: grantedMs } = row;
+        const add = offset.ms;
         return {
           reservations: reservations.map((arrivesBy) =>
-            reservationOf(arrivesBy, marginMs, margin.delayMs, add),
+            reservationOf(arrivesBy, grantedMs, margin.delayMs, add),
           ),
           nextAt: next_at + add,
         };
@@ -250,9 +296,9 @@ function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }):
   return withTimeout(ms, late, query);
 }
 
-/** Formats a float8[] parameter as text, which needs no lookup of the server's types. */
-function floats(numbers: number[]): string {
-  return `{${numbers.join(",")}}`;
+/** Formats an array parameter as text, which needs no lookup of the server's types. */
+function arrayOf(values: unknown[]): string {
+  return `{${values.map((value) => (typeof value === "string" ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : (value ?? "NULL"))).join(",")}}`;
 }
 
 function unavailable(cause?: unknown): BasetideError {

@@ -26,11 +26,11 @@ export function withFallback(
   let wasAway = false;
   let hasGranted = false;
   return {
-    async acquire(withinMs, back, margin) {
+    async acquire(withinMs, back, margin, ...when) {
       try {
         if (wasAway) await shared.rejoin(hasGranted);
         wasAway = hasGranted = false;
-        return await shared.acquire(withinMs, back, margin);
+        return await shared.acquire(withinMs, back, margin, ...when);
       } catch (error) {
         if (!isBasetideError(error, "control_unavailable") || heartbeat.share === 0) throw error;
         wasAway = true;

@@ -37,6 +37,8 @@ const SYNC_REACH_MS = 10;
  * How much earlier than `nextAt` sync calls, ms, plus the scheduling delay: the time of timers and the call itself.
  */
 const SYNC_EARLY_MS = 4;
+/** How long sync's call may wait for those of other bases, ms; it is made earlier by as much. */
+const SHARED_MS = 5;
 /** Longest time between two calls while requests wait, ms, so that reservations returned by others are noticed. */
 const LONGEST_PAUSE_MS = 1000;
 /** A reservation further ahead than this is checked again before use, ms: a block may have voided it. */
@@ -203,7 +205,11 @@ export function createWaitQueue(
       const margin = marginOf(requested);
       const { reachMs } = aheadOf(kind, margin);
       const within = requested.map((waiter) => Math.min(reachMs, waiter.deadlineAt - now));
-      assign(requested, await backend.acquire(within, back, margin));
+      const dueAt = nextAt - SYNC_EARLY_MS - margin.delayMs;
+      const latestAt = kind === "client" || kind === "unproven" ? now : Math.min(dueAt, now + SHARED_MS);
+      const isWanted = () => back.length > 0 || requested.some((waiter) => !waiter.isDone);
+      const grant = await backend.acquire(within, back, margin, latestAt, isWanted);
+      assign(requested, grant);
     } catch (error) {
       for (const waiter of waiters.splice(0)) waiter.reject(error);
     } finally {
@@ -363,7 +369,8 @@ function goesBefore(a: Waiter, b: Waiter): boolean {
 
 /** How far ahead of now a reservation may begin, and how long before that time the backend is called, ms. */
 function aheadOf(kind: Priority, { delayMs }: Margin): { reachMs: number; earlyMs: number } {
-  if (kind !== "client") return { reachMs: SYNC_REACH_MS + delayMs, earlyMs: SYNC_EARLY_MS + delayMs };
+  if (kind !== "client")
+    return { reachMs: SYNC_REACH_MS + delayMs, earlyMs: SYNC_EARLY_MS + SHARED_MS + delayMs };
   // One ms later than the earliest useful time: rounded, the reservation would be out of reach, and the call would
   // be repeated over and over.
   return { reachMs: CLIENT_REACH_MS, earlyMs: CLIENT_REACH_MS - 1 };

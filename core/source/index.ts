@@ -17,7 +17,7 @@ export type {
 export { SourceClock } from "./clock";
 export type { Call } from "./dialect";
 export { following } from "./following";
-export type { SourcePlan, WebhookFacts } from "./limits";
+export type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
 export { isStale } from "./stale";
 export type {

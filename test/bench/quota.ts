@@ -10,6 +10,7 @@
 import postgres from "postgres";
 import { migrateControl } from "../../core/control/setup";
 import { createLogger } from "../../core/log";
+import { cpuSeconds, parentOf } from "../support/process-usage";
 import { quantile } from "../support/quantile";
 import { LIMITS } from "../support/quota-limits";
 import type { QuotaGrant, QuotaJob } from "../support/quota-process";
@@ -51,9 +52,25 @@ function report(line: string, value: string, ratio?: number): void {
   console.log(`${line.padEnd(72)} ${value.padStart(16)} ${ratio === undefined ? "" : ratio.toFixed(3)}`);
 }
 
-/** µs per call of one connection on one key, and calls per second of 8 connections on 100 keys. */
+/** µs per call of one connection on one key, calls per second of 8 connections on 100 keys, and the server's CPU. */
 async function cost(): Promise<void> {
   const db = postgres(url, { max: 8, onnotice: () => {} });
+  const [row] = await db<{ pid: number }[]>`select pg_backend_pid() as pid`;
+  const server = parentOf(row!.pid);
+  /** µs of the server's CPU per key, for statements of `size` keys, and `each` reservations of a key. */
+  async function cpuPerKey(size: number, each: number): Promise<string> {
+    const [from, endAt] = [cpuSeconds(server), performance.now() + COST_SECONDS * 1000];
+    let keys = 0;
+    while (performance.now() < endAt) {
+      const column = (value: string | number) => `{${Array(size).fill(value)}}`;
+      const names = Array.from({ length: size }, () => `cost:${keys++ % 1000}`);
+      await db`
+        select asked_at, to_json(reservations) as reservations, next_at, margin
+        from quota_acquire_all(1000, 5, 2, 50, ${`{${names}}`}, ${column("sync")}, ${column(3)},
+          ${column(`"{${Array(each).fill(1000)}}"`)}, ${column('"{}"')}, ${column("NULL")}, ${column(20)}, ${column("false")})`;
+    }
+    return ((1e6 * (cpuSeconds(server) - from)) / keys).toFixed(0);
+  }
   async function callsPerSecond(workers: number, keys: number): Promise<number> {
     const endAt = performance.now() + COST_SECONDS * 1000;
     let calls = 0;
@@ -78,6 +95,10 @@ async function cost(): Promise<void> {
   report("an uncontended call, µs", `${(1e6 / one).toFixed(0)}`);
   report("  of which the way to the server and back (`select 1`), µs", `${(1e6 / empty).toFixed(0)}`);
   report("calls per second, 8 connections, 100 keys", `${(await callsPerSecond(8, 100)).toFixed(0)}`);
+  for (const size of [1, 5, 20]) {
+    report(`the server's CPU per key, ${size} in a statement, µs`, await cpuPerKey(size, 1));
+  }
+  report("  20 in a statement, with up to three reservations each", await cpuPerKey(20, 3));
   await db.end();
 }
 

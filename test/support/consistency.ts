@@ -113,7 +113,7 @@ export async function liftLimiter({ ctx }: Fleet): Promise<void> {
     create or replace function quota_acquire(
       p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
       p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
-      out asked_at float8, out reservations float8[], out next_at float8, out margin float8)
+      p_silent integer default null, out asked_at float8, out reservations float8[], out next_at float8, out margin float8)
     language plpgsql as $$ begin
       asked_at := extract(epoch from clock_timestamp()) * 1000;
       margin := p_margin;

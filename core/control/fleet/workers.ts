@@ -69,7 +69,10 @@ export async function basesBuilding(db: Db, ids: string[]): Promise<string[]> {
 /** Removes a stopped worker, and also rows of workers that crashed, and old counts. */
 export async function removeWorker(db: Db, id: string): Promise<void> {
   await db`delete from workers where id = ${id} or seen_at < now() - ${KEPT}::interval`;
-  await db`delete from quota_minutes where minute < now() - interval '1 hour'`;
+  // A batch of reservations may delete some of these rows in another order.
+  await db`
+    delete from quota_minutes where (key, minute) in (
+      select key, minute from quota_minutes where minute < now() - interval '1 hour' for update skip locked)`;
 }
 
 /** Workers that are alive first, then by their last report. */

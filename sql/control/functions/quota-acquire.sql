@@ -11,6 +11,7 @@
 --                matter; else null
 --   margin       how much later than others the calls may reach the source, by delays of the process and the network, ms
 --   own          for client: the request has a key of that user, as far as is known
+--   silent       calls a second that are left to silent proxies; quota_acquire_all has counted them
 -- Returns asked_at (now); reservations (one per call wanted: the time by which the call has reached the source, which
 -- also identifies it; null if there is none within reach); margin: the call may be sent this long before that time; and
 -- next_at: the earliest time that one more call of this kind could get at present; for a 'live' or 'named' call, when
@@ -40,7 +41,7 @@
 create or replace function quota_acquire(
   p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[],
   p_back float8[] default '{}', p_now float8 default null, p_user text default null, p_margin float8 default 0,
-  p_own boolean default false,
+  p_own boolean default false, p_silent integer default null,
   out asked_at float8, out reservations float8[], out next_at float8, out margin float8)
 language plpgsql as $$
 declare
@@ -61,9 +62,6 @@ declare
   -- Unproven calls: five in the first period, or one in the second while a client is active.
   unproven_window_ms constant float8 := 25000;
   unproven_pause_ms constant float8 := 10000;
-  -- A proxy counts as silent after silent_ms, and until remembered_ms. See core/limiter/heartbeat.ts.
-  silent_ms constant float8 := 1500;
-  remembered_ms constant float8 := 900000;
   q quota_windows;
   per_window integer := p_limits.per_window;
   share integer;
@@ -88,7 +86,10 @@ declare
   n integer;
   m integer;
 begin
-  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  -- A condition is evaluated without a query, which `perform` would run.
+  if pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0)) is null then
+    null;
+  end if;
   select * into q from quota_windows w where w.key = p_key;
   if not found then
     q := quota_open(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000));
@@ -104,16 +105,14 @@ begin
   asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
 
   margin := least(most_margin_ms, greatest(p_margin, least_margin_ms)
-    + quota_widened(q.widened_ms, q.widened_at, asked_at));
+    + case when q.widened_ms > 0 then quota_widened(q.widened_ms, q.widened_at, asked_at) else 0 end);
   if asked_at < q.throttled_until
     or (asked_at < q.claimed_until and quota_is_sole(p_key, q.claimed_by))
   then
     per_window := p_limits.throttled_per_window;
   end if;
   share := greatest(1, p_share * per_window / p_limits.per_window);
-  per_window := greatest(1, per_window - (
-    select coalesce(sum(p.share), 0) from quota_proxies p
-    where p.seen_at between asked_at - remembered_ms and asked_at - silent_ms));
+  per_window := greatest(1, per_window - coalesce(p_silent, quota_silent(asked_at)));
   share := least(share, per_window);
   pace_ms := window_ms + margin;
   spacing_ms := greatest(window_ms / share, pace_ms / per_window);
@@ -142,8 +141,10 @@ begin
   while q.reservations[1] <= asked_at - window_ms loop
     q.reservations := q.reservations[2:];
   end loop;
-  u.reservations := array(
-    select s from unnest(u.reservations) s where s between asked_at - window_ms and asked_at + 5000);
+  if u.id is not null then
+    u.reservations := array(
+      select s from unnest(u.reservations) s where s between asked_at - window_ms and asked_at + 5000);
+  end if;
 
   if not is_sync and not is_unproven and cardinality(p_within) > 0 then
     q.client_at := asked_at;
@@ -240,7 +241,9 @@ begin
     if reservation - asked_at <= reach then
       reservations[i] := reservation + margin;
       q.reservations := q.reservations || reservations[i];
-      u.reservations := u.reservations || reservations[i];
+      if u.id is not null then
+        u.reservations := u.reservations || reservations[i];
+      end if;
       if is_sync then
         q.sync_reservations := q.sync_reservations[greatest(m + 2 - greatest(5, share), 1):] || reservations[i];
         q.sync_from := greatest(q.sync_from, reservation - credit_ms) + spacing_ms;
@@ -266,6 +269,44 @@ begin
       update quota_users o set reservations = u.reservations where o.id = u.id;
     end if;
   end if;
+end $$;
+
+-- quota_acquire_all(window_ms, per_window, throttled_per_window, per_user, keys, kinds, shares, within, back, users, margins,
+-- owns): quota_acquire for several keys in one transaction, which is most of the cost of a call. The limits are separate
+-- arguments, because a composite one is parsed from text. One element per key; `within` and `back` as text, because the
+-- lengths of their arrays differ. Returns a row for each, in order.
+--
+-- Locks are taken as quota_acquire takes them: all keys' and then all users', each in one order.
+create or replace function quota_acquire_all(
+  p_window_ms float8, p_per_window integer, p_throttled_per_window integer, p_per_user integer,
+  p_keys text[], p_kinds text[], p_shares integer[], p_within text[], p_back text[], p_users text[],
+  p_margins float8[], p_owns boolean[])
+returns table (asked_at float8, reservations float8[], next_at float8, margin float8)
+language plpgsql as $$
+declare
+  limits source_limits := row(p_window_ms, p_per_window, p_throttled_per_window, p_per_user, null);
+  silent integer;
+  acquired record;
+begin
+  if cardinality(p_keys) > 1 then
+    perform pg_advisory_xact_lock(l.id) from (
+      select distinct hashtextextended('quota:' || k, 0) as id from unnest(p_keys) k order by id) l;
+    perform quota_user(l.id) from (
+      select distinct id from (
+        select unnest(p_users) as id union all select w.user_id from quota_windows w where w.key = any (p_keys)) ids
+      where id is not null order by id) l;
+  end if;
+  silent := quota_silent(extract(epoch from clock_timestamp()) * 1000);
+  for i in 1 .. cardinality(p_keys) loop
+    acquired := quota_acquire(
+      p_keys[i], limits, p_kinds[i], p_shares[i], p_within[i]::float8[], p_back[i]::float8[], null, p_users[i],
+      p_margins[i], p_owns[i], silent);
+    asked_at := acquired.asked_at;
+    reservations := acquired.reservations;
+    next_at := acquired.next_at;
+    margin := acquired.margin;
+    return next;
+  end loop;
 end $$;
 
 -- quota_report_late(key, reservation, now, margin): records that the call of that reservation was sent only now,
