@@ -1,6 +1,6 @@
 -- Handles refusals of the source, and keys that it throttles.
 
--- quota_block(key, limits, ms, reason, now, own): pauses all calls of the key for `ms`. Reservations ahead are void:
+-- quota_block(key, limits, ms, reason, now, own): pauses all calls of the key for `ms`. Reservations until then are void:
 -- their holders check blocked_until before they send, and those calls are not counted.
 -- If the source refuses calls although no more were sent than it allows, the cause is one of these:
 -- - calls took longer to reach it than their margins: the margins of the key are widened, for hours;
@@ -98,14 +98,17 @@ begin
   end if;
   update quota_windows w
   set blocked_until = greatest(w.blocked_until, until_ms),
-      reservations = array(select s from unnest(w.reservations) s where s <= begun_ms order by s),
-      sync_reservations = array(select s from unnest(w.sync_reservations) s where s <= begun_ms order by s),
-      unproven_reservations = array(select s from unnest(w.unproven_reservations) s where s <= begun_ms order by s),
-      sync_calls = w.sync_calls - (select count(*) from unnest(w.sync_reservations) s where s > begun_ms),
+      reservations = array(select s from unnest(w.reservations) s where s <= begun_ms or s > until_ms order by s),
+      sync_reservations = array(
+        select s from unnest(w.sync_reservations) s where s <= begun_ms or s > until_ms order by s),
+      unproven_reservations = array(
+        select s from unnest(w.unproven_reservations) s where s <= begun_ms or s > until_ms order by s),
+      sync_calls = w.sync_calls - (
+        select count(*) from unnest(w.sync_reservations) s where s > begun_ms and s <= until_ms),
       client_calls = w.client_calls - (
-        (select count(*) from unnest(w.reservations) s where s > begun_ms)
-        - (select count(*) from unnest(w.sync_reservations) s where s > begun_ms)
-        - (select count(*) from unnest(w.unproven_reservations) s where s > begun_ms))
+        (select count(*) from unnest(w.reservations) s where s > begun_ms and s <= until_ms)
+        - (select count(*) from unnest(w.sync_reservations) s where s > begun_ms and s <= until_ms)
+        - (select count(*) from unnest(w.unproven_reservations) s where s > begun_ms and s <= until_ms))
   where w.key = p_key;
   insert into quota_blocks as b (key, reason, blocked_at, blocked_until)
   values (p_key, p_reason, to_timestamp(now_ms / 1000), to_timestamp(until_ms / 1000))
