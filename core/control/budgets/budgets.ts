@@ -85,9 +85,13 @@ export async function allowancesOf(db: Db, baseIds: string[], now = new Date()):
   const bases = await db<{ id: string; workspace_id: string | null; user: string | null }[]>`
     select b.id, b.workspace_id,
       case when (
-        select count(*) from bases as o
-        where o.platform = b.platform and o.source_user_id = b.source_user_id
-          and o.state not in ('paused', 'deleting')
+        -- No more than needed: to count all of a user's bases for each of them takes quadratic time.
+        select count(*) from (
+          select from bases as o
+          where o.platform = b.platform and o.source_user_id = b.source_user_id
+            and o.state not in ('paused', 'deleting')
+          limit ${BASES_WITHIN_USER_LIMIT + 1}
+        ) as syncing
       ) > ${BASES_WITHIN_USER_LIMIT} then b.platform || ':' || b.source_user_id end as user
     from bases as b where b.id = any (${baseIds})`;
   const ids = [...new Set(bases.flatMap((base) => base.workspace_id ?? []))];
