@@ -121,8 +121,9 @@ test("I4: syncs and clients of three processes never send six requests in a seco
   stop.abort();
   await Promise.all(all);
   expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
-  // 5 at once, 5 after one window, the rest after two.
-  expect(performance.now() - started).toBeLessThan(2900);
+  // 5 at once, 5 after one window, the rest after two. A busy machine has longer windows, of up to 1.4 s, and takes up
+  // to a second to learn the server's clock.
+  expect(performance.now() - started).toBeLessThan(3900);
 });
 
 test("syncs of twelve bases with keys of one user send at most 50 requests per second in total", async () => {
