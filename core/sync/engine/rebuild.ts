@@ -94,6 +94,7 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
     else await discard(build);
     throw error;
   }
+  table.fingerprints.forgetScans();
   cache.tables.set(tableId, table);
   // Records that were requested before the swap lose to it.
   reader.readVersions.renew();
@@ -121,7 +122,7 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
   const table: TableCache = {
     live: { spec, shape: 0 },
     ...mappingOf(cache, spec),
-    fingerprints: new Fingerprints(),
+    fingerprints: new Fingerprints({ isKeepingScans: true }),
     isComplete: true,
     massChange: new MassChange(),
     comparedAt: performance.now(),

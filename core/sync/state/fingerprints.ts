@@ -1,31 +1,46 @@
 /**
- * A worker's memory of a table's records: a 64-bit fingerprint of each, and the scan that last saw it.
+ * A worker's memory of a table's records: a 40-bit fingerprint of each, and the scan that last saw it.
  *
- * An open-addressing hash table in typed arrays: a million records take about 50 MB, while a Map of strings takes four
- * times that. Ids are stored as 64-bit hashes. If two ids have the same hash, they overwrite each other's slot, never
- * match, and so are compared in SQL each time: slower, but correct.
+ * An open-addressing hash table in typed arrays: a slot takes 13 bytes, and at least 82 % of the slots are used, so a
+ * record takes at most 16 bytes. (A Map of strings takes ten times that.) An empty table takes nothing.
+ *
+ * Ids are stored as 56-bit hashes. If two ids have the same hash, they overwrite each other's slot, never match, and so
+ * are compared in SQL each time: slower, but correct. The deletion of one of them would not be noticed by a sweep: with
+ * half a million records, that concerns one deletion in 10^11. A changed record has its old fingerprint once in 10^12
+ * changes; the next comparison in SQL finds it.
  */
 
-/** The load at which the table doubles. */
-const MAX_LOAD = 0.7;
-const FIRST_CAPACITY = 1024;
-/** Words of 32 bits per slot: id (2), fingerprint (2), mark (1). */
-const WORDS = 5;
+/** The load at which the table grows, and its load afterwards: growing by an eighth leaves few slots unused. */
+const MAX_LOAD = 0.92;
+const GROWN_LOAD = 0.825;
+const FIRST_CAPACITY = 16;
+/** Words of 32 bits per slot: the low bits of the id, 24 more and the fingerprint's highest 8, its low 32 bits. */
+const WORDS = 3;
+const ID_PART = 0xffff_ff00;
+const PRINT_PART = 0xff;
+const TWO_TO_32 = 2 ** 32;
 
-/** Fingerprint of a record that must always be compared in SQL. */
-const UNKNOWN = 0n;
+/** The bits of a fingerprint that are stored. */
+export const FINGERPRINT_BITS = (1n << 40n) - 1n;
 
-/** Marks: of an empty slot, and of a known record that no scan has seen; larger marks are scan numbers. */
-const EMPTY = 0;
-const NEVER_SEEN = 1;
+/** The mark of a record that no scan has seen. Other marks are scan numbers. */
+const NEVER_SEEN = 0;
+const MOST_NARROW_SCANS = 255;
 
 export class Fingerprints {
-  #slots = new Uint32Array(FIRST_CAPACITY * WORDS);
-  #capacity = FIRST_CAPACITY;
+  #slots = new Uint32Array(0);
+  /** The last scan that saw the record of each slot. A byte each, unless scans are kept. */
+  #marks: Uint8Array | Uint32Array = new Uint8Array(0);
+  #capacity = 0;
   #size = 0;
-  /** The current scan; marks of earlier ones are smaller. */
-  #scan = NEVER_SEEN + 1;
+  #scan = 1;
   #seen = 0;
+  #isKeepingScans: boolean;
+
+  /** @param isKeepingScans true if `scanOf` must know every earlier scan: takes 3 bytes more per slot */
+  constructor({ isKeepingScans = false } = {}) {
+    this.#isKeepingScans = isKeepingScans;
+  }
 
   /** Number of known records. */
   get size(): number {
@@ -37,8 +52,17 @@ export class Fingerprints {
     return this.#seen;
   }
 
+  /** Bytes of memory that the table occupies. */
+  get bytes(): number {
+    return this.#slots.byteLength + this.#marks.byteLength;
+  }
+
   /** Starts a scan: no record is seen yet. */
   beginScan(): void {
+    if (this.#scan === MOST_NARROW_SCANS && !this.#isKeepingScans) {
+      this.#marks.fill(NEVER_SEEN);
+      this.#scan = 0;
+    }
     this.#scan++;
     this.#seen = 0;
   }
@@ -46,34 +70,31 @@ export class Fingerprints {
   /** Marks a record as seen. Returns true when its fingerprint equals the known one. */
   see(id: string, fingerprint: bigint): boolean {
     const at = this.#slotOf(id);
-    const slots = this.#slots;
-    const [high, low] = split(fingerprint);
-    if (slots[at + 4] !== this.#scan) {
-      slots[at + 4] = this.#scan;
+    if (this.#marks[at] !== this.#scan) {
+      this.#marks[at] = this.#scan;
       this.#seen++;
     }
-    return fingerprint !== UNKNOWN && slots[at + 2] === high && slots[at + 3] === low;
+    return this.#isEqual(at, fingerprint);
   }
 
   /** Returns whether the fingerprint equals the known one; marks nothing. */
   isKnown(id: string, fingerprint: bigint): boolean {
-    return fingerprint !== UNKNOWN && this.get(id) === fingerprint;
+    const at = this.#find(id);
+    return at !== undefined && this.#isEqual(at, fingerprint);
   }
 
-  /** Returns the known fingerprint of the record; 0 if there is none. */
+  /** Returns the FINGERPRINT_BITS of the record's known fingerprint; 0 if there is none. */
   get(id: string): bigint {
-    const [high, low] = split(Bun.hash.wyhash(id));
-    const at = this.#find(high, low);
-    const slots = this.#slots;
-    words[0] = slots[at + 3]!;
-    words[1] = slots[at + 2]!;
+    const at = this.#find(id);
+    if (at === undefined) return 0n;
+    words[0] = this.#slots[at * WORDS + 2]!;
+    words[1] = this.#slots[at * WORDS + 1]! & PRINT_PART;
     return hashes[0]!;
   }
 
   /** Stores the fingerprint of the record as it is in the replica now. */
   learn(id: string, fingerprint: bigint): void {
-    const at = this.#slotOf(id);
-    this.#slots.set(split(fingerprint), at + 2);
+    this.#store(this.#slotOf(id), fingerprint);
   }
 
   /**
@@ -81,12 +102,16 @@ export class Fingerprints {
    * it is not seen.
    */
   expect(id: string): void {
-    this.learn(id, UNKNOWN);
+    this.#store(this.#slotOf(id), 0n);
   }
 
   /** Drops all fingerprints, because the rows may have changed: each record is compared in SQL when next seen. */
   expectAll(): void {
-    for (let at = 0; at < this.#slots.length; at += WORDS) this.#slots.fill(0, at + 2, at + 4);
+    const slots = this.#slots;
+    for (let at = 0; at < slots.length; at += WORDS) {
+      slots[at + 1]! &= ID_PART;
+      slots[at + 2] = 0;
+    }
   }
 
   /** The current scan. */
@@ -94,11 +119,10 @@ export class Fingerprints {
     return this.#scan;
   }
 
-  /** Returns the last scan that saw this record; undefined if there was none. */
+  /** Returns the last scan that saw this record; undefined if there was none, or if it is not kept. */
   scanOf(id: string): number | undefined {
-    const [high, low] = split(Bun.hash.wyhash(id));
-    const mark = this.#slots[this.#find(high, low) + 4]!;
-    return mark > NEVER_SEEN ? mark : undefined;
+    const at = this.#find(id);
+    return at === undefined ? undefined : this.#marks[at] || undefined;
   }
 
   hasSeen(id: string): boolean {
@@ -107,58 +131,108 @@ export class Fingerprints {
 
   /** Forgets every record that this scan has not seen. */
   forgetUnseen(): void {
-    const old = this.#slots;
-    this.#allocate(this.#capacity);
-    for (let at = 0; at < old.length; at += WORDS) {
-      if (old[at + 4] === this.#scan) this.#insert(old, at);
-    }
+    if (this.#seen === this.#size) return;
+    this.#rehash(this.#seen, this.#scan);
+    this.#size = this.#seen;
+  }
+
+  /** Forgets which scans saw which records, and no longer keeps them: no record is seen yet. */
+  forgetScans(): void {
+    this.#isKeepingScans = false;
+    this.#scan = 1;
+    this.#seen = 0;
+    this.#marks = new Uint8Array(this.#capacity);
+  }
+
+  /** Forgets all records, and returns their memory. */
+  clear(): void {
+    this.#size = 0;
+    this.#seen = 0;
+    this.#allocate(0);
+  }
+
+  #isEqual(at: number, fingerprint: bigint): boolean {
+    hashes[0] = fingerprint;
+    const low = words[0]!;
+    const high = words[1]! & PRINT_PART;
+    // Zero means unknown: such a record is always compared.
+    if (low === 0 && high === 0) return false;
+    const slots = this.#slots;
+    return slots[at * WORDS + 2] === low && (slots[at * WORDS + 1]! & PRINT_PART) === high;
+  }
+
+  #store(at: number, fingerprint: bigint): void {
+    const slots = this.#slots;
+    hashes[0] = fingerprint;
+    slots[at * WORDS + 1] = (slots[at * WORDS + 1]! & ID_PART) | (words[1]! & PRINT_PART);
+    slots[at * WORDS + 2] = words[0]!;
+  }
+
+  /** Returns the slot of `id`; undefined if it is not known. */
+  #find(id: string): number | undefined {
+    if (this.#size === 0) return undefined;
+    hashes[0] = Bun.hash.wyhash(id);
+    const at = this.#probe(words[0]! || 1, words[1]!);
+    return this.#slots[at * WORDS] === 0 ? undefined : at;
   }
 
   /** Returns the slot of `id`. Adds an unknown id, without a fingerprint and seen by no scan. */
   #slotOf(id: string): number {
-    const [high, low] = split(Bun.hash.wyhash(id));
-    let at = this.#find(high, low);
-    if (this.#slots[at + 4] === EMPTY) {
-      if (this.#size + 1 > this.#capacity * MAX_LOAD) {
-        const old = this.#slots;
-        this.#allocate(this.#capacity * 2);
-        for (let from = 0; from < old.length; from += WORDS)
-          if (old[from + 4] !== EMPTY) this.#insert(old, from);
-        at = this.#find(high, low);
-      }
-      this.#slots.set([high, low, 0, 0, NEVER_SEEN], at);
-      this.#size++;
+    hashes[0] = Bun.hash.wyhash(id);
+    // Zero marks an empty slot.
+    const low = words[0]! || 1;
+    const high = words[1]!;
+    if (this.#size > 0) {
+      const at = this.#probe(low, high);
+      if (this.#slots[at * WORDS] !== 0) return at;
     }
+    if (this.#size + 1 > this.#capacity * MAX_LOAD) this.#rehash(this.#size + 1);
+    this.#size++;
+    return this.#insert(low, high & ID_PART, 0, NEVER_SEEN);
+  }
+
+  /** Returns the slot that has this id, or the free one where it belongs. */
+  #probe(low: number, high: number): number {
+    const slots = this.#slots;
+    const capacity = this.#capacity;
+    const rest = high & ID_PART;
+    // Scales the hash to the capacity: no power of two is needed.
+    let at = Math.floor((low * capacity) / TWO_TO_32);
+    for (;;) {
+      const found = slots[at * WORDS]!;
+      if (found === 0 || (found === low && (slots[at * WORDS + 1]! & ID_PART) === rest)) return at;
+      if (++at === capacity) at = 0;
+    }
+  }
+
+  #insert(low: number, high: number, print: number, mark: number): number {
+    const at = this.#probe(low, high);
+    const slots = this.#slots;
+    slots[at * WORDS] = low;
+    slots[at * WORDS + 1] = high;
+    slots[at * WORDS + 2] = print;
+    this.#marks[at] = mark;
     return at;
   }
 
-  #find(high: number, low: number): number {
-    const mask = this.#capacity - 1;
-    const slots = this.#slots;
-    for (let slot = low & mask; ; slot = (slot + 1) & mask) {
-      const at = slot * WORDS;
-      if (slots[at + 4] === EMPTY || (slots[at] === high && slots[at + 1] === low)) return at;
+  /** Makes room for `size` records, and forgets those without the mark `only`, if it is given. */
+  #rehash(size: number, only?: number): void {
+    const [slots, marks, capacity] = [this.#slots, this.#marks, this.#capacity];
+    this.#allocate(size);
+    for (let at = 0; at < capacity; at++) {
+      const low = slots[at * WORDS]!;
+      if (low === 0 || (only !== undefined && marks[at] !== only)) continue;
+      this.#insert(low, slots[at * WORDS + 1]!, slots[at * WORDS + 2]!, marks[at]!);
     }
   }
 
-  #allocate(capacity: number): void {
-    this.#capacity = capacity;
-    this.#slots = new Uint32Array(capacity * WORDS);
-    this.#size = 0;
-  }
-
-  #insert(from: Uint32Array, at: number): void {
-    this.#slots.set(from.subarray(at, at + WORDS), this.#find(from[at]!, from[at + 1]!));
-    this.#size++;
+  #allocate(size: number): void {
+    this.#capacity = size === 0 ? 0 : Math.max(FIRST_CAPACITY, Math.floor(size / GROWN_LOAD));
+    this.#slots = new Uint32Array(this.#capacity * WORDS);
+    this.#marks = new (this.#isKeepingScans ? Uint32Array : Uint8Array)(this.#capacity);
   }
 }
 
 /** One hash and its words, the low word first on every machine that Bun runs on. Shifting takes twice as long. */
 const hashes = new BigUint64Array(1);
 const words = new Uint32Array(hashes.buffer);
-
-/** Returns the high and the low 32 bits of a 64-bit hash. */
-function split(hash: bigint): [high: number, low: number] {
-  hashes[0] = hash;
-  return [words[1]!, words[0]!];
-}

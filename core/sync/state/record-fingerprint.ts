@@ -1,6 +1,7 @@
 /** The fingerprint by which a sweep detects that a record is unchanged. */
 import type { RecordPage } from "../../source";
 import type { TableCache } from "./base-cache";
+import { FINGERPRINT_BITS } from "./fingerprints";
 
 /**
  * Signed URLs of attachments expire about two hours after they were read. Rows that contain some are written again
@@ -34,7 +35,7 @@ export function fingerprintIn(
  * No worker remembers a record for more than this many hours: fingerprints that differ by less differ in the hour, not
  * in the record.
  */
-const MOST_HOURS = 1n << 24n;
+const MOST_HOURS = 1n << 16n;
 
 /**
  * Returns whether record `index` differs from the `known` fingerprint only in the URLs of its attachments. Also true
@@ -47,5 +48,5 @@ export function isUrlRefresh(
   known: bigint,
 ): boolean {
   if (hasLastingUrls || !page.hasAttachments(index)) return false;
-  return known === 0n || (known ^ page.fingerprint(index)) < MOST_HOURS;
+  return known === 0n || ((known ^ page.fingerprint(index)) & FINGERPRINT_BITS) < MOST_HOURS;
 }
