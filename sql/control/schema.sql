@@ -426,7 +426,7 @@ create table live_feeds (
   constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text])),
   constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),
   constraint live_feeds_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
-);
+) with (fillfactor=50);
 
 create table quota_blocks (
   key text not null,
@@ -443,7 +443,7 @@ create table quota_calls (
   sync bigint not null default 0,
   client bigint not null default 0,
   constraint quota_calls_pkey PRIMARY KEY (key, month)
-);
+) with (fillfactor=70);
 
 create table quota_kinds (
   key text not null,
@@ -451,7 +451,7 @@ create table quota_kinds (
   kind text not null,
   calls bigint not null,
   constraint quota_kinds_pkey PRIMARY KEY (key, month, kind)
-);
+) with (fillfactor=70);
 
 create unlogged table quota_minutes (
   key text not null,
@@ -459,7 +459,7 @@ create unlogged table quota_minutes (
   sync integer not null default 0,
   client integer not null default 0,
   constraint quota_minutes_pkey PRIMARY KEY (key, minute)
-);
+) with (fillfactor=70);
 
 create table quota_proxies (
   id text not null,
@@ -607,7 +607,7 @@ create table sync_runs (
   constraint sync_runs_kind_check CHECK (kind = ANY (ARRAY['first'::text, 'rebuild'::text, 'sweep'::text, 'rapid'::text, 'live'::text])),
   constraint sync_runs_pkey PRIMARY KEY (id),
   constraint sync_runs_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
-);
+) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02, autovacuum_vacuum_threshold=1000);
 CREATE INDEX sync_runs_base_idx ON sync_runs (base_id, id DESC);
 CREATE INDEX sync_runs_started_idx ON sync_runs (started_at);
 comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';

@@ -109,7 +109,10 @@ create table if not exists {{swap}}._recent_writes (
   read_version bigint not null default 0,
   written boolean not null default false,
   constraint _recent_writes_pkey primary key (table_id, record_id)
-);
+)
+-- Every entry is deleted after two minutes: a share of the rows would be a limit that moves with a large import. It is
+-- logged, although short-lived: after a crash of the server, an older image must still lose to those that it had.
+with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create index if not exists _recent_writes_by_version on {{swap}}._recent_writes (applied_version);
 -- For replicas that an earlier version created.
 alter table {{swap}}._recent_writes add column if not exists written boolean not null default false;

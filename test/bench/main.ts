@@ -10,6 +10,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   console: () => import("./console"),
   failover: () => import("./failover"),
   fleet: () => import("./fleet"),
+  "hot-rows": () => import("./hot-rows"),
   live: () => import("./live"),
   load: () => import("./load"),
   proxy: () => import("./proxy"),

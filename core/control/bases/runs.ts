@@ -150,9 +150,9 @@ function updateBase(db: Db, baseId: string, told: Told) {
         else resync_requested_at
       end,
       progress = case when ${isCompleted}::boolean then null else progress end,
-      tables = coalesce(${told.tables}::text::jsonb, tables),
+      tables = ${unlessSame(db, told.tables, "tables")},
       issue_count = coalesce(${told.issueCount ?? null}, issue_count),
-      issues = coalesce(${told.issues}::text::jsonb, issues)
+      issues = ${unlessSame(db, told.issues, "issues")}
     where id = ${baseId}
     returning id`;
 }
@@ -163,11 +163,19 @@ function updateBackground(db: Db, baseId: string, told: Told) {
       sweep_started_at = case when ${told.isCompleted}::boolean then ${told.startedAt} else sweep_started_at end,
       sweep_completed_at = coalesce(${told.completedAt}, sweep_completed_at),
       sweep_background_ms = coalesce(${told.durationMs}, sweep_background_ms),
-      tables = coalesce(${told.tables}::text::jsonb, tables),
+      tables = ${unlessSame(db, told.tables, "tables")},
       issue_count = coalesce(${told.issueCount ?? null}, issue_count),
-      issues = coalesce(${told.issues}::text::jsonb, issues)
+      issues = ${unlessSame(db, told.issues, "issues")}
     where id = ${baseId}
     returning id`;
+}
+
+/**
+ * The column's new value. One that is equal to the old one is not stored again: Postgres would write large values once
+ * more, outside of the row, after every sync.
+ */
+function unlessSame(db: Db, json: string | null, column: "tables" | "issues") {
+  return db`coalesce(nullif(${json}::text::jsonb, ${db(column)}), ${db(column)})`;
 }
 
 /** Merges the run into the row of the previous one, if they may share a row. */

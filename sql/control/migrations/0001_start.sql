@@ -1,4 +1,6 @@
 -- The control plane's tables. Functions are in functions/, and schema.sql shows the whole as a server reports it.
+-- Rows that are updated every few seconds have a fillfactor, and no index on the columns that change: the update then
+-- stays in its page (HOT) and needs no vacuum. test/support/hot-rows.ts lists them.
 -- Every `encrypted_…` column is encrypted by core/secrets.ts, with `<table>.<column without the prefix>:<id>` as its
 -- context.
 
@@ -153,7 +155,8 @@ comment on column api_tokens.last_used_at is 'to the hour, so that not every use
 
 create index api_tokens_account_idx on api_tokens (account_id);
 
--- Rate limits of the console (sign-ins, mails ...), shared by all processes; see functions/attempts.sql.
+-- Rate limits of the console (sign-ins, mails ...), shared by all processes; see functions/attempts.sql. Unlogged,
+-- because a crash costs no more than one window of the limits.
 create unlogged table attempts (
   key text not null,
   count integer not null,
@@ -472,7 +475,10 @@ create table sync_runs (
   constraint sync_runs_pkey primary key (id),
   constraint sync_runs_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint sync_runs_kind_check check (kind in ('first', 'rebuild', 'sweep', 'rapid', 'live'))
-);
+)
+-- The last row of each base is updated after every sync. A month of runs is a large table, of which a fifth would be
+-- left to be vacuumed once.
+with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);
 
 comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';
 comment on column sync_runs.completed_at is 'null when the run failed';
@@ -543,7 +549,7 @@ create table live_feeds (
   constraint live_feeds_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint live_feeds_state_check check (state in ('making', 'on', 'refused')),
   constraint live_feeds_webhook_check check ((webhook_id is null) = (encrypted_secret is null))
-);
+) with (fillfactor = 50);
 
 -- Records that the source has written and a replica may not show yet: they are read again and applied.
 create table repairs (
@@ -564,7 +570,8 @@ create table repairs (
 create index repairs_due_idx on repairs (due_at);
 create index repairs_unsettled_idx on repairs (base_id) where unsettled > 0;
 
--- Running workers: each updates its own row every few seconds, and deletes it when it stops.
+-- Running workers: each updates its own row every few seconds, and deletes it when it stops. Unlogged, because a crash
+-- empties it for those few seconds.
 create unlogged table workers (
   id text not null,
   host text not null,
@@ -673,7 +680,7 @@ create table quota_calls (
   sync bigint not null default 0,
   client bigint not null default 0,
   constraint quota_calls_pkey primary key (key, month)
-);
+) with (fillfactor = 70);
 
 -- Calls of sync by purpose, per key and month; up to 10 s behind. Keys `left:<workspace>` hold, here and in
 -- quota_calls, the calls of deleted bases, which the source still counts.
@@ -683,16 +690,17 @@ create table quota_kinds (
   kind text not null,
   calls bigint not null,
   constraint quota_kinds_pkey primary key (key, month, kind)
-);
+) with (fillfactor = 70);
 
--- Calls of the last hour per key and minute, for display; up to 10 s behind.
+-- Calls of the last hour per key and minute, for display; up to 10 s behind. Unlogged, because a crash costs an hour of
+-- a diagram; the month's calls, which are paid for, are logged.
 create unlogged table quota_minutes (
   key text not null,
   minute timestamptz not null,
   sync integer not null default 0,
   client integer not null default 0,
   constraint quota_minutes_pkey primary key (key, minute)
-);
+) with (fillfactor = 70);
 
 -- Proxies: each sends a heartbeat twice a second. One that this server no longer hears may be serving clients from its
 -- fallback limiter, with up to `share` reservations per window of every key.
