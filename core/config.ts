@@ -225,6 +225,11 @@ export const configVariables = {
     check: z.coerce.number().int().min(1).max(10_000).default(200),
     meaning: "maximum number of bases that one worker syncs at once",
   },
+  WORKER_FINGERPRINTS_MB: {
+    check: z.coerce.number().int().min(1).default(256),
+    meaning:
+      "maximum memory of a worker for the [fingerprints](memory.md) of records, 16 bytes each; beyond it, those of the tables that are swept least often are dropped",
+  },
   UPSTREAM_TIMEOUT_MS: {
     check: z.coerce.number().int().min(100).default(30_000),
     meaning: "maximum wait for Airtable; after it, the proxy answers 504",

@@ -23,6 +23,7 @@ import {
   type SyncContext,
 } from "../../core/sync/lease";
 import { failurePauseMs } from "../../core/sync/pacing";
+import { evictFingerprints } from "../../core/sync/state";
 import { type Balance, balance } from "./balance";
 import { watchFreezes } from "./freeze-watch";
 import { Isolation } from "./isolation";
@@ -32,6 +33,8 @@ import { workerReport } from "./report";
 const HEARTBEAT_MS = 3000;
 /** How often the load is balanced, and how often the first of all workers looks for bases without a job. */
 const BALANCE_MS = 2000;
+/** How often the memory of fingerprints is checked. A full sync reads no more than 50,000 records of a base meanwhile. */
+const EVICT_MS = 10_000;
 /** How often the other workers look for them, in case the first does not. */
 const RECONCILE_MS = 10_000;
 /** How often the queue is polled without a notification; and while it may contain more jobs than were taken. */
@@ -54,6 +57,7 @@ const SIGN_OFF_MS = 1000;
 /** A process frozen for this long has lost its jobs because of that, ms; and it learns of the loss within this time. */
 const FROZEN_MS = 8_000;
 const FROZEN_NOTED_MS = 30_000;
+const MB = 2 ** 20;
 
 export interface Worker {
   /** Number of bases held. */
@@ -293,9 +297,17 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     if ((await queue.reconcile()) > 0) notifier.notify();
   }
 
+  async function evict(): Promise<void> {
+    const mostBytes = config.workerFingerprintsMb * MB;
+    const { bytes, evicted } = evictFingerprints(caches.values(), mostBytes);
+    metrics.fingerprintBytes.set(bytes);
+    metrics.evicted.inc(evicted);
+  }
+
   const beating = repeat(HEARTBEAT_MS, log, "sending a heartbeat failed", beat);
   const sharing = repeat(BALANCE_MS, log, "balancing load failed", shareOut);
   const reconciling = repeat(BALANCE_MS, log, "queue reconcile failed", reconcile);
+  const evicting = repeat(EVICT_MS, log, "evicting fingerprints failed", evict);
   // A stopping worker leaves its share to the others before it gives its bases back.
   await queue.onRequest(() => void sharing.now().then(() => notifier.notify()));
   await sharing.now();
@@ -312,6 +324,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       isStopping = true;
       sharing.stop();
       reconciling.stop();
+      evicting.stop();
       const signingOff = report
         .end()
         .catch((error: unknown) => log.warn({ error }, "deregistering the worker failed"));
@@ -353,5 +366,15 @@ function workerMetrics(ctx: SyncContext, read: { bases: () => number; share: () 
     help: "Bases that this worker released so that other workers get their fair share",
     registers,
   });
-  return { givenUp };
+  const fingerprintBytes = new Gauge({
+    name: "basetide_worker_fingerprint_bytes",
+    help: "Memory of this worker's fingerprints of records",
+    registers,
+  });
+  const evicted = new Counter({
+    name: "basetide_worker_fingerprints_evicted_total",
+    help: "Tables whose fingerprints were dropped to stay within `WORKER_FINGERPRINTS_MB`",
+    registers,
+  });
+  return { givenUp, fingerprintBytes, evicted };
 }

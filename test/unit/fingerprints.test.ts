@@ -81,7 +81,7 @@ test("a record takes at most 16 bytes at any size, and an empty table nothing", 
   for (let size = 1; size <= FIRST; size++) prints.see(`rec${size}`, BigInt(size));
   prints.forgetUnseen();
   expect(prints.bytes).toBeLessThanOrEqual(16 * FIRST);
-  prints.clear();
+  prints.evict();
   expect([prints.bytes, prints.size]).toEqual([0, 0]);
   expect(prints.see("rec1", 1n)).toBe(false);
 });

@@ -70,6 +70,8 @@ describe("the dashboard", () => {
       "basetide_watchdog_ended_total",
       "basetide_watchdog_paused_total",
       "basetide_worker_bases_given_up_total",
+      "basetide_worker_fingerprint_bytes",
+      "basetide_worker_fingerprints_evicted_total",
       "basetide_gateway_restarts_total",
       "basetide_gateway_violations_total",
       "basetide_quota_fallback",

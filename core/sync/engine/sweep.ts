@@ -61,8 +61,13 @@ export interface Sweep {
 }
 
 /** Sweeps `source` into its live table. */
-export function sweepTable(sweep: Sweep, source: SourceTable, table: TableCache): Promise<TableOutcome> {
-  return restarting(MAX_STARTS, () => sweepOnce(sweep, source, table));
+export async function sweepTable(
+  sweep: Sweep,
+  source: SourceTable,
+  table: TableCache,
+): Promise<TableOutcome> {
+  using _ = table.fingerprints.hold();
+  return await restarting(MAX_STARTS, () => sweepOnce(sweep, source, table));
 }
 
 async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): Promise<TableOutcome> {

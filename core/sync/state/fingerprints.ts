@@ -36,6 +36,11 @@ export class Fingerprints {
   #scan = 1;
   #seen = 0;
   #isKeepingScans: boolean;
+  /** Times of the last two scans (performance.now()). */
+  #scannedAt = performance.now();
+  #scannedBefore = this.#scannedAt;
+  #holds = 0;
+  #evictions = 0;
 
   /** @param isKeepingScans true if `scanOf` must know every earlier scan: takes 3 bytes more per slot */
   constructor({ isKeepingScans = false } = {}) {
@@ -65,6 +70,8 @@ export class Fingerprints {
     }
     this.#scan++;
     this.#seen = 0;
+    this.#scannedBefore = this.#scannedAt;
+    this.#scannedAt = performance.now();
   }
 
   /** Marks a record as seen. Returns true when its fingerprint equals the known one. */
@@ -144,8 +151,29 @@ export class Fingerprints {
     this.#marks = new Uint8Array(this.#capacity);
   }
 
-  /** Forgets all records, and returns their memory. */
-  clear(): void {
+  /** Keeps the fingerprints from being evicted until the handle is disposed of, as during a sweep. */
+  hold(): Disposable {
+    this.#holds++;
+    return { [Symbol.dispose]: () => void this.#holds-- };
+  }
+
+  get isHeld(): boolean {
+    return this.#holds > 0;
+  }
+
+  /** Time between scans, ms: between the last two, or since the last one if that is longer. */
+  restMs(nowMs: number): number {
+    return Math.max(this.#scannedAt - this.#scannedBefore, nowMs - this.#scannedAt);
+  }
+
+  /** Number of evictions so far. */
+  get evictions(): number {
+    return this.#evictions;
+  }
+
+  /** Forgets all records, and frees their memory. */
+  evict(): void {
+    this.#evictions++;
     this.#size = 0;
     this.#seen = 0;
     this.#allocate(0);

@@ -11,6 +11,7 @@ export {
   tableCache,
 } from "./base-cache";
 export { type DirtyBatch, type DirtyRecord, DirtySet, MAX_BATCH } from "./dirty-set";
+export { evictFingerprints } from "./evict";
 export type { FilledBuild, VersionByScan } from "./filled-build";
 export { Fingerprints } from "./fingerprints";
 export { LiveCache } from "./live-cache";
