@@ -5,7 +5,7 @@
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
-import { applyStatement, columnStorage, comments, createTable, renameColumns } from "./ddl";
+import { applyStatement, columnStorage, comments, createTable, insertStatement, renameColumns } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
@@ -18,8 +18,12 @@ export interface Build {
   readonly spec: TableSpec;
   /** The sessions that read the catalog, as far as changes for this build have seen them. */
   readonly readers: CatalogReaders;
-  /** Inserts rows or updates existing ones. Each id at most once per call. */
-  append(rows: Row[]): Promise<void>;
+  /**
+   * Inserts rows or updates existing ones. Each id at most once per call.
+   *
+   * @param areNew true if the table has none of them: costs half
+   */
+  append(rows: Row[], areNew?: boolean): Promise<void>;
   /** Deletes rows. */
   remove(ids: string[]): Promise<void>;
   /**
@@ -58,6 +62,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   let spec = wanted;
   let isAnalyzed = false;
   let append = applyStatement(table, spec);
+  let insert = insertStatement(table, spec);
   const drop = async () => {
     await readers.change(
       [table],
@@ -84,7 +89,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
       return spec;
     },
     readers,
-    append: (rows) => run(append, rows, []),
+    append: (rows, areNew = false) => run(areNew ? insert : append, rows, []),
     remove: (ids) => run(remove, [], ids),
     discard: drop,
     async rename(renamed) {
@@ -94,6 +99,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
       ]);
       spec = renamed;
       append = applyStatement(table, spec);
+      insert = insertStatement(table, spec);
     },
     swapIn: (live, seen, issues, readAs) =>
       onReplica(async () => {

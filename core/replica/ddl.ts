@@ -123,6 +123,20 @@ export function applyStatement(table: string, spec: TableSpec): string {
     select (select coalesce(array_agg(id), '{}') from inserted), (select coalesce(array_agg(id), '{}') from updated)`;
 }
 
+/**
+ * Returns the statement that writes mapped rows into `table`, which has none of them. $1: rows as JSON. Costs the server
+ * about half of what `applyStatement` does.
+ *
+ * COPY would cost half of that once more, but is no single message: a worker that is suspended within it would hold the
+ * epoch against the next one.
+ */
+export function insertStatement(table: string, spec: TableSpec): string {
+  const names = [...RECORD_COLUMNS, ...spec.columns.map((column) => quoteIdent(column.name))];
+  const types = ["text", "timestamp", ...spec.columns.map((column) => column.columnType)];
+  return `insert into ${table} (${names.join(", ")})
+    select * from json_to_recordset($1) as r (${names.map((name, index) => `${name} ${types[index]}`).join(", ")})`;
+}
+
 function throughTransientNames(
   renames: [string, string][],
   rename: (from: string, to: string) => string,

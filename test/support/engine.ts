@@ -4,10 +4,10 @@
  */
 import { onTestFinished } from "vitest";
 import type { Base, Progress, RunReport } from "../../core/control/bases";
-import { createLogger } from "../../core/log";
-import { claimEpoch, type ShapeChange, takeReadVersion } from "../../core/replica";
+import { claimEpoch, type ShapeChange } from "../../core/replica";
 import { type SyncInput, syncBase } from "../../core/sync/engine";
-import { type BaseCache, emptyCache, ReadVersionSource } from "../../core/sync/state";
+import { type BaseCache, emptyCache } from "../../core/sync/state";
+import { engineInput } from "./engine-input";
 import { FakeSource } from "./fake-source";
 import { dumpTable, type TestReplica, testReplica } from "./replica";
 
@@ -54,8 +54,6 @@ export async function testEngine(
     isGone = true;
   };
   onTestFinished(dispose);
-  const log = createLogger("silent", "test");
-  const stop = new AbortController().signal;
   let { epoch } = replica;
   const made: Engine = {
     source,
@@ -67,50 +65,19 @@ export async function testEngine(
     looks: [],
     sync: (options) => syncBase(made.input(options)),
     input: ({ isForced = false, settings = {}, schemaPollMs = 0 } = {}) => ({
-      base: {
-        sync: null,
-        clockAheadMs: 0,
-        isReadOnly: false,
-        tables: [],
-        settings: {
-          turbo: false,
-          rapid: false,
-          live: false,
-          paused: false,
-          linkedRecordsAsText: false,
-          lookupsAsText: false,
-          ...settings,
-        },
-      } as unknown as Base,
-      replica: replica.replica,
-      epoch,
-      cache: made.cache,
+      ...engineInput({
+        replica: replica.replica,
+        epoch,
+        cache: made.cache,
+        connection: source.connection(),
+        settings,
+        onBlock: (ms) => made.blocks.push(ms),
+      }),
       schemaPollMs,
       isForced,
       onProgress: (progress) => made.progress.push(structuredClone(progress)),
       onShapeChange: (changes) => made.changes.push(...changes),
       onRequestedSchemaCheck: (requestedAt) => made.looks.push(requestedAt),
-      reader: {
-        connection: source.connection(),
-        sourceBaseId: "app1",
-        limiter: {
-          acquireSync: async () => undefined,
-          acquireClient: async () => undefined,
-          acquireUnproven: async () => undefined,
-          countServed: async () => {},
-          block: async (_key, ms) => void made.blocks.push(ms),
-          lift: async () => {},
-          usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
-          forget: async () => {},
-          close: async () => {},
-        },
-        quotaKey: "fake:app1",
-        share: () => 3,
-        readVersions: new ReadVersionSource(() => takeReadVersion(replica.replica)),
-        log,
-        stop,
-        kill: stop,
-      },
     }),
     rows: (table = "people") => dumpTable(replica.replica.sql, table),
     async restart() {

@@ -44,6 +44,11 @@ import { checkSchema, confirmSchema } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
 
 const MAX_STARTS = 5;
+/**
+ * Issues that a build keeps until it goes live: at most 44 MB. Those of further records are found by the next sweep,
+ * which compares these records in SQL.
+ */
+const MOST_ISSUES = 20_000;
 /** Pause before another attempt on a table that queries hold: long enough for the queue behind ours to run. */
 const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
@@ -152,6 +157,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   const filled = {
     readVersions: new Map() as VersionByScan,
     issues: new Map<string, CellIssue[]>(),
+    issueCount: 0,
     pages: 0,
   };
   let witness: string | undefined;
@@ -178,7 +184,7 @@ async function append(
   sweep: Sweep,
   table: TableCache,
   { page, readVersion }: VersionedPage,
-  filled: Pick<FilledBuild, "readVersions" | "issues"> & { pages: number },
+  filled: Pick<FilledBuild, "readVersions" | "issues"> & { issueCount: number; pages: number },
 ): Promise<void> {
   const { fingerprints } = table;
   const { readVersions, issues } = filled;
@@ -193,13 +199,18 @@ async function append(
   const records = Array.from({ length: page.size }, (_, index) => page.record(index));
   const rows = mapRecords(table.map, records, found);
   await checkSchema(sweep, build.spec, records, found);
-  if (rows.length > 0) await build.append(rows);
+  const areNew = records.every(({ id }) => fingerprints.scanOf(id) === undefined);
+  if (rows.length > 0) await build.append(rows, areNew);
   for (let index = 0; index < page.size; index++) {
     fingerprints.see(page.id(index), 0n);
     fingerprints.learn(page.id(index), fingerprintIn(table, page, index));
     issues.delete(page.id(index));
   }
-  for (const issue of found) addIssue(issues, issue);
+  filled.issueCount += found.length;
+  for (const issue of found) {
+    if (filled.issueCount <= MOST_ISSUES) addIssue(issues, issue);
+    else fingerprints.expect(issue.recordId);
+  }
   sweep.onProgress(fingerprints.size);
 }
 

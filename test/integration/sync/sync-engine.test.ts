@@ -56,6 +56,26 @@ test("a worker without memory finds what changed while nobody looked", async () 
   expect(await rows()).toEqual(expected(records.values()));
 });
 
+test("a build keeps a bounded number of issues, and the next sweep adds those of the other records", async () => {
+  const { source, sync, replica } = await engine();
+  const fields = Array.from({ length: 200 }, (_, index) => `Field ${index}`);
+  const numbers = Object.fromEntries(fields.map((name) => [name, "number" as const]));
+  const bad = Object.fromEntries(fields.map((_, index) => [`fld${index}`, "no number"]));
+  source.add(
+    sourceTable("tblN", "Numbers", numbers),
+    Array.from({ length: 220 }, (_, index) => sourceRecord(`rec${String(index).padStart(5, "0")}`, bad)),
+  );
+  const count = async () => {
+    const [row] = await replica.replica.sql<{ count: number }[]>`
+      select count(*)::int as count from public._sync_issues`;
+    return row!.count;
+  };
+  await sync();
+  expect(await count()).toBe(100 * fields.length);
+  expect(await sync()).toMatchObject({ kind: "sweep", inserted: 0, updated: 0, deleted: 0 });
+  expect(await count()).toBe(220 * fields.length);
+});
+
 test("a change back to what the worker remembers is written over a proxied write", async () => {
   const { source, sync, rows, replica } = await engine();
   const { records } = source.add(people, persons(3));

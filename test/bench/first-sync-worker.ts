@@ -1,0 +1,51 @@
+/**
+ * Syncs the table of `first-sync` once, in a process of its own, so that its memory and CPU are those of a worker.
+ *
+ * Environment: REPLICA (the owner's URL), SOURCE (URL of the pages), FIELDS, RETYPED (see `large-table.ts`). Prints the
+ * report as JSON in its last line.
+ */
+import { claimEpoch, openReplica } from "../../core/replica";
+import type { SourceConnection } from "../../core/source";
+import { dependentsOf } from "../../core/source/airtable/dependents";
+import { readPage } from "../../core/source/airtable/page";
+import { syncBase } from "../../core/sync/engine";
+import { emptyCache } from "../../core/sync/state";
+import { engineInput } from "../support/engine-input";
+import { largeTable } from "./large-table";
+
+const { REPLICA, SOURCE, FIELDS, RETYPED } = process.env;
+const table = largeTable(Number(FIELDS), RETYPED || undefined);
+const unused = () => Promise.reject(new Error("not part of this bench"));
+
+const connection: SourceConnection = {
+  connections: undefined,
+  over: () => connection,
+  changeFeed: {
+    dependents: dependentsOf,
+    changesByItself: () => false,
+    createWebhook: unused,
+    listWebhooks: unused,
+    deleteWebhook: unused,
+    refreshWebhook: unused,
+    enableNotifications: unused,
+    listPayloads: unused,
+  },
+  whoami: async () => ({ id: "usr1" }),
+  listBases: unused,
+  getSchema: async () => ({ tables: [structuredClone(table)] }),
+  isRecordId: (id) => id.startsWith("rec"),
+  async listPage(_base, of, { offset }) {
+    const answer = await fetch(`${SOURCE}/${offset?.split("/")[1] ?? 0}`);
+    return readPage(Buffer.from(await answer.arrayBuffer()), of);
+  },
+  listByIds: unused,
+  getRecord: unused,
+};
+
+const replica = openReplica({ url: REPLICA!, schema: "public" });
+const epoch = await claimEpoch(replica);
+const input = engineInput({ replica, epoch, cache: emptyCache(epoch), connection });
+const report = await syncBase({ ...input, schemaPollMs: 60_000 });
+console.log(JSON.stringify({ ...report, error: report.error?.message, tables: undefined }));
+await replica.close();
+process.exit(0);
