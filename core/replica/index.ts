@@ -81,8 +81,11 @@ export {
   restoreHosted,
 } from "./reconcile";
 export {
+  beginSync,
   claimEpoch,
   claimEpochAbove,
+  completeSync,
+  type KnownCatalog,
   loadCatalog,
   markRead,
   markSyncCompleted,
@@ -92,6 +95,7 @@ export {
   openReplica,
   type Replica,
   type ReplicaTarget,
+  readCatalog,
   recordDamage,
   takeReadVersion,
 } from "./replica";

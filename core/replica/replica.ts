@@ -82,19 +82,82 @@ export function takeReadVersion({ sql, swap }: Replica): Promise<number> {
   });
 }
 
+/** What a sync learns when it begins, in one statement. */
+interface SyncBegin {
+  /** Taken when the sync began. */
+  readVersion: number;
+  /** The catalog is still in the state that it was known in. */
+  isSameCatalog: boolean;
+  /** Ids of the tables that were written beyond the given applied versions: their recent-writes log must be read. */
+  written: string[];
+}
+
 /**
- * Returns the live tables, by the source's table id.
+ * Records in `_sync_meta` that a sync starts now.
+ *
+ * @param known.catalog the state of the known catalog; null if none is known
+ * @param known.loggedUpTo up to which applied version the log of each table has been read, by table id
+ * @throws BasetideError `lease_lost`
+ */
+export function beginSync(
+  { sql, swap }: Replica,
+  epoch: number,
+  known: { catalog: string | null; loggedUpTo: ReadonlyMap<string, number> },
+): Promise<SyncBegin> {
+  return onReplica(async () => {
+    const [row] = await sql<SyncBegin[]>`
+      select read_version as "readVersion", is_same_catalog as "isSameCatalog", written
+      from ${sql.unsafe(swap)}.begin_sync(${epoch}, ${known.catalog}::text::bigint,
+        ${[...known.loggedUpTo.keys()]}::text[], ${[...known.loggedUpTo.values()]}::bigint[])`;
+    return row!;
+  });
+}
+
+/**
+ * Records in `_sync_meta` that the sync has completed now.
+ *
+ * @returns the state of `_sync_issues`: it differs if they do
+ * @throws BasetideError `lease_lost`
+ */
+export function completeSync({ sql, swap }: Replica, epoch: number): Promise<string> {
+  return onReplica(async () => {
+    const [row] = await sql<{ issues: string }[]>`
+      select ${sql.unsafe(swap)}.complete_sync(${epoch}) as issues`;
+    return row!.issues;
+  });
+}
+
+/** A catalog, and the state by which `beginSync` tells that it has not changed. */
+export interface KnownCatalog {
+  catalog: Catalog;
+  state: string;
+}
+
+/** Returns the live tables, by the source's table id. @throws BasetideError `destination_invalid` */
+export async function loadCatalog(replica: Replica): Promise<Catalog> {
+  return (await readCatalog(replica)).catalog;
+}
+
+/**
+ * Returns the live tables, by the source's table id, and the catalog's state.
  *
  * @throws BasetideError `destination_invalid` if somebody else's relation has replaced one of them: reading a view of
  *   theirs would run its code
  */
-export function loadCatalog({ schema, sql, swap }: Replica): Promise<Catalog> {
+export function readCatalog({ schema, sql, swap }: Replica): Promise<KnownCatalog> {
   return onReplica(async () => {
     const rows = await sql<
-      { id: string; shape: number; spec: TableSpec; readAs: ReadAs | null; other: string | null }[]
+      {
+        id: string;
+        shape: number;
+        spec: TableSpec;
+        readAs: ReadAs | null;
+        other: string | null;
+        state: string;
+      }[]
     >`
       select t.table_id as id, t.shape, t.spec, t.read_as as "readAs",
-        case when r.rolname <> current_user then r.rolname end as other
+        case when r.rolname <> current_user then r.rolname end as other, ${sql.unsafe(swap)}.catalog_state()::text as state
       from ${sql.unsafe(swap)}._tables as t
         left join pg_class as c on c.relnamespace = to_regnamespace(${schema}) and c.relname = t.name
         left join pg_roles as r on r.oid = c.relowner`;
@@ -103,9 +166,10 @@ export function loadCatalog({ schema, sql, swap }: Replica): Promise<Catalog> {
       const message = `${schema}.${spec.name} belongs to the role ${other}, and Basetide needs this name. Rename or drop it`;
       throw new BasetideError("destination_invalid", message);
     }
-    return new Map(
+    const catalog: Catalog = new Map(
       rows.map(({ id, shape, spec, readAs }) => [id, { shape, spec, readAs: readAs ?? undefined }]),
     );
+    return { catalog, state: rows[0]?.state ?? "0" };
   });
 }
 

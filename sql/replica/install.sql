@@ -302,6 +302,40 @@ begin
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' table ' || p_table, 0));
 end $lock$;
 
+-- catalog_state(): changes whenever a row of the catalog does, or the owner of its table. Saves reading the specs.
+create or replace function {{swap}}.catalog_state() returns bigint language sql stable as $catalog_state$
+  select coalesce(bit_xor(hashtextextended(format('%s %s %s %s', t.table_id, t.shape, t.xmin, c.relowner), 0)), 0)
+  from {{swap}}._tables as t
+    left join pg_class as c on c.relnamespace = to_regnamespace('{{schema}}') and c.relname = t.name
+$catalog_state$;
+
+-- begin_sync(epoch, catalog, tables, applied versions): a sync starts now. Returns a read version, whether the catalog
+-- still has this state, and which of the tables have committed entries of the recent-writes log beyond their applied
+-- version. Takes no table's lock: entries that are committed later are found by the next sync.
+create or replace function {{swap}}.begin_sync(
+  p_epoch bigint, p_catalog bigint, p_tables text[], p_applied_versions bigint[],
+  out read_version bigint, out is_same_catalog boolean, out written text[]
+) language plpgsql as $begin_sync$
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{swap}}._sync_meta set started_at = clock_timestamp();
+  read_version := nextval('{{swap}}._versions');
+  is_same_catalog := p_catalog is not null and p_catalog = {{swap}}.catalog_state();
+  written := array(
+    select k.table_id from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
+    where exists (
+      select from {{swap}}._recent_writes as j
+      where j.table_id = k.table_id and j.applied_version > k.applied_version));
+end $begin_sync$;
+
+-- complete_sync(epoch): the running sync has completed. Returns the state of _sync_issues: it differs if they do.
+create or replace function {{swap}}.complete_sync(p_epoch bigint) returns text
+language plpgsql as $complete_sync$
+begin
+  perform {{swap}}.mark_sync(p_epoch, true);
+  return (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i);
+end $complete_sync$;
+
 -- mark_sync(epoch, completed): a sync starts, or has completed, now.
 create or replace function {{swap}}.mark_sync(p_epoch bigint, p_completed boolean) returns void
 language plpgsql as $mark$

@@ -35,15 +35,8 @@ export function tableCounts(
 /** A replica that does not answer within this time does not delay the end of a sync, ms. */
 const PATIENCE_MS = 1000;
 
-/**
- * Never fails: if the end cannot be written now, the next lease of the base writes it when it starts.
- *
- * @param started the write of the sync's start, which may still be running
- */
-export async function endSync(replica: Replica, epoch: number, started?: Promise<void>): Promise<void> {
-  const marked = Promise.resolve(started)
-    .catch(() => {})
-    .then(() => markSyncEnded(replica, epoch))
-    .catch(() => {});
+/** Never fails: if the end cannot be written now, the next lease of the base writes it when it starts. */
+export async function endSync(replica: Replica, epoch: number): Promise<void> {
+  const marked = markSyncEnded(replica, epoch).catch(() => {});
   await withTimeout(PATIENCE_MS, () => {}, marked);
 }

@@ -13,10 +13,10 @@ import {
   changeShape,
   dropColumns,
   foreignNames,
-  loadCatalog,
   onlyDropsColumns,
   planSchema,
   type Replica,
+  readCatalog,
   type SchemaPlan,
   type ShapeChange,
   settleDependents,
@@ -42,6 +42,8 @@ export interface SchemaTrackerOptions {
   epoch: number;
   cache: BaseCache;
   settings: TypeSettings;
+  /** The replica's catalog, if it is known; used unless a schema check is due. */
+  catalog?: Catalog | undefined;
   schemaPollMs: number;
   signal: AbortSignal;
   /** Called after every schema change that was carried out. */
@@ -92,7 +94,7 @@ export class SchemaTracker {
   static async open(options: SchemaTrackerOptions): Promise<SchemaTracker> {
     const schemaTracker = new SchemaTracker(options);
     if (schemaTracker.#isDue()) await schemaTracker.refresh();
-    else await schemaTracker.#runOrJoin(() => schemaTracker.#applySchema(BUSY_TRIES));
+    else await schemaTracker.#runOrJoin(() => schemaTracker.#applySchema(BUSY_TRIES, options.catalog));
     return schemaTracker;
   }
 
@@ -189,12 +191,14 @@ export class SchemaTracker {
   /**
    * Brings the replica in line with the current schema. After `tries` attempts, changes that queries block are left
    * for later.
+   *
+   * @param known the current catalog, if it need not be read
    */
-  async #applySchema(tries: number): Promise<void> {
+  async #applySchema(tries: number, known?: Catalog): Promise<void> {
     const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
       const seenAt = cache.schemaSeenAt;
-      await this.#readCatalog();
+      await this.#readCatalog(attempt === 1 ? known : undefined);
       await this.#reportMisplaced();
       cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
       for (const { id } of cache.schema!.tables) this.#confirmedDrops.delete(id);
@@ -243,10 +247,16 @@ export class SchemaTracker {
     });
   }
 
-  async #readCatalog(): Promise<void> {
-    const read = ++this.#readsBegun;
-    this.#catalog = await loadCatalog(this.#options.replica);
-    this.#catalogRead = read;
+  async #readCatalog(known?: Catalog): Promise<void> {
+    const { cache, replica } = this.#options;
+    const number = ++this.#readsBegun;
+    if (known) this.#catalog = known;
+    else {
+      const read = await readCatalog(replica);
+      cache.catalog = read;
+      this.#catalog = read.catalog;
+    }
+    this.#catalogRead = number;
   }
 
   /**

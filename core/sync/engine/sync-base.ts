@@ -8,21 +8,22 @@ import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import {
   type AttachmentUrls,
-  markSyncCompleted,
-  markSyncStarted,
+  beginSync,
+  type Catalog,
+  completeSync,
   onlyAddsColumns,
   type Replica,
-  readIssues,
   recordDamage,
   type TableSpec,
+  takeReadVersion,
 } from "../../replica";
 import type { SourceTable } from "../../source";
 import { failSpan } from "../../trace";
-import { type BaseCache, forgetRows, tableCache } from "../state";
+import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS, tableCache } from "../state";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
-import { endSync } from "./report";
+import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { sweepTable, type TableOutcome } from "./sweep";
 
@@ -73,27 +74,24 @@ export function newReport(): RunReport {
 export async function syncBase(input: SyncInput): Promise<RunReport> {
   const { replica, epoch } = input;
   const report = newReport();
-  let started: Promise<void> | undefined;
+  let isBegun = false;
   const counts = { requests: 0, waitMs: 0 };
   const onFirstRequest = () => {
     report.startedAt = new Date();
-    started = markSyncStarted(replica, epoch);
-    started.catch(() => {});
   };
   try {
-    await syncTables(input, { ...input.reader, counts, onFirstRequest }, report);
-    // A base without tables may not have needed a request.
-    if (!started) onFirstRequest();
-    await started;
-    await markSyncCompleted(replica, epoch);
+    const begun = await begin(input);
+    isBegun = true;
+    await syncTables(input, { ...input.reader, counts, onFirstRequest }, report, begun);
+    const issuesState = await completeSync(replica, epoch);
     report.completedAt = new Date();
-    const issues = await readIssues(replica);
-    report.issueCount = issues.total;
-    report.issues = issues.latest;
+    if (issuesState !== input.cache.issuesState) {
+      await reportIssues(replica, report);
+      input.cache.issuesState = issuesState;
+    }
   } catch (caught) {
     const error = asBasetideError(caught);
-    if (!report.completedAt && started && error.code !== "replica_unavailable")
-      await endSync(replica, epoch, started);
+    if (!report.completedAt && isBegun && error.code !== "replica_unavailable") await endSync(replica, epoch);
     if (nextStep[error.code] === "stop") throw error;
     if (nextStep[error.code] === "check_schema") input.cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
     report.error = error;
@@ -109,14 +107,43 @@ export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" 
   return { ...base.settings, attachmentUrls };
 }
 
-/** Processes the tables repeatedly until each has been read and none needs a rebuild. */
-async function syncTables(input: SyncInput, reader: Reader, report: RunReport): Promise<void> {
-  const { cache, replica, epoch } = input;
+/** What is known of the replica when a sync begins. */
+interface Begun {
+  /** Absent if the known catalog may have changed. */
+  catalog: Catalog | undefined;
+  /** See `Sweep`. */
+  unwritten: Map<string, number>;
+  /** For sweeps: they may use a read version for longer than other reads. */
+  readVersions: ReadVersionSource;
+}
+
+/** Begins the sync in the replica: one statement for all that an unchanged base needs. */
+async function begin({ replica, epoch, cache, isForced }: SyncInput): Promise<Begun> {
   // The user who clicks Resync may have dropped a table a moment ago.
-  if (input.isForced) forgetRows(cache, await recordDamage(replica, epoch));
+  if (isForced) forgetRows(cache, await recordDamage(replica, epoch));
+  const loggedUpTo = new Map([...cache.tables].map(([id, table]) => [id, table.loggedUpTo]));
+  const { catalog } = cache;
+  const sentAt = performance.now();
+  const begun = await beginSync(replica, epoch, { catalog: catalog?.state ?? null, loggedUpTo });
+  const readVersions = new ReadVersionSource(() => takeReadVersion(replica), SWEEP_AGE_MS);
+  readVersions.offer(begun.readVersion, sentAt);
+  const unwritten = loggedUpTo;
+  for (const id of begun.written) unwritten.delete(id);
+  return { catalog: begun.isSameCatalog ? catalog?.catalog : undefined, unwritten, readVersions };
+}
+
+/** Processes the tables repeatedly until each has been read and none needs a rebuild. */
+async function syncTables(
+  input: SyncInput,
+  reader: Reader,
+  report: RunReport,
+  { catalog, ...begun }: Begun,
+): Promise<void> {
+  const { cache } = input;
   const schemaTracker = await SchemaTracker.open({
     ...input,
     reader,
+    catalog,
     settings: typeSettingsOf(input),
     signal: reader.stop,
   });
@@ -131,7 +158,7 @@ async function syncTables(input: SyncInput, reader: Reader, report: RunReport): 
     const open = schemaTracker.tables.filter(({ id }) => !done.has(id) || schemaTracker.table(id).rebuild);
     if (open.length === 0) break;
     const outcomes = await allTables(open, reader, (table, shared) =>
-      syncTable(input, shared, schemaTracker, table.id, forced, board, report),
+      syncTable(input, shared, schemaTracker, table.id, forced, board, report, begun),
     );
     for (const [index, outcome] of outcomes.entries()) {
       report.inserted += outcome?.inserted ?? 0;
@@ -160,10 +187,12 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
+  { unwritten, readVersions }: Omit<Begun, "catalog">,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
-  const sweep = { replica, reader, epoch, schemaTracker, cache, onShapeChange, onProgress };
+  const build = { replica, reader, epoch, schemaTracker, cache, onShapeChange, onProgress };
+  const sweep = { ...build, reader: { ...reader, readVersions }, unwritten };
   for (let attempt = 1; ; attempt++) {
     const shape = schemaTracker.table(tableId);
     if (!shape.source) return null;
@@ -173,7 +202,7 @@ async function syncTable(
       report.kind = buildKind(input);
       board.begin(spec);
       const wasRead = cache.builds.has(tableId);
-      const outcome = await rebuildTable(sweep, shape.source, spec);
+      const outcome = await rebuildTable(build, shape.source, spec);
       forced.delete(tableId);
       board.done(tableId);
       if (!wasRead) return outcome;

@@ -352,7 +352,13 @@ async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   const { ctx, cache } = lease;
   // A failure that is caused by the removal of the replica is not a failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return;
-  await recordRun(ctx.db, base.id, report);
+  try {
+    await recordRun(ctx.db, base.id, report);
+  } catch (error) {
+    // The next sync reports them again.
+    cache.issuesState = null;
+    throw error;
+  }
   ctx.syncMetrics.observe(report, lease.syncedFrom);
   logRun(ctx.log, report);
   if (report.isBackground) return;

@@ -4,7 +4,7 @@
  */
 
 import type { Base, RunReport } from "../../control/bases";
-import type { AttachmentSigner, CatalogTable, RecordMapper, TableSpec } from "../../replica";
+import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
 import type { SourceSchema } from "../../source";
 import { SourceClock } from "../../source";
@@ -47,6 +47,10 @@ export interface BaseCache {
   /** The database that the cache describes. */
   databaseId: string | null;
   schema: SourceSchema | null;
+  /** The replica's catalog as it was last read. */
+  catalog: KnownCatalog | null;
+  /** The state of `_sync_issues` whose issues the last run reported. */
+  issuesState: string | null;
   /** performance.now() of the last schema check. */
   schemaSeenAt: number;
   /**
@@ -104,6 +108,8 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     epoch,
     databaseId: null,
     schema: null,
+    catalog: null,
+    issuesState: null,
     schemaSeenAt: Number.NEGATIVE_INFINITY,
     namesSeenAt: Number.NEGATIVE_INFINITY,
     schemaCheckRequestedAt: null,

@@ -17,5 +17,5 @@ export { Fingerprints } from "./fingerprints";
 export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { MissedChanges } from "./missed-changes";
-export { ReadVersionSource } from "./read-versions";
+export { ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh } from "./record-fingerprint";

@@ -5,18 +5,32 @@
  * safe.
  */
 const MAX_AGE_MS = 1000;
+/**
+ * The same for a sweep. Of the records that it finds changed, only those that another process wrote in this time lose,
+ * and the next sweep compares them. Shorter, most statements of an unchanged sweep would be read versions.
+ */
+export const SWEEP_AGE_MS = 5000;
 
 /**
- * Returns the replica's read versions, and takes at most one per second and base: a sweep with five requests a second
- * does not need five.
+ * Returns the replica's read versions, and takes at most one per `maxAgeMs` and base: a sweep with five requests a
+ * second does not need five.
  */
 export class ReadVersionSource {
   #take: () => Promise<number>;
   #readVersion: Promise<number> | undefined;
   #takenAt = Number.NEGATIVE_INFINITY;
+  readonly #maxAgeMs: number;
 
-  constructor(take: () => Promise<number>) {
+  constructor(take: () => Promise<number>, maxAgeMs = MAX_AGE_MS) {
     this.#take = take;
+    this.#maxAgeMs = maxAgeMs;
+  }
+
+  /** Adds a read version that was taken with another statement, which was sent at `sentAt` (performance.now()). */
+  offer(readVersion: number, sentAt: number): void {
+    if (sentAt <= this.#takenAt) return;
+    this.#takenAt = sentAt;
+    this.#readVersion = Promise.resolve(readVersion);
   }
 
   /** Makes the next read version a new one, which is newer than everything applied before this call. */
@@ -26,7 +40,7 @@ export class ReadVersionSource {
 
   /** Returns a read version that was taken before this call, and not long before. */
   current(): Promise<number> {
-    if (!this.#readVersion || performance.now() - this.#takenAt > MAX_AGE_MS) {
+    if (!this.#readVersion || performance.now() - this.#takenAt > this.#maxAgeMs) {
       this.#takenAt = performance.now();
       const readVersion = this.#take();
       this.#readVersion = readVersion;
