@@ -35,6 +35,7 @@ function farConnections(clock: VirtualClock, way: Way, random: () => number) {
         return state.isOpen && !isLeft;
       },
       send: () => Promise.reject(new Error("nothing is sent here")),
+      exchange: () => Promise.reject(new Error("nothing is sent here")),
       [Symbol.dispose]() {
         inHand.delete(state);
         if (!isLeft && state.isOpen) resting++;

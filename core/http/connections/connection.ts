@@ -6,6 +6,7 @@
  */
 import http from "node:http";
 import type { Duplex } from "node:stream";
+import { AnswerReader, AnswerTooLarge, type HttpAnswer } from "./answer-reader";
 import type { OpenedSocket } from "./dial";
 
 export interface WireRequest {
@@ -14,6 +15,20 @@ export interface WireRequest {
   path: string;
   headers: Headers;
   body: Uint8Array<ArrayBuffer> | undefined;
+}
+
+/** A request whose whole answer is read. */
+export interface WholeRequest {
+  method: string;
+  /** Path and query, encoded. */
+  path: string;
+  /** The header lines except `Host` and `Content-Length`, each ending in CRLF. */
+  head: string;
+  body: string | undefined;
+  /** The largest body of the answer, bytes. */
+  mostBytes: number;
+  /** From now to the end of the answer, ms. */
+  timeoutMs: number;
 }
 
 /** No connection could be opened, so no request was sent. Its `code` is that of node:net or node:tls. */
@@ -28,6 +43,19 @@ export class ConnectFailure extends Error {
 
 /** An idle connection broke before an answer; usually the source had closed it before the request was sent. */
 export class StaleConnection extends Error {}
+
+/** The answer did not arrive in time. */
+export class AnswerTimeout extends Error {}
+
+/** An exchange that is running: gets what arrives. */
+interface RunningExchange {
+  reader: AnswerReader;
+  /** performance.now() */
+  sentAt: number;
+  /** Called after each arrival. */
+  onRead(): void;
+  onFailure(error: unknown): void;
+}
 
 /** Gives the single socket to node:http, and reports when a request is done with it. */
 class OneSocket extends http.Agent {
@@ -54,7 +82,7 @@ class OneSocket extends http.Agent {
 interface ConnectionOwner {
   /** An answer was read to its end: the next request may be sent. */
   onRest(): void;
-  /** @param ms from sending a request to its answer */
+  /** @param ms from sending a request to the head of its answer */
   onAnswer(ms: number): void;
   /** The connection serves no further request. @param isBroken neither this side nor the source had announced it */
   onClose(isBroken: boolean): void;
@@ -71,9 +99,14 @@ export class Connection {
   readonly #agent: OneSocket;
   readonly #host: string;
   readonly #owner: ConnectionOwner;
+  readonly #onRest: () => void;
+  #exchange: RunningExchange | undefined;
   #isOpen = true;
   /** This side ends the connection, or the source has announced that it will. */
   #isEnding = false;
+  #isListening = false;
+  /** node:http has used the socket, and keeps its own state about it. */
+  #isStreamed = false;
 
   constructor(host: string, { socket }: OpenedSocket, owner: ConnectionOwner) {
     const { onRest, onClose, now } = owner;
@@ -81,12 +114,14 @@ export class Connection {
     this.#owner = owner;
     this.#socket = socket;
     this.openedAt = this.idleSince = now();
-    this.#agent = new OneSocket(socket, () => {
+    this.#onRest = () => {
       if (!this.isOpen) return;
       this.idleSince = now();
       onRest();
-    });
-    const leave = () => {
+    };
+    this.#agent = new OneSocket(socket, this.#onRest);
+    const leave = (error?: unknown) => {
+      this.#endExchange(error instanceof Error ? error : undefined);
       if (!this.#isOpen) return;
       this.#isOpen = false;
       onClose(!this.#isEnding);
@@ -102,10 +137,38 @@ export class Connection {
   /** While idle, it does not keep the process alive; arriving data answers no request, so the connection is closed. */
   rest(): void {
     this.#socket.unref();
-    this.#socket.off("data", this.#closeOnData).on("data", this.#closeOnData);
+    this.#listen();
   }
 
-  readonly #closeOnData = () => this.#socket.destroy();
+  #listen(): void {
+    if (this.#isListening) return;
+    this.#isListening = true;
+    this.#socket.on("data", this.#onData);
+  }
+
+  readonly #onData = (bytes: Buffer) => {
+    const exchange = this.#exchange;
+    if (!exchange) {
+      this.#socket.destroy();
+      return;
+    }
+    const { reader, sentAt } = exchange;
+    if (!reader.hasBegun) this.#owner.onAnswer(performance.now() - sentAt);
+    try {
+      reader.push(bytes);
+      exchange.onRead();
+    } catch (error) {
+      this.#isEnding = true;
+      exchange.onFailure(error);
+    }
+  };
+
+  #endExchange(error: Error | undefined): void {
+    const exchange = this.#exchange;
+    if (!exchange) return;
+    if (!error && exchange.reader.end()) exchange.onRead();
+    else exchange.onFailure(error ?? reset());
+  }
 
   close(): void {
     this.#isOpen = false;
@@ -131,7 +194,9 @@ export class Connection {
         this.#socket.destroy();
         return reject(new Error("the connection was closed"));
       }
-      this.#socket.off("data", this.#closeOnData);
+      this.#isStreamed = true;
+      this.#isListening = false;
+      this.#socket.off("data", this.#onData);
       this.#socket.ref();
       const sent: Record<string, string> = { ...Object.fromEntries(headers), host: this.#host };
       // node:http sends the body of a DELETE without a length: the source would parse it as another request.
@@ -149,8 +214,7 @@ export class Connection {
       asking.on("error", (error: NodeJS.ErrnoException) => {
         // Without this, a body that ends with the connection would count as complete.
         answer?.destroy(error);
-        const isBroken = error.code === "ECONNRESET" || error.code === "EPIPE";
-        reject(isBroken && hasRested ? new StaleConnection() : error);
+        reject(isBroken(error) && hasRested ? new StaleConnection() : error);
       });
       asking.on("response", (head) => {
         answer = head;
@@ -176,4 +240,124 @@ export class Connection {
       asking.end(body);
     });
   }
+
+  /**
+   * Writes the request at once, and returns its answer when it has been read to its end.
+   *
+   * @param hasRested the connection was idle, so the source may have closed it
+   * @param signal aborts the request
+   * @throws StaleConnection, AnswerTimeout, InvalidAnswer, AnswerTooLarge, or the connection's error; the connection is then closed
+   */
+  exchange(request: WholeRequest, signal: AbortSignal, hasRested: boolean): Promise<HttpAnswer> {
+    if (this.#isStreamed) return this.#exchangeByStream(request, signal, hasRested);
+    return new Promise((resolve, reject) => {
+      if (!this.isOpen) return reject(new StaleConnection());
+      const reader = new AnswerReader(request.mostBytes);
+      const fail = (error: unknown) => {
+        this.#exchange = undefined;
+        clearTimeout(timer);
+        signal.removeEventListener("abort", breakOff);
+        this.#socket.destroy();
+        reject(hasRested && !reader.hasBegun && isBroken(error) ? new StaleConnection() : error);
+      };
+      const endWith = (error: Error) => {
+        this.#isEnding = true;
+        fail(error);
+      };
+      const breakOff = () => endWith(new Error("the connection was closed"));
+      const timer = setTimeout(() => endWith(new AnswerTimeout()), Math.max(0, request.timeoutMs));
+      if (signal.aborted) return breakOff();
+      signal.addEventListener("abort", breakOff);
+      this.#exchange = {
+        reader,
+        sentAt: performance.now(),
+        onFailure: fail,
+        onRead: () => {
+          const { answer } = reader;
+          if (!answer) return;
+          this.#exchange = undefined;
+          clearTimeout(timer);
+          signal.removeEventListener("abort", breakOff);
+          const keep = /timeout=(\d+)/.exec(answer.headers.get("keep-alive") ?? "");
+          if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
+          if (reader.keepsAlive) this.#onRest();
+          else {
+            this.#isEnding = true;
+            this.#socket.destroy();
+          }
+          resolve(answer);
+        },
+      };
+      this.#socket.ref();
+      this.#listen();
+      this.#socket.write(this.#textOf(request));
+    });
+  }
+
+  /** The same over node:http, for a connection that it has used: only in a process that sends requests of both kinds. */
+  async #exchangeByStream(
+    { method, path, head, body, mostBytes, timeoutMs }: WholeRequest,
+    signal: AbortSignal,
+    hasRested: boolean,
+  ): Promise<HttpAnswer> {
+    const over = new AbortController();
+    let isLate = false;
+    const abort = () => over.abort();
+    const timer = setTimeout(
+      () => {
+        isLate = true;
+        abort();
+      },
+      Math.max(0, timeoutMs),
+    );
+    if (signal.aborted) abort();
+    else signal.addEventListener("abort", abort, { once: true });
+    try {
+      const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
+      const asked = { method, path, headers: headersOf(head), body: bytes };
+      const answer = await this.send(asked, over.signal, hasRested);
+      const pieces: Uint8Array[] = [];
+      let length = 0;
+      for await (const piece of answer as AsyncIterable<Uint8Array>) {
+        length += piece.length;
+        if (length > mostBytes) throw new AnswerTooLarge();
+        pieces.push(piece);
+      }
+      const headers = new Map(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
+      return { status: answer.statusCode ?? 0, headers, body: Buffer.concat(pieces) };
+    } catch (error) {
+      abort();
+      throw isLate ? new AnswerTimeout() : error;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", abort);
+    }
+  }
+
+  #textOf({ method, path, head, body }: WholeRequest): string {
+    const length = body === undefined ? "" : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+    return `${method} ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n${head}${length}\r\n${body ?? ""}`;
+  }
+}
+
+function headersOf(head: string): Headers {
+  const lines = head.split("\r\n").filter((line) => line !== "");
+  return new Headers(
+    lines.map((line): [string, string] => {
+      const colon = line.indexOf(":");
+      return [line.slice(0, colon), line.slice(colon + 1).trim()];
+    }),
+  );
+}
+
+function isBroken(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ECONNRESET" || code === "EPIPE";
+}
+
+/** The connection ended before the answer did. */
+function reset(): Error {
+  return Object.assign(new Error("the connection was closed before the answer had arrived"), {
+    code: "ECONNRESET",
+  });
 }

@@ -1,3 +1,4 @@
 /** Persistent connections to hosts that are reached over HTTP. */
-export { ConnectFailure, StaleConnection, type WireRequest } from "./connection";
+export { AnswerTooLarge, type HttpAnswer } from "./answer-reader";
+export { AnswerTimeout, ConnectFailure, StaleConnection, type WireRequest } from "./connection";
 export { ConnectionPool, type HeldConnection, poolOf } from "./pool";

@@ -12,7 +12,14 @@
  * measure network latency (round-trips.ts), from the first request on.
  */
 import type { IncomingMessage } from "node:http";
-import { ConnectFailure, Connection, StaleConnection, type WireRequest } from "./connection";
+import type { HttpAnswer } from "./answer-reader";
+import {
+  ConnectFailure,
+  Connection,
+  StaleConnection,
+  type WholeRequest,
+  type WireRequest,
+} from "./connection";
 import { type OpenedSocket, openSocket, type TlsSession } from "./dial";
 import { RoundTrips } from "./round-trips";
 
@@ -43,6 +50,12 @@ export interface HeldConnection extends Disposable {
    * @throws StaleConnection, or node:http's error about the connection, the request or the answer
    */
   send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage>;
+  /**
+   * Writes the request at once, and returns its answer when it has been read to its end.
+   *
+   * @throws StaleConnection, AnswerTimeout, InvalidAnswer, AnswerTooLarge, or the connection's error
+   */
+  exchange(request: WholeRequest, signal: AbortSignal): Promise<HttpAnswer>;
 }
 
 interface Waiter {
@@ -163,20 +176,22 @@ export class ConnectionPool {
   #hold(connection: Connection, hasRested: boolean): HeldConnection {
     const pool = this;
     let isLeft = false;
+    const leaving = async <T>(answering: () => Promise<T>): Promise<T> => {
+      isLeft = true;
+      try {
+        return await answering();
+      } catch (error) {
+        // Whatever closed this connection has usually closed all that were idle as long.
+        if (error instanceof StaleConnection) pool.#dropResting();
+        throw error;
+      }
+    };
     return {
       get isOpen() {
         return !isLeft && connection.isOpen;
       },
-      async send(request, signal) {
-        isLeft = true;
-        try {
-          return await connection.send(request, signal, hasRested);
-        } catch (error) {
-          // Whatever closed this connection has usually closed all that were idle as long.
-          if (error instanceof StaleConnection) pool.#dropResting();
-          throw error;
-        }
-      },
+      send: (request, signal) => leaving(() => connection.send(request, signal, hasRested)),
+      exchange: (request, signal) => leaving(() => connection.exchange(request, signal, hasRested)),
       [Symbol.dispose]() {
         if (isLeft) return;
         isLeft = true;

@@ -5,12 +5,19 @@
  * the caller's signal. The key is sent only in the header. A request is sent once, on a connection of the process's
  * pool.
  */
-import type { IncomingMessage } from "node:http";
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import packageJson from "../../../package.json" with { type: "json" };
 import { BasetideError, errorCodes } from "../../errors";
-import { type ConnectionPool, type HeldConnection, poolOf, StaleConnection } from "../../http/connections";
+import {
+  AnswerTimeout,
+  AnswerTooLarge,
+  type ConnectionPool,
+  type HeldConnection,
+  type HttpAnswer,
+  poolOf,
+  StaleConnection,
+} from "../../http/connections";
 import type { SourceClock } from "../clock";
 import { STALE_CONNECTION } from "../stale";
 import type { SourceConnections } from "../types";
@@ -18,6 +25,13 @@ import { refusedCall } from "./answers";
 
 /** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
+/**
+ * Compressed bodies up to this size are decompressed at once, bytes: handing a page of 10 kB to another thread and back
+ * costs several times as much CPU as decompressing it. A larger one would delay other bases by milliseconds.
+ */
+const MOST_AT_ONCE = 128 * 1024;
+/** Text that a request line or a header can carry. */
+const PRINTABLE = /^[\x21-\x7e]+$/;
 const USER_AGENT = `Basetide/${packageJson.version}`;
 
 interface ClientOptions {
@@ -57,36 +71,51 @@ export interface Client {
 
 export function createClient({ address, apiKey, timeoutMs, clock }: ClientOptions): Client {
   const pool = poolOf(address);
-  const headers = {
-    Authorization: `Bearer ${apiKey}`,
-    "User-Agent": USER_AGENT,
-    Accept: "application/json",
-    "Accept-Encoding": "gzip",
-  };
-  const postHeaders = { ...headers, "Content-Type": "application/json" };
+  const head = [
+    `Authorization: Bearer ${apiKey}`,
+    `User-Agent: ${USER_AGENT}`,
+    "Accept: application/json",
+    "Accept-Encoding: gzip",
+    "",
+  ].join("\r\n");
+  const postHead = `${head}Content-Type: application/json\r\n`;
 
   async function request(path: string, options: Parameters<Request>[1]): Promise<Buffer> {
     const { signal, body, method = body === undefined ? "GET" : "POST" } = options;
-    if (!/^[\x21-\x7e]+$/.test(apiKey)) {
+    if (!PRINTABLE.test(path)) throw new RangeError("a path must be encoded");
+    if (!PRINTABLE.test(apiKey)) {
       throw new BasetideError("source_key_refused", "The API key is empty or contains invalid characters.");
     }
-    using limit = limitBy(signal, timeoutMs);
+    const startedAt = performance.now();
     try {
-      const held = options.held?.isOpen ? options.held : await pool.take(limit.signal);
+      const held = options.held?.isOpen ? options.held : await taken(signal);
       const asked = {
         method,
         path,
-        headers: new Headers(body === undefined ? headers : postHeaders),
-        body: body === undefined ? undefined : new TextEncoder().encode(JSON.stringify(body)),
+        head: body === undefined ? head : postHead,
+        body: body === undefined ? undefined : JSON.stringify(body),
+        mostBytes: MAX_BODY_BYTES,
+        timeoutMs: timeoutMs - (performance.now() - startedAt),
       };
-      const answer = await held.send(asked, limit.signal);
-      clock?.record(Date.parse(answer.headers.date ?? ""));
-      const bytes = await readBody(answer, limit);
-      if (answer.statusCode === 200) return bytes;
-      throw withoutKey(refusedCall(answer.statusCode ?? 0, headOf(answer), bytes), apiKey);
+      const answer = await held.exchange(asked, signal);
+      clock?.record(Date.parse(answer.headers.get("date") ?? ""));
+      const bytes = await decompressed(answer.body, answer.headers.get("content-encoding") ?? "identity");
+      if (answer.status === 200) return bytes;
+      throw withoutKey(refusedCall(answer.status, headersOf(answer), bytes), apiKey);
     } catch (error) {
       if (error instanceof BasetideError) throw error;
-      throw networkError(error, signal, limit, { address, timeoutMs });
+      if (error instanceof AnswerTooLarge) throw tooLarge();
+      throw networkError(error, signal, { address, timeoutMs });
+    }
+  }
+
+  /** @throws AnswerTimeout when no connection is free within the time of the request */
+  async function taken(signal: AbortSignal): Promise<HeldConnection> {
+    const late = AbortSignal.timeout(timeoutMs);
+    try {
+      return await pool.take(AbortSignal.any([signal, late]));
+    } catch (error) {
+      throw late.aborted && !signal.aborted ? new AnswerTimeout() : error;
     }
   }
 
@@ -111,65 +140,21 @@ function connectionsOf(pool: ConnectionPool, address: string): SourceConnections
   };
 }
 
-function headOf({ headers }: IncomingMessage): Headers {
-  const retryAfter = headers["retry-after"];
+function headersOf({ headers }: HttpAnswer): Headers {
+  const retryAfter = headers.get("retry-after");
   return new Headers(retryAfter === undefined ? {} : { "retry-after": retryAfter });
-}
-
-interface Limit extends Disposable {
-  signal: AbortSignal;
-  isTimeOut: boolean;
-  /** Aborts the request. */
-  abort(): void;
-}
-
-/** Returns a signal that aborts with `outer` or after `timeoutMs`. Disposing it removes the timer and the listener. */
-function limitBy(outer: AbortSignal, timeoutMs: number): Limit {
-  const controller = new AbortController();
-  const abort = () => controller.abort();
-  const limit: Limit = {
-    signal: controller.signal,
-    isTimeOut: false,
-    abort,
-    [Symbol.dispose]() {
-      clearTimeout(timer);
-      outer.removeEventListener("abort", abort);
-    },
-  };
-  const timer = setTimeout(() => {
-    limit.isTimeOut = true;
-    abort();
-  }, timeoutMs);
-  if (outer.aborted) abort();
-  else outer.addEventListener("abort", abort, { once: true });
-  return limit;
-}
-
-/**
- * Returns the whole body, decompressed. @throws BasetideError `source_bad_answer`; the error that ended the connection
- */
-async function readBody(answer: IncomingMessage, limit: Limit): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of answer as AsyncIterable<Uint8Array>) {
-    length += chunk.length;
-    if (length > MAX_BODY_BYTES) {
-      limit.abort();
-      throw tooLarge();
-    }
-    chunks.push(chunk);
-  }
-  return decompressed(Buffer.concat(chunks), answer.headers["content-encoding"] ?? "identity");
 }
 
 const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip);
 
+/** @throws BasetideError `source_bad_answer` */
 async function decompressed(bytes: Buffer, encoding: string): Promise<Buffer> {
   if (encoding === "identity" || bytes.length === 0) return bytes;
   let cause: unknown;
   if (/^(x-)?gzip$/i.test(encoding)) {
     try {
-      return await gunzip(bytes, { maxOutputLength: MAX_BODY_BYTES });
+      const limit = { maxOutputLength: MAX_BODY_BYTES };
+      return bytes.length > MOST_AT_ONCE ? await gunzip(bytes, limit) : zlib.gunzipSync(bytes, limit);
     } catch (error) {
       if (codeOf(error) === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
       cause = error;
@@ -193,11 +178,10 @@ function codeOf(error: unknown): string {
 function networkError(
   cause: unknown,
   signal: AbortSignal,
-  limit: Limit,
   { address, timeoutMs }: Pick<ClientOptions, "address" | "timeoutMs">,
 ): BasetideError {
   if (signal.aborted) return new BasetideError("sync_stopped", undefined, { cause });
-  if (limit.isTimeOut) {
+  if (cause instanceof AnswerTimeout) {
     return new BasetideError(
       "source_timeout",
       `Airtable did not answer within ${timeoutMs} ms. ${errorCodes.source_timeout}`,

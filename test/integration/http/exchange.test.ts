@@ -1,0 +1,136 @@
+/** Requests whose whole answer is read: sent once, on a kept connection, which is used again only if that is safe. */
+import { afterEach, beforeEach, expect, test } from "vitest";
+import {
+  AnswerTimeout,
+  AnswerTooLarge,
+  ConnectionPool,
+  type HttpAnswer,
+  StaleConnection,
+} from "../../../core/http/connections";
+import { until } from "../../support/poll";
+import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
+
+const never = new AbortController().signal;
+const question = {
+  method: "POST",
+  path: "/v0/x?a=%20",
+  head: "Authorization: Bearer k\r\n",
+  body: '{"q":"ä"}',
+  mostBytes: 1000,
+  timeoutMs: 30_000,
+};
+let upstream: RawUpstream;
+let pool: ConnectionPool;
+
+beforeEach(async () => {
+  upstream = await rawUpstream();
+  pool = new ConnectionPool(upstream.url, { settleMs: 0 });
+});
+afterEach(async () => {
+  pool.close();
+  await upstream[Symbol.asyncDispose]();
+});
+
+async function ask(over: Partial<typeof question> = {}, signal = never): Promise<HttpAnswer> {
+  return (await pool.take(never)).exchange({ ...question, ...over }, signal);
+}
+
+async function askByStream(): Promise<string> {
+  const held = await pool.take(never);
+  const request = { method: "GET", path: "/v0/y", headers: new Headers(), body: undefined };
+  const pieces: Uint8Array[] = [];
+  for await (const piece of await held.send(request, never)) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
+}
+
+test("requests of both kinds take turns on one connection, byte for byte", async () => {
+  for (let turn = 0; turn < 3; turn++) {
+    expect(await ask()).toMatchObject({ status: 200, body: Buffer.from("{}") });
+    expect(await askByStream()).toBe("{}");
+    expect(await ask({ method: "GET", path: "/v0/z", body: undefined as never })).toMatchObject({
+      status: 200,
+    });
+  }
+  expect(upstream.accepted).toBe(1);
+  expect(upstream.requests).toHaveLength(9);
+  const [first, , third] = upstream.requests;
+  expect(first).toEqual({
+    line: "POST /v0/x?a=%20 HTTP/1.1",
+    headers: { host: new URL(upstream.url).host, authorization: "Bearer k", "content-length": "10" },
+    body: Buffer.from(question.body).toString("latin1"),
+  });
+  expect(third).toMatchObject({ line: "GET /v0/z HTTP/1.1", body: "" });
+  expect(third!.headers).not.toHaveProperty("content-length");
+});
+
+test("H2: a kept connection that breaks before the answer is stale, and the request was sent once", async () => {
+  for (const how of ["reset", "end"] as const) {
+    upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
+    await ask();
+    upstream.requests.length = 0;
+    upstream.answer = (socket) => (how === "reset" ? socket.resetAndDestroy() : socket.end());
+    await expect(ask()).rejects.toBeInstanceOf(StaleConnection);
+    expect(upstream.requests).toHaveLength(1);
+    await until(() => pool.size.open === 0, { what: "the connection is released" });
+  }
+});
+
+test("an answer that breaks off is an error, whether or not the connection was idle before", async () => {
+  for (let turn = 0; turn < 2; turn++) {
+    upstream.answer = (socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel");
+    const error = await ask().catch((caught: unknown) => caught);
+    expect(error).not.toBeInstanceOf(StaleConnection);
+    expect(error).toMatchObject({ code: "ECONNRESET" });
+    await until(() => pool.size.open === 0, { what: "the connection is released" });
+    upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
+    await ask();
+  }
+});
+
+test.each([
+  [
+    "announces its end",
+    (answer: Buffer) => Buffer.from(answer.toString().replace("\r\n", "\r\nConnection: close\r\n")),
+  ],
+  [
+    "is followed by more bytes",
+    (answer: Buffer) => Buffer.concat([answer, Buffer.from("HTTP/1.1 200 OK\r\n")]),
+  ],
+])("a connection whose answer %s is not used again", async (_, sent) => {
+  upstream.answer = (socket) => socket.write(sent(httpAnswer(200, {}, "{}")));
+  for (let turn = 0; turn < 2; turn++) {
+    expect(await ask()).toMatchObject({ body: Buffer.from("{}") });
+    await until(() => pool.size.open === 0, { what: "the connection is released" });
+  }
+  expect(upstream.accepted).toBe(2);
+});
+
+test("an answer that is late, too large, not HTTP or aborted is an error, and closes its connection", async () => {
+  const gone = new AbortController();
+  const cases: [string, () => Promise<unknown>, unknown][] = [
+    ["", () => ask({ timeoutMs: 50 }), expect.any(AnswerTimeout)],
+    ["HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n", () => ask(), expect.any(AnswerTooLarge)],
+    ["SSH-2.0\r\n\r\n", () => ask(), expect.objectContaining({ code: "INVALID_HTTP" })],
+    [
+      "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel",
+      () => {
+        const asking = ask({}, gone.signal);
+        const seen = upstream.requests.length;
+        void until(() => upstream.requests.length > seen, { what: "the request arrives" }).then(() =>
+          gone.abort(),
+        );
+        return asking;
+      },
+      expect.any(Error),
+    ],
+  ];
+  for (const [answer, asking, error] of cases) {
+    upstream.answer = (socket) => socket.write(answer);
+    expect(await asking().catch((caught: unknown) => caught)).toEqual(error);
+    await until(() => pool.size.open === 0, { what: "the connection is released" });
+  }
+  // Aborted before: nothing is sent.
+  const seen = upstream.requests.length;
+  await expect(ask({}, gone.signal)).rejects.toThrow("the connection was closed");
+  expect(upstream.requests).toHaveLength(seen);
+});

@@ -1,0 +1,116 @@
+/** One HTTP answer from the bytes of a connection: whatever the pieces, the same answer; whatever is not valid, none. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { AnswerReader, AnswerTooLarge, InvalidAnswer } from "../../core/http/connections/answer-reader";
+
+const MOST = 10_000;
+
+/** Reads the bytes in pieces that end at these places. */
+function read(bytes: Buffer, cuts: number[] = [], most = MOST): AnswerReader {
+  const reader = new AnswerReader(most);
+  const ends = [...new Set([...cuts.map((cut) => cut % bytes.length), bytes.length])].sort((a, b) => a - b);
+  let from = 0;
+  for (const end of ends) {
+    reader.push(Buffer.from(bytes.subarray(from, end)));
+    from = end;
+  }
+  return reader;
+}
+
+const text = (head: string, body = "") =>
+  Buffer.from(`${head.replaceAll("\n", "\r\n")}\r\n\r\n${body}`, "latin1");
+
+function chunked(pieces: Uint8Array[]): Buffer {
+  const parts = pieces
+    .filter((piece) => piece.length > 0)
+    .flatMap((piece) => [Buffer.from(`${piece.length.toString(16)};x=1\r\n`), piece, Buffer.from("\r\n")]);
+  return Buffer.concat([...parts, Buffer.from("0\r\nx-trailer: 1\r\n\r\n")]);
+}
+
+const someBytes = fc.uint8Array({ maxLength: 400 });
+const cuts = fc.array(fc.nat(2000), { maxLength: 12 });
+
+test("the answer does not depend on the pieces in which it arrives, nor on how its length is given", () => {
+  fc.assert(
+    fc.property(
+      fc.array(someBytes, { maxLength: 4 }),
+      fc.boolean(),
+      fc.boolean(),
+      cuts,
+      (pieces, isChunked, isInterim, at) => {
+        const body = Buffer.concat(pieces);
+        const length = isChunked ? "Transfer-Encoding: chunked" : `content-length: ${body.length}`;
+        const head = text(`HTTP/1.1 200 OK\nDate: today\n${length}\nx-a: 1\nX-A:  2 `);
+        const interim = isInterim ? text("HTTP/1.1 103 Early Hints\nlink: x") : Buffer.alloc(0);
+        const reader = read(Buffer.concat([interim, head, isChunked ? chunked(pieces) : body]), at);
+        expect(reader.answer).toMatchObject({ status: 200, body });
+        expect([reader.answer!.headers.get("date"), reader.answer!.headers.get("x-a")]).toEqual([
+          "today",
+          "1, 2",
+        ]);
+        expect(reader.keepsAlive).toBe(true);
+      },
+    ),
+  );
+});
+
+test("no part of an answer is an answer", () => {
+  for (const whole of [
+    text("HTTP/1.1 200 OK\ncontent-length: 5", "hello"),
+    Buffer.concat([text("HTTP/1.1 200 OK\ntransfer-encoding: chunked"), chunked([Buffer.from("hello")])]),
+  ]) {
+    for (let end = 1; end < whole.length; end++) {
+      const reader = read(whole.subarray(0, end));
+      expect([reader.answer, reader.end()]).toEqual([undefined, false]);
+    }
+  }
+});
+
+test("an answer without a length ends with the connection, which serves no other", () => {
+  const reader = read(text("HTTP/1.1 200 OK", "some bytes"), [3, 25]);
+  expect(reader.answer).toBeUndefined();
+  expect(reader.end()).toBe(true);
+  expect(reader.answer).toMatchObject({ body: Buffer.from("some bytes") });
+  expect(reader.keepsAlive).toBe(false);
+});
+
+test.each([
+  ["HTTP/1.1 200 OK\nconnection: close\ncontent-length: 0", ""],
+  ["HTTP/1.0 200 OK\ncontent-length: 0", ""],
+  ["HTTP/1.1 204 No Content", "x"],
+  ["HTTP/1.1 200 OK\ncontent-length: 1", "xx"],
+])("the connection is not used again after %j", (head, body) => {
+  const reader = read(text(head, body));
+  expect([reader.answer !== undefined, reader.keepsAlive]).toEqual([true, false]);
+});
+
+test.each([
+  ["HTTP/2 200", ""],
+  ["HTTP/1.1 600 x\ncontent-length: 0", ""],
+  ["HTTP/1.1 101 Switching Protocols\nupgrade: x", ""],
+  ["HTTP/1.1 200 OK\ncontent-length: 1\ncontent-length: 2", "xx"],
+  ["HTTP/1.1 200 OK\ncontent-length: 1\ntransfer-encoding: chunked", "0\r\n\r\n"],
+  ["HTTP/1.1 200 OK\ntransfer-encoding: gzip, chunked", "0\r\n\r\n"],
+  ["HTTP/1.0 200 OK\ntransfer-encoding: chunked", "0\r\n\r\n"],
+  ["HTTP/1.1 200 OK\ncontent-length: -1", ""],
+  ["HTTP/1.1 200 OK\ncontent-length: 0x1", ""],
+  ["HTTP/1.1 200 OK\ncontent-length : 1", "x"],
+  ["HTTP/1.1 200 OK\nx: a\n b", ""],
+  ["HTTP/1.1 200 OK\ntransfer-encoding: chunked", "1\r\nxx\r\n"],
+  ["HTTP/1.1 200 OK\ntransfer-encoding: chunked", "g\r\n"],
+  ["HTTP/1.1 200 OK\ntransfer-encoding: chunked", "-1\r\n"],
+])("%j with the body %j is not read", (head, body) => {
+  for (const at of [[], Array.from({ length: 200 }, (_, index) => index)]) {
+    expect(() => read(text(head, body), at)).toThrow(InvalidAnswer);
+  }
+});
+
+test("a body, or a head, beyond the limit is not kept", () => {
+  const large = "x".repeat(MOST + 1);
+  expect(() => read(text(`HTTP/1.1 200 OK\ncontent-length: ${large.length}`, "x"))).toThrow(AnswerTooLarge);
+  expect(() => read(text("HTTP/1.1 200 OK", large), [100, 5000])).toThrow(AnswerTooLarge);
+  const chunk = `${large.length.toString(16)}\r\n${large}`;
+  expect(() => read(text("HTTP/1.1 200 OK\ntransfer-encoding: chunked", chunk))).toThrow(AnswerTooLarge);
+  const endless = Buffer.from(`HTTP/1.1 200 OK\r\nx: ${"x".repeat(70_000)}`);
+  expect(() => read(endless, [1000, 30_000])).toThrow(InvalidAnswer);
+});
