@@ -2,127 +2,99 @@
  * Runs many bases on one worker process, each at its full rate. Checks that no request is rejected, that no base lags
  * because of the others, and that memory does not grow.
  *
- * Worker, sandbox, control plane and replicas are separate processes. One base is first synced alone: its sweeps are
- * the baseline for those of all. CPU is printed per process and request, since that is valid on a busy machine where
- * times are not. Run: `bun run bench load`, with LOAD_SECONDS (600) and LOAD_BASES (300).
+ * Worker, sandbox, control plane and replicas are separate processes, and the sandbox answers over TLS, compressed. One
+ * base is first synced alone: its sweeps are the baseline for those of all. CPU is printed per process and request,
+ * since that is valid on a busy machine where times are not.
+ *
+ * Run: `bun run bench load`, with LOAD_SECONDS (600) and LOAD_BASES (300), and these options:
+ *
+ * - `--short`: CPU per request only, in less than half a minute, without the rate limit; beside the last line of
+ *   docs/performance.md;
+ * - `--against <folder>`: the short run of this tree and of the tree in that folder at the same time, and the ratios;
+ * - `--profile <folder>`: writes a CPU profile of the worker there;
+ * - `--release <version>`: adds a line to docs/performance.md.
  */
-import postgres from "postgres";
-import { type Base, createBase, listBases } from "../../core/control/bases";
-import { type Fleet, startFleet } from "../support/fleet";
-import { until } from "../support/poll";
-import { childrenPrivateBytes, cpuSeconds, parentOf, residentBytes } from "../support/process-usage";
+import { type Base, listBases } from "../../core/control/bases";
+import { childrenPrivateBytes, residentBytes } from "../support/process-usage";
 import { quantile } from "../support/quantile";
-import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
-import { startTestServer } from "../support/server";
-import { startWorkerProcess } from "../support/worker-process";
+import type { SandboxProcess } from "../support/sandbox-process";
+import { type CpuPerRequest, cpuPerRequest, measureShort, runAgainst, runShort } from "./load-cpu";
+import { addRelease } from "./load-history";
+import { type LoadScene, startLoadScene } from "./load-scene";
 import { ratio, table } from "./print";
 
 const SECONDS = Number(process.env.LOAD_SECONDS ?? 600);
 const BASES = Number(process.env.LOAD_BASES ?? 300);
-const SHAPE = { records: 1000, tables: 2 };
 /** Requests a second of one base, without turbo. */
 const RATE = 3;
 const ALONE_SECONDS = 30;
 const SAMPLE_MS = 2000;
-const CONNECT_AT_ONCE = 8;
 const START_TIMEOUT_MS = 600_000;
+/** Sweeps of each base before it counts. */
+const WARM_SWEEPS = 3;
 const LAG_LIMIT = 1.1;
 /** The allowed growth of the worker's memory in ten minutes, as a share of its memory at the start. */
 const GROWTH_LIMIT = 0.05;
 const MB = 2 ** 20;
 
-type SandboxFleet = Fleet<SandboxProcess>;
 interface Sample {
   seconds: number;
   bytes: number;
 }
 
 export async function run(): Promise<boolean> {
-  await using releases = new AsyncDisposableStack();
-  const control = await startTestServer();
-  releases.defer(() => control.stop());
-  const replicas = await startTestServer();
-  releases.defer(() => replicas.stop());
-  const source = releases.use(await startSandboxProcess());
+  const [against, profile, release] = ["--against", "--profile", "--release"].map(optionOf);
+  if (against) return runAgainst(against);
+  if (process.argv.includes("--short")) return runShort({ profile });
+  if (release) addRelease({ version: release, us: (await measureShort()).us });
+  return runLong(profile);
+}
+
+async function runLong(profile: string | undefined): Promise<boolean> {
+  await using scene = await startLoadScene({
+    bases: BASES,
+    isUnlimited: false,
+    profile,
+    startTimeoutMs: START_TIMEOUT_MS,
+  });
+  const { source, pids, worker } = scene;
   const before = { minMs: 25, maxMs: 125 };
   await source.settings({ latency: { before, after: before } });
-  const env = { REPLICA_URL: replicas.url, WORKER_CONCURRENCY: String(BASES) };
-  const fleet = releases.use(await startFleet({ source, databaseUrl: control.url, env, workers: 0 }));
-  const worker = releases.use(await startWorkerProcess(fleet, env));
-  const servers = {
-    worker: worker.pid,
-    sandbox: source.pid,
-    "control plane": await serverPid(control.url),
-    replicas: await serverPid(replicas.url),
-  };
-  const sources: string[] = [];
-  for (let seed = 0; seed < BASES; seed++) sources.push(await source.generate({ ...SHAPE, seed }));
-
-  const first = await fleet.connect(sources[0]!);
-  await sweepsCompleted(fleet, [first.id], 3);
-  const alone = (await measure(fleet, servers, ALONE_SECONDS)).sweepMs[0]!;
+  await scene.connect(0, WARM_SWEEPS);
+  const alone = (await measure(scene, ALONE_SECONDS)).sweepMs[0]!;
   console.log(`alone: a sweep takes ${alone.toFixed(0)} ms`);
-
-  await inTurn(sources.slice(1), CONNECT_AT_ONCE, async (sourceBaseId) => {
-    // Each base has its own user: the source's other limit, of 50 a second per user, is not measured here.
-    const user = { id: `usr${sourceBaseId.slice(3)}`, email: `${sourceBaseId}@example.org` };
-    const { token } = (await source.call("POST", "keys", { user })) as { token: string };
-    const settings = { live: false };
-    await createBase(fleet.ctx, first.accountId, {
-      platform: "airtable",
-      apiKey: token,
-      sourceBaseId,
-      settings,
-    });
-  });
-  await sweepsCompleted(
-    fleet,
-    (await listBases(fleet.ctx.db)).map((base) => base.id),
-    3,
-  );
-  const all = await measure(fleet, servers, SECONDS);
-  const backends = childrenPrivateBytes(servers.replicas);
+  await scene.connect(BASES - 1, WARM_SWEEPS);
+  const all = await measure(scene, SECONDS);
+  const backends = childrenPrivateBytes(pids.replicas);
   // A worker that is killed would seem to hold its bases for a while, and each would have to wait.
   worker.kill("SIGTERM");
   await worker.exited;
   return report(all, alone, await source.logSummary(), backends);
 }
 
-interface Measured {
-  seconds: number;
-  requests: number;
+/** Returns the argument after this option. */
+function optionOf(name: string): string | undefined {
+  const at = process.argv.indexOf(name);
+  return at < 0 ? undefined : process.argv[at + 1];
+}
+
+interface Measured extends CpuPerRequest {
   /** The mean duration of each base's last sweeps. */
   sweepMs: number[];
-  cpu: Record<string, number>;
   memory: Sample[];
 }
 
-async function measure(
-  fleet: SandboxFleet,
-  processes: Record<string, number>,
-  seconds: number,
-): Promise<Measured> {
-  const cpuNow = () =>
-    Object.fromEntries(Object.entries(processes).map(([name, pid]) => [name, cpuSeconds(pid)]));
-  const from = {
-    cpu: cpuNow(),
-    requests: (await fleet.sandbox.logSummary()).requests,
-    at: performance.now(),
-  };
-  const elapsed = () => (performance.now() - from.at) / 1000;
+async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
   const memory: Sample[] = [];
-  while (elapsed() < seconds) {
-    memory.push({ seconds: elapsed(), bytes: residentBytes(processes.worker!) });
-    await Bun.sleep(SAMPLE_MS);
-  }
-  const to = { cpu: cpuNow(), requests: (await fleet.sandbox.logSummary()).requests, seconds: elapsed() };
-  return {
-    seconds: to.seconds,
-    requests: to.requests - from.requests,
-    sweepMs: (await listBases(fleet.ctx.db)).map(meanSweepMs),
-    cpu: Object.fromEntries(Object.entries(to.cpu).map(([name, cpu]) => [name, cpu - from.cpu[name]!])),
-    memory,
-  };
+  const from = performance.now();
+  const elapsed = () => (performance.now() - from) / 1000;
+  const measured = await cpuPerRequest(scene, async () => {
+    while (elapsed() < seconds) {
+      memory.push({ seconds: elapsed(), bytes: residentBytes(scene.pids.worker) });
+      await Bun.sleep(SAMPLE_MS);
+    }
+  });
+  return { ...measured, sweepMs: (await listBases(scene.fleet.ctx.db)).map(meanSweepMs), memory };
 }
 
 function report(
@@ -156,41 +128,14 @@ function report(
         `${growth.text} (limit ${GROWTH_LIMIT})`,
       ],
       ["replica connections", backends.length, `${(mean(backends) / MB).toFixed(1)} MB each`],
-      ...Object.entries(all.cpu).map(([name, cpu]) => [
-        `CPU of the ${name}`,
-        `${((1e6 * cpu) / all.requests).toFixed(0)} µs a request`,
-        `${(cpu / all.seconds).toFixed(3)} of a core`,
+      ...Object.entries(all.us).map(([part, us]) => [
+        `CPU of the ${part}`,
+        `${us.toFixed(0)} µs a request`,
+        `${((us * rate) / 1e6).toFixed(3)} of a core`,
       ]),
     ],
   );
   return lag.isWithin && growth.isWithin && log.rateLimited === 0 && most <= 5;
-}
-
-/** Waits until each of these bases has completed `count` sweeps. */
-async function sweepsCompleted(fleet: SandboxFleet, ids: string[], count: number): Promise<void> {
-  await until(
-    async () => {
-      const bases = (await listBases(fleet.ctx.db)).filter((base) => ids.includes(base.id));
-      return bases.every((base) => base.recentSweepMs.length >= count);
-    },
-    { what: `${count} sweeps of ${ids.length} bases`, timeoutMs: START_TIMEOUT_MS, intervalMs: 1000 },
-  );
-}
-
-async function inTurn<T>(items: T[], atOnce: number, work: (item: T) => Promise<unknown>): Promise<void> {
-  const rest = [...items];
-  const one = async () => {
-    for (let item = rest.shift(); item !== undefined; item = rest.shift()) await work(item);
-  };
-  await Promise.all(Array.from({ length: atOnce }, one));
-}
-
-async function serverPid(url: string): Promise<number> {
-  const sql = postgres(url, { max: 1 });
-  const [row] = await sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
-  const parent = parentOf(row!.pid);
-  await sql.end();
-  return parent;
 }
 
 function meanSweepMs({ recentSweepMs }: Base): number {

@@ -20,13 +20,16 @@ export interface Program extends AsyncDisposable {
 /**
  * Starts `bun <script> <words>` in the repository, with `env` over our own environment (undefined unsets a variable).
  * Leaving its scope kills it.
+ *
+ * @param bunOptions options of Bun itself
  */
 export function startProgram(
   script: string,
   words: string[] = [],
   env: Record<string, string | undefined> = {},
+  bunOptions: string[] = [],
 ): Program {
-  const child = Bun.spawn([process.execPath, script, ...words], {
+  const child = Bun.spawn([process.execPath, ...bunOptions, script, ...words], {
     cwd: repoRoot,
     env: { ...process.env, ...env },
     stdin: "ignore",

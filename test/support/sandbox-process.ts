@@ -28,17 +28,22 @@ export interface SandboxProcess extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** @param options.network in the format of `SANDBOX_NETWORK` (`80±20`); absent: loopback without TLS */
+/**
+ * @param options.network in the format of `SANDBOX_NETWORK` (`80±20`); absent: loopback
+ * @param options.tls encrypt without a network, too
+ */
 export async function startSandboxProcess(
-  options: { network?: string | undefined } = {},
+  options: { network?: string | undefined; tls?: boolean } = {},
 ): Promise<SandboxProcess> {
+  const isEncrypted = options.network !== undefined || options.tls === true;
   const folder = scratchFolder("sandbox");
   const caFile = join(folder, "ca.pem");
   const server = Bun.spawn(["bun", `${import.meta.dirname}/../../apps/sandbox/main.ts`], {
     env: {
       ...process.env,
       SANDBOX_PORT: "0",
-      ...(options.network ? { SANDBOX_NETWORK: options.network, SANDBOX_CA_FILE: caFile } : {}),
+      ...(options.network ? { SANDBOX_NETWORK: options.network } : {}),
+      ...(isEncrypted ? { SANDBOX_TLS: "true", SANDBOX_CA_FILE: caFile } : {}),
     },
     stdout: "pipe",
     stderr: "inherit",
@@ -67,7 +72,7 @@ export async function startSandboxProcess(
     pid: server.pid,
     clientEnv: {
       UPSTREAMS: `api.airtable.com=${address},content.airtable.com=${address}`,
-      ...(options.network ? { NODE_EXTRA_CA_CERTS: caFile } : {}),
+      ...(isEncrypted ? { NODE_EXTRA_CA_CERTS: caFile } : {}),
     },
     generate: async (options) => ((await call("POST", "generate", options)) as { baseId: string }).baseId,
     settings: async (patch) => void (await call("POST", "settings", patch)),

@@ -1,0 +1,122 @@
+/**
+ * The short form of `load.ts`: CPU per request of one worker, without the rate limit.
+ *
+ * Times within one run are comparable, and those of different runs only on the same idle machine. Two versions are
+ * compared by running both at the same time (`--against`): they then share the machine's noise.
+ */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { repoRoot } from "../support/source-files";
+import { lastRelease } from "./load-history";
+import { cpuOf, type LoadScene, type MeasuredPart, startLoadScene } from "./load-scene";
+import { table } from "./print";
+
+const BASES = Number(process.env.LOAD_BASES ?? 16);
+const SECONDS = Number(process.env.LOAD_SECONDS ?? 10);
+/** CI waits for it. A busy machine takes longer to start, but could not be compared either. */
+const START_TIMEOUT_MS = Number(process.env.LOAD_START_MS ?? 20_000);
+/** Sweeps of each base before the measurement: the code is compiled by then. */
+const WARM_SWEEPS = 3;
+/** The parts whose cost is ours, and what a request may cost on a machine like that of docs/performance.md, µs. */
+const LIMITS = { worker: 250, "control plane": 120, replicas: 40 };
+const OURS = Object.keys(LIMITS) as (keyof typeof LIMITS)[];
+
+export interface CpuPerRequest {
+  requests: number;
+  seconds: number;
+  /** µs of user and system time. */
+  us: Record<MeasuredPart, number>;
+}
+
+/** Measures what `work` takes. */
+export async function cpuPerRequest(scene: LoadScene, work: () => Promise<unknown>): Promise<CpuPerRequest> {
+  const from = {
+    cpu: cpuOf(scene),
+    requests: (await scene.source.logSummary()).requests,
+    at: performance.now(),
+  };
+  await work();
+  const [cpu, to] = [cpuOf(scene), await scene.source.logSummary()];
+  const requests = to.requests - from.requests;
+  const parts = Object.keys(cpu) as MeasuredPart[];
+  return {
+    requests,
+    seconds: (performance.now() - from.at) / 1000,
+    us: Object.fromEntries(
+      parts.map((part) => [part, (1e6 * (cpu[part] - from.cpu[part])) / requests]),
+    ) as CpuPerRequest["us"],
+  };
+}
+
+/** @param options.profile a folder for a CPU profile of the worker */
+export async function measureShort(options: { profile?: string | undefined } = {}): Promise<CpuPerRequest> {
+  await using scene = await startLoadScene({
+    bases: BASES,
+    isUnlimited: true,
+    startTimeoutMs: START_TIMEOUT_MS,
+    ...options,
+  });
+  await scene.connect(BASES - 1, WARM_SWEEPS);
+  const measured = await cpuPerRequest(scene, () => Bun.sleep(1000 * SECONDS));
+  // A worker that is killed would seem to hold its bases for a while; and it writes its profile when it ends.
+  scene.worker.kill("SIGTERM");
+  await scene.worker.exited;
+  return measured;
+}
+
+/** Prints the short run beside the last release. Never fails because of its figures: machines differ. */
+export async function runShort(options: { profile?: string | undefined }): Promise<boolean> {
+  const measured = await measureShort(options);
+  if (process.env.LOAD_RESULT) writeFileSync(process.env.LOAD_RESULT, JSON.stringify(measured));
+  const last = lastRelease();
+  table(
+    [
+      `CPU per request, ${Math.round(measured.requests / measured.seconds)} requests/s`,
+      "now",
+      last?.version ?? "no release",
+      "limit",
+    ],
+    OURS.map((part) => [
+      part,
+      `${measured.us[part].toFixed(0)} µs`,
+      last ? `${last.us[part]} µs` : "",
+      `${LIMITS[part]} µs`,
+    ]),
+  );
+  return true;
+}
+
+/** Runs this tree and the one in `folder` at the same time, each in its own process. */
+export async function runAgainst(folder: string): Promise<boolean> {
+  const results = mkdtempSync(join(tmpdir(), "load-"));
+  try {
+    const [ours, theirs] = await Promise.all(
+      [repoRoot, resolve(folder)].map((tree, index) => runIn(tree, join(results, String(index)))),
+    );
+    table(
+      ["CPU per request", "this tree", folder, "ratio"],
+      OURS.map((part) => [
+        part,
+        `${ours!.us[part].toFixed(0)} µs`,
+        `${theirs!.us[part].toFixed(0)} µs`,
+        (ours!.us[part] / theirs!.us[part]).toFixed(3),
+      ]),
+    );
+    console.log(`${ours!.requests} and ${theirs!.requests} requests`);
+  } finally {
+    rmSync(results, { recursive: true, force: true });
+  }
+  return true;
+}
+
+async function runIn(tree: string, result: string): Promise<CpuPerRequest> {
+  const run = Bun.spawn([process.execPath, "test/bench/main.ts", "load", "--short"], {
+    cwd: tree,
+    env: { LOAD_START_MS: "600000", ...process.env, LOAD_RESULT: result },
+    stdout: "ignore",
+    stderr: "inherit",
+  });
+  if ((await run.exited) !== 0) throw new Error(`the run in ${tree} failed`);
+  return JSON.parse(readFileSync(result, "utf8")) as CpuPerRequest;
+}
