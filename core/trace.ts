@@ -50,6 +50,7 @@ export async function startTracing(
   trace.setGlobalTracerProvider(provider);
   context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
   propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
+  isTracing = true;
   let reportedAt = Number.NEGATIVE_INFINITY;
   const report = (error: unknown) => {
     if (performance.now() - reportedAt < TOLD_EVERY_MS) return;
@@ -65,6 +66,8 @@ export async function startTracing(
 }
 
 const tracer = trace.getTracer("basetide");
+/** Until then, a span per request would cost more than the rest of the bookkeeping, for nothing. */
+let isTracing = false;
 
 /**
  * Runs `work` as a child span of the current span. An error fails the span, by its code.
@@ -72,6 +75,7 @@ const tracer = trace.getTracer("basetide");
  * @param attributes facts with few values, or ids; no customers' cells, no secrets
  */
 export function span<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {
+  if (!isTracing) return work();
   return tracer.startActiveSpan(name, { attributes }, async (one) => {
     const id = requestId();
     if (id) one.setAttribute("basetide.request_id", id);

@@ -279,10 +279,9 @@ function changedRecords(page: RecordPage, table: TableCache): Changed {
   const refreshed = new Set<string>();
   for (let index = 0; index < page.size; index++) {
     const id = page.id(index);
-    const known = fingerprints.get(id);
     if (fingerprints.see(id, fingerprintIn(table, page, index))) continue;
     indices.push(index);
-    if (isUrlRefresh(table, page, index, known)) refreshed.add(id);
+    if (isUrlRefresh(table, page, index, fingerprints.get(id))) refreshed.add(id);
   }
   return { indices, refreshed };
 }
