@@ -69,7 +69,7 @@ export {
   TEMPLATE_DATABASE,
   withAdmin,
 } from "./provision";
-export { type Condition, type ReadRows, readRows } from "./read-rows";
+export { type ReadRows, type RowPosition, readRows, type SortKey } from "./read-rows";
 export {
   countForeign,
   dropLeftovers,
@@ -101,6 +101,14 @@ export {
 } from "./replica";
 export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 export { type PasswordHandling, passwordHandling } from "./role-password";
+export type {
+  Comparison,
+  Condition,
+  DateExpression,
+  DateUnit,
+  NumberExpression,
+  TextExpression,
+} from "./row-conditions";
 export {
   type Applied,
   applyRowImages,

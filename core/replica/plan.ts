@@ -13,6 +13,9 @@ import { assignNames } from "./naming";
 import type { ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
 import { cellReaderOf, columnTypeOf } from "./type-map";
 
+/** More choices of a select are not stored: finding a value among them would be slow. */
+const MAX_CHOICES = 200;
+
 /** A table as recorded in the replica's catalog. */
 export interface CatalogTable {
   spec: TableSpec;
@@ -107,6 +110,9 @@ function columnSpec(field: SourceField, name: string, settings: TypeSettings): C
     type: field.type,
     sourceType: storable(field.sourceType),
     ...(field.result ? { result: field.result } : {}),
+    ...(field.type === "single_select" && field.choices && field.choices.length <= MAX_CHOICES
+      ? { choices: field.choices.map((choice) => storable(choice)) }
+      : {}),
     ...(field.linkedTableId ? { linkedTableId: storable(field.linkedTableId) } : {}),
     columnType: columnTypeOf(field, settings),
     ...(settings.attachmentUrls && mayHoldAttachments(field)

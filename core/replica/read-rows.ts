@@ -1,42 +1,61 @@
 /**
- * Reads rows of a replica by given conditions. One statement reads the rows and the shape of their table, so both are
- * of the same moment.
+ * Reads rows of a replica by given conditions, in a given order. One statement reads the rows and the shape of their
+ * table, so both are of the same moment.
  */
 import { BasetideError } from "../errors";
+import type { ReplicaSql } from "./connection";
 import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
+import { type Condition, conditionSql, isCertain, joined, type SqlFragment } from "./row-conditions";
+import type { TableSpec } from "./spec";
 
-/** A condition on rows. Never null: an empty cell is `false` unless stated otherwise. */
-export type Condition =
-  | { kind: "and" | "or"; of: Condition[] }
-  | { kind: "not"; of: Condition }
-  | { kind: "constant"; value: boolean }
-  /** The row has this record id. */
-  | { kind: "id"; equals: string }
-  /** A checked checkbox. */
-  | { kind: "checked"; column: string }
-  /** On a text column; the empty text matches an empty cell. */
-  | { kind: "text"; column: string; equals: string }
-  /** On a numeric column. */
-  | { kind: "number"; column: string; operator: "=" | "<" | "<=" | ">" | ">="; value: number };
+/** Rows with an empty cell come first, or last if descending. Ties are in the order of ids. */
+export interface SortKey {
+  /** SQL name. */
+  column: string;
+  isDescending: boolean;
+  /** The values in their order; absent: the order of the column's type. */
+  choices?: string[] | undefined;
+  /** The column stores numbers as text. */
+  isNumberAsText?: boolean | undefined;
+}
+
+/** A row's position in an order: its sort keys as text, and its id. */
+export interface RowPosition {
+  keys: (string | null)[];
+  id: string;
+}
 
 interface RowQuery {
   /** SQL names. */
   columns: string[];
   condition?: Condition | undefined;
-  /** Only rows with greater ids; rows are returned in the order of ids. */
-  after?: string | undefined;
+  /** SQL names of the columns that the condition reads. */
+  conditionColumns?: string[] | undefined;
+  sort?: SortKey[] | undefined;
+  /** Only rows after this position. */
+  after?: RowPosition | undefined;
   /** Only rows with these ids. */
   ids?: string[] | undefined;
   limit: number;
+  /** A larger table is not sorted: `isTooLarge`. */
+  maxSortedBytes?: number | undefined;
 }
 
 export interface ReadRows {
   /** `id`, `created_time` and the columns, as text or arrays of text, in this order; null for empty cells. */
   rows: (string | null | (string | null)[])[][];
-  /** Number of records among them with a cell that did not fit its column. */
+  /** The sort keys of the rows. */
+  keys: (string | null)[][];
+  /** The condition, or a position in the order, is unknown for a row. */
+  isUnknown: boolean;
+  /** Number of records among them with a cell in the columns that did not fit. */
   withIssues: number;
+  /** Any record has such a cell in the columns; in those that decide which rows are read, or their order. */
+  hasIssues: boolean;
+  hasDecisiveIssues: boolean;
+  isTooLarge: boolean;
   /** Start of the last completed sync; null before the first. */
   asOf: Date | null;
 }
@@ -47,31 +66,67 @@ export async function readRows(
   { spec, shape }: CatalogTable,
   query: RowQuery,
 ): Promise<ReadRows> {
+  const { condition, after, ids, limit, sort = [], conditionColumns = [], maxSortedBytes } = query;
   const place = sql.unsafe(schema);
+  const own = sql.unsafe(swap);
+  const table = sql`${place}.${sql(spec.name)}`;
   const wanted = query.columns.map((name) => {
     const isArray = spec.columns.find((column) => column.name === name)!.columnType === "text[]";
     return isArray ? sql`to_json(t.${sql(name)})` : sql`to_json(t.${sql(name)}::text)`;
   });
-  const cells = wanted.flatMap((cell) => [sql`, `, cell]);
-  const { condition, after, ids, limit } = query;
+  const createdTime = sql`to_json(to_char(t.created_time, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))`;
+  const answered = ["created_time", ...query.columns];
+  const decisive = [...conditionColumns, ...sort.map(({ column }) => column)];
+  const conditions = condition && conditionSql(sql, condition);
+  const mayBeUnknown = (condition && !isCertain(condition)) || sort.some(({ choices }) => choices);
+  const keys = sort.map((key, index) => sql`${keySql(sql, key)} as ${sql(`k${index}`)}`);
+  const keyTexts = sort.map((_, index) => sql`found.${sql(`k${index}`)}::text`);
+  const isSmall =
+    sort.length > 0 && maxSortedBytes !== undefined
+      ? sql`(select pg_relation_size((select tableoid from ${table} limit 1)) <= ${maxSortedBytes}::int8)`
+      : sql`true`;
+  // Rows that are unknown come first: if there are any, they are found whatever the limit is.
+  const order = joined(sql, ", ", [
+    ...(mayBeUnknown ? [sql`is_unknown desc`] : []),
+    ...sort.map(
+      ({ isDescending }, index) =>
+        sql`${sql(`k${index}`)} ${isDescending ? sql`desc nulls last` : sql`asc nulls first`}`,
+    ),
+    sql`id collate "C"`,
+  ]);
+  const issues = sql`${own}._sync_issues where table_name = ${spec.name}`;
+  const hasIssuesIn = (columns: string[]) =>
+    columns.length === 0
+      ? sql`false`
+      : sql`exists (select from ${issues} and record_id <> '' and field = any (${columns}))`;
   const [answer] = await byName(
     () => sql<(ReadRows & { shape: number | null })[]>`
-      with found as (
-        select id, json_build_array(to_json(id), to_json(to_char(created_time, 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))
-          ${cells}) as cells
-        from ${place}.${sql(spec.name)} as t
-        where true
-          ${condition ? sql`and ${conditionSql(sql, condition)}` : sql``}
-          ${after === undefined ? sql`` : sql`and id collate "C" > ${after}`}
+      with known as (
+        select ${joined(sql, ", ", [sql`id`, ...keys])}, ${unknownSql(sql, mayBeUnknown ? conditions : undefined, sort)} as is_unknown
+        from ${table} as t
+        where ${isSmall}
+          ${conditions ? (mayBeUnknown ? sql`and ${conditions} is not false` : sql`and ${conditions}`) : sql``}
           ${ids === undefined ? sql`` : sql`and id = any (${ids})`}
-        order by id collate "C" limit ${limit}
+      ), found as (
+        select * from known
+        ${after ? sql`where ${mayBeUnknown ? sql`is_unknown or ` : sql``}${afterSql(sql, spec, sort, after)}` : sql``}
+        order by ${order} limit ${limit}
+      ), cells as (
+        select found.*, json_build_array(${joined(sql, ", ", keyTexts)}) as keys,
+          json_build_array(${joined(sql, ", ", [sql`to_json(t.id)`, createdTime, ...wanted])}) as cells
+        from found join ${table} as t using (id)
       )
-      select (select coalesce(json_agg(cells order by id collate "C"), '[]') from found) as rows,
-        (select count(distinct record_id)::int from ${sql.unsafe(swap)}._sync_issues
-          where table_name = ${spec.name} and record_id in (select id from found)) as "withIssues",
+      select (select coalesce(json_agg(cells order by ${order}), '[]') from cells) as rows,
+        (select coalesce(json_agg(keys order by ${order}), '[]') from cells) as keys,
+        (select coalesce(bool_or(is_unknown), false) from found) as "isUnknown",
+        (select count(distinct record_id)::int from ${issues}
+          and record_id in (select id from found) and field = any (${answered})) as "withIssues",
+        ${hasIssuesIn(answered)} as "hasIssues",
+        ${hasIssuesIn(decisive)} as "hasDecisiveIssues",
+        not coalesce(${isSmall}, true) as "isTooLarge",
         (select case when started_at <= completed_at then started_at else completed_at - duration_last end
-          from ${sql.unsafe(swap)}._sync_meta) as "asOf",
-        (select shape from ${sql.unsafe(swap)}._tables where table_id = ${spec.tableId}) as shape`,
+          from ${own}._sync_meta) as "asOf",
+        (select shape from ${own}._tables where table_id = ${spec.tableId}) as shape`,
   );
   // The names in the query may belong to other columns now, without any error.
   if (answer!.shape !== shape) {
@@ -83,29 +138,37 @@ export async function readRows(
   return answer!;
 }
 
-function conditionSql(sql: Replica["sql"], condition: Condition): ReturnType<Replica["sql"]> {
-  const column = (name: string) => sql`t.${sql(name)}`;
-  switch (condition.kind) {
-    case "and":
-    case "or": {
-      const parts = condition.of.map((part) => conditionSql(sql, part));
-      const joined = parts.map((part, index) => {
-        if (index === 0) return part;
-        return condition.kind === "and" ? sql` and ${part}` : sql` or ${part}`;
-      });
-      return sql`(${joined})`;
+function keySql(sql: ReplicaSql, { column, choices, isNumberAsText }: SortKey): SqlFragment {
+  if (choices) return sql`array_position(${choices}::text[], t.${sql(column)})`;
+  return isNumberAsText ? sql`t.${sql(column)}::numeric` : sql`t.${sql(column)}`;
+}
+
+/** A choice may be newer than the schema. */
+function unknownSql(sql: ReplicaSql, condition: SqlFragment | undefined, sort: SortKey[]): SqlFragment {
+  const newChoices = sort.flatMap((key) =>
+    key.choices ? [sql`(coalesce(t.${sql(key.column)}, '') <> '' and ${keySql(sql, key)} is null)`] : [],
+  );
+  const parts = [...(condition ? [sql`(${condition}) is null`] : []), ...newChoices];
+  return parts.length === 0 ? sql`false` : sql`(${joined(sql, " or ", parts)})`;
+}
+
+/** Is the row after the position? The last key decides only among rows that are equal in all others. */
+function afterSql(
+  sql: ReplicaSql,
+  { columns }: TableSpec,
+  sort: SortKey[],
+  { keys, id }: RowPosition,
+): SqlFragment {
+  return sort.reduceRight<SqlFragment>((rest, key, index) => {
+    const name = sql(`k${index}`);
+    const text = keys[index] ?? null;
+    if (text === null) {
+      const isLater = key.isDescending ? sql`false` : sql`${name} is not null`;
+      return sql`(${isLater} or (${name} is null and ${rest}))`;
     }
-    case "not":
-      return sql`(not ${conditionSql(sql, condition.of)})`;
-    case "constant":
-      return condition.value ? sql`true` : sql`false`;
-    case "id":
-      return sql`(t.id = ${condition.equals})`;
-    case "checked":
-      return sql`coalesce(${column(condition.column)}, false)`;
-    case "text":
-      return sql`(coalesce(${column(condition.column)}, '') = ${condition.equals})`;
-    case "number":
-      return sql`coalesce(${column(condition.column)} ${sql.unsafe(condition.operator)} ${String(condition.value)}::numeric, false)`;
-  }
+    const type = columns.find((column) => column.name === key.column)!.columnType;
+    const value = sql`${text}::text::${sql.unsafe(key.choices ? "int" : key.isNumberAsText ? "numeric" : type)}`;
+    const isLater = key.isDescending ? sql`(${name} < ${value} or ${name} is null)` : sql`${name} > ${value}`;
+    return sql`(coalesce(${isLater}, false) or (coalesce(${name} = ${value}, false) and ${rest}))`;
+  }, sql`id collate "C" > ${id}`);
 }

@@ -32,6 +32,8 @@ export interface ColumnSpec {
   type: FieldType;
   sourceType: string;
   result?: FieldType | undefined;
+  /** For single selects: the names of the choices in their order, if they are few. */
+  choices?: string[] | undefined;
   /** For links: the source's id of the linked table, if known. */
   linkedTableId?: string | undefined;
   columnType: ColumnType;

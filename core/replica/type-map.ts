@@ -33,9 +33,10 @@ export type ReadBack =
   | "date"
   | "time"
   | "list"
-  /** As its declared result; only if that is a number; a list of results. */
+  /** As its declared result; a number or text, by the column; a date or a moment; a list of results. */
   | "result"
   | "number_result"
+  | "time_result"
   | "results";
 
 /** Other traits of a type; each is left out if it has the usual value. */
@@ -137,7 +138,7 @@ export const typeMap: Record<FieldType, TypeRow> = {
     numeric: true,
   },
   created_by: { label: "Created by", ...person, reported: false },
-  created_time: { label: "Created time", ...timestamp, reported: false },
+  created_time: { label: "Created time", ...timestamp, reported: false, readsBack: "time_result" },
   currency: {
     label: "Currency",
     ...numeric,
@@ -172,7 +173,12 @@ export const typeMap: Record<FieldType, TypeRow> = {
     readsBack: "result",
   },
   last_modified_by: { label: "Last modified by", ...person, reported: false },
-  last_modified_time: { label: "Last modified time", ...timestamp, reported: false },
+  last_modified_time: {
+    label: "Last modified time",
+    ...timestamp,
+    reported: false,
+    readsBack: "time_result",
+  },
   links: {
     label: "Link to another record",
     column: "text[]",

@@ -56,6 +56,8 @@ export interface SourceField {
   /** The platform's own name of the type, for comments and for display (`multipleRecordLinks`). */
   sourceType: string;
   description?: string | undefined;
+  /** For selects: the names of the choices, in their order. */
+  choices?: string[] | undefined;
   /** Declared result type of a computed field (formula, rollup, lookup, created and modified time). */
   result?: FieldType | undefined;
   /** For links: the id of the linked table. */

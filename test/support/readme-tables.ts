@@ -1,22 +1,25 @@
 /**
- * Generates the tables of the docs that describe code: types, configuration and settings. `bun run readme` writes them;
- * `test/unit/readme.test.ts` checks that they are current.
+ * Generates the tables of the docs that describe code: types, configuration, settings and formulas. `bun run readme`
+ * writes them; `test/unit/readme.test.ts` checks that they are current.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
 import { interruption } from "../../core/control/bases/setting-text";
 import { type Setting, settingList } from "../../core/control/bases/setting-values";
+import { translatedFunctions } from "../../core/proxy/reads/formula-functions";
 import { typeMap } from "../../core/replica/type-map";
 
 const tables: Record<string, () => string> = {
   types: typeMapMarkdown,
   configuration: configurationMarkdown,
   settings: settingsMarkdown,
+  formulas: formulasMarkdown,
 };
 
 /** The names of the generated tables, by page. */
 export const pagesWithTables: Record<string, string[]> = {
   "docs/configuration.md": ["configuration"],
+  "docs/proxy.md": ["formulas"],
   "docs/syncing.md": ["settings"],
   "docs/types.md": ["types"],
 };
@@ -54,6 +57,14 @@ export function settingsMarkdown(): string {
 function defaultOf(setting: Setting): string {
   if (setting.type === "boolean") return setting.default ? "on" : "off";
   return setting.type === "integer" ? String(setting.default) : "none";
+}
+
+/** A row per function, by name. */
+function formulasMarkdown(): string {
+  const rows = Object.entries(translatedFunctions)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, { form, only }]) => `| ${form} | ${only ?? ""} |`);
+  return ["| function | only |", "|---|---|", ...rows].join("\n");
 }
 
 /** A row per field type, by label. */

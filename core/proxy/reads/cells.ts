@@ -26,19 +26,24 @@ const makers = {
 /** Returns the conversion for cells of the column; undefined if the column does not store them completely. */
 export function cellMaker({ type, columnType, result }: ColumnSpec): CellMaker | undefined {
   const { readsBack } = traitsOf(type);
+  const isUnchanged = isText(result) || isDate(result);
   switch (readsBack) {
     case undefined:
       return undefined;
     case "list":
       return columnType === "text[]" ? list : undefined;
     case "result":
-      if (isText(result)) return text;
+      if (isUnchanged) return text;
       return isNumber(result) ? number : undefined;
     case "number_result":
-      return columnType === "numeric" && isNumber(result) ? number : undefined;
+      if (columnType === "text") return isUnchanged ? text : undefined;
+      return isNumber(result) ? number : undefined;
+    case "time_result":
+      if (result === "date") return (value) => (typeof value === "string" ? value.slice(0, 10) : undefined);
+      return result === "date_time" ? makers.time : undefined;
     case "results":
       if (columnType !== "text[]") return undefined;
-      if (isText(result)) return list;
+      if (isUnchanged) return list;
       return isNumber(result) ? numbers : undefined;
     default:
       return makers[readsBack];
@@ -48,6 +53,11 @@ export function cellMaker({ type, columnType, result }: ColumnSpec): CellMaker |
 /** Are cells of the type text that is stored unchanged? */
 export function isText(type: FieldType | undefined): boolean {
   return type !== undefined && traitsOf(type).readsBack === "text";
+}
+
+/** Are cells of the type dates? As the result of a computed field, they are stored as the text that they are. */
+function isDate(type: FieldType | undefined): boolean {
+  return type === "date" || type === "date_time";
 }
 
 /** Are cells of the type numbers that are stored exactly? */

@@ -2,264 +2,111 @@
  * Translates the subset of the source's formulas that SQL evaluates identically into a condition on rows. The source
  * evaluates all other formulas.
  *
- * R1. A formula is translated only if every row gets the same result as in the source. Behavior that is not known for
- *     sure (how blanks compare with 0, how text sorts, how names fold) is not translated.
+ * R1. A formula is translated only if every row gets the same result as in the source, or is unknown. Behavior that is
+ *     not known for sure (how blanks compare with 0, how text sorts, how names fold) is not translated.
  */
 import type { ColumnSpec, Condition } from "../../replica";
 import type { FieldType } from "../../source";
 import { isNumber, isText } from "./cells";
+import { type Argument, concatenation, translatedFunctions } from "./formula-functions";
+import { type FormulaTree, parseFormula, Untranslatable } from "./formula-syntax";
+import { compareValues, truth, type Use, type Value } from "./formula-values";
 
-/** It is unknown what a formula sees of rich text. */
-function isPlainText(type: FieldType): boolean {
-  return isText(type) && type !== "rich_text";
+export interface TranslatedFormula {
+  condition: Condition;
+  /** SQL names of the columns that it reads. */
+  columns: string[];
 }
 
-type Operator = "=" | "!=" | "<" | "<=" | ">" | ">=";
-
-type Value =
-  | { kind: "condition"; condition: Condition }
-  | { kind: "field"; column: ColumnSpec }
-  | { kind: "text"; value: string }
-  | { kind: "number"; value: number }
-  | { kind: "blank" }
-  | { kind: "record_id" };
-
-class Untranslatable extends Error {}
-
-const TOKEN =
-  /\s*(?:(\{(?:[^{}\\]|\\.)*\})|("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|(\d+(?:\.\d+)?)|([A-Za-z_]\w*)|(!=|<=|>=|[=<>(),-]))/y;
-const LONGEST = 10_000;
-
 /** @returns undefined for a formula that cannot be translated exactly */
-export function translateFormula(formula: string, columns: readonly ColumnSpec[]): Condition | undefined {
-  if (formula.length > LONGEST) return undefined;
+export function translateFormula(
+  formula: string,
+  columns: readonly ColumnSpec[],
+): TranslatedFormula | undefined {
   try {
-    const parser = new Parser(tokens(formula), columns);
-    const condition = truth(parser.expression());
-    parser.end();
-    return condition;
+    const translator = new Translator(columns);
+    const value = translator.value(parseFormula(formula), { isPositive: true, isInOr: false });
+    return { condition: truth(value), columns: [...translator.read] };
   } catch (error) {
-    // RangeError: the nesting exhausted the stack.
+    // RangeError: the nesting exhausted the stack, or a date is out of range.
     if (error instanceof Untranslatable || error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-interface Token {
-  kind: "field" | "text" | "number" | "word" | "sign";
-  text: string;
-}
-
-function tokens(formula: string): Token[] {
-  const found: Token[] = [];
-  const kinds = ["field", "text", "number", "word", "sign"] as const;
-  TOKEN.lastIndex = 0;
-  const end = formula.trimEnd().length;
-  while (TOKEN.lastIndex < end) {
-    const match = TOKEN.exec(formula);
-    if (!match) throw new Untranslatable();
-    const index = match.slice(1).findIndex((part) => part !== undefined);
-    found.push({ kind: kinds[index]!, text: match[index + 1]! });
-  }
-  return found;
-}
-
-class Parser {
-  readonly #tokens: Token[];
+class Translator {
   readonly #columns: readonly ColumnSpec[];
-  #at = 0;
+  readonly read = new Set<string>();
 
-  constructor(all: Token[], columns: readonly ColumnSpec[]) {
-    this.#tokens = all;
+  constructor(columns: readonly ColumnSpec[]) {
     this.#columns = columns;
   }
 
-  end(): void {
-    if (this.#at < this.#tokens.length) throw new Untranslatable();
-  }
-
-  expression(): Value {
-    const left = this.#operand();
-    const next = this.#tokens[this.#at]?.text;
-    if (!isOperator(next)) return left;
-    this.#at++;
-    const right = this.#operand();
-    // `a = b = c` is left to the source.
-    if (isOperator(this.#tokens[this.#at]?.text)) throw new Untranslatable();
-    return { kind: "condition", condition: compare(left, next, right) };
-  }
-
-  #operand(): Value {
-    const token = this.#tokens[this.#at++];
-    if (!token) throw new Untranslatable();
-    switch (token.kind) {
+  value(node: FormulaTree, use: Use): Value {
+    switch (node.kind) {
       case "field":
-        return { kind: "field", column: this.#column(unescaped(token.text.slice(1, -1))) };
+        return this.#field(node.name);
       case "text":
-        return { kind: "text", value: unescaped(token.text.slice(1, -1)) };
+        return { kind: "text", text: { kind: "constant", value: node.value } };
       case "number":
-        return { kind: "number", value: Number(token.text) };
-      case "word":
-        if (this.#tokens[this.#at]?.text === "(") return this.#call(token.text.toUpperCase());
-        return { kind: "field", column: this.#column(token.text) };
-      case "sign":
-        return this.#sign(token.text);
-    }
-  }
-
-  #sign(sign: string): Value {
-    if (sign === "-" && this.#tokens[this.#at]?.kind === "number") {
-      return { kind: "number", value: -Number(this.#tokens[this.#at++]!.text) };
-    }
-    if (sign !== "(") throw new Untranslatable();
-    const inner = this.expression();
-    this.#expect(")");
-    return inner;
-  }
-
-  #call(name: string): Value {
-    this.#expect("(");
-    const given: Value[] = [];
-    if (this.#tokens[this.#at]?.text !== ")") {
-      given.push(this.expression());
-      while (this.#tokens[this.#at]?.text === ",") {
-        this.#at++;
-        given.push(this.expression());
+        return { kind: "number", number: { kind: "constant", value: node.value } };
+      case "call": {
+        if (!Object.hasOwn(translatedFunctions, node.name)) throw new Untranslatable();
+        return translatedFunctions[node.name]!.translate(node.args.map(this.#argument), use);
+      }
+      case "join":
+        return concatenation(node.parts.map(this.#argument));
+      case "compare": {
+        // The comparison may negate an operand.
+        const part = { ...use, isPositive: false };
+        const condition = compareValues(
+          this.value(node.left, part),
+          node.operator,
+          this.value(node.right, part),
+        );
+        return { kind: "condition", condition };
       }
     }
-    this.#expect(")");
-    const conditions = () => given.map(truth);
-    if ((name === "AND" || name === "OR") && given.length > 0) {
-      return { kind: "condition", condition: { kind: name === "AND" ? "and" : "or", of: conditions() } };
-    }
-    if (name === "NOT" && given.length === 1) {
-      return { kind: "condition", condition: { kind: "not", of: conditions()[0]! } };
-    }
-    if (given.length > 0) throw new Untranslatable();
-    if (name === "TRUE") return { kind: "number", value: 1 };
-    if (name === "FALSE") return { kind: "number", value: 0 };
-    if (name === "BLANK") return { kind: "blank" };
-    if (name === "RECORD_ID") return { kind: "record_id" };
-    throw new Untranslatable();
   }
 
-  #expect(sign: string): void {
-    if (this.#tokens[this.#at++]?.text !== sign) throw new Untranslatable();
-  }
+  readonly #argument =
+    (node: FormulaTree): Argument =>
+    (use = { isPositive: false, isInOr: false }) =>
+      this.value(node, use);
 
   /** Finds a column by its exact name or id: it is unknown how the source folds names. */
-  #column(name: string): ColumnSpec {
+  #field(name: string): Value {
     const found = this.#columns.filter((column) => column.sourceName === name || column.fieldId === name);
     if (found.length !== 1) throw new Untranslatable();
-    return found[0]!;
+    const [column] = found as [ColumnSpec];
+    this.read.add(column.name);
+    return fieldValue(column);
   }
 }
 
-function isOperator(text: string | undefined): text is Operator {
-  return text !== undefined && ["=", "!=", "<", "<=", ">", ">="].includes(text);
-}
-
-/** Unescapes `\'`, `\"`, `\\`, `\{`, `\}`; the meaning of other escapes is unknown. */
-function unescaped(text: string): string {
-  return text.replace(/\\(.)/gs, (_, escaped: string) => {
-    if (!`'"\\{}`.includes(escaped)) throw new Untranslatable();
-    return escaped;
-  });
-}
-
-/** A row matches unless the result is 0, false, "" or blank. */
-function truth(value: Value): Condition {
-  switch (value.kind) {
-    case "condition":
-      return value.condition;
-    case "number":
-      return { kind: "constant", value: value.value !== 0 };
-    case "text":
-      return { kind: "constant", value: value.value !== "" };
-    case "blank":
-      return { kind: "constant", value: false };
-    case "record_id":
-      return { kind: "constant", value: true };
-    case "field": {
-      const { type, name } = value.column;
-      if (type === "checkbox") return { kind: "checked", column: name };
-      if (isPlainText(type)) return not({ kind: "text", column: name, equals: "" });
-      if (!isNumber(type)) throw new Untranslatable();
-      return { kind: "or", of: [below(name), above(name)] };
-    }
+function fieldValue({ name, type, columnType, result }: ColumnSpec): Value {
+  if (type === "checkbox") return { kind: "checkbox", column: name };
+  if (isPlainText(type)) return { kind: "text", text: { kind: "column", column: name } };
+  if (isNumber(type)) return { kind: "number", number: { kind: "column", column: name, isText: false } };
+  if (type === "date" || type === "date_time" || isTime(type))
+    return { kind: "date", date: { kind: "column", column: name } };
+  if (type === "multiple_select" && columnType === "text[]") return { kind: "list", column: name };
+  if (type === "lookup" && columnType === "text[]" && isPlainText(result))
+    return { kind: "list", column: name, isLookup: true };
+  if (type === "rollup" && columnType === "numeric" && isNumber(result))
+    return { kind: "number", number: { kind: "column", column: name, isText: false } };
+  if (type === "formula" && columnType === "text") {
+    if (isPlainText(result)) return { kind: "text", text: { kind: "column", column: name } };
+    if (isNumber(result)) return { kind: "number", number: { kind: "column", column: name, isText: true } };
   }
-}
-
-function below(column: string): Condition {
-  return { kind: "number", column, operator: "<", value: 0 };
-}
-
-function above(column: string): Condition {
-  return { kind: "number", column, operator: ">", value: 0 };
-}
-
-function not(of: Condition): Condition {
-  return { kind: "not", of };
-}
-
-function compare(left: Value, operator: Operator, right: Value): Condition {
-  if (left.kind === "field" || left.kind === "record_id") return compareWith(left, operator, right);
-  if (right.kind === "field" || right.kind === "record_id")
-    return compareWith(right, mirrored[operator], left);
   throw new Untranslatable();
 }
 
-const mirrored: Record<Operator, Operator> = {
-  "=": "=",
-  "!=": "!=",
-  "<": ">",
-  "<=": ">=",
-  ">": "<",
-  ">=": "<=",
-};
-
-function compareWith(
-  left: Value & { kind: "field" | "record_id" },
-  operator: Operator,
-  right: Value,
-): Condition {
-  const isEquality = operator === "=" || operator === "!=";
-  const either = (condition: Condition) => (operator === "=" ? condition : not(condition));
-  if (left.kind === "record_id") {
-    if (right.kind !== "text" || !isEquality) throw new Untranslatable();
-    return either({ kind: "id", equals: right.value });
-  }
-  const { type, name } = left.column;
-  if (isPlainText(type) && isEquality && (right.kind === "text" || right.kind === "blank")) {
-    return either({ kind: "text", column: name, equals: right.kind === "text" ? right.value : "" });
-  }
-  if (
-    type === "checkbox" &&
-    isEquality &&
-    right.kind === "number" &&
-    (right.value === 0 || right.value === 1)
-  ) {
-    const checked: Condition = { kind: "checked", column: name };
-    return either(right.value === 1 ? checked : not(checked));
-  }
-  if (isNumber(type) && right.kind === "number") return compareNumber(name, operator, right.value);
-  throw new Untranslatable();
+function isTime(type: FieldType): boolean {
+  return type === "created_time" || type === "last_modified_time";
 }
 
-/**
- * It is unknown whether a blank counts as 0 or as no value. Only comparisons with the same result either way are
- * translated: those that are false for 0, or, as a negation, true.
- */
-function compareNumber(column: string, operator: Operator, value: number): Condition {
-  const zero: Record<Operator, boolean> = {
-    "=": value === 0,
-    "!=": value === 0,
-    "<": value > 0,
-    "<=": value >= 0,
-    ">": value < 0,
-    ">=": value <= 0,
-  };
-  if (zero[operator]) throw new Untranslatable();
-  if (operator === "!=") return not({ kind: "number", column, operator: "=", value });
-  return { kind: "number", column, operator, value };
+/** It is unknown what a formula sees of rich text. */
+function isPlainText(type: FieldType | undefined): boolean {
+  return isText(type) && type !== "rich_text";
 }

@@ -1,6 +1,12 @@
 /** Parses a read through the proxy that a replica may be able to answer. */
 import { proxied } from "../../source";
 
+export interface RequestedSort {
+  /** Id or name. */
+  field: string;
+  isDescending: boolean;
+}
+
 export interface ReadRequest {
   sourceBaseId: string;
   /** Id or name. */
@@ -10,6 +16,7 @@ export interface ReadRequest {
   /** Ids or names; empty means all fields. */
   fields: string[];
   formula?: string | undefined;
+  sort: RequestedSort[];
   maxRecords: number;
   pageSize: number;
   offset?: string | undefined;
@@ -17,6 +24,8 @@ export interface ReadRequest {
 }
 
 const { ids, limits } = proxied;
+/** Sorts by more fields are left to the source. */
+const MAX_SORTS = 10;
 /** Parameters that do not change answers from a replica. */
 const WITHOUT_EFFECT: Record<string, string> = { cellFormat: "json" };
 
@@ -33,7 +42,7 @@ interface CallTarget {
 
 /**
  * @param body of a list by POST
- * @returns undefined for requests that only the source can answer: other calls, views, sorts, unknown parameters
+ * @returns undefined for requests that only the source can answer: other calls, views, unknown parameters
  */
 export function parseRead(
   { method, baseId, segments, query: search }: CallTarget,
@@ -53,15 +62,18 @@ export function parseRead(
 
 type Parameters = [name: string, value: unknown][];
 
-/** `fields[]=a&fields[0]=b` and `fields=a` are all accepted. */
+/** `fields[]=a&fields[0]=b` and `fields=a` are all accepted; of sorts, only `sort[0][field]=a&sort[0][direction]=asc`. */
 function fromQuery(search: string): Parameters {
   const fields: string[] = [];
+  const sort: Record<string, string>[] = [];
   const others: Parameters = [];
   for (const [name, value] of new URLSearchParams(search)) {
+    const [, index, member] = /^sort\[(\d)\]\[(field|direction)\]$/.exec(name) ?? [];
     if (/^fields(\[\d*\])?$/.test(name)) fields.push(value);
+    else if (index && member) sort[Number(index)] = { ...sort[Number(index)], [member]: value };
     else others.push([name, value]);
   }
-  return [...others, ["fields", fields]];
+  return [...others, ["fields", fields], ["sort", Array.from(sort)]];
 }
 
 function fromBody(body: string | undefined, search: string): Parameters | undefined {
@@ -79,6 +91,7 @@ function readParameters(given: Parameters, isOne: boolean) {
   const read = {
     fields: [] as string[],
     formula: undefined as string | undefined,
+    sort: [] as RequestedSort[],
     maxRecords: Number.POSITIVE_INFINITY,
     pageSize: limits.pageSize,
     offset: undefined as string | undefined,
@@ -101,6 +114,12 @@ function take(read: Read, name: string, value: unknown): boolean {
       if (!Array.isArray(value) || !value.every((field) => typeof field === "string")) return false;
       read.fields = value;
       return true;
+    case "sort": {
+      const sort = Array.isArray(value) ? value.map(sortOf) : [undefined];
+      if (sort.length > MAX_SORTS || !sort.every((one) => one !== undefined)) return false;
+      read.sort = sort;
+      return true;
+    }
     case "filterByFormula":
       if (typeof value !== "string") return false;
       read.formula = value === "" ? undefined : value;
@@ -126,6 +145,14 @@ function take(read: Read, name: string, value: unknown): boolean {
     default:
       return false;
   }
+}
+
+function sortOf(given: unknown): RequestedSort | undefined {
+  const { field, direction = "asc", ...others } = (given ?? {}) as Record<string, unknown>;
+  if (typeof field !== "string" || Object.keys(others).length > 0) return undefined;
+  return direction === "asc" || direction === "desc"
+    ? { field, isDescending: direction === "desc" }
+    : undefined;
 }
 
 function isNothing(value: unknown): boolean {

@@ -127,8 +127,14 @@ function readField(field: z.infer<typeof wireField>): SourceField {
     description: field.description || undefined,
     result: resultType(options?.result),
     ...linkedTable(options?.linkedTableId),
+    ...choices(options?.choices),
     options,
   };
+}
+
+function choices(given: unknown): Pick<SourceField, "choices"> {
+  const names = Array.isArray(given) ? given.map((choice: { name?: unknown } | null) => choice?.name) : [];
+  return names.length > 0 && names.every((one) => typeof one === "string") ? { choices: names } : {};
 }
 
 function linkedTable(id: unknown): Pick<SourceField, "linkedTableId"> {

@@ -206,8 +206,8 @@ test("airtable.js pages through the replica's list", async () => {
 
 test.each([
   ["a view", "People?view=Grid%20view"],
-  ["a sort", "People?sort%5B0%5D%5Bfield%5D=Name"],
-  ["a formula that is not translated", "People?filterByFormula=FIND(%27a%27%2C%7BName%7D)"],
+  ["a sort by text", "People?sort%5B0%5D%5Bfield%5D=Name"],
+  ["a formula that is not translated", "People?filterByFormula=REGEX_MATCH(%7BName%7D%2C%27a%27)"],
   ["attachments", "Files"],
   ["a field that is not known", "People?fields%5B%5D=Nobody"],
   ["a table that is not known", "Nobody"],

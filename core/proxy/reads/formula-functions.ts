@@ -1,0 +1,287 @@
+/**
+ * The functions that are translated, in one table. `docs/proxy.md` has a table generated from it, and a property test
+ * compares each of them with the sandbox's formula engine.
+ */
+import type { DateExpression, DateUnit, TextExpression } from "../../replica";
+import { Untranslatable } from "./formula-syntax";
+import { constantNumber, constantText, contains, not, truth, type Use, type Value } from "./formula-values";
+
+/** An argument; its value depends on how it is used. */
+export type Argument = (use?: Use) => Value;
+
+interface TranslatedFunction {
+  /** As people write it. */
+  form: string;
+  /** What is translated, for people; absent: every use. */
+  only?: string;
+  /** @throws Untranslatable if the call, with these arguments, is left to the source */
+  translate: (args: Argument[], use: Use) => Value;
+}
+
+/** A plain use: neither decisive nor one of several. */
+const ASIDE: Use = { isPositive: false, isInOr: false };
+
+export const translatedFunctions: Record<string, TranslatedFunction> = {
+  AND: {
+    form: "`AND(…)`",
+    translate: (args, use) => all("and", atLeast(1, args), use),
+  },
+  OR: {
+    form: "`OR(…)`",
+    translate: (args, use) => all("or", atLeast(1, args), { ...use, isInOr: true }),
+  },
+  XOR: {
+    form: "`XOR(…)`",
+    translate: (args) => all("xor", atLeast(1, args), { isPositive: false, isInOr: true }),
+  },
+  NOT: {
+    form: "`NOT(…)`",
+    translate: (args, use) => ({
+      kind: "condition",
+      condition: not(truth(exactly(1, args)[0]!({ ...use, isPositive: false }))),
+    }),
+  },
+  IF: {
+    form: "`IF(condition, a, b)`",
+    translate: (args, use) => {
+      if (args.length !== 2) exactly(3, args);
+      const [condition, yes, no] = args;
+      return {
+        kind: "if",
+        condition: truth(condition!({ ...use, isPositive: false })),
+        yes: yes!(use),
+        no: no ? no(use) : { kind: "blank" },
+      };
+    },
+  },
+  TRUE: { form: "`TRUE()`", translate: constant({ kind: "number", number: { kind: "constant", value: 1 } }) },
+  FALSE: {
+    form: "`FALSE()`",
+    translate: constant({ kind: "number", number: { kind: "constant", value: 0 } }),
+  },
+  BLANK: { form: "`BLANK()`", translate: constant({ kind: "blank" }) },
+  RECORD_ID: {
+    form: "`RECORD_ID()`",
+    translate: constant({ kind: "text", text: { kind: "record_id" } }),
+  },
+  CREATED_TIME: {
+    form: "`CREATED_TIME()`",
+    translate: constant({ kind: "date", date: { kind: "created" } }),
+  },
+  NOW: { form: "`NOW()`", translate: constant({ kind: "date", date: { kind: "now" } }) },
+  TODAY: { form: "`TODAY()`", translate: constant({ kind: "date", date: { kind: "today" } }) },
+  FIND: {
+    form: '`FIND("text", field)`',
+    only: "whether it finds the text: as a condition, or compared with 0. In several values, without a comma",
+    translate: (args, use) => position(args, use, false),
+  },
+  SEARCH: {
+    form: '`SEARCH("text", field)`',
+    only: "whether it finds the text: as a condition, with `> 0`, or compared with `BLANK()`. Only ASCII is searched for",
+    translate: (args, use) => position(args, use, true),
+  },
+  LOWER: {
+    form: "`LOWER(text)`",
+    only: "compared with, or searched for, text in ASCII; otherwise while no row has other characters",
+    translate: (args) => folded("lower", args),
+  },
+  UPPER: {
+    form: "`UPPER(text)`",
+    only: "while no row has characters outside ASCII",
+    translate: (args) => folded("upper", args),
+  },
+  TRIM: {
+    form: "`TRIM(text)`",
+    translate: (args) => ({ kind: "text", text: { kind: "trim", of: textOf(exactly(1, args)[0]!) } }),
+  },
+  LEN: {
+    form: "`LEN(text)`",
+    only: "while no row has characters beyond U+FFFF (emoji)",
+    translate: (args) => ({ kind: "number", number: { kind: "length", of: textOf(exactly(1, args)[0]!) } }),
+  },
+  LEFT: { form: "`LEFT(text, 3)`", only: "as `LEN`", translate: (args) => side("left", args) },
+  RIGHT: { form: "`RIGHT(text, 3)`", only: "as `LEN`", translate: (args) => side("right", args) },
+  CONCATENATE: {
+    form: "`CONCATENATE(…)`, `&`",
+    only: "of texts",
+    translate: (args) => concatenation(atLeast(1, args)),
+  },
+  ARRAYJOIN: {
+    form: '`ARRAYJOIN(field, ", ")`',
+    only: "in `FIND`, of selects and lookups of text, for text without the separator",
+    translate: arrayJoin,
+  },
+  IS_AFTER: { form: "`IS_AFTER(date, date)`", translate: (args, use) => ordered(">", args, use) },
+  IS_BEFORE: { form: "`IS_BEFORE(date, date)`", translate: (args, use) => ordered("<", args, use) },
+  IS_SAME: {
+    form: '`IS_SAME(date, date, "day")`',
+    only: "all units but weeks and quarters",
+    translate: isSame,
+  },
+  DATEADD: {
+    form: '`DATEADD(TODAY(), -7, "days")`',
+    only: "to `TODAY()`, `NOW()`, `CREATED_TIME()` or a date in ISO 8601; all units but quarters",
+    translate: dateAdd,
+  },
+  DATETIME_DIFF: {
+    form: '`DATETIME_DIFF(date, date, "days")`',
+    only: "up to weeks; not in `OR` or `XOR`",
+    translate: difference,
+  },
+};
+
+/** Joins texts, for the function and for `&`. */
+export function concatenation(args: Argument[]): Value {
+  return { kind: "text", text: { kind: "join", of: args.map(textOf) } };
+}
+
+function all(kind: "and" | "or" | "xor", args: Argument[], use: Use): Value {
+  return { kind: "condition", condition: { kind, of: args.map((arg) => truth(arg(use))) } };
+}
+
+function constant(value: Value): TranslatedFunction["translate"] {
+  return (args) => {
+    exactly(0, args);
+    return value;
+  };
+}
+
+function position(args: Argument[], use: Use, isCaseIgnored: boolean): Value {
+  const [needle, text] = exactly(2, args);
+  const searched = constantText(needle!(ASIDE));
+  if (searched === undefined) throw new Untranslatable();
+  return {
+    kind: "position",
+    found: contains(text!({ ...use, isPositive: false }), searched, isCaseIgnored),
+    isBlankIfNone: isCaseIgnored,
+  };
+}
+
+function folded(kind: "lower" | "upper", args: Argument[]): Value {
+  const of = textOf(exactly(1, args)[0]!);
+  if (of.kind !== "constant") return { kind: "text", text: { kind, of } };
+  const value = kind === "lower" ? of.value.toLowerCase() : of.value.toUpperCase();
+  return { kind: "text", text: { kind: "constant", value } };
+}
+
+function side(kind: "left" | "right", args: Argument[]): Value {
+  const [text, count] = exactly(2, args);
+  const length = constantNumber(count!(ASIDE));
+  if (length === undefined || !Number.isInteger(length) || length < 0 || length > 100_000)
+    throw new Untranslatable();
+  return { kind: "text", text: { kind, of: textOf(text!), length } };
+}
+
+function arrayJoin(args: Argument[]): Value {
+  const [list, separator] = args;
+  if (args.length > 2) throw new Untranslatable();
+  const value = list?.(ASIDE);
+  if (value?.kind !== "list") throw new Untranslatable();
+  const text = separator === undefined ? ", " : constantText(separator(ASIDE));
+  if (!text) throw new Untranslatable();
+  return { kind: "list", column: value.column, separator: text };
+}
+
+function ordered(operator: "<" | ">", args: Argument[], use: Use): Value {
+  const [left, right] = exactly(2, args).map(dateOf);
+  const blank = use.isPositive ? false : null;
+  return { kind: "condition", condition: { kind: "date", left: left!, operator, right: right!, blank } };
+}
+
+function isSame(args: Argument[], use: Use): Value {
+  const [a, b, unitArgument] = args;
+  if (!a || !b || args.length > 3) throw new Untranslatable();
+  const [left, right] = [dateOf(a), dateOf(b)];
+  const blank = use.isPositive ? false : null;
+  if (!unitArgument)
+    return { kind: "condition", condition: { kind: "date", left, operator: "=", right, blank } };
+  const unit = unitOf(unitArgument);
+  // Weeks begin on different days in different places.
+  if (unit === "week") throw new Untranslatable();
+  return { kind: "condition", condition: { kind: "same_unit", left, right, unit, blank } };
+}
+
+function dateAdd(args: Argument[]): Value {
+  const [date, number, unit] = exactly(3, args);
+  const of = dateOf(date!);
+  const count = constantNumber(number!(ASIDE));
+  // With a blank date, the source fails.
+  if (mayBeBlank(of) || count === undefined || !Number.isInteger(count) || Math.abs(count) > 1_000_000)
+    throw new Untranslatable();
+  return { kind: "date", date: { kind: "add", of, count, unit: unitOf(unit!) } };
+}
+
+const UNIT_MS: Partial<Record<DateUnit, number>> = {
+  millisecond: 1,
+  second: 1000,
+  minute: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+  week: 604_800_000,
+};
+
+function difference(args: Argument[], use: Use): Value {
+  const [to, from, unit] = args;
+  if (!to || !from || args.length > 3) throw new Untranslatable();
+  const unitMs = UNIT_MS[unit ? unitOf(unit) : "second"];
+  const [start, end] = [dateOf(from), dateOf(to)];
+  // With a blank date, the source fails, and with it an OR of which another part is true.
+  const mayFail = mayBeBlank(start) || mayBeBlank(end);
+  if (unitMs === undefined || (mayFail && use.isInOr)) throw new Untranslatable();
+  return { kind: "number", number: { kind: "difference", from: start, to: end, unitMs } };
+}
+
+function mayBeBlank(date: DateExpression): boolean {
+  return date.kind === "column";
+}
+
+const UNITS: Record<string, DateUnit> = {
+  ms: "millisecond",
+  s: "second",
+  m: "minute",
+  h: "hour",
+  d: "day",
+  w: "week",
+  M: "month",
+  y: "year",
+};
+
+function unitOf(argument: Argument): DateUnit {
+  const name = constantText(argument(ASIDE)) ?? "";
+  const unit = UNITS[name] ?? name.toLowerCase().replace(/s$/, "");
+  if (!Object.values(UNITS).includes(unit as DateUnit)) throw new Untranslatable();
+  return unit as DateUnit;
+}
+
+function textOf(argument: Argument): TextExpression {
+  const value = argument(ASIDE);
+  if (value.kind !== "text") throw new Untranslatable();
+  return value.text;
+}
+
+/** A day, or a moment with its zone. */
+const ISO = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/;
+
+function dateOf(argument: Argument): DateExpression {
+  const value = argument(ASIDE);
+  if (value.kind === "date") return value.date;
+  const iso = constantText(value);
+  if (iso === undefined || !ISO.test(iso) || !isDay(iso.slice(0, 10))) throw new Untranslatable();
+  return { kind: "constant", iso: new Date(iso).toISOString().slice(0, -1) };
+}
+
+/** 31 February is not a day, but JavaScript takes it for one in March. */
+function isDay(text: string): boolean {
+  const time = Date.parse(`${text}T00:00:00Z`);
+  return Number.isFinite(time) && text > "0001" && new Date(time).toISOString().startsWith(text);
+}
+
+function exactly(count: number, args: Argument[]): Argument[] {
+  if (args.length !== count) throw new Untranslatable();
+  return args;
+}
+
+function atLeast(count: number, args: Argument[]): Argument[] {
+  if (args.length < count) throw new Untranslatable();
+  return args;
+}
