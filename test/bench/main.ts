@@ -16,6 +16,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   load: () => import("./load"),
   memory: () => import("./memory"),
   proxy: () => import("./proxy"),
+  reads: () => import("./reads"),
   quota: () => import("./quota"),
   refused: () => import("./refused"),
   traffic: () => import("./traffic"),

@@ -205,7 +205,7 @@ function report(figures: [Figure, number][]): boolean {
 }
 
 /** Starts a program that prints its port, alone or in a line of the log. */
-async function startPrinting(
+export async function startPrinting(
   releases: AsyncDisposableStack,
   command: string[],
   env: Record<string, string> = {},
