@@ -85,6 +85,8 @@ export async function readRows(
     sort.length > 0 && maxSortedBytes !== undefined
       ? sql`(select pg_relation_size((select tableoid from ${table} limit 1)) <= ${maxSortedBytes}::int8)`
       : sql`true`;
+  // The primary key has the order of the database's collation. Without it, bytes are compared faster.
+  const idOrder = sort.length === 0 && !mayBeUnknown ? sql`id` : sql`id collate "C"`;
   // Rows that are unknown come first: if there are any, they are found whatever the limit is.
   const order = joined(sql, ", ", [
     ...(mayBeUnknown ? [sql`is_unknown desc`] : []),
@@ -92,7 +94,7 @@ export async function readRows(
       ({ isDescending }, index) =>
         sql`${sql(`k${index}`)} ${isDescending ? sql`desc nulls last` : sql`asc nulls first`}`,
     ),
-    sql`id collate "C"`,
+    idOrder,
   ]);
   const issues = sql`${own}._sync_issues where table_name = ${spec.name}`;
   const hasIssuesIn = (columns: string[]) =>
@@ -109,7 +111,7 @@ export async function readRows(
           ${ids === undefined ? sql`` : sql`and id = any (${ids})`}
       ), found as (
         select * from known
-        ${after ? sql`where ${mayBeUnknown ? sql`is_unknown or ` : sql``}${afterSql(sql, spec, sort, after)}` : sql``}
+        ${after ? sql`where ${mayBeUnknown ? sql`is_unknown or ` : sql``}${afterSql(sql, spec, sort, idOrder, after)}` : sql``}
         order by ${order} limit ${limit}
       ), cells as (
         select found.*, json_build_array(${joined(sql, ", ", keyTexts)}) as keys,
@@ -157,6 +159,7 @@ function afterSql(
   sql: ReplicaSql,
   { columns }: TableSpec,
   sort: SortKey[],
+  idOrder: SqlFragment,
   { keys, id }: RowPosition,
 ): SqlFragment {
   return sort.reduceRight<SqlFragment>((rest, key, index) => {
@@ -170,5 +173,5 @@ function afterSql(
     const value = sql`${text}::text::${sql.unsafe(key.choices ? "int" : key.isNumberAsText ? "numeric" : type)}`;
     const isLater = key.isDescending ? sql`(${name} < ${value} or ${name} is null)` : sql`${name} > ${value}`;
     return sql`(coalesce(${isLater}, false) or (coalesce(${name} = ${value}, false) and ${rest}))`;
-  }, sql`id collate "C" > ${id}`);
+  }, sql`${idOrder} > ${id}`);
 }

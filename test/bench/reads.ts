@@ -16,7 +16,7 @@ import { startPrinting } from "./proxy";
 
 const RECORDS = 10_000;
 const ROUNDS = 60;
-/** A read that takes longer is worth less than the call that it saves, ms. */
+/** The CPU time of a read, ms. A read that takes longer is worth less than the call that it saves. */
 const LIMIT_MS = 20;
 
 const FIELDS = ["Name", "Amount", "Done", "Due", "Status"].map((name) => `fields%5B%5D=${name}`).join("&");
@@ -86,7 +86,7 @@ export async function run(): Promise<boolean> {
     return [name, by, p50!, p95!, proxyMs.toFixed(1), sqlMs.toFixed(1)];
   });
   table(["read", "answered by", "p50, ms", "p95, ms", "proxy CPU, ms", "database CPU, ms"], rows);
-  return figures.every(({ ms, by }) => by === "replica" && quantile(ms, 0.5) <= LIMIT_MS);
+  return figures.every(({ proxyMs, sqlMs, by }) => by === "replica" && proxyMs + sqlMs <= LIMIT_MS);
 }
 
 interface CpuTimes {
