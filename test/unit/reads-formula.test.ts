@@ -97,6 +97,14 @@ describe("left to the source", () => {
     ["nothing", ""],
   ])("%s: %s", (_why, formula) => expect(translated(formula)).toBeUndefined());
 
+  test.each([
+    ["text functions", `${"LEFT(".repeat(1000)}Name${", 9)".repeat(1000)} = 'x'`],
+    ["joined texts", `${"LOWER(Name & ".repeat(500)}'x'${")".repeat(500)} = 'x'`],
+    ["choices on both sides", "IF({Done}, Name, 'x') = IF({Done}, 'y', Name)"],
+  ])("what SQL would have to repeat: %s", (_what, formula) => {
+    expect(translated(formula)).toBeUndefined();
+  });
+
   test("extreme nesting", () => {
     expect(translated(`${"NOT(".repeat(2400)}{Done}${")".repeat(2400)}`)).toBeUndefined();
   });

@@ -4,7 +4,16 @@
  */
 import type { DateExpression, DateUnit, TextExpression } from "../../replica";
 import { Untranslatable } from "./formula-syntax";
-import { constantNumber, constantText, contains, not, truth, type Use, type Value } from "./formula-values";
+import {
+  constantNumber,
+  constantText,
+  contains,
+  not,
+  textValue,
+  truth,
+  type Use,
+  type Value,
+} from "./formula-values";
 
 /** An argument; its value depends on how it is used. */
 export type Argument = (use?: Use) => Value;
@@ -92,7 +101,7 @@ export const translatedFunctions: Record<string, TranslatedFunction> = {
   },
   TRIM: {
     form: "`TRIM(text)`",
-    translate: (args) => ({ kind: "text", text: { kind: "trim", of: textOf(exactly(1, args)[0]!) } }),
+    translate: (args) => textValue({ kind: "trim", of: textOf(exactly(1, args)[0]!) }),
   },
   LEN: {
     form: "`LEN(text)`",
@@ -132,7 +141,7 @@ export const translatedFunctions: Record<string, TranslatedFunction> = {
 
 /** Joins texts, for the function and for `&`. */
 export function concatenation(args: Argument[]): Value {
-  return { kind: "text", text: { kind: "join", of: args.map(textOf) } };
+  return textValue({ kind: "join", of: args.map(textOf) });
 }
 
 function all(kind: "and" | "or" | "xor", args: Argument[], use: Use): Value {
@@ -159,7 +168,7 @@ function position(args: Argument[], use: Use, isCaseIgnored: boolean): Value {
 
 function folded(kind: "lower" | "upper", args: Argument[]): Value {
   const of = textOf(exactly(1, args)[0]!);
-  if (of.kind !== "constant") return { kind: "text", text: { kind, of } };
+  if (of.kind !== "constant") return textValue({ kind, of });
   const value = kind === "lower" ? of.value.toLowerCase() : of.value.toUpperCase();
   return { kind: "text", text: { kind: "constant", value } };
 }
@@ -169,7 +178,7 @@ function side(kind: "left" | "right", args: Argument[]): Value {
   const length = constantNumber(count!(ASIDE));
   if (length === undefined || !Number.isInteger(length) || length < 0 || length > 100_000)
     throw new Untranslatable();
-  return { kind: "text", text: { kind, of: textOf(text!), length } };
+  return textValue({ kind, of: textOf(text!), length });
 }
 
 function arrayJoin(args: Argument[]): Value {

@@ -33,6 +33,22 @@ export function not(of: Condition): Condition {
   return { kind: "not", of };
 }
 
+/** SQL repeats the operand of these functions: nested, it would grow exponentially. */
+const COPIES: Partial<Record<TextExpression["kind"], number>> = { lower: 3, upper: 3, left: 4, right: 4 };
+const MAX_COPIES = 16;
+
+/** @throws Untranslatable if the text is nested too deeply for SQL */
+export function textValue(text: TextExpression): Value {
+  if (copiesIn(text) > MAX_COPIES) throw new Untranslatable();
+  return { kind: "text", text };
+}
+
+function copiesIn(text: TextExpression): number {
+  const own = COPIES[text.kind] ?? 1;
+  if (!("of" in text)) return own;
+  return own * (Array.isArray(text.of) ? Math.max(...text.of.map(copiesIn)) : copiesIn(text.of));
+}
+
 export function constantText(value: Value): string | undefined {
   return value.kind === "text" && value.text.kind === "constant" ? value.text.value : undefined;
 }
@@ -85,6 +101,8 @@ const mirrored: Record<FormulaOperator, FormulaOperator> = {
 
 /** @throws Untranslatable if it is not known how the source compares the two */
 export function compareValues(left: Value, operator: FormulaOperator, right: Value): Condition {
+  // Each branch of one would be compared with each branch of the other.
+  if (left.kind === "if" && right.kind === "if") throw new Untranslatable();
   if (left.kind === "if") return chosen(left, (value) => compareValues(value, operator, right));
   if (right.kind === "if") return chosen(right, (value) => compareValues(left, operator, value));
   const result = compareWith(left, operator, right) ?? compareWith(right, mirrored[operator], left);
