@@ -6,6 +6,7 @@ import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
 import { requireWritable } from "../../core/postgres";
 import { type WritesContext, WriteThrough } from "../../core/proxy";
 import { BodyBudget } from "./body";
+import { WriteCoalescer } from "./coalesce";
 import type { ProxyContext } from "./context";
 import { forward } from "./forward";
 import { proxyMetrics } from "./metrics";
@@ -40,6 +41,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     isOwnKey: ownKeys(ctx, keys.hash),
     unproven: new UnprovenQueue(),
     clients: new ClientQueue(),
+    coalescer: new WriteCoalescer(),
     bodies: new BodyBudget(),
     preflights: new RateWindow(PREFLIGHTS_PER_MINUTE, 60_000),
     ownHosts,

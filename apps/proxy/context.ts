@@ -5,6 +5,7 @@ import type { AcceptedKeys, IsOwnKey, UnprovenQueue } from "../../core/keys";
 import type { RateLimiter } from "../../core/limiter";
 import type { WriteThrough } from "../../core/proxy";
 import type { BodyBudget } from "./body";
+import type { WriteCoalescer } from "./coalesce";
 import type { ProxyMetrics } from "./metrics";
 import type { ClientQueue } from "./quota";
 
@@ -18,6 +19,7 @@ export interface ProxyContext extends Context {
   /** Requests with all other keys wait here. */
   unproven: UnprovenQueue;
   clients: ClientQueue;
+  coalescer: WriteCoalescer;
   bodies: BodyBudget;
   /** Hosts and ports at which clients reach the proxy: `PROXY_URL`'s, and the loopback names of its port. */
   ownHosts: ReadonlySet<string>;

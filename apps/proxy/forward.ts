@@ -18,7 +18,6 @@ import { recordRateLimit, waitForQuota } from "./quota";
 import { replicaRead, sayFromSource } from "./replica-read";
 import { type ProxyTarget, parseTarget } from "./target";
 import { askUpstream, type UpstreamRequest } from "./upstream";
-import { forwardWrite } from "./write";
 
 /** Answers a request; never fails. */
 export async function forward(ctx: ProxyContext, request: Request): Promise<Response> {
@@ -101,7 +100,13 @@ async function withBody(
   if (baseId === undefined || call.kind === "read" || !caller) {
     return await forwardRead(ctx, upstreamRequest, target, caller, request.signal, elsewhere);
   }
-  const writing = forwardWrite(ctx, upstreamRequest, { baseId, call, caller }, request.signal, elsewhere);
+  const writing = ctx.coalescer.forward(
+    ctx,
+    upstreamRequest,
+    { baseId, call, caller },
+    request.signal,
+    elsewhere,
+  );
   ctx.underWay.add(writing);
   try {
     return await writing;

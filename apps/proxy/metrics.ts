@@ -11,6 +11,8 @@ export interface ProxyMetrics {
    */
   answered(call: CallClass, totalMs: number, addedMs: number): void;
   failed(failure: UpstreamFailure): void;
+  /** Records a call that carried the writes of several clients. */
+  coalesced(writes: number): void;
 }
 
 const TOTAL_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -38,11 +40,18 @@ export function proxyMetrics(registry: Registry): ProxyMetrics {
     labelNames: ["kind"],
     registers,
   });
+  const coalesced = new Histogram({
+    name: "basetide_proxy_coalesced_writes",
+    help: "Writes of single records in each request that carried several of them",
+    buckets: [2, 3, 4, 5, 6, 7, 8, 9, 10],
+    registers,
+  });
   return {
     answered(call, totalMs, addedMs) {
       total.observe({ class: call }, totalMs / 1000);
       added.observe({ class: call }, addedMs / 1000);
     },
     failed: (failure) => errors.inc({ kind: failure }),
+    coalesced: (writes) => coalesced.observe(writes),
   };
 }

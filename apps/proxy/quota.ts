@@ -9,16 +9,21 @@ import { failed, ownAnswer } from "./own-answers";
 
 /** Requests of one key that may wait for one base: ten seconds of its quota. */
 const MAX_WAITING = 50;
-const QUEUE_FULL_RETRY_MS = 5000;
+export const QUEUE_FULL_RETRY_MS = 5000;
 
 /** Counts how many requests of each key wait for the quota of a base. */
 export class ClientQueue {
+  readonly #most: number;
   readonly #waiting = new Map<string, number>();
+
+  constructor(most = MAX_WAITING) {
+    this.#most = most;
+  }
 
   /** @returns false if so many requests of the key wait that another one could only time out */
   enter(keyHash: string): boolean {
     const waiting = this.#waiting.get(keyHash) ?? 0;
-    if (waiting >= MAX_WAITING) return false;
+    if (waiting >= this.#most) return false;
     this.#waiting.set(keyHash, waiting + 1);
     return true;
   }

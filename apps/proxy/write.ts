@@ -28,14 +28,49 @@ const MAX_IDS = 100;
 /** `x-basetide-sql: pending`: the source has made the write, and SQL does not show it yet. */
 const SQL_HEADER = "x-basetide-sql";
 
+/** Where a write goes, and whose it is. */
+export interface WriteTarget {
+  baseId: string;
+  call: Call;
+  caller: Caller;
+}
+
+/** A write that the source has answered. */
+export interface SentWrite {
+  prepared: PreparedWrite;
+  answer: WholeAnswer;
+}
+
 /** @param signal the client's: aborts the wait for the quota, but not a request that was sent */
 export async function forwardWrite(
   ctx: ProxyContext,
   request: UpstreamRequest,
-  { baseId, call, caller }: { baseId: string; call: Call; caller: Caller },
+  target: WriteTarget,
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<Response> {
+  const outgoing = { address: request.address, compose: () => request };
+  const sent = await sendWrite(ctx, outgoing, target, signal, elsewhere);
+  return sent instanceof Response ? sent : answerWrite(ctx, sent, target.call, request);
+}
+
+/** A request that is complete only when it may be sent. */
+export interface OutgoingWrite {
+  address: string;
+  /** Called right before it is sent. */
+  compose(): UpstreamRequest;
+  /** The wait for the quota begins when this has resolved. */
+  isComplete?: Promise<unknown>;
+}
+
+/** @returns the proxy's own answer if the source has not answered */
+export async function sendWrite(
+  ctx: ProxyContext,
+  { address, compose, isComplete }: OutgoingWrite,
+  { baseId, call, caller }: WriteTarget,
+  signal: AbortSignal,
+  elsewhere: Elsewhere,
+): Promise<SentWrite | Response> {
   const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
   const prepared = await ctx.writes.prepare(baseId, call.kind === "write", writer);
   // Looked up now, and not a few seconds ago: the base may have been connected since.
@@ -44,13 +79,15 @@ export async function forwardWrite(
   try {
     // In this order: a request with a reservation must be sent at once.
     await prepared.ready;
-    const granted = await waitForQuota(ctx, { ...caller, quotaKey }, request.address, signal, elsewhere);
+    await isComplete;
+    const granted = await waitForQuota(ctx, { ...caller, quotaKey }, address, signal, elsewhere);
     if (granted instanceof Response) return granted;
     held = granted;
   } finally {
     prepared.freeze();
   }
   const sentAt = performance.now();
+  const request = compose();
   const answer = await span("source", {}, () => askWhole(request, ctx.config.upstreamTimeoutMs, held));
   elsewhere.ms += performance.now() - sentAt;
   if (answer.status !== undefined) caller.answered(request.method, answer.status);
@@ -60,6 +97,16 @@ export async function forwardWrite(
     return failed(ctx.proxyMetrics, answer.failure);
   }
   if (answer.status === 429) await recordRateLimit(ctx, caller, answer.headers, answer.bytes);
+  return { prepared, answer };
+}
+
+/** Returns the source's answer when every replica shows the write, or marks it as pending. */
+export async function answerWrite(
+  ctx: ProxyContext,
+  { prepared, answer }: SentWrite,
+  call: Call,
+  request: UpstreamRequest,
+): Promise<Response> {
   const isInSql = !isSuccess(answer.status) || (await showInReplicas(ctx, prepared, call, request, answer));
   const { bytes, status, statusText } = answer;
   const headers = cleanAnswer(answer.headers);
@@ -126,6 +173,6 @@ async function whatWasWritten(
   return { tableRef: call.tableRef, ids: [...ids], answer: null };
 }
 
-function isSuccess(status: number | undefined): boolean {
+export function isSuccess(status: number | undefined): boolean {
   return status !== undefined && status >= 200 && status < 300;
 }

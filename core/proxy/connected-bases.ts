@@ -38,6 +38,8 @@ export interface ConnectedBase {
   turbo: boolean;
   /** Reads with the base's own key may be answered from the replica even if the request does not ask for that. */
   replicaReads: boolean;
+  /** Writes of single records may be sent to the source in one request. */
+  coalesceWrites: boolean;
   state: BaseState;
   /** On a cluster of ours, where customers cannot change anything: its tables hold only what the source reported. */
   isReadOnly: boolean;
@@ -67,7 +69,8 @@ export const connectedColumns = (db: Db) => db`
   b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId",
   b.database_id as "databaseId", b.schema_name as schema,
   (select d.cluster_id is null from databases as d where d.id = b.database_id) as "isExternal",
-  b.encrypted_api_key as "encryptedApiKey", b.turbo, b.replica_reads as "replicaReads", b.state,
+  b.encrypted_api_key as "encryptedApiKey", b.turbo, b.replica_reads as "replicaReads",
+  b.coalesce_writes as "coalesceWrites", b.state,
   (select d.cluster_id is not null and not d.is_writable from databases as d where d.id = b.database_id) as "isReadOnly",
   (extract(epoch from now() - greatest(b.key_accepted_at, b.sync_completed_at, b.created_at,
     (select f.read_at from live_feeds as f where f.base_id = b.id))) * 1000)::float8 as "keyAcceptedAgoMs"`;

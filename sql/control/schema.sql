@@ -254,6 +254,7 @@ create table bases (
   encrypted_attachment_key text,
   attachment_key_version integer not null default 0,
   replica_reads boolean not null default false,
+  coalesce_writes boolean not null default false,
   indexes jsonb not null default '[]'::jsonb,
   is_paused boolean not null default false,
   state text not null default 'starting'::text,
@@ -305,6 +306,7 @@ comment on column bases.own_attachment_urls is 'attachments are stored as URLs o
 comment on column bases.encrypted_attachment_key is 'signs those URLs; stored while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
+comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';

@@ -14,6 +14,7 @@ export const settingSections = {
   indexes: "Indexes",
   attachments: "Attachments",
   reads: "Reads through the proxy",
+  writes: "Writes through the proxy",
 } as const;
 
 /** Which running syncs a change of the setting restarts: none, those that update tables, or also first syncs and rebuilds. */
@@ -166,6 +167,17 @@ export const settings = {
     effect:
       "The proxy answers reads with the base's own key from Postgres if the answer is exact; a response header says who answered.",
     docs: "proxy.md#reads-from-the-replica",
+    interrupts: "nothing",
+  },
+  coalesce_writes: {
+    type: "boolean",
+    default: false,
+    section: "writes",
+    label: "Write coalescing",
+    hint: "Creates and updates of single records that arrive at the proxy within 25 ms, or while they wait for Airtable's rate limit, go to Airtable in one call of up to ten records. Each client gets the response that its own call would have had. 5 calls a second then carry up to 50 writes. Turn this on if many clients write single records. A write that does not have to wait takes 25 ms longer.",
+    effect:
+      "The proxy sends creates and updates of single records to Airtable in calls of up to ten, and answers each client as if its call had been sent alone.",
+    docs: "proxy.md#write-coalescing",
     interrupts: "nothing",
   },
   paused: {
