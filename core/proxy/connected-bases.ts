@@ -136,6 +136,11 @@ export class ConnectedBases {
     }
   }
 
+  /** Returns the bases as of the last lookup. */
+  known(sourceBaseId: string): ConnectedBase[] {
+    return this.#known.get(sourceBaseId)?.bases ?? [];
+  }
+
   #lastKnown(sourceBaseId: string): BaseLookup {
     const bases = this.#known.get(sourceBaseId)?.bases;
     return { bases: bases ?? [], isCurrent: false, mayBeConnected: bases?.length !== 0 };

@@ -12,7 +12,7 @@ import { requestCatchUp } from "../control/jobs";
 import { isBasetideError } from "../errors";
 import { proxied } from "../source";
 import { isRefusal, RefusedBases, type Share, shareOf } from "./audience";
-import { type ConnectedBase, ConnectedBases } from "./connected-bases";
+import { type ConnectedBase, ConnectedBases, replicaKey } from "./connected-bases";
 import type { WritesContext } from "./context";
 import { writeMetrics } from "./metrics";
 import type { ReadAnswer, ReadRequest } from "./reads";
@@ -77,24 +77,33 @@ export class WriteThrough {
     withReadVersions: boolean,
     { isWriters, caller }: { isWriters: (base: ConnectedBase) => boolean; caller: string },
   ): Promise<PreparedWrite> {
-    const { bases, mayBeConnected } = await this.bases.current(sourceBaseId);
+    /** By replica: a base may be moved to another one, which counts its own versions. */
     const readVersions = new Map<string, number>();
     let isFrozen = false;
     const take = async (base: ConnectedBase) => {
       if (this.#breaker.isOpen(base)) return;
       const taking = this.#takeReadVersion(base).then((readVersion) => {
-        if (readVersion !== null && !isFrozen) readVersions.set(base.id, readVersion);
+        if (readVersion !== null && !isFrozen) readVersions.set(replicaKey(base), readVersion);
         return readVersion;
       });
       await this.#breaker.inTime(base, taking, (readVersion) => readVersion === null);
     };
-    const isGiver = (base: ConnectedBase) =>
-      relationOf(base, bases, isWriters) === "awaited" && shareOf(base, isWriters(base)) === "image";
-    const givers = withReadVersions ? bases.filter(isGiver) : [];
+    const giversOf = (all: ConnectedBase[]) =>
+      all.filter(
+        (base) =>
+          withReadVersions &&
+          relationOf(base, all, isWriters) === "awaited" &&
+          shareOf(base, isWriters(base)) === "image",
+      );
+    // The control plane will most likely name the same bases: their replicas are asked at the same time.
+    const known = giversOf(this.bases.known(sourceBaseId));
+    const early = new Map(known.map((base) => [replicaKey(base), take(base)]));
+    const { bases, mayBeConnected } = await this.bases.current(sourceBaseId);
+    const givers = giversOf(bases);
     const refresh = setInterval(() => void givers.map(take), REFRESH_MS);
     const show = (base: ConnectedBase, write: Write, all = bases) =>
       this.#showInTime(base, write, {
-        readVersion: readVersions.get(base.id) ?? null,
+        readVersion: readVersions.get(replicaKey(base)) ?? null,
         isWriters: isWriters(base),
         relation: relationOf(base, all, isWriters),
         caller,
@@ -102,7 +111,7 @@ export class WriteThrough {
     return {
       bases,
       mayBeConnected,
-      ready: Promise.all(givers.map(take)).then(() => {}),
+      ready: Promise.all(givers.map((base) => early.get(replicaKey(base)) ?? take(base))).then(() => {}),
       freeze() {
         isFrozen = true;
         clearInterval(refresh);
