@@ -1,6 +1,6 @@
 /**
  * Measures the overhead of the proxy: the latency that it adds to a read and to a single-record write compared with a
- * direct request, its throughput compared with a minimal forwarder, and its memory while 1 GB streams through it.
+ * direct request, the CPU that its process uses for them, its throughput compared with a minimal forwarder, and its memory while 1 GB streams through it.
  *
  * Proxy, source and forwarder are separate processes. Direct and proxied requests alternate over several bases, so that
  * none waits for its rate limit. Run: `bun run bench proxy`
@@ -8,14 +8,18 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { pause } from "../../core/control/bases";
 import { type Fleet, startFleet } from "../support/fleet";
+import { exactCpuSeconds } from "../support/process-usage";
 import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
+import { startPrinting, startProxyProcess } from "./proxy-process";
 
 /** The spacing of a base's requests at which none waits for the rate limit, ms. */
 const SPACING_MS = 230;
 const BASES = 12;
+/** How long the processes' CPU without requests is measured, ms. */
+const IDLE_MS = 3000;
 const READS = 800;
 const WRITES = 400;
 const THROUGHPUT_MS = 3000;
@@ -25,8 +29,10 @@ const STREAM_MEGABYTES = 1024;
 const LIMITS = {
   "read p50, ms": 1,
   "read p99, ms": 5,
+  "read CPU, µs": 1000,
   "write p50, ms": 4,
   "write p99, ms": 15,
+  "write CPU, µs": 4000,
   "throughput, share of a bare forwarder's": 0.6,
   "peak memory while 1 GB streams, MB": 200,
 };
@@ -38,6 +44,7 @@ interface Bench {
   proxied: string;
   /** The minimal forwarder's URL. */
   bare: string;
+  pids: { proxied: number; bare: number };
   bases: { id: string; path: string; record: string }[];
 }
 
@@ -51,17 +58,11 @@ export async function run(): Promise<boolean> {
   const forwarder = await startPrinting(releases, [`${import.meta.dir}/forwarder.ts`, source.url]);
   const bare = `http://127.0.0.1:${forwarder.port}`;
   const upstreams = `api.airtable.com=${source.url},content.airtable.com=${source.url},long.airtable.com=${bare}`;
-  const proxy = await startPrinting(releases, [`${import.meta.dir}/../../apps/proxy/main.ts`], {
-    DATABASE_URL: server.url,
-    SECRET_KEY: fleet.ctx.config.secretKey!,
-    DATA_DIR: fleet.ctx.config.dataDir,
-    UPSTREAMS: upstreams,
-    PROXY_PORT: "0",
-    LOG_LEVEL: "info",
-  });
+  const proxy = await startProxyProcess(releases, fleet, upstreams);
   const address = `http://127.0.0.1:${proxy.port}`;
   const proxied = `${address}/api.airtable.com`;
-  const bench: Bench = { source, proxied, bare, bases: await connectBases(fleet) };
+  const pids = { proxied: proxy.pid, bare: forwarder.pid };
+  const bench: Bench = { source, proxied, bare, pids, bases: await connectBases(fleet) };
 
   const figures: [Figure, number][] = [
     ...(await addedLatency(bench, "read", READS)),
@@ -96,10 +97,11 @@ async function addedLatency(
   kind: "read" | "write",
   requests: number,
 ): Promise<[Figure, number][]> {
-  const { source, proxied, bare, bases } = bench;
+  const { source, proxied, bare, pids, bases } = bench;
+  const idle = await cpuWhile(pids, () => Bun.sleep(IDLE_MS));
   const times = { direct: [] as number[], bare: [] as number[], proxied: [] as number[] };
   const nextAt = bases.map(() => 0);
-  for (let request = -bases.length * 2; request < requests; request++) {
+  const send = async (request: number) => {
     const index = Math.abs(request) % bases.length;
     const { path, record } = bases[index]!;
     await Bun.sleep(Math.max(0, nextAt[index]! - performance.now()));
@@ -116,8 +118,18 @@ async function addedLatency(
       // The first requests open connections.
       if (request >= 0) times[way].push(performance.now() - from);
     }
-  }
-  return ([50, 99] as const).map((rank): [Figure, number] => {
+  };
+  for (let request = -bases.length * 2; request < 0; request++) await send(request);
+  const measuredFrom = performance.now();
+  const used = await cpuWhile(pids, async () => {
+    for (let request = 0; request < requests; request++) await send(request);
+  });
+  const idleShare = (performance.now() - measuredFrom) / IDLE_MS;
+  const cpuOf = (way: keyof typeof pids) => ((used[way] - idle[way] * idleShare) / requests) * 1e6;
+  console.log(
+    `${kind} CPU, µs: ${cpuOf("bare").toFixed(0)} of a bare forwarder, ${cpuOf("proxied").toFixed(0)}`,
+  );
+  const latencies = ([50, 99] as const).map((rank): [Figure, number] => {
     const of = (way: keyof typeof times) => quantile(times[way], rank / 100);
     const direct = of("direct");
     const added = of("proxied") - direct;
@@ -126,6 +138,27 @@ async function addedLatency(
     console.log(`${figure}: ${shown[0]} direct, ${shown[1]} added by a bare forwarder, ${shown[2]} added`);
     return [figure, added];
   });
+  return [...latencies, [`${kind} CPU, µs`, cpuOf("proxied")]];
+}
+
+/** CPU seconds of each process while `work` runs. */
+async function cpuWhile<Name extends string>(
+  pids: Record<Name, number>,
+  work: () => Promise<void>,
+): Promise<Record<Name, number>> {
+  const read = () => mapValues(pids, exactCpuSeconds);
+  const before = read();
+  await work();
+  const after = read();
+  return mapValues(after, (seconds, name) => seconds - before[name]);
+}
+
+function mapValues<Name extends string, From, To>(
+  from: Record<Name, From>,
+  map: (value: From, name: Name) => To,
+): Record<Name, To> {
+  const names = Object.keys(from) as Name[];
+  return Object.fromEntries(names.map((name) => [name, map(from[name], name)])) as Record<Name, To>;
 }
 
 /**
@@ -202,32 +235,6 @@ function report(figures: [Figure, number][]): boolean {
   console.log();
   table(["figure", "measured", "limit", "of the limit"], rows);
   return isWithin;
-}
-
-/** Starts a program that prints its port, alone or in a line of the log. */
-export async function startPrinting(
-  releases: AsyncDisposableStack,
-  command: string[],
-  env: Record<string, string> = {},
-) {
-  const child = Bun.spawn([process.execPath, ...command], {
-    env: { ...process.env, ...env },
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "inherit",
-  });
-  releases.defer(async () => {
-    child.kill();
-    await child.exited;
-  });
-  let text = "";
-  const reader = child.stdout.getReader();
-  for (let part = await reader.read(); !part.done; part = await reader.read()) {
-    text += new TextDecoder().decode(part.value);
-    const port = Number(/"port":(\d+)|^(\d+)\n/.exec(text)?.slice(1).find(Boolean));
-    if (port) return { port, pid: child.pid };
-  }
-  throw new Error(`${command.join(" ")} did not start: ${text}`);
 }
 
 if (import.meta.main) process.exit((await run()) ? 0 : 1);

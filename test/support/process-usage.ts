@@ -14,6 +14,13 @@ export function cpuSeconds(pid: number): number {
   return [own, ...children.map(stat)].reduce((sum, one) => sum + (one?.cpu ?? 0), 0) + (own?.ended ?? 0);
 }
 
+/** CPU seconds of the process's running threads, exact to nanoseconds. */
+export function exactCpuSeconds(pid: number): number {
+  const threads = readdirSync(`/proc/${pid}/task`);
+  const nanoseconds = threads.map((id) => Number(read(`/proc/${pid}/task/${id}/schedstat`).split(" ")[0]));
+  return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e9;
+}
+
 /** Resident memory of the process alone, bytes. */
 export function residentBytes(pid: number): number {
   const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
