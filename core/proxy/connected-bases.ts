@@ -102,6 +102,8 @@ export class ConnectedBases {
   readonly #log: Logger;
   readonly #known = new LruMap<string, { bases: ConnectedBase[]; at: number }>(MAX_REMEMBERED);
   readonly #asking = new Map<string, Promise<BaseLookup>>();
+  /** Lookups whose statement has not been sent yet. */
+  readonly #beginning = new Map<string, Promise<BaseLookup>>();
   #awayUntil = Number.NEGATIVE_INFINITY;
 
   constructor(ctx: { db: Db; log: Logger }) {
@@ -123,7 +125,19 @@ export class ConnectedBases {
   }
 
   /** Returns the bases as of now. Never fails. */
-  async current(sourceBaseId: string): Promise<BaseLookup> {
+  current(sourceBaseId: string): Promise<BaseLookup> {
+    // Calls of the same moment, as by writes that were answered together, share a lookup that begins after all of them.
+    const joined = this.#beginning.get(sourceBaseId);
+    if (joined) return joined;
+    const beginning = Promise.resolve().then(() => {
+      this.#beginning.delete(sourceBaseId);
+      return this.#lookUp(sourceBaseId);
+    });
+    this.#beginning.set(sourceBaseId, beginning);
+    return beginning;
+  }
+
+  async #lookUp(sourceBaseId: string): Promise<BaseLookup> {
     if (performance.now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
       const bases = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
