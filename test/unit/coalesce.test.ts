@@ -22,7 +22,7 @@ function requestOf(method: string, path: string, body: unknown, headers: Record<
 }
 
 function singleOf(...[method, path, body, headers]: Parameters<typeof requestOf>) {
-  const segments = [BASE, ...path.split("?")[0]!.split("/").map(decodeURIComponent)];
+  const segments = [BASE, ...path.split("?")[0]!.split("/").filter(Boolean).map(decodeURIComponent)];
   const call = proxied.dialect.callOf(method, segments, "");
   return singleWriteOf(requestOf(method, path, body, headers), BASE, call, "key");
 }
@@ -38,6 +38,7 @@ test("both forms of a create and of an update are recognized, and may go togethe
     path: `/v0/${BASE}/My%20Tasks`,
   });
   expect(list).toEqual({ ...one, isList: true });
+  expect(singleOf("POST", "My%20Tasks/?", { fields })).toEqual(one);
   const update = singleOf("PATCH", `My%20Tasks/${ID}`, { fields });
   expect(update).toMatchObject({ recordId: ID, item: JSON.stringify({ id: ID, fields }), path: one!.path });
   expect(singleOf("PATCH", "My%20Tasks", { records: [{ id: ID, fields }] })).toEqual({

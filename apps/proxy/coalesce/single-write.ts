@@ -59,7 +59,8 @@ export function singleWriteOf(
 ): SingleWrite | undefined {
   const { method, headers, address } = request;
   if (call.kind !== "write" || !(method === "POST" || method === "PATCH" || method === "PUT")) return;
-  if (request.path.includes("?")) return;
+  // airtable.js sends an empty query.
+  if (/\?./.test(request.path)) return;
   const body = objectOf(request);
   const record = body && recordOf(body, method, call.ids[0]);
   if (!record) return;
