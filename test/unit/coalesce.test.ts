@@ -185,15 +185,30 @@ test.for<[string, unknown]>([
 test("P8: the turns of a record follow one another, and other records do not wait", async () => {
   const turns = new RecordTurns();
   const order: string[] = [];
-  const first = await turns.take("a");
+  const first = await turns.take("a", 60_000);
   const later = ["second", "third"].map(async (name) => {
-    using _turn = await turns.take("a");
+    using _turn = await turns.take("a", 60_000);
     order.push(name);
   });
-  using _other = await turns.take("b");
-  using _none = await turns.take(undefined);
+  using _other = await turns.take("b", 60_000);
+  using _none = await turns.take(undefined, 60_000);
   order.push("first");
-  first[Symbol.dispose]();
+  first![Symbol.dispose]();
   await Promise.all(later);
   expect(order).toEqual(["first", "second", "third"]);
+});
+
+test("P8: a turn that was given up lets the next one wait for the earlier ones", async () => {
+  const turns = new RecordTurns();
+  const first = await turns.take("a", 60_000);
+  const late = turns.take("a", 1);
+  let isNext = false;
+  const next = turns.take("a", 60_000).then((turn) => {
+    isNext = true;
+    return turn;
+  });
+  expect(await late).toBeUndefined();
+  expect(isNext).toBe(false);
+  first![Symbol.dispose]();
+  expect(await next).toBeDefined();
 });

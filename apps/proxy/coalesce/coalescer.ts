@@ -39,11 +39,14 @@ export class WriteCoalescer {
     const { baseId, call, caller } = target;
     const write = mayCoalesce(caller) && singleWriteOf(request, baseId, call, caller.keyHash);
     if (!write) return forwardWrite(ctx, request, target, signal, elsewhere);
-    if (!this.#waiting.enter(caller.keyHash))
-      return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: QUEUE_FULL_RETRY_MS });
+    if (!this.#waiting.enter(caller.keyHash)) return tooMany();
     const from = performance.now();
     try {
-      using _turn = await this.#turns.take(write.recordId && `${caller.keyHash} ${write.recordId}`);
+      // As long as a request may wait for the quota.
+      const withinMs = 2 * ctx.config.upstreamTimeoutMs;
+      const record = write.recordId && `${caller.keyHash} ${write.recordId}`;
+      using turn = await this.#turns.take(record, withinMs);
+      if (!turn) return tooMany();
       const outcome = await this.#send(ctx, request, write, target, signal);
       elsewhere.ms += performance.now() - from;
       if (outcome === "aborted") return failed(ctx.proxyMetrics, "aborted");
@@ -93,6 +96,10 @@ function mayCoalesce({ found: { bases }, isProven, isOwnKeyOf }: Caller): boolea
   if (!isProven || !bases.some((base) => base.coalesceWrites)) return false;
   const isOneAccounts = bases.every(({ accountId }) => accountId === bases[0]!.accountId);
   return bases.some((base) => base.coalesceWrites && (isOneAccounts || isOwnKeyOf(base)));
+}
+
+function tooMany(): Response {
+  return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: QUEUE_FULL_RETRY_MS });
 }
 
 /** Returns the proxy's own answer to a batch, with the id of this request. */
