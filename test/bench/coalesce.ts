@@ -10,7 +10,7 @@ import { quantile } from "../support/quantile";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { table } from "./print";
-import { startProxyProcess } from "./proxy-process";
+import { startProxyProcess } from "./proxy";
 
 const CLIENTS = 50;
 /** Until the setting is known to the proxy, and every client has begun. */

@@ -12,7 +12,7 @@ import { quantile } from "../support/quantile";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { table } from "./print";
-import { startPrinting } from "./proxy-process";
+import { startPrinting } from "./proxy";
 
 const RECORDS = 10_000;
 const ROUNDS = 60;
