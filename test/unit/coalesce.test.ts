@@ -107,8 +107,8 @@ function memberOf(method: string, path: string, body: unknown): BatchMember {
 test("a batch of one is the client's own request, and one of several has all records", async () => {
   const member = memberOf("PATCH", `Tasks/${ID}`, { fields, typecast: true });
   const other = memberOf("PATCH", "Tasks", { records: [{ id: OTHER, fields: {} }], typecast: true });
-  expect(new WriteBatch([member]).close()).toBe(member.request);
-  const request = new WriteBatch([member, other]).close();
+  expect(new WriteBatch([member]).compose()).toBe(member.request);
+  const request = new WriteBatch([member, other]).compose();
   expect(request).toMatchObject({ method: "PATCH", path: `/v0/${BASE}/Tasks` });
   expect(JSON.parse(new TextDecoder().decode(request.body))).toEqual({
     records: [

@@ -6,11 +6,17 @@ import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Caller } from "../../apps/proxy/caller";
 import { WriteCoalescer } from "../../apps/proxy/coalesce";
+import { type BatchOutcome, WriteBatch } from "../../apps/proxy/coalesce/batch";
+import { sendBatch } from "../../apps/proxy/coalesce/send-batch";
+import type { SingleWrite } from "../../apps/proxy/coalesce/single-write";
 import type { ProxyContext } from "../../apps/proxy/context";
 import { requestHeaders } from "../../apps/proxy/headers";
+import { ClientQueue } from "../../apps/proxy/quota";
+import type { UpstreamRequest } from "../../apps/proxy/upstream";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
+import { BasetideError } from "../../core/errors";
 import { withRequestId } from "../../core/request-id";
-import { proxied } from "../../core/source";
+import { type Call, proxied } from "../../core/source";
 import { fuzz } from "../support/fuzz";
 
 const TABLE = "tblTasks000000001";
@@ -310,6 +316,30 @@ test("the proxy's own answers have each request's own id", async () => {
   const ids = ["a-1", "a-2", "a-3"];
   const answers = await Promise.all(ids.map((id) => withRequestId(id, () => create("x"))));
   expect(answers.map(({ headers }) => headers.get("x-request-id"))).toEqual(ids);
+});
+
+test("no write can join a batch that was refused", async () => {
+  const refusing = {
+    ...context,
+    clients: new ClientQueue(),
+    limiter: {
+      acquireClient: async () => {
+        throw new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds: 1 } });
+      },
+    },
+    writes: {
+      quotaKey: () => "airtable:app",
+      prepare: async () => ({ mayBeConnected: true, ready: Promise.resolve(), freeze() {} }),
+    },
+  } as unknown as ProxyContext;
+  const outcome = Promise.withResolvers<BatchOutcome>();
+  const request = { address: sandbox.url } as UpstreamRequest;
+  const batch = new WriteBatch([{ request, write: {} as SingleWrite, ...outcome }]);
+  const call: Call = { kind: "write", tableRef: TABLE, ids: [] };
+  await sendBatch(refusing, batch, { baseId, call, caller: proven });
+  const { refusal } = (await outcome.promise) as { refusal: Response };
+  expect(refusal.status).toBe(429);
+  expect(batch.isOpen).toBe(false);
 });
 
 test.for<[string, Partial<Caller>, number]>([

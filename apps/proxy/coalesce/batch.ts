@@ -64,9 +64,14 @@ export class WriteBatch {
     clearTimeout(timer);
   }
 
-  /** Returns the request for all members. From now on no member joins or leaves. */
-  close(): UpstreamRequest {
+  /** From now on no member joins or leaves. */
+  close(): void {
     this.#isClosed = true;
+  }
+
+  /** Closes the batch, and returns the request for all members. */
+  compose(): UpstreamRequest {
+    this.close();
     const [first] = this.#members as [BatchMember];
     if (this.#members.length === 1) return first.request;
     const items = this.#members.map(({ write }) => write.item).join(",");

@@ -26,12 +26,14 @@ export async function sendBatch(
 ): Promise<void> {
   let request: UpstreamRequest | undefined;
   const compose = () => {
-    request = batch.close();
+    request = batch.compose();
     return request;
   };
   try {
     const outgoing = { address: batch.members[0]!.request.address, compose, isComplete: gathered };
-    const sent = await sendWrite(ctx, outgoing, target, batch.signal, { ms: 0 });
+    const sending = sendWrite(ctx, outgoing, target, batch.signal, { ms: 0 });
+    // A batch that was refused before it was composed must not be joined while its members get their outcome.
+    const sent = await sending.finally(() => batch.close());
     if (sent instanceof Response) return await refuse(batch, sent);
     const { members } = batch;
     const { status } = sent.answer;

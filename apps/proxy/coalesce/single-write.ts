@@ -1,7 +1,7 @@
 /**
  * Recognizes a create or an update of one record that may be sent together with others.
  *
- * P6. A write is combined only with writes that differ in nothing but their records: same key, method, table as the
+ * P9. A write is combined only with writes that differ in nothing but their records: same key, method, table as the
  *     client named it, options and headers. Any request that is not understood completely is sent as it is, so that
  *     Airtable alone decides what it means.
  */
