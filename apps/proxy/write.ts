@@ -80,6 +80,7 @@ export async function sendWrite(
     // In this order: a request with a reservation must be sent at once.
     await prepared.ready;
     await isComplete;
+    if (signal.aborted) return failed(ctx.proxyMetrics, "aborted");
     const granted = await waitForQuota(ctx, { ...caller, quotaKey }, address, signal, elsewhere);
     if (granted instanceof Response) return granted;
     held = granted;
