@@ -4,8 +4,9 @@
  *
  * Proxy and source are separate processes, and a call takes the source as long as Airtable. Run: `bun run bench coalesce`
  */
-import { pause, updateSettings } from "../../core/control/bases";
+import { pause } from "../../core/control/bases";
 import { startFleet } from "../support/fleet";
+import { putFirst } from "../support/priority";
 import { quantile } from "../support/quantile";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
@@ -26,37 +27,33 @@ export async function run(): Promise<boolean> {
   releases.defer(() => server.stop());
   const source = releases.use(await startSandboxProcess());
   const fleet = releases.use(await startFleet({ source, databaseUrl: server.url }));
-  const sourceBaseId = await source.generate({ records: 100, tables: 1, seed: 1 });
-  const base = await fleet.connect(sourceBaseId);
-  await fleet.synced(base.id);
-  // Sync takes nothing from the clients' calls.
-  await pause(fleet.ctx, base);
-  await source.settings({ latency: { before: SOURCE_MS } });
+  // Its rate limit counts arrivals: a source that is late itself would refuse calls that came in time.
+  putFirst(source.pid);
   const upstreams = `api.airtable.com=${source.url},content.airtable.com=${source.url}`;
   const proxy = await startProxyProcess(releases, fleet, upstreams);
-  const url = `http://127.0.0.1:${proxy.port}/api.airtable.com/v0/${sourceBaseId}/Projects`;
 
   const rows: (string | number)[][] = [];
-  let least = 0;
-  for (const coalesceWrites of [false, true]) {
-    await updateSettings(fleet.ctx, base, { coalesceWrites });
+  let isWithin = true;
+  // A base of its own for each: a call that the source refuses pauses the base for half a minute.
+  for (const [seed, coalesceWrites] of [true, false].entries()) {
+    const sourceBaseId = await source.generate({ records: 100, tables: 1, seed: seed + 1 });
+    const base = await fleet.connect(sourceBaseId, { coalesceWrites });
+    await fleet.synced(base.id);
+    // Sync takes nothing from the clients' calls.
+    await pause(fleet.ctx, base);
+    await source.settings({ latency: { before: SOURCE_MS } });
+    const url = `http://127.0.0.1:${proxy.port}/api.airtable.com/v0/${sourceBaseId}/Projects`;
     const { perSecond, times, failures } = await creates(url, source.key);
-    if (coalesceWrites) least = perSecond - failures;
-    rows.push([
-      coalesceWrites ? "on" : "off",
-      perSecond.toFixed(1),
-      (quantile(times, 0.5) / 1000).toFixed(2),
-      (quantile(times, 0.99) / 1000).toFixed(2),
-      failures,
-    ]);
+    await source.settings({ latency: { before: { minMs: 0, maxMs: 0 } } });
+    const { rateLimited } = (await source.logSummary()).bases[sourceBaseId]!;
+    isWithin &&= !coalesceWrites || (perSecond >= LEAST && failures + rateLimited === 0);
+    const seconds = (share: number) => (times.length > 0 ? quantile(times, share) / 1000 : Number.NaN).toFixed(2);
+    const setting = coalesceWrites ? "on" : "off";
+    rows.push([setting, perSecond.toFixed(1), seconds(0.5), seconds(0.99), failures, rateLimited]);
   }
-  const { rateLimited } = await source.logSummary();
-  table(["setting", "creates a second", "p50, s", "p99, s", "failures"], rows);
-  console.log(`\ncalls over the source's rate limit: ${rateLimited}`);
-  console.log(
-    `creates a second: ${least.toFixed(1)}, at least ${LEAST}${least < LEAST ? " BELOW THE LIMIT" : ""}`,
-  );
-  return least >= LEAST && rateLimited === 0;
+  table(["setting", "creates a second", "p50, s", "p99, s", "failures", "refused calls"], rows);
+  console.log(`\nat least ${LEAST} a second, without a failure${isWithin ? "" : ": NOT MET"}`);
+  return isWithin;
 }
 
 /** Each client creates a record as soon as its last one has been answered. */
