@@ -47,7 +47,8 @@ export async function run(): Promise<boolean> {
     await source.settings({ latency: { before: { minMs: 0, maxMs: 0 } } });
     const { rateLimited } = (await source.logSummary()).bases[sourceBaseId]!;
     isWithin &&= !coalesceWrites || (perSecond >= LEAST && failures + rateLimited === 0);
-    const seconds = (share: number) => (times.length > 0 ? quantile(times, share) / 1000 : Number.NaN).toFixed(2);
+    const seconds = (share: number) =>
+      (times.length > 0 ? quantile(times, share) / 1000 : Number.NaN).toFixed(2);
     const setting = coalesceWrites ? "on" : "off";
     rows.push([setting, perSecond.toFixed(1), seconds(0.5), seconds(0.99), failures, rateLimited]);
   }
