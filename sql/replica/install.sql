@@ -317,6 +317,7 @@ create or replace function {{swap}}.begin_sync(
   out read_version bigint, out is_same_catalog boolean, out written text[]
 ) language plpgsql as $begin_sync$
 begin
+  -- Moves the numbers of a new incarnation, too.
   perform {{swap}}.fence(p_epoch);
   update {{swap}}._sync_meta set started_at = clock_timestamp();
   read_version := nextval('{{swap}}._versions');

@@ -1,10 +1,13 @@
 /** The rule of the rate limit, as SQL, on a virtual clock: any history, and simulated minutes of real wait queues. */
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";
 import { LIMITS } from "../../support/quota-limits";
 import { EPOCH_MS, lateParts, mostWithin, simulate } from "../../support/quota-simulation";
+
+// Minutes of a virtual clock with a statement for each call: a machine without free CPU takes its time.
+vi.setConfig({ testTimeout: 120_000 });
 
 let database: TestDatabase;
 beforeAll(async () => {
