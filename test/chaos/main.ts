@@ -32,6 +32,8 @@ const LIMITS: Record<string, number> = {
   [TIMES.replicasUsed]: 5000,
 };
 const GREEN_MS = 240_000;
+/** The share of faults that may fail to happen. */
+const MISSED_SHARE = 0.03;
 /** For each such period that a fault lasts longer, another fault runs with it, ms. */
 const ANOTHER_MS = 12_000;
 
@@ -68,12 +70,12 @@ let wrong = 0;
 for (let number = 0; number < count && !isToEnd; ) {
   const wave = drawWave(count - number);
   const from = performance.now();
-  const found = await chaos.suffer(wave, ({ name, at, ranMs, healedMs, isDisturbed }) => {
+  const found = await chaos.suffer(wave, ({ name, at, ranMs, healedMs, isDisturbed, missed }) => {
     const [ran, healed] = [ranMs, healedMs].map((ms) => `${(ms / 1000).toFixed(1)} s`.padStart(7));
     const time = at.toISOString().slice(11, 23);
-    console.log(
-      `${String(++number).padStart(4)} ${time} ${ran} +${healed}${isDisturbed ? "*" : " "} ${name}`,
-    );
+    const which = missed === undefined ? String(++number) : "-";
+    const how = missed === undefined ? "" : `: did not happen, ${missed}`;
+    console.log(`${which.padStart(4)} ${time} ${ran} +${healed}${isDisturbed ? "*" : " "} ${name}${how}`);
   });
   wrong += found.length;
   console.log(`      ${((performance.now() - from) / 1000).toFixed(1)} s, ${minutes()} min in all`);
@@ -111,9 +113,15 @@ function report(): void {
   );
   console.log(`answered before SQL had it, and said so: ${pending} (${calmPending} with nothing in the way)`);
   console.log(`cells compared with the source: ${figures.cells}`);
-  const { most, kept } = service.arrivals;
+  const { most, kept, uncertain } = service.arrivals;
   console.log(`most requests of a base in a second: ${most}`);
+  for (const one of uncertain) console.log(`not certain, as the source stood still: ${one}`);
   console.log(`requests that counted from when they would have come, had the harness not kept them: ${kept}`);
+  const isMissed = figures.missed > MISSED_SHARE * figures.faults;
+  if (isMissed) wrong++;
+  console.log(
+    `faults that did not happen, and were drawn again: ${figures.missed}${isMissed ? ", WRONG" : ""}`,
+  );
   const unknown = service.bases.reduce((sum, { audit }) => sum + audit.unknownClaims, 0);
   console.log(`claims of unknown origin: ${unknown}`);
   for (const [what, limitMs] of Object.entries(LIMITS)) {

@@ -30,6 +30,7 @@ test("I1-I7: whatever is killed, disconnected or full, nothing is lost, no reade
     await chaos.people.stop();
   }
   console.log(figures.describe());
+  expect(figures.missed).toBe(0);
   expect(chaos.people.answered.ok).toBeGreaterThan(20);
   expect(figures.percentile(TIMES.workerLost, 100)).toBeLessThan(WORKER_LOST_MS);
   expect(await repairsDone(chaos)).toEqual([]);

@@ -15,6 +15,8 @@ export interface Stall {
   from: number;
   to: number;
   ms: number;
+  /** The watching process itself stood still for all of it; otherwise, some process may have waited. */
+  isOwn: boolean;
 }
 
 export interface StallWatch extends Disposable {
@@ -28,13 +30,13 @@ export function watchStalls(): StallWatch {
   const ticking = setInterval(() => {
     const now = clockMs();
     const ms = now - last - TICK_MS;
-    if (ms > NOTED_MS) stalls.push({ from: last, to: now, ms });
+    if (ms > NOTED_MS) stalls.push({ from: last, to: now, ms, isOwn: true });
     last = now;
   }, TICK_MS);
   let [askedAt, waited] = [last, waitedMs()];
   const asking = setInterval(() => {
     const [now, total] = [clockMs(), waitedMs()];
-    if (total - waited > NOTED_MS) stalls.push({ from: askedAt, to: now, ms: total - waited });
+    if (total - waited > NOTED_MS) stalls.push({ from: askedAt, to: now, ms: total - waited, isOwn: false });
     [askedAt, waited] = [now, total];
   }, PRESSURE_EVERY_MS);
   return {

@@ -30,3 +30,19 @@ test("I4: a request that is logged late is checked among those of its time, once
   expect(check.violations).toHaveLength(1);
   expect(check.most).toBe(6);
 });
+
+test("I4: six requests are too many only if they are even with the source's own standstill", () => {
+  const requests = [0, 100, 200, 300, 400, 980].map((at) => ({ at, what: "GET" }));
+  const stall = { from: -30, to: -1, ms: 29, isOwn: true };
+  const check = (stalls: (typeof stall)[]) => {
+    const one = new ArrivalCheck();
+    one.add("app", requests, stalls);
+    return [one.violations.length, one.uncertain.length];
+  };
+  expect(check([stall])).toEqual([0, 1]);
+  // Not long enough, over before, during the others only, or another process's.
+  expect(check([{ ...stall, from: -15 }])).toEqual([1, 0]);
+  expect(check([{ ...stall, to: -20 }])).toEqual([1, 0]);
+  expect(check([{ ...stall, from: 90, to: 150 }])).toEqual([1, 0]);
+  expect(check([{ ...stall, isOwn: false }])).toEqual([1, 0]);
+});

@@ -2,7 +2,7 @@
 import { Client } from "pg";
 import type { Held, HoldPoint } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
-import type { Chaos, Fault } from "../harness/chaos";
+import { type Chaos, type Fault, NotReached } from "../harness/chaos";
 import type { Taken } from "../harness/parts";
 import type { Cluster } from "../harness/service";
 import type { Role, Supervised } from "../harness/supervised";
@@ -32,15 +32,19 @@ async function at(
   point: HoldPoint,
 ): Promise<{ held: Held; client: Supervised }> {
   let client: Supervised | undefined;
-  const held = await cluster.line.hold(
-    (text, port) => {
-      if (!statement.test(text)) return false;
-      client = service.clientOf(cluster, port);
-      return role === undefined ? client !== undefined : taken.takes(client);
-    },
-    point,
-    AbortSignal.timeout(POINT_MS),
-  );
+  const held = await cluster.line
+    .hold(
+      (text, port) => {
+        if (!statement.test(text)) return false;
+        client = service.clientOf(cluster, port);
+        return role === undefined ? client !== undefined : taken.takes(client);
+      },
+      point,
+      AbortSignal.timeout(POINT_MS),
+    )
+    .catch(() => {
+      throw new NotReached(`no statement ${statement.source} within ${POINT_MS} ms`);
+    });
   return { held, client: client! };
 }
 
@@ -209,7 +213,9 @@ export const killAtCursor: Fault = {
           const isHere = (text: string) => CURSOR.test(text) && taken.takes(worker);
           return { worker, at: await worker.control.hold(isHere, "before", signal) };
         });
-        const { worker, at: point } = await Promise.any(found);
+        const { worker, at: point } = await Promise.any(found).catch(() => {
+          throw new NotReached(`no statement ${CURSOR.source} within ${CURSOR_MS} ms`);
+        });
         over.abort();
         const done = await killed(chaos, worker, held.get(worker.name) ?? []);
         if (random.chance(0.5)) point.pass();

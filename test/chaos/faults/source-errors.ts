@@ -78,7 +78,8 @@ export const refusedKeys: Fault = {
   aim(chaos) {
     const base = chaos.random.pick(chaos.service.bases);
     return {
-      breaks: [`base ${base.facts.mode}`],
+      // Two such faults would each wait until the other one's base has recovered.
+      breaks: [`base ${base.facts.mode}`, "keys"],
       isHeldUntilHealed: true,
       async run() {
         const kinds: FaultKind[] = [...PASSING, "unauthorized", "forbidden"];

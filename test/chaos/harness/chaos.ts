@@ -35,6 +35,9 @@ export interface Done {
   returned?: readonly Part[];
 }
 
+/** No process came to the point of the fault in time: nothing was broken. */
+export class NotReached extends Error {}
+
 /** A fault with its targets. */
 export interface Aimed extends Claim {
   /** Until its targets have recovered, nothing is expected of them, and no other fault may use them. */
@@ -64,6 +67,8 @@ export interface Outcome {
   ranMs: number;
   healedMs: number;
   isDisturbed: boolean;
+  /** Why the fault did not happen; it counts as none. */
+  missed?: string;
   wrong: string[];
 }
 
@@ -164,7 +169,9 @@ export class Chaos {
         ranMs: hit.to - from,
         healedMs: 0,
         isDisturbed: true,
-        wrong: [messageOf(error)],
+        ...(error instanceof NotReached
+          ? { missed: error.message, wrong: [] }
+          : { wrong: [messageOf(error)] }),
       };
     }
     if (!aimed.isHeldUntilHealed) taken.release();

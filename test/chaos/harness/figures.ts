@@ -14,6 +14,8 @@ interface Kind {
 export class Figures {
   /** Cells that were compared with the source and found equal. */
   cells = 0;
+  /** Faults that did not happen, because nothing came to their point in time. */
+  missed = 0;
   /** By invariant; "-" if none is named. */
   readonly violations = new Map<string, number>();
   readonly #times = new Map<string, number[]>();
@@ -25,7 +27,11 @@ export class Figures {
     else this.#times.set(what, [ms]);
   }
 
-  suffered({ name, ranMs, healedMs, isDisturbed, wrong }: Outcome): void {
+  suffered({ name, ranMs, healedMs, isDisturbed, missed, wrong }: Outcome): void {
+    if (missed !== undefined) {
+      this.missed++;
+      return;
+    }
     const kind = this.#kinds.get(name) ?? { ran: [], healed: [], disturbed: [], wrong: 0 };
     this.#kinds.set(name, kind);
     kind.ran.push(ranMs);

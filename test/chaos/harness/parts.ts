@@ -5,7 +5,7 @@
 import type { Random } from "../../../apps/sandbox/random";
 import type { Role, Supervised } from "./supervised";
 
-export type Part = "control" | "source" | `cluster ${string}` | `base ${string}`;
+export type Part = "control" | "source" | "keys" | `cluster ${string}` | `base ${string}`;
 
 /** What a fault needs before it begins. */
 export interface Claim {
