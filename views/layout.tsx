@@ -1,10 +1,10 @@
-/** The frame of every page: head, bar with navigation and account, main. */
+/** The frame of every page: head, sidebar, main, foot. */
 import type { ComponentChildren } from "preact";
 import type { CurrentUser } from "../core/control/accounts";
 import { Brand } from "./components/brand";
-
-/** The links of the bar. */
-type NavItem = "bases" | "requests" | "operator" | "account";
+import { Footer } from "./frame/footer";
+import { type CurrentBase, type NavItem, Sidebar, TopBar } from "./frame/sidebar";
+import type { Theme } from "./frame/theme";
 
 /** The URLs of the assets; they contain hashes of the content. */
 interface AssetUrls {
@@ -16,11 +16,15 @@ interface AssetUrls {
 export interface PageProps {
   /** For the tab and the history: the page's title, without the product's name. */
   title: string;
-  /** The current user; null when signed out, absent if unknown: then the bar has no links. */
+  /** The current user; null when signed out, absent if unknown: then the page has no navigation. */
   currentUser?: CurrentUser | null | undefined;
+  /** The section of the sidebar. */
   active?: NavItem | undefined;
+  /** The base that the page is about, for the switcher. */
+  base?: CurrentBase | undefined;
   /** `narrow` is for short forms. */
   width?: "wide" | "narrow" | undefined;
+  theme?: Theme | undefined;
   assets: AssetUrls;
   children: ComponentChildren;
 }
@@ -34,13 +38,14 @@ const HTMX_CONFIG = JSON.stringify({
   morphIgnore: ["data-htmx-powered", "open"],
 });
 
-export function Page({ title, currentUser, active, width = "wide", assets, children }: PageProps) {
+export function Page(props: PageProps) {
+  const { title, currentUser, active, base, width = "wide", theme = "system", assets, children } = props;
   return (
-    <html lang="en">
+    <html lang="en" data-theme={theme === "system" ? undefined : theme}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
+        <meta name="color-scheme" content={theme === "system" ? "light dark" : theme} />
         <meta name="robots" content="noindex" />
         <meta name="htmx-config" content={HTMX_CONFIG} />
         <title>{`${title} · Basetide`}</title>
@@ -49,92 +54,46 @@ export function Page({ title, currentUser, active, width = "wide", assets, child
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
       </head>
-      <body>
+      <body class={currentUser ? "framed" : "plain"}>
         <a class="skip" href="#main">
           Skip to the content
         </a>
-        <header class="bar">
-          <div class="bar-inner">
-            <a class="brand" href="/" aria-label="Basetide, home">
-              <Brand />
-            </a>
-            {currentUser ? <Navigation currentUser={currentUser} active={active} /> : null}
-            {currentUser === null ? <SignedOut /> : null}
-          </div>
-        </header>
-        <main id="main" class={width} tabIndex={-1}>
-          {/* Where htmx puts the error of a fragment's request. */}
-          <div id="trouble" aria-live="assertive" />
-          {children}
-        </main>
+        {currentUser ? (
+          <>
+            <TopBar base={base} />
+            <Sidebar currentUser={currentUser} active={active} base={base} theme={theme} />
+          </>
+        ) : (
+          <VisitorBar isSignedOut={currentUser === null} />
+        )}
+        <div class="page">
+          <main id="main" class={width} tabIndex={-1}>
+            {/* Where htmx puts the error of a fragment's request. */}
+            <div id="trouble" aria-live="assertive" />
+            {children}
+          </main>
+          <Footer theme={theme} isSignedIn={Boolean(currentUser)} />
+        </div>
       </body>
     </html>
   );
 }
 
-function Navigation({ currentUser, active }: { currentUser: CurrentUser; active: NavItem | undefined }) {
-  const places: [NavItem, string, string][] = [
-    ["bases", "/bases", "Bases"],
-    ["requests", "/requests", "Requests"],
-    ...(currentUser.account.isOperator
-      ? [["operator", "/operator", "Operator"] as [NavItem, string, string]]
-      : []),
-  ];
+function VisitorBar({ isSignedOut }: { isSignedOut: boolean }) {
   return (
-    <>
-      <nav aria-label="Main" class="places">
-        {places.map(([place, href, name]) => (
-          <a key={place} href={href} aria-current={place === active ? "page" : undefined}>
-            {name}
-          </a>
-        ))}
-      </nav>
-      <details class="menu">
-        <summary>
-          <span class="avatar" aria-hidden="true">
-            {currentUser.email.slice(0, 1)}
-          </span>
-          <span class="visually-hidden">Account: </span>
-          <span class="menu-name" title={currentUser.account.email}>
-            {currentUser.account.email}
-          </span>
-        </summary>
-        <AccountMenu currentUser={currentUser} />
-      </details>
-    </>
-  );
-}
-
-function AccountMenu({ currentUser }: { currentUser: CurrentUser }) {
-  const others = currentUser.accounts.filter((account) => account.id !== currentUser.account.id);
-  return (
-    <div class="menu-items">
-      <p class="muted small">Signed in as {currentUser.email}</p>
-      <a href="/account">Sign-in and sessions</a>
-      <a href="/account/members">Members</a>
-      <a href="/account/workspaces">Workspaces and call budgets</a>
-      <a href="/account/alerts">Alerts</a>
-      <a href="/account/tokens">API tokens</a>
-      <a href="/account/activity">Activity</a>
-      {others.map((account) => (
-        <form key={account.id} method="post" action="/account/switch">
-          <input type="hidden" name="account" value={account.id} />
-          <button type="submit">Switch to {account.email}</button>
-        </form>
-      ))}
-      <form method="post" action="/sign-out">
-        <button type="submit">Sign out</button>
-      </form>
-    </div>
-  );
-}
-
-function SignedOut() {
-  return (
-    <nav aria-label="Account" class="places end">
-      <a href="/sign-in">Sign in</a>
-      <a href="/signup">Sign up</a>
-    </nav>
+    <header class="bar">
+      <div class="bar-inner">
+        <a class="brand" href="/" aria-label="Basetide, home">
+          <Brand />
+        </a>
+        {isSignedOut ? (
+          <nav aria-label="Account" class="places end">
+            <a href="/sign-in">Sign in</a>
+            <a href="/signup">Sign up</a>
+          </nav>
+        ) : null}
+      </div>
+    </header>
   );
 }
 

@@ -42,7 +42,7 @@ export function RequestsPage(props: RequestsProps) {
       />
       {isSent ? <Note tone="good">Request sent. The answer will appear here.</Note> : null}
       <Card id="ask" title="New request">
-        <form method="post" action="/requests" class="stack narrow">
+        <form method="post" action="/requests" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <SelectField
             label="Request"

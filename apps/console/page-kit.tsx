@@ -17,6 +17,7 @@ import { isHtmx, type RenderOptions, renderFragment, renderPage, securityHeaders
 import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
 import { refuseForeign } from "./same-origin";
+import { themeOf } from "./theme-cookie";
 
 /** What pages need in addition to the management of bases. */
 export interface ConsoleContext extends ManagementContext {
@@ -46,7 +47,7 @@ export function anyone(ctx: ConsoleContext) {
   });
 }
 
-interface Answer extends Omit<PageProps, "assets" | "children">, RenderOptions {}
+interface Answer extends Omit<PageProps, "assets" | "children" | "theme">, RenderOptions {}
 
 /** Answers htmx with the view alone, and a browser with the whole page. */
 export function answer(request: Request, page: Answer, view: VNode): Response {
@@ -55,7 +56,7 @@ export function answer(request: Request, page: Answer, view: VNode): Response {
   if (status === 422) props.title = `Error: ${props.title}`;
   if (isHtmx(request)) return renderFragment(view, { status, headers });
   return renderPage(
-    <Page {...props} assets={assetUrls}>
+    <Page {...props} theme={themeOf(request)} assets={assetUrls}>
       {view}
     </Page>,
     { status, headers },

@@ -44,7 +44,7 @@ export function WebhookFormView(props: {
 }) {
   const { action, button, form, errors, isKnown = false } = props;
   return (
-    <form method="post" action={action} class="stack narrow">
+    <form method="post" action={action} class="stack rows">
       {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
       <Field
         label={isKnown ? "New address" : "Address"}

@@ -1,37 +1,38 @@
-/** The frame of the pages about the user and the account: one head and its tabs. */
+/** The frame of the pages about the user and the account: one head, and tabs where a section has several pages. */
 import type { ComponentChildren } from "preact";
 import type { CurrentUser } from "../../core/control/accounts";
-import { Note, PageHead } from "../components";
+import { Note, PageHead, Tabs } from "../components";
 
-const TABS = [
-  { path: "/account", text: "Sign-in" },
-  { path: "/account/members", text: "Members" },
-  { path: "/account/workspaces", text: "Workspaces" },
-  { path: "/account/alerts", text: "Alerts" },
-  { path: "/account/tokens", text: "API tokens" },
-  { path: "/account/activity", text: "Activity" },
-] as const;
+const TEAM = [
+  { href: "/account/members", text: "Members" },
+  { href: "/account/activity", text: "Activity" },
+];
 
-type AccountTab = (typeof TABS)[number]["path"];
+/** The head of each page, by its path. */
+const pages = {
+  "/account": { title: "Settings", lead: "Your password and the browsers you are signed in with." },
+  "/account/members": { title: "Team", lead: "Who can open this account." },
+  "/account/workspaces": { title: "Usage", lead: "Your Airtable workspaces, and how long their calls last." },
+  "/account/alerts": { title: "Alerts", lead: "Messages when a base needs you." },
+  "/account/tokens": { title: "API", lead: "Tokens for the management API." },
+  "/account/activity": { title: "Team", lead: "Changes to this account, and who made them." },
+} as const;
 
 export function AccountFrame(props: {
   currentUser: CurrentUser;
-  tab: AccountTab;
+  tab: keyof typeof pages;
   /** The notice of the last action. */
   done?: string | undefined;
+  /** Actions on the whole page. */
+  actions?: ComponentChildren;
   children: ComponentChildren;
 }) {
-  const { currentUser, tab, done } = props;
+  const { tab, done } = props;
+  const { title, lead } = pages[tab];
   return (
     <>
-      <PageHead title="Account" lead={<span class="wrap">{currentUser.account.email}</span>} />
-      <nav class="tabs" aria-label="Account">
-        {TABS.map(({ path, text }) => (
-          <a key={path} href={path} aria-current={path === tab ? "page" : undefined}>
-            {text}
-          </a>
-        ))}
-      </nav>
+      <PageHead title={title} lead={lead} actions={props.actions} />
+      {title === "Team" ? <Tabs label="Team" current={tab} tabs={TEAM} /> : null}
       {done ? <Note tone="good">{done}</Note> : null}
       {props.children}
     </>

@@ -59,7 +59,7 @@ export function Members(props: MembersProps) {
       {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
       {isOwner ? (
         <Card id="invite" title="Invite a member">
-          <form method="post" action="/account/members" class="stack limited">
+          <form method="post" action="/account/members" class="stack rows">
             <Field
               label="E-mail"
               name="email"

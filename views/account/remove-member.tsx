@@ -32,7 +32,7 @@ export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser
             </>
           )}
         </ul>
-        <form method="post" action={`/account/members/${member.userId}/remove`} class="stack limited">
+        <form method="post" action={`/account/members/${member.userId}/remove`} class="stack rows">
           {isSelf ? null : <Options />}
           <div class="actions">
             <Button kind="danger">{isSelf ? "Leave" : "Remove member"}</Button>

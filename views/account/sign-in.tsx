@@ -50,7 +50,7 @@ export function SignInSettings({ currentUser, sessions, now, errors, done }: Sig
         </Table>
       </Card>
       <Card id="change-password" title="Password">
-        <form method="post" action="/account/password" class="stack limited">
+        <form method="post" action="/account/password" class="stack rows">
           {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
           <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
           <Field

@@ -73,7 +73,7 @@ export function Tokens(props: TokensProps) {
         )}
       </Card>
       <Card id="new" title="New token">
-        <form method="post" action="/account/tokens" class="stack limited">
+        <form method="post" action="/account/tokens" class="stack rows">
           <Field
             label="Name"
             name="name"

@@ -67,7 +67,7 @@ export function WorkspaceFormView(props: {
 }) {
   const { action, button, form, errors } = props;
   return (
-    <form method="post" action={action} class="stack narrow">
+    <form method="post" action={action} class="stack rows">
       {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
       <Field
         label="Name"

@@ -41,7 +41,7 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
           plan has one.
         </p>
       ) : (
-        <form method="post" action={`/bases/${base.id}/workspace`} class="stack narrow">
+        <form method="post" action={`/bases/${base.id}/workspace`} class="stack rows">
           <SelectField
             label="Workspace"
             name="workspace"

@@ -1,7 +1,7 @@
 /** The frame of the pages of one base: its name, its state, its actions, and the links to its other pages. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
-import { Button, Note, PageHead } from "../components";
+import { Button, Note, PageHead, Tabs } from "../components";
 
 export type BasePlace = "overview" | "proxy" | "analysts" | "runs" | "settings" | "connect";
 
@@ -28,7 +28,6 @@ export function BaseFrame(props: {
   return (
     <>
       <PageHead
-        back={{ href: "/bases", text: "Bases" }}
         title={<bdi>{base.name || base.sourceBaseId}</bdi>}
         lead={
           <>
@@ -38,13 +37,11 @@ export function BaseFrame(props: {
         }
         actions={<BaseActions base={base} path={path} />}
       />
-      <nav class="tabs" aria-label="Base">
-        {places.map(([name, suffix, text]) => (
-          <a key={name} href={`${path}${suffix}`} aria-current={name === place ? "page" : undefined}>
-            {text}
-          </a>
-        ))}
-      </nav>
+      <Tabs
+        label="Base"
+        current={`${path}${suffixOf(place)}`}
+        tabs={places.map(([, suffix, text]) => ({ href: `${path}${suffix}`, text }))}
+      />
       {notice ? <Note tone="good">{notice}</Note> : null}
       {children}
       <div id="dialog" class="dialog" role="dialog" aria-labelledby="dialog-title" popover="auto" />
@@ -59,6 +56,11 @@ const places: [BasePlace, string, string][] = [
   ["runs", "/runs", "Runs"],
   ["settings", "/settings", "Settings"],
 ];
+
+/** Connect has a button in place of a tab. */
+function suffixOf(place: BasePlace): string {
+  return places.find(([name]) => name === place)?.[1] ?? `/${place}`;
+}
 
 function BaseActions({ base, path }: { base: Base; path: string }) {
   const isPaused = base.state === "paused";

@@ -37,7 +37,7 @@ export function SettingForm(props: FormProps) {
     hint: withCode(setting.hint),
   };
   return (
-    <form method="post" action={pathOf(base, setting)} class="stack narrow">
+    <form method="post" action={pathOf(base, setting)} class="stack rows">
       {setting.type === "integer" ? (
         <Field {...common} type="number" inputMode="numeric" required />
       ) : (
@@ -63,7 +63,7 @@ function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
       method="post"
       action={path}
       id={`setting-${name}`}
-      class="setting"
+      class="setting rows"
       hx-swap-oob={isNews ? "outerMorph" : undefined}
     >
       <Toggle

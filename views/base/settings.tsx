@@ -7,10 +7,16 @@ import {
   settingSections,
 } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
-import { Button, ButtonLink, Card } from "../components";
-import { Field } from "../components/field";
+import { Button, ButtonLink, Card, Field, SettingsLayout } from "../components";
 import { WorkspaceChoice } from "./budget";
 import { type RefusedSetting, SettingForm } from "./setting-form";
+
+/** The sections that are not settings of the base itself. */
+const otherSections = [
+  ["call-budget", "Call budget"],
+  ["key", "API key"],
+  ["end", "Delete"],
+] as const;
 
 export function SettingsPage(props: {
   base: Base;
@@ -22,7 +28,7 @@ export function SettingsPage(props: {
   const { base, workspaces, keyError, workspaceError, refused } = props;
   const path = `/bases/${base.id}`;
   return (
-    <>
+    <SettingsLayout sections={[...Object.entries(settingSections), ...otherSections]}>
       {Object.entries(settingSections).map(([section, title]) => (
         <Card key={section} id={section} title={title}>
           {settingList
@@ -35,7 +41,7 @@ export function SettingsPage(props: {
       ))}
       <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
       <Card id="key" title="API key">
-        <form method="post" action={`${path}/key`} class="stack narrow">
+        <form method="post" action={`${path}/key`} class="stack rows">
           <Field
             label="New API key"
             name="api_key"
@@ -54,7 +60,7 @@ export function SettingsPage(props: {
           Delete this base…
         </ButtonLink>
       </Card>
-    </>
+    </SettingsLayout>
   );
 }
 

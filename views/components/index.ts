@@ -6,5 +6,7 @@ export { CopyField } from "./copy-field";
 export { Field, SelectField, TextAreaField } from "./field";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";
+export { SettingsLayout } from "./settings-layout";
 export { Table } from "./table";
+export { Tabs } from "./tabs";
 export { Toggle } from "./toggle";

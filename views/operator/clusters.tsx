@@ -58,7 +58,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
         </Table>
       </Card>
       <Card id="add" title="Add a cluster">
-        <form method="post" action="/operator/clusters" class="stack narrow">
+        <form method="post" action="/operator/clusters" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <Field label="Name" name="name" required maxLength={60} value={typed?.name} autocomplete="off" />
           <Field

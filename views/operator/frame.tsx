@@ -1,32 +1,26 @@
 /** The frame of the operator console's pages. */
 import type { ComponentChildren } from "preact";
-import { ErrorNote, Note, PageHead } from "../components";
+import { ErrorNote, Note, PageHead, Tabs } from "../components";
 
-type AdminPage = "fleet" | "requests" | "clusters" | "accounts";
-
-const places: [AdminPage, string, string][] = [
-  ["fleet", "/operator", "Fleet"],
-  ["requests", "/operator/requests", "Requests"],
-  ["clusters", "/operator/clusters", "Clusters"],
-  ["accounts", "/operator/accounts", "Accounts"],
-];
+const places = {
+  fleet: { href: "/operator", text: "Fleet" },
+  requests: { href: "/operator/requests", text: "Requests" },
+  clusters: { href: "/operator/clusters", text: "Clusters" },
+  accounts: { href: "/operator/accounts", text: "Accounts" },
+};
+const tabs = Object.values(places);
 
 export function AdminFrame(props: {
-  place: AdminPage;
+  place: keyof typeof places;
   done?: string | undefined;
   error?: string | undefined;
   children: ComponentChildren;
 }) {
+  const current = places[props.place].href;
   return (
     <>
       <PageHead title="Operator console" />
-      <nav class="tabs" aria-label="Operator console">
-        {places.map(([place, href, text]) => (
-          <a key={place} href={href} aria-current={place === props.place ? "page" : undefined}>
-            {text}
-          </a>
-        ))}
-      </nav>
+      <Tabs label="Operator console" current={current} tabs={tabs} />
       {props.done ? <Note tone="good">{props.done}</Note> : null}
       {props.error ? <ErrorNote>{props.error}</ErrorNote> : null}
       {props.children}

@@ -27,7 +27,7 @@ export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; n
           <p class="muted small">
             <bdi>{request.email}</bdi>, <Ago at={request.createdAt} now={now} />. {effects[request.kind]}
           </p>
-          <form method="post" action={`/operator/requests/${request.id}`} class="stack narrow">
+          <form method="post" action={`/operator/requests/${request.id}`} class="stack rows">
             <Field
               label="Answer to the customer"
               name="answer"

@@ -27,7 +27,7 @@ export function accountPages(ctx: ConsoleContext) {
   ) =>
     answer(
       request,
-      { title: "Account", currentUser, active: "account", status },
+      { title: "Account", currentUser, active: "settings", status },
       <SignInSettings
         currentUser={currentUser}
         sessions={await listSessions(db, currentUser.userId)}

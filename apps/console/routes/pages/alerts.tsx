@@ -54,7 +54,7 @@ export function alertPages(ctx: ConsoleContext) {
     const hasMail = config.smtpUrl !== undefined;
     return answer(
       request,
-      { title: "Alerts", currentUser, active: "account", status },
+      { title: "Alerts", currentUser, active: "alerts", status },
       <Alerts
         {...{
           currentUser,
@@ -85,7 +85,7 @@ export function alertPages(ctx: ConsoleContext) {
     const form = { name: webhook.name, url: "", form: webhook.form, kinds: webhook.kinds };
     return answer(
       request,
-      { title: webhook.name, currentUser, active: "account", status },
+      { title: webhook.name, currentUser, active: "alerts", status },
       <WebhookPage {...{ currentUser, webhook, messages, form, errors: {}, now: new Date(), ...shown }} />,
     );
   }

@@ -39,7 +39,7 @@ export function baseActions(ctx: ConsoleContext) {
       const base = await find(params.id, account);
       return answer(
         request,
-        { title: `Settings · ${base.name}`, currentUser, active: "bases" },
+        { title: `Settings · ${base.name}`, currentUser, active: "bases", base },
         <BaseFrame base={base} place="settings" notice={noticeOf(query)}>
           <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} />
         </BaseFrame>,
@@ -64,7 +64,7 @@ export function baseActions(ctx: ConsoleContext) {
       const refused = { name: setting.name, written, error: formError.message };
       return answer(
         request,
-        { title: `Settings · ${base.name}`, currentUser, active: "bases", status: formError.status },
+        { title: `Settings · ${base.name}`, currentUser, active: "bases", base, status: formError.status },
         <BaseFrame base={base} place="settings">
           <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} refused={refused} />
         </BaseFrame>,
@@ -85,7 +85,7 @@ export function baseActions(ctx: ConsoleContext) {
       const workspaces = await listWorkspaces(db, account.id);
       return answer(
         request,
-        { title: `Settings · ${base.name}`, currentUser, active: "bases", status: formError.status },
+        { title: `Settings · ${base.name}`, currentUser, active: "bases", base, status: formError.status },
         <BaseFrame base={base} place="settings">
           <SettingsPage base={base} workspaces={workspaces} workspaceError={formError.message} />
         </BaseFrame>,
@@ -99,7 +99,13 @@ export function baseActions(ctx: ConsoleContext) {
         if (!isBasetideError(error)) throw error;
         return answer(
           request,
-          { title: `Settings · ${base.name}`, currentUser, active: "bases", status: httpStatus[error.code] },
+          {
+            title: `Settings · ${base.name}`,
+            currentUser,
+            active: "bases",
+            base,
+            status: httpStatus[error.code],
+          },
           <BaseFrame base={base} place="settings">
             <SettingsPage
               base={base}
@@ -141,7 +147,7 @@ export function baseActions(ctx: ConsoleContext) {
           </Card>
         </BaseFrame>
       );
-      return answer(request, { title: `Connect · ${base.name}`, currentUser, active: "bases" }, view);
+      return answer(request, { title: `Connect · ${base.name}`, currentUser, active: "bases", base }, view);
     })
     .post("/bases/:id/connect/rotate", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
@@ -152,7 +158,7 @@ export function baseActions(ctx: ConsoleContext) {
       const base = await find(params.id, account);
       return answer(
         request,
-        { title: `Delete ${base.name}`, currentUser, active: "bases" },
+        { title: `Delete ${base.name}`, currentUser, active: "bases", base },
         <BaseFrame base={base} place="settings">
           <DeletePage base={base} isHosted={(await databaseOf(base)).clusterId !== null} />
         </BaseFrame>,
@@ -167,7 +173,7 @@ export function baseActions(ctx: ConsoleContext) {
       }
       return answer(
         request,
-        { title: `Delete ${base.name}`, currentUser, active: "bases", status: 422 },
+        { title: `Delete ${base.name}`, currentUser, active: "bases", base, status: 422 },
         <BaseFrame base={base} place="settings">
           <DeletePage
             base={base}

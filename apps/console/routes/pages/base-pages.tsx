@@ -66,13 +66,21 @@ export function basePages(ctx: ConsoleContext) {
           <Overview {...facts} />
         </BaseFrame>
       );
-      return answer(request, { title: facts.base.name, currentUser, active: "bases" }, view);
+      return answer(
+        request,
+        { title: facts.base.name, currentUser, active: "bases", base: facts.base },
+        view,
+      );
     })
     .get("/bases/:id/live", async ({ request, currentUser, account, params, query }) => {
       const facts = await overviewOf(params.id, account);
       const seen = typeof query.seen === "string" ? query.seen : "";
       const view = <OverviewNews {...facts} seen={seen} />;
-      return answer(request, { title: facts.base.name, currentUser, active: "bases" }, view);
+      return answer(
+        request,
+        { title: facts.base.name, currentUser, active: "bases", base: facts.base },
+        view,
+      );
     })
     .get("/bases/:id/tables/:table", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
@@ -94,7 +102,7 @@ export function basePages(ctx: ConsoleContext) {
           </Card>
         </BaseFrame>
       );
-      return answer(request, { title: spec.name, currentUser, active: "bases" }, view);
+      return answer(request, { title: spec.name, currentUser, active: "bases", base }, view);
     })
     .get("/bases/:id/:place", async ({ request, currentUser, account, params }) => {
       const [base, runs] = await Promise.all([
@@ -104,7 +112,7 @@ export function basePages(ctx: ConsoleContext) {
       const page = (place: BasePlace, title: string, view: preact.VNode) =>
         answer(
           request,
-          { title: `${title} · ${base.name}`, currentUser, active: "bases" },
+          { title: `${title} · ${base.name}`, currentUser, active: "bases", base },
           <BaseFrame base={base} place={place}>
             {view}
           </BaseFrame>,

@@ -21,7 +21,7 @@ export function analystPages(ctx: ConsoleContext) {
       const facts = await describe(params.id, account);
       return answer(
         request,
-        { title: `For analysts · ${facts.base.name}`, currentUser, active: "bases" },
+        { title: `For analysts · ${facts.base.name}`, currentUser, active: "bases", base: facts.base },
         <BaseFrame base={facts.base} place="analysts">
           <AnalystsPage {...facts} />
         </BaseFrame>,

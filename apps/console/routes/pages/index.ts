@@ -13,6 +13,7 @@ import { operatorPages } from "./operator-pages";
 import { requestPages } from "./request-pages";
 import { signInPages } from "./sign-in";
 import { signUpPages } from "./sign-up";
+import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
 import { workspacePages } from "./workspaces";
 
@@ -32,5 +33,6 @@ export function pageRoutes(ctx: ConsoleContext) {
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))
-    .use(operatorPages(ctx));
+    .use(operatorPages(ctx))
+    .use(themeRoute(ctx));
 }

@@ -41,7 +41,7 @@ export function memberPages(ctx: ConsoleContext) {
     ]);
     return answer(
       request,
-      { title: "Members", currentUser, active: "account", status, headers },
+      { title: "Members", currentUser, active: "team", status, headers },
       <Members {...{ currentUser, members, invitations, email: "", errors: {}, ...props }} />,
     );
   };
@@ -81,7 +81,7 @@ export function memberPages(ctx: ConsoleContext) {
       }
       return answer(
         request,
-        { title: "Remove a member", currentUser, active: "account" },
+        { title: "Remove a member", currentUser, active: "team" },
         <RemoveMember currentUser={currentUser} member={member} />,
       );
     })

@@ -23,7 +23,7 @@ export function requestPages(ctx: ConsoleContext) {
     .get("/requests", async ({ request, currentUser, account, query }) =>
       answer(
         request,
-        { title: "Requests", currentUser, active: "requests" },
+        { title: "Requests", currentUser, active: "help" },
         <RequestsPage {...(await propsFor(account))} isSent={query.done === "sent"} />,
       ),
     )
@@ -43,7 +43,7 @@ export function requestPages(ctx: ConsoleContext) {
         if (!isBasetideError(error)) throw error;
         return answer(
           request,
-          { title: "Requests", currentUser, active: "requests", status: httpStatus[error.code] },
+          { title: "Requests", currentUser, active: "help", status: httpStatus[error.code] },
           <RequestsPage {...(await propsFor(account))} typed={typed} error={error.message} />,
         );
       }

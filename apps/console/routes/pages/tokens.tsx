@@ -22,7 +22,7 @@ export function tokenPages(ctx: ConsoleContext) {
     const { consoleUrl } = config;
     return answer(
       request,
-      { title: "API tokens", currentUser, active: "account", status },
+      { title: "API tokens", currentUser, active: "api", status },
       <Tokens {...{ currentUser, tokens, consoleUrl, now: new Date(), name: "", errors: {}, ...props }} />,
     );
   };

@@ -54,7 +54,7 @@ export function workspacePages(ctx: ConsoleContext) {
     const workspaces = await workspacesWithBudgets(db, currentUser.account.id);
     return answer(
       request,
-      { title: "Workspaces", currentUser, active: "account", status },
+      { title: "Workspaces", currentUser, active: "usage", status },
       <Workspaces {...{ currentUser, workspaces, form: EMPTY, errors: {}, ...shown }} />,
     );
   }
@@ -76,7 +76,7 @@ export function workspacePages(ctx: ConsoleContext) {
     if (!budget) return goTo(request, PATH);
     return answer(
       request,
-      { title: workspace.name, currentUser, active: "account", status },
+      { title: workspace.name, currentUser, active: "usage", status },
       <WorkspacePage
         {...{ currentUser, workspace, budget, bases, form: formOf(workspace), errors: {}, ...shown }}
       />,

@@ -1,0 +1,19 @@
+/** The foot of every page: help, and for visitors the theme. */
+import { type Theme, ThemeSwitch } from "./theme";
+
+const links: [string, string][] = [["/openapi", "OpenAPI document"]];
+
+export function Footer({ theme, isSignedIn }: { theme: Theme; isSignedIn: boolean }) {
+  return (
+    <footer class="foot">
+      <nav aria-label="Help">
+        {links.map(([href, text]) => (
+          <a key={href} href={href}>
+            {text}
+          </a>
+        ))}
+      </nav>
+      {isSignedIn ? null : <ThemeSwitch theme={theme} />}
+    </footer>
+  );
+}
