@@ -46,6 +46,13 @@ async function signIn(page: Page, email: string, password = PASSWORD): Promise<v
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 
+/** Opens the menu with the sign-out; on a narrow screen it is in the sidebar, which a button opens. */
+async function openUserMenu(page: Page): Promise<void> {
+  const menu = page.getByRole("button", { name: "Menu", exact: true });
+  if (await menu.isVisible()) await menu.click();
+  await page.getByText("Account:").locator("..").click();
+}
+
 async function newAccount(): Promise<string> {
   const email = `${crypto.randomUUID().slice(0, 8)}@example.org`;
   await createAccount(fleet.ctx.db, { email, password: PASSWORD });
@@ -92,7 +99,7 @@ test.for([
   await page.getByLabel("E-mail").fill("friend@example.org");
   await page.getByRole("button", { name: "Send invitation" }).click();
   await page.getByText("Invitation sent").waitFor();
-  await page.getByText("Account:").locator("..").click();
+  await openUserMenu(page);
   await page.getByRole("button", { name: "Sign out" }).waitFor();
   await look("6-members");
   await page.keyboard.press("Escape");
@@ -100,7 +107,7 @@ test.for([
   await page.getByRole("heading", { name: "Page not found" }).waitFor();
   await look("7-error");
   await page.goto("/account");
-  await page.getByText("Account:").locator("..").click();
+  await openUserMenu(page);
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.getByText("You have been signed out.").waitFor();
   await look("8-sign-in");
@@ -143,7 +150,7 @@ test("an invited user signs in, accepts, sees the account, and switches back to 
   await page.waitForURL("**/bases");
   await page.goto("/account/members");
   await page.getByText("invites and removes members").waitFor();
-  await page.getByText("Account:").locator("..").click();
+  await openUserMenu(page);
   await page.getByRole("button", { name: `Switch to ${friendEmail}` }).click();
   await page.goto("/account/members");
   await page.getByRole("heading", { name: "Invite a member" }).waitFor();
