@@ -208,8 +208,10 @@ begin
           end - margin;
           if turn_at > queue_end + busy_credit_ms then
             -- A reservation beyond the queue's end would hold up clients that have not queued yet: ask again when the
-            -- queue's end is likely to have reached the live call's turn.
+            -- queue's end is likely to have reached the live call's turn. That time is no reservation, even if it is
+            -- within the reach of a process with little CPU.
             reservation := least(reservation, asked_at + turn_at - queue_end);
+            reach := null;
           elsif reach is null then
             reservation := asked_at;
           else

@@ -20,9 +20,10 @@ const WINDOW_MS = 999.999;
 /** The margin of every call for delay and transit, ms. */
 const LEAST_MARGIN_MS = 20;
 
+type SyncKind = "sync" | "live" | "named";
 type Action =
   | { do: "client"; calls: number; reachMs: number; lateMs?: number }
-  | { do: "sync"; calls: number; share: number; lateMs?: number }
+  | { do: "sync"; kind?: SyncKind; calls: number; reachMs?: number; share: number; lateMs?: number }
   | { do: "give back"; which: number[] }
   | { do: "block"; ms: number }
   | { do: "pass"; ms: number };
@@ -38,7 +39,10 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
     }),
     fc.record({
       do: fc.constant("sync" as const),
+      kind: fc.constantFrom<SyncKind[]>("sync", "live", "named"),
       calls: fc.integer({ min: 1, max: 5 }),
+      // With the delay of a process that has little CPU.
+      reachMs: fc.constantFrom(10, 40, 110),
       share: fc.constantFrom(3, 5),
       lateMs,
     }),
@@ -62,7 +66,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
 );
 
 interface Call {
-  kind: "client" | "sync";
+  kind: "client" | SyncKind;
   /** For sync: the requested share. */
   share: number;
   askedAt: number;
@@ -82,7 +86,7 @@ async function play(
   const blocks: { from: number; until: number }[] = [];
 
   async function take(
-    { kind, share, lateMs = 0 }: { kind: "client" | "sync"; share: number; lateMs?: number | undefined },
+    { kind, share, lateMs = 0 }: { kind: "client" | SyncKind; share: number; lateMs?: number | undefined },
     within: number[],
     back: number[],
   ) {
@@ -105,7 +109,10 @@ async function play(
         [],
       );
     }
-    if (action.do === "sync") await take({ kind: "sync", ...action }, Array(action.calls).fill(10), []);
+    if (action.do === "sync") {
+      const { kind = "sync", share, calls, reachMs = 10, lateMs } = action;
+      await take({ kind, share, lateMs }, Array(calls).fill(reachMs), []);
+    }
     if (action.do === "give back") {
       for (const which of action.which) {
         // Ahead, or slightly past: its process was late.
@@ -135,8 +142,21 @@ test("I4: in any run, no window has a sixth request, wherever in its reservation
       const sent = calls.map(({ from, slot }, index) => from + (slot - from) * parts[index % parts.length]!);
       expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
     }),
-    { numRuns: 150 },
+    { numRuns: 400 },
   );
+});
+
+test("I4: a live call that must ask again before its turn gets no reservation, however slow its process is", async () => {
+  const live = { do: "sync" as const, kind: "live" as const, calls: 1, reachMs: 110, share: 3 };
+  const { calls } = await play([
+    { do: "client", calls: 1, reachMs: 300 },
+    { do: "pass", ms: 60 },
+    live,
+    { do: "client", calls: 3, reachMs: 300 },
+    { do: "pass", ms: 40 },
+    live,
+  ]);
+  expect(calls).toHaveLength(5);
 });
 
 test("I4: a late request counts from when it was sent, for everything that is reserved after that is known", async () => {
