@@ -3,9 +3,14 @@
  *
  * P5. It is sent once, even if the connection breaks.
  */
-import type { IncomingMessage } from "node:http";
-import { type HeldConnection, poolOf, StaleConnection, type WireRequest } from "../../core/http/connections";
-import { bytesOf, firstOf } from "./answer-body";
+import {
+  type HeldConnection,
+  poolOf,
+  StaleConnection,
+  type StreamedAnswer,
+  type WireRequest,
+} from "../../core/http/connections";
+import { firstOf } from "./answer-body";
 
 export interface UpstreamRequest extends WireRequest {
   /** Scheme, host and port. */
@@ -44,7 +49,7 @@ export async function askUpstream(
     const answer = await send(request, over.signal, held);
     const head = headOf(answer);
     if (hasBody(request, answer)) return new Response(await firstOf(answer), head);
-    answer.resume();
+    answer.discard();
     return new Response(null, head);
   } catch (error) {
     over.abort();
@@ -78,9 +83,9 @@ export async function askWhole(
   let status: number | undefined;
   try {
     const answer = await send(request, late.signal, held);
-    status = answer.statusCode;
-    if (hasBody(request, answer)) return { ...headOf(answer), bytes: await bytesOf(answer) };
-    answer.resume();
+    status = answer.status;
+    if (hasBody(request, answer)) return { ...headOf(answer), bytes: new Uint8Array(await answer.bytes()) };
+    answer.discard();
     return { ...headOf(answer), bytes: new Uint8Array() };
   } catch (error) {
     if (late.signal.aborted) return { failure: "timeout", status };
@@ -95,18 +100,15 @@ async function send(
   request: UpstreamRequest,
   signal: AbortSignal,
   held: HeldConnection | undefined,
-): Promise<IncomingMessage> {
+): Promise<StreamedAnswer> {
   const connection = held ?? (await poolOf(request.address).take(signal));
   return connection.send(request, signal);
 }
 
-function hasBody({ method }: UpstreamRequest, { statusCode = 0 }: IncomingMessage): boolean {
-  return method !== "HEAD" && !NO_BODY.has(statusCode);
+function hasBody({ method }: UpstreamRequest, { status }: StreamedAnswer): boolean {
+  return method !== "HEAD" && !NO_BODY.has(status);
 }
 
-/** @throws TypeError for a header that `Headers` rejects */
-function headOf({ statusCode = 0, statusMessage = "", rawHeaders }: IncomingMessage) {
-  const headers = new Headers();
-  for (let at = 0; at < rawHeaders.length; at += 2) headers.append(rawHeaders[at]!, rawHeaders[at + 1]!);
-  return { status: statusCode, statusText: statusMessage, headers };
+function headOf({ status, statusText, lines }: StreamedAnswer) {
+  return { status, statusText, headers: new Headers(lines as [string, string][]) };
 }

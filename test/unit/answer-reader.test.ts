@@ -1,7 +1,8 @@
 /** One HTTP answer from the bytes of a connection: whatever the pieces, the same answer; whatever is not valid, none. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { AnswerReader, AnswerTooLarge, InvalidAnswer } from "../../core/http/connections/answer-reader";
+import { InvalidAnswer } from "../../core/http/connections/answer-parser";
+import { AnswerReader, AnswerTooLarge } from "../../core/http/connections/answer-reader";
 
 const MOST = 10_000;
 

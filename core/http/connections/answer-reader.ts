@@ -1,33 +1,10 @@
-/**
- * Reads one HTTP/1.1 answer from the bytes of a connection, in pieces of any size. For requests of our own whose whole
- * answer is needed: it costs a fraction of node:http, which creates a stream and a dozen listeners for each request.
- *
- * Strict, since a misread length would make the next answer on the connection start in the wrong place: whatever is not
- * plainly valid is an error, and the connection is closed.
- */
-
-/** Longest head, bytes. */
-const MOST_HEAD_BYTES = 64 * 1024;
-const HEAD_END = Buffer.from("\r\n\r\n");
-const LINE_END = Buffer.from("\r\n");
-const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: [\t\x20-\x7e\x80-\xff]*)?$/;
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*$/;
-const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
-/** Headers that must not be repeated with different values. */
-const SINGLE = new Set(["content-length", "transfer-encoding", "content-encoding"]);
+/** Reads one HTTP/1.1 answer whole, from the bytes of a connection. */
+import { type AnswerHead, AnswerParser } from "./answer-parser";
 
 /** An answer that was read to its end. */
-export interface HttpAnswer {
-  status: number;
-  /** By name in lower case; repeated ones are joined. */
-  headers: ReadonlyMap<string, string>;
+export interface HttpAnswer extends AnswerHead {
   /** As it was sent: it may be compressed. Belongs to the caller. */
   body: Buffer;
-}
-
-/** The answer is not valid HTTP/1.1, or has a form that is not supported. */
-export class InvalidAnswer extends Error {
-  readonly code = "INVALID_HTTP";
 }
 
 /** The body is larger than allowed. */
@@ -36,26 +13,37 @@ export class AnswerTooLarge extends Error {}
 export class AnswerReader {
   /** Undefined until the answer is complete. */
   answer: HttpAnswer | undefined;
-  /** Whether any byte of the answer has arrived. */
-  hasBegun = false;
-  /** Whether the connection may be used for another request. Valid once the answer is complete. */
-  keepsAlive = true;
-  readonly #mostBytes: number;
-  #read: (bytes: Buffer) => void = (bytes) => this.#readHead(bytes);
-  /** What has arrived of a head, or of a chunk's size. */
-  #pending: Buffer = Buffer.alloc(0);
-  #status = 0;
-  #headers = new Map<string, string>();
+  readonly #parser: AnswerParser;
+  #head: AnswerHead | undefined;
   #pieces: Buffer[] = [];
   #length = 0;
-  /** Bytes of the body, or of the chunk, that have yet to arrive. */
-  #left = 0;
-  /** The body, if it has a known length and did not arrive at once. */
-  #whole: Buffer | undefined;
 
   /** @param mostBytes of the body */
   constructor(mostBytes: number) {
-    this.#mostBytes = mostBytes;
+    this.#parser = new AnswerParser({
+      head: (head, length = 0) => {
+        if (length > mostBytes) throw new AnswerTooLarge();
+        this.#head = head;
+      },
+      body: (piece) => {
+        this.#length += piece.length;
+        if (this.#length > mostBytes) throw new AnswerTooLarge();
+        this.#pieces.push(piece);
+      },
+      end: () => {
+        this.answer = { ...this.#head!, body: this.#joined() };
+      },
+    });
+  }
+
+  /** Whether any byte of the answer has arrived. */
+  get hasBegun(): boolean {
+    return this.#parser.hasBegun;
+  }
+
+  /** Whether the connection may be used for another request. Valid once the answer is complete. */
+  get keepsAlive(): boolean {
+    return this.#parser.keepsAlive;
   }
 
   /**
@@ -64,182 +52,16 @@ export class AnswerReader {
    * @throws InvalidAnswer, AnswerTooLarge
    */
   push(bytes: Buffer): void {
-    if (bytes.length === 0) return;
-    this.hasBegun = true;
-    this.#read(bytes);
+    this.#parser.push(bytes);
   }
 
-  /** The source has ended the connection. @returns whether that completes the answer */
+  /** The source has ended the connection. @returns whether the answer is complete */
   end(): boolean {
-    if (this.#read === this.#readToEnd) this.#complete(this.#joined());
-    return this.answer !== undefined;
+    return this.#parser.end();
   }
 
-  #readHead(bytes: Buffer): void {
-    const all = this.#withPending(bytes);
-    const end = all.indexOf(HEAD_END);
-    if (end < 0 ? all.length > MOST_HEAD_BYTES : end > MOST_HEAD_BYTES)
-      throw new InvalidAnswer("a long head");
-    if (end < 0) {
-      this.#pending = all;
-      return;
-    }
-    const isHttp10 = this.#parseHead(all.toString("latin1", 0, end));
-    const rest = all.subarray(end + HEAD_END.length);
-    if (this.#status === 101) throw new InvalidAnswer("the source switched to another protocol");
-    if (this.#status < 200) {
-      // An interim answer; the final one follows.
-      if (rest.length > 0) this.#readHead(rest);
-      return;
-    }
-    if (this.#status > 599) throw new InvalidAnswer(`the status ${this.#status}`);
-    const connection = this.#headers.get("connection")?.toLowerCase() ?? "";
-    this.keepsAlive = isHttp10 ? false : !/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection);
-    this.#beginBody(rest, isHttp10);
-  }
-
-  /** @returns whether it is one of HTTP/1.0 */
-  #parseHead(head: string): boolean {
-    const [first = "", ...lines] = head.split("\r\n");
-    const [, minor, status] = STATUS_LINE.exec(first) ?? [];
-    if (status === undefined) throw new InvalidAnswer("no status line");
-    this.#status = Number(status);
-    this.#headers = new Map();
-    for (const line of lines) {
-      const [, name, value] = HEADER.exec(line) ?? [];
-      if (name === undefined) throw new InvalidAnswer("an invalid header");
-      const key = name.toLowerCase();
-      const known = this.#headers.get(key);
-      if (known !== undefined && SINGLE.has(key) && known !== value) throw new InvalidAnswer(`${key} twice`);
-      this.#headers.set(key, known === undefined || SINGLE.has(key) ? value! : `${known}, ${value}`);
-    }
-    return minor === "0";
-  }
-
-  #beginBody(rest: Buffer, isHttp10: boolean): void {
-    const coding = this.#headers.get("transfer-encoding");
-    const length = this.#headers.get("content-length");
-    if (this.#status === 204 || this.#status === 304) {
-      this.#end(rest, Buffer.alloc(0));
-      return;
-    }
-    if (coding !== undefined) {
-      if (length !== undefined || isHttp10 || coding.toLowerCase() !== "chunked") {
-        throw new InvalidAnswer(`the transfer coding ${coding}`);
-      }
-      this.#read = this.#readChunkSize;
-    } else if (length !== undefined) {
-      if (!/^\d{1,15}$/.test(length)) throw new InvalidAnswer("an invalid length");
-      this.#left = Number(length);
-      if (this.#left > this.#mostBytes) throw new AnswerTooLarge();
-      // The usual page arrives at once, and needs no copy.
-      if (rest.length >= this.#left) {
-        this.#end(rest.subarray(this.#left), rest.subarray(0, this.#left));
-        return;
-      }
-      this.#whole = Buffer.allocUnsafeSlow(this.#left);
-      this.#read = this.#readLength;
-    } else {
-      this.keepsAlive = false;
-      this.#read = this.#readToEnd;
-    }
-    if (rest.length > 0) this.#read(rest);
-  }
-
-  #readLength(bytes: Buffer): void {
-    const whole = this.#whole!;
-    bytes.copy(whole, whole.length - this.#left);
-    this.#left -= bytes.length;
-    if (this.#left <= 0) this.#end(bytes.subarray(bytes.length + this.#left), whole);
-  }
-
-  #readToEnd(bytes: Buffer): void {
-    this.#keep(bytes);
-  }
-
-  #readChunkSize(bytes: Buffer): void {
-    const all = this.#withPending(bytes);
-    const end = all.indexOf(LINE_END);
-    if (end < 0) {
-      if (all.length > MOST_HEAD_BYTES) throw new InvalidAnswer("a long chunk size");
-      this.#pending = all;
-      return;
-    }
-    const [, size] = CHUNK_SIZE.exec(all.toString("latin1", 0, end)) ?? [];
-    if (size === undefined) throw new InvalidAnswer("an invalid chunk size");
-    this.#left = Number.parseInt(size, 16);
-    this.#read = this.#left === 0 ? this.#readTrailer : this.#readChunk;
-    const rest = all.subarray(end + LINE_END.length);
-    if (rest.length > 0) this.#read(rest);
-  }
-
-  #readChunk(bytes: Buffer): void {
-    const part = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes;
-    this.#keep(part);
-    this.#left -= part.length;
-    if (this.#left > 0) return;
-    this.#read = this.#readChunkEnd;
-    if (bytes.length > part.length) this.#readChunkEnd(bytes.subarray(part.length));
-  }
-
-  #readChunkEnd(bytes: Buffer): void {
-    const all = this.#withPending(bytes);
-    if (all[0] !== LINE_END[0] || (all.length > 1 && all[1] !== LINE_END[1])) {
-      throw new InvalidAnswer("a chunk without an end");
-    }
-    if (all.length === 1) {
-      this.#pending = all;
-      return;
-    }
-    this.#read = this.#readChunkSize;
-    if (all.length > 2) this.#readChunkSize(all.subarray(2));
-  }
-
-  /** Trailers are read and ignored. */
-  #readTrailer(bytes: Buffer): void {
-    const all = this.#withPending(bytes);
-    const end = all.indexOf(LINE_END);
-    if (end < 0 || all.length > MOST_HEAD_BYTES) {
-      if (all.length > MOST_HEAD_BYTES) throw new InvalidAnswer("long trailers");
-      this.#pending = all;
-      return;
-    }
-    const rest = all.subarray(end + LINE_END.length);
-    if (end === 0) {
-      this.#end(rest, this.#joined());
-      return;
-    }
-    if (!HEADER.test(all.toString("latin1", 0, end))) throw new InvalidAnswer("an invalid trailer");
-    if (rest.length > 0) this.#readTrailer(rest);
-  }
-
-  #withPending(bytes: Buffer): Buffer {
-    if (this.#pending.length === 0) return bytes;
-    const all = Buffer.concat([this.#pending, bytes]);
-    this.#pending = Buffer.alloc(0);
-    return all;
-  }
-
-  #keep(bytes: Buffer): void {
-    this.#length += bytes.length;
-    if (this.#length > this.#mostBytes) throw new AnswerTooLarge();
-    this.#pieces.push(bytes);
-  }
-
+  /** The usual page arrives at once, and needs no copy. */
   #joined(): Buffer {
     return this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces, this.#length);
-  }
-
-  /** @param rest bytes after the answer, which belong to no request of ours */
-  #end(rest: Buffer, body: Buffer): void {
-    if (rest.length > 0) this.keepsAlive = false;
-    this.#complete(body);
-  }
-
-  #complete(body: Buffer): void {
-    this.answer = { status: this.#status, headers: this.#headers, body };
-    this.#read = () => {
-      this.keepsAlive = false;
-    };
   }
 }

@@ -1,13 +1,17 @@
 /**
  * One established connection, used for one request at a time.
  *
- * H2. A request is written once. Over node:http and not Bun's `fetch`, which sends a GET, PUT or DELETE again by itself
- *     when a kept connection breaks before the answer: the source counts both, the rate limiter knows of one.
+ * H2. A request is written once. Not over Bun's `fetch`, which sends a GET, PUT or DELETE again by itself when a kept
+ *     connection breaks before the answer: the source counts both, the rate limiter knows of one.
  */
-import http from "node:http";
-import type { Duplex } from "node:stream";
-import { AnswerReader, AnswerTooLarge, type HttpAnswer } from "./answer-reader";
+import { AnswerParser } from "./answer-parser";
+import { AnswerReader, type HttpAnswer } from "./answer-reader";
+import { StreamedAnswer } from "./answer-stream";
 import type { OpenedSocket } from "./dial";
+import { headOf } from "./request-head";
+
+/** A body up to this size is written together with its head, bytes. */
+const MOST_JOINED = 64 * 1024;
 
 export interface WireRequest {
   method: string;
@@ -49,34 +53,15 @@ export class AnswerTimeout extends Error {}
 
 /** An exchange that is running: gets what arrives. */
 interface RunningExchange {
-  reader: AnswerReader;
   /** performance.now() */
   sentAt: number;
-  /** Called after each arrival. */
-  onRead(): void;
-  onFailure(error: unknown): void;
-}
-
-/** Gives the single socket to node:http, and reports when a request is done with it. */
-class OneSocket extends http.Agent {
-  readonly #socket: Duplex;
-  readonly #onFree: () => void;
-
-  constructor(socket: Duplex, onFree: () => void) {
-    super({ keepAlive: true, maxSockets: 1 });
-    this.#socket = socket;
-    this.#onFree = onFree;
-  }
-
-  override createConnection(): Duplex {
-    return this.#socket;
-  }
-
-  override keepSocketAlive(_socket: Duplex): boolean {
-    // The agent takes the socket back only after this returns.
-    queueMicrotask(this.#onFree);
-    return true;
-  }
+  readonly hasBegun: boolean;
+  /** @throws if the answer is not valid */
+  push(bytes: Buffer): void;
+  /** The source has ended the connection. @returns whether that completes the answer */
+  end(): boolean;
+  /** The connection has failed, or the answer is not valid. */
+  fail(error: unknown): void;
 }
 
 interface ConnectionOwner {
@@ -96,7 +81,6 @@ export class Connection {
   /** The source closes the connection after this idle time, ms, if it announces one. */
   sourceKeepsMs = Infinity;
   readonly #socket: OpenedSocket["socket"];
-  readonly #agent: OneSocket;
   readonly #host: string;
   readonly #owner: ConnectionOwner;
   readonly #onRest: () => void;
@@ -105,8 +89,6 @@ export class Connection {
   /** This side ends the connection, or the source has announced that it will. */
   #isEnding = false;
   #isListening = false;
-  /** node:http has used the socket, and keeps its own state about it. */
-  #isStreamed = false;
 
   constructor(host: string, { socket }: OpenedSocket, owner: ConnectionOwner) {
     const { onRest, onClose, now } = owner;
@@ -119,7 +101,6 @@ export class Connection {
       this.idleSince = now();
       onRest();
     };
-    this.#agent = new OneSocket(socket, this.#onRest);
     const leave = (error?: unknown) => {
       this.#endExchange(error instanceof Error ? error : undefined);
       if (!this.#isOpen) return;
@@ -152,22 +133,18 @@ export class Connection {
       this.#socket.destroy();
       return;
     }
-    const { reader, sentAt } = exchange;
-    if (!reader.hasBegun) this.#owner.onAnswer(performance.now() - sentAt);
+    if (!exchange.hasBegun) this.#owner.onAnswer(performance.now() - exchange.sentAt);
     try {
-      reader.push(bytes);
-      exchange.onRead();
+      exchange.push(bytes);
     } catch (error) {
       this.#isEnding = true;
-      exchange.onFailure(error);
+      exchange.fail(error);
     }
   };
 
   #endExchange(error: Error | undefined): void {
     const exchange = this.#exchange;
-    if (!exchange) return;
-    if (!error && exchange.reader.end()) exchange.onRead();
-    else exchange.onFailure(error ?? reset());
+    if (exchange && (error || !exchange.end())) exchange.fail(error ?? reset());
   }
 
   close(): void {
@@ -176,68 +153,95 @@ export class Connection {
   }
 
   /**
-   * Writes the request at once. The caller must read the answer's body, or destroy its stream.
+   * Writes the request at once, and returns its answer as soon as its head has arrived. The caller must receive the
+   * body, discard it, or destroy the answer.
    *
    * @param hasRested the connection was idle, so the source may have closed it
    * @param signal aborts the request, and later the body
-   * @throws StaleConnection, or node:http's error about the connection, the request or the answer
+   * @throws StaleConnection, InvalidAnswer, TypeError for a request that cannot be written, or the connection's error
    */
-  send(
-    { method, path, headers, body }: WireRequest,
-    signal: AbortSignal,
-    hasRested: boolean,
-  ): Promise<http.IncomingMessage> {
+  send(request: WireRequest, signal: AbortSignal, hasRested: boolean): Promise<StreamedAnswer> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return reject(new StaleConnection());
-      // Checked before the request is created: an aborted request without an error listener would end the process.
-      if (signal.aborted) {
+      let answer: StreamedAnswer | undefined;
+      let isPaused = false;
+      const leave = () => {
+        this.#exchange = undefined;
+        signal.removeEventListener("abort", breakOff);
+      };
+      const fail = (error: unknown) => {
+        leave();
         this.#socket.destroy();
-        return reject(new Error("the connection was closed"));
-      }
-      this.#isStreamed = true;
-      this.#isListening = false;
-      this.#socket.off("data", this.#onData);
-      this.#socket.ref();
-      const sent: Record<string, string> = { ...Object.fromEntries(headers), host: this.#host };
-      // node:http sends the body of a DELETE without a length: the source would parse it as another request.
-      if (body !== undefined) sent["content-length"] = String(body.length);
-      const asking = http.request({ path, method, headers: sent, agent: this.#agent });
-      // Its own `signal` option costs some 20 µs more per request. Once the answer is read this does nothing.
+        if (answer) answer.finish({ error });
+        else reject(this.#failureOf(error, hasRested && !parser.hasBegun));
+      };
       const breakOff = () => {
         this.#isEnding = true;
-        asking.destroy();
-        reject(new Error("the connection was closed"));
+        fail(new Error("the connection was closed"));
       };
+      const line = {
+        pause: () => {
+          isPaused = true;
+          this.#socket.pause();
+        },
+        resume: () => {
+          isPaused = false;
+          this.#socket.resume();
+        },
+        destroy: () => {
+          this.#isEnding = true;
+          leave();
+          this.#socket.destroy();
+        },
+      };
+      const parser = new AnswerParser(
+        {
+          head: (head) => {
+            answer = new StreamedAnswer(head, line);
+            this.#readKeepAlive(head.headers);
+            resolve(answer);
+          },
+          body: (piece) => answer!.push(piece),
+          end: () => {
+            if (isPaused) line.resume();
+            leave();
+            answer!.finish({});
+          },
+        },
+        request.method === "HEAD",
+      );
+      if (signal.aborted) return breakOff();
+      let head: Buffer;
+      try {
+        head = headOf(request, this.#host);
+      } catch (error) {
+        this.#isEnding = true;
+        return fail(error);
+      }
       signal.addEventListener("abort", breakOff);
-      let answer: http.IncomingMessage | undefined;
-      const sentAt = performance.now();
-      asking.on("error", (error: NodeJS.ErrnoException) => {
-        // Without this, a body that ends with the connection would count as complete.
-        answer?.destroy(error);
-        reject(isBroken(error) && hasRested ? new StaleConnection() : error);
+      this.#begin({
+        sentAt: performance.now(),
+        get hasBegun() {
+          return parser.hasBegun;
+        },
+        push: (bytes) => {
+          parser.push(bytes);
+          // Bytes that follow the answer are read before the connection may be used again.
+          if (answer && this.#exchange === undefined) this.#settle(parser.keepsAlive);
+        },
+        end: () => {
+          const isComplete = parser.end();
+          if (isComplete) this.#settle(false);
+          return isComplete;
+        },
+        fail,
       });
-      asking.on("response", (head) => {
-        answer = head;
-        this.#owner.onAnswer(performance.now() - sentAt);
-        // Handled by the reader of the body, if any.
-        head.on("error", () => {});
-        const keep = /timeout=(\d+)/.exec(String(head.headers["keep-alive"] ?? ""));
-        if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
-        this.#isEnding = head.headers.connection === "close";
-        const status = head.statusCode ?? 0;
-        if (status >= 200 && status <= 599) return resolve(head);
-        this.#isEnding = true;
-        head.socket.destroy();
-        reject(new RangeError(`${status} is not a valid status of a response`));
-      });
-      // The connection is closed if the source switches protocols or accepts CONNECT.
-      const leave = (_head: unknown, socket: Duplex) => {
-        this.#isEnding = true;
-        socket.destroy();
-        reject(new Error("Airtable switched to another protocol than HTTP"));
-      };
-      asking.on("upgrade", leave).on("connect", leave);
-      asking.end(body);
+      const { body } = request;
+      if (body && body.length <= MOST_JOINED) this.#socket.write(Buffer.concat([head, body]));
+      else {
+        this.#socket.write(head);
+        if (body) this.#socket.write(body);
+      }
     });
   }
 
@@ -249,16 +253,18 @@ export class Connection {
    * @throws StaleConnection, AnswerTimeout, InvalidAnswer, AnswerTooLarge, or the connection's error; the connection is then closed
    */
   exchange(request: WholeRequest, signal: AbortSignal, hasRested: boolean): Promise<HttpAnswer> {
-    if (this.#isStreamed) return this.#exchangeByStream(request, signal, hasRested);
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return reject(new StaleConnection());
       const reader = new AnswerReader(request.mostBytes);
-      const fail = (error: unknown) => {
+      const leave = () => {
         this.#exchange = undefined;
         clearTimeout(timer);
         signal.removeEventListener("abort", breakOff);
+      };
+      const fail = (error: unknown) => {
+        leave();
         this.#socket.destroy();
-        reject(hasRested && !reader.hasBegun && isBroken(error) ? new StaleConnection() : error);
+        reject(this.#failureOf(error, hasRested && !reader.hasBegun));
       };
       const endWith = (error: Error) => {
         this.#isEnding = true;
@@ -267,87 +273,63 @@ export class Connection {
       const breakOff = () => endWith(new Error("the connection was closed"));
       const timer = setTimeout(() => endWith(new AnswerTimeout()), Math.max(0, request.timeoutMs));
       if (signal.aborted) return breakOff();
-      signal.addEventListener("abort", breakOff);
-      this.#exchange = {
-        reader,
-        sentAt: performance.now(),
-        onFailure: fail,
-        onRead: () => {
-          const { answer } = reader;
-          if (!answer) return;
-          this.#exchange = undefined;
-          clearTimeout(timer);
-          signal.removeEventListener("abort", breakOff);
-          const keep = /timeout=(\d+)/.exec(answer.headers.get("keep-alive") ?? "");
-          if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
-          if (reader.keepsAlive) this.#onRest();
-          else {
-            this.#isEnding = true;
-            this.#socket.destroy();
-          }
-          resolve(answer);
-        },
+      const finish = () => {
+        const { answer } = reader;
+        if (!answer) return;
+        leave();
+        this.#readKeepAlive(answer.headers);
+        this.#settle(reader.keepsAlive);
+        resolve(answer);
       };
-      this.#socket.ref();
-      this.#listen();
+      signal.addEventListener("abort", breakOff);
+      this.#begin({
+        sentAt: performance.now(),
+        get hasBegun() {
+          return reader.hasBegun;
+        },
+        push: (bytes) => {
+          reader.push(bytes);
+          finish();
+        },
+        end: () => {
+          const isComplete = reader.end();
+          finish();
+          return isComplete;
+        },
+        fail,
+      });
       this.#socket.write(this.#textOf(request));
     });
   }
 
-  /** The same over node:http, for a connection that it has used: only in a process that sends requests of both kinds. */
-  async #exchangeByStream(
-    { method, path, head, body, mostBytes, timeoutMs }: WholeRequest,
-    signal: AbortSignal,
-    hasRested: boolean,
-  ): Promise<HttpAnswer> {
-    const over = new AbortController();
-    let isLate = false;
-    const abort = () => over.abort();
-    const timer = setTimeout(
-      () => {
-        isLate = true;
-        abort();
-      },
-      Math.max(0, timeoutMs),
-    );
-    if (signal.aborted) abort();
-    else signal.addEventListener("abort", abort, { once: true });
-    try {
-      const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
-      const asked = { method, path, headers: headersOf(head), body: bytes };
-      const answer = await this.send(asked, over.signal, hasRested);
-      const pieces: Uint8Array[] = [];
-      let length = 0;
-      for await (const piece of answer as AsyncIterable<Uint8Array>) {
-        length += piece.length;
-        if (length > mostBytes) throw new AnswerTooLarge();
-        pieces.push(piece);
-      }
-      const headers = new Map(Object.entries(answer.headers).map(([name, value]) => [name, String(value)]));
-      return { status: answer.statusCode ?? 0, headers, body: Buffer.concat(pieces) };
-    } catch (error) {
-      abort();
-      throw isLate ? new AnswerTimeout() : error;
-    } finally {
-      clearTimeout(timer);
-      signal.removeEventListener("abort", abort);
+  #begin(exchange: RunningExchange): void {
+    this.#exchange = exchange;
+    this.#socket.ref();
+    this.#listen();
+  }
+
+  #readKeepAlive(headers: ReadonlyMap<string, string>): void {
+    const keep = /timeout=(\d+)/.exec(headers.get("keep-alive") ?? "");
+    if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
+  }
+
+  /** An answer is complete. If its request has not been written to its end, the source did not want the rest. */
+  #settle(keepsAlive: boolean): void {
+    if (keepsAlive && this.#socket.writableLength === 0) this.#onRest();
+    else {
+      this.#isEnding = true;
+      this.#socket.destroy();
     }
+  }
+
+  #failureOf(error: unknown, mayBeStale: boolean): unknown {
+    return mayBeStale && isBroken(error) ? new StaleConnection() : error;
   }
 
   #textOf({ method, path, head, body }: WholeRequest): string {
     const length = body === undefined ? "" : `Content-Length: ${Buffer.byteLength(body)}\r\n`;
     return `${method} ${path} HTTP/1.1\r\nHost: ${this.#host}\r\n${head}${length}\r\n${body ?? ""}`;
   }
-}
-
-function headersOf(head: string): Headers {
-  const lines = head.split("\r\n").filter((line) => line !== "");
-  return new Headers(
-    lines.map((line): [string, string] => {
-      const colon = line.indexOf(":");
-      return [line.slice(0, colon), line.slice(colon + 1).trim()];
-    }),
-  );
 }
 
 function isBroken(error: unknown): boolean {

@@ -1,4 +1,5 @@
 /** Persistent connections to hosts that are reached over HTTP. */
 export { AnswerTooLarge, type HttpAnswer } from "./answer-reader";
+export type { StreamedAnswer } from "./answer-stream";
 export { AnswerTimeout, ConnectFailure, StaleConnection, type WireRequest } from "./connection";
 export { ConnectionPool, type HeldConnection, poolOf } from "./pool";

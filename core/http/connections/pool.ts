@@ -11,8 +11,8 @@
  * connection is replaced before it is so old that the source, or an intermediary, may have dropped it. The handshakes
  * measure network latency (round-trips.ts), from the first request on.
  */
-import type { IncomingMessage } from "node:http";
 import type { HttpAnswer } from "./answer-reader";
+import type { StreamedAnswer } from "./answer-stream";
 import {
   ConnectFailure,
   Connection,
@@ -45,11 +45,12 @@ const FAST_MS = 20;
 export interface HeldConnection extends Disposable {
   readonly isOpen: boolean;
   /**
-   * Writes the request at once; the caller must read the answer's body, or destroy its stream.
+   * Writes the request at once, and returns its answer as soon as its head has arrived. The caller must receive the
+   * body, discard it, or destroy the answer.
    *
-   * @throws StaleConnection, or node:http's error about the connection, the request or the answer
+   * @throws StaleConnection, InvalidAnswer, TypeError for a request that cannot be written, or the connection's error
    */
-  send(request: WireRequest, signal: AbortSignal): Promise<IncomingMessage>;
+  send(request: WireRequest, signal: AbortSignal): Promise<StreamedAnswer>;
   /**
    * Writes the request at once, and returns its answer when it has been read to its end.
    *

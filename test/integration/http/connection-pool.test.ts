@@ -3,7 +3,7 @@ import http from "node:http";
 import net from "node:net";
 import tls from "node:tls";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { ConnectionPool, StaleConnection } from "../../../core/http/connections";
+import { ConnectionPool, StaleConnection, type StreamedAnswer } from "../../../core/http/connections";
 import { openSocket } from "../../../core/http/connections/dial";
 import { createAuthority } from "../../support/certificates";
 import { until } from "../../support/poll";
@@ -46,10 +46,8 @@ async function ask(): Promise<string> {
   return await read(held.send(request, never));
 }
 
-async function read(answering: Promise<AsyncIterable<Uint8Array>>): Promise<string> {
-  const pieces: Uint8Array[] = [];
-  for await (const piece of await answering) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
+async function read(answering: Promise<StreamedAnswer>): Promise<string> {
+  return (await (await answering).bytes()).toString();
 }
 
 test("a connection in use is established, and exclusive", async () => {

@@ -1,4 +1,4 @@
-/** Requests whose whole answer is read: sent once, on a kept connection, which is used again only if that is safe. */
+/** Requests whose answers are read whole, or passed on as they arrive: sent once, on a kept connection, which is used again only if that is safe. */
 import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   AnswerTimeout,
@@ -38,9 +38,7 @@ async function ask(over: Partial<typeof question> = {}, signal = never): Promise
 async function askByStream(): Promise<string> {
   const held = await pool.take(never);
   const request = { method: "GET", path: "/v0/y", headers: new Headers(), body: undefined };
-  const pieces: Uint8Array[] = [];
-  for await (const piece of await held.send(request, never)) pieces.push(piece);
-  return Buffer.concat(pieces).toString();
+  return (await (await held.send(request, never)).bytes()).toString();
 }
 
 test("requests of both kinds take turns on one connection, byte for byte", async () => {
@@ -133,4 +131,63 @@ test("an answer that is late, too large, not HTTP or aborted is an error, and cl
   const seen = upstream.requests.length;
   await expect(ask({}, gone.signal)).rejects.toThrow("the connection was closed");
   expect(upstream.requests).toHaveLength(seen);
+});
+
+test("an answer that is passed on as it arrives: paused or not, whole or broken off, with or without a body", async () => {
+  const ask = async (over: { method?: string; body?: Uint8Array<ArrayBuffer> } = {}) =>
+    (await pool.take(never)).send(
+      { method: "GET", path: "/v0/y", headers: new Headers({ "x-a": "1" }), body: undefined, ...over },
+      never,
+    );
+  const large = Buffer.alloc(300_000, "x");
+  upstream.answer = (socket) => socket.write(httpAnswer(200, { "X-B": "2" }, large));
+  for (let turn = 0; turn < 2; turn++) {
+    const answer = await ask();
+    const pieces: Buffer[] = [];
+    await new Promise<void>((resolve, reject) => {
+      answer.receive({
+        data(piece) {
+          pieces.push(piece);
+          // Also within the bytes that complete the answer: the connection must be read again afterwards.
+          answer.pause();
+          setTimeout(() => answer.resume(), 1);
+        },
+        end: resolve,
+        fail: reject,
+      });
+    });
+    expect(Buffer.concat(pieces).equals(large)).toBe(true);
+    expect(answer.lines).toContainEqual(["X-B", "2"]);
+  }
+  // Their answers have no body, whatever their heads say; a request without a body says so where it could have one.
+  upstream.answer = (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+  expect((await (await ask({ method: "HEAD" })).bytes()).length).toBe(0);
+  upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
+  await (await ask({ method: "POST" })).bytes();
+  await (await ask({ method: "PATCH", body: new Uint8Array(100_000) })).bytes();
+  expect(upstream.requests.map(({ headers }) => headers["content-length"])).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    "0",
+    "100000",
+  ]);
+  expect(upstream.accepted).toBe(1);
+
+  upstream.answer = (socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel");
+  await expect((await ask()).bytes()).rejects.toMatchObject({ code: "ECONNRESET" });
+  upstream.answer = (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhel");
+  (await ask()).destroy();
+  await until(() => pool.size.open === 0, { what: "both connections are closed" });
+});
+
+test.each([
+  ["GET /x HTTP/1.1\r\nHost: y", "/v0/y"],
+  ["GET", "/v0/y HTTP/1.1\r\nHost: y"],
+  ["GET", "/v0/y z"],
+])("H2: a request that could be read as two is not sent (%s %s)", async (method, path) => {
+  const held = await pool.take(never);
+  const asking = held.send({ method, path, headers: new Headers(), body: undefined }, never);
+  await expect(asking).rejects.toBeInstanceOf(TypeError);
+  expect(upstream.requests).toEqual([]);
 });
