@@ -8,7 +8,7 @@ import { AnswerParser } from "./answer-parser";
 import { AnswerReader, type HttpAnswer } from "./answer-reader";
 import { StreamedAnswer } from "./answer-stream";
 import type { OpenedSocket } from "./dial";
-import { headOf } from "./request-head";
+import { requestHead } from "./request-head";
 
 /** A body up to this size is written together with its head, bytes. */
 const MOST_JOINED = 64 * 1024;
@@ -213,7 +213,7 @@ export class Connection {
       if (signal.aborted) return breakOff();
       let head: Buffer;
       try {
-        head = headOf(request, this.#host);
+        head = requestHead(request, this.#host);
       } catch (error) {
         this.#isEnding = true;
         return fail(error);

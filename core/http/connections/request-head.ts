@@ -10,7 +10,7 @@ const OWN = new Set(["host", "content-length", "connection", "transfer-encoding"
 const BODILESS = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
 
 /** @throws TypeError if a part of it could end early: the rest would be read as another request */
-export function headOf(
+export function requestHead(
   request: { method: string; path: string; headers: Headers; body: Uint8Array | undefined },
   host: string,
 ): Buffer {
