@@ -171,13 +171,19 @@ export const base = t.Object({
         t.Object({
           kind: syncKind,
           started_at: timestamp,
+          pages: t.Optional(t.Integer({ description: "Pages of records that were read" })),
+          calls: t.Optional(
+            t.Integer({
+              description: "Calls of this sync; absent if other work makes calls at the same time",
+            }),
+          ),
           tables: t.Array(
             t.Object({
               name: t.String(),
               source_name: t.String(),
               records_done: t.Integer(),
               records_estimate: nullable(t.Integer()),
-              done: t.Boolean(),
+              done: t.Boolean({ description: "The table can be queried" }),
               waiting: t.Optional(
                 t.Boolean({
                   description: "The table has been read, and waits for transactions that lock the live table",

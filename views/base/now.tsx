@@ -1,10 +1,11 @@
 /** The current state of a base: in words, in figures, and the progress of its first sync or a rebuild. */
-import type { Base, Progress, SyncKind } from "../../core/control/bases";
+import type { Base, SyncKind } from "../../core/control/bases";
 import { indicatorOf, isLive, median } from "../../core/control/status";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, formatElapsed, inDigits } from "../format";
 import { LiveFigures, LiveNotes } from "./live-mode";
+import { ProgressBars } from "./progress";
 import { StateBadge } from "./state";
 
 const kinds: Record<SyncKind, string> = {
@@ -49,7 +50,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
           {counted(base.repairs, "record")} written through the proxy will be updated in the database shortly.
         </p>
       ) : null}
-      {base.progress ? <ProgressBars progress={base.progress} /> : null}
+      {base.progress ? <ProgressBars progress={base.progress} now={now} /> : null}
     </Card>
   );
 }
@@ -103,51 +104,4 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
 function lagNote({ sync, sweep }: Base, now: Date): string {
   if (sync?.kind !== "rapid" || !sweep) return "the maximum age of a row";
   return `deletes and computed fields: ${formatElapsed(now.getTime() - sweep.startedAt.getTime())}`;
-}
-
-function ProgressBars({ progress }: { progress: Progress }) {
-  const { tables, kind } = progress;
-  const done = tables.filter((table) => table.done).length;
-  return (
-    <section aria-labelledby="progress-heading">
-      <h2 id="progress-heading">
-        {kind === "first" ? "First sync" : "Rebuild"}: {done} of {counted(tables.length, "table")}
-      </h2>
-      <ul class="progress-list">
-        {tables.map((table) => (
-          <li key={table.name}>
-            <ProgressBar table={table} />
-          </li>
-        ))}
-      </ul>
-    </section>
-  );
-}
-
-function progressText(table: Progress["tables"][number]): string {
-  const { records_done: done, records_estimate: estimate } = table;
-  if (table.done) return counted(done, "record");
-  // Known columns stay up to date meanwhile.
-  if (table.waiting)
-    return `${counted(done, "record")} read; waiting for a transaction that has locked the table`;
-  if (estimate === null) return `${inDigits(done)} so far`;
-  return `${inDigits(done)} of about ${inDigits(Math.max(estimate, done))}`;
-}
-
-/** Without an estimate, the bar is animated: work is in progress, and the remaining part is unknown. */
-function ProgressBar({ table }: { table: Progress["tables"][number] }) {
-  const { records_done: done, records_estimate: estimate } = table;
-  const max = table.done ? Math.max(1, done) : Math.max(estimate ?? 0, done);
-  const isKnown = table.done || estimate !== null;
-  return (
-    <>
-      <bdi class="wrap">{table.source_name}</bdi>
-      <progress
-        aria-label={table.source_name}
-        max={isKnown ? max || 1 : undefined}
-        value={isKnown ? done || (table.done ? 1 : 0) : undefined}
-      />
-      <span class="number small muted">{progressText(table)}</span>
-    </>
-  );
 }

@@ -42,12 +42,17 @@ export interface Progress {
   kind: SyncKind;
   /** ISO 8601. */
   started_at: string;
+  /** Pages of records that were read. */
+  pages?: number;
+  /** Calls of this sync; absent if other work makes calls at the same time. */
+  calls?: number;
   tables: {
     name: string;
     source_name: string;
     records_done: number;
     /** Null while it is unknown. */
     records_estimate: number | null;
+    /** The table is live: it can be queried. */
     done: boolean;
     /** The table has been read, and waits for transactions that lock it. */
     waiting?: boolean;

@@ -19,6 +19,7 @@ import {
 } from "../../replica";
 import type { SourceTable } from "../../source";
 import { failSpan } from "../../trace";
+import { sweepCallsOf } from "../pacing";
 import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS, tableCache } from "../state";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
@@ -26,6 +27,7 @@ import { rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { sweepTable, type TableOutcome } from "./sweep";
+import { TableOrder } from "./table-order";
 
 /** How often a table whose schema keeps changing is started over within one sync. */
 const MAX_SHAPES = 5;
@@ -151,14 +153,27 @@ async function syncTables(
   const specs = schemaTracker.tables.flatMap(({ id }) => specToBuild(schemaTracker, id, forced) ?? []);
   if (specs.length > 0) report.kind = buildKind(input);
   const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
-  const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress);
+  const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress, reader.counts);
+  // An earlier attempt at the first sync has completed these tables: they can be queried.
+  if (report.kind === "first") board.addDone([...schemaTracker.catalog.values()].map(({ spec }) => spec));
+  const order =
+    specs.length > 1 ? new TableOrder(reader, knownSizes(schemaTracker.tables, input.base)) : null;
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   for (;;) {
     const open = schemaTracker.tables.filter(({ id }) => !done.has(id) || schemaTracker.table(id).rebuild);
     if (open.length === 0) break;
     const outcomes = await allTables(open, reader, (table, shared) =>
-      syncTable(input, shared, schemaTracker, table.id, forced, board, report, begun),
+      syncTable(
+        input,
+        order?.readerFor(table.id, shared) ?? shared,
+        schemaTracker,
+        table.id,
+        forced,
+        board,
+        report,
+        begun,
+      ),
     );
     for (const [index, outcome] of outcomes.entries()) {
       report.inserted += outcome?.inserted ?? 0;
@@ -174,6 +189,15 @@ async function syncTables(
     records: done.get(table.id) ?? 0,
   }));
   report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
+}
+
+/** Returns how many pages each table had when it was last read; 0 if unknown. */
+function knownSizes(tables: SourceTable[], base: Base): { id: string; pages: number }[] {
+  const records = new Map(base.tables.map((table) => [table.source_id, table.records]));
+  return tables.map(({ id }) => {
+    const known = records.get(id);
+    return { id, pages: known === undefined ? 0 : sweepCallsOf([{ records: known }]) };
+  });
 }
 
 /**

@@ -187,7 +187,8 @@ test("a first sync is visible from its first second, table by table", async () =
     ],
   });
   const { text } = await ask(`/bases/${base.id}/live?seen=`, { account: owner, isHtmx: true });
-  expect(text).toContain("1 of 3 tables");
+  expect(text).toContain("1 of 3 tables ready");
+  expect(text).toContain("Done is ready to query.");
   expect(text).toMatch(/<progress aria-label="Orders"><\/progress>/);
   expect(text).toMatch(/<progress aria-label="People" max="500" value="300">/);
   expect(text).toMatch(/<progress aria-label="Done" max="1" value="1">/);

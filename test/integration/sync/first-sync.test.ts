@@ -1,0 +1,69 @@
+/** In which order the tables of a first sync become readable. */
+import { expect, test } from "vitest";
+import type { Progress } from "../../../core/control/bases";
+import type { SourceRecord } from "../../../core/source";
+import { syncBase } from "../../../core/sync/engine";
+import { testEngine } from "../../support/engine";
+import { until } from "../../support/poll";
+import { sourceRecord, sourceTable } from "../../support/source-records";
+
+const PAGE = 10;
+
+const records = (count: number): SourceRecord[] =>
+  Array.from({ length: count }, (_, index) => sourceRecord(`rec${String(index).padStart(5, "0")}`, {}));
+
+test("tables of a first sync become readable one after the other, small ones first, and not all at the end", async () => {
+  const { source, input, progress, rows } = await testEngine();
+  source.pageSize = PAGE;
+  const pages = { One: 12, Two: 12, Three: 12, Large: 30, Tiny: 1 };
+  for (const [name, count] of Object.entries(pages)) {
+    source.add(sourceTable(`tbl${name}`, name, { Name: "text" }), records(count * PAGE - 1));
+  }
+  const done = new Set<string>();
+  /** How many pages of all tables had been read when a table was read completely. */
+  const readAt = new Map<string, number>();
+  const made = input();
+  const { limiter } = made.reader;
+  const onProgress = (now: Progress) => {
+    made.onProgress(now);
+    for (const { name, source_name, records_done } of now.tables) {
+      const isRead = records_done === pages[source_name as keyof typeof pages] * PAGE - 1;
+      if (isRead && !readAt.has(name)) readAt.set(name, now.pages!);
+    }
+    for (const table of now.tables) if (table.done) done.add(table.name);
+  };
+  /** Grants requests in their order, each once everything that was answered is stored: no table waits for a slow machine. */
+  const isStored = () => {
+    const answered = source.calls.filter((call) => call.startsWith("list")).length;
+    return answered === 0 || answered <= (progress.at(-1)?.pages ?? 0);
+  };
+  const isAllReadLive = () =>
+    progress.at(-1)?.tables.every(({ done, records_done: read, source_name: name }) => {
+      return done || read < pages[name as keyof typeof pages] * PAGE - 1;
+    });
+  let last: Promise<unknown> = Promise.resolve();
+  const grant = async () => {
+    await until(isStored, { what: "pages are stored", intervalMs: 1, timeoutMs: 30_000 });
+    // A table that was read asks for the schema before it is put live.
+    for (let look = 0; look < 200 && !isAllReadLive(); look++) await Bun.sleep(1);
+    return undefined;
+  };
+  const acquireSync = () => {
+    const granted = last.then(grant);
+    last = granted;
+    return granted;
+  };
+  const reader = { ...made.reader, limiter: { ...limiter, acquireSync } };
+  const report = await syncBase({ ...made, reader, onProgress });
+  expect(report.error).toBeUndefined();
+  const total = Object.values(pages).reduce((sum, count) => sum + count, 0);
+  expect(readAt.get("tiny")).toBeLessThanOrEqual(5);
+  expect(readAt.get("one")! / total).toBeLessThan(0.5);
+  expect([...done]).toEqual(["tiny", "one", "two", "three", "large"]);
+  // The other calls are for the schema.
+  expect(progress.at(-1)!.pages).toBe(total);
+  expect(progress.at(-1)!.calls).toBeGreaterThan(total);
+  for (const [name, count] of Object.entries(pages)) {
+    expect([name, (await rows(name.toLowerCase())).length]).toEqual([name, count * PAGE - 1]);
+  }
+});
