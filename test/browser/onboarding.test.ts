@@ -91,6 +91,7 @@ test.for([
 
     await page.getByRole("heading", { name: "Ready to sync" }).waitFor();
     await look("6-start");
+    await page.getByLabel("Business or no cap").check();
     await page.getByRole("button", { name: "Start syncing" }).click();
 
     await page.waitForURL(/\/bases\/bas_/);

@@ -1,5 +1,5 @@
 /** The sign-in page, and the pages to regain access. */
-import { Button, ErrorNote, Field, Note } from "../components";
+import { Button, ButtonLink, ErrorNote, Field, Note } from "../components";
 import { EmailField, NewPasswordField } from "./fields";
 import { AuthFrame, withNext } from "./frame";
 import type { Errors } from "./sign-up";
@@ -87,6 +87,21 @@ export function ResetPassword(props: { token: string; errors: Errors<"password">
         />
         <Button kind="primary">Set password</Button>
       </form>
+    </AuthFrame>
+  );
+}
+
+/** For a link that was used, has expired or never existed. */
+export function DeadResetLink() {
+  return (
+    <AuthFrame
+      title="This link no longer works"
+      lead="A link to choose a new password works once, and for one hour."
+      below={<a href="/sign-in">Back to sign-in</a>}
+    >
+      <ButtonLink href="/forgot-password" kind="primary">
+        Request a new link
+      </ButtonLink>
     </AuthFrame>
   );
 }

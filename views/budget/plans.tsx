@@ -52,9 +52,11 @@ export function PlanChoices(props: {
   legend: string;
   form: PlanForm;
   errors: { plan?: string | undefined; calls?: string | undefined };
+  /** More about a plan, below its text. */
+  more?: (plan: Plan) => ComponentChildren;
   children?: ComponentChildren;
 }) {
-  const { legend, form, errors, children } = props;
+  const { legend, form, errors, more, children } = props;
   return (
     <fieldset class="stack">
       <legend>{legend}</legend>
@@ -67,17 +69,20 @@ export function PlanChoices(props: {
         {children}
         {choices.map(({ id, name, about }) => (
           <PlanChoice key={id} value={id} chosen={form.plan} name={name} about={about}>
+            {more?.(id)}
             {id === "custom" ? (
-              <Field
-                label="Calls per month"
-                name="calls"
-                inputMode="numeric"
-                value={form.calls}
-                error={errors.calls}
-                placeholder="50000"
-                maxLength={12}
-                autocomplete="off"
-              />
+              <div class="choice-more">
+                <Field
+                  label="Calls per month"
+                  name="calls"
+                  inputMode="numeric"
+                  value={form.calls}
+                  error={errors.calls}
+                  placeholder="50000"
+                  maxLength={12}
+                  autocomplete="off"
+                />
+              </div>
             ) : null}
           </PlanChoice>
         ))}
@@ -108,7 +113,7 @@ export function PlanChoice(props: {
         <span class="choice-name">{name}</span>
         <span class="muted small">{about}</span>
       </label>
-      {children ? <div class="choice-more">{children}</div> : null}
+      {children}
     </div>
   );
 }

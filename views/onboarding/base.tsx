@@ -11,7 +11,11 @@ interface ChoicesProps {
   draft: Draft;
   /** Those that match `query`. */
   choices: Choice[];
+  /** The id of the chosen one, also if it was refused. */
+  chosen: string | undefined;
   query: string;
+  /** The page where users change their keys. */
+  keyHelpUrl: string;
   error?: string | undefined;
 }
 
@@ -64,17 +68,34 @@ function Search({ draft, query }: { draft: Draft; query: string }) {
   );
 }
 
-export function ChoiceForm({ draft, choices, query, error }: ChoicesProps) {
+export function ChoiceForm({ draft, choices, chosen, query, keyHelpUrl, error }: ChoicesProps) {
+  // The chosen one is always among those that are shown.
+  const isLate = choices.findIndex(({ id }) => id === chosen) >= MAX_SHOWN;
+  const shown = isLate
+    ? choices.toSorted((a, b) => Number(b.id === chosen) - Number(a.id === chosen))
+    : choices;
   return (
     <form {...enhanced(stepPath(draft, "base"))} id="choices" class="stack">
-      {error ? <ErrorNote>{error}</ErrorNote> : null}
+      <input type="hidden" name="q" value={query} />
+      {error ? (
+        <ErrorNote>
+          <p>{error}</p>
+          <p>
+            <a href={keyHelpUrl} target="_blank" rel="noreferrer">
+              Change the token
+              <span class="visually-hidden"> (opens in a new tab)</span>
+            </a>{" "}
+            and continue here, or <a href={stepPath(draft, "key")}>enter another key</a>.
+          </p>
+        </ErrorNote>
+      ) : null}
       {choices.length === 0 ? (
         <Empty title={`No base matches “${query}”`} />
       ) : (
         <fieldset class="choices">
           <legend class="visually-hidden">Bases</legend>
-          {choices.slice(0, MAX_SHOWN).map((choice) => (
-            <ChoiceRow key={choice.id} choice={choice} isChosen={choice.id === draft.sourceBase?.id} />
+          {shown.slice(0, MAX_SHOWN).map((choice) => (
+            <ChoiceRow key={choice.id} choice={choice} isChosen={choice.id === chosen} />
           ))}
         </fieldset>
       )}
@@ -83,7 +104,7 @@ export function ChoiceForm({ draft, choices, query, error }: ChoicesProps) {
           {counted(choices.length - MAX_SHOWN, "more base")}: search by name to find yours.
         </p>
       ) : null}
-      {choices.length > 0 ? <GoOn text="Continue" busy="Reading a record…" /> : null}
+      {choices.length > 0 ? <GoOn text="Continue" busy="Reading the first records…" /> : null}
     </form>
   );
 }
@@ -102,9 +123,7 @@ function ChoiceRow({ choice, isChosen }: { choice: Choice; isChosen: boolean }) 
       />
       <label for={choice.id}>
         <span class="choice-name">{choice.name}</span>
-        <span class="muted small wrap">
-          {choice.id} · {permissions[choice.permission] ?? choice.permission}
-        </span>
+        <span class="muted small wrap">{choice.id}</span>
       </label>
       {choice.connectedAs ? (
         <a class="choice-end" href={`/bases/${choice.connectedAs}`}>
@@ -115,12 +134,3 @@ function ChoiceRow({ choice, isChosen }: { choice: Choice; isChosen: boolean }) 
     </div>
   );
 }
-
-/** The rights of the key, as text. */
-const permissions: Record<string, string> = {
-  none: "no access",
-  read: "can read",
-  comment: "can comment",
-  edit: "can edit",
-  create: "can edit and create",
-};

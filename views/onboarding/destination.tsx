@@ -1,8 +1,9 @@
 /** The fourth step: the destination of the copy. */
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
-import type { Database, DatabaseCheck } from "../../core/control/placement";
+import { type DatabaseCheck, type DatabaseContents, regionName } from "../../core/control/placement";
 import { Button, ErrorNote, Field, SelectField } from "../components";
+import { counted } from "../format";
 import { CheckResults } from "./check-results";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
@@ -11,6 +12,8 @@ export type DestinationKind = "new" | "existing" | "external";
 /** Typed or stored values. */
 export interface DestinationForm {
   kind: DestinationKind;
+  /** Of the new database. */
+  region: string;
   databaseId: string;
   /** Of the existing database. */
   schema: string;
@@ -21,7 +24,9 @@ export interface DestinationForm {
 
 export interface DestinationProps {
   draft: Draft;
-  databases: Pick<Database, "id" | "name">[];
+  databases: DatabaseContents[];
+  /** Where a new database can be created. */
+  regions: string[];
   form: DestinationForm;
   errors: Partial<Record<"database" | "schema" | "url" | "externalSchema" | "form", string>>;
   /** Of a database that was just checked. */
@@ -41,7 +46,7 @@ export function DestinationStep(props: DestinationProps) {
   );
 }
 
-export function DestinationFormView({ draft, databases, form, errors, results }: DestinationProps) {
+export function DestinationFormView({ draft, databases, regions, form, errors, results }: DestinationProps) {
   const kept = draft.destination?.kind === "external" ? draft.destination.address : undefined;
   return (
     <form {...enhanced(stepPath(draft, "destination"))} class="card stack">
@@ -52,8 +57,18 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
           kind="new"
           chosen={form.kind}
           name="A new database"
-          about="Created and hosted by us. Right for most users."
-        />
+          about={`Created and hosted by us${regions.length === 1 ? ` in ${regionName(regions[0]!)}` : ""}. Right for most users.`}
+        >
+          {regions.length > 1 ? (
+            <SelectField
+              label="Region"
+              name="region"
+              options={regions.map((code) => ({ value: code, text: regionName(code) }))}
+              value={form.region}
+              hint="Choose the one closest to your apps."
+            />
+          ) : null}
+        </Place>
         <Place
           kind="existing"
           chosen={form.kind}
@@ -68,7 +83,7 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
           <SelectField
             label="Database"
             name="database"
-            options={databases.map(({ id, name }) => ({ value: id, text: name }))}
+            options={databases.map((database) => ({ value: database.id, text: contentsOf(database) }))}
             value={form.databaseId}
             error={errors.database}
           />
@@ -119,6 +134,20 @@ export function DestinationFormView({ draft, databases, form, errors, results }:
       <GoOn text="Continue" busy="Checking…" />
     </form>
   );
+}
+
+/** Names of databases that are shown in full; we name ours at random, and the first part tells them apart. */
+const LONGEST_NAME = 12;
+const SHOWN_BASES = 3;
+
+/** `Acme CRM (bt_65e9…), 8 tables`. */
+function contentsOf({ name, bases }: DatabaseContents): string {
+  const short = name.length > LONGEST_NAME ? `${name.slice(0, 7)}…` : name;
+  if (bases.length === 0) return `${short}, empty`;
+  const names = bases.slice(0, SHOWN_BASES).map((base) => base.name);
+  const more = bases.length > SHOWN_BASES ? ` and ${bases.length - SHOWN_BASES} more` : "";
+  const tables = bases.reduce((sum, base) => sum + base.tables, 0);
+  return `${names.join(", ")}${more} (${short}), ${counted(tables, "table")}`;
 }
 
 function Place(props: {

@@ -1,13 +1,15 @@
 /** The second step: the API key for the source. */
 import type { Draft } from "../../core/control/onboarding";
 import type { Platform } from "../../core/source";
-import { Field } from "../components";
+import { Button, ButtonLink, Field, Note } from "../components";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
 interface KeyProps {
   draft: Draft;
   platform: Pick<Platform, "name" | "keyHelpUrl" | "keyScopes">;
   error?: string | undefined;
+  /** The key that was refused: it stays in its field. */
+  typed?: string | undefined;
 }
 
 export function KeyStep(props: KeyProps) {
@@ -19,6 +21,7 @@ export function KeyStep(props: KeyProps) {
       title={`Your ${platform.name} API key`}
       lead="We store it encrypted and use it to read the base that you choose next."
     >
+      {draft.reportsChanges === false && !props.error ? <NotLive {...props} /> : null}
       <div class="card stack">
         <h2>Where to find it</h2>
         <ol class="list">
@@ -53,8 +56,39 @@ export function KeyStep(props: KeyProps) {
   );
 }
 
+/** What the missing scope means, before the user goes on. */
+function NotLive({ draft, platform }: KeyProps) {
+  const scope = platform.keyScopes?.changes;
+  return (
+    <Note tone="warn" title="This key works, but not for live sync">
+      <div class="stack">
+        <p>
+          It lacks the scope <code>{scope}</code>. Without it, {platform.name} does not report changes to us.
+          We then read every table again and again: a change reaches the database after a full sync instead of
+          a second or two, and syncing uses far more calls.
+        </p>
+        <p>
+          Add the scope to the token under{" "}
+          <a href={platform.keyHelpUrl} target="_blank" rel="noreferrer">
+            {platform.keyHelpUrl.replace("https://", "")}
+            <span class="visually-hidden"> (opens in a new tab)</span>
+          </a>
+          . The token itself stays the same.
+        </p>
+        <div class="actions">
+          <form method="post" action={stepPath(draft, "key")}>
+            <input type="hidden" name="recheck" value="on" />
+            <Button kind="primary">I added it: check again</Button>
+          </form>
+          <ButtonLink href={stepPath(draft, "base")}>Continue without live sync</ButtonLink>
+        </div>
+      </div>
+    </Note>
+  );
+}
+
 /** @param props.error of the key that was just checked */
-export function KeyForm({ draft, error }: KeyProps) {
+export function KeyForm({ draft, platform, error, typed }: KeyProps) {
   return (
     <form {...enhanced(stepPath(draft, "key"))} class="stack">
       <Field
@@ -70,9 +104,18 @@ export function KeyForm({ draft, error }: KeyProps) {
             : "It begins with “pat”. We check it with Airtable immediately."
         }
         error={error}
+        value={typed}
         required={!draft.hasKey}
         autofocus
       />
+      {error ? (
+        <p class="small">
+          <a href={platform.keyHelpUrl} target="_blank" rel="noreferrer">
+            Open your tokens at {platform.name}
+            <span class="visually-hidden"> (opens in a new tab)</span>
+          </a>
+        </p>
+      ) : null}
       <GoOn text="Check key" busy="Checking the key…" />
     </form>
   );

@@ -12,9 +12,15 @@ export function PlatformStep(props: {
   return (
     <StepFrame draft={null} step="platform" title="What do you want to sync?">
       {latest ? (
-        <Note title="You started to connect a base">
+        <Note title="You have started to connect a base">
           <a href={stepPath(latest, currentStep(latest))}>
-            Continue{latest.sourceBase ? ` with ${latest.sourceBase.name}` : ""}
+            {latest.sourceBase ? (
+              <>
+                Continue connecting <bdi>{latest.sourceBase.name}</bdi>
+              </>
+            ) : (
+              "Continue with the key that you entered"
+            )}
           </a>
         </Note>
       ) : null}

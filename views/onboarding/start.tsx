@@ -1,10 +1,12 @@
 /** The last step: a summary, and the button. */
-import { type Budget, sourcePlans, type Workspace } from "../../core/control/budgets";
+import type { Budget, Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
+import { regionName } from "../../core/control/placement";
 import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
 import { ErrorNote } from "../components";
-import { inDigits } from "../format";
+import { counted, inDigits } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
+import { PlanCostFacts, type PlanCosts } from "./plan-cost";
 
 export interface StartProps {
   draft: Draft;
@@ -13,21 +15,28 @@ export interface StartProps {
   database: string | undefined;
   /** Those of the account. */
   workspaces: { workspace: Workspace; budget: Budget }[];
+  /** What each choice costs. */
+  costs: PlanCosts;
+  /** Where the new database will be, if that is not chosen. */
+  region: string | null;
   form: PlanForm;
   errors: { plan?: string; calls?: string; form?: string };
 }
 
-/** The default values of the question about the plan. */
-export const NO_PLAN: PlanForm = { plan: sourcePlans[0]?.id ?? "custom", calls: "" };
+/** The question about the plan, unanswered; with a single workspace, that one is chosen. */
+export function emptyPlan(workspaces: StartProps["workspaces"]): PlanForm {
+  const [only] = workspaces;
+  return { plan: workspaces.length === 1 ? only!.workspace.id : "", calls: "" };
+}
 
 export function StartStep(props: StartProps) {
-  const { draft, platform, database } = props;
+  const { draft, platform, database, region } = props;
   return (
     <StepFrame
       draft={draft}
       step="start"
       title="Ready to sync"
-      lead="The first sync of 10,000 records takes about half a minute. After that, the database stays up to date."
+      lead="Tables can be queried one by one, as soon as each is complete. After that, the database stays up to date."
     >
       <div class="card stack">
         <dl class="facts">
@@ -38,9 +47,9 @@ export function StartStep(props: StartProps) {
             {draft.sourceBase?.name} <span class="muted small">{draft.sourceBase?.id}</span>
           </dd>
           <dt>Tables</dt>
-          <dd>All of them</dd>
+          <dd>{describeSize(draft)}</dd>
           <dt>Destination</dt>
-          <dd class="wrap">{describe(draft, database)}</dd>
+          <dd class="wrap">{describe(draft, database, region)}</dd>
         </dl>
         <StartForm {...props} />
       </div>
@@ -48,11 +57,16 @@ export function StartStep(props: StartProps) {
   );
 }
 
-export function StartForm({ draft, platform, workspaces, form, errors }: StartProps) {
+export function StartForm({ draft, platform, workspaces, costs, form, errors }: StartProps) {
   return (
     <form {...enhanced(stepPath(draft, "start"))} class="stack">
       {errors.form ? <ErrorNote title="Syncing did not start">{errors.form}</ErrorNote> : null}
-      <PlanChoices legend={`Which ${platform} plan is this base's workspace on?`} form={form} errors={errors}>
+      <PlanChoices
+        legend={`Which ${platform} plan is this base's workspace on?`}
+        form={form}
+        errors={errors}
+        more={(value) => <PlanCostFacts cost={costs.get(value)} />}
+      >
         {workspaces.map(({ workspace, budget }) => (
           <PlanChoice
             key={workspace.id}
@@ -60,7 +74,9 @@ export function StartForm({ draft, platform, workspaces, form, errors }: StartPr
             chosen={form.plan}
             name={workspace.name}
             about={aboutWorkspace(workspace, budget)}
-          />
+          >
+            <PlanCostFacts cost={costs.get(workspace.id)} />
+          </PlanChoice>
         ))}
       </PlanChoices>
       <p class="muted small">
@@ -78,8 +94,14 @@ function aboutWorkspace(workspace: Workspace, { callsPerMonth, used }: Budget): 
   return `${calls}, shared with the workspace's other bases.`;
 }
 
-function describe({ destination }: Draft, database: string | undefined): string {
+function describeSize({ size }: Draft): string {
+  if (!size) return "All of them";
+  return `All ${counted(size.tables, "table")}, ${size.isExact ? "" : "more than "}${counted(size.records, "record")}`;
+}
+
+function describe({ destination }: Draft, database: string | undefined, region: string | null): string {
   if (destination?.kind === "existing") return `${database ?? "your database"}, schema ${destination.schema}`;
   if (destination?.kind === "external") return `${destination.address}, schema ${destination.schema}`;
-  return "A new database, created and hosted by us";
+  const where = (destination?.kind === "new" ? destination.region : undefined) ?? region;
+  return `A new database, created and hosted by us${where ? ` in ${regionName(where)}` : ""}`;
 }

@@ -9,6 +9,6 @@ export {
   MIN_PASSWORD_LENGTH,
   verifyPassword,
 } from "./passwords";
-export { completeReset, makeResetLink } from "./reset-link";
+export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";

@@ -29,6 +29,13 @@ export async function makeResetLink(db: Db, email: string, actor?: Actor): Promi
   return `/reset-password?${new URLSearchParams({ token })}`;
 }
 
+/** Returns whether the link still works: it exists, was not used and has not expired. */
+export async function isResetLinkValid(db: Db, token: string): Promise<boolean> {
+  const [known] = await db`
+    select from verifications where identifier = ${identifierOf(token)} and expires_at > now()`;
+  return known !== undefined;
+}
+
 /**
  * Applies the consequences of a password that was set by a link. The link went to the user's mailbox, so it
  * confirms the address. All sessions and all other links of the user end.

@@ -1,5 +1,5 @@
 /** Workspaces of the source: plans, call budgets and usage. */
-export { nextMonth } from "./budget-rule";
+export { leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
 export {
   type Allowance,
   allowancesOf,
@@ -15,6 +15,7 @@ export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
 export {
   callsOfPlan,
   createWorkspace,
+  defaultReserve,
   deleteWorkspace,
   getWorkspace,
   listWorkspaces,

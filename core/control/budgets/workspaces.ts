@@ -188,12 +188,17 @@ function checked(workspace: NewWorkspace) {
       "The number of calls a month must be a whole number of at least 1",
     );
   }
-  const reserve = workspace.reserve ?? Math.floor((callsPerMonth ?? 0) * DEFAULT_RESERVE);
+  const reserve = workspace.reserve ?? defaultReserve(callsPerMonth);
   if (!isCount(reserve, 0) || reserve > (callsPerMonth ?? 0)) {
     const most = callsPerMonth === null ? "0 because there is no cap" : `at most ${callsPerMonth}`;
     throw new BasetideError("invalid_request", `The reserve for clients must be a whole number, ${most}`);
   }
   return { name, plan, callsPerMonth, reserve };
+}
+
+/** Returns how many of a workspace's calls are reserved for clients, unless the user sets another number. */
+export function defaultReserve(callsPerMonth: number | null): number {
+  return Math.floor((callsPerMonth ?? 0) * DEFAULT_RESERVE);
 }
 
 function isCount(value: number, least: number): boolean {

@@ -12,8 +12,9 @@ import type { Base } from "../bases";
 import { createBase, type ManagementContext } from "../bases";
 import type { DatabaseCheck } from "../placement";
 import { type Destination, inspectDestination } from "../placement";
+import type { BaseSize } from "./base-size";
 import { type DraftBudget, draftWorkspace } from "./draft-workspace";
-import { checkKey, checkReading } from "./key-check";
+import { checkChanges, checkKey, checkReading } from "./key-check";
 
 /** Abandoned drafts are deleted after this time. */
 const DRAFT_LIFE = "7 days";
@@ -28,7 +29,11 @@ export interface Draft {
   platform: string;
   /** Whether a key was given and the source accepted it. */
   hasKey: boolean;
+  /** Whether the key may read the feed of changes, which live sync needs; null: unknown. */
+  reportsChanges: boolean | null;
   sourceBase: { id: string; name: string } | null;
+  /** Of the chosen base. */
+  size: BaseSize | null;
   /** Without the URL of an external database, which is encrypted. */
   destination: DraftDestination | null;
   /** The base that was created from the draft. */
@@ -37,7 +42,7 @@ export interface Draft {
 }
 
 type DraftDestination =
-  | { kind: "new" }
+  | { kind: "new"; region?: string | undefined }
   | { kind: "existing"; database_id: string; schema: string }
   /** `address` is for display: host, port and database. */
   | { kind: "external"; schema: string; address: string };
@@ -95,10 +100,11 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
       "The key has access to no bases. Give it access to one under “Access”, save the token, and try again.",
     );
   }
+  const reportsChanges = await checkChanges(ctx, draft.platform, apiKey, bases);
   const keepsBase = bases.some((base) => base.id === draft.sourceBase?.id);
   await ctx.db`
     update base_drafts set encrypted_api_key = ${ctx.secrets.encrypt(apiKey, keyContext(draft.id))},
-      choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now(),
+      choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now(), reports_changes = ${reportsChanges},
       source_base_id = case when ${keepsBase} then source_base_id end,
       source_base_name = case when ${keepsBase} then source_base_name end, updated_at = now()
     where id = ${draft.id}`;
@@ -131,10 +137,10 @@ export async function setDraftBase(
   if (!choice)
     throw new BasetideError("source_not_found", "Choose one of the bases that the key has access to");
   if (choice.connectedAs) throw new BasetideError("already_exists", `${choice.name} is already connected`);
-  await checkReading(ctx, draft.platform, await openKey(ctx, draft), sourceBaseId);
+  const size = await checkReading(ctx, draft.platform, await openKey(ctx, draft), sourceBaseId);
   await ctx.db`
     update base_drafts set source_base_id = ${choice.id}, source_base_name = ${cleanText(choice.name)},
-      updated_at = now()
+      source_size = ${JSON.stringify(size)}::text::jsonb, updated_at = now()
     where id = ${draft.id}`;
 }
 
@@ -195,6 +201,11 @@ export async function finishDraft(
   return base.id;
 }
 
+/** Checks the stored key again: its owner may have added a scope. @throws BasetideError as `setDraftKey` */
+export async function recheckDraftKey(ctx: ManagementContext, draft: Draft): Promise<void> {
+  await setDraftKey(ctx, draft, await openKey(ctx, draft));
+}
+
 /** Returns the source's list from a short cache, so that typing in the search box does not cost a call per letter. */
 async function listedBases(ctx: ManagementContext, draft: Draft): Promise<SourceBase[]> {
   const [kept] = await ctx.db<{ choices: SourceBase[] }[]>`
@@ -248,7 +259,8 @@ async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
 async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
   const rows = await db<(Omit<Draft, "sourceBase"> & { base: string | null; name: string | null })[]>`
     select id, account_id as "accountId", platform, encrypted_api_key is not null as "hasKey",
-      source_base_id as base, source_base_name as name, destination, base_id as "baseId",
+      reports_changes as "reportsChanges", source_base_id as base, source_base_name as name, source_size as size,
+      destination, base_id as "baseId",
       updated_at as "updatedAt"
     from base_drafts where ${where}`;
   return rows.map(({ base, name, ...draft }) => ({

@@ -1,4 +1,5 @@
 /** Drafts of bases: key, base and destination, before the base is created. */
+export type { BaseSize } from "./base-size";
 export type { DraftBudget } from "./draft-workspace";
 export {
   type Choice,
@@ -8,6 +9,7 @@ export {
   finishDraft,
   getDraft,
   latestDraft,
+  recheckDraftKey,
   setDraftBase,
   setDraftDestination,
   setDraftKey,

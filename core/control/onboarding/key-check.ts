@@ -3,10 +3,14 @@
  * missing permission is reported, by name, where the key is entered.
  */
 import { BasetideError, isBasetideError } from "../../errors";
-import { createRateLimiter, MeteredSource } from "../../limiter";
+import { createRateLimiter, MeteredSource, neverRetry } from "../../limiter";
 import { platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
+import { type BaseSize, measureBase } from "./base-size";
+
+/** The user waits for this check, and can go on without it. */
+const CHANGES_PATIENCE_MS = 4000;
 
 type SourceContext = Pick<ManagementContext, "config" | "platforms">;
 type ReadingContext = SourceContext & Pick<ManagementContext, "db" | "log" | "metrics">;
@@ -32,9 +36,48 @@ export async function checkKey(ctx: SourceContext, platform: string, apiKey: str
 }
 
 /**
- * Checks whether the key can read records, with one call for the tables and one for a page of the first table. Both
- * wait for a reservation of the base (I4), since another account may be syncing it; the first one after all other
- * requests, because the key is unproven.
+ * Returns whether the key may read the feed of changes, by one call for one of its bases; null if that cannot be
+ * determined now. A key may list webhooks only with the scope for them, in a base in which its owner is a creator.
+ */
+export async function checkChanges(
+  ctx: ReadingContext,
+  platform: string,
+  apiKey: string,
+  bases: SourceBase[],
+): Promise<boolean | null> {
+  const source = platformById(ctx.platforms, platform);
+  const connection = source.connect(apiKey);
+  const base = bases.find(({ permission }) => permission === "create");
+  if (!base || !connection.changeFeed || !source.keyScopes?.changes) return null;
+  const deadlineMs = Math.min(ctx.config.upstreamTimeoutMs, CHANGES_PATIENCE_MS);
+  const signal = AbortSignal.timeout(deadlineMs);
+  const limiter = createRateLimiter(ctx);
+  const quotaKey = quotaKeyOf({ platform, sourceBaseId: base.id });
+  // The source has just listed the base for this key, so the key is proven.
+  const queue = { priority: "client", deadlineMs, signal } as const;
+  const metered = new MeteredSource({
+    connection,
+    sourceBaseId: base.id,
+    limiter,
+    quotaKey,
+    signal,
+    queue,
+    retry: neverRetry,
+  });
+  try {
+    await metered.send(async ({ changeFeed }) => changeFeed?.listWebhooks(base.id, signal));
+    return true;
+  } catch (error) {
+    if (isBasetideError(error, "source_forbidden")) return false;
+    ctx.log.debug({ error }, "the key's right to read changes could not be checked");
+    return null;
+  }
+}
+
+/**
+ * Checks whether the key can read records, with one call for the tables and one for a page of each of the first
+ * tables, and returns the size of the base. All wait for a reservation of the base (I4), since another account may be
+ * syncing it; the first one after all other requests, because the key is unproven.
  *
  * @throws BasetideError as `checkKey`, `quota_timeout`
  */
@@ -43,7 +86,7 @@ export async function checkReading(
   platform: string,
   apiKey: string,
   sourceBaseId: string,
-): Promise<void> {
+): Promise<BaseSize> {
   const source = platformById(ctx.platforms, platform);
   const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
   const limiter = createRateLimiter(ctx);
@@ -55,8 +98,7 @@ export async function checkReading(
   try {
     const { tables } = await unproven.send((connection) => connection.getSchema(sourceBaseId, signal));
     await limiter.countServed(quotaKey);
-    const [table] = tables;
-    if (table) await accepted.send((connection) => connection.listPage(sourceBaseId, table, {}, signal));
+    return await measureBase(accepted, sourceBaseId, tables, signal);
   } catch (error) {
     throw lacking(error, source.keyScopes?.records, "cannot read the records of this base");
   }

@@ -36,6 +36,8 @@ export interface Database {
   /** The address that customers connect to. */
   host: string;
   port: number;
+  /** The region code of its cluster; null if the customer hosts it. */
+  region: string | null;
   /** Whether the customer's role may create its own tables and views next to ours. */
   isWritable: boolean;
   /** Connections that the role may open; meaningless if the customer hosts the database. */
@@ -76,7 +78,8 @@ export async function listDatabases(db: Db, accountId: string): Promise<Database
  * Creates a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
  *
  * @param chosen the cluster, chosen by the operator, to whom no account's limit applies; defaults to one that has
- *   room, in the account's region
+ *   room, in `region`
+ * @param region defaults to the account's region
  * @throws BasetideError `conflict` if the account has reached its limit of databases, or no cluster has room
  */
 export async function createHostedDatabase(
@@ -85,10 +88,11 @@ export async function createHostedDatabase(
   schema: string,
   chosen?: Cluster,
   connections = ctx.config.databaseConnections,
+  region?: string,
 ): Promise<Database> {
   const [account] = await ctx.db<{ region: string | null }[]>`
     select region from accounts where id = ${accountId}`;
-  const cluster = chosen ?? (await pickCluster(ctx, connections, account?.region ?? undefined));
+  const cluster = chosen ?? (await pickCluster(ctx, connections, region ?? account?.region ?? undefined));
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
   const named = { ...nameDatabase(), connections };
   const id = newId("database");
@@ -320,7 +324,7 @@ export function urlContext(databaseId: string): string {
 function selectDatabases(db: Db) {
   return db`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
-      coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
+      c.region, coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
       d.is_writable as "isWritable", d.connection_limit as connections
     from databases as d left join clusters as c on c.id = d.cluster_id`;
 }

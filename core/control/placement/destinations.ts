@@ -18,13 +18,15 @@ import {
 } from "./databases";
 import { inspect, inspectExternal } from "./external-database";
 import { type ConnectionTarget, externalServer, parseConnectionTarget, withTls } from "./external-url";
+import { requireRegion } from "./regions";
 
 const DEFAULT_SCHEMA = "public";
 /** Even with `_swap` appended, a schema's name stays far below Postgres' limit of 63 bytes. */
 const SCHEMA_NAME = /^(?!pg_)[a-z][a-z0-9_]{0,39}$/;
 
 export type Destination =
-  | { kind: "new" }
+  /** In the account's region, unless another one is given. */
+  | { kind: "new"; region?: string | undefined }
   | { kind: "existing"; database_id: string; schema: string }
   | { kind: "external"; url: string; schema?: string | undefined };
 
@@ -42,7 +44,8 @@ export async function prepareDestination(
   destination: Destination,
 ): Promise<{ databaseId: string; schema: string }> {
   if (destination.kind === "new") {
-    const database = await createHostedDatabase(ctx, accountId, DEFAULT_SCHEMA);
+    const { region } = destination;
+    const database = await createHostedDatabase(ctx, accountId, DEFAULT_SCHEMA, undefined, undefined, region);
     return { databaseId: database.id, schema: DEFAULT_SCHEMA };
   }
   const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
@@ -70,7 +73,10 @@ export async function inspectDestination(
   accountId: string,
   destination: Destination,
 ): Promise<DatabaseCheck[]> {
-  if (destination.kind === "new") return [];
+  if (destination.kind === "new") {
+    await requireRegion(ctx.db, destination.region);
+    return [];
+  }
   const schema = checkSchemaName(destination.schema ?? DEFAULT_SCHEMA);
   if (destination.kind === "existing") {
     const database = await ownDatabase(ctx, accountId, destination.database_id);

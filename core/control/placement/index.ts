@@ -10,6 +10,7 @@ export {
   listClusters,
 } from "./clusters";
 export { checkServer, type DatabaseCheck, describeServer, poolerProblem } from "./database-check";
+export { type DatabaseContents, databaseContents } from "./database-contents";
 export { settingsProblem } from "./database-settings";
 export {
   type Credentials,
@@ -37,6 +38,7 @@ export {
 } from "./drop-database";
 export { asMover, endBrokenMoves, endMove } from "./end-move";
 export { checkReplicas, orphansOn, replicaDatabases } from "./reconcile";
+export { listRegions, regionName, regionOfAccount } from "./regions";
 export {
   approveRequest,
   createRequest,

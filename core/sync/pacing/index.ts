@@ -10,5 +10,6 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
+export { type CallEstimate, estimateCalls, lastsMs } from "./call-estimate";
 export { failurePauseMs, isOutage } from "./failure-pause";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";

@@ -405,8 +405,10 @@ create table base_drafts (
   encrypted_api_key text,
   choices jsonb,
   choices_at timestamptz,
+  reports_changes boolean,
   source_base_id text,
   source_base_name text,
+  source_size jsonb,
   destination jsonb,
   encrypted_url text,
   base_id text,
@@ -418,6 +420,8 @@ create table base_drafts (
 );
 
 comment on column base_drafts.choices is 'bases that the key can read, as the source listed them at choices_at';
+comment on column base_drafts.reports_changes is 'whether the key may read the feed of changes; null if that could not be determined';
+comment on column base_drafts.source_size is 'number of tables, and of records as far as a few calls could count them';
 comment on column base_drafts.destination is 'the destination, an external one without its URL';
 comment on column base_drafts.encrypted_url is 'URL of an external destination';
 comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';

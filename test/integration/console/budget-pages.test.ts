@@ -128,11 +128,11 @@ test("a workspace is hidden from other accounts, safe from other sites, and its 
   }
 });
 
-test("the last step asks for the plan: no cap is the default, and creates no workspace", async () => {
+test("the last step asks for the plan: none is preset, and no cap creates no workspace", async () => {
   const person = await site.person();
   const first = await atStart(person);
-  expect((await first.page()).text).toMatch(/value="business" checked/);
-  expect((await first.start({})).location).toMatch(/^\/bases\/bas_/);
+  expect((await first.page()).text).not.toMatch(/name="plan"[^>]* checked/);
+  expect((await first.start({ plan: "business" })).location).toMatch(/^\/bases\/bas_/);
   expect(await only(person)).toMatchObject({ workspaceId: null });
   expect(await workspacesOf(person)).toEqual([]);
 });
@@ -190,7 +190,7 @@ test("sent twice, or in vain, the last step leaves no workspace without a base",
 
 test("a base is added to a workspace and removed from it in its settings, and shows its budget", async () => {
   const person = await site.person();
-  await (await atStart(person)).start({});
+  await (await atStart(person)).start({ plan: "business" });
   const base = await only(person);
   const settings = `/bases/${base.id}/settings`;
   expect((await person.get(settings)).text).toContain("Add your workspace and its plan");

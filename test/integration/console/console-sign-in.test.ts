@@ -178,6 +178,10 @@ test("a forgotten password is reset with a link that works once, and all other s
   expect((await person.get("/bases")).status).toBe(303);
   const again = await visitor.post("/reset-password", { token, password: "yet another one" });
   expect([again.status, again.text]).toEqual([422, expect.stringContaining("This link has been used")]);
+  // The link itself says so, and not only the form.
+  const dead = await visitor.get(path);
+  expect([dead.status, dead.text]).toEqual([410, expect.stringContaining("Request a new link")]);
+  expect((await visitor.get("/reset-password?token=made-up")).text).not.toContain('type="password"');
   const signIn = (password: string) => site.client().post("/sign-in", { email: person.email, password });
   expect([(await signIn(PASSWORD)).status, (await signIn("a whole new one")).status]).toEqual([422, 303]);
 });

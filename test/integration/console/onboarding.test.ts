@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
 import { listBases } from "../../../core/control/bases";
+import { addCluster, drainCluster } from "../../../core/control/placement";
 import { platforms } from "../../../core/source";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { ownDatabase } from "../../support/control-support";
@@ -61,7 +62,7 @@ test("an early step leads to the missing one, and every page can be reloaded", a
     expect([step, (await person.get(draft.to(step))).status]).toEqual([step, 200]);
   }
   expect((await person.get(draft.to("base"))).text).toMatch(new RegExp(`value="${baseIds[1]}"[^>]* checked`));
-  expect((await person.get("/new")).text).toContain("Continue with Älpha");
+  expect((await person.get("/new")).text).toContain("Continue connecting <bdi>Älpha</bdi>");
   expect((await person.get(`/new/${draft.id}`)).location).toBe(draft.to("start"));
 });
 
@@ -72,7 +73,7 @@ test("one account's unfinished steps are hidden from the others", async () => {
     expect((await stranger.get(draft.to(step))).status).toBe(404);
     expect((await stranger.post(draft.to(step), { key: sandbox.key })).status).toBe(404);
   }
-  expect((await stranger.get("/new")).text).not.toContain("Continue with");
+  expect((await stranger.get("/new")).text).not.toContain("Continue connecting");
 });
 
 test.for([
@@ -120,7 +121,7 @@ test("bases are found by name, sorted, escaped, and connected ones cannot be sel
   const person = await site.person();
   const first = await beginWithBase(person, baseIds[2]!);
   await person.post(first.to("destination"), { kind: "new" });
-  const started = await person.post(first.to("start"), {});
+  const started = await person.post(first.to("start"), { plan: "business" });
   expect(started.location).toMatch(/^\/bases\/bas_/);
 
   const draft = await begin(person);
@@ -132,7 +133,7 @@ test("bases are found by name, sorted, escaped, and connected ones cannot be sel
   const found = await person.get(`${draft.to("base")}?q=ZEB`, { "hx-request": "true" });
   expect(found.text).toContain("Zebra");
   expect(found.text).not.toContain("Älpha");
-  const again = await person.post(draft.to("base"), { base: baseIds[2]! });
+  const again = await person.post(draft.to("base"), { base: baseIds[2]!, q: "" });
   expect([again.status, again.text]).toEqual([409, expect.stringContaining("is already connected")]);
   expect((await person.post(draft.to("base"), { base: "appNope" })).status).toBe(422);
 });
@@ -145,7 +146,10 @@ test("starting twice creates one base, and leaves no secret behind", async () =>
     select encrypted_api_key, encrypted_url, choices from base_drafts where id = ${draft.id}`;
   const [kept] = await encrypted();
   expect(kept!.encrypted_api_key).toMatch(/^v1\./);
-  const answers = await Promise.all([person.post(draft.to("start"), {}), person.post(draft.to("start"), {})]);
+  const answers = await Promise.all([
+    person.post(draft.to("start"), { plan: "business" }),
+    person.post(draft.to("start"), { plan: "business" }),
+  ]);
   expect(new Set(answers.map((answer) => answer.location)).size).toBe(1);
   const bases = await listBases(site.control.ctx.db, person.accountId);
   expect(answers[0]!.location).toBe(`/bases/${bases[0]!.id}`);
@@ -158,11 +162,11 @@ test("two bases can share a database under different schemas", async () => {
   const person = await site.person();
   const first = await beginWithBase(person, baseIds[0]!);
   await person.post(first.to("destination"), { kind: "new" });
-  await person.post(first.to("start"), {});
+  await person.post(first.to("start"), { plan: "business" });
   const second = await beginWithBase(person, baseIds[2]!);
   const [base] = await listBases(site.control.ctx.db, person.accountId);
   const page = (await person.get(second.to("destination"))).text;
-  expect(page).toContain(base!.database.name);
+  expect(page).toContain(`Zebra (${base!.database.name.slice(0, 7)}…), 0 tables`);
   expect(page).toContain('value="inventory_i"');
   const choose = (schema: string, database = base!.database.id) =>
     person.post(second.to("destination"), { kind: "existing", database, schema });
@@ -181,7 +185,7 @@ test("two bases can share a database under different schemas", async () => {
   expect(stranger.id).not.toBe(second.id);
   expect((await choose("inventory")).location).toBe(second.to("start"));
   expect((await person.get(second.to("start"))).text).toContain(`${base!.database.name}, schema inventory`);
-  const { location } = await person.post(second.to("start"), {});
+  const { location } = await person.post(second.to("start"), { plan: "business" });
   const bases = await listBases(site.control.ctx.db, person.accountId);
   expect(bases.find((one) => location?.endsWith(one.id))!.database).toMatchObject({
     id: base!.database.id,
@@ -221,7 +225,7 @@ test("a customer's own database is checked step by step, and the missing GRANT i
   expect((await look(own.url, {})).location).toBe(draft.to("start"));
   expect((await person.get(draft.to("destination"))).text).not.toContain("cret");
   expect((await look("", {})).location).toBe(draft.to("start"));
-  const { location } = await person.post(draft.to("start"), {});
+  const { location } = await person.post(draft.to("start"), { plan: "business" });
   expect(location).toMatch(/^\/bases\/bas_/);
 });
 
@@ -263,5 +267,82 @@ test("where private destinations are not allowed, neither this machine nor the c
       status,
       text.includes("Basetide&#39;s own machine") || text.includes("Basetide's own machine"),
     ]).toEqual([host, 422, true]);
+  }
+});
+
+test("a key that may not read changes is said to be one before the user goes on, and can be checked again", async () => {
+  const person = await site.person();
+  const draft = await begin(person);
+  const scopes = ["schema.bases:read", "data.records:read"];
+  const key = sandbox.control.createKey({ scopes });
+  expect((await person.post(draft.to("key"), { key })).location).toBe(draft.to("key"));
+  const { text } = await person.get(draft.to("key"));
+  expect(text).toContain("This key works, but not for live sync");
+  expect(text).toContain("webhook:manage");
+  expect(text).toContain(`href="${draft.to("base")}"`);
+  // Nothing has changed yet.
+  expect((await person.post(draft.to("key"), { recheck: "on" })).location).toBe(draft.to("key"));
+  expect((await person.post(draft.to("key"), { key: "" })).location).toBe(draft.to("base"));
+  await person.post(draft.to("base"), { base: baseIds[0]! });
+  await person.post(draft.to("destination"), { kind: "new" });
+  // It polls all day.
+  expect((await person.get(draft.to("start"))).text).toContain("up to 260,000 calls");
+  expect((await person.post(draft.to("key"), { key: sandbox.key })).location).toBe(draft.to("base"));
+  expect((await person.get(draft.to("key"))).text).not.toContain("not for live sync");
+});
+
+test("no plan is preset, each shows what it costs on this base, and the only workspace is", async () => {
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  await person.post(draft.to("destination"), { kind: "new" });
+  const page = await person.get(draft.to("start"));
+  expect(page.text).not.toMatch(/name="plan"[^>]* checked/);
+  expect(page.text).toMatch(/All \d+ tables?, \d+ records/);
+  expect(page.text).toContain("us-west-2 (Oregon)");
+  expect(page.text.match(/lasts the month/g)).toHaveLength(2);
+  expect(page.text).toMatch(/Team's 100,000 calls last \d+ \w+, Free's 1,000 calls last \d+ \w+/);
+  const refused = await person.post(draft.to("start"), {});
+  expect([refused.status, refused.text]).toEqual([422, expect.stringContaining("Choose a plan")]);
+  await person.post("/account/workspaces", { name: "Sales", plan: "free" });
+  expect((await person.get(draft.to("start"))).text).toMatch(/name="plan"[^>]*value="wsp_\w+" checked/);
+});
+
+test("a refused base stays chosen, and its error leads to the key", async () => {
+  const person = await site.person();
+  const draft = await begin(person);
+  const key = sandbox.control.createKey({ scopes: ["schema.bases:read"] });
+  await person.post(draft.to("key"), { key });
+  const { text } = await person.post(draft.to("base"), { base: baseIds[1]! });
+  expect(text).toMatch(new RegExp(`value="${baseIds[1]}" checked`));
+  expect(text).toContain(`href="${draft.to("key")}"`);
+  const wrong = await person.post(draft.to("key"), { key: "patWrong.1" });
+  expect(wrong.text).toContain('value="patWrong.1"');
+  expect(wrong.text).toContain("Open your tokens");
+});
+
+test("with several clusters, the region of a new database can be chosen; an unknown one is refused", async () => {
+  const { db, secrets, config } = site.control.ctx;
+  const far = {
+    name: "far",
+    region: "eu-central-1",
+    adminUrl: site.control.serverUrl,
+    publicHost: "far.example",
+  };
+  await addCluster({ db, secrets, actor: undefined }, far);
+  try {
+    const person = await site.person();
+    const draft = await beginWithBase(person);
+    const { text } = await person.get(draft.to("destination"));
+    expect(text).toContain(`<option value="${config.defaultRegion}" selected`);
+    expect(text).toContain("eu-central-1 (Frankfurt)");
+    const moon = await person.post(draft.to("destination"), { kind: "new", region: "moon-1" });
+    expect([moon.status, moon.text]).toEqual([422, expect.stringContaining("Choose one of: eu-central-1")]);
+    await person.post(draft.to("destination"), { kind: "new", region: "eu-central-1" });
+    expect((await person.get(draft.to("start"))).text).toContain("eu-central-1 (Frankfurt)");
+    await person.post(draft.to("start"), { plan: "business" });
+    const [base] = await listBases(db, person.accountId);
+    expect(base!.database.host).toBe("far.example");
+  } finally {
+    await drainCluster(db, "far");
   }
 });

@@ -65,7 +65,7 @@ test("a session, a draft and a form work on any console, and end on both at once
   expect(await person.post(to("key"), { key: sandbox.key })).toMatchObject({ location: to("base") });
   expect(await person.post(to("base"), { base: sourceId })).toMatchObject({ location: to("destination") });
   expect(await person.post(to("destination"), { kind: "new" })).toMatchObject({ location: to("start") });
-  const { location: page } = await person.post(to("start"), {});
+  const { location: page } = await person.post(to("start"), { plan: "business" });
   const baseId = /bas_\w+/.exec(page ?? "")?.[0];
   expect(baseId).toBeDefined();
   await fleet.synced(baseId!);

@@ -8,7 +8,9 @@ import {
   checkSchemaName,
   type DatabaseCheck,
   type Destination,
-  listDatabases,
+  databaseContents,
+  listRegions,
+  regionOfAccount,
 } from "../../../../core/control/placement";
 import { snakeCase } from "../../../../core/replica";
 import {
@@ -34,8 +36,12 @@ export function destinationPages(ctx: ConsoleContext) {
     shown: Partial<DestinationProps>,
     status = 200,
   ) {
-    const databases = await listDatabases(db, draft.accountId);
-    const props = { draft, databases, form: keptForm(draft), errors: {}, ...shown };
+    const [databases, regions, region] = await Promise.all([
+      databaseContents(db, draft.accountId),
+      listRegions(db),
+      regionOfAccount(ctx, draft.accountId),
+    ]);
+    const props = { draft, databases, regions, form: keptForm(draft, region), errors: {}, ...shown };
     const view = isHtmx(request) ? <DestinationFormView {...props} /> : <DestinationStep {...props} />;
     return answer(request, { ...stepPage("Destination", currentUser), status }, view);
   }
@@ -101,6 +107,7 @@ function readForm(body: unknown, { sourceBase }: Draft): DestinationForm {
   const kind = formText(body, "test") === "" ? formText(body, "kind") : "external";
   return {
     kind: kind === "existing" || kind === "external" ? kind : "new",
+    region: formText(body, "region"),
     databaseId: formText(body, "database"),
     schema: formText(body, "schema"),
     url: formText(body, "url"),
@@ -108,10 +115,12 @@ function readForm(body: unknown, { sourceBase }: Draft): DestinationForm {
   };
 }
 
-function keptForm({ destination, sourceBase }: Draft): DestinationForm {
+/** @param region of the account's new databases */
+function keptForm({ destination, sourceBase }: Draft, region: string | null): DestinationForm {
   const suggested = suggestSchema(sourceBase?.name ?? "");
   return {
     kind: destination?.kind ?? "new",
+    region: (destination?.kind === "new" ? destination.region : undefined) ?? region ?? "",
     databaseId: destination?.kind === "existing" ? destination.database_id : "",
     schema: destination?.kind === "existing" ? destination.schema : suggested,
     url: "",
@@ -140,5 +149,5 @@ function toDestination(form: DestinationForm): Destination {
   if (form.kind === "existing")
     return { kind: "existing", database_id: form.databaseId, schema: form.schema };
   if (form.kind === "external") return { kind: "external", url: form.url, schema: form.externalSchema };
-  return { kind: "new" };
+  return form.region === "" ? { kind: "new" } : { kind: "new", region: form.region };
 }

@@ -13,20 +13,22 @@ import {
   finishDraft,
   getDraft,
   latestDraft,
+  recheckDraftKey,
   setDraftBase,
   setDraftKey,
 } from "../../../../core/control/onboarding";
-import { getDatabase } from "../../../../core/control/placement";
+import { getDatabase, regionOfAccount } from "../../../../core/control/placement";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
 import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
 import { currentStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
 import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
-import { NO_PLAN, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
+import { emptyPlan, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
 import { isHtmx } from "../../../../views/render";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { planCosts } from "../../plan-costs";
 import { planOf } from "../../plan-form";
 import { workspacesWithBudgets } from "../../workspaces";
 import { destinationPages } from "./destination";
@@ -54,11 +56,15 @@ export function onboardingPages(ctx: ConsoleContext) {
     .post("/:id/key", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
       const key = formText(body, "key");
-      const keepsKey = key === "" && draft.hasKey;
-      const formError = keepsKey ? null : await formErrorOf(() => setDraftKey(ctx, draft, key));
-      return formError
-        ? keyPage(ctx, request, currentUser, draft, formError)
-        : goTo(request, stepPath(draft, "base"));
+      const isRecheck = draft.hasKey && formText(body, "recheck") === "on";
+      const keepsKey = key === "" && draft.hasKey && !isRecheck;
+      const formError = keepsKey
+        ? null
+        : await formErrorOf(() => (isRecheck ? recheckDraftKey(ctx, draft) : setDraftKey(ctx, draft, key)));
+      if (formError) return keyPage(ctx, request, currentUser, draft, { ...formError, typed: key });
+      const { reportsChanges } = await getDraft(db, draft.id, account.id);
+      // The user decides whether to go on with a key that cannot be used for live sync.
+      return goTo(request, stepPath(draft, reportsChanges === false && !keepsKey ? "key" : "base"));
     })
     .get("/:id/base", async ({ request, currentUser, account, params, query }) => {
       const draft = await getDraft(db, params.id, account.id);
@@ -68,8 +74,10 @@ export function onboardingPages(ctx: ConsoleContext) {
     })
     .post("/:id/base", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
-      const formError = await formErrorOf(() => setDraftBase(ctx, draft, formText(body, "base")));
-      if (formError) return basePage(ctx, request, currentUser, draft, "", formError);
+      const chosen = formText(body, "base");
+      const formError = await formErrorOf(() => setDraftBase(ctx, draft, chosen));
+      if (formError)
+        return basePage(ctx, request, currentUser, draft, formText(body, "q"), { ...formError, chosen });
       return goTo(request, stepPath(draft, "destination"));
     })
     .get("/:id/start", async ({ request, currentUser, account, params }) => {
@@ -78,7 +86,7 @@ export function onboardingPages(ctx: ConsoleContext) {
     })
     .post("/:id/start", async ({ request, currentUser, account, params, body }) => {
       const draft = await getDraft(db, params.id, account.id);
-      const form = { plan: formText(body, "plan") || NO_PLAN.plan, calls: formText(body, "calls") };
+      const form = { plan: formText(body, "plan"), calls: formText(body, "calls") };
       const { errors, budget } = budgetFrom(form);
       if (!budget) return startPage(ctx, request, currentUser, draft, { form, errors, status: 422 });
       let baseId = "";
@@ -109,9 +117,10 @@ function keyPage(
   request: Request,
   currentUser: CurrentUser,
   draft: Draft,
-  formError?: FormError,
+  formError?: FormError & { typed: string },
 ) {
-  const props = { draft, platform: platformById(ctx.platforms, draft.platform), error: formError?.message };
+  const platform = platformById(ctx.platforms, draft.platform);
+  const props = { draft, platform, error: formError?.message, typed: formError?.typed };
   const page = { ...stepPage("API key", currentUser), status: formError?.status };
   return answer(request, page, isHtmx(request) ? <KeyForm {...props} /> : <KeyStep {...props} />);
 }
@@ -122,11 +131,13 @@ async function basePage(
   currentUser: CurrentUser,
   draft: Draft,
   query: string,
-  formError?: FormError,
+  formError?: FormError & { chosen: string },
 ) {
   const all = await draftChoices(ctx, draft);
   const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
-  const props = { draft, choices, query, error: formError?.message };
+  const chosen = formError?.chosen ?? draft.sourceBase?.id;
+  const { keyHelpUrl } = platformById(ctx.platforms, draft.platform);
+  const props = { draft, choices, chosen, keyHelpUrl, query, error: formError?.message };
   const page = { ...stepPage("Which base?", currentUser), status: formError?.status };
   const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;
   return answer(request, page, view);
@@ -140,21 +151,25 @@ async function startPage(
   shown: Partial<Pick<StartProps, "form" | "errors">> & { status?: number } = {},
 ) {
   const { destination } = draft;
-  const [database, workspaces] = await Promise.all([
+  const [database, workspaces, region] = await Promise.all([
     destination?.kind === "existing" ? getDatabase(ctx.db, destination.database_id, draft.accountId) : null,
     workspacesWithBudgets(ctx.db, draft.accountId),
+    regionOfAccount(ctx, draft.accountId),
   ]);
+  const costs = await planCosts(ctx, draft, workspaces);
   const { name } = platformById(ctx.platforms, draft.platform);
-  const { form = NO_PLAN, errors = {}, status } = shown;
-  const props = { draft, platform: name, database: database?.name, workspaces, form, errors };
+  const { form = emptyPlan(workspaces), errors = {}, status } = shown;
+  const props = { draft, platform: name, database: database?.name, workspaces, costs, region, form, errors };
   const page = { ...stepPage("Ready to sync", currentUser), status };
   return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
 }
 
 /** An existing workspace, a new one for the plan, or none if there is no cap. */
 function budgetFrom(form: PlanForm): { errors: StartProps["errors"]; budget: DraftBudget | null } {
-  if (form.plan === NO_PLAN.plan) return { errors: {}, budget: { kind: "none" } };
+  if (form.plan === "") return { errors: { plan: "Choose a plan or a workspace" }, budget: null };
   const { errors, plan, callsPerMonth } = planOf(form);
+  if (plan !== null && plan !== "custom" && callsPerMonth === null)
+    return { errors: {}, budget: { kind: "none" } };
   if (plan === null) return { errors: {}, budget: { kind: "existing", workspaceId: form.plan } };
   if (Object.keys(errors).length > 0) return { errors, budget: null };
   return {

@@ -1,6 +1,7 @@
 /** Pages for sign-in, sign-out and forgotten passwords. */
 import { Elysia } from "elysia";
-import { ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
+import { isResetLinkValid } from "../../../../core/control/accounts";
+import { DeadResetLink, ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
 import { CheckMail } from "../../../../views/auth/sign-up";
 import type { AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
@@ -52,9 +53,12 @@ export function signInPages(ctx: ConsoleContext) {
         <CheckMail email={email} isReset isMailConfigured={auth.deliversMail} />,
       );
     })
-    .get("/reset-password", ({ request, query }) =>
-      resetPage(request, { token: query.token ?? "", errors: {} }),
-    )
+    .get("/reset-password", async ({ request, query }) => {
+      const token = query.token ?? "";
+      if (await isResetLinkValid(ctx.db, token)) return resetPage(request, { token, errors: {} });
+      const page = { ...frame("This link no longer works", undefined), status: 410 };
+      return answer(request, page, <DeadResetLink />);
+    })
     .post("/reset-password", async ({ request, body }) => {
       const token = formText(body, "token");
       const result = await auth.resetPassword(request, { token, password: formSecret(body, "password") });

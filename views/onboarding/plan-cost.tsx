@@ -1,0 +1,72 @@
+/** What a plan means for the base that is being connected, in a few short facts. */
+import { sourcePlans } from "../../core/control/budgets";
+import { type CallEstimate, lastsMs } from "../../core/sync/pacing";
+import { inDigits } from "../format";
+import { roughly } from "./roughly";
+
+export interface PlanCost extends CallEstimate {
+  /** Null: no cap. */
+  callsPerMonth: number | null;
+  /** False if the base has more records than were counted. */
+  isExact: boolean;
+}
+
+/** By the value of the choice. */
+export type PlanCosts = ReadonlyMap<string, PlanCost>;
+
+export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
+  if (!cost) return null;
+  const { callsPerMonth, firstSync, quietPerDay, busyPerDay, isExact, isFirstSyncWithin } = cost;
+  const isCapped = callsPerMonth !== null;
+  return (
+    <dl class="plan-cost small">
+      <div>
+        <dt>First sync</dt>
+        <dd class={isFirstSyncWithin ? undefined : "over"}>
+          {isExact ? "" : "from "}
+          {inDigits(firstSync)} calls
+        </dd>
+      </div>
+      <div>
+        <dt>Then, a day</dt>
+        <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${about(busyPerDay)}` : range(cost)} calls</dd>
+      </div>
+      <div>
+        <dt>Month's cap</dt>
+        <dd class={isFirstSyncWithin ? undefined : "over"}>
+          {isCapped ? (isFirstSyncWithin ? "lasts the month" : "spent by the first sync") : "none"}
+        </dd>
+      </div>
+      <div>
+        <dt>Full check</dt>
+        <dd>every {roughly(cost.fullCheckMs)}</dd>
+      </div>
+      {isCapped ? null : (
+        <div class="wide">
+          <dt>If your plan does have a cap</dt>
+          <dd>{capsSpent(busyPerDay)}</dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+/** `Team's 100,000 calls would be spent in 9 h, Free's 1,000 in 6 min.` */
+function capsSpent(perDay: number): string {
+  const spent = sourcePlans.flatMap(({ name, callsPerMonth }) =>
+    callsPerMonth === null
+      ? []
+      : [`${name}'s ${inDigits(callsPerMonth)} calls last ${roughly(lastsMs(callsPerMonth, perDay))}`],
+  );
+  return `${spent.join(", ")} while records keep changing.`;
+}
+
+function range({ quietPerDay, busyPerDay }: PlanCost): string {
+  return `${about(quietPerDay)} to ${about(busyPerDay)}`;
+}
+
+/** Two digits are as exact as an estimate can be. */
+function about(calls: number): string {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, calls))) - 1);
+  return inDigits(Math.round(calls / unit) * unit);
+}
