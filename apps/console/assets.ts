@@ -11,7 +11,18 @@ import { securityHeaders } from "../../views/render";
 const ROOT = new URL("../../", import.meta.url);
 
 /** By subject, in the order in which later rules win. A browser gets them as one file. */
-const STYLES = ["base", "frame", "parts", "inputs", "settings", "tables", "onboarding", "connect", "figures", "helpers"];
+const STYLES = [
+  "base",
+  "frame",
+  "parts",
+  "inputs",
+  "settings",
+  "tables",
+  "onboarding",
+  "connect",
+  "figures",
+  "helpers",
+];
 
 const style = makeAsset(
   "style.css",

@@ -35,7 +35,15 @@ export const keyCheck = t.Object({ platform: t.String({ maxLength: 50 }), api_ke
 
 const destination = t.Union(
   [
-    t.Object({ kind: t.Literal("new") }, { ...strict, title: "A new database for this base" }),
+    t.Object(
+      {
+        kind: t.Literal("new"),
+        region: t.Optional(
+          t.String({ maxLength: 40, description: "Of the cluster; default: the account's" }),
+        ),
+      },
+      { ...strict, title: "A new database for this base" },
+    ),
     t.Object(
       {
         kind: t.Literal("existing"),

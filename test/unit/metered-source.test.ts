@@ -270,6 +270,7 @@ test("a sync that meets the monthly limit records it, and does not pause the bas
 /** Limiters that delegate to another one: which queue each request uses, within one base. */
 const WRAPPERS = [
   "core/sync/engine/catch-up.ts",
+  "core/sync/engine/table-order.ts",
   "core/sync/pacing/budget-watch.ts",
   "core/sync/pacing/quota-split.ts",
 ];

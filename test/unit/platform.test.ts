@@ -12,6 +12,7 @@ const TEXTS = new Set([
   "core/config.ts",
   "views/base/snippets.ts",
   "views/base/proxy.tsx",
+  "views/base/write-snippets.ts",
   "apps/up/describe.ts",
 ]);
 /** The two places that name the adapter. */

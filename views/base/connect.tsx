@@ -1,13 +1,21 @@
 /**
- * The SQL connection details: each part can be copied with a click, and the password is hidden until the user shows it.
+ * How to connect to the database with SQL: per program, ready to paste; each part can be copied with a click, and the
+ * password is hidden until the user shows it. The tabs are links, so they work without JavaScript.
  */
 import type { Base } from "../../core/control/bases";
-import type { Credentials } from "../../core/control/placement";
+import { regionName } from "../../core/control/placement";
+import { qualifiedName } from "../../core/exports";
 import { Button, CopyField } from "../components";
+import { CodeBlock } from "../components/program";
+import { type ClientId, clients, guideOf, type SqlAccess } from "./connect-clients";
+import { isEncrypted } from "./connect-urls";
 
 interface ConnectProps {
   base: Base;
-  credentials: Credentials;
+  access: Omit<SqlAccess, "schema" | "table">;
+  client: ClientId;
+  /** The region code of the server; null if customers host it. */
+  region: string | null;
   /** If customers host the database, they change its password themselves. */
   isHosted: boolean;
   isWritable: boolean;
@@ -15,12 +23,9 @@ interface ConnectProps {
 
 const HIDDEN = "••••••••";
 
-export function Connect({ base, credentials, isHosted, isWritable }: ConnectProps) {
-  const { url, psql, host, port, database, user, password } = credentials;
-  const hidden = (text: string) =>
-    password === ""
-      ? text
-      : text.replaceAll(encodeURIComponent(password), HIDDEN).replaceAll(password, HIDDEN);
+export function Connect(props: ConnectProps) {
+  const { base, access, client, region, isHosted, isWritable } = props;
+  const { host, port, database, user, password } = access;
   return (
     <div class="stack connect">
       <p class="muted">
@@ -29,15 +34,40 @@ export function Connect({ base, credentials, isHosted, isWritable }: ConnectProp
           : "A read-only database."}{" "}
         The tables are in the schema <code>{base.database.schema}</code>.
       </p>
-      <CopyField id="connect-url" label="Connection URL" value={url} isSecret mask={hidden(url)} />
-      <CopyField id="connect-psql" label="psql command" value={psql} isSecret mask={hidden(psql)} />
-      <div class="copy-grid">
-        <CopyField id="connect-host" label="Host" value={host} />
-        <CopyField id="connect-port" label="Port" value={String(port)} />
-        <CopyField id="connect-database" label="Database" value={database} />
-        <CopyField id="connect-user" label="User" value={user} />
-      </div>
-      <CopyField id="connect-password" label="Password" value={password} isSecret />
+      <Readiness base={base} />
+      <nav class="client-tabs" aria-label="Program">
+        {Object.entries(clients).map(([id, name]) => {
+          const href = `/bases/${base.id}/connect?with=${id}`;
+          return (
+            <a
+              key={id}
+              href={href}
+              aria-current={id === client ? "page" : undefined}
+              hx-get={href}
+              hx-target="closest .connect"
+              hx-select=".connect"
+              hx-swap="outerHTML"
+            >
+              {name}
+            </a>
+          );
+        })}
+      </nav>
+      <Guide {...props} />
+      <section class="stack" aria-labelledby="connect-details">
+        <h3 id="connect-details">Connection details</h3>
+        <div class="copy-grid">
+          <CopyField id="connect-host" label="Host" value={host} />
+          <CopyField id="connect-port" label="Port" value={String(port)} />
+          <CopyField id="connect-database" label="Database" value={database} />
+          <CopyField id="connect-user" label="User" value={user} />
+        </div>
+        <CopyField id="connect-password" label="Password" value={password} isSecret />
+        <p class="muted small">
+          {region ? `Region: ${regionName(region)}. ` : null}
+          {tlsNote(access)}
+        </p>
+      </section>
       {isHosted ? (
         <details>
           <summary>Rotate password</summary>
@@ -54,4 +84,89 @@ export function Connect({ base, credentials, isHosted, isWritable }: ConnectProp
       )}
     </div>
   );
+}
+
+function Guide({ base, access, client }: ConnectProps) {
+  const { schema } = base.database;
+  const guide = guideOf(client, { ...access, schema, table: qualifiedName(schema, sampleTable(base)) });
+  const { steps, install, secrets, fields, program } = guide;
+  return (
+    <section class="stack" aria-label={clients[client]}>
+      {install ? <CopyField id="connect-install" label="Install" value={install} /> : null}
+      {steps ? (
+        <ol class="list">
+          {steps.map((step) => (
+            <li key={step}>{step}</li>
+          ))}
+        </ol>
+      ) : null}
+      {fields ? (
+        <div class="copy-grid">
+          {fields.map(([label, value]) => (
+            <CopyField
+              key={label}
+              id={`field-${label.toLowerCase().replace(/\W+/g, "-")}`}
+              label={label}
+              value={value}
+            />
+          ))}
+        </div>
+      ) : null}
+      {secrets?.map(({ id, label, value }) => (
+        <CopyField
+          key={id}
+          id={id}
+          label={label}
+          value={value}
+          isSecret
+          mask={masked(value, access.password)}
+        />
+      ))}
+      {program ? <CodeBlock id="connect-program" name={program.file} code={program.code} /> : null}
+    </section>
+  );
+}
+
+/** While the first sync runs: which tables can be queried already. */
+function Readiness({ base }: { base: Base }) {
+  if (base.sync) return null;
+  const tables = base.progress?.tables ?? [];
+  const ready = tables.filter(({ done }) => done);
+  return (
+    <div class="note info" role="status">
+      <p class="note-title">
+        The first sync is running: {ready.length} of {tables.length} tables are ready
+      </p>
+      <p class="wrap">
+        {ready.length === 0
+          ? "You can connect now. Tables appear one by one, small ones first."
+          : ready.map(({ name }, index) => (
+              <span key={name}>
+                {index > 0 ? ", " : ""}
+                <code>{name}</code>
+              </span>
+            ))}
+      </p>
+    </div>
+  );
+}
+
+/** A table that can be read now, the largest one. */
+function sampleTable({ tables, progress }: Base): string {
+  const ready = progress?.tables.filter(({ done }) => done) ?? [];
+  const known = [...tables, ...ready.map(({ name, records_done: records }) => ({ name, records }))];
+  const [largest] = known.toSorted((a, b) => b.records - a.records);
+  return largest?.name ?? "_sync_meta";
+}
+
+function tlsNote(access: ConnectProps["access"]): string {
+  if (isEncrypted({ ...access, schema: "", table: "" })) return "Connections are encrypted with TLS.";
+  return access.sslMode === "disable"
+    ? "The server does not offer TLS: connect only over a private network or a tunnel."
+    : "Connections are encrypted if the server offers TLS.";
+}
+
+function masked(text: string, password: string): string {
+  if (password === "") return text;
+  return text.replaceAll(encodeURIComponent(password), HIDDEN).replaceAll(password, HIDDEN);
 }

@@ -12,6 +12,7 @@ import { SchemaChanges } from "./changes";
 import { History } from "./history";
 import { Issues } from "./issues";
 import { Now } from "./now";
+import { isJustReady, ReadyCard } from "./ready";
 import { Tables } from "./tables";
 import { Usage } from "./usage";
 
@@ -36,6 +37,7 @@ const sections = {
   tables: ({ base }: OverviewProps) => <Tables base={base} />,
   issues: ({ base }: OverviewProps) => <Issues base={base} />,
   changes: ({ changes, now }: OverviewProps) => <SchemaChanges changes={changes} now={now} />,
+  ready: ({ base, now }: OverviewProps) => <ReadyCard base={base} now={now} />,
 };
 type Section = keyof typeof sections;
 const names = Object.keys(sections) as Section[];
@@ -44,12 +46,13 @@ export function Overview(props: OverviewProps) {
   return (
     <>
       <Live {...props} />
+      <Part name="ready" {...props} />
       <div class="pair">
         {names.slice(0, 2).map((name) => (
           <Part key={name} name={name} {...props} />
         ))}
       </div>
-      {names.slice(2).map((name) => (
+      {names.slice(2, -1).map((name) => (
         <Part key={name} name={name} {...props} />
       ))}
     </>
@@ -89,7 +92,7 @@ function Live(props: OverviewProps) {
 }
 
 /** A short version of each section's content. */
-function versions({ base, runs, use, budget, changes }: OverviewProps): string[] {
+function versions({ base, runs, use, budget, changes, now }: OverviewProps): string[] {
   const { issueCount, issues, tables } = base;
   const shown: Record<Section, unknown> = {
     history: runs[0],
@@ -98,6 +101,7 @@ function versions({ base, runs, use, budget, changes }: OverviewProps): string[]
     tables,
     issues: [issueCount, issues],
     changes: changes[0]?.id,
+    ready: isJustReady(base, now),
   };
   return names.map((name) => Bun.hash(JSON.stringify(shown[name]) ?? "").toString(36));
 }

@@ -1,8 +1,9 @@
 /** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
-import { Card, CopyField } from "../components";
-import { Program } from "../components/program";
-import { proxySnippets, type Snippet } from "./snippets";
+import { Button, Card, CopyField } from "../components";
+import { CodeBlock } from "../components/program";
+import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
+import { airtableJsWrite, curlWrite, pythonWrite, type WriteExample } from "./write-snippets";
 
 const names: Record<Snippet["id"], string> = {
   curl: "curl",
@@ -13,10 +14,42 @@ const names: Record<Snippet["id"], string> = {
   node: "Any Node.js app, unchanged",
 };
 
-export function ProxyPage(props: { base: Base; proxyUrl: string; consoleUrl: string }) {
-  const { base, proxyUrl, consoleUrl } = props;
+const writers = {
+  curl: { name: "curl", code: curlWrite },
+  "airtable.js": { name: "airtable.js", code: airtableJsWrite },
+  python: { name: "Python", code: pythonWrite },
+} as const;
+
+export type Writer = keyof typeof writers;
+
+export function isWriter(id: unknown): id is Writer {
+  return typeof id === "string" && Object.hasOwn(writers, id);
+}
+
+/** A record that was written through the proxy. */
+export interface TriedWrite {
+  recordId: string;
+  /** What SQL shows, as JSON; null if it does not show the record. */
+  row: string | null;
+}
+
+export interface ProxyProps {
+  base: Base;
+  proxyUrl: string;
+  consoleUrl: string;
+  /** With this base's names; null before a table with a text field is there. */
+  example: WriteExample | null;
+  writer: Writer;
+  /** Whether the base is one of a sandbox, in which the console may write. */
+  canTry: boolean;
+  tried?: TriedWrite | undefined;
+  error?: string | undefined;
+}
+
+export function ProxyPage(props: ProxyProps) {
+  const { base, proxyUrl, consoleUrl, example } = props;
   const { sourceBaseId, tables } = base;
-  const table = tables[0]?.source_name ?? "Table 1";
+  const table = example?.table ?? tables[0]?.source_name ?? "Table 1";
   return (
     <>
       <Card id="proxy" title="Write through the proxy">
@@ -24,21 +57,89 @@ export function ProxyPage(props: { base: Base; proxyUrl: string; consoleUrl: str
           The proxy has the same API as Airtable: you only change the base address and keep your API key. When
           it has answered a create, update or delete, the next <code>SELECT</code> shows the change.
         </p>
-        <CopyField id="proxy-address" label="Base address" value={`${proxyUrl}/api.airtable.com`} />
+        <CopyField id="proxy-address" label="Base address" value={proxyEndpoint(proxyUrl)} />
         <p class="muted">
           If all of the base's requests go through the proxy, they have priority over the sync and never get a
           429. You can then turn on Turbo in the <a href={`/bases/${base.id}/settings#speed`}>settings</a>.
         </p>
       </Card>
-      {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
-        <Program
-          key={id}
-          id={`program-${id.replace(/\W/g, "-")}`}
-          title={names[id]}
-          name={`${names[id]} program`}
-          code={code}
-        />
-      ))}
+      {example ? <Writes {...props} example={example} /> : null}
+      <Card id="proxy-reads" title="Read through the proxy, or redirect a whole app">
+        <div class="stack">
+          {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
+            <CodeBlock key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
+          ))}
+        </div>
+      </Card>
     </>
+  );
+}
+
+function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { example: WriteExample }) {
+  const path = `/bases/${base.id}/proxy`;
+  return (
+    <Card
+      id="proxy-writes"
+      title="Create, update, and see it in SQL"
+      actions={
+        canTry ? (
+          <form method="post" action={`${path}/try?with=${writer}`}>
+            <Button kind="primary">Try it</Button>
+          </form>
+        ) : null
+      }
+    >
+      {error ? (
+        <div class="note wrong" role="alert">
+          {error}
+        </div>
+      ) : null}
+      {tried ? <Tried tried={tried} example={example} /> : null}
+      <nav class="client-tabs" aria-label="Language">
+        {Object.entries(writers).map(([id, { name }]) => (
+          <a
+            key={id}
+            href={`${path}?with=${id}#proxy-writes`}
+            aria-current={id === writer ? "page" : undefined}
+          >
+            {name}
+          </a>
+        ))}
+      </nav>
+      <p class="muted small">
+        Set <code>AIRTABLE_API_KEY</code> to a token that may write, and <code>DATABASE_URL</code> to the URL
+        from <a href={`/bases/${base.id}/connect`}>Connect</a>.
+      </p>
+      <CodeBlock id="proxy-write" name={writers[writer].name} code={writers[writer].code(example)} />
+    </Card>
+  );
+}
+
+function Tried({ tried, example }: { tried: TriedWrite; example: WriteExample }) {
+  const { recordId, row } = tried;
+  const requests = `${example.table}: POST, then PATCH /${recordId}`;
+  if (row === null) {
+    return (
+      <div class="note warn" role="status">
+        <p class="note-title">The record was written, and SQL does not show it yet</p>
+        <p class="wrap">
+          <code>{requests}</code>. Reload this page in a moment.
+        </p>
+      </div>
+    );
+  }
+  return (
+    <div class="note good" role="status">
+      <p class="note-title">It works: SQL shows the record that was just written</p>
+      <p class="wrap">
+        <code>{requests}</code>
+      </p>
+      <p class="wrap">
+        <code>{`${example.sql}'${recordId}'`}</code>
+      </p>
+      <p class="wrap">
+        <code>{row}</code>
+      </p>
+    </div>
   );
 }

@@ -1,4 +1,5 @@
 /** Code that uses a base through the proxy, ready to paste. The API key is read from AIRTABLE_API_KEY. */
+import { shellWord } from "./shell-word";
 
 export interface Snippet {
   id: "curl" | "airtable.js" | "pyairtable" | "fetch" | "env" | "node";
@@ -12,6 +13,11 @@ export const REDIRECT_PATH = "/downloads/basetide-redirect.mjs";
 /** The source's host in the proxy's URLs. */
 const HOST = "api.airtable.com";
 
+/** The address of the source's API behind the proxy. */
+export function proxyEndpoint(proxyUrl: string): string {
+  return `${proxyUrl}/${HOST}`;
+}
+
 /**
  * Each snippet lists a few records of a table; a client's other calls work in the same way.
  *
@@ -23,7 +29,7 @@ export function proxySnippets(base: {
   baseId: string;
   table: string;
 }): Snippet[] {
-  const endpoint = `${base.proxyUrl}/${HOST}`;
+  const endpoint = proxyEndpoint(base.proxyUrl);
   const records = `${endpoint}/v0/${base.baseId}/${encodeURIComponent(base.table)}?maxRecords=3`;
   const text = (value: string) => JSON.stringify(value);
   return [
@@ -74,9 +80,4 @@ export function proxySnippets(base: {
       ].join("\n"),
     },
   ];
-}
-
-/** In single quotes, for any POSIX shell. */
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -21,15 +21,15 @@ export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
   return (
     <dl class="plan-cost small">
       <div>
-        <dt>First sync</dt>
+        <dt>First sync, calls</dt>
         <dd class={isFirstSyncWithin ? undefined : "over"}>
           {isExact ? "" : "from "}
-          {inDigits(firstSync)} calls
+          {inDigits(firstSync)}
         </dd>
       </div>
       <div>
-        <dt>Then, a day</dt>
-        <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${about(busyPerDay)}` : range(cost)} calls</dd>
+        <dt>Then, calls a day</dt>
+        <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${about(busyPerDay)}` : range(cost)}</dd>
       </div>
       <div>
         <dt>Month's cap</dt>
@@ -38,8 +38,11 @@ export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
         </dd>
       </div>
       <div>
-        <dt>Full check</dt>
-        <dd>every {roughly(cost.fullCheckMs)}</dd>
+        <dt>Full check every</dt>
+        <dd>
+          {roughly(cost.fullCheckMs)}
+          {isExact ? "" : " or more"}
+        </dd>
       </div>
       {isCapped ? null : (
         <div class="wide">
@@ -51,7 +54,7 @@ export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
   );
 }
 
-/** `Team's 100,000 calls would be spent in 9 h, Free's 1,000 in 6 min.` */
+/** `Team's 100,000 calls last 9 hours, Free's 1,000 calls last 6 minutes while records keep changing.` */
 function capsSpent(perDay: number): string {
   const spent = sourcePlans.flatMap(({ name, callsPerMonth }) =>
     callsPerMonth === null

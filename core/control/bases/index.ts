@@ -40,6 +40,7 @@ export {
   resolveIndexes,
   sameIndexes,
 } from "./indexes";
+export { readRecordRow } from "./record-row";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
 export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";

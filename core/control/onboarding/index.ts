@@ -1,5 +1,4 @@
 /** Drafts of bases: key, base and destination, before the base is created. */
-export type { BaseSize } from "./base-size";
 export type { DraftBudget } from "./draft-workspace";
 export {
   type Choice,

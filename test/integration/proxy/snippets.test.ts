@@ -3,9 +3,19 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../../apps/console/start";
+import { isSandbox, tryWrite } from "../../../apps/console/try-write";
 import { startProxy } from "../../../apps/proxy/start";
+import { listBases, readRecordRow, replicaShape } from "../../../core/control/bases";
+import { databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { closeContext, createContext } from "../../../core/process";
 import { proxySnippets, type Snippet } from "../../../views/base/snippets";
+import {
+  airtableJsWrite,
+  curlWrite,
+  pythonWrite,
+  type WriteExample,
+  writeExampleOf,
+} from "../../../views/base/write-snippets";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { node } from "../../support/node";
 import { repoRoot } from "../../support/source-files";
@@ -18,10 +28,12 @@ let snippets: Map<Snippet["id"], string>;
 let folder: string;
 /** Does not know of a proxy. */
 let ownProgram: string;
+let example: WriteExample;
+let databaseUrl: string;
 
 beforeAll(async () => {
   releases = new AsyncDisposableStack();
-  fleet = releases.use(await startFleet({ workers: 0 }));
+  fleet = releases.use(await startFleet());
   const baseId = fleet.sandbox.control.createBase({
     tables: [
       {
@@ -31,7 +43,7 @@ beforeAll(async () => {
       },
     ],
   });
-  await fleet.connect(baseId);
+  const base = await fleet.connect(baseId);
   const ctx = createContext(fleet.ctx.config, "proxy");
   releases.defer(() => closeContext(ctx));
   const proxy = await startProxy(ctx, { port: 0 });
@@ -44,6 +56,14 @@ beforeAll(async () => {
     baseId,
     table: TABLE,
   });
+  await fleet.synced(base.id);
+  const at = {
+    endpoint: `http://localhost:${proxy.port}/api.airtable.com`,
+    baseId,
+    schema: base.database.schema,
+  };
+  example = writeExampleOf(at, (await replicaShape(fleet.ctx, base)).tables)!;
+  databaseUrl = (await databaseCredentials(fleet.ctx, await getDatabase(fleet.ctx.db, base.database.id))).url;
   ownProgram = `
     import Airtable from "airtable";
     const table = new Airtable({ apiKey: process.env.AIRTABLE_API_KEY }).base("${baseId}")(${JSON.stringify(TABLE)});
@@ -58,7 +78,7 @@ afterAll(() => releases.disposeAsync());
 
 async function run(words: string[]): Promise<string> {
   const child = Bun.spawn(words, {
-    env: { ...process.env, AIRTABLE_API_KEY: fleet.sandbox.key },
+    env: { ...process.env, AIRTABLE_API_KEY: fleet.sandbox.key, DATABASE_URL: databaseUrl },
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -114,4 +134,26 @@ test("the pyairtable snippet is Python", async ({ skip }) => {
   skip(!Bun.which("python3"), "there is no python3 on this machine");
   const source = script("check.py", "pyairtable");
   await run(["python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", source]);
+});
+
+test("the curl and airtable.js programs create a record and change it, and their SELECT shows the change", async () => {
+  if (Bun.which("psql")) expect(await run(["sh", "-c", curlWrite(example)])).toContain(example.updated);
+  writeFileSync(join(folder, "write.mjs"), airtableJsWrite(example));
+  expect(await run([process.execPath, join(folder, "write.mjs")])).toContain(example.updated);
+});
+
+test("the Python program for writes is Python", async ({ skip }) => {
+  skip(!Bun.which("python3"), "there is no python3 on this machine");
+  const source = join(folder, "write.py");
+  writeFileSync(source, pythonWrite(example));
+  await run(["python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", source]);
+});
+
+test("the console tries a write in a sandbox, and takes Airtable itself for none", async () => {
+  const { config } = fleet.ctx;
+  expect(await isSandbox(config)).toBe(true);
+  expect(await isSandbox({ upstreams: { "api.airtable.com": "https://api.airtable.com" } })).toBe(false);
+  const [base] = await listBases(fleet.ctx.db);
+  const recordId = await tryWrite(fleet.ctx, base!, example);
+  expect(await readRecordRow(fleet.ctx, base!, example.table, recordId)).toContain(example.updated);
 });

@@ -1,4 +1,4 @@
-/** The actions on a base: settings, key, pause, resync, connection details, deletion. */
+/** The actions on a base: settings, key, pause, resync, a new password, deletion. */
 
 import { Elysia } from "elysia";
 import { type Account, actorOf, type CurrentUser } from "../../../../core/control/accounts";
@@ -13,15 +13,13 @@ import {
   updateSettings,
 } from "../../../../core/control/bases";
 import { getWorkspace, listWorkspaces } from "../../../../core/control/budgets";
-import { getDatabase, rotateCredentials, showCredentials } from "../../../../core/control/placement";
+import { getDatabase, rotateCredentials } from "../../../../core/control/placement";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { NO_WORKSPACE } from "../../../../views/base/budget";
-import { Connect } from "../../../../views/base/connect";
 import { DeletePage, nameToType } from "../../../../views/base/delete";
-import { BaseFrame, DialogContent } from "../../../../views/base/frame";
+import { BaseFrame } from "../../../../views/base/frame";
 import { readSetting } from "../../../../views/base/setting-form";
 import { ChangedSetting, SettingsPage } from "../../../../views/base/settings";
-import { Card } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
@@ -126,28 +124,6 @@ export function baseActions(ctx: ConsoleContext) {
     .post("/bases/:id/sync", async ({ request, currentUser, account, params }) => {
       const base = await requestResync(by(currentUser), await find(params.id, account));
       return goTo(request, `/bases/${base.id}?done=synced`);
-    })
-    .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) => {
-      const base = await find(params.id, account);
-      const database = await databaseOf(base);
-      const connect = (
-        <Connect
-          base={base}
-          credentials={await showCredentials(by(currentUser), database)}
-          isHosted={database.clusterId !== null}
-          isWritable={database.isWritable}
-        />
-      );
-      const view = isHtmx(request) ? (
-        <DialogContent title="Connect">{connect}</DialogContent>
-      ) : (
-        <BaseFrame base={base} place="connect" notice={noticeOf(query)}>
-          <Card id="connect" title="Connect">
-            {connect}
-          </Card>
-        </BaseFrame>
-      );
-      return answer(request, { title: `Connect · ${base.name}`, currentUser, active: "bases", base }, view);
     })
     .post("/bases/:id/connect/rotate", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);

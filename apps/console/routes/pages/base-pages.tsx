@@ -18,7 +18,6 @@ import { SHOWN_RUNS } from "../../../../views/base/history";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows } from "../../../../views/base/list";
 import { Overview, OverviewNews } from "../../../../views/base/overview";
-import { ProxyPage } from "../../../../views/base/proxy";
 import { RunsPage } from "../../../../views/base/runs";
 import { Columns } from "../../../../views/base/tables";
 import { Card } from "../../../../views/components";
@@ -120,12 +119,7 @@ export function basePages(ctx: ConsoleContext) {
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
-      if (params.place !== "proxy") throw new BasetideError("not_found", "This page does not exist");
-      return page(
-        "proxy",
-        "Proxy",
-        <ProxyPage base={base} proxyUrl={ctx.config.proxyUrl} consoleUrl={ctx.config.consoleUrl} />,
-      );
+      throw new BasetideError("not_found", "This page does not exist");
     });
 }
 

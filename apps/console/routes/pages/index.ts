@@ -6,10 +6,12 @@ import { activityPages } from "./activity";
 import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
+import { connectPages } from "./connect-pages";
 import { analystPages } from "./export-pages";
 import { invitationPage, memberPages } from "./members";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";
+import { proxyPages } from "./proxy-pages";
 import { requestPages } from "./request-pages";
 import { signInPages } from "./sign-in";
 import { signUpPages } from "./sign-up";
@@ -30,6 +32,8 @@ export function pageRoutes(ctx: ConsoleContext) {
     .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
     .use(analystPages(ctx))
+    .use(connectPages(ctx))
+    .use(proxyPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))

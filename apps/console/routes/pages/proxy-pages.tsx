@@ -1,0 +1,95 @@
+/** The page "Proxy" of a base: programs with the base's own names, and a trial in a sandbox. */
+import { Elysia } from "elysia";
+import type { Account, CurrentUser } from "../../../../core/control/accounts";
+import { type Base, getBase, readRecordRow, replicaShape } from "../../../../core/control/bases";
+import { BasetideError, isBasetideError } from "../../../../core/errors";
+import { factsOf } from "../../../../core/source";
+import { BaseFrame } from "../../../../views/base/frame";
+import { isWriter, ProxyPage, type ProxyProps } from "../../../../views/base/proxy";
+import { proxyEndpoint } from "../../../../views/base/snippets";
+import { writeExampleOf } from "../../../../views/base/write-snippets";
+import { type FormError, formErrorOf } from "../../form-error";
+import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { isSandbox, tryWrite } from "../../try-write";
+
+export function proxyPages(ctx: ConsoleContext) {
+  const { db, config } = ctx;
+  const find = (id: string, account: Account) => getBase(db, id, account.id);
+
+  async function exampleFor(base: Base) {
+    const at = {
+      endpoint: proxyEndpoint(config.proxyUrl),
+      baseId: base.sourceBaseId,
+      schema: base.database.schema,
+    };
+    try {
+      const { tables } = await replicaShape(ctx, base);
+      const records = new Map(base.tables.map((table) => [table.name, table.records]));
+      return writeExampleOf(
+        at,
+        tables.toSorted((a, b) => (records.get(b.name) ?? 0) - (records.get(a.name) ?? 0)),
+      );
+    } catch (error) {
+      // The page is of use without names of the base.
+      if (isBasetideError(error, "replica_unavailable")) return null;
+      throw error;
+    }
+  }
+
+  async function show(
+    request: Request,
+    currentUser: CurrentUser,
+    base: Base,
+    query: Record<string, string | undefined>,
+    formError?: FormError,
+  ) {
+    const [example, canTry] = await Promise.all([exampleFor(base), isSandbox(config)]);
+    const recordId = query.tried;
+    const isTried = canTry && example !== null && isRecordId(base, recordId);
+    const row = isTried ? await readRecordRow(ctx, base, example.table, recordId) : null;
+    const props: ProxyProps = {
+      base,
+      proxyUrl: config.proxyUrl,
+      consoleUrl: config.consoleUrl,
+      example,
+      writer: isWriter(query.with) ? query.with : "curl",
+      canTry,
+      tried: isTried ? { recordId, row } : undefined,
+      error: formError?.message,
+    };
+    return answer(
+      request,
+      { title: `Proxy · ${base.name}`, currentUser, active: "bases", base, status: formError?.status },
+      <BaseFrame base={base} place="proxy">
+        <ProxyPage {...props} />
+      </BaseFrame>,
+    );
+  }
+
+  return new Elysia({ name: "proxy-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/proxy", async ({ request, currentUser, account, params, query }) =>
+      show(request, currentUser, await find(params.id, account), query),
+    )
+    .post("/bases/:id/proxy/try", async ({ request, currentUser, account, params, query }) => {
+      const base = await find(params.id, account);
+      let recordId = "";
+      const formError = await formErrorOf(async () => {
+        const example = await exampleFor(base);
+        if (!example)
+          throw new BasetideError(
+            "conflict",
+            "The first sync has not finished a table with a text field yet",
+          );
+        recordId = await tryWrite(ctx, base, example);
+      });
+      if (formError) return show(request, currentUser, base, query, formError);
+      const writer = isWriter(query.with) ? query.with : "curl";
+      const path = `/bases/${base.id}/proxy?with=${writer}&tried=${encodeURIComponent(recordId)}`;
+      return goTo(request, path);
+    });
+}
+
+function isRecordId({ platform }: Base, text: string | undefined): text is string {
+  return text !== undefined && factsOf(platform).ids.isSurely("record", text);
+}

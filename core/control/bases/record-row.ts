@@ -1,0 +1,34 @@
+/** Reads one row of a replica, to show that a record has arrived. */
+import type { Context } from "../../context";
+import { loadCatalog, openReplica, quoteIdent } from "../../replica";
+import type { Base } from "./base-row";
+import { replicaTarget } from "./bases";
+
+const MAX_LENGTH = 1000;
+
+/**
+ * Returns the row as JSON text, cut at 1,000 characters; null if the replica does not have it.
+ *
+ * @param sourceTable the table's name in the source
+ * @throws BasetideError `replica_unavailable`
+ */
+export async function readRecordRow(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+  sourceTable: string,
+  recordId: string,
+): Promise<string | null> {
+  const replica = openReplica(await replicaTarget(ctx, base));
+  try {
+    const tables = [...(await loadCatalog(replica)).values()];
+    const spec = tables.find((table) => table.spec.sourceName === sourceTable)?.spec;
+    if (!spec) return null;
+    const { sql } = replica;
+    const table = sql.unsafe(`${quoteIdent(base.database.schema)}.${quoteIdent(spec.name)}`);
+    const [row] = await sql<{ row: string }[]>`
+      select left(json_strip_nulls(to_json(t))::text, ${MAX_LENGTH}) as row from ${table} as t where id = ${recordId}`;
+    return row?.row ?? null;
+  } finally {
+    await replica.close();
+  }
+}

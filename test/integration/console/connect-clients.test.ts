@@ -1,0 +1,140 @@
+/** The programs on the page "Connect", run unchanged: with a server that offers TLS, and one that does not. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { TlsOffers } from "../../../apps/console/tls-offers";
+import { qualifiedName } from "../../../core/exports";
+import { type ClientId, clients, guideOf, type SqlAccess } from "../../../views/base/connect-clients";
+import { createAuthority } from "../../support/certificates";
+import { ownDatabase } from "../../support/control-support";
+import { node } from "../../support/node";
+import { tlsRelay } from "../../support/servers/tls-relay";
+import { repoRoot } from "../../support/source-files";
+
+/** Debian's, whose packages are the drivers. */
+const PGX = "github.com/jackc/pgx/v5";
+const PYTHON = "/usr/bin/python3";
+const JDBC_DRIVER = "/usr/share/java/postgresql.jar";
+const TIMEOUT_MS = 120_000;
+/** A schema and a table that have to be quoted in SQL, in each language and in a shell. */
+const SCHEMA = "my schema";
+const TABLE = "order \"#{1}` $x 'y'";
+
+let releases: AsyncDisposableStack;
+let folder: string;
+const servers = new Map<string, SqlAccess>();
+
+beforeAll(async () => {
+  releases = new AsyncDisposableStack();
+  const own = releases.use(await ownDatabase(inject("postgresUrl")));
+  const table = qualifiedName(SCHEMA, TABLE);
+  await own.inside.unsafe(
+    `create schema "${SCHEMA}"; create table ${table} (id text); insert into ${table} values ('recFOUND1')`,
+  );
+  await own.inside.unsafe(
+    `grant usage on schema "${SCHEMA}" to ${own.name}; grant select on ${table} to ${own.name}`,
+  );
+  const { hostname, port } = new URL(own.url);
+  const certificate = createAuthority("test").issue(["localhost", "127.0.0.1"]);
+  const relay = releases.use(await tlsRelay({ host: hostname, port: Number(port) }, { certificate }));
+  const offers = new TlsOffers();
+  const at = async (host: string, port: number) => ({
+    host,
+    port,
+    database: own.name,
+    user: own.name,
+    password: "s/e:cret",
+    schema: SCHEMA,
+    sslMode: await offers.sslMode(host, port),
+    parameters: {},
+    table,
+  });
+  servers.set("without TLS", await at(hostname, Number(port)));
+  servers.set("with TLS", await at("127.0.0.1", relay.port));
+  // Inside the repository, so that packages are found.
+  folder = mkdtempSync(join(repoRoot, ".connect-"));
+  releases.defer(() => rmSync(folder, { recursive: true }));
+});
+afterAll(() => releases.disposeAsync());
+
+interface Installed {
+  /** The command after the environment was set, in the folder of the program. */
+  command: string;
+  /** Why it cannot be run here. */
+  missing?: string | false;
+}
+
+const succeeds = (...words: string[]) => Bun.which(words[0]!) !== null && Bun.spawnSync(words).exitCode === 0;
+
+const installed: Partial<Record<ClientId, () => Installed>> = {
+  psql: () => ({ command: "", missing: !Bun.which("psql") && "there is no psql" }),
+  "postgres-js": () => ({ command: `${node} rows.mjs`, missing: node === undefined && "there is no Node" }),
+  pg: () => ({ command: `${node} rows.mjs`, missing: node === undefined && "there is no Node" }),
+  python: () => ({
+    command: `${PYTHON} rows.py`,
+    missing: !succeeds(PYTHON, "-c", "import psycopg") && "python3-psycopg is not installed",
+  }),
+  go: () => ({
+    command: "go run .",
+    missing:
+      !succeeds("go", "list", "-m", "-mod=mod", `${PGX}@latest`) && `${PGX} cannot be had, or there is no Go`,
+  }),
+  ruby: () => ({
+    command: "ruby rows.rb",
+    missing: !succeeds("ruby", "-e", "require 'pg'") && "ruby-pg is not installed",
+  }),
+  jdbc: () => ({
+    command: `java -cp ${JDBC_DRIVER} Rows.java`,
+    missing:
+      !(Bun.which("javac") && succeeds("test", "-e", JDBC_DRIVER)) &&
+      "libpostgresql-jdbc-java or a JDK is missing",
+  }),
+};
+
+test("a server is asked whether it offers TLS, and one that does not answer leaves it to the client", async () => {
+  expect([...servers.values()].map(({ sslMode }) => sslMode)).toEqual(["disable", "require"]);
+  expect(await new TlsOffers().sslMode("127.0.0.1", 1)).toBeNull();
+});
+
+const cases = Object.keys(installed).flatMap((id) =>
+  ["without TLS", "with TLS"].map((server) => ({ id: id as ClientId, server })),
+);
+
+test.for(cases)("$id reads a row $server", { timeout: TIMEOUT_MS }, async ({ id, server }, { skip }) => {
+  const { command, missing } = installed[id]!();
+  skip(Boolean(missing), String(missing));
+  const { secrets, program } = guideOf(id, servers.get(server)!);
+  const inside = join(folder, `${id}-${server}`);
+  mkdirSync(inside);
+  const [, sql] = /^\\dt.*\n([\s\S]*)$/.exec(program!.code) ?? [];
+  writeFileSync(join(inside, program!.file), program!.code);
+  if (id === "go") writeFileSync(join(inside, "go.mod"), "module rows\n");
+  const get = id === "go" ? `go get ${PGX} 2>/dev/null\n` : "";
+  const script =
+    id === "psql" ? `${secrets![0]!.value} -f query.sql` : `${secrets![0]!.value}\n${get}${command}`;
+  if (id === "psql") writeFileSync(join(inside, "query.sql"), sql!);
+  const child = Bun.spawn(["sh", "-c", script], { cwd: inside, stdout: "pipe", stderr: "pipe" });
+  const [output, errors] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  expect([await child.exited, errors.trim() && `${errors}${output}`, output]).toEqual([
+    0,
+    expect.not.stringContaining("rror"),
+    expect.stringContaining("recFOUND1"),
+  ]);
+});
+
+test("every client has a guide that shows where to connect, and the password only where it is masked", () => {
+  const access = servers.get("with TLS")!;
+  for (const id of Object.keys(clients) as ClientId[]) {
+    const { secrets = [], fields = [], steps = [], install = "", program } = guideOf(id, access);
+    const open = JSON.stringify([fields, steps, install, program]);
+    expect([
+      id,
+      open.includes(access.password) || open.includes(encodeURIComponent(access.password)),
+    ]).toEqual([id, false]);
+    const all = `${JSON.stringify(secrets)}${open}`;
+    expect([id, all.includes(access.host) && all.includes(String(access.port))]).toEqual([id, true]);
+  }
+});

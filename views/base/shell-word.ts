@@ -1,0 +1,4 @@
+/** In single quotes, for any POSIX shell. */
+export function shellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
