@@ -1,5 +1,5 @@
 /** Descriptions of a replica for analytics tools, and queries to start with. */
 export { dbtSources } from "./dbt-sources";
 export { erDiagram } from "./er-diagram";
-export { type SampleQuery, sampleQueries } from "./sample-queries";
-export { qualifiedName, sqlName } from "./sql-name";
+export { type FirstQuery, firstQueries } from "./first-queries";
+export { qualifiedName, readableName } from "./readable-name";

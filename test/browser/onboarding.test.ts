@@ -17,6 +17,8 @@ let fleet: Fleet;
 let running: RunningConsole;
 let browser: Browser | undefined;
 let baseUrl: string;
+/** May read, and not see changes. */
+let notLive: string;
 
 beforeAll(async () => {
   if (noBrowser) return;
@@ -29,6 +31,7 @@ beforeAll(async () => {
       seed: index,
     });
   }
+  notLive = fleet.sandbox.control.createKey({ scopes: ["schema.bases:read", "data.records:read"] });
   running = await startConsole(fleet.ctx, { port: 0 });
   baseUrl = `http://localhost:${running.port}`;
   browser = await openBrowser();
@@ -70,6 +73,10 @@ test.for([
     await page.getByText("Airtable rejected this token").waitFor();
     await look("3-key-wrong");
     await expectDescribed(visitor, "API key", "rejected this token");
+    await page.getByLabel("API key").fill(notLive);
+    await page.getByRole("button", { name: "Check key" }).click();
+    await page.getByText("This key works, but not for live sync").waitFor();
+    await look("3-key-not-live");
     await page.getByLabel("API key").fill(fleet.sandbox.key);
     await page.getByRole("button", { name: "Check key" }).click();
 
@@ -96,14 +103,24 @@ test.for([
 
     await page.waitForURL(/\/bases\/bas_/);
     await page.getByRole("heading", { level: 1, name: "Base <b>3</b> & more" }).waitFor();
+    const baseId = new URL(page.url()).pathname.split("/").at(-1)!;
+    await expectReadable(baseId);
+    await page.goto(`/bases/${baseId}/ready`);
+    await page.getByRole("heading", { name: "Your data is ready" }).waitFor();
+    expect(await page.locator(".first-queries code").count()).toBe(3);
+    await look("7-ready");
+
+    await page.goto(`/bases/${baseId}/connect`);
+    await page.getByRole("link", { name: "Python" }).click();
+    await page.getByText("import psycopg").waitFor();
+    await look("8-connect");
+    expect(await page.getByText("•••").first().isVisible()).toBe(true);
+
+    await page.goto(`/bases/${baseId}/proxy`);
+    await page.getByRole("link", { name: "airtable.js" }).click();
+    await page.getByText("table.create(").waitFor();
+    await look("9-proxy");
     visitor.expectNoProblems();
-    await expectReadable(
-      page
-        .url()
-        .split("/")
-        .at(-1)!
-        .replace(/[?#].*/, ""),
-    );
   },
 );
 

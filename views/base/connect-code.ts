@@ -1,5 +1,5 @@
 /** Programs that print a few rows. They read the URL, with its password, from the environment. */
-import { sqlName } from "../../core/exports";
+import { readableName } from "../../core/exports";
 import type { ClientGuide, ClientId, SqlAccess } from "./connect-clients";
 import { jdbcUrl, postgresUrl } from "./connect-urls";
 import { shellWord } from "./shell-word";
@@ -18,7 +18,7 @@ export function codeOf(id: ClientId, access: SqlAccess): ClientGuide | undefined
         secrets: [{ id: "connect-psql", label: "psql command", value: `psql ${shellWord(url)}` }],
         program: {
           file: "In psql",
-          code: `\\dt${access.schema === "public" ? "" : ` ${sqlName(access.schema)}.*`}\n${sql};`,
+          code: `\\dt${access.schema === "public" ? "" : ` ${readableName(access.schema)}.*`}\n${sql};`,
         },
       };
     case "url":

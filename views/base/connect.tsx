@@ -6,7 +6,7 @@ import type { Base } from "../../core/control/bases";
 import { regionName } from "../../core/control/placement";
 import { qualifiedName } from "../../core/exports";
 import { Button, CopyField } from "../components";
-import { CodeBlock } from "../components/program";
+import { ProgramText } from "../components/program";
 import { type ClientId, clients, guideOf, type SqlAccess } from "./connect-clients";
 import { isEncrypted } from "./connect-urls";
 
@@ -122,7 +122,7 @@ function Guide({ base, access, client }: ConnectProps) {
           mask={masked(value, access.password)}
         />
       ))}
-      {program ? <CodeBlock id="connect-program" name={program.file} code={program.code} /> : null}
+      {program ? <ProgramText id="connect-program" name={program.file} code={program.code} /> : null}
     </section>
   );
 }

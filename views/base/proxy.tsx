@@ -1,7 +1,7 @@
 /** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
 import { Button, Card, CopyField } from "../components";
-import { CodeBlock } from "../components/program";
+import { ProgramText } from "../components/program";
 import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
 import { airtableJsWrite, curlWrite, pythonWrite, type WriteExample } from "./write-snippets";
 
@@ -67,7 +67,7 @@ export function ProxyPage(props: ProxyProps) {
       <Card id="proxy-reads" title="Read through the proxy, or redirect a whole app">
         <div class="stack">
           {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
-            <CodeBlock key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
+            <ProgramText key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
           ))}
         </div>
       </Card>
@@ -110,7 +110,7 @@ function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { 
         Set <code>AIRTABLE_API_KEY</code> to a token that may write, and <code>DATABASE_URL</code> to the URL
         from <a href={`/bases/${base.id}/connect`}>Connect</a>.
       </p>
-      <CodeBlock id="proxy-write" name={writers[writer].name} code={writers[writer].code(example)} />
+      <ProgramText id="proxy-write" name={writers[writer].name} code={writers[writer].code(example)} />
     </Card>
   );
 }

@@ -1,8 +1,8 @@
 /** "Your data is ready": shown for a day after a base was connected, with queries of its own tables. */
 import type { Base } from "../../core/control/bases";
-import type { SampleQuery } from "../../core/exports";
+import type { FirstQuery } from "../../core/exports";
 import { ButtonLink, Card } from "../components";
-import { CodeBlock } from "../components/program";
+import { ProgramText } from "../components/program";
 import { counted } from "../format";
 
 const SHOWN_MS = 24 * 3600_000;
@@ -27,7 +27,7 @@ export function ReadyCard({ base, now }: { base: Base; now: Date }) {
   );
 }
 
-export function FirstQueries({ base, queries }: { base: Base; queries: SampleQuery[] }) {
+export function FirstQueries({ base, queries }: { base: Base; queries: FirstQuery[] }) {
   const records = base.tables.reduce((sum, table) => sum + table.records, 0);
   return (
     <Card
@@ -45,7 +45,7 @@ export function FirstQueries({ base, queries }: { base: Base; queries: SampleQue
       </p>
       <div class="first-queries">
         {queries.map(({ title, sql }, index) => (
-          <CodeBlock key={title} id={`first-query-${index + 1}`} name={title} code={sql} />
+          <ProgramText key={title} id={`first-query-${index + 1}`} name={title} code={sql} />
         ))}
       </div>
     </Card>

@@ -2,7 +2,7 @@
  * Programs that create a record through the proxy, change it, and read it with SQL. The API key is read from
  * AIRTABLE_API_KEY, the database's URL from DATABASE_URL.
  */
-import { qualifiedName, sqlName } from "../../core/exports";
+import { qualifiedName, readableName } from "../../core/exports";
 import type { TableSpec } from "../../core/replica";
 import type { FieldType } from "../../core/source";
 import { shellWord } from "./shell-word";
@@ -38,7 +38,7 @@ export function writeExampleOf(
       field: column.sourceName,
       created: "Hello from the proxy",
       updated: "Changed through the proxy",
-      sql: `select id, ${sqlName(column.name)} from ${qualifiedName(base.schema, name)} where id = `,
+      sql: `select id, ${readableName(column.name)} from ${qualifiedName(base.schema, name)} where id = `,
     };
   }
   return null;

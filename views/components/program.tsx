@@ -29,7 +29,7 @@ export function Program(props: {
 }
 
 /** The same within another section: a line with the name and the button, and the text. */
-export function CodeBlock({ id, name, code }: { id: string; name: string; code: string }) {
+export function ProgramText({ id, name, code }: { id: string; name: string; code: string }) {
   return (
     <div class="code-block">
       <div class="code-head">

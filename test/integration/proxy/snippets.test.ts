@@ -5,8 +5,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../../apps/console/start";
 import { isSandbox, tryWrite } from "../../../apps/console/try-write";
 import { startProxy } from "../../../apps/proxy/start";
-import { listBases, readRecordRow, replicaShape } from "../../../core/control/bases";
+import { getBase, listBases, readRecordRow, replicaShape } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
+import { firstQueries } from "../../../core/exports";
 import { closeContext, createContext } from "../../../core/process";
 import { proxySnippets, type Snippet } from "../../../views/base/snippets";
 import {
@@ -18,6 +19,7 @@ import {
 } from "../../../views/base/write-snippets";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { node } from "../../support/node";
+import { until } from "../../support/poll";
 import { repoRoot } from "../../support/source-files";
 
 const TABLE = "Product Inventory / 'new'";
@@ -30,6 +32,8 @@ let folder: string;
 let ownProgram: string;
 let example: WriteExample;
 let databaseUrl: string;
+/** A base with links. */
+let linkedId: string;
 
 beforeAll(async () => {
   releases = new AsyncDisposableStack();
@@ -44,6 +48,7 @@ beforeAll(async () => {
     ],
   });
   const base = await fleet.connect(baseId);
+  linkedId = (await fleet.connect(fleet.sandbox.control.generate({ tables: 4, records: 80, seed: 3 }))).id;
   const ctx = createContext(fleet.ctx.config, "proxy");
   releases.defer(() => closeContext(ctx));
   const proxy = await startProxy(ctx, { port: 0 });
@@ -142,6 +147,22 @@ test("the curl and airtable.js programs create a record and change it, and their
   expect(await run([process.execPath, join(folder, "write.mjs")])).toContain(example.updated);
 });
 
+test("the first queries run, and are a list, groups and a join over a link of the base", async () => {
+  await until(async () => (await getBase(fleet.ctx.db, linkedId)).sync !== null, {
+    what: "the first sync has completed",
+    timeoutMs: 60_000,
+  });
+  const linked = await getBase(fleet.ctx.db, linkedId);
+  const counts = new Map(linked.tables.map(({ name, records }) => [name, records]));
+  const { tables } = await replicaShape(fleet.ctx, linked);
+  const queries = firstQueries(linked.database.schema, tables, counts);
+  const kindOf = (sql: string) =>
+    sql.includes("join ") ? "join" : sql.includes("count(*)") ? "groups" : "list";
+  expect(queries.map(({ sql }) => kindOf(sql))).toEqual(["list", "groups", "join"]);
+  const reader = await fleet.reader(linked);
+  for (const { sql } of queries) expect((await reader.unsafe(sql)).length).toBeGreaterThan(0);
+});
+
 test("the Python program for writes is Python", async ({ skip }) => {
   skip(!Bun.which("python3"), "there is no python3 on this machine");
   const source = join(folder, "write.py");
@@ -153,7 +174,7 @@ test("the console tries a write in a sandbox, and takes Airtable itself for none
   const { config } = fleet.ctx;
   expect(await isSandbox(config)).toBe(true);
   expect(await isSandbox({ upstreams: { "api.airtable.com": "https://api.airtable.com" } })).toBe(false);
-  const [base] = await listBases(fleet.ctx.db);
+  const base = (await listBases(fleet.ctx.db)).find(({ id }) => id !== linkedId);
   const recordId = await tryWrite(fleet.ctx, base!, example);
   expect(await readRecordRow(fleet.ctx, base!, example.table, recordId)).toContain(example.updated);
 });

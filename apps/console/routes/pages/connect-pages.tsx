@@ -8,7 +8,7 @@ import {
   getDatabase,
   showCredentials,
 } from "../../../../core/control/placement";
-import { sampleQueries } from "../../../../core/exports";
+import { firstQueries } from "../../../../core/exports";
 import { Connect } from "../../../../views/base/connect";
 import { isClient } from "../../../../views/base/connect-clients";
 import { BaseFrame, DialogContent } from "../../../../views/base/frame";
@@ -54,7 +54,7 @@ export function connectPages(ctx: ConsoleContext) {
       const base = await getBase(db, params.id, account.id);
       const { tables } = await replicaShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
-      const queries = sampleQueries(base.database.schema, tables, counts);
+      const queries = firstQueries(base.database.schema, tables, counts);
       const first = <FirstQueries base={base} queries={queries} />;
       const view = isHtmx(request) ? (
         first

@@ -7,16 +7,36 @@ import { factsOf } from "../../../../core/source";
 import { BaseFrame } from "../../../../views/base/frame";
 import { isWriter, ProxyPage, type ProxyProps } from "../../../../views/base/proxy";
 import { proxyEndpoint } from "../../../../views/base/snippets";
-import { writeExampleOf } from "../../../../views/base/write-snippets";
+import { type WriteExample, writeExampleOf } from "../../../../views/base/write-snippets";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
 import { isSandbox, tryWrite } from "../../try-write";
+
+/** How long the names of a base are cached, and of how many bases. */
+const KEPT_MS = 60_000;
+const MOST_KEPT = 200;
 
 export function proxyPages(ctx: ConsoleContext) {
   const { db, config } = ctx;
   const find = (id: string, account: Account) => getBase(db, id, account.id);
 
-  async function exampleFor(base: Base) {
+  /** The columns come from the replica, which is a connection away. */
+  const known = new Map<string, { example: Promise<WriteExample | null>; at: number }>();
+
+  function exampleFor(base: Base): Promise<WriteExample | null> {
+    const cached = known.get(base.id);
+    if (cached && Date.now() - cached.at < KEPT_MS) return cached.example;
+    if (known.size >= MOST_KEPT) known.clear();
+    const example = readExample(base);
+    known.set(base.id, { example, at: Date.now() });
+    void example.then(
+      (found) => found ?? known.delete(base.id),
+      () => known.delete(base.id),
+    );
+    return example;
+  }
+
+  async function readExample(base: Base) {
     const at = {
       endpoint: proxyEndpoint(config.proxyUrl),
       baseId: base.sourceBaseId,

@@ -15,11 +15,11 @@ const RESERVED = new Set(
 );
 
 /** `orders`, `"order"`, `"Grüße"`. */
-export function sqlName(name: string): string {
+export function readableName(name: string): string {
   return PLAIN.test(name) && !RESERVED.has(name) ? name : quoteIdent(name);
 }
 
 /** The table with its schema, unless that is `public`. */
 export function qualifiedName(schema: string, table: string): string {
-  return schema === "public" ? sqlName(table) : `${sqlName(schema)}.${sqlName(table)}`;
+  return schema === "public" ? readableName(table) : `${readableName(schema)}.${readableName(table)}`;
 }

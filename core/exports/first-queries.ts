@@ -1,8 +1,8 @@
 /** Queries to start with, made of a base's own tables, columns and links. */
 import type { ColumnSpec, TableSpec } from "../replica";
-import { qualifiedName, sqlName } from "./sql-name";
+import { qualifiedName, readableName } from "./readable-name";
 
-export interface SampleQuery {
+export interface FirstQuery {
   title: string;
   sql: string;
 }
@@ -31,11 +31,7 @@ const UNREADABLE: ReadonlySet<string> = new Set([
  * Returns three queries of different kinds: rows, groups, and a join or the size of each table. Fewer if there are no
  * tables.
  */
-export function sampleQueries(
-  schema: string,
-  tables: TableSpec[],
-  counts: Map<string, number>,
-): SampleQuery[] {
+export function firstQueries(schema: string, tables: TableSpec[], counts: Map<string, number>): FirstQuery[] {
   const sampled = tables
     .map((spec) => ({ spec, records: counts.get(spec.name) ?? 0 }))
     .sort((a, b) => b.records - a.records);
@@ -48,7 +44,7 @@ export function sampleQueries(
   ];
 }
 
-function latestRows(schema: string, { name, sourceName, columns }: TableSpec): SampleQuery {
+function latestRows(schema: string, { name, sourceName, columns }: TableSpec): FirstQuery {
   const readable = columns.filter(({ type }) => !UNREADABLE.has(type));
   const shown = [
     "id",
@@ -56,20 +52,20 @@ function latestRows(schema: string, { name, sourceName, columns }: TableSpec): S
   ];
   return {
     title: `The latest records of ${sourceName}`,
-    sql: `select ${shown.map(sqlName).join(", ")}
+    sql: `select ${shown.map(readableName).join(", ")}
 from ${qualifiedName(schema, name)}
 order by created_time desc
 limit ${ROWS};`,
   };
 }
 
-function grouped(schema: string, tables: SampledTable[]): SampleQuery {
+function grouped(schema: string, tables: SampledTable[]): FirstQuery {
   for (const { spec } of tables) {
     const column = spec.columns.find(({ type }) => GROUPED.has(type));
     if (column) {
       return {
         title: `${spec.sourceName} by ${column.sourceName}`,
-        sql: `select ${sqlName(column.name)}, count(*) as records
+        sql: `select ${readableName(column.name)}, count(*) as records
 from ${qualifiedName(schema, spec.name)}
 group by 1
 order by 2 desc;`,
@@ -87,7 +83,7 @@ order by 1;`,
 }
 
 /** A table and the records that one of its columns links to. */
-function joined(schema: string, tables: SampledTable[]): SampleQuery | null {
+function joined(schema: string, tables: SampledTable[]): FirstQuery | null {
   const byId = new Map(tables.map(({ spec }) => [spec.tableId, spec]));
   for (const { spec } of tables) {
     for (const column of spec.columns) {
@@ -105,11 +101,11 @@ function join(
   link: ColumnSpec,
   linked: TableSpec,
   label: ColumnSpec,
-): SampleQuery {
-  const column = `t.${sqlName(link.name)}`;
+): FirstQuery {
+  const column = `t.${readableName(link.name)}`;
   return {
     title: `${table.sourceName} for each record of ${linked.sourceName}`,
-    sql: `select l.${sqlName(label.name)}, count(*) as records
+    sql: `select l.${readableName(label.name)}, count(*) as records
 from ${qualifiedName(schema, table.name)} as t
 join ${qualifiedName(schema, linked.name)} as l on ${link.columnType === "text[]" ? `l.id = any (${column})` : `l.id = ${column}`}
 group by l.id, 1
@@ -123,7 +119,7 @@ function labelOf({ columns }: TableSpec): ColumnSpec | undefined {
   return columns.find(({ type }) => !UNREADABLE.has(type));
 }
 
-function sizes(schema: string, tables: SampledTable[]): SampleQuery {
+function sizes(schema: string, tables: SampledTable[]): FirstQuery {
   const some = tables.slice(0, 8);
   const parts = some.map(
     ({ spec }) =>
