@@ -106,8 +106,12 @@ test.for([
     const baseId = new URL(page.url()).pathname.split("/").at(-1)!;
     await expectReadable(baseId);
     await page.goto(`/bases/${baseId}/ready`);
+    const isReady = async () => {
+      await page.reload();
+      return (await page.locator(".first-queries code").count()) === 3;
+    };
+    await until(isReady, { what: "there are three queries", timeoutMs: 60_000, intervalMs: 500 });
     await page.getByRole("heading", { name: "Your data is ready" }).waitFor();
-    expect(await page.locator(".first-queries code").count()).toBe(3);
     await look("7-ready");
 
     await page.goto(`/bases/${baseId}/connect`);

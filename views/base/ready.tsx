@@ -29,6 +29,13 @@ export function ReadyCard({ base, now }: { base: Base; now: Date }) {
 
 export function FirstQueries({ base, queries }: { base: Base; queries: FirstQuery[] }) {
   const records = base.tables.reduce((sum, table) => sum + table.records, 0);
+  if (queries.length === 0) {
+    return (
+      <Card id="first-queries" title="Your data is on its way">
+        <p>No table is complete yet. The first ones appear within seconds, small ones first.</p>
+      </Card>
+    );
+  }
   return (
     <Card
       id="first-queries"
@@ -40,8 +47,8 @@ export function FirstQueries({ base, queries }: { base: Base; queries: FirstQuer
       }
     >
       <p class="muted">
-        {counted(records, "record")} in {counted(base.tables.length, "table")}. Try one of these in any SQL
-        client:
+        {base.sync ? `${counted(records, "record")} in ${counted(base.tables.length, "table")}. ` : null}
+        Try one of these in any SQL client:
       </p>
       <div class="first-queries">
         {queries.map(({ title, sql }, index) => (
