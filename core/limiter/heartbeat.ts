@@ -23,7 +23,10 @@ export interface Heartbeat {
   readonly freeFrom: number;
   /** Records that a reservation was granted for `at`, ms on the clock. */
   recordGrant(at: number): void;
-  /** Stops the heartbeat and, if the control plane can be reached, removes the process there. */
+  /**
+   * Stops the heartbeat and, if the control plane can be reached, removes the process there: it may then grant nothing
+   * by itself. While its own grants count, it stays registered, and keeps its share.
+   */
   leave(): Promise<void>;
 }
 
@@ -99,7 +102,10 @@ export function startHeartbeat(
       hasLeft = true;
       cancelAlarm();
       await beating;
-      if (isPast()) await membership.leave(id).catch(() => {});
+      if (!isPast()) return;
+      // Requests may still be answered, without the control plane: from now on, nothing is left to this process there.
+      share = 0;
+      await membership.leave(id).catch(() => {});
     },
   };
 }
