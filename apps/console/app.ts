@@ -1,15 +1,16 @@
 /** The console's HTTP app: its pages, the management API with its description at `/openapi`, and the health routes. */
-import openapi from "@elysiajs/openapi";
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../core/control/bases";
+import { BasetideError } from "../../core/errors";
+import { pathOf } from "../../core/http";
 import { answerError, healthRoutes } from "../../core/http/service";
 import { requireWritable } from "../../core/postgres";
-import { version } from "../../package.json" with { type: "json" };
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
 import { attemptGate } from "./attempt-gate";
 import { type Auth, createAuth } from "./auth/auth";
 import { downloadRoutes } from "./downloads";
+import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { alertRoutes } from "./routes/alerts";
 import { attachmentRoutes } from "./routes/attachments";
@@ -27,9 +28,10 @@ import { sourceRoutes } from "./routes/sources";
 import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
+  const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
   const refuse = attemptGate(auth);
-  return new Elysia({ name: "console", normalize: false })
+  const app = new Elysia({ name: "console", normalize: false })
     .onRequest(({ request }) => {
       limit(request);
       return refuse(request);
@@ -37,9 +39,9 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .onError({ as: "global" }, ({ code, error, request }) =>
       isForPerson(request)
         ? answerPageError({ log: ctx.log, auth }, request, error, code)
-        : answerError(ctx.log, request, error, code),
+        : answerError(ctx.log, request, wrongMethod(api, request, code) ?? error, code),
     )
-    .use(apiDescription(ctx.config.consoleUrl))
+    .use(openApiRoute(api))
     .use(
       healthRoutes({
         config: ctx.config,
@@ -63,23 +65,15 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(assetRoutes())
     .use(downloadRoutes())
     .use(pageRoutes({ ...ctx, auth }));
+  api.describe(app.routes as ApiRoute[]);
+  return app;
 }
 
-/** Serves only the OpenAPI document: the plugin's ready-made pages load their scripts from other hosts. */
-function apiDescription(consoleUrl: string) {
-  return openapi({
-    provider: null,
-    specPath: "/openapi",
-    documentation: {
-      info: {
-        title: "Basetide management API",
-        version,
-        description:
-          'Errors of every call: `{"error":{"code","message","request_id"}}`; 401 without a token, 404 for what is not yours, 422 for what cannot be used.',
-      },
-      servers: [{ url: consoleUrl }],
-      components: { securitySchemes: { token: { type: "http", scheme: "bearer" } } },
-      security: [{ token: [] }],
-    },
-  });
+/** Returns the error for a path of the API that exists with other methods only. */
+function wrongMethod(api: ApiDescription, request: Request, code: string | number) {
+  if (code !== "NOT_FOUND") return undefined;
+  const allow = api.methodsOf(pathOf(request)).join(", ");
+  if (allow === "") return undefined;
+  const message = `${request.method} is not a method of this address. It has: ${allow}`;
+  return new BasetideError("method_not_allowed", message, { details: { allow } });
 }

@@ -3,14 +3,15 @@
 import { Elysia } from "elysia";
 import type { Actor, Db } from "../../core/context";
 import { authenticate } from "../../core/control/accounts";
-import { parseJsonBody } from "./json-body";
+import { parseJsonBody, requireJson } from "./json-body";
 
 /** Runs before the request is validated: a caller without a token learns nothing about the request schema. */
 export function bearerAuth(db: Db) {
   return new Elysia({ name: "bearer-auth" })
     .onParse({ as: "scoped" }, ({ request }, contentType) => parseJsonBody(request, contentType))
-    .derive({ as: "scoped" }, async ({ request }) => {
+    .derive({ as: "scoped" }, async ({ request, body }) => {
       const { token, ...account } = await authenticate(db, request.headers.get("authorization"));
+      requireJson(body, request);
       const actor: Actor = { kind: "token", name: token.name };
       return { account, actor, isOwnersToken: token.isOwners };
     });

@@ -1,10 +1,10 @@
 /** Request and answer schemas for workspaces, their plans and their usage. */
 import { t } from "elysia";
 import { plans } from "../../core/control/budgets";
-import { nullable, strict, timestamp } from "./schema-parts";
+import { named, nullable, strict, timestamp } from "./schema-parts";
 
 // A union of literals: Elysia's enumerations have a default, and a property that is not given must stay as it is.
-const plan = t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id))));
+const plan = named("Plan", t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id)))));
 
 const cap = {
   plan,
@@ -51,18 +51,22 @@ const use = {
   ),
 };
 
-export const budget = t.Object(
-  {
-    workspace_id: t.String(),
-    ...cap,
-    ...use,
-    spent: t.Boolean({
-      description: "Sync has no calls left until the end of the month; clients can keep calling",
-    }),
-  },
-  {
-    description: "Call budget of the base's workspace; null without a workspace, and therefore without a cap",
-  },
+export const budget = named(
+  "Budget",
+  t.Object(
+    {
+      workspace_id: t.String(),
+      ...cap,
+      ...use,
+      spent: t.Boolean({
+        description: "Sync has no calls left until the end of the month; clients can keep calling",
+      }),
+    },
+    {
+      description:
+        "Call budget of the base's workspace; null without a workspace, and therefore without a cap",
+    },
+  ),
 );
 
 const workspaceCalls = nullable(
@@ -87,25 +91,36 @@ export const workspaceParams = t.Object({
   id: t.String({ maxLength: 100, description: "Id of the workspace: wsp_…" }),
 });
 
-export const newWorkspace = t.Object(
-  {
-    name: workspaceChanges.name,
-    plan: workspaceChanges.plan,
-    calls_per_month: t.Optional(workspaceCalls),
-    reserve: t.Optional(workspaceChanges.reserve),
-  },
-  strict,
+export const newWorkspace = named(
+  "NewWorkspace",
+  t.Object(
+    {
+      name: workspaceChanges.name,
+      plan: workspaceChanges.plan,
+      calls_per_month: t.Optional(workspaceCalls),
+      reserve: t.Optional(workspaceChanges.reserve),
+    },
+    strict,
+  ),
+  { name: "Marketing", plan: "team" },
 );
 
-export const workspaceChange = t.Partial(t.Object(workspaceChanges), { ...strict, minProperties: 1 });
+export const workspaceChange = named(
+  "WorkspaceChange",
+  t.Partial(t.Object(workspaceChanges), { ...strict, minProperties: 1 }),
+  { plan: "custom", calls_per_month: 80_000, reserve: 10_000 },
+);
 
-export const workspace = t.Object({
-  id: t.String(),
-  name: t.String(),
-  ...cap,
-  bases: t.Array(t.String(), { description: "Ids of the bases" }),
-  ...use,
-  created_at: timestamp,
-});
+export const workspace = named(
+  "Workspace",
+  t.Object({
+    id: t.String(),
+    name: t.String(),
+    ...cap,
+    bases: t.Array(t.String(), { description: "Ids of the bases" }),
+    ...use,
+    created_at: timestamp,
+  }),
+);
 
 export const workspaces = t.Array(workspace);

@@ -1,33 +1,41 @@
 /** Request and answer schemas of the API for members. */
 import { t } from "elysia";
-import { nullable, strict, timestamp } from "./schema-parts";
+import { named, nullable, strict, timestamp } from "./schema-parts";
 
 export const memberParams = t.Object({
   id: t.String({ maxLength: 100, description: "Id of the member's user: usr_…" }),
 });
 
 export const members = t.Array(
-  t.Object({
-    user_id: t.String(),
-    email: t.String(),
-    role: t.UnionEnum(["owner", "member"]),
-    since: timestamp,
-  }),
+  named(
+    "Member",
+    t.Object({
+      user_id: t.String(),
+      email: t.String(),
+      role: t.UnionEnum(["owner", "member"]),
+      since: timestamp,
+    }),
+  ),
 );
 
 export const removal = t.Optional(
   nullable(
-    t.Partial(
-      t.Object({
-        rotate_credentials: t.Boolean({
-          description: "Rotate the passwords of the account's hosted databases; open connections are closed",
+    named(
+      "RemovalOptions",
+      t.Partial(
+        t.Object({
+          rotate_credentials: t.Boolean({
+            description:
+              "Rotate the passwords of the account's hosted databases; open connections are closed",
+          }),
+          revoke_attachment_links: t.Boolean({ description: "Revoke all attachment links of all bases" }),
+          revoke_tokens: t.Boolean({
+            description: "Revoke all API tokens of the account, including the one in use",
+          }),
         }),
-        revoke_attachment_links: t.Boolean({ description: "Revoke all attachment links of all bases" }),
-        revoke_tokens: t.Boolean({
-          description: "Revoke all API tokens of the account, including the one in use",
-        }),
-      }),
-      strict,
+        strict,
+      ),
+      { rotate_credentials: true, revoke_tokens: true },
     ),
   ),
 );
@@ -40,12 +48,15 @@ const revocations = t.Array(
   }),
 );
 
-export const removed = t.Object({
-  email: t.String(),
-  tokens_revoked: t.Integer(),
-  databases: revocations,
-  attachment_links: revocations,
-  remains: t.Array(
-    t.String({ description: "Credentials that the member may have seen and that still work" }),
-  ),
-});
+export const removed = named(
+  "MemberRemoval",
+  t.Object({
+    email: t.String(),
+    tokens_revoked: t.Integer(),
+    databases: revocations,
+    attachment_links: revocations,
+    remains: t.Array(
+      t.String({ description: "Credentials that the member may have seen and that still work" }),
+    ),
+  }),
+);

@@ -1,5 +1,6 @@
-/** Shared parts of request and answer schemas. */
+/** Shared parts of request and answer schemas, and of the description of the routes. */
 import { t } from "elysia";
+import type { ErrorCode } from "../../core/errors";
 
 /** Unknown properties are rejected: a misspelled setting must not pass for one that was set. */
 export const strict = { additionalProperties: false };
@@ -8,3 +9,22 @@ export const nullable = <T extends Parameters<typeof t.Union>[0][number]>(type: 
   t.Union([type, t.Null()]);
 
 export const timestamp = t.String({ format: "date-time" });
+
+/** The key of a schema's name in the description of the API. */
+export const COMPONENT = "x-component";
+/** The key of a route's errors in its `detail`. */
+export const ERRORS = "x-errors";
+
+/**
+ * Names a schema: the description of the API lists it once, and refers to it everywhere else.
+ *
+ * @param example of the whole; without it, one is made of the examples of its parts
+ */
+export function named<T extends object>(name: string, schema: T, example?: object): T {
+  return { ...schema, [COMPONENT]: name, ...(example === undefined ? {} : { examples: [example] }) };
+}
+
+/** For a route's `detail`: the errors that the form of the request does not imply. */
+export function raises(...codes: ErrorCode[]) {
+  return { [ERRORS]: codes };
+}

@@ -12,9 +12,10 @@ export const plainSettings = Object.fromEntries(
     .filter(({ type }) => type !== "indexes")
     .map((setting) => {
       const description = `${setting.effect} Default: ${setting.default}.`;
-      if (setting.type !== "integer") return [setting.name, t.Boolean({ description })];
+      const examples = [setting.default];
+      if (setting.type !== "integer") return [setting.name, t.Boolean({ description, examples })];
       const { minimum, maximum } = setting;
-      return [setting.name, t.Integer({ minimum, maximum, description })];
+      return [setting.name, t.Integer({ minimum, maximum, description, examples })];
     }),
 ) as PlainSettings;
 

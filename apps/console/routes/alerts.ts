@@ -15,6 +15,7 @@ import {
 import type { ManagementContext } from "../../../core/control/bases";
 import * as schemas from "../alert-schemas";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import { testDelivery } from "../test-delivery";
 
 const MESSAGES = 50;
@@ -54,6 +55,7 @@ export function alertRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Set which alerts members get by e-mail",
           description: "Members that are not listed keep their settings.",
+          ...raises("not_found"),
         },
       },
     )
@@ -75,6 +77,7 @@ export function alertRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Add a webhook",
           description: "Its messages are signed with the secret, which is shown in this answer only.",
+          ...raises("conflict"),
         },
       },
     )

@@ -16,6 +16,7 @@ import {
 } from "../../../core/control/bases";
 import { baseJson, baseJsons } from "../../../core/control/status";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
 
 const DEFAULT_RUNS = 50;
@@ -45,7 +46,17 @@ export function baseRoutes(ctx: ManagementContext) {
       {
         body: schemas.newBase,
         response: { 201: schemas.base },
-        detail: { summary: "Connect a base and start syncing" },
+        detail: {
+          summary: "Connect a base and start syncing",
+          ...raises(
+            "not_found",
+            "already_exists",
+            "destination_invalid",
+            "source_key_refused",
+            "source_forbidden",
+            "source_not_found",
+          ),
+        },
       },
     )
     .get("/:id", async ({ account, params }) => baseJson(db, await getBase(db, params.id, account.id)), {
@@ -72,6 +83,7 @@ export function baseRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Change settings, the workspace, or the API key",
           description: "Omitted fields stay unchanged.",
+          ...raises("conflict", "source_key_refused", "source_forbidden", "source_not_found"),
         },
       },
     )
@@ -86,6 +98,7 @@ export function baseRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Delete a base and its synced data",
           description: "Data in a database that you host stays there.",
+          ...raises("conflict"),
           responses: { 204: { description: "Deleted" } },
         },
       },
@@ -97,7 +110,11 @@ export function baseRoutes(ctx: ManagementContext) {
         set.status = 202;
         return baseJson(db, base);
       },
-      { params: schemas.idParams, response: { 202: schemas.base }, detail: { summary: "Sync now" } },
+      {
+        params: schemas.idParams,
+        response: { 202: schemas.base },
+        detail: { summary: "Sync now", ...raises("conflict") },
+      },
     )
     .post(
       "/:id/attachment-links/revoke",
@@ -112,6 +129,7 @@ export function baseRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Revoke all attachment links",
           description: "Existing links stop working immediately; a sync writes new ones to the rows.",
+          ...raises("conflict"),
         },
       },
     )

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { getBase, type ManagementContext } from "../../../core/control/bases";
 import { getDatabase, rotateCredentials, showCredentials } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
 
 export function credentialRoutes(ctx: ManagementContext) {
@@ -26,6 +27,9 @@ export function credentialRoutes(ctx: ManagementContext) {
       "/rotate",
       async ({ account, actor, params }) =>
         rotateCredentials({ ...ctx, actor }, await databaseOf(params.id, account.id)),
-      { ...form, detail: { summary: "Set a new password. The old password no longer works" } },
+      {
+        ...form,
+        detail: { summary: "Set a new password. The old password no longer works", ...raises("conflict") },
+      },
     );
 }

@@ -5,6 +5,7 @@ import { isProblem } from "../../../core/check-result";
 import type { ManagementContext } from "../../../core/control/bases";
 import { inspectDestination } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
 
 export function destinationRoutes(ctx: ManagementContext) {
@@ -29,6 +30,7 @@ export function destinationRoutes(ctx: ManagementContext) {
         summary: "Check a database that you host",
         description:
           "Connects in the same way as the service, and changes nothing. Checks the address, server and version, pooler, encryption, distance, rights and schema, and returns a remedy for each problem. Stops at the first problem.",
+        ...raises("already_exists"),
       },
     },
   );

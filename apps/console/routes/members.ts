@@ -7,6 +7,7 @@ import { listMembers, removeMember } from "../../../core/control/members";
 import { BasetideError } from "../../../core/errors";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../member-schemas";
+import { raises } from "../schema-parts";
 
 export function memberRoutes(ctx: ManagementContext) {
   return new Elysia({ prefix: "/api/v1/members", tags: ["Account"] })
@@ -52,6 +53,7 @@ export function memberRoutes(ctx: ManagementContext) {
           summary: "Remove a member, and optionally revoke shared credentials",
           description:
             "Their sessions and tokens stop working. Database passwords, attachment links and tokens of others are shared by all members, and keep working unless they are revoked in the same call. With `revoke_tokens`, the token of this call is revoked too.",
+          ...raises("forbidden", "conflict"),
         },
       },
     );

@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { createRequest, listRequests, type OperatorRequest } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
 
 export function requestRoutes(ctx: ManagementContext) {
@@ -23,7 +24,10 @@ export function requestRoutes(ctx: ManagementContext) {
       {
         body: schemas.newRequest,
         response: { 201: schemas.operatorRequest },
-        detail: { summary: "Ask the operator: region, writable database, several bases in one database" },
+        detail: {
+          summary: "Ask the operator: region, writable database, several bases in one database",
+          ...raises("not_found", "already_exists", "conflict"),
+        },
       },
     );
 }

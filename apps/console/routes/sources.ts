@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { listSourceBases, type ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
 
 export function sourceRoutes(ctx: ManagementContext) {
@@ -29,6 +30,7 @@ export function sourceRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Bases that an API key has access to",
           description: "An invalid key is answered with 422 and Airtable's message.",
+          ...raises("source_key_refused", "source_forbidden"),
         },
       },
     );

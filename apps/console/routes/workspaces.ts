@@ -12,6 +12,7 @@ import {
   type Workspace,
 } from "../../../core/control/budgets";
 import { bearerAuth } from "../bearer-auth";
+import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
 
 export function workspaceRoutes(ctx: ManagementContext) {
@@ -57,6 +58,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Create a workspace",
           description: "To assign a base to the workspace, set the base's `workspace_id`.",
+          ...raises("already_exists"),
         },
       },
     )
@@ -79,6 +81,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Change its name, plan, calls or reserve",
           description: "Omitted fields stay unchanged. A new plan sets its calls and a reserve of a fifth.",
+          ...raises("already_exists"),
         },
       },
     )
@@ -93,6 +96,7 @@ export function workspaceRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Delete a workspace",
           description: "Rejected (409) while it has bases, which would then have no cap.",
+          ...raises("conflict"),
           responses: { 204: { description: "Deleted" } },
         },
       },

@@ -15,9 +15,10 @@ const MAX_PARTS = 5;
 
 /** @param code Elysia's name for errors of its own */
 export function answerError(log: Logger, request: Request, error: unknown, code: string | number): Response {
-  const { status, retryAfterSeconds, ...told } = explainError(log, request, error, code);
+  const { status, retryAfterSeconds, allow, ...told } = explainError(log, request, error, code);
   const headers = new Headers({ "x-request-id": told.requestId });
   if (retryAfterSeconds !== undefined) headers.set("retry-after", String(retryAfterSeconds));
+  if (allow !== undefined) headers.set("allow", allow);
   return Response.json(
     { error: { code: told.code, message: told.message, request_id: told.requestId } },
     { status, headers },
@@ -32,6 +33,8 @@ export interface ErrorForCaller {
   requestId: string;
   /** When a retry makes sense, if known. */
   retryAfterSeconds?: number;
+  /** The methods of the address, for a request with another one. */
+  allow?: string;
 }
 
 /** Returns what the caller may know about an error; the log gets the rest. */
@@ -56,13 +59,14 @@ export function explainError(
     known.code === "internal"
       ? "Internal error in Basetide. The log has the details under the request id"
       : known.message;
-  const { retryAfterSeconds } = known.details;
+  const { retryAfterSeconds, allow } = known.details;
   return {
     code: known.code,
     status,
     message,
     requestId: id,
     ...(typeof retryAfterSeconds === "number" ? { retryAfterSeconds } : {}),
+    ...(typeof allow === "string" ? { allow } : {}),
   };
 }
 
@@ -82,13 +86,17 @@ function toBasetideError(error: unknown, code: string | number): BasetideError {
   return asControlError(error);
 }
 
-/** `body: /settings/turbo: Expected boolean; …`: the first invalid parts, and never the values sent. */
+/** `body: /settings/turbo: Expected boolean; …`: the first invalid parts, each once, and never the values sent. */
 function describe(error: ValidationError): string {
-  const parts = error.all.map((issue) => {
-    const path = "path" in issue && issue.path ? `${issue.path}: ` : "";
+  const parts = new Map<string, string>();
+  for (const issue of error.all) {
+    const path = "path" in issue && issue.path ? issue.path : "";
+    // A missing property is also reported as a value of the wrong type.
+    if (parts.has(path)) continue;
     const message = "message" in issue ? issue.message : "Invalid form";
-    return path + (message === "Expected union value" ? "Expected one of the allowed forms" : message);
-  });
+    const told = message === "Expected union value" ? "Expected one of the allowed forms" : message;
+    parts.set(path, path === "" ? told : `${path}: ${told}`);
+  }
   const where = error.type === "property" ? "query" : error.type;
-  return `${where}: ${[...new Set(parts)].slice(0, MAX_PARTS).join("; ")}`;
+  return `${where}: ${[...parts.values()].slice(0, MAX_PARTS).join("; ")}`;
 }

@@ -2,26 +2,12 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
+import type { ApiOperation, JsonSchema } from "../../../apps/console/openapi";
 import { listBases } from "../../../core/control/bases";
 import { errorCodes } from "../../../core/errors";
+import { apiDocument } from "../../support/api-description";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { anyJson, anyText, damaged, fuzz, nested } from "../../support/fuzz";
-
-/** The part of JSON Schema that the description uses. */
-interface Shape {
-  type?: string;
-  const?: unknown;
-  enum?: unknown[];
-  anyOf?: Shape[];
-  properties?: Record<string, Shape>;
-  required?: string[];
-  items?: Shape;
-}
-
-interface Operation {
-  parameters?: { name: string; in: "path" | "query"; schema?: Shape }[];
-  requestBody?: { content: Record<string, { schema: Shape }> };
-}
 
 interface Call {
   method: string;
@@ -34,15 +20,14 @@ let control: TestControl;
 let app: ReturnType<typeof consoleApp>;
 let token: string;
 let baseId: string;
-const calls: { method: string; path: string; operation: Operation }[] = [];
+const calls: { method: string; path: string; operation: ApiOperation }[] = [];
 
 beforeAll(async () => {
   control = await testControl();
   const config = { ...control.ctx.config, apiRequestsPerMinute: Number.MAX_SAFE_INTEGER };
   app = consoleApp({ ...control.ctx, config });
   ({ token } = await control.addAccount("fuzz@example.com"));
-  const description = await (await app.handle(new Request("http://console/openapi"))).json();
-  for (const [path, operations] of Object.entries<Record<string, Operation>>(description.paths)) {
+  for (const [path, operations] of Object.entries(apiDocument.paths)) {
     for (const [method, operation] of Object.entries(operations)) {
       if (path.startsWith("/api/")) calls.push({ method: method.toUpperCase(), path, operation });
     }
@@ -88,28 +73,52 @@ const value = anyJson(
 );
 const text = fc.oneof(likely, anyText);
 
-/** Values that resemble this schema. */
-function ofShape(shape: Shape): fc.Arbitrary<unknown> {
-  if (shape.const !== undefined) return fc.constant(shape.const);
-  if (shape.enum) return fc.constantFrom(...shape.enum);
-  if (shape.anyOf) return fc.oneof(...shape.anyOf.map(ofShape));
-  if (shape.type === "boolean") return fc.boolean();
-  if (shape.type === "integer" || shape.type === "number") return fc.integer();
-  if (shape.type === "array") return fc.array(ofShape(shape.items ?? {}), { maxLength: 3 });
-  if (shape.type === "object") {
-    const parts = Object.entries(shape.properties ?? {}).map(
-      ([name, part]) => [name, ofShape(part)] as const,
-    );
-    return fc.record(Object.fromEntries(parts), { requiredKeys: shape.required ?? [] });
+/** Values that this schema accepts. */
+function ofSchema(schema: JsonSchema): fc.Arbitrary<unknown> {
+  if (schema.$ref !== undefined) {
+    return ofSchema(apiDocument.components.schemas[schema.$ref.split("/").at(-1)!]!);
   }
-  return shape.type === "string" ? text : value;
+  if (schema.const !== undefined) return fc.constant(schema.const);
+  if (schema.enum) return fc.constantFrom(...schema.enum);
+  if (schema.anyOf) return fc.oneof(...schema.anyOf.map(ofSchema));
+  const [type, ...others] = [schema.type ?? []].flat();
+  if (others.length > 0)
+    return fc.oneof(...[type!, ...others].map((one) => ofSchema({ ...schema, type: one })));
+  if (type === "boolean") return fc.boolean();
+  if (type === "null") return fc.constant(null);
+  if (type === "integer" || type === "number") {
+    return fc.integer({ min: schema.minimum ?? -(2 ** 31), max: schema.maximum ?? 2 ** 31 - 1 });
+  }
+  if (type === "array") {
+    return fc.array(ofSchema(schema.items ?? {}), { maxLength: Math.min(3, schema.maxItems ?? 3) });
+  }
+  if (type === "object") {
+    const parts = Object.entries(schema.properties ?? {}).map(
+      ([name, part]) => [name, ofSchema(part)] as const,
+    );
+    return fc
+      .record(Object.fromEntries(parts), { requiredKeys: schema.required ?? [], noNullPrototype: true })
+      .filter((made) => Object.keys(made).length >= (schema.minProperties ?? 0));
+  }
+  return type === "string" ? textOf(schema) : value;
 }
 
-function bodyOf({ requestBody }: Operation): fc.Arbitrary<unknown> {
-  const shape = requestBody?.content["application/json"]?.schema;
-  if (!shape) return value;
-  const formed = ofShape(shape);
-  return fc.oneof(formed, damaged(formed), value);
+/** Lengths are counted in code units. */
+function textOf({ pattern, minLength = 0, maxLength = 1000 }: JsonSchema): fc.Arbitrary<string> {
+  const any = pattern === undefined ? text : fc.stringMatching(new RegExp(pattern));
+  const fits = (one: string) =>
+    one.length >= minLength && one.length <= maxLength && (!pattern || new RegExp(pattern).test(one));
+  return fc.oneof(likely, any).filter(fits);
+}
+
+function wellFormed({ requestBody }: ApiOperation): fc.Arbitrary<unknown> | undefined {
+  const schema = requestBody?.content["application/json"]?.schema;
+  return schema && ofSchema(schema);
+}
+
+function bodyOf(operation: ApiOperation): fc.Arbitrary<unknown> {
+  const formed = wellFormed(operation);
+  return formed ? fc.oneof(formed, damaged(formed), value) : value;
 }
 
 /** The calls are known only when the test runs. */
@@ -133,6 +142,15 @@ const anyCall: fc.Arbitrary<Call> = fc.nat().chain((at) => {
     query: new URLSearchParams(query).toString(),
     body,
   }));
+});
+
+/** A call that has a body, with one that its description accepts. */
+const anyFormedCall = fc.nat().chain((at) => {
+  const withBody = calls.filter(({ operation, method }) => operation.requestBody && method !== "DELETE");
+  if (withBody.length === 0) return fc.constant({ method: "GET", path: "/", body: undefined as unknown });
+  const { method, path, operation } = withBody[at % withBody.length]!;
+  const filled = path.replace(/\{[^}]+\}/g, baseId);
+  return wellFormed(operation)!.map((body) => ({ method, path: filled, body }));
 });
 
 /** Quick to read; with indentation it is a gigabyte. */
@@ -161,6 +179,16 @@ fuzz(
   1000,
   fc.asyncProperty(anyCall, async ({ method, path, query, body }) => {
     expectCoded(await ask(method, query ? `${path}?${query}` : path, body));
+  }),
+);
+
+fuzz(
+  "a body that the description accepts is never refused for its form",
+  300,
+  fc.asyncProperty(anyFormedCall, async ({ method, path, body }) => {
+    const answer = await ask(method, path, body);
+    expectCoded(answer);
+    if (answer.status === 422) expect(JSON.parse(answer.text).error.message).not.toMatch(/^body: /);
   }),
 );
 

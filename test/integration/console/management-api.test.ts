@@ -193,6 +193,49 @@ test("an invalid request is refused with the part that is wrong", async () => {
   expect([broken.status, (await broken.json()).error.message]).toEqual([422, "The body is not JSON"]);
 });
 
+test("each missing field is named once", async () => {
+  const { token } = await newAccount();
+  const { body } = await call("POST", "/api/v1/bases", { token, body: {} });
+  for (const field of ["platform", "api_key", "base_id"]) {
+    expect(body.error.message.split(`/${field}: `), field).toHaveLength(2);
+  }
+});
+
+test("a body of another type, or of none, is refused with the type to send; without a token, with 401", async () => {
+  const { token } = await newAccount();
+  const app = consoleApp(api.control.ctx);
+  const send = async (headers: Record<string, string>, body = '{"platform":"airtable","api_key":"x"}') => {
+    const bytes = new TextEncoder().encode(body);
+    const request = new Request("http://console/api/v1/source-bases", {
+      method: "POST",
+      body: bytes,
+      headers,
+    });
+    const answer = await app.handle(request);
+    return { status: answer.status, error: (await answer.json()).error };
+  };
+  const authorization = `Bearer ${token}`;
+  const types = [undefined, "application/x-www-form-urlencoded", "text/plain", "multipart/form-data"];
+  for (const type of types) {
+    const { status, error } = await send({ authorization, ...(type && { "content-type": type }) });
+    expect([type, status, error.code]).toEqual([type, 415, "unsupported_media_type"]);
+    expect(error.message).toContain("content-type: application/json");
+  }
+  expect((await send({ "content-type": "text/plain" })).status).toBe(401);
+  // Nothing is not a body of the wrong type.
+  expect((await send({ authorization, "content-type": "text/plain" }, "")).status).toBe(422);
+});
+
+test("a method that an address does not have is refused with those that it has", async () => {
+  const answer = await call("PUT", "/api/v1/bases/bas_1", {});
+  expect([answer.status, answer.headers.get("allow"), answer.body.error.code]).toEqual([
+    405,
+    "DELETE, GET, PATCH",
+    "method_not_allowed",
+  ]);
+  expect((await call("PUT", "/api/v1/nope")).status).toBe(404);
+});
+
 test("settings change one by one, and pausing and resuming keep the others", async () => {
   const { token } = await newAccount();
   const { id } = (await connect(token)).body;
