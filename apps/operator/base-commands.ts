@@ -34,6 +34,7 @@ export function addBaseCommands(program: Command): void {
   const base = program.command("base").description("connected bases");
   base
     .command("list")
+    .description("list all bases with their state")
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
       const bases = await withContext(async (ctx) => toJsons(ctx, await listBases(ctx.db)));
@@ -41,6 +42,7 @@ export function addBaseCommands(program: Command): void {
     });
   base
     .command("show")
+    .description("show one base: state, database, settings, last sync")
     .argument("<id>")
     .option("--json", "print JSON", false)
     .action(async (id: string, options: { json: boolean }) => {

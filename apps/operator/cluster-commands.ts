@@ -46,6 +46,7 @@ export function addClusterCommands(program: Command): void {
     });
   cluster
     .command("list")
+    .description("list all clusters with their region and number of databases")
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
       const clusters = await withContext(({ db }) => listClusters(db));

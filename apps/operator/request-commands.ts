@@ -27,6 +27,7 @@ export function addRequestCommands(program: Command): void {
   const request = program.command("request").description("requests of customers to the operator");
   request
     .command("list")
+    .description("list open requests, or all of them")
     .option("--all", "include closed requests", false)
     .option("--json", "print JSON", false)
     .action(async (options: { all: boolean; json: boolean }) => {

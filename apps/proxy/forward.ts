@@ -27,7 +27,7 @@ export async function forward(ctx: ProxyContext, request: Request): Promise<Resp
     upstreams: ctx.config.upstreams,
     ownHosts: ctx.ownHosts,
   });
-  if (target === "host_not_allowed") return ownAnswer("PROXY_HOST_NOT_ALLOWED");
+  if (target === "host_not_allowed") return ownAnswer("PROXY_HOST_NOT_ALLOWED", { told: howToAddress(ctx) });
   if (target === "path_not_allowed") return ownAnswer("PROXY_PATH_NOT_ALLOWED");
   if (target === "path_ambiguous") return ownAnswer("PATH_AMBIGUOUS");
   const { headers } = request;
@@ -45,6 +45,13 @@ export async function forward(ctx: ProxyContext, request: Request): Promise<Resp
       ctx.proxyMetrics.answered(classOf(target), totalMs, Math.max(0, totalMs - elsewhere.ms));
     }
   });
+}
+
+/** For a request without an upstream's host, such as one of a browser that opens the proxy's address. */
+function howToAddress({ config }: Pick<ProxyContext, "config">): string {
+  const [host] = Object.keys(config.upstreams);
+  const example = `${config.proxyUrl.replace(/\/$/, "")}/${host}/v0/{base id}/{table}`;
+  return `This is a proxy for the API of Airtable. Put its host before the path: ${example} (or send the request with a Host header that is the host of PROXY_URL or of an API).`;
 }
 
 async function answer(

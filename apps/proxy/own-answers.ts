@@ -32,8 +32,7 @@ const answers = {
   },
   PROXY_HOST_NOT_ALLOWED: {
     status: 404,
-    message:
-      "The path does not start with the host of an API that this proxy forwards to. (If the path has no host, the Host header must be that of PROXY_URL or of an API.)",
+    message: "The path does not start with the host of an API that this proxy forwards to.",
   },
   PROXY_PATH_NOT_ALLOWED: { status: 400, message: "Only paths below /v0/ of the API's host are forwarded." },
   PATH_AMBIGUOUS: {
