@@ -18,9 +18,12 @@ WORKDIR /app
 ENV NODE_ENV=production
 COPY --from=dependencies /usr/local/bin/bun-binary /usr/local/bin/bun
 COPY --from=dependencies /app/node_modules node_modules
-COPY package.json tsconfig.json LICENSE ./
+COPY package.json tsconfig.json LICENSE README.md CONTRIBUTING.md CHANGELOG.md ./
 COPY apps apps
 COPY core core
+# The console serves the documentation.
+COPY docs docs
+COPY patches/README.md patches/README.md
 COPY sql sql
 COPY views views
 USER bun

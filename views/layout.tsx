@@ -97,5 +97,5 @@ function VisitorBar({ isSignedOut }: { isSignedOut: boolean }) {
   );
 }
 
-const FAVICON =
+export const FAVICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24'%3E%3Crect width='24' height='24' rx='6' fill='%230b6b6b'/%3E%3Cpath d='M4 10c3 0 3-2.5 5.3-2.5S12 10 14.7 10 17.400 7.500 20 7.500M4 16c3 0 3-2.500 5.300-2.500S12 16 14.700 16s2.700-2.500 5.300-2.500' fill='none' stroke='%23fff' stroke-width='2' stroke-linecap='round'/%3E%3C/svg%3E";

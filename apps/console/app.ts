@@ -64,7 +64,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(alertRoutes(ctx))
     .use(assetRoutes())
     .use(downloadRoutes())
-    .use(pageRoutes({ ...ctx, auth }));
+    .use(pageRoutes({ ...ctx, auth }, api));
   api.describe(app.routes as ApiRoute[]);
   return app;
 }

@@ -29,6 +29,13 @@ const style = makeAsset(
   "text/css; charset=utf-8",
   STYLES.map((name) => `apps/console/assets/style/${name}.css`),
 );
+/** Only for the public pages. */
+const SITE_STYLES = ["site", "landing", "docs"];
+const siteStyle = makeAsset(
+  "site.css",
+  "text/css; charset=utf-8",
+  SITE_STYLES.map((name) => `apps/console/assets/style/${name}.css`),
+);
 const script = makeAsset("console.js", "text/javascript; charset=utf-8", ["apps/console/assets/console.js"]);
 const htmx = makeAsset("htmx.min.js", "text/javascript; charset=utf-8", [
   "node_modules/htmx.org/dist/htmx.min.js",
@@ -37,7 +44,10 @@ const htmx = makeAsset("htmx.min.js", "text/javascript; charset=utf-8", [
 /** The URLs that pages use. */
 export const assetUrls = { style: style.path, script: script.path, htmx: htmx.path };
 
-const byPath = new Map([style, script, htmx].map((asset) => [asset.path, asset]));
+/** For the public pages, which have no parts that refresh themselves. */
+export const siteAssetUrls = { style: style.path, siteStyle: siteStyle.path, script: script.path };
+
+const byPath = new Map([style, siteStyle, script, htmx].map((asset) => [asset.path, asset]));
 
 export function assetRoutes() {
   return new Elysia({ name: "assets" }).get("/assets/:file", ({ request }) => answerAsset(request), {

@@ -1,4 +1,4 @@
-/** The management API's routes and their description, of an app that has no database. */
+/** A console without a database, the management API's routes and their description. */
 import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { Registry } from "prom-client";
@@ -14,8 +14,8 @@ const DATABASE_URL = "postgres://127.0.0.1:1/none";
 
 const config = readConfig({ DATABASE_URL, SECRET_KEY: secretKey, LOG_LEVEL: "silent" });
 
-/** All routes of the console. */
-export const consoleRoutes = consoleApp({
+/** A console for pages and routes that need no database. */
+export const publicConsole = consoleApp({
   config,
   db: connectControl(DATABASE_URL, { max: 1 }),
   log: pino({ level: "silent" }),
@@ -23,8 +23,9 @@ export const consoleRoutes = consoleApp({
   metrics: new Registry(),
   queue: { requestSync: async () => {} },
   platforms: [],
-}).routes as ApiRoute[];
+});
 
+const consoleRoutes = publicConsole.routes as ApiRoute[];
 export const apiRoutes = consoleRoutes.filter(({ path }) => path.startsWith("/api/"));
 
 const description = new ApiDescription(config.consoleUrl);

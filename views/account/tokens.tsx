@@ -37,7 +37,7 @@ export function Tokens(props: TokensProps) {
         <p class="muted">
           A token can do everything that this console can, through the management API at{" "}
           <code class="wrap">{consoleUrl}/api/v1</code>. The API is described in an{" "}
-          <a href="/openapi">OpenAPI document</a>.
+          <a href="/docs/api">API reference</a>.
         </p>
         {tokens.length === 0 ? (
           <Empty title="No tokens yet">Create one below for each app that calls the API.</Empty>

@@ -1,5 +1,6 @@
 /** All pages of the console. */
 import { Elysia } from "elysia";
+import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
 import { accountPages } from "./account";
 import { activityPages } from "./activity";
@@ -7,7 +8,9 @@ import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
 import { connectPages } from "./connect-pages";
+import { docsPages } from "./docs-pages";
 import { analystPages } from "./export-pages";
+import { landingPage } from "./landing";
 import { invitationPage, memberPages } from "./members";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";
@@ -19,8 +22,10 @@ import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
 import { workspacePages } from "./workspaces";
 
-export function pageRoutes(ctx: ConsoleContext) {
+export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
   return new Elysia({ name: "pages", detail: { hide: true } })
+    .use(landingPage(ctx))
+    .use(docsPages(ctx, api))
     .use(signInPages(ctx))
     .use(signUpPages(ctx))
     .use(invitationPage(ctx))

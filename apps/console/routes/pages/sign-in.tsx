@@ -17,7 +17,6 @@ export function signInPages(ctx: ConsoleContext) {
   const { auth } = ctx;
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
-    .get("/", ({ request, currentUser }) => goTo(request, currentUser ? "/bases" : "/sign-in"))
     .get("/sign-in", ({ request, currentUser, query }) => {
       const next = ownPath(query.next);
       if (currentUser) return goTo(request, next);

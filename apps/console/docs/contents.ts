@@ -1,0 +1,174 @@
+/** The pages of the documentation, in the order of the table of contents. */
+
+export interface ContentsGroup {
+  title: string;
+  pages: ContentsEntry[];
+}
+
+interface ContentsEntry {
+  /** In the repository. */
+  file: string;
+  title: string;
+  /** What a reader finds there. */
+  about: string;
+}
+
+const page = (file: string, title: string, about: string): ContentsEntry => ({ file, title, about });
+
+export const contents: ContentsGroup[] = [
+  {
+    title: "Start",
+    pages: [
+      page(
+        "README.md",
+        "Quick start",
+        "Run it with a simulated Airtable, connect a base, query it, write to it.",
+      ),
+      page("docs/concepts.md", "Concepts", "The ideas behind Basetide, in the order in which you meet them."),
+      page(
+        "docs/syncing.md",
+        "How it syncs",
+        "Live mode, rapid mode, sweeps, call budgets, and all settings of a base.",
+      ),
+      page("docs/glossary.md", "Glossary", "Every term, defined in one sentence."),
+    ],
+  },
+  {
+    title: "Query your data",
+    pages: [
+      page(
+        "docs/sql.md",
+        "SQL guide",
+        "Joins over links, freshness, history, notifications, indexes, dumps.",
+      ),
+      page(
+        "docs/types.md",
+        "Names and types",
+        "How tables and fields are named, and the column type of each field type.",
+      ),
+      page(
+        "docs/customer-objects.md",
+        "Your own objects",
+        "What happens to your views, indexes and triggers when a table changes.",
+      ),
+      page("docs/attachments.md", "Attachments", "Links to attachments that do not expire."),
+    ],
+  },
+  {
+    title: "Write",
+    pages: [
+      page(
+        "docs/proxy.md",
+        "Proxy guide",
+        "Read your writes with Airtable's API: clients, headers, limits, errors.",
+      ),
+    ],
+  },
+  {
+    title: "Your account",
+    pages: [
+      page("docs/accounts.md", "Accounts", "Sign-in, members, API tokens, limits and the activity log."),
+      page("docs/alerts.md", "Alerts", "Notifications by e-mail and webhook."),
+    ],
+  },
+  {
+    title: "Your own Postgres",
+    pages: [
+      page(
+        "docs/platforms/README.md",
+        "Platforms",
+        "What Basetide needs on a server that you host, and the role for it.",
+      ),
+      page("docs/platforms/rds.md", "RDS and Aurora", "Set up a destination on Amazon RDS or Aurora."),
+      page("docs/platforms/cloud-sql.md", "Cloud SQL", "Set up a destination on Google Cloud SQL."),
+      page("docs/platforms/azure.md", "Azure", "Set up a destination on Azure Database for PostgreSQL."),
+      page("docs/platforms/supabase.md", "Supabase", "Set up a destination on Supabase."),
+      page("docs/platforms/neon.md", "Neon", "Set up a destination on Neon."),
+      page(
+        "docs/platforms/aiven-digitalocean.md",
+        "Aiven, DigitalOcean",
+        "Set up a destination on Aiven or DigitalOcean.",
+      ),
+      page(
+        "docs/platforms/crunchy-cnpg.md",
+        "Crunchy, CloudNativePG",
+        "Set up a destination on Crunchy Bridge or CloudNativePG.",
+      ),
+      page("docs/platforms/docker.md", "Docker", "Set up a destination in a container."),
+      page(
+        "docs/compatibility.md",
+        "Compatibility",
+        "Versions of Postgres, rights and kinds of connections that are tested.",
+      ),
+    ],
+  },
+  {
+    title: "Operate",
+    pages: [
+      page(
+        "docs/operations.md",
+        "Operating",
+        "Run Basetide in production: containers, servers, backups, upgrades.",
+      ),
+      page("docs/configuration.md", "Configuration", "All environment variables."),
+      page("docs/metrics.md", "Metrics", "Prometheus metrics of each process, dashboards and alert rules."),
+      page("docs/runbook.md", "Runbook", "What to do for each alert."),
+      page("docs/scaling.md", "Scaling", "Bottlenecks, and how to get past them."),
+      page(
+        "docs/security.md",
+        "Security",
+        "The threat model: what is protected against whom, and the tests that hold it.",
+      ),
+    ],
+  },
+  {
+    title: "Evaluate",
+    pages: [
+      page("docs/comparison.md", "Comparison", "Basetide next to other ways to get Airtable into SQL."),
+      page("docs/migration.md", "Migrating from Sequin", "Move from Sequin's Airtable sync."),
+      page("CHANGELOG.md", "Changelog", "What each version brings."),
+    ],
+  },
+  {
+    title: "Contribute",
+    pages: [
+      page("CONTRIBUTING.md", "Contributing", "Run, test and change the code."),
+      page(
+        "docs/architecture.md",
+        "Architecture",
+        "Processes, layers, the paths of a change into SQL, and the invariants.",
+      ),
+      page("docs/adr/README.md", "Decisions", "Why it is built this way."),
+      page("docs/adr/1-read-versions.md", "1. Read versions", "Why no sync can undo a write."),
+      page("docs/adr/2-one-statement-writes.md", "2. One-statement writes", "Why a write is one statement."),
+      page(
+        "docs/adr/3-rate-limiter-in-postgres.md",
+        "3. Rate limiter",
+        "Why the rate limiter is in Postgres.",
+      ),
+      page(
+        "docs/adr/4-fingerprints-in-memory.md",
+        "4. Fingerprints",
+        "Why unchanged records cost almost nothing.",
+      ),
+      page("docs/adr/5-names-by-id.md", "5. Names by id", "Why names stay with their fields."),
+      page(
+        "docs/adr/6-connected-reservations.md",
+        "6. Connected reservations",
+        "How requests keep their distance over a network.",
+      ),
+      page(
+        "docs/adr/7-additive-changes.md",
+        "7. Additive changes",
+        "How a field is added without a rebuild.",
+      ),
+      page(
+        "core/sync/modes/live/SPEC.md",
+        "Live mode, specified",
+        "The rules of live mode, and what each prevents.",
+      ),
+      page("docs/testing.md", "Testing on a network", "The simulated network and the faults of the tests."),
+      page("patches/README.md", "Patches", "Changes to dependencies, and why."),
+    ],
+  },
+];

@@ -1,0 +1,75 @@
+/** The public pages in a real browser: landing, documentation, search and the reference; they need no database. */
+import { gzipSync } from "node:zlib";
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { publicConsole } from "../support/api-description";
+import { newVisitor, noBrowser, openBrowser } from "../support/browser";
+
+/** Of a page with its style sheets and scripts, in an empty browser, compressed. */
+const MAX_PAGE_BYTES = 60_000;
+const PAGES: [name: string, path: string][] = [
+  ["landing", "/"],
+  ["docs-home", "/docs"],
+  ["docs-page", "/docs/types"],
+  ["docs-picture", "/docs/quick-start"],
+  ["docs-api", "/docs/api"],
+  ["docs-search", "/docs/search?q=lease"],
+];
+
+let browser: Browser;
+let server: Bun.Server<undefined>;
+
+beforeAll(async () => {
+  if (noBrowser) return;
+  server = Bun.serve({ port: 0, fetch: (request) => publicConsole.handle(request) });
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await server?.stop(true);
+});
+
+test.skipIf(noBrowser).each([
+  ["desktop, light", false, false],
+  ["phone, dark", true, true],
+])(
+  "each public page is accessible, light, and fits: %s",
+  { timeout: 240_000 },
+  async (name, isPhone, isDark) => {
+    await using visitor = await newVisitor(browser, {
+      baseUrl: `http://localhost:${server.port}`,
+      isPhone,
+      isDark,
+    });
+    let bytes = 0;
+    visitor.page.on("response", async (response) => {
+      bytes += gzipSync(await response.body()).length;
+    });
+    for (const [page, path] of PAGES) {
+      bytes = 0;
+      await visitor.page.goto(path, { waitUntil: "networkidle" });
+      expect(bytes, `${page}, in bytes`).toBeLessThan(MAX_PAGE_BYTES);
+      await visitor.inspect(`public-${page}-${name.replace(/\W+/g, "-")}`);
+    }
+    visitor.expectNoProblems();
+  },
+);
+
+test.skipIf(noBrowser)(
+  "without scripts, a visitor searches the docs and opens a section",
+  { timeout: 120_000 },
+  async () => {
+    await using visitor = await newVisitor(browser, {
+      baseUrl: `http://localhost:${server.port}`,
+      hasScript: false,
+    });
+    const { page } = visitor;
+    await page.goto("/");
+    await page.getByRole("searchbox", { name: "Search the docs" }).fill("call budget");
+    await page.getByRole("searchbox", { name: "Search the docs" }).press("Enter");
+    await page.getByRole("link", { name: "The call budget" }).click();
+    expect(new URL(page.url()).pathname + new URL(page.url()).hash).toBe("/docs/syncing#the-call-budget");
+    await page.getByRole("heading", { name: "How it syncs", level: 1 }).waitFor();
+    visitor.expectNoProblems();
+  },
+);

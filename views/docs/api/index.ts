@@ -1,0 +1,3 @@
+/** The reference of the management API, made from its description. */
+export { ApiReference } from "./reference";
+export { apiSections } from "./sections";
