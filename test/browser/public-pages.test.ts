@@ -10,8 +10,7 @@ const MAX_PAGE_BYTES = 60_000;
 const PAGES: [name: string, path: string][] = [
   ["landing", "/"],
   ["docs-home", "/docs"],
-  ["docs-page", "/docs/types"],
-  ["docs-picture", "/docs/quick-start"],
+  ["docs-page", "/docs/quick-start"],
   ["docs-api", "/docs/api"],
   ["docs-search", "/docs/search?q=lease"],
 ];

@@ -80,6 +80,22 @@ test("each link of a page leads somewhere", () => {
   expect(dead).toEqual([]);
 });
 
+test("every link of the console to the documentation leads to a page and a section", () => {
+  const { pages } = loadDocs();
+  const views = repoFiles("views")
+    .map((path) => readFileSync(join(repoRoot, path), "utf8"))
+    .join("\n");
+  const links = [...views.matchAll(/"\/docs\/([\w./-]+)(?:#([\w-]+))?"/g)].filter(
+    ([, slug]) => !/^(api|search|files)/.test(slug!),
+  );
+  expect(links.length).toBeGreaterThan(10);
+  const dead = links.filter(([, slug, anchor]) => {
+    const page = pages.get(slug!);
+    return !page || (anchor !== undefined && !page.headings.some((heading) => heading.anchor === anchor));
+  });
+  expect(dead.map(([link]) => link)).toEqual([]);
+});
+
 test("a page that does not exist is 404, and so is a file outside of the folder", async () => {
   for (const path of [
     "/docs/nope",
@@ -128,6 +144,7 @@ test.for([
   ["SECRET_KEY", "/docs/configuration"],
   ["RDS", "/docs/platforms/rds"],
   ["pyairtable", "/docs/proxy#pyairtable"],
+  ["lease", "/docs/glossary"],
 ])("the search for %j finds %s among the first", ([query, href]) => {
   const first = searchDocs(sections, query!).slice(0, 4);
   expect(first.map((match) => match.href)).toContain(href);
@@ -168,7 +185,7 @@ test("the reference names every call of the API, and the search finds it", async
 
 test("with closed registrations, the public pages offer sign-in only", () => {
   const offers = (canSignUp: boolean) => {
-    const page = { title: "T", description: "D", canSignUp, assets: siteAssetUrls };
+    const page = { title: "T", description: "D", theme: "system" as const, canSignUp, assets: siteAssetUrls };
     return renderToString(SitePage({ ...page, children: Landing({ canSignUp }) })).includes('href="/signup"');
   };
   expect([offers(true), offers(false)]).toEqual([true, false]);

@@ -39,7 +39,7 @@ export function Alerts(props: AlertsProps) {
     <AccountFrame currentUser={currentUser} tab="/account/alerts" done={props.done}>
       <p class="muted">
         We alert you when a problem lasts two minutes. Repeated and related problems are grouped into one
-        message.
+        message. <a href="/docs/alerts">How alerts work</a>
       </p>
       {me ? (
         <Card id="mail" title="E-mail to you">

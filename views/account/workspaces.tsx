@@ -29,7 +29,8 @@ export function Workspaces({ currentUser, workspaces, form, errors, done }: Work
     <AccountFrame currentUser={currentUser} tab="/account/workspaces" done={done}>
       <p class="muted">
         Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
-        its syncs so that the calls last all month. Some calls are reserved for your apps.
+        its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
+        <a href="/docs/syncing#the-call-budget">How budgets work</a>
       </p>
       {workspaces.map(({ workspace, budget }) => (
         <Card

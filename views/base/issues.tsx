@@ -60,7 +60,8 @@ function ObjectTable({ issues }: { issues: BaseIssue[] }) {
     <>
       <p class="muted">
         These views, indexes and other objects of yours could not be kept when their table changed. Run the
-        statements in the database to recreate them.
+        statements in the database to recreate them.{" "}
+        <a href="/docs/customer-objects">Which objects are kept</a>
       </p>
       <Table
         caption="Objects that a rebuild could not keep"
@@ -86,7 +87,7 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
     <>
       <p class="muted">
         Values that do not fit their column are NULL until you correct them in Airtable. The rest of the row
-        is synced.
+        is synced. <a href="/docs/sql#cells-that-do-not-fit">How to find them in SQL</a>
       </p>
       <Table
         caption="Cells that do not fit their column"

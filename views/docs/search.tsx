@@ -2,6 +2,7 @@
 import { counted } from "../format";
 import { SearchForm } from "../site/search-form";
 import { DocsFrame } from "./frame";
+import { termPattern } from "./text";
 import type { DocGroup, DocMatch } from "./types";
 
 interface DocsSearchProps {
@@ -43,8 +44,7 @@ export function DocsSearch({ query, terms, matches, groups }: DocsSearchProps) {
 
 /** Marks the words that were searched for. */
 function Marked({ text, terms }: { text: string; terms: string[] }) {
-  const escaped = terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
-  if (escaped.length === 0) return <>{text}</>;
-  const parts = text.split(new RegExp(`(${escaped.join("|")})`, "gi"));
+  if (terms.length === 0) return <>{text}</>;
+  const parts = text.split(termPattern(terms));
   return <>{parts.map((part, index) => (index % 2 === 1 ? <mark key={index}>{part}</mark> : part))}</>;
 }

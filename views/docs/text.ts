@@ -59,3 +59,9 @@ export function anchorMaker(): (heading: string) => string {
     return anchor;
   };
 }
+
+/** Finds words that begin with one of the terms: "lease" in "leases", and not in "released". */
+export function termPattern(terms: string[]): RegExp {
+  const escaped = terms.map((term) => term.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`(?<![\\p{L}\\p{N}])(${escaped.join("|")})`, "giu");
+}

@@ -1,7 +1,11 @@
 /** The foot of every page: help, and for visitors the theme. */
 import { type Theme, ThemeSwitch } from "./theme";
 
-const links: [string, string][] = [["/openapi", "OpenAPI document"]];
+const links: [string, string][] = [
+  ["/docs", "Docs"],
+  ["/docs/api", "API reference"],
+  ["/docs/changelog", "Changelog"],
+];
 
 export function Footer({ theme, isSignedIn }: { theme: Theme; isSignedIn: boolean }) {
   return (

@@ -114,7 +114,8 @@ function Help({ isCurrent }: { isCurrent: boolean }) {
         Help
       </summary>
       <div class="menu-items">
-        <a href="/openapi">OpenAPI document</a>
+        <a href="/docs">Docs</a>
+        <a href="/docs/api">API reference</a>
         <a href="/requests">Requests to the operator</a>
       </div>
     </details>

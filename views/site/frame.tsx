@@ -1,6 +1,7 @@
 /** The frame of the public pages, landing and documentation: head, bar, foot. They show nothing of an account. */
 import type { ComponentChildren } from "preact";
 import { Brand } from "../components/brand";
+import { type Theme, ThemeSwitch } from "../frame/theme";
 import { FAVICON } from "../layout";
 import { SearchForm } from "./search-form";
 
@@ -9,8 +10,11 @@ export interface SiteProps {
   title: string;
   description: string;
   active?: "docs" | "api" | undefined;
+  theme: Theme;
   /** With closed registrations, visitors can only sign in. */
   canSignUp: boolean;
+  /** Of a browser with a session. */
+  isSignedIn?: boolean;
   assets: SiteAssets;
   children: ComponentChildren;
 }
@@ -21,13 +25,14 @@ export interface SiteAssets {
   script: string;
 }
 
-export function SitePage({ title, description, active, canSignUp, assets, children }: SiteProps) {
+export function SitePage(props: SiteProps) {
+  const { title, description, active, theme, assets, children } = props;
   return (
-    <html lang="en">
+    <html lang="en" data-theme={theme === "system" ? undefined : theme}>
       <head>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
-        <meta name="color-scheme" content="light dark" />
+        <meta name="color-scheme" content={theme === "system" ? "light dark" : theme} />
         <meta name="description" content={description} />
         <title>{title}</title>
         <link rel="icon" href={FAVICON} />
@@ -56,22 +61,34 @@ export function SitePage({ title, description, active, canSignUp, assets, childr
               </a>
             </nav>
             <SearchForm query="" isInBar />
-            <nav aria-label="Account" class="site-account">
-              <a class="site-sign-in" href="/sign-in">
-                Sign in
-              </a>
-              {canSignUp ? (
-                <a class="button primary small" href="/signup">
-                  Sign up
-                </a>
-              ) : null}
-            </nav>
+            <WaysIn {...props} />
           </div>
         </header>
         {children}
-        <SiteFooter />
+        <SiteFooter theme={theme} />
       </body>
     </html>
+  );
+}
+
+function WaysIn({ canSignUp, isSignedIn = false }: Pick<SiteProps, "canSignUp" | "isSignedIn">) {
+  return (
+    <nav aria-label="Account" class="site-account">
+      {isSignedIn ? (
+        <a class="button small" href="/bases">
+          Open console
+        </a>
+      ) : (
+        <a class="site-sign-in" href="/sign-in">
+          Sign in
+        </a>
+      )}
+      {canSignUp && !isSignedIn ? (
+        <a class="button primary small" href="/signup">
+          Sign up
+        </a>
+      ) : null}
+    </nav>
   );
 }
 
@@ -83,11 +100,10 @@ const LINKS: [string, string][] = [
   ["/docs/changelog", "Changelog"],
 ];
 
-function SiteFooter() {
+function SiteFooter({ theme }: { theme: Theme }) {
   return (
     <footer class="site-foot">
       <div class="site-foot-inner">
-        <p>Basetide keeps your Airtable bases in Postgres.</p>
         <nav aria-label="Help">
           {LINKS.map(([href, text]) => (
             <a key={href} href={href}>
@@ -95,6 +111,7 @@ function SiteFooter() {
             </a>
           ))}
         </nav>
+        <ThemeSwitch theme={theme} />
       </div>
     </footer>
   );

@@ -31,6 +31,12 @@ export function createResigner(keys: string[], attributes: string) {
   };
 }
 
+/** Whether a browser claims a session. Nothing verifies it: only for links that differ for visitors and users. */
+export function hasSessionCookie({ headers }: Pick<Request, "headers">): boolean {
+  const cookies = (headers.get("cookie") ?? "").split(/;\s*/);
+  return cookies.some((cookie) => COOKIE.test(cookie.slice(0, cookie.indexOf("="))));
+}
+
 /**
  * @param keys the keys that sign sessions: the current key first, then previous ones
  * @returns whether one of them has signed a session cookie of the request

@@ -1,6 +1,6 @@
 /** Searches headings and texts of the documentation, by section. */
 import type { Token } from "marked";
-import { plainText } from "../../../views/docs/text";
+import { plainText, termPattern } from "../../../views/docs/text";
 import type { DocMatch, DocPage } from "../../../views/docs/types";
 import { DOCS_PATH } from "./site";
 
@@ -48,18 +48,16 @@ export function sectionsOf(page: DocPage): Section[] {
 export function searchDocs(sections: Section[], query: string): DocMatch[] {
   const terms = termsOf(query);
   if (terms.length === 0) return [];
+  const patterns = terms.map((term) => termPattern([term]));
   const pages = Map.groupBy(sections, ({ title }) => title);
   const hasAll = (ofPage: Section[]) => {
-    const text = ofPage
-      .map(({ title, heading, text }) => `${title} ${heading} ${text}`)
-      .join(" ")
-      .toLowerCase();
-    return terms.every((term) => text.includes(term));
+    const whole = ofPage.map(({ title, heading, text }) => `${title} ${heading} ${text}`).join(" ");
+    return patterns.every((pattern) => countOf(pattern, whole) > 0);
   };
   return [...pages.values()]
     .filter(hasAll)
     .flat()
-    .map((section) => ({ section, worth: worthOf(section, terms) }))
+    .map((section) => ({ section, worth: worthOf(section, patterns, terms.join(" ")) }))
     .filter(({ worth }) => worth > 0)
     .sort((a, b) => b.worth - a.worth)
     .slice(0, MAX_MATCHES)
@@ -67,7 +65,7 @@ export function searchDocs(sections: Section[], query: string): DocMatch[] {
       href: section.href,
       title: section.title,
       section: section.heading,
-      excerpt: excerptOf(section.text, terms),
+      excerpt: excerptOf(section.text, termPattern(terms)),
     }));
 }
 
@@ -76,32 +74,26 @@ export function termsOf(query: string): string[] {
 }
 
 /** Zero without any term. */
-function worthOf({ title, heading = "", text }: Section, terms: string[]): number {
-  const [inTitle, inHeading, inText] = [title, heading, text].map((one) => one.toLowerCase()) as [
-    string,
-    string,
-    string,
-  ];
-  const worths = terms.map((term) => {
-    const times = Math.min(MOST_IN_TEXT, inText.split(term).length - 1);
-    // A page's title counts for its first section only: the others would all match.
-    const titleWorth = inTitle.includes(term) ? (heading === "" ? WORTH.title * 2 : WORTH.title / 6) : 0;
-    return titleWorth + (inHeading.includes(term) ? WORTH.heading : 0) + times * WORTH.text;
+function worthOf({ title, heading = "", text }: Section, patterns: RegExp[], phrase: string): number {
+  const worths = patterns.map((pattern) => {
+    const times = Math.min(MOST_IN_TEXT, countOf(pattern, text));
+    // A page's title counts for its first section: all others of the page would match as well.
+    const titleWorth = countOf(pattern, title) > 0 ? (heading === "" ? WORTH.title * 2 : WORTH.title / 6) : 0;
+    return titleWorth + (countOf(pattern, heading) > 0 ? WORTH.heading : 0) + times * WORTH.text;
   });
-  const isPhrase = `${inHeading} ${inText}`.includes(terms.join(" "));
+  const isPhrase = `${heading} ${text}`.toLowerCase().includes(phrase);
   const sum = worths.reduce((total, worth) => total + worth, 0);
-  return sum * (isPhrase ? WHOLE * 2 : worths.includes(0) ? 1 : WHOLE);
+  return sum * (worths.includes(0) ? 1 : isPhrase ? WHOLE * 2 : WHOLE);
 }
 
-function excerptOf(text: string, terms: string[]): string {
+function countOf(pattern: RegExp, text: string): number {
+  return text.match(pattern)?.length ?? 0;
+}
+
+function excerptOf(text: string, pattern: RegExp): string {
   const plain = text.replace(/\s+/g, " ").trim();
-  const lower = plain.toLowerCase();
-  const at = Math.min(
-    ...terms.map((term) => lower.indexOf(term)).filter((index) => index >= 0),
-    plain.length,
-  );
-  const from = at === plain.length ? 0 : Math.max(0, at - EXCERPT_LENGTH / 3);
-  const start = from === 0 ? 0 : plain.indexOf(" ", from) + 1;
+  const at = Math.max(0, plain.search(pattern));
+  const start = at <= EXCERPT_LENGTH / 3 ? 0 : plain.indexOf(" ", at - EXCERPT_LENGTH / 3) + 1;
   const end = start + EXCERPT_LENGTH;
   const cut = end < plain.length ? `${plain.slice(start, end).replace(/\s+\S*$/, "")} …` : plain.slice(start);
   return start > 0 ? `… ${cut}` : cut;

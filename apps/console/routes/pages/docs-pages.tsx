@@ -11,10 +11,12 @@ import { DocsSearch } from "../../../../views/docs/search";
 import { pageHeaders, pageText, renderPage, securityHeaders } from "../../../../views/render";
 import { SitePage, type SiteProps } from "../../../../views/site/frame";
 import { siteAssetUrls } from "../../assets";
+import { hasSessionCookie } from "../../auth/resign";
 import { searchDocs, sectionsOf, termsOf } from "../../docs/search";
 import { DOCS_PATH, loadDocs } from "../../docs/site";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
+import { themeOf } from "../../theme-cookie";
 
 const DESCRIPTION = "Documentation of Basetide: Airtable bases as live, read-only Postgres databases.";
 const MAX_QUERY_LENGTH = 200;
@@ -34,12 +36,14 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
   const allSections = () => [...sections, ...apiSections(api.document)];
   const texts = new Map<string, string>();
 
-  const whole = (title: string, view: VNode, page: Partial<SiteProps>) => (
+  const whole = (request: Request, title: string, view: VNode, page: Partial<SiteProps> = {}) => (
     <SitePage
       title={`${title} · Basetide docs`}
       description={DESCRIPTION}
       active="docs"
+      theme={themeOf(request)}
       canSignUp={config.signUps === "open"}
+      isSignedIn={hasSessionCookie(request)}
       assets={siteAssetUrls}
       {...page}
     >
@@ -47,14 +51,15 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
     </SitePage>
   );
 
-  /** Pages do not change while the process runs, so each is rendered once. */
-  function show(path: string, title: string, view: VNode, page: Partial<SiteProps> = {}): Response {
-    const text = texts.get(path) ?? pageText(whole(title, view, page));
-    texts.set(path, text);
+  /** Pages do not change while the process runs, so each is rendered once per theme, for visitors and for users. */
+  function show(request: Request, path: string, title: string, view: VNode, page: Partial<SiteProps> = {}) {
+    const key = `${themeOf(request)} ${hasSessionCookie(request)} ${path}`;
+    const text = texts.get(key) ?? pageText(whole(request, title, view, page));
+    texts.set(key, text);
     return new Response(text, { headers: pageHeaders });
   }
 
-  function file(path: string): Response {
+  function file(request: Request, path: string): Response {
     const content = site.files.get(path);
     if (content) {
       const type = TYPES[extname(path)] ?? "text/plain; charset=utf-8";
@@ -62,30 +67,40 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
     }
     const names = [...site.files.keys()].filter((name) => name.startsWith(`${path}/`));
     if (names.length === 0) throw new BasetideError("not_found", "This page does not exist");
-    return show(`files/${path}`, path, <DocFiles folder={path} names={names} groups={groups} />);
+    return show(request, `files/${path}`, path, <DocFiles folder={path} names={names} groups={groups} />);
   }
 
   return new Elysia({ detail: { hide: true } })
-    .get(DOCS_PATH, () => show("", "Start", <DocsHome groups={groups} path={DOCS_PATH} />))
-    .get(`${DOCS_PATH}/search`, ({ query }) => {
+    .get(DOCS_PATH, ({ request }) =>
+      show(request, "", "Start", <DocsHome groups={groups} path={DOCS_PATH} />),
+    )
+    .get(`${DOCS_PATH}/search`, ({ request, query }) => {
       const text = String(query.q ?? "")
         .slice(0, MAX_QUERY_LENGTH)
         .toWellFormed()
         .trim();
       const matches = searchDocs(allSections(), text);
       const view = <DocsSearch query={text} terms={termsOf(text)} matches={matches} groups={groups} />;
-      return renderPage(whole("Search", view, {}));
+      return renderPage(whole(request, "Search", view));
     })
-    .get(`${DOCS_PATH}/api`, () =>
-      show("api", "API reference", <ApiReference api={api.document} groups={groups} />, { active: "api" }),
+    .get(`${DOCS_PATH}/api`, ({ request }) =>
+      show(request, "api", "API reference", <ApiReference api={api.document} groups={groups} />, {
+        active: "api",
+      }),
     )
-    .get(`${DOCS_PATH}/files/*`, ({ params }) => file(params["*"]))
-    .get(`${DOCS_PATH}/*`, ({ params }) => {
+    .get(`${DOCS_PATH}/files/*`, ({ request, params }) => file(request, params["*"]))
+    .get(`${DOCS_PATH}/*`, ({ request, params }) => {
       const slug = params["*"].replace(/\/$/, "");
       const page = site.pages.get(slug);
       if (!page) throw new BasetideError("not_found", "This page does not exist");
-      return show(slug, page.title, <DocView page={page} groups={groups} path={`${DOCS_PATH}/${slug}`} />, {
-        description: page.summary,
-      });
+      return show(
+        request,
+        slug,
+        page.title,
+        <DocView page={page} groups={groups} path={`${DOCS_PATH}/${slug}`} />,
+        {
+          description: page.summary,
+        },
+      );
     });
 }

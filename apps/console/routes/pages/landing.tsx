@@ -5,6 +5,7 @@ import { SitePage } from "../../../../views/site/frame";
 import { Landing } from "../../../../views/site/landing";
 import { siteAssetUrls } from "../../assets";
 import { anyone, type ConsoleContext, goTo } from "../../page-kit";
+import { themeOf } from "../../theme-cookie";
 
 const TITLE = "Basetide: your Airtable base, live in Postgres";
 const DESCRIPTION =
@@ -15,7 +16,13 @@ export function landingPage(ctx: ConsoleContext) {
   return new Elysia({ detail: { hide: true } }).use(anyone(ctx)).get("/", ({ request, currentUser }) => {
     if (currentUser) return goTo(request, "/bases");
     return renderPage(
-      <SitePage title={TITLE} description={DESCRIPTION} canSignUp={canSignUp} assets={siteAssetUrls}>
+      <SitePage
+        title={TITLE}
+        description={DESCRIPTION}
+        canSignUp={canSignUp}
+        theme={themeOf(request)}
+        assets={siteAssetUrls}
+      >
         <Landing canSignUp={canSignUp} />
       </SitePage>,
     );
