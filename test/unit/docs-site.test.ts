@@ -6,7 +6,7 @@ import { renderToString } from "preact-render-to-string";
 import { expect, test } from "vitest";
 import { siteAssetUrls } from "../../apps/console/assets";
 import { contents } from "../../apps/console/docs/contents";
-import { searchDocs, sectionsOf } from "../../apps/console/docs/search";
+import { allSections, searchDocs } from "../../apps/console/docs/search";
 import { loadDocs, makePage } from "../../apps/console/docs/site";
 import { highlight } from "../../views/docs/highlight";
 import { Markdown } from "../../views/docs/markdown";
@@ -16,7 +16,7 @@ import { publicConsole } from "../support/api-description";
 import { repoFiles, repoRoot } from "../support/source-files";
 
 const files = contents.flatMap((group) => group.pages.map(({ file }) => file));
-const sections = [...loadDocs().pages.values()].flatMap(sectionsOf);
+const sections = allSections();
 
 test("every Markdown file is a page, once", () => {
   expect(files.toSorted()).toEqual(

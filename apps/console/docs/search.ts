@@ -2,7 +2,7 @@
 import type { Token } from "marked";
 import { plainText, termPattern } from "../../../views/docs/text";
 import type { DocMatch, DocPage } from "../../../views/docs/types";
-import { DOCS_PATH } from "./site";
+import { DOCS_PATH, loadDocs } from "./site";
 
 const MAX_MATCHES = 30;
 const MAX_TERMS = 8;
@@ -21,8 +21,16 @@ export interface Section {
   text: string;
 }
 
+let all: Section[] | undefined;
+
+/** The sections of all pages. */
+export function allSections(): Section[] {
+  all ??= [...loadDocs().pages.values()].flatMap(sectionsOf);
+  return all;
+}
+
 /** The sections of a page: the text before the first heading, and that below each one. */
-export function sectionsOf(page: DocPage): Section[] {
+function sectionsOf(page: DocPage): Section[] {
   const start: Section = {
     href: `${DOCS_PATH}/${page.slug}`,
     title: page.name,

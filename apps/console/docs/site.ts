@@ -1,5 +1,5 @@
 /**
- * The documentation, read once at startup: the pages of the contents, and the files next to them that pages link to.
+ * The documentation, read once per process: the pages of the contents, and the files next to them that pages link to.
  *
  * D1. A link leads to a page or a file that is served, or to another site; otherwise it is shown as text.
  */
@@ -23,7 +23,15 @@ export interface DocSite {
   files: Map<string, Uint8Array<ArrayBuffer>>;
 }
 
+let loaded: DocSite | undefined;
+
+/** Reads the documentation at the first call: the start of a console does not wait for it. */
 export function loadDocs(): DocSite {
+  loaded ??= readDocs();
+  return loaded;
+}
+
+function readDocs(): DocSite {
   const files = filesIn(FOLDER);
   const slugs = new Map(contents.flatMap((group) => group.pages.map(({ file }) => [file, slugOf(file)])));
   const pages = new Map<string, DocPage>();

@@ -12,7 +12,7 @@ import { pageHeaders, pageText, renderPage, securityHeaders } from "../../../../
 import { SitePage, type SiteProps } from "../../../../views/site/frame";
 import { siteAssetUrls } from "../../assets";
 import { hasSessionCookie } from "../../auth/resign";
-import { searchDocs, sectionsOf, termsOf } from "../../docs/search";
+import { allSections, searchDocs, termsOf } from "../../docs/search";
 import { DOCS_PATH, loadDocs } from "../../docs/site";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
@@ -20,6 +20,8 @@ import { themeOf } from "../../theme-cookie";
 
 const DESCRIPTION = "Documentation of Basetide: Airtable bases as live, read-only Postgres databases.";
 const MAX_QUERY_LENGTH = 200;
+/** A new version of the service may bring other files under the same names. */
+const FILE_CACHE = "public, max-age=3600";
 
 const TYPES: Record<string, string> = {
   ".json": "application/json; charset=utf-8",
@@ -29,11 +31,6 @@ const TYPES: Record<string, string> = {
 };
 
 export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDescription) {
-  const site = loadDocs();
-  const { groups } = site;
-  const sections = [...site.pages.values()].flatMap(sectionsOf);
-  // The description is complete only after all routes are.
-  const allSections = () => [...sections, ...apiSections(api.document)];
   const texts = new Map<string, string>();
 
   const whole = (request: Request, title: string, view: VNode, page: Partial<SiteProps> = {}) => (
@@ -60,38 +57,42 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
   }
 
   function file(request: Request, path: string): Response {
-    const content = site.files.get(path);
+    const { files, groups } = loadDocs();
+    const content = files.get(path);
     if (content) {
       const type = TYPES[extname(path)] ?? "text/plain; charset=utf-8";
-      return new Response(content, { headers: { ...securityHeaders, "content-type": type } });
+      const headers = { ...securityHeaders, "content-type": type, "cache-control": FILE_CACHE };
+      return new Response(content, { headers });
     }
-    const names = [...site.files.keys()].filter((name) => name.startsWith(`${path}/`));
+    const names = [...files.keys()].filter((name) => name.startsWith(`${path}/`));
     if (names.length === 0) throw new BasetideError("not_found", "This page does not exist");
     return show(request, `files/${path}`, path, <DocFiles folder={path} names={names} groups={groups} />);
   }
 
   return new Elysia({ detail: { hide: true } })
     .get(DOCS_PATH, ({ request }) =>
-      show(request, "", "Start", <DocsHome groups={groups} path={DOCS_PATH} />),
+      show(request, "", "Start", <DocsHome groups={loadDocs().groups} path={DOCS_PATH} />),
     )
     .get(`${DOCS_PATH}/search`, ({ request, query }) => {
       const text = String(query.q ?? "")
         .slice(0, MAX_QUERY_LENGTH)
         .toWellFormed()
         .trim();
-      const matches = searchDocs(allSections(), text);
+      const matches = searchDocs([...allSections(), ...apiSections(api.document)], text);
+      const { groups } = loadDocs();
       const view = <DocsSearch query={text} terms={termsOf(text)} matches={matches} groups={groups} />;
       return renderPage(whole(request, "Search", view));
     })
     .get(`${DOCS_PATH}/api`, ({ request }) =>
-      show(request, "api", "API reference", <ApiReference api={api.document} groups={groups} />, {
+      show(request, "api", "API reference", <ApiReference api={api.document} groups={loadDocs().groups} />, {
         active: "api",
       }),
     )
     .get(`${DOCS_PATH}/files/*`, ({ request, params }) => file(request, params["*"]))
     .get(`${DOCS_PATH}/*`, ({ request, params }) => {
       const slug = params["*"].replace(/\/$/, "");
-      const page = site.pages.get(slug);
+      const { pages, groups } = loadDocs();
+      const page = pages.get(slug);
       if (!page) throw new BasetideError("not_found", "This page does not exist");
       return show(
         request,
