@@ -115,6 +115,12 @@ export const contents: ContentsGroup[] = [
       page("docs/runbook.md", "Runbook", "What to do for each alert."),
       page("docs/scaling.md", "Scaling", "Bottlenecks, and how to get past them."),
       page(
+        "docs/performance.md",
+        "Performance",
+        "CPU and latency of a worker and a proxy, and how they are measured.",
+      ),
+      page("docs/memory.md", "Memory", "What the memory of a worker holds, and its limit."),
+      page(
         "docs/security.md",
         "Security",
         "The threat model: what is protected against whom, and the tests that hold it.",

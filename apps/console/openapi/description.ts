@@ -6,7 +6,7 @@
  */
 import { version } from "../../../package.json" with { type: "json" };
 import type { ApiDocument, ApiOperation } from "../../../views/docs/openapi";
-import { apiError } from "./errors";
+import { apiErrorSchema } from "./errors";
 import type { Components } from "./json-schema";
 import { type ApiRoute, describeOperation } from "./operation";
 
@@ -44,7 +44,7 @@ export class ApiDescription {
 }
 
 function makeDocument(routes: ApiRoute[], consoleUrl: string): ApiDocument {
-  const components: Components = new Map([["ApiError", apiError]]);
+  const components: Components = new Map([["ApiError", apiErrorSchema]]);
   const paths: Record<string, Record<string, ApiOperation>> = {};
   for (const route of routes) {
     const path = route.path.replace(/:(\w+)/g, "{$1}").replace(/\/$/, "");

@@ -12,7 +12,7 @@ const TITLES: Record<number, string> = {
   429: "Too many calls",
 };
 
-export const apiError: JsonSchema = {
+export const apiErrorSchema: JsonSchema = {
   type: "object",
   required: ["error"],
   properties: {
