@@ -102,7 +102,7 @@ export const newWorkspace = named(
     },
     strict,
   ),
-  { name: "Marketing", plan: "team" },
+  { name: "Marketing", plan: plans[0]! },
 );
 
 export const workspaceChange = named(

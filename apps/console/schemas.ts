@@ -1,5 +1,6 @@
 /** Request and answer schemas of the management API. The OpenAPI document is generated from them. */
 import { t } from "elysia";
+import { platformFacts } from "../../core/source";
 import { budget } from "./budget-schemas";
 import { named, nullable, strict, timestamp } from "./schema-parts";
 import { indexes, indexesChange, plainSettings } from "./setting-schemas";
@@ -43,7 +44,7 @@ export const settingsChange = named(
 export const keyCheck = named(
   "KeyCheck",
   t.Object({ platform: t.String({ maxLength: 50 }), api_key: apiKey }, strict),
-  { platform: "airtable", api_key: "patXXXXXXXXXXXXXX.XXXXXXXX" },
+  { platform: platformFacts[0]!.id, api_key: "patXXXXXXXXXXXXXX.XXXXXXXX" },
 );
 
 const destination = named(
@@ -118,7 +119,7 @@ export const newBase = named(
     },
     strict,
   ),
-  { platform: "airtable", api_key: "patXXXXXXXXXXXXXX.XXXXXXXX", base_id: "appW4Xn2Yq8Lr5TzK" },
+  { platform: platformFacts[0]!.id, api_key: "patXXXXXXXXXXXXXX.XXXXXXXX", base_id: "appW4Xn2Yq8Lr5TzK" },
 );
 
 export const runsQuery = t.Object({

@@ -13,7 +13,14 @@ const TEXTS = new Set([
   "views/base/snippets.ts",
   "views/base/proxy.tsx",
   "views/base/write-snippets.ts",
+  "views/site/landing.tsx",
   "apps/up/describe.ts",
+]);
+/** The section Team of the console has the name of a plan. */
+const TEAM_PAGES = new Set([
+  "views/frame/sidebar.tsx",
+  "apps/console/routes/pages/activity.tsx",
+  "apps/console/routes/pages/members.tsx",
 ]);
 /** The two places that name the adapter. */
 const REGISTRY = new Set(["core/source/registry.ts", "core/source/index.ts"]);
@@ -31,7 +38,7 @@ const RULES: [what: string, pattern: RegExp, exempt: ReadonlySet<string>][] = [
     /BILLING_LIMIT_EXCEEDED|INVALID_HOOK|INVALID_FILTERS/,
     new Set(["core/source/change-feed.ts"]),
   ],
-  ["a plan", /["'](team|business)["']/, new Set()],
+  ["a plan", /["'](team|business)["']/, TEAM_PAGES],
   [
     "a limit",
     /(RATE_LIMIT_PAUSE\w*|PENALTY_MS|PER_USER|PER_WINDOW|MAX_PAGE_SIZE|MAX_WEBHOOKS_PER_BASE)\s*=\s*\d/,

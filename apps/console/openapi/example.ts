@@ -1,8 +1,10 @@
 /** Creates the example of a schema: its own if it has one, else of its parts, and for texts by the property's name. */
 
+import { platformFacts } from "../../../core/source";
 import type { JsonSchema } from "../../../views/docs/openapi";
 import type { Components } from "./json-schema";
 
+const platform = platformFacts[0]!;
 const TIME = "2026-11-22T18:30:00.000Z";
 
 /** Examples of texts, by the name of the property, and of the object where that differs. */
@@ -15,8 +17,8 @@ const TEXTS: Record<string, string> = {
   "Database.id": "dbs_5t8y2u6i0o4p9a3s7d1f",
   "Database.name": "bt_65e97c76419a2773",
   "Indicator.reason": "Live: changes arrive within about a second",
-  "Platform.id": "airtable",
-  "Platform.name": "Airtable",
+  "Platform.id": platform.id,
+  "Platform.name": platform.name,
   "Run.id": "412",
   "SchemaChange.id": "77",
   "SourceBase.id": "appW4Xn2Yq8Lr5TzK",
@@ -35,13 +37,13 @@ const TEXTS: Record<string, string> = {
   field: "due_date",
   host: "db.example.com",
   id: "bas_7x2k9m4q8w1z5c3v6b0n",
-  key_help_url: "https://airtable.com/create/tokens",
+  key_help_url: platform.keyHelpUrl,
   message: "The role may create schemas",
   month: "2026-11",
   name: "Project Tracker",
   password: "fWq3vK8sZr1nTy6u",
   permission: "create",
-  platform: "airtable",
+  platform: platform.id,
   psql: "psql 'postgres://bt_65e97c76419a2773_reader@db.example.com:5432/bt_65e97c76419a2773'",
   reason: "not a date",
   record_id: "recK3v9TqWm2XsLbA",
