@@ -6,6 +6,7 @@
 import { forgetExpired } from "../../core/control/accounts";
 import { type ManagementContext, startFinishing } from "../../core/control/bases";
 import { fleetMetrics } from "../../core/control/fleet";
+import { closeReaders } from "../../core/control/placement";
 import { compressed, listen } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { securityHeaders } from "../../views/render";
@@ -53,7 +54,7 @@ export async function startConsole(
     port: listener.port,
     async stop() {
       await listener.stop();
-      await Promise.all([finishing.stop(), clearing, auth.settled()]);
+      await Promise.all([finishing.stop(), clearing, auth.settled(), closeReaders()]);
     },
   };
 }

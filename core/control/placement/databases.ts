@@ -227,6 +227,26 @@ export function readerRoleOf({ clusterId, role }: Database): string | undefined 
   return clusterId === null ? undefined : role;
 }
 
+/**
+ * Returns the URL of that database for the customer's own role, at the address that Basetide itself connects to. The
+ * role of a hosted database may only read; a customer who hosts the database has given us only one role.
+ *
+ * @throws BasetideError `secret_unreadable`
+ */
+export async function databaseReaderUrl(ctx: AddressContext, database: Database): Promise<ServerUrl> {
+  if (database.clusterId === null) return databaseAdminUrl(ctx, database);
+  const [adminUrl, { password }] = await Promise.all([
+    clusterAdminUrl(ctx, database.clusterId),
+    databaseCredentials(ctx, database),
+  ]);
+  const url = new URL(databaseUrl(adminUrl, database.name));
+  url.username = encodeURIComponent(database.role);
+  url.password = encodeURIComponent(password);
+  // Settings for the admin's sessions, which the role may not make.
+  url.searchParams.delete("options");
+  return url.toString();
+}
+
 /** Returns the customer's URL of a database that they host. @throws BasetideError `secret_unreadable` */
 async function externalUrl(ctx: DatabaseContext, database: Database): Promise<string> {
   const [row] = await ctx.db<{ encrypted_url: string }[]>`

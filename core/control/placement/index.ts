@@ -37,6 +37,7 @@ export {
   withDatabaseLocked,
 } from "./drop-database";
 export { asMover, endBrokenMoves, endMove } from "./end-move";
+export { closeReaders, READER_STATEMENT_MS, type ReaderSql, readerPool } from "./reader-pools";
 export { checkReplicas, orphansOn, replicaDatabases } from "./reconcile";
 export { listRegions, regionName, regionOfAccount } from "./regions";
 export {
