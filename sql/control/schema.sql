@@ -593,6 +593,15 @@ CREATE INDEX sessions_user_idx ON sessions (user_id);
 comment on column sessions.token is 'useless alone: the cookie carries it signed with a key derived from SECRET_KEY';
 comment on column sessions.account_id is 'the account that the session shows; null: the user''s own';
 
+create table source_tables (
+  base_id text not null,
+  table_id text not null,
+  primary_field_id text not null,
+  fields jsonb not null,
+  constraint source_tables_pkey PRIMARY KEY (base_id, table_id),
+  constraint source_tables_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+
 create table sync_runs (
   id bigint generated always as identity,
   base_id text not null,

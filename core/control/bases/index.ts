@@ -60,5 +60,6 @@ export {
   settingsJson,
 } from "./setting-values";
 export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
+export { type FieldDisplay, type SourceTableDisplay, saveSourceTables, sourceTables } from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export { type SyncFacts, syncFacts, syncVersions } from "./sync-facts";

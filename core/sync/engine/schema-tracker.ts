@@ -48,6 +48,8 @@ export interface SchemaTrackerOptions {
   signal: AbortSignal;
   /** Called after every schema change that was carried out. */
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
+  /** Called with the source's schema when it differs from the one before. */
+  onSchema?: ((schema: SourceSchema) => void) | undefined;
   /** Called with records that were written under names that have moved: they must be read again. */
   onMisplaced?: ((records: Misplaced[]) => Promise<void>) | undefined;
   /** Called when the schema check that was requested at this time has completed. */
@@ -171,7 +173,7 @@ export class SchemaTracker {
   }
 
   async #askSchema(): Promise<void> {
-    const { cache, reader, onRequestedSchemaCheck } = this.#options;
+    const { cache, reader, onSchema, onRequestedSchemaCheck } = this.#options;
     const requestedAt = cache.schemaCheckRequestedAt;
     let askedAt = 0;
     const getSchema = (source: SourceConnection, signal: AbortSignal) => {
@@ -180,7 +182,10 @@ export class SchemaTracker {
     };
     const schema = await metered(reader, "schema").send(getSchema);
     // An equal schema keeps its object, so that results that were computed from it stay valid.
-    if (!Bun.deepEquals(schema, cache.schema)) cache.schema = schema;
+    if (!Bun.deepEquals(schema, cache.schema)) {
+      cache.schema = schema;
+      onSchema?.(schema);
+    }
     cache.schemaSeenAt = askedAt;
     if (!requestedAt) return;
     cache.schemaCheckMadeFor = requestedAt;

@@ -46,6 +46,7 @@ export interface SyncInput {
   isForced: boolean;
   /** Called after every schema change that was carried out. */
   onShapeChange?: SchemaTrackerOptions["onShapeChange"];
+  onSchema?: SchemaTrackerOptions["onSchema"];
   /** Called when a requested schema check has completed. */
   onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];

@@ -2,7 +2,7 @@
 
 import type { Config } from "../../config";
 import type { Base } from "../../control/bases";
-import { completeSchemaCheck, getBase, recordSchemaChanges } from "../../control/bases";
+import { completeSchemaCheck, getBase, recordSchemaChanges, saveSourceTables } from "../../control/bases";
 import { ownCallsKey, quotaKeyOf } from "../../control/budgets";
 import { requestRepairs } from "../../control/jobs";
 import type { AttachmentUrls } from "../../replica";
@@ -36,6 +36,11 @@ export function inputOf(
       lease.indexes.changed();
       recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
         ctx.log.warn({ error, changes: changes.length }, "recording schema changes failed");
+      });
+    },
+    onSchema: (schema) => {
+      saveSourceTables(ctx.db, base.id, schema).catch((error: unknown) => {
+        ctx.log.warn({ error, tables: schema.tables.length }, "saving how tables are shown failed");
       });
     },
     onMisplaced: (records) => requestRepairs(ctx.db, base.id, records),

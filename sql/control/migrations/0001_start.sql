@@ -514,6 +514,17 @@ create table schema_changes (
 
 create index schema_changes_base_idx on schema_changes (base_id, id desc);
 
+-- How the source shows the tables of a base, as of the last schema check: for the console's pages.
+create table source_tables (
+  base_id text not null,
+  table_id text not null,
+  primary_field_id text not null,
+  -- by field id: type, result, linked table, choices with their colors, format of numbers
+  fields jsonb not null,
+  constraint source_tables_pkey primary key (base_id, table_id),
+  constraint source_tables_base_fkey foreign key (base_id) references bases (id) on delete cascade
+);
+
 -- The change feed of a base, and how far it has been read. One row from the first attempt on.
 create table live_feeds (
   base_id text not null,

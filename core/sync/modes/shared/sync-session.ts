@@ -38,6 +38,7 @@ export interface SyncSessionInput {
   onRead: (at: number) => Promise<void>;
   onProgress: (progress: Progress) => void;
   onShapeChange?: SchemaTrackerOptions["onShapeChange"];
+  onSchema?: SchemaTrackerOptions["onSchema"];
   onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];
 }

@@ -1,0 +1,99 @@
+/**
+ * How the source shows the tables of a base: primary fields, choices and their colors, links, formats of numbers. The
+ * worker saves it with each schema that differs from the previous one, and the console's pages read it: the replica
+ * itself has only names and SQL types.
+ */
+import type { Db } from "../../context";
+import { jsonParameter } from "../../postgres";
+import type { FieldType, SourceField, SourceSchema } from "../../source";
+
+/** The colors of a field with more choices are not stored beyond these. */
+const MOST_CHOICES = 500;
+
+/** How one field is shown. */
+export interface FieldDisplay {
+  type: FieldType;
+  /** For computed fields: the declared type of the result. */
+  result?: FieldType | undefined;
+  /** For links: the source's id of the linked table. */
+  linkedTableId?: string | undefined;
+  /** The source's name of the color by the name of a choice. */
+  colors?: Record<string, string> | undefined;
+  /** Digits after the decimal point. */
+  precision?: number | undefined;
+  /** A currency's symbol. */
+  symbol?: string | undefined;
+}
+
+export interface SourceTableDisplay {
+  tableId: string;
+  primaryFieldId: string;
+  /** By field id. */
+  fields: Record<string, FieldDisplay>;
+}
+
+/** Replaces what is stored of the base's tables; writes only what differs. Nothing is stored of a deleted base. */
+export async function saveSourceTables(db: Db, baseId: string, { tables }: SourceSchema): Promise<void> {
+  const rows = tables.map(({ id, primaryFieldId, fields }) => ({
+    table_id: id,
+    primary_field_id: primaryFieldId,
+    fields: Object.fromEntries(fields.map((field) => [field.id, displayOf(field)])),
+  }));
+  await db`
+    with base as (
+      select id from bases where id = ${baseId} for key share
+    ), wanted as materialized (
+      select base.id as base_id, w.* from base, jsonb_to_recordset(${jsonParameter(rows)}::text::jsonb)
+        as w (table_id text, primary_field_id text, fields jsonb)
+    ), old as (
+      delete from source_tables as s
+      where s.base_id = ${baseId} and not exists (select from wanted as w where w.table_id = s.table_id)
+    )
+    insert into source_tables as s (base_id, table_id, primary_field_id, fields) table wanted
+    on conflict (base_id, table_id) do update
+      set primary_field_id = excluded.primary_field_id, fields = excluded.fields
+      where (s.primary_field_id, s.fields) is distinct from (excluded.primary_field_id, excluded.fields)`;
+}
+
+/** Returns what is stored of these tables, by the source's table id. */
+export async function sourceTables(
+  db: Db,
+  baseId: string,
+  tableIds: readonly string[],
+): Promise<Map<string, SourceTableDisplay>> {
+  const rows = await db<SourceTableDisplay[]>`
+    select table_id as "tableId", primary_field_id as "primaryFieldId", fields from source_tables
+    where base_id = ${baseId} and table_id = any (${[...tableIds]})`;
+  return new Map(rows.map((row) => [row.tableId, row]));
+}
+
+function displayOf({ type, result, linkedTableId, options }: SourceField): FieldDisplay {
+  // A computed field has the options of its result's type.
+  const inner = isObject(options?.result) && isObject(options.result.options) ? options.result.options : {};
+  const known = { ...inner, ...options } as Record<string, unknown>;
+  const colors = colorsOf(known.choices);
+  const { precision, symbol } = known;
+  return {
+    type,
+    ...(result ? { result } : {}),
+    ...(linkedTableId ? { linkedTableId } : {}),
+    ...(colors ? { colors } : {}),
+    ...(typeof precision === "number" ? { precision } : {}),
+    ...(typeof symbol === "string" ? { symbol: symbol.slice(0, 8) } : {}),
+  };
+}
+
+function colorsOf(choices: unknown): Record<string, string> | undefined {
+  if (!Array.isArray(choices)) return undefined;
+  const named = choices
+    .slice(0, MOST_CHOICES)
+    .filter(
+      (choice) => isObject(choice) && typeof choice.name === "string" && typeof choice.color === "string",
+    )
+    .map(({ name, color }): [string, string] => [name, color]);
+  return named.length === 0 ? undefined : Object.fromEntries(named);
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
