@@ -21,6 +21,7 @@ const STYLES = [
   "onboarding",
   "connect",
   "figures",
+  "data",
   "helpers",
 ];
 

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
 import { Button, Note, PageHead, Tabs } from "../components";
 
-export type BasePlace = "overview" | "proxy" | "analysts" | "runs" | "settings" | "connect";
+export type BasePlace = "overview" | "data" | "proxy" | "analysts" | "runs" | "settings" | "connect";
 
 /** Notices after an action, by the word in the URL. */
 export const notices = {
@@ -51,6 +51,7 @@ export function BaseFrame(props: {
 
 const places: [BasePlace, string, string][] = [
   ["overview", "", "Overview"],
+  ["data", "/data", "Data"],
   ["proxy", "/proxy", "Proxy"],
   ["analysts", "/analysts", "For analysts"],
   ["runs", "/runs", "Runs"],

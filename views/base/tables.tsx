@@ -35,7 +35,9 @@ function TableRow({ baseId, table }: { baseId: string; table: Base["tables"][num
   return (
     <tr>
       <th scope="row" class="wrap">
-        <bdi>{table.source_name}</bdi>
+        <a href={`/bases/${baseId}/data/${encodeURIComponent(table.name)}`}>
+          <bdi>{table.source_name}</bdi>
+        </a>
       </th>
       <td class="wrap">
         <code>{table.name}</code>

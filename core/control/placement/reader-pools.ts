@@ -77,6 +77,8 @@ function open(url: Awaited<ReturnType<typeof databaseReaderUrl>>): ReaderSql {
       default_transaction_read_only: true,
       statement_timeout: READER_STATEMENT_MS,
       lock_timeout: LOCK_MS,
+      // Compiling takes longer than it saves in statements that return a page.
+      jit: "off",
       idle_in_transaction_session_timeout: 2 * READER_STATEMENT_MS,
       ...WATCHED_BY_SERVER,
     },

@@ -8,6 +8,7 @@ import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
 import { connectPages } from "./connect-pages";
+import { dataPages } from "./data-pages";
 import { docsPages } from "./docs-pages";
 import { analystPages } from "./export-pages";
 import { landingPage } from "./landing";
@@ -39,6 +40,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(analystPages(ctx))
     .use(connectPages(ctx))
     .use(proxyPages(ctx))
+    .use(dataPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))

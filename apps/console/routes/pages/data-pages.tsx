@@ -1,0 +1,148 @@
+/** The data browser: the rows of a base's tables, one record, and downloads. */
+import { Elysia } from "elysia";
+import { type Base, getBase } from "../../../../core/control/bases";
+import {
+  browsePage,
+  browseRecord,
+  isTooSlow,
+  readState,
+  startDownload,
+  writeState,
+} from "../../../../core/data-browser";
+import { type BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
+import { allowLongAnswer } from "../../../../core/http";
+import { BaseFrame } from "../../../../views/base/frame";
+import { ErrorNote } from "../../../../views/components";
+import { DataFrame, IndexHint, NoTables, TablePage } from "../../../../views/data/page";
+import { tablePath } from "../../../../views/data/paths";
+import { RecordPanel, RecordView, titleOf } from "../../../../views/data/record";
+import { isHtmx, securityHeaders } from "../../../../views/render";
+import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+
+export function dataPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  return new Elysia({ name: "data-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/data", async ({ request, currentUser, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      const named = base.tables.toSorted((one, other) =>
+        one.source_name.localeCompare(other.source_name, "en"),
+      );
+      const first = named.find(({ records }) => records > 0) ?? named[0];
+      if (first) return goTo(request, tablePath(base.id, first.name));
+      return answer(
+        request,
+        { title: `Data · ${base.name}`, currentUser, active: "bases", base },
+        <InFrame base={base}>
+          <NoTables base={base} />
+        </InFrame>,
+      );
+    })
+    .get("/bases/:id/data/:table", async ({ request, currentUser, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      const state = readState(new URL(request.url).searchParams);
+      const known = base.tables.find(({ name }) => name === params.table)?.source_name;
+      const page = {
+        title: `${known ?? params.table} · ${base.name}`,
+        currentUser,
+        active: "bases",
+        base,
+      } as const;
+      try {
+        const read = await browsePage(ctx, base, params.table, state);
+        const status = read.state.filters.some(({ problem }) => problem) ? 422 : 200;
+        return answer(
+          request,
+          { ...page, status },
+          <InFrame base={base} table={params.table}>
+            <TablePage base={base} page={read} />
+          </InFrame>,
+        );
+      } catch (error) {
+        if (!isShownInFrame(error)) throw error;
+        const sort = state.sort?.column;
+        const isSortSlow = isTooSlow(error) && sort !== undefined;
+        return answer(
+          request,
+          { ...page, status: httpStatus[error.code] },
+          <InFrame base={base} table={params.table}>
+            <ErrorNote title={known ?? "These rows cannot be shown now"}>
+              <p>{error.message}.</p>
+              {isSortSlow ? (
+                <p>
+                  <IndexHint base={base} table={params.table} column={sort} />
+                </p>
+              ) : null}
+              {writeState(state) === "" ? null : (
+                <p>
+                  <a href={tablePath(base.id, params.table)}>Show the table without filters and sorting</a>
+                </p>
+              )}
+            </ErrorNote>
+          </InFrame>,
+        );
+      }
+    })
+    .get("/bases/:id/data/:table/download", async ({ request, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      const query = new URL(request.url).searchParams;
+      const format = query.get("format") === "json" ? "json" : "csv";
+      allowLongAnswer(request);
+      const { signal } = request;
+      const { body, table } = await startDownload(ctx, base, params.table, readState(query), {
+        format,
+        signal,
+      });
+      return new Response(body, {
+        headers: {
+          ...securityHeaders,
+          "cache-control": "no-store",
+          // Not a type that is compressed whole: the rows are sent as they are read.
+          "content-type":
+            format === "csv" ? "text/csv; charset=utf-8; header=present" : "application/octet-stream",
+          "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(`${table.name}.${format}`)}`,
+        },
+      });
+    })
+    .get("/bases/:id/data/:table/:record", async ({ request, currentUser, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      const record = await browseRecord(ctx, base, params.table, params.record);
+      const view = isHtmx(request) ? (
+        <RecordPanel base={base} record={record} />
+      ) : (
+        <InFrame base={base} table={params.table}>
+          <RecordView base={base} record={record} />
+        </InFrame>
+      );
+      return answer(
+        request,
+        { title: `${titleOf(record)} · ${base.name}`, currentUser, active: "bases", base },
+        view,
+      );
+    });
+}
+
+function InFrame({
+  base,
+  table,
+  children,
+}: {
+  base: Base;
+  table?: string;
+  children: preact.ComponentChildren;
+}) {
+  return (
+    <BaseFrame base={base} place="data">
+      <DataFrame base={base} table={table}>
+        {children}
+      </DataFrame>
+    </BaseFrame>
+  );
+}
+
+/** Errors of the table or its database: the rest of the page is shown, with the way to other tables. */
+function isShownInFrame(error: unknown): error is BasetideError {
+  return (
+    ["not_found", "replica_unavailable", "replica_busy", "destination_invalid", "invalid_request"] as const
+  ).some((code) => isBasetideError(error, code));
+}

@@ -1,0 +1,24 @@
+/** The data browser: rows of a replica, read with the customer's own role. */
+export {
+  type BrowsedPage,
+  type BrowsedRecord,
+  browsePage,
+  browseRecord,
+  type Cell,
+  elementsOf,
+  PAGE_ROWS,
+  type RecordChange,
+} from "./browse";
+export type { BrowsedColumn } from "./columns";
+export { startDownload } from "./download";
+export { OPERATORS, OPERATORS_OF } from "./filters";
+export { isTooSlow } from "./reading";
+export { CELL_CHARACTERS } from "./statements";
+export {
+  MOST_COLUMNS,
+  MOST_FILTERS,
+  readState,
+  type StatedFilter,
+  type ViewState,
+  writeState,
+} from "./view-state";

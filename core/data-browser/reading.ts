@@ -1,0 +1,113 @@
+/** Runs the browser's statements as the customer's role, and turns their errors into what a person can do about them. */
+import type { Context } from "../context";
+import { type Database, READER_STATEMENT_MS, type ReaderSql, readerPool } from "../control/placement";
+import { BasetideError, isBasetideError } from "../errors";
+import { isServerFailure } from "../postgres";
+import type { Statement } from "./statements";
+
+export type ReadContext = Pick<Context, "config" | "db" | "secrets" | "log">;
+
+/** SQLSTATEs of a name that has changed since the table was described: undefined table, column, schema. */
+const RENAMED = new Set(["42P01", "42703", "3F000"]);
+const CANCELED = "57014";
+const TOO_MANY_CONNECTIONS = "53300";
+const LOCKED = "55P03";
+const NO_RIGHT = "42501";
+/** Classes of a login that is not accepted, and of a value that cannot be compared. */
+const REFUSED_LOGIN = /^28/;
+const DATA_ERROR = /^22/;
+
+/** Thrown by statements on a table that changed in between; `reading` describes it again. */
+class Renamed extends Error {}
+
+/**
+ * Runs `work` on the database, as its customer. If a table was renamed or swapped meanwhile, `work` runs once more.
+ *
+ * @throws BasetideError `replica_unavailable`, `replica_busy`, `destination_invalid`, `invalid_request`, `not_found`
+ */
+export async function reading<T>(
+  ctx: ReadContext,
+  database: Database,
+  work: (sql: ReaderSql) => Promise<T>,
+): Promise<T> {
+  const attempt = async () => {
+    try {
+      return await work(await readerPool(ctx, database));
+    } catch (error) {
+      throw readingError(error, database);
+    }
+  };
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(error instanceof Renamed)) throw error;
+  }
+  try {
+    return await attempt();
+  } catch (error) {
+    if (!(error instanceof Renamed)) throw error;
+    throw new BasetideError("not_found", "The table is being changed. Reload the page in a moment", {
+      cause: error,
+    });
+  }
+}
+
+/** Runs one statement. @returns its rows as arrays of values */
+export async function rowsOf(sql: ReaderSql, { text, values }: Statement): Promise<unknown[][]> {
+  return sql.unsafe(text, values).values();
+}
+
+/** Was a statement canceled because it took too long? */
+export function isTooSlow(error: unknown): boolean {
+  return isBasetideError(error, "replica_busy") && error.details.sqlState === CANCELED;
+}
+
+function readingError(error: unknown, database: Database): Error {
+  if (isBasetideError(error)) return error;
+  const sqlState = String((error as { code?: unknown } | null)?.code ?? "");
+  const options = { cause: error, details: { sqlState } };
+  const ours = database.clusterId !== null;
+  if (RENAMED.has(sqlState)) return new Renamed("a name has changed", { cause: error });
+  if (sqlState === CANCELED) {
+    const message = `The query took longer than ${READER_STATEMENT_MS / 1000} seconds and was canceled`;
+    return new BasetideError("replica_busy", message, options);
+  }
+  if (sqlState === LOCKED) {
+    return new BasetideError(
+      "replica_busy",
+      "A query has locked the table. Reload the page in a moment",
+      options,
+    );
+  }
+  if (sqlState === TOO_MANY_CONNECTIONS) {
+    const message = ours
+      ? `All ${database.connections} connections of the user ${database.role} are in use. Close one, or ask the operator for more`
+      : "The database server has no free connection. Close one, or raise its max_connections";
+    return new BasetideError("replica_busy", message, options);
+  }
+  if (REFUSED_LOGIN.test(sqlState)) {
+    const message = ours
+      ? `The database refuses the user ${database.role}. If its password was changed in SQL, rotate it under Connect`
+      : `The database refuses the user ${database.role}. Check its password and rights on your server`;
+    return new BasetideError("destination_invalid", message, options);
+  }
+  if (sqlState === NO_RIGHT) {
+    const message = `The user ${database.role} may not read this table. Run: grant select on all tables in schema … to the user`;
+    return new BasetideError("destination_invalid", message, options);
+  }
+  if (DATA_ERROR.test(sqlState)) {
+    return new BasetideError(
+      "invalid_request",
+      "A filter's value does not fit its column. Change it",
+      options,
+    );
+  }
+  if (isServerFailure(error)) {
+    return new BasetideError(
+      "replica_unavailable",
+      "The database cannot be reached now. Try again in a moment",
+      options,
+    );
+  }
+  return new BasetideError("internal", "Reading the table failed", options);
+}

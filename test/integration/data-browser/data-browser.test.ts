@@ -1,0 +1,276 @@
+/** The data browser on a synced base: pages, filters, records, downloads, and what it may not do. */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import { type Account, createAccount } from "../../../core/control/accounts";
+import { type Base, replicaTarget, updateSettings } from "../../../core/control/bases";
+import { getDatabase, readerPool } from "../../../core/control/placement";
+import { browseRows } from "../../../core/data-browser/browse";
+import type { BrowsedColumn, BrowsedTable } from "../../../core/data-browser/columns";
+import { OPERATORS_OF } from "../../../core/data-browser/filters";
+import { setWritable } from "../../../core/replica";
+import { asker, authByHeader } from "../../support/console";
+import { projectBase, TASKS } from "../../support/data-scene";
+import { freshDatabase } from "../../support/database";
+import { type Fleet, startFleet } from "../../support/fleet";
+import { anyText, fuzz } from "../../support/fuzz";
+import { hostedUrl } from "../../support/hosted-url";
+import { until } from "../../support/poll";
+
+let fleet: Fleet;
+let base: Base;
+let owner: Account;
+let ask: ReturnType<typeof asker>;
+
+beforeAll(async () => {
+  fleet = await startFleet();
+  // Without a platform, a request to Airtable would fail.
+  ask = asker(consoleApp({ ...fleet.ctx, platforms: [] }, authByHeader()));
+  const id = projectBase(fleet.sandbox);
+  base = await fleet.connect(id, { turbo: true });
+  base = await fleet.synced(base.id);
+  owner = { id: base.accountId, email: "fleet@example.org", isOperator: false } as Account;
+}, 120_000);
+afterAll(() => fleet?.[Symbol.asyncDispose]());
+
+/** A failure prints the part, and not the whole page. */
+const expectPart = (text: string, part: string) => expect([part, text.includes(part)]).toEqual([part, true]);
+const page = (path: string, account = owner) => ask(`/bases/${base.id}/data${path}`, { account });
+const idsIn = (text: string) =>
+  [...text.matchAll(/<th scope="row"><a href="[^"]*\/(rec\w+)"/g)].map(([, id]) => id!);
+
+test("a table's rows are shown by type, in pages, without a call to Airtable", async () => {
+  expect((await page("")).headers.get("location")).toBe(`/bases/${base.id}/data/projects_more`);
+  expectPart((await page("/empty")).text, "No records");
+
+  const first = await page("/tasks");
+  expect(first.status).toBe(200);
+  expect(idsIn(first.text)).toHaveLength(100);
+  expectPart(first.text, `1–100 of ${TASKS}`);
+  // Links carry the text of the linked record, escaped; choices Airtable's color; numbers their format.
+  expectPart(first.text, "Website</a>");
+  expectPart(first.text, "&lt;b>Billing&lt;/b>");
+  expectPart(first.text, `<span class="tag green strong">Done</span>`);
+  expectPart(first.text, "$1,979.75");
+  expect(first.text).not.toContain("issue-mark");
+  expect((await page("/tasks?col=code")).text.match(/issue-mark/g)).toHaveLength(2);
+
+  const seen = idsIn(first.text);
+  for (let next = first.text; ; ) {
+    const href = /rel="next"[^>]*href="([^"]+)"/.exec(next)?.[1];
+    if (!href) break;
+    next = (await ask(href.replaceAll("&amp;", "&"), { account: owner })).text;
+    seen.push(...idsIn(next));
+  }
+  expect(seen).toHaveLength(TASKS);
+  expect(new Set(seen).size).toBe(TASKS);
+  expect(seen).toEqual(seen.toSorted());
+});
+
+test("filters and sorting are in the URL; what is not possible is said", async () => {
+  const done = await page("/tasks?f=status&o=is&v=Done&f=estimate&o=gte&v=30&sort=estimate&dir=desc");
+  expect(done.status).toBe(200);
+  const found = idsIn(done.text);
+  expect(found.length).toBeGreaterThan(3);
+  expectPart(done.text, `1–${found.length} of ${found.length}`);
+  expectPart(done.text, 'aria-sort="descending"');
+  // A link is found by the text of its record.
+  expect(idsIn((await page("/tasks?f=project&o=contains&v=web")).text)).toHaveLength(77);
+
+  const wrong = await page("/tasks?f=estimate&o=gte&v=many");
+  expect(wrong.status).toBe(422);
+  expectPart(wrong.text, "“many” is not a number");
+  expect(wrong.text).not.toContain("grid-scroll");
+  expect((await page("/tasks?f=done&o=contains&v=x")).status).toBe(422);
+
+  const saved = await page("/tasks?f=gone&o=is&v=x&sort=gone&col=gone&col=due");
+  expect(saved.status).toBe(200);
+  expectPart(saved.text, "The link filters by “gone”");
+  expectPart(saved.text, "The link sorts by “gone”");
+  expectPart(saved.text, `1–100 of ${TASKS}`);
+  expect(saved.text).not.toContain("Estimate</a>");
+
+  const none = await page("/tasks?after=recDeleted0000000");
+  expectPart(none.text, "no longer exists");
+  const missing = await page("/gone_table");
+  expect([missing.status, missing.text.includes("There is no table gone_table")]).toEqual([404, true]);
+  for (const private_ of ["/_sync_meta", "/_sync_issues", "/pg_class"]) {
+    expect([private_, (await page(private_)).status]).toEqual([private_, 404]);
+  }
+});
+
+test("a record shows all fields, its issues and, with history, its changes", async () => {
+  const [record] = ["recTask0000000001"];
+  const before = await page(`/tasks/${record}`);
+  expectPart(before.text, "not a number");
+  expectPart(before.text, "Changes are not recorded");
+  await updateSettings(fleet.ctx, base, { history: true });
+  const reader = await fleet.reader(base);
+  await until(async () => (await reader`select to_regclass('public._sync_history') as it`)[0]!.it !== null, {
+    what: "the history is recorded",
+  });
+  fleet.sandbox.control.updateRecords(base.sourceBaseId, "Tasks", [
+    { id: record!, fields: { Title: "A new title" } },
+  ]);
+  const text = await until(
+    async () => {
+      const answer = await ask(`/bases/${base.id}/data/tasks/${record}`, { account: owner, isHtmx: true });
+      return answer.text.includes("<ins>A new title</ins>") ? answer.text : undefined;
+    },
+    { what: "the change is shown", timeoutMs: 60_000 },
+  );
+  expect(text).not.toContain("<html");
+  expectPart(text, `https://airtable.com/${base.sourceBaseId}/tblTasks000000001/${record}`);
+  expect((await page("/tasks/recNone0000000000")).status).toBe(404);
+});
+
+test("what is filtered is downloaded, as CSV without formulas and as JSON", async () => {
+  const csv = await page("/tasks/download?format=csv&f=status&o=is&v=Planned&col=notes&col=estimate");
+  expect(csv.headers.get("content-disposition")).toContain("tasks.csv");
+  expect(csv.text.startsWith("id,title,estimate,notes\r\n")).toBe(true);
+  expectPart(csv.text, "'=1+1");
+  expect(csv.text.match(/^recTask/gm)).toHaveLength(58);
+  const all = await page("/tasks/download?format=json&sort=estimate");
+  const rows = JSON.parse(all.text) as { id: string; estimate: number | null; areas: string[] }[];
+  expect(rows).toHaveLength(TASKS);
+  const estimates = rows.map(({ estimate }) => estimate ?? Number.POSITIVE_INFINITY);
+  expect(estimates).toEqual(estimates.toSorted((one, other) => one - other));
+  expect(rows[0]!.areas).toBeInstanceOf(Array);
+  expect((await page("/tasks/download?f=estimate&o=gte&v=many")).status).toBe(422);
+});
+
+test("another account's base is not found, and the browser's connection cannot write", async () => {
+  const other = await createAccount(fleet.ctx.db, {
+    email: "browser-other@example.org",
+    password: "correct horse",
+  });
+  for (const path of ["", "/tasks", "/tasks/recTask0000000001", "/tasks/download?format=csv"]) {
+    const answer = await page(path, other);
+    expect([path, answer.status]).toEqual([path, 404]);
+    expect(answer.text).not.toContain("Website");
+  }
+  const database = await getDatabase(fleet.ctx.db, base.database.id);
+  const sql = await readerPool(fleet.ctx, database);
+  const [session] =
+    await sql`select current_user as role, pg_has_role(current_user, relowner, 'usage') as owns
+    from pg_class where oid = 'public.tasks'::regclass`;
+  expect(session).toEqual({ role: database.role, owns: false });
+  await expect(sql`delete from public.tasks`).rejects.toMatchObject({ code: "25006" });
+  // Also where the role may create tables of its own.
+  await setWritable(hostedUrl((await replicaTarget(fleet.ctx, base)).url), database.role, "public", true);
+  const writable = await readerPool(fleet.ctx, database);
+  await expect(writable`create table public.mine (id int)`).rejects.toMatchObject({ code: "25006" });
+});
+
+/** A table with empty cells, equal cells, and a name that must be quoted. */
+const NAMED: BrowsedTable = (() => {
+  const column = (name: string, kind: BrowsedColumn["kind"]): BrowsedColumn => ({
+    name,
+    sourceName: name,
+    fieldId: name === "id" || name === "created_time" ? undefined : name,
+    kind,
+    shownAs: undefined,
+    display: undefined,
+    isIndexed: false,
+    link: undefined,
+  });
+  const columns = [
+    column("id", "text"),
+    column("created_time", "time"),
+    column(`t"; drop table "rows" --`, "text"),
+    column("select", "list"),
+    column("n", "number"),
+    column("c", "checkbox"),
+    column("d", "date"),
+    column("$1", "time"),
+  ];
+  return {
+    schema: "public",
+    name: `ro'ws" "`,
+    sourceName: "Rows",
+    tableId: undefined,
+    columns,
+    primary: columns[2]!,
+  };
+})();
+
+const oneOf = <T>(...values: T[]) => fc.constantFrom<T | null>(null, null, ...values);
+const anyRow = fc.tuple(
+  oneOf("", "a", "b", "B", "é"),
+  oneOf<string[]>([], ["x"], ["x", "y"]),
+  oneOf(1, 2, -3.5),
+  oneOf(true, false),
+  oneOf("2026-01-01", "2026-01-02"),
+  oneOf("2026-01-01 10:00", "2026-01-01 10:00:00.5"),
+);
+const anyFilter = fc.constantFrom(...NAMED.columns).chain((column) =>
+  fc.record({
+    column: fc.constant(column.name),
+    operator: fc.constantFrom(...OPERATORS_OF[column.kind]),
+    value:
+      column.kind === "number"
+        ? fc.constantFrom("1", "-3.5", "2")
+        : column.kind === "date" || column.kind === "time"
+          ? fc.constantFrom("2026-01-01", "2026-01-02")
+          : anyText,
+  }),
+);
+
+let rows: Awaited<ReturnType<typeof freshDatabase>>;
+beforeAll(async () => {
+  rows = await freshDatabase();
+  await rows.sql.unsafe(`create table "ro'ws"" """ (id text primary key, created_time timestamp not null default '2026-01-01',
+    "t""; drop table ""rows"" --" text, "select" text[], n numeric, c bool, d date, "$1" timestamp)`);
+});
+afterAll(() => rows?.[Symbol.asyncDispose]());
+
+fuzz(
+  "any filter and any order reads each matching row exactly once, forward and back",
+  25,
+  fc.asyncProperty(
+    fc.array(anyRow, { maxLength: 30 }),
+    fc.array(anyFilter, { maxLength: 2 }),
+    fc.constantFrom(...NAMED.columns),
+    fc.boolean(),
+    fc.integer({ min: 1, max: 7 }),
+    async (cells, filters, sorted, isDescending, limit) => {
+      const { sql } = rows;
+      await sql.unsafe(`truncate "ro'ws"" """`);
+      for (const [index, row] of cells.entries()) {
+        const values = [`rec${index}`, ...row] as string[];
+        await sql.unsafe(
+          `insert into "ro'ws"" """ (id, "t""; drop table ""rows"" --", "select", n, c, d, "$1") values ($1, $2, array(select json_array_elements_text($3::text::json)), $4, $5, $6, $7)`,
+          [...values.slice(0, 2), JSON.stringify(row[1] ?? []), ...values.slice(3)],
+        );
+      }
+      const selection = { filters, sort: { column: sorted.name, isDescending } };
+      const read = (cursor: Parameters<typeof browseRows>[4]["cursor"], most: number) =>
+        browseRows(sql, NAMED, [sorted], selection, { cursor, limit: most, form: "whole" });
+      const whole = (await read(undefined, 1000)).map(([id]) => id as string);
+      expect(new Set(whole).size).toBe(whole.length);
+      const forward: string[] = [];
+      const valued: string[] = [];
+      for (let last: unknown[] | undefined; ; ) {
+        const page_ = await read(last && { id: last[0] as string, isBefore: false }, limit);
+        const same = await read(
+          last && { id: last[0] as string, isBefore: false, value: last[1] as string | null },
+          limit,
+        );
+        valued.push(...same.map(([id]) => id as string));
+        forward.push(...page_.map(([id]) => id as string));
+        last = page_.at(-1);
+        if (page_.length < limit) break;
+      }
+      expect(forward).toEqual(whole);
+      expect(valued).toEqual(whole);
+      const back: string[] = [];
+      for (let first = whole.at(-1); first; ) {
+        const page_ = (await read({ id: first, isBefore: true }, limit)).map(([id]) => id as string);
+        back.push(...page_);
+        first = page_.at(-1);
+      }
+      expect(back.toReversed()).toEqual(whole.slice(0, -1));
+      if (filters.length === 0) expect(whole).toHaveLength(cells.length);
+    },
+  ),
+);

@@ -1,0 +1,104 @@
+/** The grid of one page of rows: a header that sorts, and a row for each record. */
+import type { BrowsedColumn, BrowsedPage } from "../../core/data-browser";
+import { CellValue } from "./cell";
+import { recordPath, tablePath } from "./paths";
+
+export function Grid({ baseId, page }: { baseId: string; page: BrowsedPage }) {
+  const { table, state, rows, linked } = page;
+  const label = `Records of ${table.sourceName}`;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for forms, a region for less than every table
+    <div class="grid-scroll" tabIndex={0} role="group" aria-label={label} hx-target:inherited="#record">
+      <table class="grid">
+        <caption class="visually-hidden">{label}</caption>
+        <thead>
+          <tr>
+            {state.shown.map((column) => (
+              <Head key={column.name} baseId={baseId} page={page} column={column} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map(({ id, cells, issues }) => {
+            const path = recordPath(baseId, table.name, id);
+            return (
+              <tr key={id}>
+                {state.shown.map((column, index) => {
+                  const value = (
+                    <CellValue baseId={baseId} linked={linked} column={column} cell={cells[index]!} />
+                  );
+                  const hasIssue = issues.includes(column.name);
+                  const mark = hasIssue ? <IssueMark /> : null;
+                  if (index > 0) {
+                    return (
+                      <td key={column.name} class={cellClass(column)}>
+                        {value}
+                        {mark}
+                      </td>
+                    );
+                  }
+                  const isEmpty = cells[0] === null || cells[0] === "";
+                  const isText = !isEmpty && column.kind !== "list" && !column.link;
+                  return (
+                    <th key={column.name} scope="row">
+                      <a href={path} hx-get={path}>
+                        {isText ? value : <span class="muted">{id}</span>}
+                      </a>
+                      {isText || isEmpty ? null : <> {value}</>}
+                      {mark}
+                    </th>
+                  );
+                })}
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** A click sorts up, the next one down, the third returns to the usual order. */
+function Head({ baseId, page, column }: { baseId: string; page: BrowsedPage; column: BrowsedColumn }) {
+  const { table, state } = page;
+  const isSorted = state.chosenSort?.column === column.name;
+  const next = !isSorted
+    ? { column: column.name, isDescending: false }
+    : state.sort.isDescending
+      ? undefined
+      : { column: column.name, isDescending: true };
+  const { columns } = state;
+  const href = tablePath(baseId, table.name, {
+    filters: state.filters,
+    columns,
+    ...(next ? { sort: next } : {}),
+  });
+  const order = isSorted ? (state.sort.isDescending ? "descending" : "ascending") : undefined;
+  return (
+    <th scope="col" class={column.kind === "number" ? "number" : undefined} aria-sort={order}>
+      <a
+        href={href}
+        title={`${column.name}${column.display ? `, ${column.display.type.replaceAll("_", " ")}` : ""}`}
+      >
+        {column.sourceName}
+        {order ? <span aria-hidden="true">{order === "ascending" ? " ↑" : " ↓"}</span> : null}
+      </a>
+    </th>
+  );
+}
+
+function IssueMark() {
+  return (
+    <span
+      class="issue-mark"
+      role="img"
+      aria-label="The value in Airtable does not fit"
+      title="The value in Airtable does not fit. Open the record for details"
+    />
+  );
+}
+
+function cellClass({ kind }: BrowsedColumn): string | undefined {
+  return kind === "number" ? "number" : kind === "date" || kind === "time" ? "nowrap" : undefined;
+}

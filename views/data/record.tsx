@@ -1,0 +1,150 @@
+/** One record: all its fields, the values that did not fit, and its recorded changes. A side panel, or a page. */
+import type { Base } from "../../core/control/bases";
+import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
+import { factsOf } from "../../core/source";
+import { ButtonLink } from "../components";
+import { inUtc } from "../format";
+import { CellValue } from "./cell";
+import { tablePath } from "./paths";
+
+/** Changed values are clipped; the table _sync_history has them whole. */
+const SHOWN_CHARACTERS = 200;
+
+interface RecordProps {
+  base: Base;
+  record: BrowsedRecord;
+}
+
+/** The content of the side panel. */
+export function RecordPanel({ base, record }: RecordProps) {
+  return (
+    <>
+      <div class="dialog-head">
+        <h2 id="record-title">{titleOf(record)}</h2>
+        <button
+          type="button"
+          class="button quiet small"
+          popovertarget="record"
+          popovertargetaction="hide"
+          autofocus
+        >
+          Close
+        </button>
+      </div>
+      <RecordFields base={base} record={record} />
+    </>
+  );
+}
+
+export function RecordView({ base, record }: RecordProps) {
+  const { table } = record;
+  return (
+    <section class="card record-page" aria-labelledby="record-title">
+      <p>
+        <a class="back small" href={tablePath(base.id, table.name)}>
+          <span aria-hidden="true">← </span>
+          {table.sourceName}
+        </a>
+      </p>
+      <h2 id="record-title">{titleOf(record)}</h2>
+      <RecordFields base={base} record={record} />
+    </section>
+  );
+}
+
+/** The text of the primary field, or the record's id. */
+export function titleOf({ table, cells, id, linked }: BrowsedRecord): string {
+  const cell = cells[table.columns.indexOf(table.primary)] ?? null;
+  if (table.primary.link || typeof cell === "object") return id;
+  void linked;
+  return String(cell).slice(0, 200).trim() || id;
+}
+
+function RecordFields({ base, record }: RecordProps) {
+  const { table, cells, issues, linked, id, changes } = record;
+  const fields = table.columns.map((column, index) => ({ column, cell: cells[index]! }));
+  const [own, ours] = [
+    fields.filter(({ column }) => column.fieldId !== undefined),
+    fields.filter(({ column }) => column.fieldId === undefined),
+  ];
+  return (
+    <div class="record" hx-target:inherited="#record">
+      {table.tableId === undefined ? null : (
+        <ButtonLink isSmall href={factsOf(base.platform).recordUrl(base.sourceBaseId, table.tableId, id)}>
+          Open in Airtable
+        </ButtonLink>
+      )}
+      {issues.length === 0 ? null : (
+        <div class="note warn">
+          <p class="note-title">Values that do not fit their column</p>
+          {issues.map(({ column, value, reason }) => (
+            <p key={column}>
+              <code>{column}</code>: {reason}. In Airtable: <code>{value}</code>
+            </p>
+          ))}
+        </div>
+      )}
+      <dl class="record-fields">
+        {[...own, ...ours].map(({ column, cell }) => (
+          <div key={column.name}>
+            <dt>
+              <bdi>{column.sourceName}</bdi> <code class="muted">{column.name}</code>
+            </dt>
+            <dd>
+              <CellValue isWhole baseId={base.id} linked={linked} column={column} cell={cell} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {changes === undefined ? (
+        <p class="muted small">
+          Changes are not recorded. Turn on <a href={`/bases/${base.id}/settings#history`}>History</a> to see
+          them here.
+        </p>
+      ) : (
+        <Changes changes={changes} />
+      )}
+    </div>
+  );
+}
+
+function Changes({ changes }: { changes: RecordChange[] }) {
+  return (
+    <section aria-labelledby="changes-title">
+      <h3 id="changes-title">Changes</h3>
+      {changes.length === 0 ? <p class="muted">None since changes are recorded.</p> : null}
+      <ol class="changes">
+        {changes.map((change) => (
+          <li key={change.seenAt.toISOString() + change.operation}>
+            <p class="muted small">
+              <time dateTime={change.seenAt.toISOString()}>{inUtc(change.seenAt)}</time>
+              {`, ${OPERATIONS[change.operation]} ${change.by === "proxy" ? "through the proxy" : "in Airtable"}`}
+            </p>
+            {change.operation === "update" ? <Changed change={change} /> : null}
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+const OPERATIONS = { insert: "created", update: "changed", delete: "deleted" };
+
+function Changed({ change: { old, new: now } }: { change: RecordChange }) {
+  if (!now) return <p class="muted">Too large to show: see _sync_history.</p>;
+  return (
+    <ul class="changed">
+      {Object.keys(now).map((column) => (
+        <li key={column}>
+          <code>{column}</code> <del>{shown(old?.[column])}</del> → <ins>{shown(now[column])}</ins>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function shown(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "empty";
+  const text = Array.isArray(value) ? value.join(", ") : String(value);
+  return text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS).toWellFormed()}…` : text;
+}
