@@ -1,8 +1,11 @@
 /** Waits in tests: never for a fixed time, always for a condition with a deadline. */
 
-/** The longest wait and the pause between two checks, unless a test sets others, in ms. */
+/** The longest wait, unless a test sets another, in ms. */
 const TIMEOUT_MS = 10_000;
-const INTERVAL_MS = 10;
+/** The pause between two checks, in ms, and its share of the time waited so far: most checks query a database. */
+const SHORTEST_PAUSE_MS = 10;
+const LONGEST_PAUSE_MS = 50;
+const PAUSE_SHARE = 0.05;
 
 /**
  * Calls `condition` until its result is truthy, and returns the result.
@@ -15,8 +18,9 @@ export async function until<T>(
   condition: () => T | Promise<T>,
   options: { what: string; timeoutMs?: number; intervalMs?: number; retryErrors?: boolean },
 ): Promise<Exclude<T, false | null | undefined | 0 | "">> {
-  const { what, timeoutMs = TIMEOUT_MS, intervalMs = INTERVAL_MS, retryErrors = false } = options;
-  const deadline = Date.now() + timeoutMs;
+  const { what, timeoutMs = TIMEOUT_MS, intervalMs, retryErrors = false } = options;
+  const from = Date.now();
+  const deadline = from + timeoutMs;
   let last: unknown;
   do {
     try {
@@ -27,9 +31,13 @@ export async function until<T>(
       if (!retryErrors) throw error;
       last = error;
     }
-    await Bun.sleep(intervalMs);
+    await Bun.sleep(intervalMs ?? pauseAfter(Date.now() - from));
   } while (Date.now() < deadline);
   throw new Error(`waited ${timeoutMs} ms until ${what}; last: ${Bun.inspect(last)}`, {
     cause: last instanceof Error ? last : undefined,
   });
+}
+
+function pauseAfter(waitedMs: number): number {
+  return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, waitedMs * PAUSE_SHARE));
 }
