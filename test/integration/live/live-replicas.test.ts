@@ -131,10 +131,13 @@ function watchCounts(base: Base): { wrong: string[] } & AsyncDisposable {
   const work = (async () => {
     const sql = await fleet.reader(base);
     while (!isOver) {
+      const from = performance.now();
       await look(sql).catch((error: { code?: string }) => {
         // It has been renamed, or deleted.
         if (error.code !== "42P01") throw error;
       });
+      // Half of the time: without a pause, the reader alone keeps a core busy.
+      await Bun.sleep(performance.now() - from);
     }
   })();
   return {
