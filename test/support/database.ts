@@ -65,7 +65,8 @@ function controlTemplate(): Promise<string> {
 
 async function createOwned(admin: postgres.Sql, name: string, template: string): Promise<void> {
   const owner = new URL(inject("controlUrl")).username;
-  await admin.unsafe(`create database ${name} template ${template} owner ${owner}`);
+  // Without fsync, copying files costs half as much as writing each block to the WAL.
+  await admin.unsafe(`create database ${name} template ${template} owner ${owner} strategy file_copy`);
   await admin.unsafe(`revoke all on database ${name} from public`);
 }
 
