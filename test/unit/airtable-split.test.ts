@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type PageSplit, splitPage } from "../../core/source/airtable/split";
+import { fuzzRuns } from "../support/fuzz";
 
 /** Marks where white space may be in generated JSON; it cannot occur in JSON text. */
 const GAP = "\u0001";
@@ -163,7 +164,7 @@ test("a split of any answer equals JSON.parse, or there is none", () => {
       const split = splitPage(bytes);
       if (split !== null && !isRight(bytes, split)) throw new Error(`wrong split: ${JSON.stringify(split)}`);
     }),
-    { numRuns: 8_000 },
+    { numRuns: 3_000 * fuzzRuns },
   );
 });
 
@@ -190,7 +191,7 @@ test("a split of broken bytes is correct, or one of its slices cannot be parsed"
       }
       if (!isRight(bytes, split)) throw new Error(`wrong split of ${JSON.stringify(bytes.toString())}`);
     }),
-    { numRuns: 8_000 },
+    { numRuns: 3_000 * fuzzRuns },
   );
 });
 
@@ -218,7 +219,7 @@ test("ordinary answers are split, with any text and any cells that are objects",
       expect(split).not.toBeNull();
       expect(isRight(bytes, split!)).toBe(true);
     }),
-    { numRuns: 1_000 },
+    { numRuns: 1_000 * fuzzRuns },
   );
 });
 
