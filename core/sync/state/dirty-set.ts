@@ -8,48 +8,23 @@
 
 import { Notifier } from "../../async";
 import { strictest } from "../../source";
+import { CursorCounts } from "./cursor-counts";
+import { type DirtyEntry, type DirtyRecord, mergeEntries } from "./dirty-entry";
 
 /** Maximum number of ids per request. */
 export const MAX_BATCH = strictest().pageSize;
 
-export interface DirtyRecord {
-  /** Cursor of the feed batch that first named it since it was last acknowledged. */
-  cursor: number;
-  /**
-   * `direct`: created or changed; `dependent`: depends on such a record; `destroyed`: reported as deleted by the feed.
-   */
-  why: "direct" | "dependent" | "destroyed";
-  /** Fields whose cells changed; null: all. Only for direct ones. */
-  fields: Set<string> | null;
-  /** Created, and not known before: no record linked to it. */
-  isNew?: boolean;
-  /**
-   * Destroyed, as of the end of the feed: a read version from before that. The record need not be read again, unless
-   * it loses.
-   */
-  readVersion?: number | undefined;
-}
-
-interface Entry extends DirtyRecord {
-  /** When it was last named: a position in the order in which records are named. */
-  sequence: number;
-  /** How often it was read and did not exist. */
-  absences: number;
-  /** True if it was in progress and was requeued: it must be read, whatever the feed reports. */
-  isReturned?: boolean;
-}
-
 /** Entries that are in progress. Each must be acknowledged, requeued or deferred. */
 export interface DirtyBatch {
   tableId: string;
-  entries: Map<string, Entry>;
+  entries: Map<string, DirtyEntry>;
 }
 
 interface DirtyTable {
-  direct: Map<string, Entry>;
-  dependent: Map<string, Entry>;
+  direct: Map<string, DirtyEntry>;
+  dependent: Map<string, DirtyEntry>;
   /** Entries to be read later: no live batch waits for them. */
-  deferred: Map<string, { entry: Entry; untilMs: number }>;
+  deferred: Map<string, { entry: DirtyEntry; untilMs: number }>;
   inProgress: Set<DirtyBatch>;
   /** The whole table must be swept, for a change that names no records. */
   whole: Suspicion | null;
@@ -76,8 +51,8 @@ export class DirtySet {
   };
   #tables = new Map<string, DirtyTable>();
   /** How many entries hold each cursor, and how many of those are deferred. */
-  #held = new Counts();
-  #deferred = new Counts();
+  #held = new CursorCounts();
+  #deferred = new CursorCounts();
   #sequence = 0;
   #readCursor = 0;
 
@@ -124,8 +99,8 @@ export class DirtySet {
   add(tableId: string, recordId: string, named: DirtyRecord): void {
     const waiting = this.#waiting(tableId);
     const known = this.#remove(waiting, recordId);
-    const entry: Entry = { ...named, sequence: ++this.#sequence, absences: 0 };
-    this.#put(waiting, recordId, known ? merged(known, entry) : entry);
+    const entry: DirtyEntry = { ...named, sequence: ++this.#sequence, absences: 0 };
+    this.#put(waiting, recordId, known ? mergeEntries(known, entry) : entry);
   }
 
   /**
@@ -252,10 +227,10 @@ export class DirtySet {
     tableId: string,
     atMost: number,
     queues: ("direct" | "dependent")[],
-    isWanted: (entry: Entry) => boolean,
+    isWanted: (entry: DirtyEntry) => boolean,
   ): DirtyBatch | undefined {
     const waiting = this.#waiting(tableId);
-    const entries = new Map<string, Entry>();
+    const entries = new Map<string, DirtyEntry>();
     for (const queue of queues.map((name) => waiting[name])) {
       for (const [id, entry] of queue) {
         if (entries.size >= atMost) break;
@@ -378,14 +353,14 @@ export class DirtySet {
     return waiting;
   }
 
-  #put(waiting: DirtyTable, recordId: string, entry: Entry): void {
+  #put(waiting: DirtyTable, recordId: string, entry: DirtyEntry): void {
     queueOf(waiting, entry).set(recordId, entry);
     this.#held.add(entry.cursor);
     this.wake.work.notify();
   }
 
   /** Removes the waiting or deferred entry of a record; entries in progress stay. */
-  #remove({ direct, dependent, deferred }: DirtyTable, recordId: string): Entry | undefined {
+  #remove({ direct, dependent, deferred }: DirtyTable, recordId: string): DirtyEntry | undefined {
     const put = deferred.get(recordId);
     const entry = direct.get(recordId) ?? dependent.get(recordId) ?? put?.entry;
     if (!entry) return undefined;
@@ -398,10 +373,10 @@ export class DirtySet {
   }
 
   /** Requeues an entry that was in progress, merged with a later one. */
-  #mergeBack(waiting: DirtyTable, recordId: string, entry: Entry): void {
+  #mergeBack(waiting: DirtyTable, recordId: string, entry: DirtyEntry): void {
     const later = this.#remove(waiting, recordId);
     this.#held.remove(entry.cursor);
-    this.#put(waiting, recordId, later ? merged(entry, later) : entry);
+    this.#put(waiting, recordId, later ? mergeEntries(entry, later) : entry);
   }
 
   #closeIfEmpty(batch: DirtyBatch): void {
@@ -409,47 +384,6 @@ export class DirtySet {
   }
 }
 
-function queueOf(waiting: DirtyTable, { why }: Entry): Map<string, Entry> {
+function queueOf(waiting: DirtyTable, { why }: DirtyEntry): Map<string, DirtyEntry> {
   return why === "dependent" ? waiting.dependent : waiting.direct;
-}
-
-/** Merges two entries of the same record, named one after the other. */
-function merged(earlier: Entry, later: Entry): Entry {
-  const cursor = Math.min(earlier.cursor, later.cursor);
-  // A dependent entry does not replace a direct or destroyed one.
-  if (later.why === "dependent") return { ...earlier, cursor, sequence: later.sequence };
-  if (later.why === "destroyed" || earlier.why === "dependent") return { ...later, cursor };
-  const fields = earlier.why === "direct" ? union(earlier.fields, later.fields) : null;
-  return { ...later, cursor, fields, isNew: earlier.isNew === true };
-}
-
-function union(a: Set<string> | null, b: Set<string> | null): Set<string> | null {
-  return a && b ? a.union(b) : null;
-}
-
-/** Counts the entries of each cursor: few cursors, many entries. */
-class Counts {
-  #counts = new Map<number, number>();
-  total = 0;
-
-  add(cursor: number): void {
-    this.#counts.set(cursor, (this.#counts.get(cursor) ?? 0) + 1);
-    this.total++;
-  }
-
-  remove(cursor: number): void {
-    const left = this.#counts.get(cursor)! - 1;
-    if (left > 0) this.#counts.set(cursor, left);
-    else this.#counts.delete(cursor);
-    this.total--;
-  }
-
-  /** Returns the least cursor that has more entries here than in `without`. */
-  least(without?: Counts): number {
-    let least = Number.POSITIVE_INFINITY;
-    for (const [cursor, count] of this.#counts) {
-      if (count > (without ? (without.#counts.get(cursor) ?? 0) : 0)) least = Math.min(least, cursor);
-    }
-    return least;
-  }
 }

@@ -10,7 +10,8 @@ export {
   type TableCache,
   tableCache,
 } from "./base-cache";
-export { type DirtyBatch, type DirtyRecord, DirtySet, MAX_BATCH } from "./dirty-set";
+export type { DirtyRecord } from "./dirty-entry";
+export { type DirtyBatch, DirtySet, MAX_BATCH } from "./dirty-set";
 export { evictFingerprints } from "./evict";
 export type { FilledBuild, VersionByScan } from "./filled-build";
 export { Fingerprints } from "./fingerprints";
