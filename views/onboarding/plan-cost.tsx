@@ -28,7 +28,7 @@ export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
         </dd>
       </div>
       <div>
-        <dt>Then, calls a day</dt>
+        <dt>{isCapped ? "Then, calls a day this month" : "Then, calls a day"}</dt>
         <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${about(busyPerDay)}` : range(cost)}</dd>
       </div>
       <div>
