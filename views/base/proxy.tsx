@@ -110,7 +110,11 @@ function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { 
         Set <code>AIRTABLE_API_KEY</code> to a token that may write, and <code>DATABASE_URL</code> to the URL
         from <a href={`/bases/${base.id}/connect`}>Connect</a>.
       </p>
-      <ProgramText id="proxy-write" name={writers[writer].name} code={writers[writer].code(example)} />
+      <ProgramText
+        id="proxy-write"
+        name={`${writers[writer].name}: create and update`}
+        code={writers[writer].code(example)}
+      />
     </Card>
   );
 }

@@ -36,7 +36,7 @@ export function proxySnippets(base: {
     {
       id: "curl",
       language: "sh",
-      code: `curl ${shellWord(records)} -H "Authorization: Bearer $AIRTABLE_API_KEY"`,
+      code: `curl ${shellWord(records)} \\\n  -H "Authorization: Bearer $AIRTABLE_API_KEY"`,
     },
     {
       id: "airtable.js",
@@ -44,7 +44,10 @@ export function proxySnippets(base: {
       code: [
         `import Airtable from "airtable";`,
         "",
-        `const airtable = new Airtable({ endpointUrl: ${text(endpoint)}, apiKey: process.env.AIRTABLE_API_KEY });`,
+        "const airtable = new Airtable({",
+        `  endpointUrl: ${text(endpoint)},`,
+        "  apiKey: process.env.AIRTABLE_API_KEY,",
+        "});",
         `const records = await airtable.base(${text(base.baseId)})(${text(base.table)}).select({ maxRecords: 3 }).all();`,
         "console.log(records.map((record) => record.fields));",
       ].join("\n"),

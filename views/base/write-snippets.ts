@@ -68,7 +68,10 @@ export function airtableJsWrite(example: WriteExample): string {
   return `import Airtable from "airtable";
 import postgres from "postgres";
 
-const airtable = new Airtable({ endpointUrl: ${text(endpoint)}, apiKey: process.env.AIRTABLE_API_KEY });
+const airtable = new Airtable({
+  endpointUrl: ${text(endpoint)},
+  apiKey: process.env.AIRTABLE_API_KEY,
+});
 const table = airtable.base(${text(baseId)})(${text(table)});
 const sql = postgres(process.env.DATABASE_URL);
 
