@@ -4,6 +4,7 @@ export { type Authority, createAuthority, openAuthority } from "./authority";
 export { clientAddress, isFromThisMachine } from "./client-address";
 export { clientNetwork, networkOf } from "./client-network";
 export { compressed } from "./compress";
+export { gunzipAtOnce } from "./gunzip";
 export { type Listener, type ListenOptions, listen, portError } from "./listen";
 export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";

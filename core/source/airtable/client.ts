@@ -9,6 +9,7 @@ import { promisify } from "node:util";
 import zlib from "node:zlib";
 import packageJson from "../../../package.json" with { type: "json" };
 import { BasetideError, errorCodes } from "../../errors";
+import { gunzipAtOnce } from "../../http";
 import {
   AnswerTimeout,
   AnswerTooLarge,
@@ -25,14 +26,6 @@ import { refusedCall } from "./answers";
 
 /** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
 const MAX_BODY_BYTES = 64 * 1024 * 1024;
-/**
- * Compressed bodies up to this size are decompressed at once, bytes: handing a page of 10 kB to another thread and back
- * costs several times as much CPU as decompressing it. A larger one would delay other bases by milliseconds, and one of
- * this size cannot exceed MAX_BODY_BYTES: deflate makes text at most 1,032 times smaller.
- */
-const MOST_AT_ONCE = 60 * 1024;
-/** Header and trailer of a gzip member, bytes. */
-const SHORTEST_GZIP = 18;
 /** Text that a request line or a header can carry. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 const USER_AGENT = `Basetide/${packageJson.version}`;
@@ -169,24 +162,6 @@ async function decompressed(bytes: Buffer, encoding: string): Promise<Buffer> {
     cause,
     details: { reason },
   });
-}
-
-/**
- * Decompresses the usual page with libdeflate: half of zlib's CPU, and no stream is created. Returns undefined for
- * anything else, which zlib judges: large or invalid bodies, and those of several members, of which libdeflate reads one.
- */
-function gunzipAtOnce(bytes: Buffer): Buffer | undefined {
-  if (bytes.length > MOST_AT_ONCE || bytes.length < SHORTEST_GZIP) return undefined;
-  try {
-    const { buffer, byteOffset, byteLength } = Bun.gunzipSync(bytes as Buffer<ArrayBuffer>, {
-      library: "libdeflate",
-    });
-    // A body ends with its length.
-    if (bytes.readUInt32LE(bytes.length - 4) !== byteLength) return undefined;
-    return Buffer.from(buffer, byteOffset, byteLength);
-  } catch {
-    return undefined;
-  }
 }
 
 function tooLarge(): BasetideError {
