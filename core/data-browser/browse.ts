@@ -21,6 +21,7 @@ import {
   recordStatement,
   type Selection,
 } from "./statements";
+import { browsableTables } from "./tables";
 import { type CheckedState, checkState, type ViewState } from "./view-state";
 
 export const PAGE_ROWS = 100;
@@ -91,7 +92,7 @@ export async function browsePage(
   const database = await getDatabase(ctx.db, base.database.id);
   return reading(ctx, database, async (sql) => {
     const table = await loadTable(ctx, sql, base, tableName);
-    const known = base.tables.find(({ name }) => name === tableName)?.records;
+    const known = browsableTables(base).find(({ name }) => name === tableName)?.records;
     const state = checkState(asked, table, known);
     const page = { table, state, linked: new Map(), isCursorGone: false };
     if (state.filters.some(({ problem }) => problem)) {

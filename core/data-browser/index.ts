@@ -14,6 +14,7 @@ export { startDownload } from "./download";
 export { OPERATORS, OPERATORS_OF } from "./filters";
 export { isTooSlow } from "./reading";
 export { CELL_CHARACTERS } from "./statements";
+export { browsableTables } from "./tables";
 export {
   MOST_COLUMNS,
   MOST_FILTERS,

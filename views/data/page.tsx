@@ -1,7 +1,7 @@
 /** The data browser of a base: its tables, and a page of one of them. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
-import { type BrowsedPage, PAGE_ROWS, type ViewState } from "../../core/data-browser";
+import { type BrowsedPage, browsableTables, PAGE_ROWS, type ViewState } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
 import { Empty, Note } from "../components";
 import { formatElapsed, inDigits } from "../format";
@@ -15,7 +15,7 @@ const SLOW_MS = 1000;
 /** @param props.children the table, or why it cannot be shown */
 export function DataFrame(props: { base: Base; table?: string | undefined; children: ComponentChildren }) {
   const { base, table, children } = props;
-  const tables = base.tables.toSorted((one, other) => one.source_name.localeCompare(other.source_name, "en"));
+  const tables = browsableTables(base);
   return (
     <div class="data">
       {tables.length === 0 ? null : (
@@ -50,7 +50,7 @@ export function NoTables({ base }: { base: Base }) {
     <Empty title="No tables yet" action={<a href={`/bases/${base.id}`}>Show the progress</a>}>
       {base.error
         ? "The first sync has not completed. The overview says why."
-        : "Rows appear here as soon as the first sync has finished."}
+        : "Each table appears here as soon as the first sync has read it."}
     </Empty>
   );
 }

@@ -2,7 +2,6 @@
 import type { Base } from "../../core/control/bases";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
-import { ButtonLink } from "../components";
 import { inUtc } from "../format";
 import { CellValue } from "./cell";
 import { tablePath } from "./paths";
@@ -53,10 +52,9 @@ export function RecordView({ base, record }: RecordProps) {
 }
 
 /** The text of the primary field, or the record's id. */
-export function titleOf({ table, cells, id, linked }: BrowsedRecord): string {
+export function titleOf({ table, cells, id }: BrowsedRecord): string {
   const cell = cells[table.columns.indexOf(table.primary)] ?? null;
   if (table.primary.link || typeof cell === "object") return id;
-  void linked;
   return String(cell).slice(0, 200).trim() || id;
 }
 
@@ -70,9 +68,14 @@ function RecordFields({ base, record }: RecordProps) {
   return (
     <div class="record" hx-target:inherited="#record">
       {table.tableId === undefined ? null : (
-        <ButtonLink isSmall href={factsOf(base.platform).recordUrl(base.sourceBaseId, table.tableId, id)}>
-          Open in Airtable
-        </ButtonLink>
+        <a
+          class="button plain small"
+          href={factsOf(base.platform).recordUrl(base.sourceBaseId, table.tableId, id)}
+          target="_blank"
+          rel="noopener noreferrer"
+        >
+          Open in Airtable<span class="visually-hidden">, in a new tab</span>
+        </a>
       )}
       {issues.length === 0 ? null : (
         <div class="note warn">

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { type Account, createAccount } from "../../../core/control/accounts";
 import { type Base, replicaTarget, updateSettings } from "../../../core/control/bases";
-import { getDatabase, readerPool } from "../../../core/control/placement";
+import { closeReaders, getDatabase, readerPool } from "../../../core/control/placement";
 import { browseRows } from "../../../core/data-browser/browse";
 import type { BrowsedColumn, BrowsedTable } from "../../../core/data-browser/columns";
 import { OPERATORS_OF } from "../../../core/data-browser/filters";
@@ -160,6 +160,26 @@ test("another account's base is not found, and the browser's connection cannot w
   await setWritable(hostedUrl((await replicaTarget(fleet.ctx, base)).url), database.role, "public", true);
   const writable = await readerPool(fleet.ctx, database);
   await expect(writable`create table public.mine (id int)`).rejects.toMatchObject({ code: "25006" });
+});
+
+test("a base without tables, and a database that refuses the login, say what to do", async () => {
+  const source = fleet.sandbox.control.createBase({ name: "Later", tables: [] });
+  const later = await fleet.connect(source, { paused: true });
+  expectPart((await ask(`/bases/${later.id}/data`, { account: owner })).text, "No tables yet");
+
+  const { role } = await getDatabase(fleet.ctx.db, base.database.id);
+  const admin = await fleet.owner(base);
+  await closeReaders();
+  await admin.unsafe(`alter role "${role}" connection limit 0`);
+  const full = await page("/tasks");
+  expect(full.status).toBe(503);
+  expectPart(full.text, `connections of the user ${role} are in use`);
+  await admin.unsafe(`alter role "${role}" connection limit 10 password 'changed'`);
+  const refused = await page("/tasks");
+  expect(refused.status).toBe(422);
+  expectPart(refused.text, "rotate it under Connect");
+  // The way to other tables stays.
+  expectPart(refused.text, 'aria-label="Tables"');
 });
 
 /** A table with empty cells, equal cells, and a name that must be quoted. */

@@ -2,6 +2,7 @@
 import { Elysia } from "elysia";
 import { type Base, getBase } from "../../../../core/control/bases";
 import {
+  browsableTables,
   browsePage,
   browseRecord,
   isTooSlow,
@@ -25,10 +26,8 @@ export function dataPages(ctx: ConsoleContext) {
     .use(signedIn(ctx))
     .get("/bases/:id/data", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
-      const named = base.tables.toSorted((one, other) =>
-        one.source_name.localeCompare(other.source_name, "en"),
-      );
-      const first = named.find(({ records }) => records > 0) ?? named[0];
+      const tables = browsableTables(base);
+      const first = tables.find(({ records }) => records > 0) ?? tables[0];
       if (first) return goTo(request, tablePath(base.id, first.name));
       return answer(
         request,
