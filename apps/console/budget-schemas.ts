@@ -102,7 +102,7 @@ export const newWorkspace = named(
     },
     strict,
   ),
-  { name: "Marketing", plan: plans[0]! },
+  { name: "Marketing", plan: plans[1]! },
 );
 
 export const workspaceChange = named(

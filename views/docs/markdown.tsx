@@ -4,7 +4,7 @@
 import type { Token, Tokens } from "marked";
 import type { ComponentChildren } from "preact";
 import { CodeBlock } from "./code-block";
-import { decodeEntities } from "./text";
+import { decodeEntities, plainText } from "./text";
 import type { DocPage } from "./types";
 
 type Context = Pick<DocPage, "anchors" | "links">;
@@ -82,7 +82,12 @@ function DocTable({ token, page }: { token: Tokens.Table; page: Context }) {
           {token.rows.map((row, index) => (
             <tr key={index}>
               {row.map((cell, column) => (
-                <td key={column} class={cell.align === "right" ? "number" : undefined}>
+                <td
+                  key={column}
+                  class={cell.align === "right" ? "number" : undefined}
+                  // Shown on a narrow screen, where each row is a list.
+                  data-label={plainText(token.header[column]?.tokens)}
+                >
                   {inlines(cell.tokens, page)}
                 </td>
               ))}
