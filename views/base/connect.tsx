@@ -32,7 +32,8 @@ export function Connect(props: ConnectProps) {
         {isWritable
           ? "Basetide's tables are read-only. You can create your own tables and views next to them."
           : "A read-only database."}{" "}
-        The tables are in the schema <code>{base.database.schema}</code>.
+        The tables are in the schema <code>{base.database.schema}</code>.{" "}
+        <a href="/docs/sql">How to query them</a>
       </p>
       <Readiness base={base} />
       <nav class="client-tabs" aria-label="Program">

@@ -50,7 +50,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
           {counted(base.repairs, "record")} written through the proxy will be updated in the database shortly.
         </p>
       ) : null}
-      {base.progress ? <ProgressBars progress={base.progress} now={now} /> : null}
+      {base.progress ? <ProgressBars baseId={base.id} progress={base.progress} now={now} /> : null}
     </Card>
   );
 }

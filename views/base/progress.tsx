@@ -3,12 +3,19 @@
  * announced when it is ready.
  */
 import type { Progress } from "../../core/control/bases";
+import { tablePath } from "../data/paths";
 import { counted, formatElapsed, inDigits } from "../format";
 import { timeLeftMs } from "./time-left";
 
 type TableProgress = Progress["tables"][number];
 
-export function ProgressBars({ progress, now }: { progress: Progress; now: Date }) {
+interface ProgressProps {
+  baseId: string;
+  progress: Progress;
+  now: Date;
+}
+
+export function ProgressBars({ baseId, progress, now }: ProgressProps) {
   const { tables, kind, pages, calls } = progress;
   const ready = tables.filter((table) => table.done);
   const isFirst = kind === "first";
@@ -56,7 +63,7 @@ export function ProgressBars({ progress, now }: { progress: Progress; now: Date 
       <ul class="progress-list">
         {tables.map((table) => (
           <li key={table.name} class={table.done ? "ready" : undefined}>
-            <TableBar table={table} isFirst={isFirst} />
+            <TableBar baseId={baseId} table={table} isFirst={isFirst} />
           </li>
         ))}
       </ul>
@@ -84,14 +91,20 @@ function progressText(table: TableProgress): string {
 }
 
 /** Without an estimate, the bar is animated: work is in progress, and the remaining part is unknown. */
-function TableBar({ table, isFirst }: { table: TableProgress; isFirst: boolean }) {
+function TableBar({ baseId, table, isFirst }: { baseId: string; table: TableProgress; isFirst: boolean }) {
   const { records_done: done, records_estimate: estimate } = table;
   const max = table.done ? Math.max(1, done) : Math.max(estimate ?? 0, done);
   const isKnown = table.done || estimate !== null;
   return (
     <>
       <span class="wrap">
-        <bdi>{table.source_name}</bdi>
+        {table.done ? (
+          <a href={tablePath(baseId, table.name)}>
+            <bdi>{table.source_name}</bdi>
+          </a>
+        ) : (
+          <bdi>{table.source_name}</bdi>
+        )}
         {table.done && isFirst ? (
           <code class="muted small ready-name">
             <span class="visually-hidden">ready as </span>

@@ -81,7 +81,8 @@ export function StartForm({ draft, platform, workspaces, costs, form, errors }: 
       </PlanChoices>
       <p class="muted small">
         {platform} limits API calls per month by plan. Basetide paces its syncs so that the calls last, and
-        reserves a fifth for your apps. You can change the plan at any time under Workspaces.
+        reserves a fifth for your apps. You can change the plan at any time under Workspaces.{" "}
+        <a href="/docs/syncing#the-call-budget">How syncs are paced</a>
       </p>
       <GoOn text="Start syncing" busy="Creating the database…" />
     </form>
