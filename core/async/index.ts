@@ -4,3 +4,4 @@ export { jittered } from "./backoff";
 export { Notifier } from "./notifier";
 export { TaskGroup } from "./task-group";
 export { withTimeout } from "./timeout";
+export { waitCoarsely } from "./wheel";

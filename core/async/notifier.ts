@@ -1,5 +1,5 @@
 /** Wakes the current waiter, or the next one. */
-import { linkedAbort, wait } from "./abort";
+import { BasetideError } from "../errors";
 
 /** A lease waits on it for its next work. */
 export class Notifier {
@@ -32,15 +32,27 @@ export class Notifier {
    * @throws BasetideError `sync_stopped`
    */
   async wait(ms: number, signal: AbortSignal): Promise<boolean> {
-    if (!this.#isNotified) {
-      using rest = linkedAbort(signal);
-      const waiting = wait(ms, rest.signal);
-      waiting.catch(() => {});
-      await Promise.race([waiting, this.#notified.promise]);
-      rest.abort();
-    }
+    if (!this.#isNotified) await this.#rest(ms, signal);
     const isNotified = this.#isNotified;
     this.clear();
     return isNotified;
+  }
+
+  #rest(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(new BasetideError("sync_stopped"));
+      const end = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", stop);
+        resolve();
+      };
+      const stop = () => {
+        clearTimeout(timer);
+        reject(new BasetideError("sync_stopped"));
+      };
+      const timer = setTimeout(end, ms);
+      signal.addEventListener("abort", stop, { once: true });
+      void this.#notified.promise.then(end);
+    });
   }
 }

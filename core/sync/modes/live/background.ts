@@ -3,7 +3,7 @@
  * recent-writes log, and comparisons.
  */
 
-import { type Notifier, wait } from "../../../async";
+import { type Notifier, waitCoarsely } from "../../../async";
 import type { Base, RunReport } from "../../../control/bases";
 import { asBasetideError, isBasetideError } from "../../../errors";
 import type { Logger } from "../../../log";
@@ -110,7 +110,7 @@ export async function keepLogShort(
   const { input, schemaTracker, stop } = session;
   const { replica, cache } = input;
   for (let triedAt = Number.NEGATIVE_INFINITY; ; ) {
-    await wait(TICK_MS, stop);
+    await waitCoarsely(TICK_MS, stop);
     const now = performance.now();
     // Includes trims by the previous lease.
     const lastAt = Math.max(triedAt, cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
@@ -141,7 +141,7 @@ interface Comparing {
 export async function keepComparing({ compare, cache, cadence, log, stop }: Comparing): Promise<void> {
   if (!compare) return;
   for (;;) {
-    await wait(TICK_MS, stop);
+    await waitCoarsely(TICK_MS, stop);
     if (performance.now() - cache.comparedAt < cadence().freshnessMs) continue;
     const startedAt = performance.now();
     try {

@@ -1,6 +1,6 @@
 /** Rebuilds tables in the background of rapid and live mode, when their schema requires it. */
 
-import { wait } from "../../../async";
+import { wait, waitCoarsely } from "../../../async";
 import { asBasetideError, type BasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
@@ -53,7 +53,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
       split.hurry(spec !== undefined || reading.size > 0);
       if (!spec || reading.size === MOST_AT_ONCE) {
         if (running.size === 0) board = undefined;
-        await wait(TICK_MS, stop);
+        await waitCoarsely(TICK_MS, stop);
         continue;
       }
       const { tableId } = spec;

@@ -5,7 +5,7 @@
  * between two tables; the position of the scan is cached from lease to lease.
  */
 
-import { linkedAbort, wait } from "../../../async";
+import { linkedAbort, wait, waitCoarsely } from "../../../async";
 import type { Base, RunReport } from "../../../control/bases";
 import { asBasetideError, type BasetideError, isBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
@@ -53,10 +53,15 @@ export async function keepSweeping(session: SyncSession, watch: ScanWatch): Prom
       const error = await sweepNext(session, scan);
       failures = error ? failures + 1 : 0;
       if (error) await wait(failurePauseMs(failures, error), session.stop);
-    } else await wait(Math.min(TICK_MS, Math.max(1, dueInMs(session, watch))), session.stop);
+    } else await untilDue(dueInMs(session, watch), session.stop);
     endIfOver(session);
     session.stop.throwIfAborted();
   }
+}
+
+/** Waits until a scan may be due; its interval, and the end of the lease, may change meanwhile. */
+function untilDue(dueMs: number, stop: AbortSignal): Promise<void> {
+  return dueMs < TICK_MS ? wait(Math.max(1, dueMs), stop) : waitCoarsely(TICK_MS, stop);
 }
 
 /** Ends the session if the lease is over or was given up to others, and no table is being read completely. */
