@@ -5,11 +5,11 @@
  * Edits made here count as those of a user in the app. Tables and fields are named by id or exact name.
  */
 
-import { STABLE_TOKEN } from "./attachments";
 import type { AccessKey, KeyOptions } from "./auth";
 import { type BaseInput, buildBase, type RecordInput, type TableInput } from "./build";
 import type { CapPolicy, CapUsage } from "./caps";
 import { writtenCells } from "./cells";
+import { type Dump, dumpBase } from "./dump";
 import { ControlError } from "./errors";
 import type { Fault, FaultOptions } from "./faults";
 import { type GenerateOptions, generateBase } from "./generate";
@@ -26,27 +26,15 @@ import {
   type User,
 } from "./model";
 import type { Network } from "./network";
-import { cellOut } from "./record";
 import type { LogEntry, LogSummary } from "./request-log";
 import type { Sandbox } from "./sandbox";
-import { checkFieldName, checkTableName, newTable, shownTable } from "./schema";
+import { checkFieldName, checkTableName, newTable } from "./schema";
 import { addField, deleteField, deleteTable, type NewField, renameChoice, retypeField } from "./schema-edit";
 import type { Settings, SettingsPatch } from "./settings";
 import { type ChangeSource, DEFAULT_USER, type StoreChange } from "./store";
 import type { Transaction } from "./transaction";
 import { WebhookControl } from "./webhooks";
 import { writeContext } from "./writes";
-
-export interface Dump {
-  id: string;
-  name: string;
-  tables: (Record<string, unknown> & {
-    id: string;
-    name: string;
-    /** In the order of creation; `fields` by field id, attachment URLs stable. */
-    records: { id: string; createdTime: string; fields: Cells }[];
-  })[];
-}
 
 export interface EditOptions {
   /** The recorded source of the edit: a user in the app (`client`) if absent. */
@@ -98,27 +86,7 @@ export class Control {
 
   /** Returns the true state: schema and all records. */
   dump(baseId: string): Dump {
-    const base = this.#base(baseId);
-    const tables = [...base.tables.values()].map((table) => ({
-      ...shownTable(table),
-      id: table.id,
-      name: table.name,
-      records: [...table.rows.values()].map((row) => this.#dumpRow(base, table, row)),
-    }));
-    return { id: base.id, name: base.name, tables };
-  }
-
-  #dumpRow(
-    base: SandboxBase,
-    table: SandboxTable,
-    row: SandboxRow,
-  ): { id: string; createdTime: string; fields: Cells } {
-    const fields: Cells = {};
-    for (const field of table.fields) {
-      const value = cellOut(this.#sandbox, base, table, row, field, { byId: true }, STABLE_TOKEN);
-      if (value !== undefined) fields[field.id] = value;
-    }
-    return { id: row.id, createdTime: row.createdTime, fields };
+    return dumpBase(this.#sandbox, this.#base(baseId));
   }
 
   // Records

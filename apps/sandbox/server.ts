@@ -19,7 +19,7 @@ import { Sandbox } from "./sandbox";
 import type { SettingsPatch } from "./settings";
 
 export { DEFAULT_KEY } from "./auth";
-export type { Dump } from "./control";
+export type { Dump } from "./dump";
 
 export interface SandboxOptions {
   /** 0 takes a free one. */
