@@ -18,7 +18,8 @@ function wordsOf(command: Command): string {
 
 const commands = allCommands(operatorProgram()).map((command) => [wordsOf(command), command] as const);
 
-test("each command has one line of help", () => {
+test("each command has one line of help, and the program its version", () => {
+  expect(operatorProgram().version()).toBe(version);
   expect(commands.length).toBeGreaterThan(20);
   expect(commands.filter(([, command]) => command.description() === "").map(([words]) => words)).toEqual([]);
 });
@@ -27,22 +28,19 @@ test("each command has one line of help", () => {
 async function operate(args: string[], env: Record<string, string>) {
   const child = Bun.spawn([process.execPath, "apps/operator/main.ts", ...args], {
     env: { PATH: process.env.PATH ?? "", ...env },
-    stdout: "pipe",
+    stdout: "ignore",
     stderr: "pipe",
   });
-  const [out, err] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-    child.exited,
-  ]);
-  return { out, err };
+  const [err] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+  return { err };
 }
 
-test("it prints its version, finds the sandbox, and says what to set if there is no control plane", async () => {
+test("it finds the sandbox, and says what to set if there is no control plane", {
+  timeout: 120_000,
+}, async () => {
   const folder = mkdtempSync(join(tmpdir(), "basetide-operator-"));
   try {
     const env = { DATA_DIR: folder };
-    expect((await operate(["--version"], env)).out.trim()).toBe(version);
     const none = await operate(["base", "list"], env);
     expect(none.err).toContain("DATABASE_URL");
     expect(none.err).toContain("DATA_DIR");
