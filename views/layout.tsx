@@ -5,6 +5,7 @@ import { Brand } from "./components/brand";
 import { Footer } from "./frame/footer";
 import { type CurrentBase, type NavItem, Sidebar, TopBar } from "./frame/sidebar";
 import type { Theme } from "./frame/theme";
+import { type Toast, Toasts } from "./frame/toasts";
 
 /** The URLs of the assets; they contain hashes of the content. */
 interface AssetUrls {
@@ -25,6 +26,7 @@ export interface PageProps {
   /** `narrow` is for short forms. */
   width?: "wide" | "narrow" | undefined;
   theme?: Theme | undefined;
+  toast?: Toast | undefined;
   assets: AssetUrls;
   children: ComponentChildren;
 }
@@ -70,10 +72,12 @@ export function Page(props: PageProps) {
           <main id="main" class={width} tabIndex={-1}>
             {/* Where htmx puts the error of a fragment's request. */}
             <div id="trouble" aria-live="assertive" />
+            <Toasts toast={props.toast} />
             {children}
           </main>
           <Footer theme={theme} isSignedIn={Boolean(currentUser)} />
         </div>
+        <div id="dialog" class="dialog" role="dialog" aria-labelledby="dialog-title" popover="auto" />
       </body>
     </html>
   );

@@ -5,7 +5,6 @@ import {
   Button,
   Card,
   ErrorNote,
-  Note,
   PageHead,
   SelectField,
   TextAreaField,
@@ -21,7 +20,6 @@ export interface RequestsProps {
   /** The typed values, if the form was rejected. */
   typed?: { kind: string; region: string; database: string; message: string };
   error?: string | undefined;
-  isSent?: boolean;
   now: Date;
 }
 
@@ -33,14 +31,13 @@ const kindNames: Record<RequestKind, string> = {
 };
 
 export function RequestsPage(props: RequestsProps) {
-  const { requests, databases, typed, error, isSent, now } = props;
+  const { requests, databases, typed, error, now } = props;
   return (
     <>
       <PageHead
         title="Requests"
         lead="Ask the operator of this service for another region, a writable database, or several bases in one database."
       />
-      {isSent ? <Note tone="good">Request sent. The answer will appear here.</Note> : null}
       <Card id="ask" title="New request">
         <form method="post" action="/requests" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}

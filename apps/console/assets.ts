@@ -14,6 +14,7 @@ const ROOT = new URL("../../", import.meta.url);
 const STYLES = [
   "base",
   "frame",
+  "toasts",
   "parts",
   "inputs",
   "settings",

@@ -16,6 +16,7 @@ import { Page, type PageProps } from "../../views/layout";
 import { isHtmx, type RenderOptions, renderFragment, renderPage, securityHeaders } from "../../views/render";
 import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
+import { type Flash, type FlashContext, flashCookie, noFlashCookie, readFlash } from "./flash";
 import { refuseForeign } from "./same-origin";
 import { themeOf } from "./theme-cookie";
 
@@ -35,6 +36,7 @@ export function signedIn(ctx: ConsoleContext) {
     refuseForeign(request, ctx.config.consoleUrl);
     const currentUser = await findCurrentUser(ctx, request, set);
     if (!currentUser) throw new BasetideError("unauthorized", "Sign in first");
+    rememberFlash(ctx, request, currentUser.sessionId);
     return { currentUser, account: currentUser.account };
   });
 }
@@ -43,11 +45,26 @@ export function signedIn(ctx: ConsoleContext) {
 export function anyone(ctx: ConsoleContext) {
   return new Elysia({ name: "anyone" }).derive({ as: "scoped" }, async ({ request, set }) => {
     refuseForeign(request, ctx.config.consoleUrl);
-    return { currentUser: await findCurrentUser(ctx, request, set) };
+    const currentUser = await findCurrentUser(ctx, request, set);
+    rememberFlash(ctx, request, currentUser?.sessionId);
+    return { currentUser };
   });
 }
 
-interface Answer extends Omit<PageProps, "assets" | "children" | "theme">, RenderOptions {}
+/** The flash of each request that `signedIn` or `anyone` has seen, and the means to leave one for the next page. */
+const flashes = new WeakMap<Request, { ctx: FlashContext; flash: Flash | null }>();
+
+function rememberFlash(ctx: ConsoleContext, request: Request, sessionId: string | undefined): void {
+  const context = { secrets: ctx.secrets, consoleUrl: ctx.config.consoleUrl, sessionId };
+  flashes.set(request, { ctx: context, flash: isHtmx(request) ? null : readFlash(context, request) });
+}
+
+/** What the form before this page left for it alone, such as a new token; a reload does not show it again. */
+export function onceOf(request: Request): Record<string, string> {
+  return flashes.get(request)?.flash?.once ?? {};
+}
+
+interface Answer extends Omit<PageProps, "assets" | "children" | "theme" | "toast">, RenderOptions {}
 
 /** Answers htmx with the view alone, and a browser with the whole page. */
 export function answer(request: Request, page: Answer, view: VNode): Response {
@@ -55,12 +72,28 @@ export function answer(request: Request, page: Answer, view: VNode): Response {
   // Screen readers read the title first, so a user who sent a form learns at once that it failed.
   if (status === 422) props.title = `Error: ${props.title}`;
   if (isHtmx(request)) return renderFragment(view, { status, headers });
-  return renderPage(
-    <Page {...props} theme={themeOf(request)} assets={assetUrls}>
+  const left = flashes.get(request);
+  const response = renderPage(
+    <Page {...props} theme={themeOf(request)} toast={left?.flash?.toast} assets={assetUrls}>
       {view}
     </Page>,
     { status, headers },
   );
+  if (left?.flash) response.headers.append("set-cookie", noFlashCookie(left.ctx.consoleUrl));
+  return response;
+}
+
+/**
+ * Redirects after a form has changed something, and shows a toast or a secret on the page at `path`, once.
+ *
+ * @param flash a toast's text, or a toast and what only the next page shows (`onceOf`)
+ */
+export function finish(request: Request, path: string, flash: string | Flash, headers?: Headers): Response {
+  const left = flashes.get(request);
+  const all = new Headers(headers);
+  const content = typeof flash === "string" ? { toast: { text: flash } } : flash;
+  if (left) all.append("set-cookie", flashCookie(left.ctx, path, content));
+  return goTo(request, path, all);
 }
 
 /** Redirects after a form has changed something, so that a reload does not repeat it. `path` is one of ours. */

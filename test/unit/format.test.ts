@@ -1,5 +1,7 @@
+import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ago, counted, formatElapsed, inDigits, inUtc } from "../../views/format";
+import { counted, formatDuration, inDigits } from "../../core/format";
+import { ago, inUtc } from "../../views/format";
 
 test("a duration has a natural precision", () => {
   const cases: [number, string][] = [
@@ -16,9 +18,45 @@ test("a duration has a natural precision", () => {
     [7_500_000, "2 h 5 min"],
     [48 * 3_600_000, "2 d 0 h"],
   ];
-  for (const [ms, words] of cases) expect([ms, formatElapsed(ms)]).toEqual([ms, words]);
-  // Rounding never produces a minute of 60 s, or ten of 10.0 s.
-  for (let ms = 0; ms < 70_000; ms += 7) expect(formatElapsed(ms)).not.toMatch(/^(1\.00|10\.0|60) s$/);
+  for (const [ms, words] of cases) expect([ms, formatDuration(ms)]).toEqual([ms, words]);
+});
+
+const UNITS = { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 } as const;
+
+test("no part of a duration reaches its next unit, and the text is at most one step below the duration", () => {
+  const durations = fc.oneof(
+    fc.nat({ max: 90_000 }),
+    fc.nat({ max: 400 * UNITS.d }),
+    // Just below and above whole minutes, hours and days.
+    fc
+      .tuple(
+        fc.constantFrom(UNITS.s, UNITS.min, UNITS.h, UNITS.d),
+        fc.nat({ max: 70 }),
+        fc.integer({ min: -9, max: 9 }),
+      )
+      .map(([unit, count, ms]) => Math.max(0, unit * count + ms)),
+    fc.double({ min: 0, max: 4e9, noNaN: true }),
+  );
+  fc.assert(
+    fc.property(durations, (ms) => {
+      const parts = formatDuration(ms).match(/[\d.]+ (ms|s|min|h|d)/g)!;
+      const read = parts.map((part) => part.split(" ") as [string, keyof typeof UNITS]);
+      const limits = {
+        ms: 100,
+        s: 60,
+        min: 60,
+        h: read.length > 1 && read[0]![1] === "d" ? 24 : 48,
+        d: Infinity,
+      };
+      for (const [count, unit] of read) expect(Number(count)).toBeLessThan(limits[unit]);
+      const [last, lastUnit] = read.at(-1)!;
+      const step = UNITS[lastUnit] / 10 ** (last.split(".")[1]?.length ?? 0);
+      const shown = read.reduce((sum, [count, unit]) => sum + Number(count) * UNITS[unit], 0);
+      expect(ms - shown).toBeGreaterThan(-1e-6);
+      expect(ms - shown).toBeLessThan(step + 1e-6);
+    }),
+    { numRuns: 2000 },
+  );
 });
 
 test("the age of something has one unit; the future is now", () => {

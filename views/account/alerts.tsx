@@ -28,7 +28,6 @@ export interface AlertsProps {
   form: WebhookFormValues;
   errors: WebhookErrors;
   now: Date;
-  done?: string | undefined;
 }
 
 export function Alerts(props: AlertsProps) {
@@ -36,7 +35,7 @@ export function Alerts(props: AlertsProps) {
   const me = members.find(({ userId }) => userId === currentUser.userId);
   const others = members.filter(({ userId }) => userId !== currentUser.userId);
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/alerts" done={props.done}>
+    <AccountFrame currentUser={currentUser} tab="/account/alerts">
       <p class="muted">
         We alert you when a problem lasts two minutes. Repeated and related problems are grouped into one
         message. <a href="/docs/alerts">How alerts work</a>

@@ -1,7 +1,7 @@
 /** The frame of the pages about the user and the account: one head, and tabs where a section has several pages. */
 import type { ComponentChildren } from "preact";
 import type { CurrentUser } from "../../core/control/accounts";
-import { Note, PageHead, Tabs } from "../components";
+import { PageHead, Tabs } from "../components";
 
 const TEAM = [
   { href: "/account/members", text: "Members" },
@@ -21,19 +21,16 @@ const pages = {
 export function AccountFrame(props: {
   currentUser: CurrentUser;
   tab: keyof typeof pages;
-  /** The notice of the last action. */
-  done?: string | undefined;
   /** Actions on the whole page. */
   actions?: ComponentChildren;
   children: ComponentChildren;
 }) {
-  const { tab, done } = props;
+  const { tab } = props;
   const { title, lead } = pages[tab];
   return (
     <>
       <PageHead title={title} lead={lead} actions={props.actions} />
       {title === "Team" ? <Tabs label="Team" current={tab} tabs={TEAM} /> : null}
-      {done ? <Note tone="good">{done}</Note> : null}
       {props.children}
     </>
   );

@@ -14,7 +14,6 @@ export interface MembersProps {
   invitations: Invitation[];
   email: string;
   errors: Errors<"email">;
-  done?: string | undefined;
   /** The link of an invitation that was just created, if it is not sent by mail. */
   link?: string | undefined;
   /** The result of a removal that also revoked something. */
@@ -25,7 +24,7 @@ export function Members(props: MembersProps) {
   const { currentUser, members, invitations, email, errors, link } = props;
   const isOwner = currentUser.account.role === "owner";
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/members" done={props.done}>
+    <AccountFrame currentUser={currentUser} tab="/account/members">
       {link ? (
         <Note tone="warn" title="No mail server is configured: send this link yourself">
           <CopyField id="invitation-link" label="Invitation link" value={link} />

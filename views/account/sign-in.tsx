@@ -10,12 +10,11 @@ export interface SignInSettingsProps {
   sessions: Session[];
   now: Date;
   errors: Errors<"current" | "password">;
-  done?: string | undefined;
 }
 
-export function SignInSettings({ currentUser, sessions, now, errors, done }: SignInSettingsProps) {
+export function SignInSettings({ currentUser, sessions, now, errors }: SignInSettingsProps) {
   return (
-    <AccountFrame currentUser={currentUser} tab="/account" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account">
       <Card id="sessions" title="Active sessions" actions={<EndOthers count={sessions.length - 1} />}>
         <Table
           caption="Your sessions"

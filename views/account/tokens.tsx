@@ -14,13 +14,12 @@ export interface TokensProps {
   errors: Errors<"name">;
   /** Just created. */
   token?: string | undefined;
-  done?: string | undefined;
 }
 
 export function Tokens(props: TokensProps) {
   const { currentUser, tokens, now, consoleUrl, name, errors, token } = props;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/tokens" done={props.done}>
+    <AccountFrame currentUser={currentUser} tab="/account/tokens">
       {token ? (
         <Note tone="good" title="Copy your token now. It will not be shown again.">
           <div class="stack">

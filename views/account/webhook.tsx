@@ -17,14 +17,13 @@ export interface WebhookPageProps {
   secret?: string | undefined;
   /** Why a test delivery failed. */
   problem?: string | undefined;
-  done?: string | undefined;
 }
 
 export function WebhookPage(props: WebhookPageProps) {
-  const { currentUser, webhook, messages, form, errors, now, secret, problem, done } = props;
+  const { currentUser, webhook, messages, form, errors, now, secret, problem } = props;
   const path = `/account/alerts/webhooks/${webhook.id}`;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/alerts" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account/alerts">
       <p>
         <a href="/account/alerts">
           <span aria-hidden="true">← </span>All alerts

@@ -17,14 +17,13 @@ export interface WorkspacePageProps {
   errors: WorkspaceErrors;
   /** Why it was not deleted. */
   problem?: string | undefined;
-  done?: string | undefined;
 }
 
 export function WorkspacePage(props: WorkspacePageProps) {
-  const { currentUser, workspace, budget, bases, form, errors, problem, done } = props;
+  const { currentUser, workspace, budget, bases, form, errors, problem } = props;
   const path = `/account/workspaces/${workspace.id}`;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/workspaces" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account/workspaces">
       <p>
         <a href="/account/workspaces">
           <span aria-hidden="true">← </span>All workspaces

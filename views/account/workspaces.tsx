@@ -21,12 +21,11 @@ export interface WorkspacesProps {
   workspaces: { workspace: Workspace; budget: Budget }[];
   form: WorkspaceForm;
   errors: WorkspaceErrors;
-  done?: string | undefined;
 }
 
-export function Workspaces({ currentUser, workspaces, form, errors, done }: WorkspacesProps) {
+export function Workspaces({ currentUser, workspaces, form, errors }: WorkspacesProps) {
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/workspaces" done={done}>
+    <AccountFrame currentUser={currentUser} tab="/account/workspaces">
       <p class="muted">
         Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
         its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}

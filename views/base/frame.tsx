@@ -1,29 +1,12 @@
 /** The frame of the pages of one base: its name, its state, its actions, and the links to its other pages. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
-import { Button, Note, PageHead, Tabs } from "../components";
+import { Button, PageHead, Tabs } from "../components";
 
 export type BasePlace = "overview" | "data" | "proxy" | "analysts" | "runs" | "settings" | "connect";
 
-/** Notices after an action, by the word in the URL. */
-export const notices = {
-  connected: "Connected. The first sync is starting.",
-  synced: "Resync requested. It starts in a moment.",
-  paused: "Syncing is paused. Your data stays queryable.",
-  resumed: "Syncing resumed.",
-  rotated: "Password rotated. The old password no longer works.",
-  key: "API key replaced. The new key works and is now in use.",
-  saved: "Saved.",
-  revoked: "All previous attachment links no longer work. A sync writes new ones to the rows.",
-} as const;
-
-export function BaseFrame(props: {
-  base: Base;
-  place: BasePlace;
-  notice?: string | undefined;
-  children: ComponentChildren;
-}) {
-  const { base, place, notice, children } = props;
+export function BaseFrame(props: { base: Base; place: BasePlace; children: ComponentChildren }) {
+  const { base, place, children } = props;
   const path = `/bases/${base.id}`;
   return (
     <>
@@ -42,9 +25,7 @@ export function BaseFrame(props: {
         current={`${path}${suffixOf(place)}`}
         tabs={places.map(([, suffix, text]) => ({ href: `${path}${suffix}`, text }))}
       />
-      {notice ? <Note tone="good">{notice}</Note> : null}
       {children}
-      <div id="dialog" class="dialog" role="dialog" aria-labelledby="dialog-title" popover="auto" />
     </>
   );
 }

@@ -1,5 +1,5 @@
 /** The form of one setting, by its type, and the parsing of its input. */
-import { type AskedIndex, type Base, type Setting, savedText } from "../../core/control/bases";
+import type { AskedIndex, Base, Setting } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Button, Field, TextAreaField, Toggle } from "../components";
 import { indexLines, readIndexes } from "./indexes";
@@ -17,8 +17,6 @@ interface FormProps {
   base: Base;
   setting: Setting;
   refused?: RefusedSetting | undefined;
-  /** The change was just saved, and the form shows that. */
-  isSaved?: boolean;
   /** The form is sent along with another one, whose change affects it. */
   isNews?: boolean;
 }
@@ -55,7 +53,7 @@ export function SettingForm(props: FormProps) {
 }
 
 /** Sent at once if a script runs, else by its button. */
-function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
+function ToggleForm({ base, setting, isNews }: FormProps) {
   const { name, key, label, hint } = setting;
   const path = pathOf(base, setting);
   return (
@@ -84,11 +82,6 @@ function ToggleForm({ base, setting, isSaved, isNews }: FormProps) {
         hx-target="closest form"
         hx-swap="outerMorph"
       />
-      {isSaved ? (
-        <p class="hint" role="status">
-          {savedText(setting)}
-        </p>
-      ) : null}
       <button type="submit" class="button small needs-no-script">
         Save<span class="visually-hidden"> {label}</span>
       </button>

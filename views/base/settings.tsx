@@ -2,12 +2,14 @@
 import {
   type Base,
   type Setting,
+  savedText,
   settingByName,
   settingList,
   settingSections,
 } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
 import { Button, ButtonLink, Card, Field, SettingsLayout } from "../components";
+import { ToastNews } from "../frame/toasts";
 import { WorkspaceChoice } from "./budget";
 import { type RefusedSetting, SettingForm } from "./setting-form";
 
@@ -68,7 +70,8 @@ export function SettingsPage(props: {
 export function ChangedSetting({ base, setting }: { base: Base; setting: Setting }) {
   return (
     <>
-      <SettingForm base={base} setting={setting} isSaved />
+      <SettingForm base={base} setting={setting} />
+      <ToastNews text={savedText(setting)} />
       {setting.name === "rapid" ? <SettingForm base={base} setting={settingByName("live")!} isNews /> : null}
       {setting.name === "own_attachment_urls" ? <RevokeLinks base={base} isNews /> : null}
     </>

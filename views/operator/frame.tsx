@@ -1,6 +1,6 @@
 /** The frame of the operator console's pages. */
 import type { ComponentChildren } from "preact";
-import { ErrorNote, Note, PageHead, Tabs } from "../components";
+import { ErrorNote, PageHead, Tabs } from "../components";
 
 const places = {
   fleet: { href: "/operator", text: "Fleet" },
@@ -12,7 +12,6 @@ const tabs = Object.values(places);
 
 export function AdminFrame(props: {
   place: keyof typeof places;
-  done?: string | undefined;
   error?: string | undefined;
   children: ComponentChildren;
 }) {
@@ -21,7 +20,6 @@ export function AdminFrame(props: {
     <>
       <PageHead title="Operator console" />
       <Tabs label="Operator console" current={current} tabs={tabs} />
-      {props.done ? <Note tone="good">{props.done}</Note> : null}
       {props.error ? <ErrorNote>{props.error}</ErrorNote> : null}
       {props.children}
     </>

@@ -65,3 +65,19 @@ document.addEventListener("htmx:after:swap", (event) => {
   const dialog = event.detail.ctx?.target;
   if (dialog?.matches?.("[popover]") && !dialog.matches(":popover-open")) dialog.showPopover();
 });
+
+/** How long a toast is shown, in ms; one about an error stays until it is closed. */
+const TOAST_MS = 7000;
+
+function dismissToasts() {
+  for (const toast of document.querySelectorAll("#toasts .toast.good:not([data-timed])")) {
+    toast.dataset.timed = "";
+    const leave = () => (toast.matches(":hover, :focus-within") ? setTimeout(leave, 1000) : toast.remove());
+    setTimeout(leave, TOAST_MS);
+  }
+}
+dismissToasts();
+document.addEventListener("htmx:after:swap", dismissToasts);
+document.addEventListener("click", (event) =>
+  event.target.closest?.("[data-close-toast]")?.closest(".toast").remove(),
+);

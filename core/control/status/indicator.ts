@@ -6,9 +6,10 @@
  * mode the background sweep must not be late either, because only it finds deletions and changes of computed
  * fields. Live mode is judged by how fresh SQL is; a pause for the call budget is not a delay.
  */
+
 import { nextStep } from "../../errors";
+import { formatDuration } from "../../format";
 import type { Base } from "../bases";
-import { formatDuration } from "./format";
 import { liveIndicator } from "./live-indicator";
 
 export interface Indicator {

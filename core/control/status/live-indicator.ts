@@ -4,8 +4,8 @@
  * Without changes no sync completes for hours. The base is healthy as long as the feed is read when it is due, SQL
  * was compared with the source recently, and no changed record waits for long.
  */
+import { formatDuration } from "../../format";
 import type { Base, LiveState } from "../bases";
-import { formatDuration } from "./format";
 import type { Indicator } from "./indicator";
 
 /** A base in live mode. */

@@ -25,7 +25,7 @@ test("a form selects the alerts to receive; the default is red, recovered, key a
   expect(page.status).toBe(200);
   expect(chosen(page.text, "mail")).toEqual(["red", "recovered", "needs_attention", "call_budget"]);
   const saved = await person.post(PATH, { red: "on", schema_changed: "on" });
-  expect(saved.location).toBe(`${PATH}?done=saved`);
+  expect(saved.location).toBe(`${PATH}`);
   expect(chosen((await person.get(saved.location!)).text, "mail")).toEqual(["red", "schema_changed"]);
   await person.post(PATH, {});
   expect(chosen((await person.get(PATH)).text, "mail")).toEqual([]);
@@ -41,17 +41,19 @@ test("a webhook is created, tested, changed, disabled and deleted; its secret is
   await using receiver = startReceiver();
   const person = await made.person();
   const url = receiver.url("/services/hidden-path");
-  const page = await person.post(`${PATH}/webhooks`, { url, form: "slack", name: "Ops", red: "on" });
-  expect(page.status).toBe(200);
+  const added = await person.post(`${PATH}/webhooks`, { url, form: "slack", name: "Ops", red: "on" });
+  expect(added.status).toBe(303);
+  const page = await person.get(added.location!);
   const secret = /whsec_[\w-]{43}/.exec(page.text)![0];
   const path = /action="(\/account\/alerts\/webhooks\/whk_\w+)"/.exec(page.text)![1]!;
   expect(chosen(page.text, "webhook")).toEqual(["red"]);
 
   const tried = await person.post(`${path}/test`, {});
-  expect(tried.location).toBe(`${path}?done=arrived`);
+  expect(tried.location).toBe(`${path}`);
   expect(JSON.parse(receiver.received[0]!.body).text).toContain("“Ops”");
   receiver.answer = { status: 503 };
-  expect((await person.post(`${path}/test`, {})).text).toContain("The receiver answered 503");
+  const failed = await person.post(`${path}/test`, {});
+  expect((await person.get(failed.location!)).text).toContain("The receiver answered 503");
   for (const shown of [await person.get(path), await person.get(PATH)]) {
     expect(shown.text).toContain("Failing");
     expect(shown.text).not.toContain(secret);
@@ -64,7 +66,7 @@ test("a webhook is created, tested, changed, disabled and deleted; its secret is
   expect(JSON.parse(receiver.received.at(-1)!.body)).toMatchObject({ test: true, alerts: [] });
   await person.post(`${path}/off`, {});
   expect((await person.get(path)).text).toContain("Turn on");
-  expect((await person.post(`${path}/delete`, {})).location).toBe(`${PATH}?done=deleted`);
+  expect((await person.post(`${path}/delete`, {})).location).toBe(`${PATH}`);
   expect((await person.get(path)).status).toBe(404);
   expect((await person.get("/account/activity")).text).not.toMatch(/whsec_|hidden-path/);
 });

@@ -48,7 +48,7 @@ const only = async (person: Person) => (await listBases(db(), person.accountId))
 test("a workspace is added, changed and deleted with forms alone, with the calls of its plan, of which a fifth is reserved", async () => {
   const person = await site.person();
   expect((await person.get(PATH)).text).toContain("Add your workspace");
-  expect((await add(person, { name: "Sales", plan: "team" })).location).toBe(`${PATH}?done=added`);
+  expect((await add(person, { name: "Sales", plan: "team" })).location).toBe(`${PATH}`);
   const [made] = await workspacesOf(person);
   expect(made).toMatchObject({ name: "Sales", plan: "team", callsPerMonth: 100_000, reserve: 20_000 });
   const page = (await person.get(`${PATH}/${made!.id}`)).text;
@@ -61,7 +61,7 @@ test("a workspace is added, changed and deleted with forms alone, with the calls
     calls: "",
     reserve: "20000",
   });
-  expect(free.location).toBe(`${PATH}/${made!.id}?done=saved`);
+  expect(free.location).toBe(`${PATH}/${made!.id}`);
   expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: 1000, reserve: 200 });
   await person.post(`${PATH}/${made!.id}`, {
     name: "Sales",
@@ -73,7 +73,7 @@ test("a workspace is added, changed and deleted with forms alone, with the calls
   await person.post(`${PATH}/${made!.id}`, { name: "Sales", plan: "business", calls: "", reserve: "1500" });
   expect(await getWorkspace(db(), made!.id)).toMatchObject({ callsPerMonth: null, reserve: 0 });
   expect((await person.get(PATH)).text).toContain("No cap: sync runs at full speed");
-  expect((await person.post(`${PATH}/${made!.id}/delete`, {})).location).toBe(`${PATH}?done=deleted`);
+  expect((await person.post(`${PATH}/${made!.id}/delete`, {})).location).toBe(`${PATH}`);
   expect(await workspacesOf(person)).toEqual([]);
 });
 
@@ -205,7 +205,7 @@ test("a base is added to a workspace and removed from it in its settings, and sh
     const { status, text } = await choose(wrong);
     expect([wrong, status, text]).toEqual([wrong, 404, expect.stringContaining('id="workspace-error"')]);
   }
-  expect((await choose(id)).location).toBe(`${settings}?done=saved`);
+  expect((await choose(id)).location).toBe(`${settings}`);
   expect((await person.get(settings)).text).toMatch(new RegExp(`value="${id}" selected`));
   await recordCalls(db(), base, { client: 4000, byKind: { payloads: 300, sweep: 700, schema: 9 } });
   const { text } = await person.get(`/bases/${base.id}`);

@@ -8,21 +8,15 @@ import {
   switchAccount,
 } from "../../../../core/control/accounts";
 import { SignInSettings, type SignInSettingsProps } from "../../../../views/account/sign-in";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formSecret, formText, goTo, signedIn } from "../../page-kit";
 import { statusOf } from "./sign-up";
-
-const done: Record<string, string> = {
-  password: "Password changed. You have been signed out on all other devices.",
-  session: "Session signed out.",
-  sessions: "You have been signed out on all other devices.",
-};
 
 export function accountPages(ctx: ConsoleContext) {
   const { auth, db } = ctx;
   const show = async (
     request: Request,
     currentUser: CurrentUser,
-    props: Partial<Pick<SignInSettingsProps, "errors" | "done">>,
+    props: Partial<Pick<SignInSettingsProps, "errors">>,
     status = 200,
   ) =>
     answer(
@@ -33,20 +27,20 @@ export function accountPages(ctx: ConsoleContext) {
         sessions={await listSessions(db, currentUser.userId)}
         now={new Date()}
         errors={props.errors ?? {}}
-        done={props.done}
       />,
     );
   return new Elysia({ prefix: "/account", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, currentUser, query }) =>
-      show(request, currentUser, { done: done[query.done ?? ""] }),
-    )
+    .get("", ({ request, currentUser }) => show(request, currentUser, {}))
     .post("/password", async ({ request, currentUser, body }) => {
       const result = await auth.changePassword(request, currentUser, {
         current: formSecret(body, "current"),
         password: formSecret(body, "password"),
       });
-      if (result.ok) return goTo(request, "/account?done=password", result.cookies);
+      if (result.ok) {
+        const text = "Password changed. You have been signed out on all other devices.";
+        return finish(request, "/account", text, result.cookies);
+      }
       const field = ({ wrong_password: "current", bad_password: "password" } as const)[
         result.reason as string
       ];
@@ -59,11 +53,11 @@ export function accountPages(ctx: ConsoleContext) {
     })
     .post("/sessions/revoke-others", async ({ request, currentUser }) => {
       await revokeOtherSessions(db, currentUser);
-      return goTo(request, "/account?done=sessions");
+      return finish(request, "/account", "You have been signed out on all other devices.");
     })
     .post("/sessions/:id/revoke", async ({ request, currentUser, params }) => {
       await revokeSession(db, currentUser, params.id);
-      return goTo(request, "/account?done=session");
+      return finish(request, "/account", "Session signed out.");
     })
     .post("/switch", async ({ request, currentUser, body }) => {
       await switchAccount(db, currentUser, formText(body, "account"));

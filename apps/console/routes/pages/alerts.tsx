@@ -21,17 +21,11 @@ import type { WebhookFormValues } from "../../../../views/account/alert-parts";
 import { Alerts, type AlertsProps } from "../../../../views/account/alerts";
 import { WebhookPage, type WebhookPageProps } from "../../../../views/account/webhook";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, onceOf, signedIn } from "../../page-kit";
 import { testDelivery } from "../../test-delivery";
 
 const PATH = "/account/alerts";
 const MESSAGES = 30;
-
-const done: Record<string, string> = {
-  saved: "Saved.",
-  arrived: "The test was delivered.",
-  deleted: "Webhook deleted.",
-};
 
 const EMPTY: WebhookFormValues = { name: "", url: "", form: "json", kinds: usualKinds };
 
@@ -42,7 +36,7 @@ export function alertPages(ctx: ConsoleContext) {
   async function showAll(
     request: Request,
     currentUser: CurrentUser,
-    shown: Partial<Pick<AlertsProps, "form" | "errors" | "done">>,
+    shown: Partial<Pick<AlertsProps, "form" | "errors">>,
     status = 200,
   ) {
     const accountId = currentUser.account.id;
@@ -75,7 +69,7 @@ export function alertPages(ctx: ConsoleContext) {
     request: Request,
     currentUser: CurrentUser,
     webhook: Webhook,
-    shown: Partial<Pick<WebhookPageProps, "form" | "errors" | "secret" | "problem" | "done">>,
+    shown: Partial<Pick<WebhookPageProps, "form" | "errors" | "secret" | "problem">>,
     status = 200,
   ) {
     const messages = await listMessages(db, currentUser.account.id, {
@@ -92,14 +86,12 @@ export function alertPages(ctx: ConsoleContext) {
 
   return new Elysia({ prefix: PATH, detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, currentUser, query }) =>
-      showAll(request, currentUser, { done: done[query.done ?? ""] }),
-    )
+    .get("", ({ request, currentUser }) => showAll(request, currentUser, {}))
     .post("", async ({ request, currentUser, account, body }) => {
       await setPreferences(by(currentUser), account.id, [
         { userId: currentUser.userId, kinds: kindsOf(body) },
       ]);
-      return goTo(request, `${PATH}?done=saved`);
+      return finish(request, PATH, "Saved.");
     })
     .post("/webhooks", async ({ request, currentUser, account, body }) => {
       const form = readForm(body);
@@ -108,31 +100,34 @@ export function alertPages(ctx: ConsoleContext) {
           ...form,
           form: formOf(form),
         });
-        // The secret is shown only in this answer: no URL shows it again.
-        return showOne(request, currentUser, webhook, { secret });
+        return finish(request, `${PATH}/webhooks/${webhook.id}`, {
+          toast: { text: "Webhook added." },
+          once: { secret },
+        });
       } catch (error) {
         if (!isBasetideError(error, "invalid_request") && !isBasetideError(error, "conflict")) throw error;
         return showAll(request, currentUser, { form, errors: { url: error.message } }, 422);
       }
     })
-    .get("/webhooks/:id", async ({ request, currentUser, account, params, query }) => {
-      const webhook = await getWebhook(db, params.id, account.id);
-      return showOne(request, currentUser, webhook, { done: done[query.done ?? ""] });
+    .get("/webhooks/:id", async ({ request, currentUser, account, params }) => {
+      const { secret, problem } = onceOf(request);
+      return showOne(request, currentUser, await getWebhook(db, params.id, account.id), { secret, problem });
     })
     .post("/webhooks/:id", async ({ request, currentUser, account, params, body }) => {
       const webhook = await getWebhook(db, params.id, account.id);
       const { url, ...rest } = readForm(body);
       const change = { ...rest, form: formOf(rest), url: url === "" ? undefined : url };
       const formError = await formErrorOf(() => updateWebhook(by(currentUser), webhook, change));
-      if (!formError) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=saved`);
+      if (!formError) return finish(request, `${PATH}/webhooks/${webhook.id}`, "Saved.");
       const errors = { [url === "" ? "name" : "url"]: formError.message };
       return showOne(request, currentUser, webhook, { form: { ...rest, url }, errors }, formError.status);
     })
-    .post("/webhooks/:id/test", async ({ request, currentUser, account, params }) => {
+    .post("/webhooks/:id/test", async ({ request, account, params }) => {
       const webhook = await getWebhook(db, params.id, account.id);
       const problem = await testDelivery(ctx, webhook);
-      if (problem === null) return goTo(request, `${PATH}/webhooks/${webhook.id}?done=arrived`);
-      return showOne(request, currentUser, await getWebhook(db, webhook.id, account.id), { problem });
+      const page = `${PATH}/webhooks/${webhook.id}`;
+      if (problem === null) return finish(request, page, "The test was delivered.");
+      return finish(request, page, { once: { problem } });
     })
     .post("/webhooks/:id/on", ({ request, currentUser, params }) =>
       setOn(request, currentUser, params.id, true),
@@ -142,13 +137,13 @@ export function alertPages(ctx: ConsoleContext) {
     )
     .post("/webhooks/:id/delete", async ({ request, currentUser, account, params }) => {
       await deleteWebhook(by(currentUser), await getWebhook(db, params.id, account.id));
-      return goTo(request, `${PATH}?done=deleted`);
+      return finish(request, PATH, "Webhook deleted.");
     });
 
   async function setOn(request: Request, currentUser: CurrentUser, id: string, isOn: boolean) {
     const webhook = await getWebhook(db, id, currentUser.account.id);
     await updateWebhook(by(currentUser), webhook, { isOn });
-    return goTo(request, `${PATH}/webhooks/${webhook.id}?done=saved`);
+    return finish(request, `${PATH}/webhooks/${webhook.id}`, "Saved.");
   }
 }
 

@@ -9,6 +9,7 @@ import {
   requestResync,
   resolveIndexes,
   revokeAttachmentLinks,
+  savedText,
   settingByName,
   updateSettings,
 } from "../../../../core/control/bases";
@@ -22,8 +23,7 @@ import { readSetting } from "../../../../views/base/setting-form";
 import { ChangedSetting, SettingsPage } from "../../../../views/base/settings";
 import { isHtmx } from "../../../../views/render";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
-import { noticeOf } from "./base-pages";
+import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
 
 export function baseActions(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -33,12 +33,12 @@ export function baseActions(ctx: ConsoleContext) {
 
   return new Elysia({ name: "base-actions", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/bases/:id/settings", async ({ request, currentUser, account, params, query }) => {
+    .get("/bases/:id/settings", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
       return answer(
         request,
         { title: `Settings · ${base.name}`, currentUser, active: "bases", base },
-        <BaseFrame base={base} place="settings" notice={noticeOf(query)}>
+        <BaseFrame base={base} place="settings">
           <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} />
         </BaseFrame>,
       );
@@ -58,7 +58,7 @@ export function baseActions(ctx: ConsoleContext) {
         return answer(request, { title: "Settings", currentUser }, view);
       }
       const formError = await formErrorOf(save);
-      if (!formError) return goTo(request, `/bases/${base.id}/settings?done=saved&setting=${setting.name}`);
+      if (!formError) return finish(request, `/bases/${base.id}/settings`, savedText(setting));
       const refused = { name: setting.name, written, error: formError.message };
       return answer(
         request,
@@ -70,7 +70,8 @@ export function baseActions(ctx: ConsoleContext) {
     })
     .post("/bases/:id/attachment-links/revoke", async ({ request, currentUser, account, params }) => {
       const base = await revokeAttachmentLinks(by(currentUser), await find(params.id, account));
-      return goTo(request, `/bases/${base.id}/settings?done=revoked`);
+      const text = "All previous attachment links no longer work. A sync writes new ones to the rows.";
+      return finish(request, `/bases/${base.id}/settings`, text);
     })
     .post("/bases/:id/workspace", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
@@ -79,7 +80,7 @@ export function baseActions(ctx: ConsoleContext) {
         const workspace = chosen === NO_WORKSPACE ? null : await getWorkspace(db, chosen, account.id);
         await updateSettings(by(currentUser), base, { workspaceId: workspace?.id ?? null });
       });
-      if (!formError) return goTo(request, `/bases/${base.id}/settings?done=saved`);
+      if (!formError) return finish(request, `/bases/${base.id}/settings`, "Saved.");
       const workspaces = await listWorkspaces(db, account.id);
       return answer(
         request,
@@ -113,22 +114,25 @@ export function baseActions(ctx: ConsoleContext) {
           </BaseFrame>,
         );
       }
-      return goTo(request, `/bases/${base.id}/settings?done=key`);
+      const text = "API key replaced. The new key works and is now in use.";
+      return finish(request, `/bases/${base.id}/settings`, text);
     })
     .post("/bases/:id/pause", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const paused = formText(body, "paused") === "on";
       await updateSettings(by(currentUser), base, { paused });
-      return goTo(request, `/bases/${base.id}?done=${paused ? "paused" : "resumed"}`);
+      const text = paused ? "Syncing is paused. Your data stays queryable." : "Syncing resumed.";
+      return finish(request, `/bases/${base.id}`, text);
     })
     .post("/bases/:id/sync", async ({ request, currentUser, account, params }) => {
       const base = await requestResync(by(currentUser), await find(params.id, account));
-      return goTo(request, `/bases/${base.id}?done=synced`);
+      return finish(request, `/bases/${base.id}`, "Resync requested. It starts in a moment.");
     })
     .post("/bases/:id/connect/rotate", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
       await rotateCredentials(by(currentUser), await databaseOf(base));
-      return goTo(request, `/bases/${base.id}/connect?done=rotated`);
+      const text = "Password rotated. The old password no longer works.";
+      return finish(request, `/bases/${base.id}/connect`, text);
     })
     .get("/bases/:id/delete", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
@@ -145,7 +149,7 @@ export function baseActions(ctx: ConsoleContext) {
       const typed = formSecret(body, "name").replace(/\s+/g, " ").trim();
       if (typed === nameToType(base)) {
         await deleteBase(by(currentUser), base);
-        return goTo(request, "/bases");
+        return finish(request, "/bases", `${base.name || base.sourceBaseId} is being deleted.`);
       }
       return answer(
         request,

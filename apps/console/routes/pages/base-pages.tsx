@@ -1,19 +1,12 @@
 /** The pages of one base: overview with the sync state, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
-import {
-  getBase,
-  listRuns,
-  listSchemaChanges,
-  replicaShape,
-  savedText,
-  settingByName,
-} from "../../../../core/control/bases";
+import { getBase, listRuns, listSchemaChanges, replicaShape } from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import { listBaseSummaries } from "../../../../core/control/status";
 import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
-import { BaseFrame, type BasePlace, DialogContent, notices } from "../../../../views/base/frame";
+import { BaseFrame, type BasePlace, DialogContent } from "../../../../views/base/frame";
 import { SHOWN_RUNS } from "../../../../views/base/history";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows } from "../../../../views/base/list";
@@ -58,10 +51,10 @@ export function basePages(ctx: ConsoleContext) {
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
       return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
     })
-    .get("/bases/:id", async ({ request, currentUser, account, params, query }) => {
+    .get("/bases/:id", async ({ request, currentUser, account, params }) => {
       const facts = await overviewOf(params.id, account);
       const view = (
-        <BaseFrame base={facts.base} place="overview" notice={noticeOf(query)}>
+        <BaseFrame base={facts.base} place="overview">
           <Overview {...facts} />
         </BaseFrame>
       );
@@ -121,13 +114,6 @@ export function basePages(ctx: ConsoleContext) {
       if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
       throw new BasetideError("not_found", "This page does not exist");
     });
-}
-
-/** The notice for the word in the URL, or for the name of a setting that was saved. */
-export function noticeOf({ done, setting }: Record<string, unknown>): string | undefined {
-  if (typeof done !== "string" || !Object.hasOwn(notices, done)) return undefined;
-  const saved = done === "saved" && typeof setting === "string" ? settingByName(setting) : undefined;
-  return saved ? savedText(saved) : notices[done as keyof typeof notices];
 }
 
 function matches(base: { name: string; sourceBaseId: string; database: string; id: string }, search: string) {

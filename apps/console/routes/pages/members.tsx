@@ -16,15 +16,18 @@ import { Members, type MembersProps } from "../../../../views/account/members";
 import { RemoveMember } from "../../../../views/account/remove-member";
 import { InvitationView } from "../../../../views/auth/invitation";
 import { mails } from "../../auth/mails";
-import { answer, anyone, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import {
+  answer,
+  anyone,
+  type ConsoleContext,
+  finish,
+  formText,
+  goTo,
+  onceOf,
+  signedIn,
+} from "../../page-kit";
 
-const done: Record<string, string> = {
-  invited: "Invitation sent.",
-  removed: "Member removed. Passwords, links and tokens that they saw still work.",
-  withdrawn: "Invitation withdrawn. Its link no longer works.",
-};
-
-type Shown = Partial<Pick<MembersProps, "email" | "errors" | "done" | "link" | "removal">>;
+type Shown = Partial<Pick<MembersProps, "email" | "errors" | "link" | "removal">>;
 
 export function memberPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
@@ -47,9 +50,10 @@ export function memberPages(ctx: ConsoleContext) {
   };
   return new Elysia({ detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/account/members", ({ request, currentUser, query }) =>
-      show(request, currentUser, { done: done[query.done ?? ""] }),
-    )
+    .get("/account/members", ({ request, currentUser }) => {
+      const { link, removal } = onceOf(request);
+      return show(request, currentUser, { link, removal: removal ? JSON.parse(removal) : undefined });
+    })
     .post("/account/members", async ({ request, currentUser, body }) => {
       const email = formText(body, "email");
       const accountId = currentUser.account.id;
@@ -61,8 +65,9 @@ export function memberPages(ctx: ConsoleContext) {
           mails(config.consoleUrl).invitation(invited.email, currentUser.account.email, token),
           permit,
         );
-        if (auth.deliversMail) return goTo(request, "/account/members?done=invited");
-        return show(request, currentUser, { link: `${config.consoleUrl}/invitation?token=${token}` });
+        if (auth.deliversMail) return finish(request, "/account/members", "Invitation sent.");
+        const link = `${config.consoleUrl}/invitation?token=${token}`;
+        return finish(request, "/account/members", { once: { link } });
       } catch (error) {
         if (!isBasetideError(error) || error.code === "forbidden") throw error;
         const seconds = error.details.retryAfterSeconds;
@@ -93,12 +98,13 @@ export function memberPages(ctx: ConsoleContext) {
       };
       const removal = await removeMember(ctx, removerOf(currentUser), params.id, options);
       if (params.id === currentUser.userId) return goTo(request, "/bases");
-      if (!Object.values(options).includes(true)) return goTo(request, "/account/members?done=removed");
-      return show(request, currentUser, { removal });
+      const toast = { text: "Member removed. Passwords, links and tokens that they saw still work." };
+      if (!Object.values(options).includes(true)) return finish(request, "/account/members", { toast });
+      return finish(request, "/account/members", { once: { removal: JSON.stringify(removal) } });
     })
     .post("/account/invitations/:id/withdraw", async ({ request, currentUser, params }) => {
       await withdrawInvitation(db, currentUser, params.id);
-      return goTo(request, "/account/members?done=withdrawn");
+      return finish(request, "/account/members", "Invitation withdrawn. Its link no longer works.");
     })
     .post("/invitation", async ({ request, currentUser, body }) => {
       await acceptInvitation(db, currentUser, formText(body, "token"));

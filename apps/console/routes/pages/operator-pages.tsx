@@ -23,13 +23,11 @@ import { Fleet } from "../../../../views/operator/fleet";
 import { AdminFrame } from "../../../../views/operator/frame";
 import { RequestAdmin } from "../../../../views/operator/request-admin";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
 
-const sent: Record<string, string> = {
+const decisions: Record<string, string> = {
   approve: "Approved.",
   deny: "Denied.",
-  added: "Cluster added. It accepts new databases.",
-  drained: "Cluster draining. It keeps its databases and gets no new ones.",
 };
 
 export function operatorPages(ctx: ConsoleContext) {
@@ -59,12 +57,12 @@ export function operatorPages(ctx: ConsoleContext) {
         isHtmx(request) ? fleet : <AdminFrame place="fleet">{fleet}</AdminFrame>,
       );
     })
-    .get("/requests", async ({ request, currentUser, query }) => {
+    .get("/requests", async ({ request, currentUser }) => {
       const requests = await listRequests(db);
       return answer(
         request,
         page(currentUser),
-        <AdminFrame place="requests" done={sent[String(query.done)]}>
+        <AdminFrame place="requests">
           <RequestAdmin requests={requests} now={new Date()} />
         </AdminFrame>,
       );
@@ -88,13 +86,13 @@ export function operatorPages(ctx: ConsoleContext) {
           </AdminFrame>,
         );
       }
-      return goTo(request, `/operator/requests?done=${decision}`);
+      return finish(request, "/operator/requests", decisions[decision]!);
     })
-    .get("/clusters", async ({ request, currentUser, query }) =>
+    .get("/clusters", async ({ request, currentUser }) =>
       answer(
         request,
         page(currentUser),
-        <AdminFrame place="clusters" done={sent[String(query.done)]}>
+        <AdminFrame place="clusters">
           <Clusters clusters={await listClusters(db)} />
         </AdminFrame>,
       ),
@@ -118,11 +116,12 @@ export function operatorPages(ctx: ConsoleContext) {
           </AdminFrame>,
         );
       }
-      return goTo(request, "/operator/clusters?done=added");
+      return finish(request, "/operator/clusters", "Cluster added. It accepts new databases.");
     })
     .post("/clusters/drain", async ({ request, currentUser, body }) => {
       await drainCluster(db, formText(body, "name"), operator(currentUser));
-      return goTo(request, "/operator/clusters?done=drained");
+      const text = "Cluster draining. It keeps its databases and gets no new ones.";
+      return finish(request, "/operator/clusters", text);
     })
     .get("/accounts", async ({ request, currentUser }) =>
       answer(

@@ -4,7 +4,7 @@ import { type Account, actorOf } from "../../../../core/control/accounts";
 import { createRequest, listDatabases, listRequests, requestKinds } from "../../../../core/control/placement";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { RequestsPage, type RequestsProps } from "../../../../views/requests";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
 
 export function requestPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -20,11 +20,11 @@ export function requestPages(ctx: ConsoleContext) {
 
   return new Elysia({ name: "request-pages", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/requests", async ({ request, currentUser, account, query }) =>
+    .get("/requests", async ({ request, currentUser, account }) =>
       answer(
         request,
         { title: "Requests", currentUser, active: "help" },
-        <RequestsPage {...(await propsFor(account))} isSent={query.done === "sent"} />,
+        <RequestsPage {...(await propsFor(account))} />,
       ),
     )
     .post("/requests", async ({ request, currentUser, account, body }) => {
@@ -47,6 +47,6 @@ export function requestPages(ctx: ConsoleContext) {
           <RequestsPage {...(await propsFor(account))} typed={typed} error={error.message} />,
         );
       }
-      return goTo(request, "/requests?done=sent");
+      return finish(request, "/requests", "Request sent. The answer will appear here.");
     });
 }

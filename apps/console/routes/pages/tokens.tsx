@@ -9,11 +9,11 @@ import {
 } from "../../../../core/control/accounts";
 import { Tokens, type TokensProps } from "../../../../views/account/tokens";
 import { mails } from "../../auth/mails";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, onceOf, signedIn } from "../../page-kit";
 
 const MAX_NAME_LENGTH = 100;
 
-type Shown = Partial<Pick<TokensProps, "name" | "errors" | "token" | "done">>;
+type Shown = Partial<Pick<TokensProps, "name" | "errors" | "token">>;
 
 export function tokenPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
@@ -28,30 +28,23 @@ export function tokenPages(ctx: ConsoleContext) {
   };
   return new Elysia({ prefix: "/account/tokens", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, currentUser, query }) =>
-      show(
-        request,
-        currentUser,
-        query.done === "revoked" ? { done: "Token revoked. It no longer works." } : {},
-      ),
-    )
+    .get("", ({ request, currentUser }) => show(request, currentUser, { token: onceOf(request).token }))
     .post("", async ({ request, currentUser, body }) => {
       const name = formText(body, "name");
       if (name === "" || name.length > MAX_NAME_LENGTH) {
         const error = `The name must have 1 to ${MAX_NAME_LENGTH} characters.`;
         return show(request, currentUser, { name, errors: { name: error } }, 422);
       }
-      // The token is shown only in this answer: no URL shows it again.
       const by = { actor: actorOf(currentUser), userId: currentUser.userId };
       const token = await createToken(db, currentUser.account.id, name, by);
       auth.notify(
         mails(config.consoleUrl).newToken(currentUser.account.email, name, currentUser.email),
         "token_notice",
       );
-      return show(request, currentUser, { token });
+      return finish(request, "/account/tokens", { once: { token } });
     })
     .post("/:id/revoke", async ({ request, currentUser, params }) => {
       await revokeToken(db, currentUser.account.id, params.id, actorOf(currentUser));
-      return goTo(request, "/account/tokens?done=revoked");
+      return finish(request, "/account/tokens", "Token revoked. It no longer works.");
     });
 }

@@ -22,17 +22,11 @@ import {
   type WorkspacesProps,
 } from "../../../../views/account/workspaces";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, goTo, signedIn } from "../../page-kit";
 import { planOf, readCount } from "../../plan-form";
 import { workspacesWithBudgets } from "../../workspaces";
 
 const PATH = "/account/workspaces";
-
-const done: Record<string, string> = {
-  added: "Workspace created. Choose it in the settings of its bases.",
-  saved: "Saved. The change takes effect within 15 seconds.",
-  deleted: "Workspace deleted.",
-};
 
 const EMPTY: WorkspaceForm = {
   name: "",
@@ -48,7 +42,7 @@ export function workspacePages(ctx: ConsoleContext) {
   async function showAll(
     request: Request,
     currentUser: CurrentUser,
-    shown: Partial<Pick<WorkspacesProps, "form" | "errors" | "done">>,
+    shown: Partial<Pick<WorkspacesProps, "form" | "errors">>,
     status = 200,
   ) {
     const workspaces = await workspacesWithBudgets(db, currentUser.account.id);
@@ -63,7 +57,7 @@ export function workspacePages(ctx: ConsoleContext) {
     request: Request,
     currentUser: CurrentUser,
     workspace: Workspace,
-    shown: Partial<Pick<WorkspacePageProps, "form" | "errors" | "problem" | "done">>,
+    shown: Partial<Pick<WorkspacePageProps, "form" | "errors" | "problem">>,
     status = 200,
   ) {
     const [budget, bases] = await Promise.all([
@@ -85,9 +79,7 @@ export function workspacePages(ctx: ConsoleContext) {
 
   return new Elysia({ prefix: PATH, detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("", ({ request, currentUser, query }) =>
-      showAll(request, currentUser, { done: done[query.done ?? ""] }),
-    )
+    .get("", ({ request, currentUser }) => showAll(request, currentUser, {}))
     .post("", async ({ request, currentUser, account, body }) => {
       const form = readForm(body);
       const { errors, workspace } = toWorkspace(form);
@@ -95,11 +87,10 @@ export function workspacePages(ctx: ConsoleContext) {
       const formError = await formErrorOf(() => createWorkspace(by(currentUser), account.id, workspace));
       if (formError)
         return showAll(request, currentUser, { form, errors: { name: formError.message } }, formError.status);
-      return goTo(request, `${PATH}?done=added`);
+      return finish(request, PATH, "Workspace created. Choose it in the settings of its bases.");
     })
-    .get("/:id", async ({ request, currentUser, account, params, query }) => {
-      const workspace = await getWorkspace(db, params.id, account.id);
-      return showOne(request, currentUser, workspace, { done: done[query.done ?? ""] });
+    .get("/:id", async ({ request, currentUser, account, params }) => {
+      return showOne(request, currentUser, await getWorkspace(db, params.id, account.id), {});
     })
     .post("/:id", async ({ request, currentUser, account, params, body }) => {
       const before = await getWorkspace(db, params.id, account.id);
@@ -108,7 +99,10 @@ export function workspacePages(ctx: ConsoleContext) {
       const { errors, workspace } = toWorkspace(form);
       if (!workspace) return showOne(request, currentUser, before, { form, errors }, 422);
       const formError = await formErrorOf(() => updateWorkspace(by(currentUser), before, workspace));
-      if (!formError) return goTo(request, `${PATH}/${before.id}?done=saved`);
+      if (!formError) {
+        const page = `${PATH}/${before.id}`;
+        return finish(request, page, "Saved. The change takes effect within 15 seconds.");
+      }
       return showOne(
         request,
         currentUser,
@@ -125,7 +119,7 @@ export function workspacePages(ctx: ConsoleContext) {
         if (!isBasetideError(error, "conflict")) throw error;
         return showOne(request, currentUser, workspace, { problem: error.message }, 409);
       }
-      return goTo(request, `${PATH}?done=deleted`);
+      return finish(request, PATH, "Workspace deleted.");
     });
 }
 
