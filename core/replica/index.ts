@@ -128,6 +128,6 @@ export { CHECKING, openForCheck, serverPool, shareServers } from "./server-pools
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
-export { type ReadBack, traitsOf } from "./type-map";
+export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, settleDependents } from "./views";
 export { type EndReason, endExcess } from "./watchdog";

@@ -110,7 +110,8 @@ test.for(options)(
     await page.getByRole("link", { name: "Change Ops channel" }).click();
     await page.getByRole("button", { name: "Send a test" }).click();
     await page.getByText("The test was delivered.").waitFor();
-    await page.getByRole("button", { name: "Delete webhook" }).click();
+    await page.getByRole("link", { name: "Delete webhook" }).click();
+    await page.getByRole("button", { name: "Delete webhook", exact: true }).click();
     await page.getByText("Webhook deleted.").waitFor();
     visitor.expectNoProblems();
   },

@@ -185,10 +185,12 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
     await page.getByText("Saved. The change takes effect").waitFor();
     await page.getByText("This month's calls are used up.").waitFor();
     await inspect("7-over");
-    await page.getByRole("button", { name: "Delete workspace" }).click();
+    await page.getByRole("link", { name: "Delete workspace" }).click();
+    await page.getByRole("button", { name: "Delete workspace", exact: true }).click();
     await page.getByText("Move them to another workspace first").waitFor();
     await updateSettings(fleet.ctx, await getBase(db, base.id), { workspaceId: null });
-    await page.getByRole("button", { name: "Delete workspace" }).click();
+    await page.getByRole("link", { name: "Delete workspace" }).click();
+    await page.getByRole("button", { name: "Delete workspace", exact: true }).click();
     await page.getByText("Workspace deleted").waitFor();
     visitor.expectNoProblems();
   },

@@ -1,7 +1,7 @@
 /** The account's API tokens. A new one is shown only once. */
 import type { ApiToken, CurrentUser } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
-import { Button, Card, CopyField, Empty, Field, Note, Table } from "../components";
+import { Button, Card, CopyField, DialogLink, Empty, Field, Note, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
@@ -60,11 +60,9 @@ export function Tokens(props: TokensProps) {
                 </td>
                 <td class="nowrap">{one.lastUsedAt ? <Ago at={one.lastUsedAt} now={now} /> : "never"}</td>
                 <td class="number">
-                  <form method="post" action={`/account/tokens/${one.id}/revoke`}>
-                    <Button kind="quiet" isSmall>
-                      Revoke<span class="visually-hidden"> {one.name}</span>
-                    </Button>
-                  </form>
+                  <DialogLink kind="quiet" isSmall href={`/account/tokens/${one.id}/revoke`}>
+                    Revoke<span class="visually-hidden"> {one.name}</span>
+                  </DialogLink>
                 </td>
               </tr>
             ))}

@@ -1,7 +1,7 @@
 /** One webhook: its secret (shown once), its state, its settings, sent alerts. */
 import type { SentMessage, Webhook } from "../../core/alerts";
 import type { CurrentUser } from "../../core/control/accounts";
-import { Button, Card, CopyField, ErrorNote, Note } from "../components";
+import { Button, Card, CopyField, DialogLink, ErrorNote, Note } from "../components";
 import { Messages, type WebhookErrors, type WebhookFormValues, WebhookFormView } from "./alert-parts";
 import { WebhookState } from "./alerts";
 import { AccountFrame } from "./frame";
@@ -69,9 +69,9 @@ export function WebhookPage(props: WebhookPageProps) {
       </Card>
       <Card id="end" title="Delete">
         <p class="muted">No more messages will be sent, including queued ones.</p>
-        <form method="post" action={`${path}/delete`}>
-          <Button kind="danger">Delete webhook</Button>
-        </form>
+        <DialogLink kind="danger" href={`${path}/delete`}>
+          Delete webhook…
+        </DialogLink>
       </Card>
     </AccountFrame>
   );

@@ -4,7 +4,7 @@ import type { CurrentUser } from "../../core/control/accounts";
 import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
-import { Button, Card, ErrorNote } from "../components";
+import { Card, DialogLink, ErrorNote } from "../components";
 import { AccountFrame } from "./frame";
 import { type WorkspaceErrors, type WorkspaceForm, WorkspaceFormView } from "./workspaces";
 
@@ -59,9 +59,9 @@ export function WorkspacePage(props: WorkspacePageProps) {
       <Card id="end" title="Delete">
         {problem ? <ErrorNote>{problem}</ErrorNote> : null}
         <p class="muted">Only a workspace without bases can be deleted. Nothing changes in Airtable.</p>
-        <form method="post" action={`${path}/delete`}>
-          <Button kind="danger">Delete workspace</Button>
-        </form>
+        <DialogLink kind="danger" href={`${path}/delete`}>
+          Delete workspace…
+        </DialogLink>
       </Card>
     </AccountFrame>
   );

@@ -1,7 +1,7 @@
 /** The frame of the pages of one base: its name, its state, its actions, and the links to its other pages. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
-import { Button, PageHead, Tabs } from "../components";
+import { Button, DialogLink, PageHead, Tabs } from "../components";
 
 export type BasePlace = "overview" | "data" | "proxy" | "analysts" | "runs" | "settings" | "connect";
 
@@ -53,55 +53,13 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
         <Button>{isPaused ? "Resume" : "Pause"}</Button>
       </form>
       {isPaused ? null : (
-        <form method="post" action={`${path}/sync`}>
-          <Button title="Re-reads every table from Airtable">Resync</Button>
-        </form>
+        <DialogLink href={`${path}/sync`} title="Re-reads every table from Airtable">
+          Resync
+        </DialogLink>
       )}
       <DialogLink href={`${path}/connect`} kind="primary">
         Connect
       </DialogLink>
-    </>
-  );
-}
-
-/** A separate page, shown in a dialog if htmx runs. */
-function DialogLink(props: {
-  href: string;
-  kind?: "primary" | "quiet";
-  isSmall?: boolean;
-  children: ComponentChildren;
-}) {
-  const look = props.kind ? `button ${props.kind}${props.isSmall ? " small" : ""}` : undefined;
-  return (
-    <a class={look} href={props.href} hx-get={props.href} hx-target="#dialog" hx-swap="innerHTML">
-      {props.children}
-    </a>
-  );
-}
-
-/** The content of a dialog: a heading and a close button. */
-export function DialogContent({
-  title,
-  children,
-}: {
-  title: ComponentChildren;
-  children: ComponentChildren;
-}) {
-  return (
-    <>
-      <div class="dialog-head">
-        <h2 id="dialog-title">{title}</h2>
-        <button
-          type="button"
-          class="button quiet small"
-          popovertarget="dialog"
-          popovertargetaction="hide"
-          autofocus
-        >
-          Close
-        </button>
-      </div>
-      {children}
     </>
   );
 }

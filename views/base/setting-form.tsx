@@ -1,5 +1,5 @@
 /** The form of one setting, by its type, and the parsing of its input. */
-import type { AskedIndex, Base, Setting } from "../../core/control/bases";
+import { type AskedIndex, type Base, retypingSettings, type Setting } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Button, Field, TextAreaField, Toggle } from "../components";
 import { indexLines, readIndexes } from "./indexes";
@@ -56,10 +56,16 @@ export function SettingForm(props: FormProps) {
 function ToggleForm({ base, setting, isNews }: FormProps) {
   const { name, key, label, hint } = setting;
   const path = pathOf(base, setting);
+  // A setting that retypes columns opens its confirmation, which sends the form; other settings are sent at once.
+  const asks = retypingSettings.some((one) => one === key);
+  const sends = asks
+    ? { "hx-get": path, "hx-target": "#dialog", "hx-swap": "innerHTML" }
+    : { "hx-post": path, "hx-target": "closest form", "hx-swap": "outerMorph" };
   return (
     <form
-      method="post"
+      method={asks ? "get" : "post"}
       action={path}
+      data-asks={asks ? true : undefined}
       id={`setting-${name}`}
       class="setting rows"
       hx-swap-oob={isNews ? "outerMorph" : undefined}
@@ -77,10 +83,8 @@ function ToggleForm({ base, setting, isNews }: FormProps) {
           </>
         }
         checked={base.settings[key] === true}
-        hx-post={path}
         hx-trigger="change"
-        hx-target="closest form"
-        hx-swap="outerMorph"
+        {...sends}
       />
       <button type="submit" class="button small needs-no-script">
         Save<span class="visually-hidden"> {label}</span>

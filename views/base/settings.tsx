@@ -8,7 +8,7 @@ import {
   settingSections,
 } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
-import { Button, ButtonLink, Card, Field, SettingsLayout } from "../components";
+import { Button, ButtonLink, Card, DialogLink, Field, SettingsLayout } from "../components";
 import { ToastNews } from "../frame/toasts";
 import { WorkspaceChoice } from "./budget";
 import { type RefusedSetting, SettingForm } from "./setting-form";
@@ -83,13 +83,15 @@ function RevokeLinks({ base, isNews }: { base: Base; isNews?: boolean }) {
   return (
     <div id="attachment-links" hx-swap-oob={isNews ? "outerMorph" : undefined}>
       {base.attachmentKeyVersion > 0 ? (
-        <form method="post" action={`/bases/${base.id}/attachment-links/revoke`} class="stack">
+        <div class="stack">
           <p class="hint">
             Anyone with a link can open that attachment. Revoking disables all existing links immediately; a
             sync then writes new ones to the rows.
           </p>
-          <Button kind="danger">Revoke all attachment links</Button>
-        </form>
+          <DialogLink kind="danger" href={`/bases/${base.id}/attachment-links/revoke`}>
+            Revoke all attachment links…
+          </DialogLink>
+        </div>
       ) : null}
     </div>
   );

@@ -3,6 +3,7 @@ export { Badge, type Tone } from "./badge";
 export { Button, ButtonLink } from "./button";
 export { Card } from "./card";
 export { CopyField } from "./copy-field";
+export { Confirm, type Confirmation, DialogContent, DialogLink } from "./dialog";
 export { Field, SelectField, TextAreaField } from "./field";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";

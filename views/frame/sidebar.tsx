@@ -10,7 +10,7 @@ import type { Theme } from "./theme";
 import { UserMenu } from "./user-menu";
 
 /** The sections of the console, by the name that a page gives as `active`. */
-export type NavItem = "bases" | "usage" | "alerts" | "team" | "api" | "settings" | "help" | "operator";
+export type NavItem = "bases" | "usage" | "alerts" | "members" | "api" | "settings" | "help" | "operator";
 
 /** The base that a page is about. */
 export type CurrentBase = { id: string; name: string; sourceBaseId?: string };
@@ -26,7 +26,7 @@ const sections: [NavItem, string, string][] = [
   ["bases", "/bases", "Bases"],
   ["usage", "/account/workspaces", "Usage"],
   ["alerts", "/account/alerts", "Alerts"],
-  ["team", "/account/members", "Team"],
+  ["members", "/account/members", "Team"],
   ["api", "/account/tokens", "API"],
   ["settings", "/account", "Settings"],
 ];

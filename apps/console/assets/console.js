@@ -66,6 +66,15 @@ document.addEventListener("htmx:after:swap", (event) => {
   if (dialog?.matches?.("[popover]") && !dialog.matches(":popover-open")) dialog.showPopover();
 });
 
+/** A switch whose question was not answered returns to what is saved. */
+document.getElementById("dialog")?.addEventListener("toggle", (event) => {
+  if (event.newState !== "closed") return;
+  for (const form of document.querySelectorAll("form[data-asks]")) {
+    form.reset();
+    for (const one of form.querySelectorAll('[role="switch"]')) one.ariaChecked = String(one.checked);
+  }
+});
+
 /** How long a toast is shown, in ms; one about an error stays until it is closed. */
 const TOAST_MS = 7000;
 

@@ -29,6 +29,13 @@ export {
   resume,
   updateSettings,
 } from "./bases";
+export {
+  type ChangeEffect,
+  type RetypingSetting,
+  resyncEffect,
+  retypingSettings,
+  settingEffect,
+} from "./change-effect";
 export { replicaShape } from "./columns";
 export { deleteBase, fence, finishDeletions } from "./delete-base";
 export { startFinishing } from "./finish-loop";

@@ -238,10 +238,7 @@ test("settings are saved with a form and with htmx", async () => {
     const path = `/bases/${base.id}/settings/${name}`;
     const saved = async () => (await getBase(control.ctx.db, base.id)).settings[key];
     const byForm = await ask(path, { account: owner, form: { value: "on" } });
-    expect([byForm.status, byForm.headers.get("location")]).toEqual([
-      303,
-      `/bases/${base.id}/settings`,
-    ]);
+    expect([byForm.status, byForm.headers.get("location")]).toEqual([303, `/bases/${base.id}/settings`]);
     expect(await saved()).toBe(true);
     // An unchecked box sends nothing.
     const byHtmx = await ask(path, { account: owner, form: {}, isHtmx: true });
@@ -296,9 +293,7 @@ test("pause, resume, resync and a new key do what they say, and confirm it", asy
   const state = async () => (await getBase(control.ctx.db, base.id)).state;
   const post = (path: string, form: Record<string, string> = {}) =>
     ask(`/bases/${base.id}${path}`, { account: owner, form });
-  expect((await post("/pause", { paused: "on" })).headers.get("location")).toBe(
-    `/bases/${base.id}`,
-  );
+  expect((await post("/pause", { paused: "on" })).headers.get("location")).toBe(`/bases/${base.id}`);
   expect(await state()).toBe("paused");
   expect((await post("/sync")).status).toBe(409);
   const page = await ask(`/bases/${base.id}`, { account: owner });

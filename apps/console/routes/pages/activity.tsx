@@ -16,7 +16,7 @@ export function activityPages(ctx: ConsoleContext) {
       const older = found.length > PAGE_SIZE ? `/account/activity?before=${entries.at(-1)!.id}` : undefined;
       return answer(
         request,
-        { title: "Activity", currentUser, active: "team" },
+        { title: "Activity", currentUser, active: "members" },
         <Activity currentUser={currentUser} entries={entries} older={older} now={new Date()} />,
       );
     });

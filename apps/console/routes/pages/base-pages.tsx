@@ -6,14 +6,14 @@ import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import { listBaseSummaries } from "../../../../core/control/status";
 import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
-import { BaseFrame, type BasePlace, DialogContent } from "../../../../views/base/frame";
+import { BaseFrame, type BasePlace } from "../../../../views/base/frame";
 import { SHOWN_RUNS } from "../../../../views/base/history";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows } from "../../../../views/base/list";
 import { Overview, OverviewNews } from "../../../../views/base/overview";
 import { RunsPage } from "../../../../views/base/runs";
 import { Columns } from "../../../../views/base/tables";
-import { Card } from "../../../../views/components";
+import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
 

@@ -11,13 +11,12 @@ import {
 import { firstQueries } from "../../../../core/exports";
 import { Connect } from "../../../../views/base/connect";
 import { isClient } from "../../../../views/base/connect-clients";
-import { BaseFrame, DialogContent } from "../../../../views/base/frame";
+import { BaseFrame } from "../../../../views/base/frame";
 import { FirstQueries } from "../../../../views/base/ready";
-import { Card } from "../../../../views/components";
+import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
 import { TlsOffers } from "../../tls-offers";
-import { noticeOf } from "./base-pages";
 
 export function connectPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -42,7 +41,7 @@ export function connectPages(ctx: ConsoleContext) {
       const view = isHtmx(request) ? (
         <DialogContent title="Connect">{connect}</DialogContent>
       ) : (
-        <BaseFrame base={base} place="connect" notice={noticeOf(query)}>
+        <BaseFrame base={base} place="connect">
           <Card id="connect" title="Connect">
             {connect}
           </Card>

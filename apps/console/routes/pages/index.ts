@@ -7,6 +7,7 @@ import { activityPages } from "./activity";
 import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
+import { confirmationPages } from "./confirmations";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
 import { docsPages } from "./docs-pages";
@@ -45,5 +46,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(baseActions(ctx))
     .use(requestPages(ctx))
     .use(operatorPages(ctx))
+    .use(confirmationPages(ctx))
     .use(themeRoute(ctx));
 }

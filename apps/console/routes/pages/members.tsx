@@ -44,7 +44,7 @@ export function memberPages(ctx: ConsoleContext) {
     ]);
     return answer(
       request,
-      { title: "Members", currentUser, active: "team", status, headers },
+      { title: "Members", currentUser, active: "members", status, headers },
       <Members {...{ currentUser, members, invitations, email: "", errors: {}, ...props }} />,
     );
   };
@@ -86,7 +86,7 @@ export function memberPages(ctx: ConsoleContext) {
       }
       return answer(
         request,
-        { title: "Remove a member", currentUser, active: "team" },
+        { title: "Remove a member", currentUser, active: "members" },
         <RemoveMember currentUser={currentUser} member={member} />,
       );
     })

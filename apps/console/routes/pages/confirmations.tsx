@@ -1,0 +1,168 @@
+/**
+ * Confirmations: the page, or the dialog, at the address of a form that retypes, rebuilds or deletes something. It says
+ * what will happen; only its button sends the form.
+ */
+import { Elysia } from "elysia";
+import { getWebhook } from "../../../../core/alerts";
+import { type Account, type CurrentUser, listTokens } from "../../../../core/control/accounts";
+import {
+  type Base,
+  type ChangeEffect,
+  getBase,
+  type RetypingSetting,
+  resyncEffect,
+  retypingSettings,
+  settingByName,
+  settingEffect,
+} from "../../../../core/control/bases";
+import { getWorkspace } from "../../../../core/control/budgets";
+import { BasetideError } from "../../../../core/errors";
+import { counted } from "../../../../core/format";
+import { AccountFrame } from "../../../../views/account/frame";
+import { BaseFrame } from "../../../../views/base/frame";
+import { Confirm, type Confirmation } from "../../../../views/components";
+import { isHtmx } from "../../../../views/render";
+import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+
+export function confirmationPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  const find = (id: string, account: Account) => getBase(db, id, account.id);
+  const pageSizeOf = (base: Base) =>
+    ctx.platforms.find(({ id }) => id === base.platform)?.limits.pageSize ?? USUAL_PAGE;
+
+  return new Elysia({ name: "confirmations", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/sync", async ({ request, currentUser, account, params }) => {
+      const base = await find(params.id, account);
+      return askAboutBase(request, currentUser, base, {
+        title: `Resync ${base.name || base.sourceBaseId}?`,
+        effect: (
+          <p>Every record is read from Airtable again: {inFigures(resyncEffect(base, pageSizeOf(base)))}.</p>
+        ),
+        button: "Resync",
+        action: `/bases/${base.id}/sync`,
+        back: `/bases/${base.id}`,
+      });
+    })
+    .get("/bases/:id/settings/:name", async ({ request, currentUser, account, params, query }) => {
+      const base = await find(params.id, account);
+      const setting = settingByName(params.name);
+      const back = `/bases/${base.id}/settings`;
+      const key = setting && retypingSettings.find((one) => one === setting.key);
+      // Other settings are saved without a question.
+      if (!setting || !key) return goTo(request, back);
+      const value = formText(query, "value");
+      const isOn = value === "on";
+      const effect = await settingEffect(ctx, base, { [key]: isOn }, pageSizeOf(base));
+      return askAboutBase(request, currentUser, base, {
+        title: `Turn ${isOn ? "on" : "off"} “${setting.label}”?`,
+        effect: <p>{retyped(key, effect)}</p>,
+        button: isOn ? "Turn on" : "Turn off",
+        action: `${back}/${setting.name}`,
+        values: { value },
+        back,
+      });
+    })
+    .get("/bases/:id/attachment-links/revoke", async ({ request, currentUser, account, params }) => {
+      const base = await find(params.id, account);
+      const effect = await settingEffect(ctx, base, { ownAttachmentUrls: true }, pageSizeOf(base));
+      return askAboutBase(request, currentUser, base, {
+        title: "Revoke all attachment links?",
+        effect: (
+          <p>
+            All existing links stop working at once. A sync then writes new ones to the rows:{" "}
+            {inFigures(effect)}.
+          </p>
+        ),
+        button: "Revoke all attachment links",
+        action: `/bases/${base.id}/attachment-links/revoke`,
+        isDanger: true,
+        back: `/bases/${base.id}/settings`,
+      });
+    })
+    .get("/account/tokens/:id/revoke", async ({ request, currentUser, account, params }) => {
+      const token = (await listTokens(db, account.id)).find(({ id }) => id === params.id);
+      if (!token) throw new BasetideError("not_found", "This token does not exist");
+      return askAboutAccount(request, currentUser, "/account/tokens", {
+        title: `Revoke the token “${token.name}”?`,
+        effect: <p>Programs that use it lose access at once. This cannot be undone.</p>,
+        button: "Revoke token",
+        action: `/account/tokens/${token.id}/revoke`,
+        isDanger: true,
+        back: "/account/tokens",
+      });
+    })
+    .get("/account/alerts/webhooks/:id/delete", async ({ request, currentUser, account, params }) => {
+      const webhook = await getWebhook(db, params.id, account.id);
+      return askAboutAccount(request, currentUser, "/account/alerts", {
+        title: `Delete the webhook “${webhook.name}”?`,
+        effect: <p>No more messages will be sent, including queued ones.</p>,
+        button: "Delete webhook",
+        action: `/account/alerts/webhooks/${webhook.id}/delete`,
+        isDanger: true,
+        back: `/account/alerts/webhooks/${webhook.id}`,
+      });
+    })
+    .get("/account/workspaces/:id/delete", async ({ request, currentUser, account, params }) => {
+      const workspace = await getWorkspace(db, params.id, account.id);
+      return askAboutAccount(request, currentUser, "/account/workspaces", {
+        title: `Delete the workspace “${workspace.name}”?`,
+        effect: <p>Its plan and its month's figures are deleted. Nothing changes in Airtable.</p>,
+        button: "Delete workspace",
+        action: `/account/workspaces/${workspace.id}/delete`,
+        isDanger: true,
+        back: `/account/workspaces/${workspace.id}`,
+      });
+    });
+}
+
+/** For a platform that is not offered any more. */
+const USUAL_PAGE = 100;
+
+function askAboutBase(request: Request, currentUser: CurrentUser, base: Base, question: Confirmation) {
+  const place = question.back.endsWith("/settings") ? "settings" : "overview";
+  const view = isHtmx(request) ? (
+    <Confirm {...question} isDialog />
+  ) : (
+    <BaseFrame base={base} place={place}>
+      <Confirm {...question} isDialog={false} />
+    </BaseFrame>
+  );
+  return answer(request, { title: question.title, currentUser, active: "bases", base }, view);
+}
+
+const sections = {
+  "/account/tokens": "api",
+  "/account/alerts": "alerts",
+  "/account/workspaces": "usage",
+} as const;
+
+function askAboutAccount(
+  request: Request,
+  currentUser: CurrentUser,
+  tab: keyof typeof sections,
+  question: Confirmation,
+) {
+  const view = isHtmx(request) ? (
+    <Confirm {...question} isDialog />
+  ) : (
+    <AccountFrame currentUser={currentUser} tab={tab}>
+      <Confirm {...question} isDialog={false} />
+    </AccountFrame>
+  );
+  return answer(request, { title: question.title, currentUser, active: sections[tab] }, view);
+}
+
+/** `1,021 records in 4 tables, about 15 calls`. */
+function inFigures({ tables, records, calls }: ChangeEffect): string {
+  return `${counted(records, "record")} in ${counted(tables, "table")}, about ${counted(calls, "call")}`;
+}
+
+function retyped(key: RetypingSetting, effect: ChangeEffect): string {
+  const { columns, tables, calls } = effect;
+  if (columns === 0) return "No column of this base is affected now.";
+  const what = `${counted(columns, "column")} in ${counted(tables, "table")}`;
+  const about = `about ${counted(calls, "call")} to Airtable`;
+  if (key === "ownAttachmentUrls") return `Links in ${what} are written again; ${about}.`;
+  return `${what} change${columns === 1 ? "s" : ""} type, and the tables are rebuilt; ${about}. Queries that expect the old type may fail.`;
+}

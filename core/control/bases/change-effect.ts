@@ -1,0 +1,64 @@
+/** What a change costs before it is made: the columns that get another type, and the calls that reading them again takes. */
+import type { Context } from "../../context";
+import { columnTypeOf } from "../../replica";
+import type { Base } from "./base-row";
+import { replicaShape } from "./columns";
+import type { BaseSettings } from "./settings";
+
+export interface ChangeEffect {
+  /** Columns that get another type, or whose cells are written again. */
+  columns: number;
+  tables: number;
+  records: number;
+  /** Calls to the source, about. */
+  calls: number;
+}
+
+/** Settings of which a change reads tables again. */
+export const retypingSettings = ["linkedRecordsAsText", "lookupsAsText", "ownAttachmentUrls"] as const;
+export type RetypingSetting = (typeof retypingSettings)[number];
+
+/** Returns the effect of a resync, which reads every table. @param pageSize of the source */
+export function resyncEffect(base: Pick<Base, "tables">, pageSize: number): ChangeEffect {
+  return effectOn(base.tables, 0, pageSize);
+}
+
+/** Returns the effect of changing one setting. @throws BasetideError `replica_unavailable` */
+export async function settingEffect(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Base,
+  change: Partial<Pick<BaseSettings, RetypingSetting>>,
+  pageSize: number,
+): Promise<ChangeEffect> {
+  const { tables } = await replicaShape(ctx, base);
+  const settings = { ...base.settings, ...change };
+  const isRewritten = change.ownAttachmentUrls !== undefined;
+  let columns = 0;
+  const affected = new Set<string>();
+  for (const table of tables) {
+    for (const column of table.columns) {
+      const isAffected = isRewritten
+        ? column.type === "attachment"
+        : columnTypeOf(column, settings) !== column.columnType;
+      if (!isAffected) continue;
+      columns++;
+      affected.add(table.name);
+    }
+  }
+  return effectOn(
+    base.tables.filter(({ name }) => affected.has(name)),
+    columns,
+    pageSize,
+  );
+}
+
+function effectOn(tables: Base["tables"], columns: number, pageSize: number): ChangeEffect {
+  let [records, calls] = [0, 0];
+  for (const table of tables) {
+    records += table.records;
+    // The last page of a table may be empty.
+    calls += Math.max(1, Math.ceil(table.records / pageSize));
+  }
+  // One more call for the schema.
+  return { columns, tables: tables.length, records, calls: tables.length === 0 ? 0 : calls + 1 };
+}
