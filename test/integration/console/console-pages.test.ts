@@ -138,11 +138,14 @@ test("an API token is shown once, works, and stops working when it is revoked; o
   expect(listed).not.toContain(token);
   const api = () => site.client().get("/api/v1/bases", { authorization: `Bearer ${token}`, accept: "*/*" });
   expect((await api()).status).toBe(200);
-  const revokes = [...listed.matchAll(/action="(\/account\/tokens\/tok_[^"]+\/revoke)"/g)].map(
+  const revokes = [...listed.matchAll(/ href="(\/account\/tokens\/tok_[^"]+\/revoke)"/g)].map(
     (match) => match[1]!,
   );
+  expect(revokes).toHaveLength(1);
   const stranger = await site.person();
   for (const path of revokes) expect((await stranger.post(path, {})).status).toBe(404);
+  expect((await stranger.get(revokes[0]!)).status).toBe(404);
+  expect((await person.get(revokes[0]!)).text).toContain("lose access at once");
   expect((await api()).status).toBe(200);
   for (const path of revokes) expect((await person.post(path, {})).status).toBe(303);
   expect((await api()).status).toBe(401);

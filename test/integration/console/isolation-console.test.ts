@@ -274,7 +274,8 @@ test("a member can do all that the owner can, except manage members; and nothing
   }
   expect(await state()).toBe(before);
 
-  const shown = await friend.post("/account/tokens", { name: "mine" });
+  await friend.post("/account/tokens", { name: "mine" });
+  const shown = await friend.get("/account/tokens");
   const apiToken = /bt_[A-Za-z0-9_-]{43}/.exec(shown.text)![0];
   const call = caller(made.app);
   expect((await call("GET", `/api/v1/bases/${base}`, { token: apiToken })).status).toBe(200);
