@@ -38,6 +38,9 @@ export const errorCodes = {
   replica_refused:
     "A constraint or trigger that Basetide did not create rejects rows of a table, which is no longer updated; the message names it. Relax or drop it, and the table's sync resumes automatically.",
   destination_invalid: "The destination database cannot be used; the message says what is missing.",
+  query_failed: "Postgres rejected the query; the message says why. Correct the query and run it again.",
+  query_stopped:
+    "The query was stopped: it was cancelled, or it exceeded the limit that the message names. Narrow it down, or run it with your own SQL client.",
   // The control plane
   control_unavailable: "The control-plane database cannot be reached. Basetide retries automatically.",
   secret_unreadable:
@@ -91,6 +94,8 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   replica_busy: "retry",
   replica_refused: "retry",
   destination_invalid: "needs_attention",
+  query_failed: "stop",
+  query_stopped: "stop",
   control_unavailable: "retry",
   secret_unreadable: "needs_attention",
   quota_timeout: "retry",
@@ -132,6 +137,8 @@ export const httpStatus: Record<ErrorCode, number> = {
   replica_busy: 503,
   replica_refused: 503,
   destination_invalid: 422,
+  query_failed: 422,
+  query_stopped: 422,
   control_unavailable: 503,
   secret_unreadable: 500,
   quota_timeout: 504,

@@ -1,5 +1,5 @@
 /** Connections to Postgres: clients, options, sessions, poolers, and the classes of its errors. */
-export { connectServer, ownServer, type SessionOptions } from "./client";
+export { connectServer, type NewConnection, ownServer, type SessionOptions } from "./client";
 export {
   asControlError,
   cleanText,

@@ -71,6 +71,12 @@ export {
 } from "./provision";
 export { type ReadRows, type RowPosition, readRows, type SortKey } from "./read-rows";
 export {
+  type ReaderLimits,
+  type ReaderSession,
+  type ReaderTarget,
+  withReader,
+} from "./reader-session";
+export {
   countForeign,
   dropLeftovers,
   examineHosted,

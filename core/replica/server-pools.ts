@@ -11,8 +11,9 @@ import { type BudgetedPool, ConnectionBudget, type ConnectionLimit } from "./con
  * `sync`: reading and writing the rows of bases, for all workers together. `writes`: showing proxied writes. `admin`:
  * creating, checking and changing databases and roles. `watchdog`: separate from `admin`, because what it ends may be
  * what blocks an admin's statement. `console`: people who read their rows in the console, with their own roles.
+ * `query`: SQL that customers write there.
  */
-export type ServerUse = "sync" | "writes" | "admin" | "watchdog" | "console";
+export type ServerUse = "sync" | "writes" | "admin" | "watchdog" | "console" | "query";
 
 /** How long a check waits for a free connection: after that, the result is that there is none, ms. */
 const CHECK_PATIENCE_MS = 8000;
@@ -24,6 +25,7 @@ const LIMITS: Record<ServerUse, ConnectionLimit> = {
   admin: { connections: 8 },
   watchdog: { connections: 1 },
   console: { connections: 6 },
+  query: { connections: 6 },
 };
 /** Smaller on a customer's own server, which holds few bases and serves other applications. */
 const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {
@@ -32,6 +34,7 @@ const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {
   admin: { connections: 2 },
   watchdog: { connections: 1 },
   console: { connections: 2 },
+  query: { connections: 2 },
 };
 
 /** By purpose and server. */

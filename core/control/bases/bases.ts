@@ -7,12 +7,14 @@ import { BasetideError } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation } from "../../postgres";
+import type { ReaderTarget } from "../../replica";
 import { type Platform, platformById, type SourceBase } from "../../source";
 import { recordChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
 import {
   type Destination,
   databaseAdminUrl,
+  databaseReaderUrl,
   getDatabase,
   prepareDestination,
   readerRoleOf,
@@ -287,6 +289,20 @@ export async function replicaTarget(
     schema: base.database.schema,
     role: readerRoleOf(database),
   };
+}
+
+/**
+ * Returns the base's database as the customer's own read-only role sees it.
+ *
+ * @throws BasetideError `secret_unreadable`
+ */
+export async function readerTarget(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+): Promise<ReaderTarget> {
+  const database = await getDatabase(ctx.db, base.database.id);
+  const [url, admin] = await Promise.all([databaseReaderUrl(ctx, database), databaseAdminUrl(ctx, database)]);
+  return { url, admin, schema: base.database.schema, mayWrite: database.clusterId === null };
 }
 
 /** @throws BasetideError `source_not_found` if the key can read other bases, but not this one */

@@ -23,6 +23,7 @@ export {
   type ManagementContext,
   openApiKey,
   pause,
+  readerTarget,
   replicaTarget,
   requestResync,
   restUntil,

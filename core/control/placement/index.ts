@@ -18,6 +18,7 @@ export {
   type Database,
   databaseAdminUrl,
   databaseCredentials,
+  databaseReaderUrl,
   endDatabaseSessions,
   getDatabase,
   inspectKnown,
