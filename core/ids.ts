@@ -22,6 +22,7 @@ export const idPrefixes = {
   workspace: "wsp",
   alert_webhook: "whk",
   alert_message: "msg",
+  saved_query: "qry",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

@@ -36,7 +36,11 @@ export function dbtSources(
     schema: base.database.schema,
     tables: [...tables.map(tableEntry), ...linkViews.map((view) => viewEntry(view, tables))],
   };
-  return stringify(literal({ version: 2, sources: [source] }), { lineWidth: 110 });
+  return stringify(literal({ version: 2, sources: [source] }), {
+    lineWidth: 110,
+    // Nobody writes anchors by hand, and some readers of YAML do not know them.
+    aliasDuplicateObjects: false,
+  });
 }
 
 /** dbt renders the file with Jinja: every text of the source must be escaped, so that it renders unchanged. */

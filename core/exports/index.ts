@@ -1,5 +1,16 @@
-/** Descriptions of a replica for analytics tools, and queries to start with. */
+/** Descriptions of a replica for analytics tools and for people, and queries to start with. */
+export { diagramOf } from "./cached-layout";
 export { dbtSources } from "./dbt-sources";
+export {
+  type Diagram,
+  type DiagramBox,
+  type DiagramLine,
+  type End,
+  HEAD_HEIGHT,
+  type Point,
+  ROW_HEIGHT,
+} from "./diagram-layout";
 export { erDiagram } from "./er-diagram";
 export { type FirstQuery, firstQueries } from "./first-queries";
 export { qualifiedName, readableName } from "./readable-name";
+export { sqlDefinitions } from "./sql-ddl";

@@ -559,6 +559,20 @@ create table requests (
 CREATE INDEX requests_account_idx ON requests (account_id, created_at);
 CREATE UNIQUE INDEX requests_open_key ON requests (account_id, kind, COALESCE(database_id, ''::text)) WHERE (state = 'open'::text);
 
+create table saved_queries (
+  id text not null,
+  account_id text not null,
+  base_id text not null,
+  name text not null,
+  sql text not null,
+  updated_at timestamp with time zone not null default now(),
+  constraint saved_queries_name_key UNIQUE (base_id, name),
+  constraint saved_queries_pkey PRIMARY KEY (id),
+  constraint saved_queries_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
+  constraint saved_queries_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+CREATE INDEX saved_queries_account_idx ON saved_queries (account_id);
+
 create table schema_changes (
   id bigint generated always as identity,
   base_id text not null,

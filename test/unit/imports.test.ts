@@ -34,6 +34,7 @@ const RULES: Rule[] = [
 
 /** The folders of core, from top to bottom: each may import those below it. Files at core's root are at the bottom. */
 const LAYERS = [
+  "sql-editor",
   "data-browser",
   "exports",
   "alerts",

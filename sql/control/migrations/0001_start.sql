@@ -525,6 +525,22 @@ create table source_tables (
   constraint source_tables_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );
 
+-- Queries that an account has saved in the console's SQL editor.
+create table saved_queries (
+  id text not null,
+  account_id text not null,
+  base_id text not null,
+  name text not null,
+  sql text not null,
+  updated_at timestamptz not null default now(),
+  constraint saved_queries_pkey primary key (id),
+  constraint saved_queries_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
+  constraint saved_queries_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint saved_queries_name_key unique (base_id, name)
+);
+
+create index saved_queries_account_idx on saved_queries (account_id);
+
 -- The change feed of a base, and how far it has been read. One row from the first attempt on.
 create table live_feeds (
   base_id text not null,

@@ -1,0 +1,15 @@
+/** The console's SQL editor: runs a customer's SQL with their own role, and keeps queries. */
+export { NUMERIC_TYPES } from "./column-types";
+export { csvLine } from "./csv";
+export {
+  MOST_TEXT,
+  type QueryFailure,
+  type QueryOutcome,
+  runQuery,
+  type StatementResult,
+  streamQuery,
+} from "./run";
+export { withRunSlot } from "./run-slots";
+export { type SampleQuery, sampleQueries } from "./samples";
+export { deleteSavedQuery, listSavedQueries, type SavedQuery, saveQuery } from "./saved-queries";
+export { type ColumnSample, sampleTable, type TableSample } from "./table-sample";

@@ -1,0 +1,159 @@
+/** Writes queries for a base's own tables, columns and links, to begin with. */
+import { readableName } from "../exports";
+import type { ColumnSpec, TableSpec } from "../replica";
+import type { FieldType } from "../source";
+
+export interface SampleQuery {
+  title: string;
+  sql: string;
+}
+
+/** By SQL name of the table; a table without a count is small. */
+type RowCounts = ReadonlyMap<string, number>;
+
+const MOST_SAMPLES = 6;
+/** Of the columns in a list, after the title. */
+const LISTED_COLUMNS = 4;
+/** The first that a table has is taken. */
+const GROUPED_TYPES: FieldType[] = ["single_select", "collaborator", "rating", "created_by", "checkbox"];
+const SUMMED_TYPES = ["currency", "number", "duration", "percent"];
+const LONG_TYPES = ["long_text", "rich_text", "attachment", "ai_text", "button"];
+
+/** Returns up to six queries, each of another kind, for the largest tables that they fit. Valid whatever the names. */
+export function sampleQueries(tables: TableSpec[], counts: RowCounts = new Map()): SampleQuery[] {
+  const bySize = tables.toSorted((a, b) => (counts.get(b.name) ?? 0) - (counts.get(a.name) ?? 0));
+  const byId = new Map(tables.map((table) => [table.tableId, table]));
+  const first = (make: (table: TableSpec) => SampleQuery | undefined): SampleQuery[] => {
+    for (const table of bySize) {
+      const sample = make(table);
+      if (sample) return [sample];
+    }
+    return [];
+  };
+  return [
+    ...first(newest),
+    ...first((table) => joined(table, byId)),
+    ...first(counted),
+    ...first((table) => mostLinked(table, byId)),
+    ...first(summed),
+    ...first(perMonth),
+  ].slice(0, MOST_SAMPLES);
+}
+
+function newest(table: TableSpec): SampleQuery {
+  const title = titleOf(table);
+  const others = table.columns.filter(
+    (column) => column.name !== title && column.type !== "links" && !LONG_TYPES.includes(column.type),
+  );
+  const listed = [title, ...others.slice(0, LISTED_COLUMNS).map(({ name }) => name), "created_time"];
+  return {
+    title: `Newest ${table.sourceName}`,
+    sql: `select ${[...new Set(listed)].map(readableName).join(", ")}
+from ${readableName(table.name)}
+order by created_time desc
+limit 20;`,
+  };
+}
+
+/** An array of links is unnested; of a text with the first link, the record is found directly. */
+function joined(table: TableSpec, byId: Map<string, TableSpec>): SampleQuery | undefined {
+  const [link, other] = linkOf(table, byId) ?? [];
+  if (!link || !other) return undefined;
+  const column = `a.${readableName(link.name)}`;
+  const join =
+    link.columnType === "text[]"
+      ? `cross join unnest(${column}) as link (id)
+join ${readableName(other.name)} as b on b.id = link.id`
+      : `join ${readableName(other.name)} as b on b.id = ${column}`;
+  return {
+    title: `${table.sourceName} with their ${other.sourceName}`,
+    sql: `select a.${readableName(titleOf(table))}, b.${readableName(titleOf(other))} as ${readableName(aliasOf(link, table))}
+from ${readableName(table.name)} as a
+${join}
+order by 1
+limit 100;`,
+  };
+}
+
+function mostLinked(table: TableSpec, byId: Map<string, TableSpec>): SampleQuery | undefined {
+  const [link, other] = linkOf(table, byId) ?? [];
+  if (!link || !other) return undefined;
+  const column = `a.${readableName(link.name)}`;
+  const on = link.columnType === "text[]" ? `b.id = any (${column})` : `b.id = ${column}`;
+  return {
+    title: `${other.sourceName} with the most ${table.sourceName}`,
+    sql: `select b.${readableName(titleOf(other))}, count(a.id) as linked
+from ${readableName(other.name)} as b
+left join ${readableName(table.name)} as a on ${on}
+group by b.id
+order by linked desc
+limit 20;`,
+  };
+}
+
+function counted(table: TableSpec): SampleQuery | undefined {
+  const column = groupOf(table);
+  if (!column) return undefined;
+  return {
+    title: `${table.sourceName} by ${column.sourceName}`,
+    sql: `select ${readableName(column.name)}, count(*)
+from ${readableName(table.name)}
+group by 1
+order by 2 desc;`,
+  };
+}
+
+function summed(table: TableSpec): SampleQuery | undefined {
+  const amount = table.columns.find(
+    ({ type, columnType }) => columnType === "numeric" && SUMMED_TYPES.includes(type),
+  );
+  if (!amount) return undefined;
+  const group = groupOf(table);
+  const name = readableName(amount.name);
+  const figures = `count(${name}), sum(${name}), round(avg(${name}), 2) as average`;
+  const sql = group
+    ? `select ${readableName(group.name)}, ${figures}
+from ${readableName(table.name)}
+group by 1
+order by 3 desc nulls last;`
+    : `select ${figures}
+from ${readableName(table.name)};`;
+  return { title: `Total ${amount.sourceName} of ${table.sourceName}`, sql };
+}
+
+function perMonth(table: TableSpec): SampleQuery {
+  const date = table.columns.find(({ type }) => type === "date" || type === "date_time");
+  const isTime = date && (date.columnType === "date" || date.columnType === "timestamp");
+  const name = isTime ? date.name : "created_time";
+  return {
+    title: `${table.sourceName} per month`,
+    sql: `select date_trunc('month', ${readableName(name)})::date as month, count(*)
+from ${readableName(table.name)}
+where ${readableName(name)} > now() - interval '2 years'
+group by 1
+order by 1;`,
+  };
+}
+
+/** The first link of the table to another. */
+function linkOf(table: TableSpec, byId: Map<string, TableSpec>): [ColumnSpec, TableSpec] | undefined {
+  for (const column of table.columns) {
+    const other = column.type === "links" ? byId.get(column.linkedTableId ?? "") : undefined;
+    if (other && other !== table) return [column, other];
+  }
+  return undefined;
+}
+
+function groupOf({ columns }: TableSpec): ColumnSpec | undefined {
+  return GROUPED_TYPES.map((type) => columns.find((column) => column.type === type)).find(Boolean);
+}
+
+/** The column that names a record: the source lists its primary field first. */
+function titleOf({ columns: [first] }: TableSpec): string {
+  return first && (first.columnType === "text" || first.columnType === "numeric") ? first.name : "id";
+}
+
+/** The link's name, unless the result has a column of this name already. */
+function aliasOf(link: ColumnSpec, table: TableSpec): string {
+  return link.name === titleOf(table) ? `linked_${link.name}`.slice(0, 30) : link.name;
+}
