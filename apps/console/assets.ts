@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { Elysia } from "elysia";
 import { securityHeaders } from "../../views/render";
+import { bundle } from "./bundle";
 
 const ROOT = new URL("../../", import.meta.url);
 
@@ -23,6 +24,8 @@ const STYLES = [
   "connect",
   "figures",
   "data",
+  "sql",
+  "schema",
   "helpers",
 ];
 
@@ -43,13 +46,34 @@ const htmx = makeAsset("htmx.min.js", "text/javascript; charset=utf-8", [
   "node_modules/htmx.org/dist/htmx.min.js",
 ]);
 
+const schema = makeAsset("schema.js", "text/javascript; charset=utf-8", ["apps/console/assets/schema.js"]);
+
 /** The URLs that pages use. */
 export const assetUrls = { style: style.path, script: script.path, htmx: htmx.path };
 
 /** For the public pages, which have no parts that refresh themselves. */
 export const siteAssetUrls = { style: style.path, siteStyle: siteStyle.path, script: script.path };
 
-const byPath = new Map([style, siteStyle, script, htmx].map((asset) => [asset.path, asset]));
+/** The script of the schema page alone. */
+export const schemaScript = schema.path;
+
+/** The SQL editor's script. It takes half a second of processor time, so it is made when it is first needed. */
+let editor: Promise<Asset> | undefined;
+const EDITOR_PATH = "/assets/sql-editor.";
+
+function editorAsset(): Promise<Asset> {
+  editor ??= bundle("assets/sql-editor.js").then((text) =>
+    compressedAsset("sql-editor.js", "text/javascript; charset=utf-8", text),
+  );
+  return editor;
+}
+
+/** The URL of the SQL editor's script. */
+export async function editorScript(): Promise<string> {
+  return (await editorAsset()).path;
+}
+
+const byPath = new Map([style, siteStyle, script, htmx, schema].map((asset) => [asset.path, asset]));
 
 export function assetRoutes() {
   return new Elysia({ name: "assets" }).get("/assets/:file", ({ request }) => answerAsset(request), {
@@ -66,7 +90,14 @@ interface Asset {
 }
 
 function makeAsset(file: string, type: string, parts: string[]): Asset {
-  const plain = new Uint8Array(Buffer.concat(parts.map((part) => readFileSync(new URL(part, ROOT)))));
+  return compressedAsset(
+    file,
+    type,
+    new Uint8Array(Buffer.concat(parts.map((part) => readFileSync(new URL(part, ROOT))))),
+  );
+}
+
+function compressedAsset(file: string, type: string, plain: Uint8Array<ArrayBuffer>): Asset {
   const [, name, extension] = /(.+?)(\.\w+)$/.exec(file) ?? [];
   const hash = createHash("sha256").update(plain).digest("hex").slice(0, 12);
   const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
@@ -81,8 +112,10 @@ function makeAsset(file: string, type: string, parts: string[]): Asset {
   };
 }
 
-function answerAsset(request: Request): Response {
-  const asset = byPath.get(new URL(request.url).pathname);
+async function answerAsset(request: Request): Promise<Response> {
+  const { pathname } = new URL(request.url);
+  const known = byPath.get(pathname) ?? (pathname.startsWith(EDITOR_PATH) ? await editorAsset() : undefined);
+  const asset = known?.path === pathname ? known : undefined;
   if (!asset) return new Response("Not found", { status: 404, headers: securityHeaders });
   const encoding = chooseEncoding(request.headers.get("accept-encoding") ?? "");
   return new Response(asset.bodies[encoding], {

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
 import { Button, DialogLink, PageHead, Tabs } from "../components";
 
-export type BasePlace = "overview" | "data" | "proxy" | "analysts" | "runs" | "settings" | "connect";
+export type BasePlace = "overview" | "data" | "sql" | "schema" | "proxy" | "runs" | "settings" | "connect";
 
 export function BaseFrame(props: { base: Base; place: BasePlace; children: ComponentChildren }) {
   const { base, place, children } = props;
@@ -33,8 +33,9 @@ export function BaseFrame(props: { base: Base; place: BasePlace; children: Compo
 const places: [BasePlace, string, string][] = [
   ["overview", "", "Overview"],
   ["data", "/data", "Data"],
+  ["sql", "/sql", "SQL"],
+  ["schema", "/schema", "Schema"],
   ["proxy", "/proxy", "Proxy"],
-  ["analysts", "/analysts", "For analysts"],
   ["runs", "/runs", "Runs"],
   ["settings", "/settings", "Settings"],
 ];

@@ -80,9 +80,18 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
   const call = (path: string, bearer = token) =>
     app.handle(new Request(`http://console${path}`, { headers: { authorization: `Bearer ${bearer}` } }));
   const path = `/bases/${base.id}`;
-  const page = await ask(`${path}/analysts`, { account });
-  expect(page.status).toBe(200);
-  expect(page.text).toContain("erDiagram");
+  for (const [view, text] of [
+    ["", "Link to another record"],
+    ["?table=items", "Nut"],
+    ["?as=sql", "create table &quot;public&quot;.&quot;orders&quot;"],
+    ["?as=mermaid", "erDiagram"],
+    ["?as=dbt", "version: 2"],
+  ]) {
+    const page = await ask(`${path}/schema${view}`, { account });
+    expect([view, page.status, page.text.includes(text!)]).toEqual([view, 200, true]);
+  }
+  expect((await ask(`${path}/schema?table=none`, { account })).status).toBe(404);
+  expect((await ask(`${path}/schema.sql`, { account })).text).toContain('create table "public"."items" (');
 
   const sources = await call(`/api/v1${path}/dbt-sources`);
   expect([sources.status, sources.headers.get("content-type")]).toEqual([200, "text/yaml; charset=utf-8"]);
@@ -100,9 +109,55 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
   for (const name of ["dbt-sources", "er-diagram"]) {
     expect((await call(`/api/v1${path}/${name}`, foreign)).status).toBe(404);
   }
-  for (const name of ["analysts", "dbt-sources.yml", "er-diagram.mmd"]) {
+  for (const name of ["schema", "schema.sql", "dbt-sources.yml", "er-diagram.mmd", "sql", "sql/names"]) {
     expect((await ask(`${path}/${name}`, { account: other })).status).toBe(404);
   }
+  const form = { sql: "select 1", name: "mine", as: "rows" };
+  for (const name of ["sql", "sql/csv", "sql/saved", "sql/saved/qry_00000000000000000000/delete"]) {
+    expect((await ask(`${path}/${name}`, { account: other, form })).status).toBe(404);
+    expect((await ask(`${path}/${name}`, { account, form, from: "cross-site" })).status).toBe(403);
+  }
+});
+
+test("the SQL editor runs, saves and downloads without a script, and escapes what it shows", async () => {
+  const ask = asker(consoleApp(fleet.ctx, authByHeader()));
+  const account = await authAccount();
+  const path = `/bases/${base.id}/sql`;
+  const sql = "select '<b>' as \"<i>\", name from items; select '</textarea>' from nowhere";
+  const run = await ask(path, { account, form: { sql, as: "rows" } });
+  expect(run.status).toBe(200);
+  expect(run.text).toContain("&lt;b>");
+  expect(run.text).toContain("&lt;i>");
+  expect(run.text).not.toMatch(/<b>|<i>|<\/textarea> from/);
+  expect(run.text).toContain("Statement 2: relation");
+  const fragment = await ask(path, { account, form: { sql: "select 1", as: "plan" }, isHtmx: true });
+  expect(fragment.text).toMatch(/^<section class="result"/);
+  expect(fragment.text).toContain("QUERY PLAN");
+  const empty = await ask(path, { account, form: { sql: " -- nothing", as: "rows" } });
+  expect([empty.status, empty.text.includes("Enter a query first")]).toEqual([422, true]);
+
+  const query = `select name, null, 'a"b' as "c,d" from items`;
+  const csv = await ask(`${path}/csv`, { account, form: { sql: query } });
+  expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
+  expect(csv.text).toBe('name,?column?,"c,d"\r\nNut,,"a""b"\r\n');
+  const failed = await ask(`${path}/csv`, { account, form: { sql: "select oops" } });
+  expect([failed.status, failed.text.includes("column &quot;oops&quot; does not exist")]).toEqual([
+    422,
+    true,
+  ]);
+
+  const saved = await ask(`${path}/saved`, { account, form: { sql: query, name: "<Mine>" } });
+  expect(saved.status).toBe(303);
+  const shown = await ask(saved.headers.get("location")!, { account });
+  expect(shown.text).toContain("&lt;Mine>");
+  const id = /saved=(qry_\w+)/.exec(shown.text)![1];
+  await ask(`${path}/saved/${id}/delete`, { account, form: {} });
+  expect((await ask(path, { account })).text).not.toContain("Mine");
+  const names = JSON.parse((await ask(`${path}/names`, { account })).text);
+  expect(names).toMatchObject({
+    schema: "public",
+    tables: { items: ["id", "created_time", "name", "orders"] },
+  });
 });
 
 /** The account of the fleet, which owns the base. */

@@ -11,15 +11,16 @@ import { confirmationPages } from "./confirmations";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
 import { docsPages } from "./docs-pages";
-import { analystPages } from "./export-pages";
 import { landingPage } from "./landing";
 import { invitationPage, memberPages } from "./members";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";
 import { proxyPages } from "./proxy-pages";
 import { requestPages } from "./request-pages";
+import { schemaPages } from "./schema-pages";
 import { signInPages } from "./sign-in";
 import { signUpPages } from "./sign-up";
+import { sqlPages } from "./sql-pages";
 import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
 import { workspacePages } from "./workspaces";
@@ -38,7 +39,8 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(alertPages(ctx))
     .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
-    .use(analystPages(ctx))
+    .use(schemaPages(ctx))
+    .use(sqlPages(ctx))
     .use(connectPages(ctx))
     .use(proxyPages(ctx))
     .use(dataPages(ctx))

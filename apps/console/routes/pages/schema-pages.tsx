@@ -1,0 +1,104 @@
+/** The schema page of a base, and its descriptions as files. */
+import { Elysia } from "elysia";
+import type { Account } from "../../../../core/control/accounts";
+import { type Base, getBase } from "../../../../core/control/bases";
+import { BasetideError, isBasetideError } from "../../../../core/errors";
+import { dbtSources, diagramOf, erDiagram, sqlDefinitions } from "../../../../core/exports";
+import type { TableSpec } from "../../../../core/replica";
+import { BaseFrame } from "../../../../views/base/frame";
+import { isHtmx, securityHeaders } from "../../../../views/render";
+import {
+  SchemaDiagram,
+  SchemaPage,
+  SchemaTables,
+  SchemaText,
+  type SchemaView,
+  type ShownTable,
+  schemaViews,
+} from "../../../../views/schema/schema-page";
+import { schemaScript } from "../../assets";
+import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { cachedSample, cachedShape } from "../../shape-cache";
+
+export function schemaPages(ctx: ConsoleContext) {
+  async function describe(id: string, account: Account) {
+    const base = await getBase(ctx.db, id, account.id);
+    return { base, shape: await cachedShape(ctx, base) };
+  }
+
+  /** The table with its examples; the page is of use without them. */
+  async function showTable(base: Base, spec: TableSpec): Promise<ShownTable> {
+    try {
+      return { spec, sample: await cachedSample(ctx, base, spec) };
+    } catch (error) {
+      if (!isBasetideError(error)) throw error;
+      return { spec, sample: undefined };
+    }
+  }
+
+  return new Elysia({ name: "schema-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/schema", async ({ request, currentUser, account, params, query }) => {
+      const { base, shape } = await describe(params.id, account);
+      const { tables } = shape;
+      const view = viewOf(query.as);
+      const page = (content: preact.VNode | null) =>
+        answer(
+          request,
+          { title: `Schema · ${base.name}`, currentUser, active: "bases", base },
+          <BaseFrame base={base} place="schema">
+            <SchemaPage base={base} tables={tables} view={view}>
+              {content}
+            </SchemaPage>
+          </BaseFrame>,
+        );
+      if (tables.length === 0) return page(null);
+      if (view !== "diagram")
+        return page(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
+      const spec = query.table === undefined ? tables[0] : tables.find(({ name }) => name === query.table);
+      if (!spec) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
+      const shown = await showTable(base, spec);
+      const columns = <SchemaTables base={base} tables={tables} shown={shown} />;
+      if (isHtmx(request)) return answer(request, { title: spec.name, currentUser }, columns);
+      return page(
+        <>
+          <SchemaDiagram base={base} diagram={diagramOf(tables)} script={schemaScript} />
+          {columns}
+        </>,
+      );
+    })
+    .get("/bases/:id/schema.sql", async ({ account, params }) => {
+      const { base, shape } = await describe(params.id, account);
+      return file("schema.sql", "text/plain", textOf(base, shape, "sql"));
+    })
+    .get("/bases/:id/dbt-sources.yml", async ({ account, params }) => {
+      const { base, shape } = await describe(params.id, account);
+      return file("sources.yml", "text/yaml", textOf(base, shape, "dbt"));
+    })
+    .get("/bases/:id/er-diagram.mmd", async ({ account, params }) => {
+      const { base, shape } = await describe(params.id, account);
+      return file("er-diagram.mmd", "text/plain", textOf(base, shape, "mermaid"));
+    });
+}
+
+function viewOf(as: unknown): SchemaView {
+  return schemaViews.find((view) => view.as === as)?.as ?? "diagram";
+}
+
+type Shape = Awaited<ReturnType<typeof cachedShape>>;
+
+function textOf(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram">): string {
+  if (view === "dbt") return dbtSources(base, shape);
+  return view === "sql" ? sqlDefinitions(base.database.schema, shape.tables) : erDiagram(shape.tables);
+}
+
+function file(name: string, type: string, text: string): Response {
+  return new Response(text, {
+    headers: {
+      ...securityHeaders,
+      "cache-control": "no-store",
+      "content-type": `${type}; charset=utf-8`,
+      "content-disposition": `attachment; filename="${name}"`,
+    },
+  });
+}

@@ -1,0 +1,215 @@
+/**
+ * The SQL editor of a base. A query runs as the customer's own read-only role, and ends with its request: the editor
+ * cancels it by aborting the request, and a page that is closed does the same.
+ */
+import { Elysia } from "elysia";
+import type { Account } from "../../../../core/control/accounts";
+import { type Base, getBase, readerTarget } from "../../../../core/control/bases";
+import { httpStatus, isBasetideError } from "../../../../core/errors";
+import {
+  csvLine,
+  deleteSavedQuery,
+  listSavedQueries,
+  MOST_TEXT,
+  runQuery,
+  sampleQueries,
+  saveQuery,
+  streamQuery,
+  withRunSlot,
+} from "../../../../core/sql-editor";
+import { BaseFrame } from "../../../../views/base/frame";
+import { ErrorNote } from "../../../../views/components";
+import { isHtmx, securityHeaders } from "../../../../views/render";
+import { EditorPage, type EditorProps } from "../../../../views/sql/editor-page";
+import { QueryResults } from "../../../../views/sql/results";
+import { editorScript } from "../../assets";
+import { formErrorOf } from "../../form-error";
+import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
+import { cachedShape } from "../../shape-cache";
+
+const RUN = { timeoutMs: 30_000, bytes: 4_000_000, rows: 500 };
+const CSV = { timeoutMs: 50_000, bytes: 64_000_000, rows: 100_000 };
+const SHOWN_LIMITS = { seconds: RUN.timeoutMs / 1000, rows: RUN.rows, csvRows: CSV.rows };
+/** What a page may echo of a text that was too long to run. */
+const MOST_ECHO = 2 * MOST_TEXT;
+
+export function sqlPages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  const find = (id: string, account: Account) => getBase(db, id, account.id);
+
+  /** The page, or for the editor's script what changed of it. */
+  async function editorPage(
+    request: Request,
+    currentUser: Parameters<typeof answer>[1]["currentUser"],
+    base: Base,
+    facts: Partial<EditorProps> & { sample?: number; savedId?: string | undefined; status?: number },
+  ): Promise<Response> {
+    const [saved, shape, script] = await Promise.all([
+      listSavedQueries(db, base),
+      // The editor is of use while the tables cannot be read, too.
+      cachedShape(ctx, base).catch(() => undefined),
+      editorScript(),
+    ]);
+    const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
+    const samples = shape ? sampleQueries(shape.tables, counts) : [];
+    const current = saved.find(({ id }) => id === facts.savedId);
+    const sql = facts.sql ?? current?.sql ?? samples[(facts.sample ?? 1) - 1]?.sql ?? "";
+    const { sample: _, savedId: __, status, ...rest } = facts;
+    return answer(
+      request,
+      { title: `SQL · ${base.name}`, currentUser, active: "bases", base, status },
+      <BaseFrame base={base} place="sql">
+        <EditorPage
+          {...{ base, samples, saved, current, script, limits: SHOWN_LIMITS }}
+          {...rest}
+          sql={sql.slice(0, MOST_ECHO)}
+        />
+      </BaseFrame>,
+    );
+  }
+
+  return new Elysia({ name: "sql-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/sql", async ({ request, currentUser, account, params, query }) => {
+      const base = await find(params.id, account);
+      const notice = query.done === "saved" ? "Saved." : query.done === "deleted" ? "Deleted." : undefined;
+      const sample = Number(query.sample) || 1;
+      return editorPage(request, currentUser, base, { sample, savedId: textOf(query.saved), notice });
+    })
+    .get("/bases/:id/sql/names", async ({ account, params }) => {
+      const base = await find(params.id, account);
+      const { tables, linkViews } = await cachedShape(ctx, base);
+      const names = Object.fromEntries([
+        ...tables.map(({ name, columns }) => [
+          name,
+          ["id", "created_time", ...columns.map((one) => one.name)],
+        ]),
+        ...linkViews.map(({ name, columns: [from, to] }) => [name, [from, "position", to]]),
+      ]);
+      return Response.json(
+        { schema: base.database.schema, tables: names },
+        { headers: { ...securityHeaders, "cache-control": "no-store" } },
+      );
+    })
+    .post("/bases/:id/sql", async ({ request, currentUser, account, params, body }) => {
+      const base = await find(params.id, account);
+      const sql = formSecret(body, "sql");
+      const isPlan = formText(body, "as") === "plan";
+      let view: preact.VNode;
+      let status: number | undefined;
+      try {
+        const outcome = await withRunSlot(account.id, async () =>
+          runQuery(await readerTarget(ctx, base), sql, { ...RUN, signal: request.signal }, isPlan),
+        );
+        view = <QueryResults outcome={outcome} sql={sql} />;
+      } catch (error) {
+        const message = messageOf(error);
+        status = isHtmx(request) ? undefined : message.status;
+        view = <ErrorNote>{message.text}</ErrorNote>;
+      }
+      if (isHtmx(request)) return answer(request, { title: "SQL", currentUser }, view);
+      return editorPage(request, currentUser, base, { sql, children: view, ...(status ? { status } : {}) });
+    })
+    .post("/bases/:id/sql/csv", async ({ request, currentUser, account, params, body }) => {
+      const base = await find(params.id, account);
+      const sql = formSecret(body, "sql");
+      try {
+        return await csvOf(account.id, (onRows, signal) =>
+          readerTarget(ctx, base).then((target) => streamQuery(target, sql, { ...CSV, signal }, onRows)),
+        );
+      } catch (error) {
+        const { text, status } = messageOf(error);
+        return editorPage(request, currentUser, base, { sql, problem: text, status });
+      }
+    })
+    .post("/bases/:id/sql/saved", async ({ request, currentUser, account, params, body }) => {
+      const base = await find(params.id, account);
+      const query = { name: formText(body, "name"), sql: formSecret(body, "sql") };
+      let id = "";
+      const problem = await formErrorOf(async () => {
+        ({ id } = await saveQuery(ctx, base, query));
+      });
+      if (!problem) return goTo(request, `/bases/${base.id}/sql?saved=${id}&done=saved`);
+      const { message, status } = problem;
+      return editorPage(request, currentUser, base, { sql: query.sql, problem: message, status });
+    })
+    .post("/bases/:id/sql/saved/:query/delete", async ({ request, account, params }) => {
+      const base = await find(params.id, account);
+      await deleteSavedQuery(db, base, params.query);
+      return goTo(request, `/bases/${base.id}/sql?done=deleted`);
+    });
+}
+
+/** What a person can do something about. @throws any other error */
+function messageOf(error: unknown): { text: string; status: number } {
+  const codes = ["query_failed", "query_stopped", "replica_unavailable", "invalid_request", "conflict"];
+  if (!isBasetideError(error) || !codes.includes(error.code)) throw error;
+  return { text: error.message, status: httpStatus[error.code] };
+}
+
+type Columns = Parameters<Parameters<typeof streamQuery>[3]>[1];
+type Stream = (
+  onRows: (rows: (string | null)[][], columns: Columns) => Promise<void>,
+  signal: AbortSignal,
+) => Promise<boolean>;
+
+/**
+ * Answers with the rows as CSV, as they arrive; reads no more than the client takes.
+ *
+ * @throws the error of `stream`, if it comes before the first row
+ */
+async function csvOf(accountId: string, stream: Stream): Promise<Response> {
+  const abort = new AbortController();
+  const started = Promise.withResolvers<void>();
+  const encoder = new TextEncoder();
+  let output!: ReadableStreamDefaultController<Uint8Array>;
+  let wake = () => {};
+  const body = new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      output = controller;
+    },
+    pull: () => wake(),
+    cancel: () => {
+      abort.abort();
+      wake();
+    },
+  });
+  let isFirst = true;
+  const running = withRunSlot(accountId, () =>
+    stream(async (rows, columns) => {
+      const lines = rows.map(csvLine);
+      if (isFirst) lines.unshift(csvLine(columns.map(({ name }) => name)));
+      isFirst = false;
+      started.resolve();
+      output.enqueue(encoder.encode(lines.join("")));
+      while ((output.desiredSize ?? 0) <= 0 && !abort.signal.aborted) {
+        await new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+      }
+    }, abort.signal),
+  );
+  running.then(
+    () => {
+      started.resolve();
+      if (!abort.signal.aborted) output.close();
+    },
+    (error: unknown) => {
+      started.reject(error);
+      if (!abort.signal.aborted) output.error(error);
+    },
+  );
+  await started.promise;
+  return new Response(body, {
+    headers: {
+      ...securityHeaders,
+      "cache-control": "no-store",
+      "content-type": "text/csv; charset=utf-8",
+      "content-disposition": 'attachment; filename="query.csv"',
+    },
+  });
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === "string" ? value : undefined;
+}

@@ -1,0 +1,285 @@
+/** The schema of a base: the diagram of its tables, their columns, and the same as text for other programs. */
+import type { Base } from "../../core/control/bases";
+import type { Diagram } from "../../core/exports";
+import type { ColumnSpec, TableSpec } from "../../core/replica";
+import type { ColumnSample, TableSample } from "../../core/sql-editor";
+import { Card, Empty } from "../components";
+import { Program } from "../components/program";
+import { counted, inDigits } from "../format";
+import { DiagramSvg } from "./diagram";
+import { fieldTypeName } from "./field-types";
+
+export const schemaViews = [
+  { as: "diagram", text: "Diagram" },
+  { as: "sql", text: "SQL" },
+  { as: "mermaid", text: "Mermaid" },
+  { as: "dbt", text: "dbt" },
+] as const;
+export type SchemaView = (typeof schemaViews)[number]["as"];
+
+export interface ShownTable {
+  spec: TableSpec;
+  /** Undefined if the rows cannot be read now. */
+  sample: TableSample | undefined;
+}
+
+export interface SchemaProps {
+  base: Base;
+  tables: TableSpec[];
+  children: preact.ComponentChildren;
+}
+
+export function SchemaPage({ base, tables, view, children }: SchemaProps & { view: SchemaView }) {
+  if (tables.length === 0) {
+    return <Empty title="No tables yet">They appear here when the first sync has finished.</Empty>;
+  }
+  const links = tables.flatMap(({ columns }) => columns).filter(({ type }) => type === "links").length;
+  return (
+    <div class="stack">
+      <div class="schema-bar">
+        <nav class="segments" aria-label="Schema as">
+          {schemaViews.map(({ as, text }) => (
+            <a
+              key={as}
+              href={`/bases/${base.id}/schema${as === "diagram" ? "" : `?as=${as}`}`}
+              aria-current={as === view ? "page" : undefined}
+            >
+              {text}
+            </a>
+          ))}
+        </nav>
+        <p class="muted small">
+          {counted(tables.length, "table")}, {counted(links, "link field")}
+        </p>
+      </div>
+      {children}
+    </div>
+  );
+}
+
+export function SchemaDiagram(props: { base: Base; diagram: Diagram; script: string }) {
+  const { base, diagram, script } = props;
+  return (
+    <section class="er-frame" aria-label="Diagram">
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      <section class="er-scroll" tabIndex={0} aria-label="Diagram, scrollable">
+        <DiagramSvg diagram={diagram} path={`/bases/${base.id}/schema`} />
+      </section>
+      <div class="er-zoom needs-script">
+        <button type="button" class="button small" data-zoom="in" title="Zoom in (+)">
+          <span aria-hidden="true">+</span>
+          <span class="visually-hidden">Zoom in</span>
+        </button>
+        <button type="button" class="button small" data-zoom="out" title="Zoom out (−)">
+          <span aria-hidden="true">−</span>
+          <span class="visually-hidden">Zoom out</span>
+        </button>
+        <button type="button" class="button small" data-zoom="fit" title="Show all (0)">
+          Fit
+        </button>
+      </div>
+      <script type="module" src={script} />
+    </section>
+  );
+}
+
+/** The tables, and the columns of the chosen one; replaced as a whole when another table is chosen. */
+export function SchemaTables({
+  base,
+  tables,
+  shown,
+}: {
+  base: Base;
+  tables: TableSpec[];
+  shown: ShownTable;
+}) {
+  const path = `/bases/${base.id}/schema`;
+  const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
+  return (
+    <section id="columns" class="schema-tables" aria-label="Tables and columns">
+      <nav aria-label="Tables" class="table-list">
+        <ul>
+          {tables.map(({ name, sourceName }) => (
+            <li key={name}>
+              <a
+                href={`${path}?table=${encodeURIComponent(name)}#columns`}
+                hx-get={`${path}?table=${encodeURIComponent(name)}`}
+                hx-target="#columns"
+                hx-swap="outerHTML"
+                aria-current={name === shown.spec.name ? "true" : undefined}
+                title={sourceName}
+              >
+                <span class="cut">{name}</span>
+                <span class="muted small">{counts.has(name) ? inDigits(counts.get(name)!) : ""}</span>
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <ColumnsCard shown={shown} tables={tables} path={path} />
+    </section>
+  );
+}
+
+function ColumnsCard(props: { shown: ShownTable; tables: TableSpec[]; path: string }) {
+  const { shown, tables, path } = props;
+  const { spec, sample } = shown;
+  const byId = new Map(tables.map((table) => [table.tableId, table]));
+  return (
+    <Card id="schema-table" title={spec.name}>
+      <p class="muted">
+        <bdi>{spec.sourceName}</bdi> in Airtable. {counted(spec.columns.length + 2, "column")}.
+        {spec.description ? (
+          <>
+            {" "}
+            <bdi>{spec.description}</bdi>
+          </>
+        ) : null}
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
+      {/* biome-ignore lint/a11y/useSemanticElements: as all tables that scroll */}
+      <div class="table-scroll" tabIndex={0} role="group" aria-label={`Columns of ${spec.name}`}>
+        <table class="scroll schema-columns">
+          <thead>
+            <tr>
+              <th scope="col">Column</th>
+              <th scope="col">Type</th>
+              <th scope="col">Airtable field</th>
+              <th scope="col">Field type</th>
+              <th scope="col" class="number">
+                Empty
+              </th>
+              <th scope="col">Example</th>
+            </tr>
+          </thead>
+          <tbody>
+            <RecordColumn name="id" type="text" about="Record id" sample={sample} />
+            <RecordColumn name="created_time" type="timestamp" about="Created time, UTC" sample={sample} />
+            {spec.columns.map((column) => (
+              <ColumnRow
+                key={column.fieldId}
+                column={column}
+                sample={sample}
+                linked={byId.get(column.linkedTableId ?? "")}
+                path={path}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+      <p class="muted small">
+        {sample
+          ? `Empty values and examples are from ${sample.rows < 1000 ? "all" : "the first"} ${counted(sample.rows, "row")}.`
+          : "The rows cannot be read now, so there are no examples."}
+      </p>
+    </Card>
+  );
+}
+
+function RecordColumn(props: { name: string; type: string; about: string; sample: TableSample | undefined }) {
+  return (
+    <tr>
+      <th scope="row">
+        <code>{props.name}</code>
+      </th>
+      <td>
+        <code>{props.type}</code>
+      </td>
+      <td class="muted">{props.about}</td>
+      <td />
+      <Sample sample={props.sample?.columns.get(props.name)} rows={props.sample?.rows} />
+    </tr>
+  );
+}
+
+function ColumnRow(props: {
+  column: ColumnSpec;
+  sample: TableSample | undefined;
+  linked: TableSpec | undefined;
+  path: string;
+}) {
+  const { column, sample, linked, path } = props;
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <code>{column.name}</code>
+      </th>
+      <td>
+        <code>{column.columnType}</code>
+      </td>
+      <td class="wrap">
+        <bdi>{column.sourceName}</bdi>
+        {column.description ? (
+          <span class="muted small described">
+            <bdi>{column.description}</bdi>
+          </span>
+        ) : null}
+      </td>
+      <td class="wrap">
+        {fieldTypeName(column)}
+        {linked ? (
+          <>
+            {" "}
+            <a class="chip" href={`${path}?table=${encodeURIComponent(linked.name)}#columns`}>
+              {linked.name}
+            </a>
+          </>
+        ) : null}
+      </td>
+      <Sample sample={sample?.columns.get(column.name)} rows={sample?.rows} />
+    </tr>
+  );
+}
+
+function Sample({ sample, rows }: { sample: ColumnSample | undefined; rows: number | undefined }) {
+  if (!sample || !rows) {
+    return (
+      <>
+        <td class="number muted">–</td>
+        <td class="muted">–</td>
+      </>
+    );
+  }
+  const percent = Math.round((100 * sample.empty) / rows);
+  return (
+    <>
+      <td class={sample.empty === 0 ? "number muted" : "number"}>
+        {sample.empty > 0 && percent === 0 ? "< 1 %" : `${percent} %`}
+      </td>
+      <td class="example">{sample.example === null ? <span class="muted">–</span> : sample.example}</td>
+    </>
+  );
+}
+
+const TEXTS = {
+  sql: {
+    title: "SQL definitions",
+    name: "schema.sql",
+    about: "Creates empty tables of the same shape in another database. ",
+  },
+  mermaid: {
+    title: "Mermaid diagram",
+    name: "er-diagram.mmd",
+    about: "GitHub, GitLab, Notion and many editors draw it. ",
+  },
+  dbt: {
+    title: "dbt sources",
+    name: "dbt-sources.yml",
+    about: "Save it in your dbt project as models/sources.yml. ",
+  },
+} as const;
+
+export function SchemaText(props: { base: Base; view: keyof typeof TEXTS; code: string }) {
+  const { base, view, code } = props;
+  const { title, name, about } = TEXTS[view];
+  return (
+    <Program id={`schema-${view}`} title={title} name={name} code={code}>
+      <p>
+        {about}
+        <a href={`/bases/${base.id}/${name}`} download>
+          Download {name}
+        </a>
+      </p>
+    </Program>
+  );
+}
