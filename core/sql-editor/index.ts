@@ -1,6 +1,5 @@
 /** The console's SQL editor: runs a customer's SQL with their own role, and keeps queries. */
 export { NUMERIC_TYPES } from "./column-types";
-export { csvLine } from "./csv";
 export {
   MOST_TEXT,
   type QueryFailure,

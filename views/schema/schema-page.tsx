@@ -3,7 +3,7 @@ import type { Base } from "../../core/control/bases";
 import type { Diagram } from "../../core/exports";
 import type { ColumnSpec, TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
-import { Card, Empty } from "../components";
+import { ButtonLink, Card, Empty } from "../components";
 import { Program } from "../components/program";
 import { counted, inDigits } from "../format";
 import { DiagramSvg } from "./diagram";
@@ -116,17 +116,25 @@ export function SchemaTables({
           ))}
         </ul>
       </nav>
-      <ColumnsCard shown={shown} tables={tables} path={path} />
+      <ColumnsCard base={base} shown={shown} tables={tables} path={path} />
     </section>
   );
 }
 
-function ColumnsCard(props: { shown: ShownTable; tables: TableSpec[]; path: string }) {
-  const { shown, tables, path } = props;
+function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]; path: string }) {
+  const { base, shown, tables, path } = props;
   const { spec, sample } = shown;
   const byId = new Map(tables.map((table) => [table.tableId, table]));
   return (
-    <Card id="schema-table" title={spec.name}>
+    <Card
+      id="schema-table"
+      title={spec.name}
+      actions={
+        <ButtonLink href={`/bases/${base.id}/data/${encodeURIComponent(spec.name)}`} isSmall>
+          Browse rows
+        </ButtonLink>
+      }
+    >
       <p class="muted">
         <bdi>{spec.sourceName}</bdi> in Airtable. {counted(spec.columns.length + 2, "column")}.
         {spec.description ? (

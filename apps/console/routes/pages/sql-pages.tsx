@@ -5,12 +5,13 @@
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import { type Base, getBase, readerTarget } from "../../../../core/control/bases";
+import { csvCell, csvLine } from "../../../../core/data-browser";
 import { httpStatus, isBasetideError } from "../../../../core/errors";
 import {
-  csvLine,
   deleteSavedQuery,
   listSavedQueries,
   MOST_TEXT,
+  NUMERIC_TYPES,
   runQuery,
   sampleQueries,
   saveQuery,
@@ -177,7 +178,8 @@ async function csvOf(accountId: string, stream: Stream): Promise<Response> {
   let isFirst = true;
   const running = withRunSlot(accountId, () =>
     stream(async (rows, columns) => {
-      const lines = rows.map(csvLine);
+      const kinds = columns.map(({ type }) => (NUMERIC_TYPES.has(type) ? "number" : "text"));
+      const lines = rows.map((row) => csvLine(row.map((value, at) => csvCell(value, kinds[at]!))));
       if (isFirst) lines.unshift(csvLine(columns.map(({ name }) => name)));
       isFirst = false;
       started.resolve();
