@@ -48,27 +48,27 @@ function Box({ box, path }: { box: DiagramBox; path: string }) {
   return (
     <a class="er-table" href={href}>
       <g transform={`translate(${round(x)} ${round(y)})`}>
-      <rect class="er-box" width={width} height={height} rx="7" />
-      <path class="er-head" d={headPath(box)} />
-      <text class="er-name" x="12" y="22">
-        {name}
-        {name === table.name ? null : <title>{table.name}</title>}
-      </text>
-      {rows.map((row, at) => (
-        <g key={row.name}>
-          <text class={row.isLink ? "er-row link" : "er-row"} x="12" y={rowY(at)}>
-            {cut(row.name, ROW_LENGTH - row.type.length)}
-          </text>
-          <text class="er-type" x={width - 12} y={rowY(at)} text-anchor="end">
-            {row.type}
-          </text>
-        </g>
-      ))}
-      {hidden > 0 ? (
-        <text class="er-type" x="12" y={rowY(rows.length)}>
-          {rows.length > 0 ? `${hidden} more` : `${hidden} columns`}
+        <rect class="er-box" width={width} height={height} rx="7" />
+        <path class="er-head" d={headPath(box)} />
+        <text class="er-name" x="12" y="22">
+          {name}
+          {name === table.name ? null : <title>{table.name}</title>}
         </text>
-      ) : null}
+        {rows.map((row, at) => (
+          <g key={row.name}>
+            <text class={row.isLink ? "er-row link" : "er-row"} x="12" y={rowY(at)}>
+              {cut(row.name, ROW_LENGTH - row.type.length)}
+            </text>
+            <text class="er-type" x={width - 12} y={rowY(at)} text-anchor="end">
+              {row.type}
+            </text>
+          </g>
+        ))}
+        {hidden > 0 ? (
+          <text class="er-type" x="12" y={rowY(rows.length)}>
+            {rows.length > 0 ? `${hidden} more` : `${hidden} columns`}
+          </text>
+        ) : null}
       </g>
     </a>
   );

@@ -139,7 +139,7 @@ test("the SQL editor runs, saves and downloads without a script, and escapes wha
   const query = `select name, null, -1 as less, '=1' as "c,d" from items where 'a"b' <> ''`;
   const csv = await ask(`${path}/csv`, { account, form: { sql: query } });
   expect(csv.headers.get("content-type")).toBe("text/csv; charset=utf-8");
-  expect(csv.text).toBe("name,?column?,less,\"c,d\"\r\nNut,,-1,'=1\r\n");
+  expect(csv.text).toBe('name,?column?,less,"c,d"\r\nNut,,-1,\'=1\r\n');
   const failed = await ask(`${path}/csv`, { account, form: { sql: "select oops" } });
   expect([failed.status, failed.text.includes("column &quot;oops&quot; does not exist")]).toEqual([
     422,
