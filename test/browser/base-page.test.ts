@@ -180,39 +180,43 @@ test.for([
   { name: "by mouse", hasScript: true, isKeyboard: false },
   { name: "by keyboard", hasScript: true, isKeyboard: true },
   { name: "without JavaScript", hasScript: false, isKeyboard: false },
-])("each setting is enabled and disabled again: $name", async ({ name, hasScript, isKeyboard }, { skip }) => {
-  skip(noBrowser !== undefined, noBrowser);
-  const base = await syncedBase(`Settings ${name}`);
-  await using visitor = await visit(OWNER, { hasScript });
-  const { page } = visitor;
-  await page.goto(`/bases/${base.id}/settings`);
-  const settings = {
-    Turbo: "turbo",
-    "Linked records as text": "linkedRecordsAsText",
-    "Lookups as text": "lookupsAsText",
-    "Rapid creates and updates": "rapid",
-  } as const;
-  for (const [label, key] of Object.entries(settings)) {
-    for (const isOn of [true, false]) {
-      const toggle = page.getByRole("switch", { name: label });
-      if (isKeyboard) {
-        await toggle.focus();
-        await page.keyboard.press("Space");
-      } else await toggle.setChecked(isOn);
-      if (!hasScript) await page.getByRole("button", { name: `Save ${label}` }).click();
-      // What retypes columns asks first.
-      if (key.endsWith("AsText"))
-        await page.getByRole("button", { name: isOn ? "Turn on" : "Turn off", exact: true }).click();
-      await until(async () => (await getBase(fleet.ctx.db, base.id)).settings[key] === isOn, {
-        what: `${label} is ${isOn ? "on" : "off"}`,
-      });
-      expect(await page.getByRole("switch", { name: label }).isChecked()).toBe(isOn);
+])(
+  "each setting is enabled and disabled again: $name",
+  { timeout: 90_000 },
+  async ({ name, hasScript, isKeyboard }, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    const base = await syncedBase(`Settings ${name}`);
+    await using visitor = await visit(OWNER, { hasScript });
+    const { page } = visitor;
+    await page.goto(`/bases/${base.id}/settings`);
+    const settings = {
+      Turbo: "turbo",
+      "Linked records as text": "linkedRecordsAsText",
+      "Lookups as text": "lookupsAsText",
+      "Rapid creates and updates": "rapid",
+    } as const;
+    for (const [label, key] of Object.entries(settings)) {
+      for (const isOn of [true, false]) {
+        const toggle = page.getByRole("switch", { name: label });
+        if (isKeyboard) {
+          await toggle.focus();
+          await page.keyboard.press("Space");
+        } else await toggle.setChecked(isOn);
+        if (!hasScript) await page.getByRole("button", { name: `Save ${label}` }).click();
+        // What retypes columns asks first.
+        if (key.endsWith("AsText"))
+          await page.getByRole("button", { name: isOn ? "Turn on" : "Turn off", exact: true }).click();
+        await until(async () => (await getBase(fleet.ctx.db, base.id)).settings[key] === isOn, {
+          what: `${label} is ${isOn ? "on" : "off"}`,
+        });
+        expect(await page.getByRole("switch", { name: label }).isChecked()).toBe(isOn);
+      }
     }
-  }
-  await page.reload();
-  expect(await page.getByRole("switch", { checked: true }).count()).toBe(0);
-  visitor.expectNoProblems();
-});
+    await page.reload();
+    expect(await page.getByRole("switch", { checked: true }).count()).toBe(0);
+    visitor.expectNoProblems();
+  },
+);
 
 test("the indicator turns yellow when the source slows down, red when it fails, and green again, without a reload", async ({
   skip,
