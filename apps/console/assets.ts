@@ -23,6 +23,7 @@ const STYLES = [
   "onboarding",
   "connect",
   "figures",
+  "freshness",
   "data",
   "sql",
   "schema",

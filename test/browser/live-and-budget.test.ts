@@ -93,8 +93,8 @@ test.for(options)(
     const states: [string, Parameters<typeof recordFeed>[2], string][] = [
       ["pings", { hasNotifications: true, pace: 1200, missed: 0 }, "Live"],
       ["polled", { pace: 5, waiting: 4210, waitingAgo: 20, missed: 3 }, "Live"],
-      ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Behind"],
-      ["refused", { state: "refused", reason: REFUSED }, "Behind"],
+      ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Catching up"],
+      ["refused", { state: "refused", reason: REFUSED }, "Catching up"],
     ];
     for (const [state, feed, word] of states) {
       await recordFeed(db, base, feed);

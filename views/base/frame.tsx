@@ -2,8 +2,18 @@
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
 import { Button, DialogLink, PageHead, Tabs } from "../components";
+import { inDigits } from "../format";
 
-export type BasePlace = "overview" | "data" | "sql" | "schema" | "proxy" | "runs" | "settings" | "connect";
+export type BasePlace =
+  | "overview"
+  | "data"
+  | "sql"
+  | "schema"
+  | "proxy"
+  | "runs"
+  | "issues"
+  | "settings"
+  | "connect";
 
 export function BaseFrame(props: { base: Base; place: BasePlace; children: ComponentChildren }) {
   const { base, place, children } = props;
@@ -23,7 +33,11 @@ export function BaseFrame(props: { base: Base; place: BasePlace; children: Compo
       <Tabs
         label="Base"
         current={`${path}${suffixOf(place)}`}
-        tabs={places.map(([, suffix, text]) => ({ href: `${path}${suffix}`, text }))}
+        tabs={places.map(([name, suffix, text]) => ({
+          href: `${path}${suffix}`,
+          text,
+          mark: name === "issues" && base.issueCount > 0 ? inDigits(base.issueCount) : undefined,
+        }))}
       />
       {children}
     </>
@@ -37,6 +51,7 @@ const places: [BasePlace, string, string][] = [
   ["schema", "/schema", "Schema"],
   ["proxy", "/proxy", "Proxy"],
   ["runs", "/runs", "Runs"],
+  ["issues", "/issues", "Issues"],
   ["settings", "/settings", "Settings"],
 ];
 

@@ -1,5 +1,5 @@
 /** All bases of the account, one per line. */
-import { type BaseSummary, indicatorOf, isLive } from "../../core/control/status";
+import { type BaseSummary, isLive, statusOf } from "../../core/control/status";
 import { ButtonLink, Empty, PageHead } from "../components";
 import { Ago } from "../components/ago";
 import { Field } from "../components/field";
@@ -103,7 +103,7 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
 }
 
 function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
-  const indicator = indicatorOf(base, now);
+  const status = statusOf(base, now);
   // In live mode, nothing is synced while nothing changes.
   const readAt = isLive(base) ? base.live.readAt : (base.sync?.completedAt ?? null);
   return (
@@ -114,7 +114,15 @@ function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
         </a>
       </th>
       <td>
-        <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} />
+        <StateBadge status={status} now={now} />
+        {base.issues > 0 ? (
+          <>
+            {" "}
+            <a class="badge yellow" href={`/bases/${base.id}/issues`}>
+              {counted(base.issues, "issue")}
+            </a>
+          </>
+        ) : null}
       </td>
       <td class="number nowrap minor">{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</td>
       <td class="nowrap">{readAt ? <Ago at={readAt} now={now} /> : "–"}</td>

@@ -1,12 +1,13 @@
 /** The current state of a base: in words, in figures, and the progress of its first sync or a rebuild. */
 import type { Base, SyncKind } from "../../core/control/bases";
-import { indicatorOf, isLive, median } from "../../core/control/status";
+import { type BaseStatus, isLive, median, statusOf } from "../../core/control/status";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, formatElapsed, inDigits } from "../format";
 import { LiveFigures, LiveNotes } from "./live-mode";
 import { ProgressBars } from "./progress";
 import { StateBadge } from "./state";
+import { Trouble } from "./trouble";
 
 const kinds: Record<SyncKind, string> = {
   first: "first sync",
@@ -18,60 +19,62 @@ const kinds: Record<SyncKind, string> = {
 
 /** @param props.keyHelpUrl the page about the rights of an API key */
 export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpUrl: string | undefined }) {
-  const indicator = indicatorOf(base, now);
-  const hasFigures = base.sync !== null || isLive(base);
-  const records = base.tables.reduce((sum, table) => sum + table.records, 0);
+  const status = statusOf(base, now);
+  // A first sync has its progress below, and nothing else to report.
+  const isStarting = status.word === "First sync";
   return (
     <Card id="now">
       <p class="now-state">
-        <StateBadge indicator={indicator} state={base.state} isLive={isLive(base)} isAnnounced />
-        {/* If all is well, the figures are enough; the badge has the reason on hover and for screen readers. */}
-        {indicator.color === "green" && hasFigures ? null : (
-          <span class="wrap" aria-hidden="true">
-            {indicator.reason}
-          </span>
-        )}
+        <StateBadge status={status} now={now} isAnnounced />
+        {base.issueCount > 0 ? <IssueLink base={base} /> : null}
+        {isStarting ? <span class="wrap">{status.headline}</span> : null}
       </p>
-      <NextStep base={base} />
+      {status.isCurrent || isStarting ? null : <Trouble base={base} status={status} now={now} />}
       {/* Before the first sync there is nothing to count. */}
-      {hasFigures ? (
-        <dl class="figures">
-          {isLive(base) ? <LiveFigures base={base} now={now} /> : <SweepFigures base={base} now={now} />}
-          <div>
-            <dt>Records</dt>
-            <dd>{inDigits(records)}</dd>
-            <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
-          </div>
-        </dl>
-      ) : null}
-      <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} />
-      {base.repairs > 0 ? (
+      {base.sync ? <Figures base={base} now={now} isCurrent={status.isCurrent} /> : null}
+      {mayExplain(base, status) ? <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} /> : null}
+      {status.isCurrent && base.repairs > 0 ? (
         <p>
           {counted(base.repairs, "record")} written through the proxy will be updated in the database shortly.
         </p>
       ) : null}
-      {base.progress ? <ProgressBars baseId={base.id} progress={base.progress} now={now} /> : null}
+      {base.progress && base.state !== "paused" ? (
+        <ProgressBars baseId={base.id} progress={base.progress} now={now} />
+      ) : null}
     </Card>
   );
 }
 
-/** Shown if the base's owner can do something about it. */
-function NextStep({ base }: { base: Base }) {
-  const path = `/bases/${base.id}`;
-  if (base.error?.code === "source_key_refused" || base.error?.code === "source_forbidden") {
-    return (
-      <p>
-        <a href={`${path}/settings#key`}>Give the base a new API key</a>. Until then your data stays
-        queryable.
-      </p>
-    );
-  }
-  if (base.state !== "needs_attention") return null;
+/** Why a base is not live explains its lag; the other notes are for a base that is current. */
+function mayExplain(base: Base, { isCurrent }: BaseStatus): boolean {
+  const isHealthy = base.error === null && base.state === "active" && base.live?.state === "refused";
+  return isCurrent || isHealthy;
+}
+
+function IssueLink({ base }: { base: Base }) {
   return (
-    <p>
-      <a href={`${path}/runs`}>See the latest runs</a>. We retry every few minutes, and your data stays
-      queryable.
-    </p>
+    <a class="badge yellow" href={`/bases/${base.id}/issues`}>
+      {counted(base.issueCount, "issue")}
+    </a>
+  );
+}
+
+/** Of a base that is not current, only how much data there is: the other figures would suggest that it is fresh. */
+function Figures({ base, now, isCurrent }: { base: Base; now: Date; isCurrent: boolean }) {
+  const records = base.tables.reduce((sum, table) => sum + table.records, 0);
+  return (
+    <dl class="figures">
+      {!isCurrent ? null : isLive(base) ? (
+        <LiveFigures base={base} now={now} />
+      ) : (
+        <SweepFigures base={base} now={now} />
+      )}
+      <div>
+        <dt>Records</dt>
+        <dd>{inDigits(records)}</dd>
+        <dd class="muted small">in {counted(base.tables.length, "table")}</dd>
+      </div>
+    </dl>
   );
 }
 

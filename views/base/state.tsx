@@ -1,33 +1,28 @@
-/** The indicator of a base: a color, a shape (from the stylesheet) and a word with the same meaning, and the reason. */
-import type { Indicator } from "../../core/control/status";
-
-const words = { green: "In sync", yellow: "Behind", red: "Failing" } as const;
+/** The badge of a base: a color, a shape (from the stylesheet) and a word with the same meaning. */
+import type { BaseStatus } from "../../core/control/status";
 
 interface StateProps {
-  indicator: Indicator;
-  state: string;
-  /** Whether its changes are read from the source's feed. */
-  isLive: boolean;
-  /** Whether screen readers announce a change of the word. For one indicator on a page. */
+  status: BaseStatus;
+  now: Date;
+  /** Whether screen readers announce a change of the word. For one badge on a page. */
   isAnnounced?: boolean;
 }
 
-/** Shows the reason on hover; for users without a mouse, it is also in hidden text. */
-export function StateBadge({ isAnnounced, ...props }: StateProps) {
-  const { indicator } = props;
-  const word = stateWord(props);
+/** Shows the cause on hover; for users without a mouse, it is also in hidden text. */
+export function StateBadge({ status, now, isAnnounced }: StateProps) {
+  const word = badgeText(status, now);
   return (
-    <span class={`badge state ${indicator.color}`} title={indicator.reason}>
+    <span class={`badge state ${status.color}`} title={status.headline}>
       {isAnnounced ? <span role="status">{word}</span> : word}
-      <span class="visually-hidden">: {indicator.reason}</span>
+      <span class="visually-hidden">: {status.headline}</span>
     </span>
   );
 }
 
-function stateWord({ indicator, state, isLive }: Omit<StateProps, "isAnnounced">): string {
-  if (state === "paused") return "Paused";
-  if (state === "deleting") return "Being deleted";
-  if (state === "starting" && indicator.color === "green") return "First sync";
-  if (state === "needs_attention") return "Needs attention";
-  return isLive && indicator.color === "green" ? "Live" : words[indicator.color];
+/** A paced base says when it goes on: `Paced · next in 57 min`. */
+function badgeText({ word, nextAt }: BaseStatus, now: Date): string {
+  if (word !== "Paced" || !nextAt) return word;
+  const minutes = Math.ceil((nextAt.getTime() - now.getTime()) / 60_000);
+  if (minutes < 1) return `${word} · next now`;
+  return `${word} · next in ${minutes < 60 ? `${minutes} min` : `${Math.round(minutes / 60)} h`}`;
 }

@@ -125,6 +125,8 @@ export interface Base {
   recentSweepMs: number[];
   /** When the budget allows the next sync, if that is a while from now. */
   restsUntil: Date | null;
+  /** A pause that the source asked for and that has not ended. */
+  blocked: { until: Date; reason: "rate_limited" | "billing_limit" } | null;
   /** Records whose proxied write the replica does not show yet. */
   repairs: number;
   createdAt: Date;
@@ -163,7 +165,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
 type BaseRow = Omit<Base, "settings" | "clockAheadMs"> & { settings: SettingsRow; readNow: Date };
 
 /** The properties of a base that show how its syncs are. */
-type SyncProperties = Pick<Base, "sync" | "sweep" | "error" | "live">;
+type SyncProperties = Pick<Base, "sync" | "sweep" | "error" | "live" | "blocked">;
 
 /** They, and what belongs to them, as columns, from `bases as b` and `live_feeds as f`; `withTimes` converts the times. */
 export function syncColumns(db: Db) {
@@ -183,6 +185,8 @@ export function syncColumns(db: Db) {
       'waitingSince', ${ms("f.waiting_since")}, 'missed', f.missed, 'missedAt', ${ms("f.missed_at")},
       'comparedAt', ${ms("f.compared_at")}, 'driftedSince', ${ms("f.drifted_since")},
       'gapSince', ${ms("f.gap_since")}, 'expiresAt', ${ms("f.expires_at")}) end as live,
+    (select json_build_object('until', ${ms("q.blocked_until")}, 'reason', q.reason) from quota_blocks as q
+      where q.key = b.platform || ':' || b.source_base_id and q.blocked_until > now()) as blocked,
     b.progress,
     case b.sync_kind
       when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
@@ -197,13 +201,14 @@ export function msOf(db: Db, column: string) {
 
 /** Restores the times that JSON has as ms since 1970. */
 export function withTimes<Row extends SyncProperties>(row: Row): Row {
-  const { sync, sweep, error, live } = row;
+  const { sync, sweep, error, live, blocked } = row;
   return {
     ...row,
     sync: restored(sync),
     sweep: restored(sweep),
     error: restored(error),
     live: restored(live),
+    blocked: restored(blocked),
   };
 }
 
@@ -211,7 +216,7 @@ export function withTimes<Row extends SyncProperties>(row: Row): Row {
 export function restored<Part extends object | null>(part: Part): Part {
   const entries = Object.entries(part ?? {}).map(([name, value]) => [
     name,
-    typeof value === "number" && /(At|[sS]ince|Until)$/.test(name) ? new Date(value) : value,
+    typeof value === "number" && /(At|[sS]ince|[uU]ntil)$/.test(name) ? new Date(value) : value,
   ]);
   return part && (Object.fromEntries(entries) as Part);
 }

@@ -31,7 +31,7 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
     base_id: base.sourceBaseId,
     name: base.name,
     state: base.state,
-    indicator: indicatorOf(base, now),
+    indicator: indicatorJson(base, now),
     settings: settingsJson(base.settings),
     database: base.database,
     tables: base.tables,
@@ -61,6 +61,11 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
     issue_count: base.issueCount,
     repairs: base.repairs,
   };
+}
+
+function indicatorJson(base: Base, now: Date) {
+  const { color, reason } = indicatorOf(base, now);
+  return { color, reason };
 }
 
 function toLiveJson(live: LiveState) {

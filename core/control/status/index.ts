@@ -1,4 +1,7 @@
 /** Bases for display: indicator, list, JSON. */
+
 export { baseJson, baseJsons } from "./base-json";
 export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
-export { type Indicator, indicatorOf, isLive, median } from "./indicator";
+export { indicatorOf, isLive, median } from "./indicator";
+export { type BaseStatus, statusOf } from "./status";
+export type { Remedy } from "./status-words";

@@ -15,7 +15,28 @@ import { liveIndicator } from "./live-indicator";
 export interface Indicator {
   color: "green" | "yellow" | "red";
   reason: string;
+  /** What the judgment is about. */
+  cause: Cause;
 }
+
+/** `ok`: nothing to report. The others name what is going on; `status.ts` has the words for each. */
+export type Cause =
+  | "ok"
+  | "first"
+  | "queued"
+  | "paced"
+  | "paused"
+  | "deleting"
+  | "read_only"
+  | "error"
+  | "blocked"
+  | "late"
+  | "slow"
+  | "unread"
+  | "drift"
+  | "uncompared"
+  | "gap"
+  | "waiting";
 
 const YELLOW_FACTOR = 2;
 const RED_FACTOR = 5;
@@ -26,7 +47,7 @@ const NEVER_SLOW_MS = 2_000;
 /** Between two syncs the base may wait for a worker, or for the source's pause of 30 s, without being late. */
 const LATE_GRACE_MS = 60_000;
 
-type IndicatorFacts = Pick<
+export type IndicatorFacts = Pick<
   Base,
   | "state"
   | "sync"
@@ -37,23 +58,30 @@ type IndicatorFacts = Pick<
   | "createdAt"
   | "live"
   | "restsUntil"
+  | "blocked"
   | "isReadOnly"
 > & { settings: Pick<Base["settings"], "live" | "rapid"> };
 
 export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
-  if (base.state === "deleting") return { color: "yellow", reason: "Being deleted" };
-  if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused" };
-  if (base.isReadOnly)
-    return { color: "red", reason: "The control plane is read-only, so nothing is synced" };
+  if (base.state === "deleting") return { color: "yellow", reason: "Being deleted", cause: "deleting" };
+  if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused", cause: "paused" };
+  if (base.isReadOnly) {
+    const reason = "The control plane is read-only, so nothing is synced";
+    return { color: "red", reason, cause: "read_only" };
+  }
   if (base.error) return failing(base.error, base.state, now);
   if (!base.sync) return first(base, now);
-  if (isLive(base)) return liveIndicator(base, now);
+  const found = isLive(base) ? liveIndicator(base, now) : sweepIndicator(base, now);
+  return found.color === "red" ? found : (blocked(base, now) ?? found);
+}
+
+function sweepIndicator(base: IndicatorFacts, now: Date): Indicator {
   return (
     noLonger(base, now) ??
     resting(base, now) ??
     late(base, now) ??
     slow(base) ??
-    lateSweep(base, now) ?? { color: "green", reason: inTime(base.sync.durationMs) }
+    lateSweep(base, now) ?? { color: "green", reason: inTime(base.sync!.durationMs), cause: "ok" }
   );
 }
 
@@ -79,8 +107,11 @@ export function median(values: number[]): number | null {
 
 function first(base: IndicatorFacts, now: Date): Indicator {
   const ageMs = now.getTime() - base.createdAt.getTime();
-  if (base.progress || ageMs <= LATE_GRACE_MS) return { color: "green", reason: "The first sync is running" };
-  return { color: "yellow", reason: `The first sync has been waiting to start for ${formatDuration(ageMs)}` };
+  if (base.progress || ageMs <= LATE_GRACE_MS) {
+    return { color: "green", reason: "The first sync is running", cause: "first" };
+  }
+  const reason = `The first sync has been waiting to start for ${formatDuration(ageMs)}`;
+  return { color: "yellow", reason, cause: "queued" };
 }
 
 function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: Date): Indicator {
@@ -89,7 +120,18 @@ function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: D
   return {
     color: isWaiting ? "yellow" : "red",
     reason: `${isWaiting ? "Waiting" : "Failing"} for ${since}: ${error.message}`,
+    cause: "error",
   };
+}
+
+function blocked({ blocked: block }: IndicatorFacts, now: Date): Indicator | null {
+  if (!block || block.until <= now) return null;
+  const left = formatDuration(block.until.getTime() - now.getTime());
+  const reason =
+    block.reason === "rate_limited"
+      ? `Airtable asked for a pause; requests resume in ${left}`
+      : `Airtable's monthly limit of API calls is reached; the next attempt is in ${left}`;
+  return { color: "yellow", reason, cause: "blocked" };
 }
 
 function resting({ restsUntil }: IndicatorFacts, now: Date): Indicator | null {
@@ -98,6 +140,7 @@ function resting({ restsUntil }: IndicatorFacts, now: Date): Indicator | null {
   return {
     color: "green",
     reason: `Paced by the call budget; the next sync starts in ${formatDuration(waitMs)}`,
+    cause: "paced",
   };
 }
 
@@ -111,6 +154,7 @@ function late(base: IndicatorFacts, now: Date): Indicator | null {
   return {
     color,
     reason: `No sync has completed for ${formatDuration(sinceMs)}; usually it takes ${formatDuration(expectedMs)}`,
+    cause: "late",
   };
 }
 
@@ -119,7 +163,8 @@ function noLonger({ sync }: IndicatorFacts, now: Date): Indicator | null {
   if (sync!.kind !== "live") return null;
   const ageMs = now.getTime() - sync!.completedAt.getTime();
   if (ageMs <= LATE_GRACE_MS) return null;
-  return { color: "yellow", reason: "Live sync has ended; every record is being re-read" };
+  const reason = "Live sync has ended; every record is being re-read";
+  return { color: "yellow", reason, cause: "gap" };
 }
 
 function slow(base: IndicatorFacts): Indicator | null {
@@ -133,6 +178,7 @@ function slow(base: IndicatorFacts): Indicator | null {
   return {
     color,
     reason: `The last sync took ${formatDuration(durationMs)}; usually it takes ${formatDuration(usualMs)}`,
+    cause: "slow",
   };
 }
 
@@ -145,6 +191,7 @@ function lateSweep({ sync, sweep }: IndicatorFacts, now: Date): Indicator | null
   return {
     color,
     reason: `Deletes and computed fields were last checked ${formatDuration(ageMs)} ago; usually it takes ${formatDuration(sweep.backgroundMs)}`,
+    cause: "late",
   };
 }
 

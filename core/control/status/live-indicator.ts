@@ -23,6 +23,8 @@ const UNCOMPARED_MS = 60 * 60_000;
 const RESTING_PACE_MS = 4 * 60_000;
 const RESTING_UNCOMPARED_MS = 6.5 * 60 * 60_000;
 const UNCOMPARED_READS = 6;
+/** Reads of the feed that are this far apart are due to the call budget, ms. */
+const PACED_MS = 60_000;
 /** Twice and five times the duration of a background sweep, as for a sweep in the foreground. */
 const YELLOW_SWEEPS = 2;
 const RED_SWEEPS = 5;
@@ -39,7 +41,11 @@ function unread({ live: { readAt, dueAt } }: LiveBase, now: Date): Indicator | n
   const lateMs = dueAt ? now.getTime() - dueAt.getTime() : 0;
   if (lateMs <= GRACE_MS) return null;
   const since = readAt ? `for ${formatDuration(now.getTime() - readAt.getTime())}` : "yet";
-  return { color: colorAfter(lateMs), reason: `Airtable has not been checked for changes ${since}` };
+  return {
+    color: colorAfter(lateMs),
+    reason: `Airtable has not been checked for changes ${since}`,
+    cause: "unread",
+  };
 }
 
 function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | null {
@@ -48,6 +54,7 @@ function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | nul
   return {
     color: colorAfter(ageMs),
     reason: `The database was found to lag behind Airtable ${formatDuration(ageMs)} ago`,
+    cause: "drift",
   };
 }
 
@@ -60,7 +67,7 @@ function uncompared(base: LiveBase, now: Date): Indicator | null {
   const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
   if (ageMs <= limitMs) return null;
   const reason = `The database has not been compared with Airtable for ${formatDuration(ageMs)}`;
-  return { color: ageMs > RED_SWEEPS * limitMs ? "red" : "yellow", reason };
+  return { color: ageMs > RED_SWEEPS * limitMs ? "red" : "yellow", reason, cause: "uncompared" };
 }
 
 function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | null {
@@ -71,6 +78,7 @@ function gap({ live: { gapSince }, sweep }: LiveBase, now: Date): Indicator | nu
   return {
     color: ageMs > RED_SWEEPS * sweepMs ? "red" : "yellow",
     reason: `Airtable cannot report what changed before ${formatDuration(ageMs)} ago; every record is being re-read`,
+    cause: "gap",
   };
 }
 
@@ -83,6 +91,7 @@ function waiting({ live, sweep }: LiveBase, now: Date): Indicator | null {
   return {
     color: ageMs > Math.max(RED_MS, YELLOW_SWEEPS * (sweep?.backgroundMs ?? 0)) ? "red" : "yellow",
     reason: `${records} to be read, the oldest for ${formatDuration(ageMs)}`,
+    cause: "waiting",
   };
 }
 
@@ -91,10 +100,19 @@ function well(base: LiveBase, now: Date): Indicator {
   const reason = compared
     ? `Live; the database matched Airtable ${formatDuration(now.getTime() - compared.getTime())} ago`
     : "Live; changes are read as Airtable reports them";
-  return { color: "green", reason };
+  return paced(base, now) ?? { color: "green", reason, cause: "ok" };
 }
 
-function lastCompared({ live, sweep }: LiveBase): Date | null {
+/** Without notifications, the call budget decides how often changes are read. */
+function paced({ live: { by, readAt, dueAt } }: LiveBase, now: Date): Indicator | null {
+  const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
+  if (by === "notification" || paceMs < PACED_MS) return null;
+  const waitMs = Math.max(0, dueAt!.getTime() - now.getTime());
+  const reason = `Paced by the call budget; changes are read again in ${formatDuration(waitMs)}`;
+  return { color: "green", reason, cause: "paced" };
+}
+
+export function lastCompared({ live, sweep }: LiveBase): Date | null {
   const times = [live.comparedAt, sweep?.startedAt].flatMap((time) => time?.getTime() ?? []);
   return times.length === 0 ? null : new Date(Math.max(...times));
 }

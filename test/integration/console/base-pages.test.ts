@@ -214,19 +214,46 @@ test("news contain the small part, and of the larger ones only what has changed"
   expect(after).not.toContain("hx-swap-oob");
 });
 
-test("the reason of a color is shown on hover, to screen readers, and in plain sight if something is wrong", async () => {
+test("a failing base shows one headline, the age of its data and one action; the raw answer only under Details", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  await completed(base, { completedAt: null, error: { code: "source_key_refused", message: "Key revoked" } });
+  await completed(base, { tables: [{ name: "items", source_name: "Items", records: 3 }], issueCount: 5 });
+  const error = {
+    code: "source_key_refused",
+    message: "Airtable answered 401 AUTHENTICATION_REQUIRED",
+  } as const;
+  await completed(base, { completedAt: null, error });
   for (const path of ["/bases", `/bases/${base.id}`]) {
     const { text } = await ask(path, { account: owner });
-    expect(text).toMatch(/class="badge state red" title="Failing for [^"]*Key revoked"/);
-    expect(text).toMatch(/<span class="visually-hidden">: Failing for [^<]*Key revoked<\/span>/);
-    expect(text).toContain("Needs attention");
+    expect(text).toMatch(/class="badge state red" title="Airtable rejected the API key[^"]*"/);
+    expect(text).toMatch(/Key rejected/);
+    expect(text).toContain("5 issues");
   }
-  expect((await ask(`/bases/${base.id}`, { account: owner })).text).toMatch(
-    /<span class="wrap" aria-hidden="true">Failing for/,
-  );
+  const { text } = await ask(`/bases/${base.id}`, { account: owner });
+  const card = /<section class="card" id="now".*?<\/section>/s.exec(text)![0];
+  expect(card).toMatch(/Data as of .*less than a minute old/);
+  expect(card).toContain("Add a new API key");
+  expect(card.match(/Airtable rejected the API key/g)).toHaveLength(3); // on hover, for screen readers, in sight
+  expect(card.split("<details")[0]).not.toContain("AUTHENTICATION_REQUIRED");
+  expect(card.split("<details")[1]).toContain("AUTHENTICATION_REQUIRED");
+  expect(card).not.toMatch(/Changes arrive|Sync time|Last sync/);
+  expect(text).toMatch(/Issues<span class="tab-mark">5<\/span>/);
+});
+
+test("a base that the call budget or Airtable holds back does not claim to be in sync", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  await completed(base);
+  const text = async (path = "/bases") => (await ask(path, { account: owner })).text;
+  expect(await text()).toContain("In sync");
+  await control.ctx.db`update bases set rests_until = now() + interval '57 minutes' where id = ${base.id}`;
+  expect(await text()).toContain("Paced · next in 57 min");
+  expect(await text()).not.toContain("In sync");
+  expect(await text(`/bases/${base.id}`)).toMatch(/Data as of .*Next try: \d\d:\d\d UTC, in 56 min/s);
+  await control.ctx.db`
+    insert into quota_blocks values ('airtable:appOne', 'rate_limited', now(), now() + interval '30 seconds')`;
+  expect(await text()).toMatch(/badge state yellow" title="Airtable asked for a pause/);
+  await control.ctx.db`delete from quota_blocks`;
 });
 
 test("settings are saved with a form and with htmx", async () => {

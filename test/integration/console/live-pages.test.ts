@@ -50,7 +50,7 @@ async function pageWith(feed: FeedNoted): Promise<string> {
 
 test("a live base shows how changes arrive, when the last one did, and that SQL was compared with the source", async () => {
   expect(await pageWith({ hasNotifications: true, pace: 1200 })).toMatch(
-    /Live : Live; the database matched Airtable .* ago Changes arrive immediately Airtable notifies us/,
+    /Live : Live; the database matched Airtable .* ago. Changes arrive immediately Airtable notifies us/,
   );
   const polled = await pageWith({ pace: 5, changedAgo: 200, comparedAgo: 70 });
   expect(polled).toContain("Changes arrive within 5 s we poll Airtable");
@@ -70,9 +70,10 @@ test("pending and missed changes are counted and explained", async () => {
 
 test("a base that lags is not green, and shows since when and what is done about it", async () => {
   const stale = await pageWith({ staleAgo: 70, gapAgo: 70 });
-  expect(stale).toContain("Behind : The database was found to lag behind Airtable 1 min 10 s ago");
-  expect(stale).toContain("the database was behind Airtable");
-  expect(stale).toContain("so we are re-reading every record");
+  expect(stale).toContain("Catching up : The database was found to lag behind Airtable 1 min 10 s ago");
+  expect(stale).toContain("Every record is being re-read now");
+  expect(stale).toMatch(/Data as of \d\d:\d\d UTC/);
+  expect(stale).not.toMatch(/Changes arrive|every known change|No missed changes/);
   expect(await pageWith({ readAgo: 900 })).toContain("Airtable has not been checked for changes for 15 min");
 });
 
@@ -103,7 +104,7 @@ test("the list marks a live base, and shows when its changes were last read", as
   const words = await wordsOf("/bases");
   expect(words).toMatch(/Inventory Live : Live; .* 2 min ago 1 3 /);
   await recordFeed(control.ctx.db, base, { readAgo: 1000 });
-  expect(await wordsOf("/bases")).toContain("Failing : Airtable has not been checked for changes");
+  expect(await wordsOf("/bases")).toContain("Late : Airtable has not been checked for changes");
 });
 
 test("live mode is a setting with its own form; rapid mode says there that it takes precedence", async () => {

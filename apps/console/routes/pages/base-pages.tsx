@@ -111,7 +111,7 @@ export function basePages(ctx: ConsoleContext) {
         );
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
-      if (params.place === "issues") return page("overview", "Issues", <IssuesPage base={base} />);
+      if (params.place === "issues") return page("issues", "Issues", <IssuesPage base={base} />);
       throw new BasetideError("not_found", "This page does not exist");
     });
 }

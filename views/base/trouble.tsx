@@ -1,0 +1,95 @@
+/**
+ * A base that is not current: how old its data is, one cause, one action, and the next try. The words of the source or
+ * of a server are under Details.
+ */
+import type { Base } from "../../core/control/bases";
+import type { BaseStatus, Remedy } from "../../core/control/status";
+import { Button, ButtonLink } from "../components";
+import { ago, clock, formatElapsed, inUtc } from "../format";
+
+export function Trouble({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {
+  const { asOf, headline, remedy, details } = status;
+  const next = nextText(status, now);
+  return (
+    <div class="trouble">
+      {asOf ? <DataAsOf asOf={asOf} now={now} /> : null}
+      <p class="wrap">{headline}</p>
+      {remedy ? <Action base={base} remedy={remedy} /> : null}
+      {next ? <p class="muted">{next}</p> : null}
+      {details ? (
+        <details class="small">
+          <summary>Details</summary>
+          <p class="wrap">
+            {base.error ? <code>{base.error.code}</code> : null} {details}
+          </p>
+          {base.error ? (
+            <p class="muted">
+              Since {inUtc(base.error.since)}, {ago(base.error.since, now)}.
+            </p>
+          ) : null}
+        </details>
+      ) : null}
+    </div>
+  );
+}
+
+/** `Data as of 23:56 UTC, 12 min old`. */
+export function DataAsOf({ asOf, now }: { asOf: Date; now: Date }) {
+  const ageMs = Math.max(0, now.getTime() - asOf.getTime());
+  const isToday = asOf.toISOString().slice(0, 10) === now.toISOString().slice(0, 10);
+  const at = isToday ? `${clock(asOf).slice(0, 5)} UTC` : `${inUtc(asOf).slice(0, 16)} UTC`;
+  return (
+    <p class="as-of">
+      Data as of{" "}
+      <time dateTime={asOf.toISOString()} title={inUtc(asOf)}>
+        {at}
+      </time>
+      , <strong>{ageMs < 60_000 ? "less than a minute" : coarse(ageMs)} old</strong>
+    </p>
+  );
+}
+
+/** Whole minutes: seconds add nothing to an age. */
+function coarse(ageMs: number): string {
+  return formatElapsed(ageMs).replace(/ \d+ s$/, "");
+}
+
+function nextText({ nextAt, next }: BaseStatus, now: Date): string {
+  if (!nextAt) return next;
+  const waitMs = nextAt.getTime() - now.getTime();
+  if (waitMs <= 0) return "Next try: now.";
+  const at = waitMs < 20 * 3600_000 ? `${clock(nextAt).slice(0, 5)} UTC` : inUtc(nextAt).slice(0, 10);
+  return `Next try: ${at}, in ${waitMs < 60_000 ? formatElapsed(waitMs) : coarse(waitMs)}.`;
+}
+
+function Action({ base, remedy }: { base: Base; remedy: Remedy }) {
+  const path = `/bases/${base.id}`;
+  if (remedy.to === "resume") {
+    return (
+      <form method="post" action={`${path}/pause`}>
+        <input type="hidden" name="paused" value="off" />
+        <Button kind="primary">{remedy.text}</Button>
+      </form>
+    );
+  }
+  if (remedy.to === "resync") {
+    return (
+      <form method="post" action={`${path}/sync`}>
+        <Button kind="primary">{remedy.text}</Button>
+      </form>
+    );
+  }
+  const places = {
+    key: `${path}/settings#key`,
+    budget: base.workspaceId ? `/account/workspaces/${base.workspaceId}` : `${path}/settings#call-budget`,
+    runs: `${path}/runs`,
+    issues: `${path}/issues`,
+  };
+  return (
+    <p>
+      <ButtonLink kind="primary" href={places[remedy.to]}>
+        {remedy.text}
+      </ButtonLink>
+    </p>
+  );
+}
