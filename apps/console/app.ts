@@ -37,9 +37,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
       return refuse(request);
     })
     .onError({ as: "global" }, ({ code, error, request }) =>
-      isForPerson(request)
-        ? answerPageError({ log: ctx.log, auth }, request, error, code)
-        : answerError(ctx.log, request, wrongMethod(api, request, code) ?? error, code),
+      answerConsoleError({ log: ctx.log, auth }, request, isForPerson(request) ? error : (wrongMethod(api, request, code) ?? error), code),
     )
     .use(openApiRoute(api))
     .use(
@@ -67,6 +65,18 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(pageRoutes({ ...ctx, auth }, api));
   api.describe(app.routes as ApiRoute[]);
   return app;
+}
+
+/** A page for people, JSON for programs. */
+export function answerConsoleError(
+  ctx: Pick<ManagementContext, "log"> & { auth: Auth },
+  request: Request,
+  error: unknown,
+  code: string | number,
+): Response | Promise<Response> {
+  return isForPerson(request)
+    ? answerPageError(ctx, request, error, code)
+    : answerError(ctx.log, request, error, code);
 }
 
 /** Returns the error for a path of the API that exists with other methods only. */

@@ -30,6 +30,9 @@ const STYLES = [
   "helpers",
 ];
 
+/** Likewise. */
+const SCRIPTS = ["console", "connection"];
+
 const style = makeAsset(
   "style.css",
   "text/css; charset=utf-8",
@@ -42,7 +45,11 @@ const siteStyle = makeAsset(
   "text/css; charset=utf-8",
   SITE_STYLES.map((name) => `apps/console/assets/style/${name}.css`),
 );
-const script = makeAsset("console.js", "text/javascript; charset=utf-8", ["apps/console/assets/console.js"]);
+const script = makeAsset(
+  "console.js",
+  "text/javascript; charset=utf-8",
+  SCRIPTS.map((name) => `apps/console/assets/${name}.js`),
+);
 const htmx = makeAsset("htmx.min.js", "text/javascript; charset=utf-8", [
   "node_modules/htmx.org/dist/htmx.min.js",
 ]);

@@ -42,7 +42,10 @@ export async function answerPageError(
       title,
       width: "narrow",
       status: known.status,
-      headers: { "x-request-id": known.requestId },
+      headers: {
+        "x-request-id": known.requestId,
+        ...(known.retryAfterSeconds === undefined ? {} : { "retry-after": String(known.retryAfterSeconds) }),
+      },
       currentUser: known.status < 500 ? await findCurrentUser(ctx.auth, request) : undefined,
     },
     <ErrorView

@@ -7,11 +7,15 @@ import { forgetExpired } from "../../core/control/accounts";
 import { type ManagementContext, startFinishing } from "../../core/control/bases";
 import { fleetMetrics } from "../../core/control/fleet";
 import { closeReaders } from "../../core/control/placement";
-import { compressed, listen } from "../../core/http";
+import { compressed, listen, pathOf } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { securityHeaders } from "../../views/render";
-import { consoleApp } from "./app";
+import { answerConsoleError, consoleApp } from "./app";
 import { createAuth } from "./auth/auth";
+import { ControlWatch } from "./control-watch";
+
+/** Static files, and the checks of the process, which have time limits of their own. */
+const NEEDS_NO_DATABASE = /^\/(assets\/|healthz$|readyz$|metrics$)/;
 
 export interface RunningConsole {
   port: number;
@@ -29,11 +33,20 @@ export async function startConsole(
   fleetMetrics(ctx);
   const auth = createAuth(ctx);
   const app = consoleApp(ctx, auth);
+  const watch = new ControlWatch(ctx.db);
+  async function answer(request: Request): Promise<Response> {
+    if (NEEDS_NO_DATABASE.test(pathOf(request))) return app.fetch(request);
+    try {
+      return await watch.answered(async () => app.fetch(request));
+    } catch (error) {
+      return answerConsoleError({ log: ctx.log, auth }, request, error, "UNKNOWN");
+    }
+  }
   const listener = listen(
     {
       async fetch(request) {
         return withRequestId(request.headers.get("x-request-id"), async () =>
-          compressed(request, await app.fetch(request)),
+          compressed(request, await answer(request)),
         );
       },
     },

@@ -29,6 +29,9 @@ export interface MortalPostgres extends AsyncDisposable {
   /** Sends SIGKILL to one backend that serves a client, which makes the server restart. */
   killBackend(): boolean;
   start(): Promise<void>;
+  /** Stops the server and all its processes with SIGSTOP: connections stay open, and nothing answers. */
+  freeze(): void;
+  thaw(): void;
   /** A standby that streams from it. After `failOver`, the proxies lead there. */
   standby(): Promise<Standby>;
   /**
@@ -65,6 +68,11 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
     if (dying) await killServer(dying, dataDir);
   }
 
+  function signalAll(what: NodeJS.Signals): void {
+    const pid = readPidFile(dataDir)?.pid;
+    for (const one of pid === undefined ? [] : [pid, ...childrenOf(pid)]) signal(one, what);
+  }
+
   await start();
   return {
     get url() {
@@ -86,6 +94,8 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
       return victim !== undefined && signal(victim, "SIGKILL");
     },
     start,
+    freeze: () => signalAll("SIGSTOP"),
+    thaw: () => signalAll("SIGCONT"),
     async standby() {
       if (!server) throw new Error("This Postgres is dead");
       const primary = { url: server.url, dataDir };
@@ -100,6 +110,7 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
     },
     async [Symbol.asyncDispose]() {
       for (const line of lines) await line[Symbol.asyncDispose]();
+      signalAll("SIGCONT");
       await server?.stop();
       rmSync(folder, { recursive: true, force: true });
     },

@@ -72,7 +72,7 @@ function Search({ query }: { query: string }) {
 export function BaseRows({ bases, query, total, now }: BaseListProps) {
   const search = query === "" ? "" : `?q=${encodeURIComponent(query)}`;
   return (
-    <div id="bases" class="card" {...live(`/bases${search}`, 5)}>
+    <div id="bases" class="card" {...live(`/bases${search}`, 2)}>
       <p class="muted small" role="status">
         {query === "" ? counted(total, "base") : `${inDigits(bases.length)} of ${counted(total, "base")}`}
       </p>
