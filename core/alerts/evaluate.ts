@@ -6,6 +6,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context } from "../context";
+import { type CurrentPeriod, savePeriods } from "../control/history";
 import { jsonParameter } from "../postgres";
 import { composeMessages } from "./compose";
 import type { AlertFacts, AlertKind } from "./kinds";
@@ -44,6 +45,7 @@ interface NewAlert {
 interface Observation {
   alerts: NewAlert[];
   changes: StateChange[];
+  periods: Map<string, CurrentPeriod | null>;
   /** Accounts for which further alerts are about to follow. */
   settling: Set<string>;
 }
@@ -62,12 +64,13 @@ export async function evaluate(
       for update skip locked`;
     if (!clock) return null;
     const { now } = clock;
-    const observation: Observation = { alerts: [], changes: [], settling: new Set() };
+    const observation: Observation = { alerts: [], changes: [], periods: new Map(), settling: new Set() };
     const states = await loadStates(tx);
     await observeBases(ctx, states, now, observation);
     await observeBudgets(ctx, states, now, observation);
     await observeSchemaChanges(tx, now, observation);
     await saveStates(tx, observation.changes);
+    await savePeriods(tx, observation.periods, now);
     const ids = await insertAlerts(tx, observation.alerts, now);
     await addNotices(tx, ids, { hasMail: ctx.config.smtpUrl !== undefined });
     await composeMessages(tx, observation.settling, now);
@@ -83,7 +86,8 @@ async function observeBases(
   observation: Observation,
 ): Promise<void> {
   // Reads on another connection, outside the transaction, with the code that the console uses.
-  for await (const { id, accountId, condition, facts } of seenBases(db, now)) {
+  for await (const { id, accountId, condition, period, facts } of seenBases(db, now)) {
+    observation.periods.set(id, period);
     const before = healthIn(states, id);
     const { after, tell, isSettling } = stepHealth(before, condition, now);
     observation.changes.push(...changedHealth(id, before, after));

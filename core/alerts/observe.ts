@@ -2,6 +2,7 @@
 import type { TransactionSql } from "postgres";
 import type { Db } from "../context";
 import { type Budget, budgetsOf } from "../control/budgets";
+import { type CurrentPeriod, periodOf } from "../control/history";
 import { type BaseSummary, indicatorOf, selectBaseSummaries } from "../control/status";
 import type { AlertFacts, BudgetLevel } from "./kinds";
 import type { BaseCondition } from "./rules";
@@ -16,6 +17,8 @@ interface SeenBase {
   id: string;
   accountId: string;
   condition: BaseCondition;
+  /** Why it is not current; null: it is. */
+  period: CurrentPeriod | null;
   facts: Pick<AlertFacts, "name" | "reason"> & { code?: string; since?: Date };
 }
 
@@ -40,7 +43,7 @@ function see(base: BaseSummary, now: Date): SeenBase {
     reason,
     ...(error ? { code: error.code, since: error.since } : {}),
   };
-  return { id, accountId, condition: conditionOf(base.state, color), facts };
+  return { id, accountId, condition: conditionOf(base.state, color), period: periodOf(base, now), facts };
 }
 
 function conditionOf(state: BaseSummary["state"], color: string): BaseCondition {

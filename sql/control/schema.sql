@@ -203,6 +203,18 @@ create table base_crashes (
   constraint base_crashes_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 );
 
+create table base_days (
+  base_id text not null,
+  day date not null,
+  lag_p50_ms real[] not null,
+  lag_max_ms real[] not null,
+  changed integer[] not null,
+  issues integer[] not null,
+  constraint base_days_pkey PRIMARY KEY (base_id, day),
+  constraint base_days_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+CREATE INDEX base_days_day_idx ON base_days (day);
+
 create table base_drafts (
   id text not null,
   account_id text not null,
@@ -230,6 +242,23 @@ comment on column base_drafts.source_size is 'number of tables, and of records a
 comment on column base_drafts.destination is 'the destination, an external one without its URL';
 comment on column base_drafts.encrypted_url is 'URL of an external destination';
 comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';
+
+create table base_periods (
+  id bigint generated always as identity,
+  base_id text not null,
+  kind text not null,
+  label text not null,
+  began_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  as_of timestamp with time zone,
+  constraint base_periods_kind_check CHECK (kind = ANY (ARRAY['outage'::text, 'delay'::text, 'pause'::text, 'budget'::text])),
+  constraint base_periods_order_check CHECK (ended_at >= began_at),
+  constraint base_periods_pkey PRIMARY KEY (id),
+  constraint base_periods_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
+);
+CREATE INDEX base_periods_base_idx ON base_periods (base_id, began_at);
+CREATE INDEX base_periods_ended_idx ON base_periods (ended_at);
+CREATE UNIQUE INDEX base_periods_open_key ON base_periods (base_id) WHERE (ended_at IS NULL);
 
 create table bases (
   id text not null,
@@ -451,6 +480,15 @@ create table quota_calls (
   constraint quota_calls_pkey PRIMARY KEY (key, month)
 ) with (fillfactor=70);
 
+create table quota_days (
+  key text not null,
+  day date not null,
+  sync integer[] not null,
+  client integer[] not null,
+  constraint quota_days_pkey PRIMARY KEY (key, day)
+) with (fillfactor=50);
+CREATE INDEX quota_days_day_idx ON quota_days (day);
+
 create table quota_kinds (
   key text not null,
   month date not null,
@@ -631,6 +669,8 @@ create table sync_runs (
   deleted integer not null,
   requests integer not null,
   wait_ms double precision not null,
+  lag_ms double precision,
+  max_lag_ms double precision,
   error_code text,
   error_message text,
   constraint sync_runs_kind_check CHECK (kind = ANY (ARRAY['first'::text, 'rebuild'::text, 'sweep'::text, 'rapid'::text, 'live'::text])),
@@ -642,6 +682,8 @@ CREATE INDEX sync_runs_started_idx ON sync_runs (started_at);
 comment on column sync_runs.kind is 'rapid: a cycle over all tables, asking for modified records; live: a batch of changes from the feed';
 comment on column sync_runs.completed_at is 'null when the run failed';
 comment on column sync_runs.syncs is 'number of runs in the row; started_at is of the first, completed_at and seen of the last, the other counts are sums';
+comment on column sync_runs.lag_ms is 'sum over the syncs: the age of the data, on average since the sync before; null: in the background, or failed';
+comment on column sync_runs.max_lag_ms is 'the greatest age of the data, just before a sync replaced it';
 
 create table task_attempts (
   task text not null,

@@ -54,6 +54,7 @@ const LAYERS = [
   "control/onboarding",
   "control/members",
   "control/fleet",
+  "control/history",
   "control/status",
   "control/bases",
   "control/accounts",

@@ -10,6 +10,7 @@ export type BasePlace =
   | "sql"
   | "schema"
   | "proxy"
+  | "freshness"
   | "runs"
   | "issues"
   | "settings"
@@ -50,6 +51,7 @@ const places: [BasePlace, string, string][] = [
   ["sql", "/sql", "SQL"],
   ["schema", "/schema", "Schema"],
   ["proxy", "/proxy", "Proxy"],
+  ["freshness", "/freshness", "Freshness"],
   ["runs", "/runs", "Runs"],
   ["issues", "/issues", "Issues"],
   ["settings", "/settings", "Settings"],

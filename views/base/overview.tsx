@@ -4,13 +4,14 @@
  * One small part polls every two seconds and is morphed into the page, so that only what has changed is replaced. Its
  * request says what the page already shows; larger parts are included only if they have changed.
  */
-import type { Base, SchemaChange, SyncRun } from "../../core/control/bases";
+import type { Base, SchemaChange } from "../../core/control/bases";
 import type { Budget, QuotaUse } from "../../core/control/budgets";
+import type { LagBucket, LagHistory } from "../../core/control/history";
 import { live } from "../live";
 import { BudgetCard } from "./budget";
 import { SchemaChanges } from "./changes";
-import { History } from "./history";
 import { Issues } from "./issues";
+import { LagCard } from "./lag-chart";
 import { Now } from "./now";
 import { isJustReady, ReadyCard } from "./ready";
 import { Tables } from "./tables";
@@ -18,8 +19,8 @@ import { Usage } from "./usage";
 
 interface OverviewProps {
   base: Base;
-  /** Newest first. */
-  runs: SyncRun[];
+  /** Of the last day. */
+  history: LagHistory;
   use: QuotaUse;
   /** Of the base's workspace; null: no cap. */
   budget: Budget | null;
@@ -31,7 +32,7 @@ interface OverviewProps {
 }
 
 const sections = {
-  history: ({ runs, now }: OverviewProps) => <History runs={runs} now={now} />,
+  history: ({ base, history }: OverviewProps) => <LagCard baseId={base.id} history={history} />,
   usage: ({ use }: OverviewProps) => <Usage use={use} />,
   budget: ({ budget }: OverviewProps) => <BudgetCard budget={budget} />,
   tables: ({ base }: OverviewProps) => <Tables base={base} />,
@@ -91,11 +92,16 @@ function Live(props: OverviewProps) {
   );
 }
 
+/** An age that grows every second is drawn again when it is a quarter greater. */
+function coarse({ at, maxMs, changed }: LagBucket) {
+  return [at, maxMs === null ? null : Math.round(Math.log(maxMs + 1) * 4), changed];
+}
+
 /** A short version of each section's content. */
-function versions({ base, runs, use, budget, changes, now }: OverviewProps): string[] {
+function versions({ base, history, use, budget, changes, now }: OverviewProps): string[] {
   const { issueCount, issues, tables } = base;
   const shown: Record<Section, unknown> = {
-    history: runs[0],
+    history: [history.lag.map(coarse), history.periods, history.markers],
     usage: use,
     budget: budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
     tables,

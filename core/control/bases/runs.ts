@@ -17,6 +17,9 @@ const JOINED = "1 minute";
 const JOINED_UNCHANGED = "1 hour";
 /** How many times slower a background sweep is, by its share of the requests. */
 const BESIDE_SLOWNESS = 6;
+/** Times the greatest age in a row, and ms, up to which one more sync may share the row. */
+const LAG_FACTOR = 3;
+const LAG_NEVER_STANDS_OUT_MS = 60_000;
 const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 1000;
 
@@ -85,15 +88,17 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
   };
   // One statement, because every sync of every base ends with it.
   await db`
-    with updated as (${report.isBackground ? updateBackground(db, baseId, told) : updateBase(db, baseId, told)}),
+    with before as (select sync_started_at, sync_kind from bases where id = ${baseId}),
+    lag as (${lagOf(db, told)}),
+    updated as (${report.isBackground ? updateBackground(db, baseId, told) : updateBase(db, baseId, told)}),
     joined as (${joinRun(db, baseId, told)})
     insert into sync_runs (base_id, kind, started_at, completed_at, total_ms, longest_ms, seen, inserted, updated,
-      deleted, requests, wait_ms, error_code, error_message)
+      deleted, requests, wait_ms, lag_ms, max_lag_ms, error_code, error_message)
     select id, ${told.kind}, ${told.startedAt}::timestamptz, ${told.completedAt}::timestamptz,
       ${told.durationMs}::float8, ${told.durationMs}::float8, ${told.seen}::int, ${told.inserted}::int,
       ${told.updated}::int, ${told.deleted}::int, ${told.requests}::int, ${told.waitMs}::float8,
-      ${told.errorCode}, ${told.errorMessage}
-    from updated where not exists (select from joined)`;
+      lag.mean_ms, lag.max_ms, ${told.errorCode}, ${told.errorMessage}
+    from updated, lag where not exists (select from joined)`;
 }
 
 type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &
@@ -193,18 +198,39 @@ function joinRun(db: Db, baseId: string, told: Told) {
       updated = updated + ${told.updated},
       deleted = deleted + ${told.deleted},
       requests = requests + ${told.requests},
-      wait_ms = wait_ms + ${told.waitMs}
+      wait_ms = wait_ms + ${told.waitMs},
+      lag_ms = coalesce(lag_ms + lag.mean_ms, lag.mean_ms, lag_ms),
+      max_lag_ms = greatest(max_lag_ms, lag.max_ms)
+    from lag
     where ${mayJoin}::boolean and completed_at is not null
-      and id = (
+      and r.id = (
         select id from sync_runs where base_id = ${baseId} and kind = ${kind} order by id desc limit 1)
       and (started_at > ${startedAt}::timestamptz - ${JOINED}::interval
         or (${told.isUnchanged}::boolean and inserted + updated + deleted = 0
           and started_at > ${startedAt}::timestamptz - ${JOINED_UNCHANGED}::interval))
+      -- An hour without changes is one row: an age that stands out has a row of its own.
+      and coalesce(lag.max_ms <= greatest(${LAG_FACTOR} * max_lag_ms, ${LAG_NEVER_STANDS_OUT_MS}), true)
       and not exists (
         select from sync_runs as later
         where later.base_id = ${baseId} and later.id > r.id
           and (later.completed_at is null or later.kind not in ('sweep', 'rapid', 'live')))
-    returning id`;
+    returning r.id`;
+}
+
+/**
+ * The age of the data since the sync before: its mean, and its greatest, when this one replaced it. Age grows from the
+ * start of one sync to the end of the next. In live mode nothing ages until something changes: there it is the time
+ * that a batch took. Nothing for failures and for sweeps in the background.
+ */
+function lagOf(db: Db, { kind, completedAt, durationMs, isBackground }: Told) {
+  const own = db`${durationMs}::float8`;
+  const max = db`
+    case when ${kind === "live"}::boolean or b.sync_started_at is null or b.sync_kind = 'live' then ${own}
+      else greatest(${own}, extract(epoch from ${completedAt}::timestamptz - b.sync_started_at) * 1000) end`;
+  return db`
+    select case when ${isBackground !== true}::boolean then (${max} + ${own}) / 2 end as mean_ms,
+      case when ${isBackground !== true}::boolean then ${max} end as max_ms
+    from (select) as one left join before as b on true`;
 }
 
 /** Saves the progress of a running first sync or rebuild; `recordRun` of a completed one clears it. */

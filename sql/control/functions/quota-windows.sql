@@ -27,7 +27,7 @@ begin
   return q;
 end $$;
 
--- quota_count(key, since, sync, client): adds calls to the month and the minute of `since`. Called once in 10 s for a
+-- quota_count(key, since, sync, client): adds calls to the month, the hour and the minute of `since`. Called once in 10 s for a
 -- key in use, with the calls since the last time; also deletes minutes older than an hour.
 create or replace function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
 language sql as $$
@@ -38,6 +38,17 @@ language sql as $$
   select p_key, date_trunc('minute', to_timestamp(p_since / 1000)), p_sync, p_client
   where p_sync <> 0 or p_client <> 0
   on conflict (key, minute) do update set sync = m.sync + excluded.sync, client = m.client + excluded.client;
+  insert into quota_days as d (key, day, sync, client)
+  select p_key, at.day, array_fill(0, array[at.hour - 1]) || p_sync || array_fill(0, array[24 - at.hour]),
+    array_fill(0, array[at.hour - 1]) || p_client || array_fill(0, array[24 - at.hour])
+  from (select (to_timestamp(p_since / 1000) at time zone 'UTC')::date as day,
+    extract(hour from to_timestamp(p_since / 1000) at time zone 'UTC')::int + 1 as hour) as at
+  where p_sync <> 0 or p_client <> 0
+  on conflict (key, day) do update set
+    sync[extract(hour from to_timestamp(p_since / 1000) at time zone 'UTC')::int + 1] =
+      d.sync[extract(hour from to_timestamp(p_since / 1000) at time zone 'UTC')::int + 1] + p_sync,
+    client[extract(hour from to_timestamp(p_since / 1000) at time zone 'UTC')::int + 1] =
+      d.client[extract(hour from to_timestamp(p_since / 1000) at time zone 'UTC')::int + 1] + p_client;
   delete from quota_minutes m
   where m.key = p_key and m.minute < to_timestamp(p_since / 1000) - interval '1 hour';
 $$;
@@ -65,5 +76,6 @@ begin
   delete from quota_blocks b where b.key = p_key;
   delete from quota_calls c where c.key = p_key;
   delete from quota_kinds k where k.key = p_key;
+  delete from quota_days d where d.key = p_key;
   delete from quota_throttled s where s.key = p_key;
 end $$;

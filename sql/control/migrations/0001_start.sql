@@ -476,6 +476,8 @@ create table sync_runs (
   deleted integer not null,
   requests integer not null,
   wait_ms double precision not null,
+  lag_ms double precision,
+  max_lag_ms double precision,
   error_code text,
   error_message text,
   constraint sync_runs_pkey primary key (id),
@@ -491,8 +493,52 @@ comment on column sync_runs.completed_at is 'null when the run failed';
 comment on column sync_runs.syncs is
   'number of runs in the row; started_at is of the first, completed_at and seen of the last, the other counts are sums';
 
+comment on column sync_runs.lag_ms is
+  'sum over the syncs: the age of the data, on average since the sync before; null: in the background, or failed';
+comment on column sync_runs.max_lag_ms is 'the greatest age of the data, just before a sync replaced it';
+
 create index sync_runs_base_idx on sync_runs (base_id, id desc);
 create index sync_runs_started_idx on sync_runs (started_at);
+
+-- What is left of sync_runs after an hour, for charts: one row per base and day (UTC), one element per hour. Null:
+-- nothing was synced in that hour. Stored for 31 days.
+create table base_days (
+  base_id text not null,
+  day date not null,
+  -- The age of the data: the median over the syncs, and the greatest.
+  lag_p50_ms real[] not null,
+  lag_max_ms real[] not null,
+  -- Rows inserted, updated and deleted.
+  changed integer[] not null,
+  -- Cells that did not fit their column, at the end of the hour.
+  issues integer[] not null,
+  constraint base_days_pkey primary key (base_id, day),
+  constraint base_days_base_fkey foreign key (base_id) references bases (id) on delete cascade
+);
+
+create index base_days_day_idx on base_days (day);
+
+-- Periods in which a base was not current, and why; a row only when that changes. Stored for 91 days.
+create table base_periods (
+  id bigint generated always as identity,
+  base_id text not null,
+  kind text not null,
+  -- As the badge said: `Key rejected`.
+  label text not null,
+  began_at timestamptz not null,
+  -- Null: it goes on.
+  ended_at timestamptz,
+  -- As of when the data was complete when it began.
+  as_of timestamptz,
+  constraint base_periods_pkey primary key (id),
+  constraint base_periods_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint base_periods_kind_check check (kind in ('outage', 'delay', 'pause', 'budget')),
+  constraint base_periods_order_check check (ended_at >= began_at)
+);
+
+create unique index base_periods_open_key on base_periods (base_id) where ended_at is null;
+create index base_periods_base_idx on base_periods (base_id, began_at);
+create index base_periods_ended_idx on base_periods (ended_at);
 
 -- Changes in the schema of a base's replica, recorded when they were applied; stored for a year.
 create table schema_changes (
@@ -734,6 +780,17 @@ create unlogged table quota_minutes (
   client integer not null default 0,
   constraint quota_minutes_pkey primary key (key, minute)
 ) with (fillfactor = 70);
+
+-- Calls per key and day (UTC), one element per hour, for charts; up to 10 s behind. Stored for 31 days.
+create table quota_days (
+  key text not null,
+  day date not null,
+  sync integer[] not null,
+  client integer[] not null,
+  constraint quota_days_pkey primary key (key, day)
+) with (fillfactor = 50);
+
+create index quota_days_day_idx on quota_days (day);
 
 -- Proxies: each sends a heartbeat twice a second. One that this server no longer hears may be serving clients from its
 -- fallback limiter, with up to `share` reservations per window of every key.

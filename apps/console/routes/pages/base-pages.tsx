@@ -3,11 +3,12 @@ import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import { getBase, listRuns, listSchemaChanges, replicaShape } from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
+import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../../../../core/control/history";
 import { listBaseSummaries } from "../../../../core/control/status";
 import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { BaseFrame, type BasePlace } from "../../../../views/base/frame";
-import { SHOWN_RUNS } from "../../../../views/base/history";
+import { FreshnessPage } from "../../../../views/base/freshness";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows } from "../../../../views/base/list";
 import { Overview, OverviewNews } from "../../../../views/base/overview";
@@ -24,18 +25,18 @@ export function basePages(ctx: ConsoleContext) {
   const { db } = ctx;
 
   async function overviewOf(id: string, account: Account) {
-    const [base, runs, changes] = await Promise.all([
+    const [base, changes] = await Promise.all([
       getBase(db, id, account.id),
-      listRuns(db, id, SHOWN_RUNS),
       listSchemaChanges(db, id, SHOWN_CHANGES),
     ]);
     const keyHelpUrl = ctx.platforms.find((platform) => platform.id === base.platform)?.keyHelpUrl;
     const now = serverNow(base);
-    const [use, budget] = await Promise.all([
+    const [history, use, budget] = await Promise.all([
+      lagHistory(db, id, "24h", now),
       quotaUse(db, base),
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
     ]);
-    return { base, runs, changes, keyHelpUrl, use, budget, now };
+    return { base, history, changes, keyHelpUrl, use, budget, now };
   }
 
   return new Elysia({ name: "base-pages", detail: { hide: true } })
@@ -95,6 +96,18 @@ export function basePages(ctx: ConsoleContext) {
         </BaseFrame>
       );
       return answer(request, { title: spec.name, currentUser, active: "bases", base }, view);
+    })
+    .get("/bases/:id/freshness", async ({ request, currentUser, account, params, query }) => {
+      const base = await getBase(db, params.id, account.id);
+      const { range } = query;
+      const known = typeof range === "string" && Object.hasOwn(historyRanges, range);
+      const history = await baseHistory(db, base, known ? (range as HistoryRange) : "24h", serverNow(base));
+      const view = (
+        <BaseFrame base={base} place="freshness">
+          <FreshnessPage baseId={base.id} history={history} />
+        </BaseFrame>
+      );
+      return answer(request, { title: `Freshness · ${base.name}`, currentUser, active: "bases" }, view);
     })
     .get("/bases/:id/:place", async ({ request, currentUser, account, params }) => {
       const [base, runs] = await Promise.all([

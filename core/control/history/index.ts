@@ -1,0 +1,13 @@
+/** How fresh bases were, over hours and months: periods, rollups, charts. */
+
+export { type LagBucket, type LagSample, lagOver } from "./lag";
+export { type CurrentPeriod, type Period, periodOf, savePeriods, trimPeriods } from "./periods";
+export { rollUpHours, trimDays } from "./rollup";
+export {
+  type BaseHistory,
+  baseHistory,
+  type HistoryRange,
+  historyRanges,
+  type LagHistory,
+  lagHistory,
+} from "./series";

@@ -1,0 +1,191 @@
+/** Reads a base's freshness, calls, changed rows and issues over the last hour, day or month. */
+import type { Db } from "../../context";
+import { quotaKeyOf, quotaUse } from "../budgets";
+import { type LagBucket, type LagSample, lagOver } from "./lag";
+import { listPeriods, type Period } from "./periods";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+export const historyRanges = {
+  "1h": { text: "1 hour", bucketMs: MINUTE_MS, count: 60, callBucketMs: MINUTE_MS },
+  "24h": { text: "24 hours", bucketMs: 15 * MINUTE_MS, count: 96, callBucketMs: HOUR_MS },
+  "30d": { text: "30 days", bucketMs: 6 * HOUR_MS, count: 120, callBucketMs: DAY_MS },
+} as const;
+export type HistoryRange = keyof typeof historyRanges;
+
+/** Rows of the log that are read at most: a busy base writes one a minute. */
+const MOST_RUNS = 3000;
+
+export interface Marker {
+  at: Date;
+  text: string;
+}
+
+export interface CallBucket {
+  at: Date;
+  sync: number;
+  client: number;
+}
+
+export interface BaseHistory {
+  range: HistoryRange;
+  lag: LagBucket[];
+  periods: Period[];
+  /** First syncs, rebuilds, and schema changes. */
+  markers: Marker[];
+  calls: CallBucket[];
+  /** Empty for the last hour. */
+  issues: { at: Date; count: number | null }[];
+  now: Date;
+}
+
+interface HistoryBase {
+  id: string;
+  platform: string;
+  sourceBaseId: string;
+}
+
+/** The age of the data, its periods and markers: what the overview shows. */
+export type LagHistory = Pick<BaseHistory, "range" | "lag" | "periods" | "markers" | "now">;
+
+export async function lagHistory(
+  db: Db,
+  baseId: string,
+  range: HistoryRange,
+  now: Date,
+): Promise<LagHistory> {
+  const { bucketMs, count } = historyRanges[range];
+  const buckets = bucketsUntil(now, bucketMs, count);
+  const since = buckets[0]!;
+  const [runs, days, periods, changes] = await Promise.all([
+    runsSince(db, baseId, new Date(Math.max(since.getTime(), now.getTime() - DAY_MS))),
+    range === "30d" ? daysSince(db, baseId, since) : [],
+    listPeriods(db, baseId, since),
+    changesSince(db, baseId, since),
+  ]);
+  const recent = runs.at(0)?.from ?? now;
+  const samples = [...samplesOf(days, recent), ...runs];
+  const firsts = runs.flatMap(({ kind, from }) =>
+    kind === "first" || kind === "rebuild"
+      ? [{ at: from, text: kind === "first" ? "First sync" : "Rebuild" }]
+      : [],
+  );
+  const markers = [...firsts, ...changes].toSorted((a, b) => a.at.getTime() - b.at.getTime());
+  return { range, lag: lagOver(buckets, bucketMs, samples, periods, now), periods, markers, now };
+}
+
+export async function baseHistory(
+  db: Db,
+  base: HistoryBase,
+  range: HistoryRange,
+  now: Date,
+): Promise<BaseHistory> {
+  const [lag, calls, issues] = await Promise.all([
+    lagHistory(db, base.id, range, now),
+    callsOver(db, base, range, now),
+    range === "1h" ? [] : issuesOver(db, base.id, range, now),
+  ]);
+  return { ...lag, calls, issues };
+}
+
+/** The beginnings of `count` buckets, the last of which contains `now`. */
+function bucketsUntil(now: Date, bucketMs: number, count: number): Date[] {
+  const lastMs = Math.floor(now.getTime() / bucketMs) * bucketMs;
+  return Array.from({ length: count }, (_, index) => new Date(lastMs - (count - 1 - index) * bucketMs));
+}
+
+/** The oldest first. */
+async function runsSince(db: Db, baseId: string, since: Date): Promise<(LagSample & { kind: string })[]> {
+  const rows = await db<(LagSample & { kind: string })[]>`
+    select kind, started_at as from, coalesce(completed_at, started_at) as to, syncs, lag_ms / syncs as "lagMs",
+      max_lag_ms as "maxLagMs", inserted + updated + deleted as changed
+    from (select * from sync_runs where base_id = ${baseId} order by id desc limit ${MOST_RUNS}) as r
+    where coalesce(completed_at, started_at) > ${since}
+    order by started_at`;
+  return rows;
+}
+
+interface DayRow {
+  day: string;
+  p50: (number | null)[];
+  max: (number | null)[];
+  changed: (number | null)[];
+}
+
+// The driver turns a null within an array into NaN: arrays come as JSON.
+async function daysSince(db: Db, baseId: string, since: Date): Promise<DayRow[]> {
+  return db<DayRow[]>`
+    select day::text, to_json(lag_p50_ms) as p50, to_json(lag_max_ms) as max, to_json(changed) as changed
+    from base_days where base_id = ${baseId} and day >= ${since.toISOString().slice(0, 10)} order by day`;
+}
+
+/** An hour of a rollup is one sample. Hours that `runs` cover are left to them. */
+function samplesOf(days: DayRow[], runsFrom: Date): LagSample[] {
+  const firstRunMs = Math.floor(runsFrom.getTime() / HOUR_MS) * HOUR_MS;
+  return days.flatMap(({ day, p50, max, changed }) =>
+    p50.flatMap((lagMs, hour) => {
+      const fromMs = Date.parse(day) + hour * HOUR_MS;
+      if (lagMs === null || fromMs >= firstRunMs) return [];
+      const [from, to] = [new Date(fromMs), new Date(fromMs + HOUR_MS - 1)];
+      return [{ from, to, syncs: 1, lagMs, maxLagMs: max[hour] ?? null, changed: changed[hour] ?? 0 }];
+    }),
+  );
+}
+
+/** Changes that were carried out together are one marker. The tables that a first sync finds are not changes. */
+async function changesSince(db: Db, baseId: string, since: Date): Promise<Marker[]> {
+  const rows = await db<{ at: Date; count: number }[]>`
+    select min(c.seen_at) as at, count(*)::int as count
+    from schema_changes as c join bases as b on b.id = c.base_id
+    where c.base_id = ${baseId} and c.seen_at > ${since} and c.kind <> 'table_rebuilt'
+      and not (c.kind = 'table_added' and c.seen_at < b.created_at + interval '10 minutes')
+    group by date_bin('1 minute', c.seen_at, 'epoch') order by 1`;
+  return rows.map(({ at, count }) => ({
+    at,
+    text: count === 1 ? "Schema change" : `${count} schema changes`,
+  }));
+}
+
+async function callsOver(db: Db, base: HistoryBase, range: HistoryRange, now: Date): Promise<CallBucket[]> {
+  if (range === "1h") {
+    const { minutes } = await quotaUse(db, base, historyRanges["1h"].count);
+    return minutes.map(({ minute, sync, client }) => ({ at: minute, sync, client }));
+  }
+  const { callBucketMs } = historyRanges[range];
+  const buckets = bucketsUntil(now, callBucketMs, range === "24h" ? 24 : 30);
+  const rows = await db<{ day: string; sync: number[]; client: number[] }[]>`
+    select day::text, sync, client from quota_days
+    where key = ${quotaKeyOf(base)} and day >= ${buckets[0]!.toISOString().slice(0, 10)}`;
+  const days = new Map(rows.map((row) => [row.day, row]));
+  return buckets.map((at) => {
+    const day = days.get(at.toISOString().slice(0, 10));
+    const sum = (hours: number[] = []) =>
+      range === "24h" ? (hours[at.getUTCHours()] ?? 0) : hours.reduce((total, one) => total + one, 0);
+    return { at, sync: sum(day?.sync), client: sum(day?.client) };
+  });
+}
+
+async function issuesOver(
+  db: Db,
+  baseId: string,
+  range: "24h" | "30d",
+  now: Date,
+): Promise<BaseHistory["issues"]> {
+  const bucketMs = range === "24h" ? HOUR_MS : historyRanges["30d"].bucketMs;
+  const buckets = bucketsUntil(now, bucketMs, range === "24h" ? 24 : historyRanges["30d"].count);
+  const rows = await db<{ day: string; issues: (number | null)[]; current: number }[]>`
+    select d.day::text, to_json(d.issues) as issues, b.issue_count as current from base_days as d join bases as b on b.id = d.base_id
+    where d.base_id = ${baseId} and d.day >= ${buckets[0]!.toISOString().slice(0, 10)}`;
+  const days = new Map(rows.map((row) => [row.day, row.issues]));
+  // Without a sync in an hour, the issues are those of the hour before.
+  let last: number | null = null;
+  return buckets.map((at, index) => {
+    for (let ms = at.getTime(); ms < at.getTime() + bucketMs; ms += HOUR_MS) {
+      const hour = new Date(ms);
+      last = days.get(hour.toISOString().slice(0, 10))?.[hour.getUTCHours()] ?? last;
+    }
+    return { at, count: index === buckets.length - 1 ? (rows[0]?.current ?? last) : last };
+  });
+}

@@ -1,0 +1,121 @@
+/** How fresh a base was: ages of runs, rollups by hour, periods. One control plane for all tests. */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Base, createBase, getBase, type RunReport, recordRun } from "../../../core/control/bases";
+import { baseHistory, type CurrentPeriod, rollUpHours, savePeriods } from "../../../core/control/history";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+let control: TestControl;
+let base: Base;
+let now: Date;
+
+beforeAll(async () => {
+  control = await testControl();
+  const owner = await control.addAccount("history@example.com");
+  const made = { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" };
+  base = await createBase(control.ctx, owner.id, made);
+  now = (await getBase(control.ctx.db, base.id)).createdAt;
+});
+afterAll(() => control?.[Symbol.asyncDispose]());
+
+const agoMs = (ms: number) => new Date(now.getTime() - ms);
+
+function ran(endedMsAgo: number, facts: Partial<RunReport> = {}, tookMs = 1000) {
+  return recordRun(control.ctx.db, base.id, {
+    kind: "sweep",
+    startedAt: agoMs(endedMsAgo + tookMs),
+    completedAt: agoMs(endedMsAgo),
+    seen: 3,
+    inserted: 0,
+    updated: 0,
+    deleted: 0,
+    requests: 2,
+    waitMs: 0,
+    ...facts,
+  });
+}
+
+const runs = () => control.ctx.db<{ syncs: number; lag: number; max: number | null }[]>`
+  select syncs, round(lag_ms / syncs / 100) * 100 as lag, round(max_lag_ms / 100) * 100 as max from sync_runs where base_id = ${base.id} order by id`;
+
+test("the age of the data runs from the start of one sync to the end of the next; one that stands out has its own row", async () => {
+  await ran(3 * HOUR_MS, { kind: "first", inserted: 3 });
+  await ran(3 * HOUR_MS - 4000);
+  await ran(3 * HOUR_MS - 8000);
+  // Nothing ran for ten minutes.
+  await ran(3 * HOUR_MS - 10 * MINUTE_MS);
+  expect(await runs()).toMatchObject([
+    { syncs: 1, lag: 1000, max: 1000 },
+    { syncs: 2, lag: 3000, max: 5000 },
+    { syncs: 1, max: 10 * MINUTE_MS - 8000 + 1000 },
+  ]);
+});
+
+test("neither a failure nor a sweep in the background says anything about the age", async () => {
+  await ran(2 * HOUR_MS, { completedAt: null, error: { code: "source_timeout", message: "No answer" } });
+  await ran(2 * HOUR_MS - MINUTE_MS, { isBackground: true });
+  expect((await runs()).slice(-2)).toMatchObject([{ max: null }, { max: null }]);
+});
+
+test("past hours are rolled up once, and again without a change", async () => {
+  const rows = () =>
+    control.ctx.db`
+      select day, to_json(lag_p50_ms) as lag_p50_ms, to_json(lag_max_ms) as lag_max_ms, to_json(changed) as changed
+      from base_days where base_id = ${base.id} order by day`;
+  await rollUpHours(control.ctx.db);
+  const first = await rows();
+  const values = first
+    .flatMap(({ lag_max_ms }) => lag_max_ms as (number | null)[])
+    .filter((one) => one !== null);
+  expect(Math.max(...values)).toBeCloseTo(10 * MINUTE_MS - 7000, -3);
+  expect(first.every(({ lag_p50_ms, changed }) => lag_p50_ms.length === 24 && changed.length === 24)).toBe(
+    true,
+  );
+  await rollUpHours(control.ctx.db);
+  expect(await rows()).toEqual(first);
+});
+
+test("a period is one row until its cause changes; one that ends for a moment goes on", async () => {
+  const { db } = control.ctx;
+  const see = (minutesAgo: number, period: CurrentPeriod | null) =>
+    db.begin((tx) => savePeriods(tx, new Map([[base.id, period]]), agoMs(minutesAgo * MINUTE_MS)));
+  const red: CurrentPeriod = { kind: "outage", label: "Key rejected", asOf: agoMs(60 * MINUTE_MS) };
+  const paced: CurrentPeriod = { kind: "budget", label: "Paced", asOf: null };
+  await see(50, red);
+  await see(49, red);
+  await see(40, null);
+  await see(30, paced);
+  await see(25, null);
+  await see(20, paced);
+  await see(10, { ...red, label: "Late" });
+  const periods = await db`
+    select kind, label, round(extract(epoch from ${now}::timestamptz - began_at) / 60)::int as began,
+      round(extract(epoch from ${now}::timestamptz - ended_at) / 60)::int as ended
+    from base_periods where base_id = ${base.id} order by began_at`;
+  expect(periods).toEqual([
+    { kind: "outage", label: "Key rejected", began: 50, ended: 40 },
+    { kind: "budget", label: "Paced", began: 30, ended: 10 },
+    { kind: "outage", label: "Late", began: 10, ended: null },
+  ]);
+});
+
+test("the history has every bucket, the age within an outage, and calls by hour", async () => {
+  const { db } = control.ctx;
+  await db`select quota_count('airtable:appOne', ${now.getTime() - 2 * HOUR_MS}::float8, 7, 3)`;
+  await db`select quota_count('airtable:appOne', ${now.getTime() - 2 * HOUR_MS}::float8, 1, 0)`;
+  for (const [range, count] of [
+    ["1h", 60],
+    ["24h", 96],
+    ["30d", 120],
+  ] as const) {
+    const { lag, calls, periods } = await baseHistory(db, base, range, now);
+    expect(lag).toHaveLength(count);
+    expect(periods).toHaveLength(3);
+    const most = Math.max(...lag.map(({ maxMs }) => maxMs ?? 0));
+    expect(most).toBeGreaterThan(9 * MINUTE_MS);
+    const sums = calls.reduce((sum, one) => [sum[0]! + one.sync, sum[1]! + one.client], [0, 0]);
+    if (range !== "1h") expect(sums).toEqual([8, 3]);
+  }
+});

@@ -1,0 +1,161 @@
+/** The freshness of a base over an hour, a day or a month: lag, calls, changed rows, issues. */
+import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
+import { Card } from "../components";
+import { Table } from "../components/table";
+import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { counted, inDigits } from "../format";
+import { footOf, LagChart, LagLegend, LagTable, lagSummary, timeOf } from "./lag-chart";
+
+export function FreshnessPage({ baseId, history }: { baseId: string; history: BaseHistory }) {
+  return (
+    <>
+      <RangeChoice baseId={baseId} range={history.range} />
+      <Card id="lag-card" title="Lag">
+        <p class="muted">
+          How old the data in the database was. {lagSummary(history)} Empty parts are times in which nothing
+          changed.
+        </p>
+        <LagChart history={history} />
+        <LagLegend history={history} />
+        <LagTable history={history} />
+      </Card>
+      <div class="pair">
+        <Calls history={history} />
+        <ChangedRows history={history} />
+      </div>
+      {history.issues.some(({ count }) => count !== null) ? <IssueCounts history={history} /> : null}
+    </>
+  );
+}
+
+function RangeChoice({ baseId, range }: { baseId: string; range: HistoryRange }) {
+  return (
+    <nav class="choice" aria-label="Period">
+      {Object.entries(historyRanges).map(([name, { text }]) => (
+        <a
+          key={name}
+          href={`/bases/${baseId}/freshness?range=${name}`}
+          aria-current={name === range ? "true" : undefined}
+        >
+          {text}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Calls({ history }: { history: BaseHistory }) {
+  const { calls, range } = history;
+  const callRange = range === "30d" ? "30d" : "24h";
+  const per = range === "1h" ? "minute" : range === "24h" ? "hour" : "day";
+  const sums = calls.map(({ sync, client }) => sync + client);
+  const total = sums.reduce((sum, one) => sum + one, 0);
+  const name = (at: Date) =>
+    per === "day" ? timeOf(at, "30d").replace(" 00:00", "") : timeOf(at, callRange);
+  return (
+    <Card id="calls-card" title={`Calls per ${per}`}>
+      <TimeChart
+        summary={`Calls to Airtable per ${per}: ${inDigits(total)} in all. The same numbers are in the table below.`}
+        form="stack"
+        scale={countScale(Math.max(...sums), inDigits)}
+        bars={calls.map(
+          ({ at, sync, client }): ChartBar => ({
+            parts: [
+              { value: sync, class: "bar" },
+              { value: client, class: "bar client" },
+            ],
+            title:
+              sync + client > 0
+                ? `${name(at)}: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`
+                : "",
+          }),
+        )}
+        foot={[name(calls[0]!.at), "now (UTC)"]}
+      />
+      <p class="chart-key small muted">
+        <span>
+          <span class="key" aria-hidden="true" /> sync{" "}
+          {inDigits(calls.reduce((sum, { sync }) => sum + sync, 0))}
+        </span>
+        <span>
+          <span class="key client" aria-hidden="true" /> your apps{" "}
+          {inDigits(calls.reduce((sum, { client }) => sum + client, 0))}
+        </span>
+      </p>
+      <details>
+        <summary>As a table</summary>
+        <Table
+          caption={`Calls per ${per}`}
+          onPhone="fit"
+          head={[
+            { text: "From (UTC)" },
+            { text: "Sync", isNumber: true },
+            { text: "Your apps", isNumber: true },
+          ]}
+        >
+          {calls
+            .toReversed()
+            .filter(({ sync, client }) => sync + client > 0)
+            .map(({ at, sync, client }) => (
+              <tr key={at.toISOString()}>
+                <td class="nowrap">{name(at)}</td>
+                <td class="number">{inDigits(sync)}</td>
+                <td class="number">{inDigits(client)}</td>
+              </tr>
+            ))}
+        </Table>
+      </details>
+    </Card>
+  );
+}
+
+function ChangedRows({ history }: { history: BaseHistory }) {
+  const { lag, range } = history;
+  const total = lag.reduce((sum, { changed }) => sum + changed, 0);
+  return (
+    <Card id="changed-card" title="Rows changed">
+      <TimeChart
+        summary={`Rows inserted, updated and deleted: ${inDigits(total)} in all. The numbers are in the table of lag.`}
+        form="stack"
+        scale={countScale(Math.max(...lag.map(({ changed }) => changed)), inDigits)}
+        bars={lag.map(
+          ({ at, changed }): ChartBar => ({
+            parts: [{ value: changed, class: "bar" }],
+            title: changed > 0 ? `${timeOf(at, range)}: ${counted(changed, "row")}` : "",
+          }),
+        )}
+        foot={footOf(history)}
+      />
+      <p class="chart-key small muted">
+        <span>
+          <span class="key" aria-hidden="true" /> inserted, updated and deleted: {inDigits(total)}
+        </span>
+      </p>
+    </Card>
+  );
+}
+
+function IssueCounts({ history }: { history: BaseHistory }) {
+  const { issues, range } = history;
+  const most = Math.max(...issues.map(({ count }) => count ?? 0));
+  return (
+    <Card id="issue-counts-card" title="Issues">
+      {most === 0 ? (
+        <p class="muted">None: every value fitted its column.</p>
+      ) : (
+        <TimeChart
+          summary={`Cells that did not fit their column: at most ${inDigits(most)}, now ${inDigits(issues.at(-1)!.count ?? 0)}.`}
+          form="stack"
+          scale={countScale(most, inDigits)}
+          bars={issues.map(
+            ({ at, count }): ChartBar => ({
+              parts: [{ value: count ?? 0, class: "bar issue" }],
+              title: count === null ? "" : `${timeOf(at, range)}: ${counted(count, "issue")}`,
+            }),
+          )}
+          foot={[timeOf(issues[0]!.at, range), "now (UTC)"]}
+        />
+      )}
+    </Card>
+  );
+}

@@ -1,0 +1,182 @@
+/** The age of a base's data over time: median and maximum per bucket, with the periods in which it was not current. */
+import { historyRanges, type LagBucket, type LagHistory, type Period } from "../../core/control/history";
+import { ButtonLink, Card } from "../components";
+import { Table } from "../components/table";
+import { type ChartBar, type ChartSpan, durationScale, TimeChart } from "../components/time-chart";
+import { clock, counted, formatElapsed } from "../format";
+
+/** Periods that are listed by name, the latest first. */
+const LISTED = 8;
+
+export const periodNames: Record<Period["kind"], string> = {
+  outage: "Outage",
+  delay: "Delay",
+  pause: "Pause",
+  budget: "Call budget",
+};
+
+/** On the overview: the last day, and the way to more. */
+export function LagCard({ baseId, history }: { baseId: string; history: LagHistory }) {
+  return (
+    <Card
+      id="lag-card"
+      title="Lag, last 24 hours"
+      actions={
+        <ButtonLink isSmall kind="quiet" href={`/bases/${baseId}/freshness`}>
+          Freshness
+        </ButtonLink>
+      }
+    >
+      <LagChart history={history} />
+      <LagLegend history={history} most={2} />
+      <p class="small muted">{lagSummary(history)}</p>
+      <LagTable history={history} />
+    </Card>
+  );
+}
+
+export function LagChart({ history }: { history: LagHistory }) {
+  const { lag, periods, markers, range, now } = history;
+  const placeOf = scaleOfTime(history);
+  const values = lag.flatMap(({ p50Ms, maxMs }) => [p50Ms ?? 0, maxMs ?? 0]).filter((value) => value > 0);
+  const spans = periods.map(
+    (period): ChartSpan => ({
+      from: placeOf(period.beganAt),
+      to: placeOf(period.endedAt ?? now),
+      class: period.kind,
+      title: describe(period, now),
+    }),
+  );
+  return (
+    <TimeChart
+      summary={`Lag, the last ${historyRanges[range].text}. ${lagSummary(history)} The same numbers are in the table below.`}
+      form="range"
+      scale={durationScale(values)}
+      spans={spans}
+      markers={markers.map(({ at, text }) => ({ at: placeOf(at), title: `${timeOf(at, range)}: ${text}` }))}
+      bars={lag.map((bucket) => barOf(bucket, range))}
+      foot={footOf(history)}
+    />
+  );
+}
+
+function barOf({ at, p50Ms, maxMs }: LagBucket, range: LagHistory["range"]): ChartBar {
+  if (p50Ms === null || maxMs === null) return { parts: [], title: "" };
+  return {
+    parts: [
+      { value: p50Ms, class: "lag-p50" },
+      { value: maxMs, class: "lag-max" },
+    ],
+    title: `${timeOf(at, range)}: median ${formatElapsed(p50Ms)}, at most ${formatElapsed(maxMs)}`,
+  };
+}
+
+/** `Median 0.4 s, at most 12 s.` */
+export function lagSummary({ lag }: LagHistory): string {
+  const medians = lag.flatMap(({ p50Ms }) => p50Ms ?? []).toSorted((a, b) => a - b);
+  if (medians.length === 0) return "No sync in this time: nothing changed.";
+  const most = Math.max(...lag.map(({ maxMs }) => maxMs ?? 0));
+  return `Median ${formatElapsed(medians[Math.floor(medians.length / 2)]!)}, at most ${formatElapsed(most)}.`;
+}
+
+/** What the colors mean, and the latest periods and markers by name. */
+export function LagLegend({ history, most = LISTED }: { history: LagHistory; most?: number }) {
+  const { periods, markers, range, now } = history;
+  const shown = periods.toReversed().slice(0, most);
+  return (
+    <>
+      <p class="chart-key small muted">
+        <span>
+          <span class="key lag-p50" aria-hidden="true" /> median
+        </span>
+        <span>
+          <span class="key lag-max" aria-hidden="true" /> maximum
+        </span>
+        {[...new Set(periods.map(({ kind }) => kind))].map((kind) => (
+          <span key={kind}>
+            <span class={`key span ${kind}`} aria-hidden="true" /> {periodNames[kind].toLowerCase()}
+          </span>
+        ))}
+        {markers.length > 0 ? (
+          <span>
+            <span class="key marker" aria-hidden="true" /> schema change or rebuild
+          </span>
+        ) : null}
+      </p>
+      {shown.length > 0 ? (
+        <ul class="log small">
+          {shown.map((period) => (
+            <li key={period.beganAt.toISOString()}>
+              <span class="nowrap">
+                <span class={`key span ${period.kind}`} aria-hidden="true" /> {periodNames[period.kind]}:{" "}
+                {period.label}
+              </span>{" "}
+              <span class="muted">{spanText(period, range, now)}</span>
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      {periods.length > most ? (
+        <p class="small muted">{counted(periods.length - most, "earlier period")} not listed.</p>
+      ) : null}
+    </>
+  );
+}
+
+/** The numbers of the chart, the latest first, without empty buckets. */
+export function LagTable({ history }: { history: LagHistory }) {
+  const { range } = history;
+  const rows = history.lag.toReversed().filter(({ p50Ms, changed }) => p50Ms !== null || changed > 0);
+  return (
+    <details>
+      <summary>As a table</summary>
+      <Table
+        caption={`Lag, the last ${historyRanges[range].text}`}
+        onPhone="fit"
+        head={[
+          { text: "From (UTC)" },
+          { text: "Median", isNumber: true },
+          { text: "Maximum", isNumber: true },
+          { text: "Rows changed", isNumber: true },
+        ]}
+      >
+        {rows.map(({ at, p50Ms, maxMs, changed }) => (
+          <tr key={at.toISOString()}>
+            <td class="nowrap">{timeOf(at, range)}</td>
+            <td class="number">{p50Ms === null ? "–" : formatElapsed(p50Ms)}</td>
+            <td class="number">{maxMs === null ? "–" : formatElapsed(maxMs)}</td>
+            <td class="number">{changed}</td>
+          </tr>
+        ))}
+      </Table>
+    </details>
+  );
+}
+
+/** From a time to its place in the chart, 0 to 1. */
+function scaleOfTime({ lag, range }: LagHistory): (at: Date) => number {
+  const fromMs = lag[0]!.at.getTime();
+  const lengthMs = historyRanges[range].bucketMs * lag.length;
+  return (at) => Math.min(1, Math.max(0, (at.getTime() - fromMs) / lengthMs));
+}
+
+export function footOf({ lag, range }: Pick<LagHistory, "lag" | "range">): string[] {
+  return [timeOf(lag[0]!.at, range), timeOf(lag[Math.floor(lag.length / 2)]!.at, range), "now (UTC)"];
+}
+
+/** `18:42` within a day, `21 Nov 18:00` beyond. */
+export function timeOf(at: Date, range: LagHistory["range"]): string {
+  const time = clock(at).slice(0, 5);
+  if (range !== "30d") return time;
+  return `${at.getUTCDate()} ${at.toLocaleString("en-US", { month: "short", timeZone: "UTC" })} ${time}`;
+}
+
+function describe(period: Period, now: Date): string {
+  return `${periodNames[period.kind]}: ${period.label}, ${spanText(period, "30d", now)}`;
+}
+
+function spanText({ beganAt, endedAt }: Period, range: LagHistory["range"], now: Date): string {
+  const lasted = formatElapsed((endedAt ?? now).getTime() - beganAt.getTime());
+  if (!endedAt) return `since ${timeOf(beganAt, range)} UTC, for ${lasted}`;
+  return `${timeOf(beganAt, range)} to ${timeOf(endedAt, range)} UTC, ${lasted}`;
+}
