@@ -37,7 +37,12 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
       return refuse(request);
     })
     .onError({ as: "global" }, ({ code, error, request }) =>
-      answerConsoleError({ log: ctx.log, auth }, request, isForPerson(request) ? error : (wrongMethod(api, request, code) ?? error), code),
+      answerConsoleError(
+        { log: ctx.log, auth },
+        request,
+        isForPerson(request) ? error : (wrongMethod(api, request, code) ?? error),
+        code,
+      ),
     )
     .use(openApiRoute(api))
     .use(

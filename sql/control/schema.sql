@@ -26,7 +26,9 @@ create table accounts (
   is_operator boolean not null default false,
   created_at timestamp with time zone not null default now(),
   region text,
-  constraint accounts_pkey PRIMARY KEY (id)
+  status_token text,
+  constraint accounts_pkey PRIMARY KEY (id),
+  constraint accounts_status_key UNIQUE (status_token)
 );
 CREATE UNIQUE INDEX accounts_email_key ON accounts (lower(email));
 

@@ -6,7 +6,7 @@ import type { Browser, Cookie } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { type Base, recordRun } from "../../core/control/bases";
-import { rollUpHours } from "../../core/control/history";
+import { newStatusPage, rollUpHours, statusToken } from "../../core/control/history";
 import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { recordFeed } from "../support/live-rows";
@@ -20,6 +20,7 @@ let running: RunningConsole;
 let browser: Browser | undefined;
 let baseUrl: string;
 let base: Base;
+let statusPath: string;
 let cookies: Cookie[] | undefined;
 
 beforeAll(async () => {
@@ -29,6 +30,10 @@ beforeAll(async () => {
   baseUrl = `http://localhost:${running.port}`;
   browser = await openBrowser();
   base = await busyBase("Acme CRM with a long name for a narrow screen");
+  for (const name of ["Hiring", "Product roadmap", "Content calendar"]) await busyBase(name);
+  const actor = { kind: "cli", name: "test" } as const;
+  await newStatusPage(fleet.ctx, base.accountId, actor);
+  statusPath = `/status/${await statusToken(fleet.ctx.db, base.accountId)}`;
 }, TIMEOUT_MS);
 afterAll(async () => {
   await browser?.close();
@@ -107,13 +112,16 @@ test.for(looks)(
       day: `${path}/freshness`,
       month: `${path}/freshness?range=30d`,
       list: "/bases",
+      "list-empty": "/bases?state=problem&q=nothing&sort=lag",
+      "status-settings": "/account/status",
+      status: statusPath,
     })) {
       await page.goto(where);
       await visitor.inspect(`fresh-${title}-${suffix}`);
     }
     await page.goto(`${path}/freshness`);
     await page.getByRole("img", { name: /^Lag, the last 24 hours\. Median/ }).waitFor();
-    await page.getByText("Outage: Airtable unreachable").waitFor();
+    await page.getByText("Outage: Airtable unreachable", { exact: true }).waitFor();
     visitor.expectNoProblems();
   },
 );

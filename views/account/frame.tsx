@@ -15,6 +15,7 @@ const pages = {
   "/account/workspaces": { title: "Usage", lead: "Your Airtable workspaces, and how long their calls last." },
   "/account/alerts": { title: "Alerts", lead: "Messages when a base needs you." },
   "/account/tokens": { title: "API", lead: "Tokens for the management API." },
+  "/account/status": { title: "Status page", lead: "A public page for those who rely on your data." },
   "/account/activity": { title: "Team", lead: "Changes to this account, and who made them." },
 } as const;
 

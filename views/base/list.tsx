@@ -1,42 +1,82 @@
 /** All bases of the account, one per line. */
-import { type BaseSummary, isLive, statusOf } from "../../core/control/status";
+import type { BaseToday } from "../../core/control/history";
+import { type BaseStatus, type BaseSummary, isLive, median } from "../../core/control/status";
 import { ButtonLink, Empty, PageHead } from "../components";
-import { Ago } from "../components/ago";
-import { Field } from "../components/field";
+import { Field, SelectField } from "../components/field";
+import { Sparkline } from "../components/sparkline";
 import { Table } from "../components/table";
 import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
 import { StateBadge } from "./state";
 
 /** With so few bases, the page has no search. */
-const FEW = 8;
+const FEW = 3;
+
+export interface ListedBase {
+  base: BaseSummary;
+  status: BaseStatus;
+  today: BaseToday | undefined;
+}
+
+export const listStates = {
+  all: "All",
+  problem: "With a problem",
+  current: "Live and in sync",
+  waiting: "Paced or paused",
+} as const;
+export const listSorts = {
+  name: "Name",
+  state: "Problems first",
+  lag: "Lag",
+  records: "Records",
+  calls: "Calls today",
+  issues: "Issues",
+} as const;
+
+export interface ListChoice {
+  query: string;
+  state: keyof typeof listStates;
+  sort: keyof typeof listSorts;
+}
 
 interface BaseListProps {
-  bases: BaseSummary[];
-  /** The search text; `bases` are the matches. */
-  query: string;
+  /** The matches, sorted. */
+  bases: ListedBase[];
+  choice: ListChoice;
   /** The total number of bases. */
   total: number;
   now: Date;
 }
 
 export function BaseList(props: BaseListProps) {
-  const { total, query } = props;
+  const { total, choice } = props;
   const connect = (
-    <ButtonLink kind="primary" href="/new">
-      Connect a base
-    </ButtonLink>
+    <>
+      <ButtonLink kind="quiet" href="/account/status">
+        Status page
+      </ButtonLink>
+      <ButtonLink kind="primary" href="/new">
+        Connect a base
+      </ButtonLink>
+    </>
   );
   return (
     <>
       <PageHead title="Bases" actions={total > 0 ? connect : undefined} />
       {total === 0 ? (
-        <Empty title="No bases yet" action={connect}>
+        <Empty
+          title="No bases yet"
+          action={
+            <ButtonLink kind="primary" href="/new">
+              Connect a base
+            </ButtonLink>
+          }
+        >
           Connect a base, and you can query its tables in SQL seconds later.
         </Empty>
       ) : (
         <>
-          {total > FEW || query !== "" ? <Search query={query} /> : null}
+          {total > FEW || pathOf(choice) !== "/bases" ? <Choice choice={choice} /> : null}
           <BaseRows {...props} />
         </>
       )}
@@ -44,22 +84,23 @@ export function BaseList(props: BaseListProps) {
   );
 }
 
-function Search({ query }: { query: string }) {
+function Choice({ choice }: { choice: ListChoice }) {
+  const options = (of: Record<string, string>) =>
+    Object.entries(of).map(([value, text]) => ({ value, text }));
   return (
     <search>
-      <form method="get" action="/bases" class="search">
-        <Field
-          label="Find a base"
-          name="q"
-          type="search"
-          value={query}
-          autocomplete="off"
-          hx-get="/bases"
-          hx-trigger="input changed delay:200ms, search"
-          hx-target="#bases"
-          hx-swap="outerMorph"
-          hx-include="this"
-        />
+      <form
+        method="get"
+        action="/bases"
+        class="search list-choice"
+        hx-get="/bases"
+        hx-trigger="input delay:200ms, change, search"
+        hx-target="#bases"
+        hx-swap="outerMorph"
+      >
+        <Field label="Find a base" name="q" type="search" value={choice.query} autocomplete="off" />
+        <SelectField label="State" name="state" value={choice.state} options={options(listStates)} />
+        <SelectField label="Sort by" name="sort" value={choice.sort} options={options(listSorts)} />
         <button type="submit" class="button needs-no-script">
           Find
         </button>
@@ -69,16 +110,20 @@ function Search({ query }: { query: string }) {
 }
 
 /** The part that refreshes itself. */
-export function BaseRows({ bases, query, total, now }: BaseListProps) {
-  const search = query === "" ? "" : `?q=${encodeURIComponent(query)}`;
+export function BaseRows({ bases, choice, total, now }: BaseListProps) {
   return (
-    <div id="bases" class="card" {...live(`/bases${search}`, 2)}>
+    <div id="bases" class="card" {...live(pathOf(choice), 2)}>
       <p class="muted small" role="status">
-        {query === "" ? counted(total, "base") : `${inDigits(bases.length)} of ${counted(total, "base")}`}
+        {bases.length === total
+          ? counted(total, "base")
+          : `${inDigits(bases.length)} of ${counted(total, "base")}`}
       </p>
       {bases.length === 0 ? (
         <p class="wrap">
-          No base matches “{query}” by name, id or database. <a href="/bases">Show all</a>
+          {choice.query === ""
+            ? "No base is in this state."
+            : `No base matches “${choice.query}” by name, id or database.`}{" "}
+          <a href="/bases">Show all</a>
         </p>
       ) : (
         <Table
@@ -86,15 +131,14 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
           head={[
             { text: "Name" },
             { text: "State" },
-            { text: "Sync time", isNumber: true },
-            { text: "Last read" },
-            { text: "Tables", isNumber: true },
+            { text: "Lag", isNumber: true },
             { text: "Records", isNumber: true },
-            { text: "Database" },
+            { text: "Calls today", isNumber: true },
+            { text: "Lag, 24 h" },
           ]}
         >
-          {bases.map((base) => (
-            <BaseRow key={base.id} base={base} now={now} />
+          {bases.map((listed) => (
+            <BaseRow key={listed.base.id} {...listed} now={now} />
           ))}
         </Table>
       )}
@@ -102,10 +146,8 @@ export function BaseRows({ bases, query, total, now }: BaseListProps) {
   );
 }
 
-function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
-  const status = statusOf(base, now);
-  // In live mode, nothing is synced while nothing changes.
-  const readAt = isLive(base) ? base.live.readAt : (base.sync?.completedAt ?? null);
+function BaseRow({ base, status, today, now }: ListedBase & { now: Date }) {
+  const lagMs = lagOf({ base, status }, now);
   return (
     <tr id={base.id}>
       <th scope="row" class="wrap">
@@ -114,26 +156,45 @@ function BaseRow({ base, now }: { base: BaseSummary; now: Date }) {
         </a>
       </th>
       <td>
-        <StateBadge status={status} now={now} />
-        {base.issues > 0 ? (
-          <>
-            {" "}
+        <span class="badges">
+          <StateBadge status={status} now={now} />
+          {base.issues > 0 ? (
             <a class="badge yellow" href={`/bases/${base.id}/issues`}>
               {counted(base.issues, "issue")}
             </a>
-          </>
-        ) : null}
+          ) : null}
+        </span>
       </td>
-      <td class="number nowrap minor">{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</td>
-      <td class="nowrap">{readAt ? <Ago at={readAt} now={now} /> : "–"}</td>
-      <td class="number minor">{inDigits(base.tables)}</td>
+      <td class="number nowrap">{lagMs === null ? "–" : formatElapsed(lagMs)}</td>
       <td class="number">{inDigits(base.records)}</td>
-      <td class="minor">
-        <code>
-          {base.database}
-          {base.schema === "public" ? "" : `.${base.schema}`}
-        </code>
+      <td class="number">{inDigits(today?.calls ?? 0)}</td>
+      <td>
+        <Sparkline values={today?.lagMs ?? []} summary={sparkText(today)} />
       </td>
     </tr>
   );
+}
+
+/** The age of the data. A live base reads nothing while nothing changes: its lag is the time that a change takes. */
+export function lagOf({ base, status }: Pick<ListedBase, "base" | "status">, now: Date): number | null {
+  if (!status.asOf) return null;
+  if (status.isCurrent && isLive(base) && base.sync?.kind === "live") return median(base.recentSweepMs);
+  return Math.max(0, now.getTime() - status.asOf.getTime());
+}
+
+function sparkText(today: BaseToday | undefined): string {
+  const values = today?.lagMs.flatMap((one) => one ?? []) ?? [];
+  return values.length === 0
+    ? "No lag recorded"
+    : `At most ${formatElapsed(Math.max(...values))} in 24 hours`;
+}
+
+/** The address of the list with this choice. */
+function pathOf({ query, state, sort }: ListChoice): string {
+  const search = new URLSearchParams({
+    ...(query === "" ? {} : { q: query }),
+    ...(state === "all" ? {} : { state }),
+    ...(sort === "name" ? {} : { sort }),
+  }).toString();
+  return search === "" ? "/bases" : `/bases?${search}`;
 }

@@ -34,6 +34,7 @@ export const auditActions = {
   "alert_webhook.created": "added a webhook for alerts",
   "alert_webhook.changed": "changed a webhook for alerts",
   "alert_webhook.deleted": "deleted a webhook for alerts",
+  "status_page.changed": "changed the public status page",
   "cluster.added": "added a cluster",
   "cluster.drained": "drained a cluster",
   "secrets.rotated": "re-encrypted secrets with the current key",

@@ -1,6 +1,6 @@
 /** How fresh bases were, over hours and months: periods, rollups, charts. */
 
-export { type LagBucket, type LagSample, lagOver } from "./lag";
+export type { LagBucket } from "./lag";
 export { type CurrentPeriod, type Period, periodOf, savePeriods, trimPeriods } from "./periods";
 export { rollUpHours, trimDays } from "./rollup";
 export {
@@ -11,3 +11,12 @@ export {
   type LagHistory,
   lagHistory,
 } from "./series";
+export {
+  newStatusPage,
+  type PublicBase,
+  type StatusDay,
+  statusPage,
+  statusToken,
+  turnOffStatusPage,
+} from "./status-page";
+export { type BaseToday, todayOf } from "./today";

@@ -13,7 +13,10 @@ create table accounts (
   created_at timestamptz not null default now(),
   -- Where the account's new databases are created, once the operator has agreed; null: on any cluster with room.
   region text,
-  constraint accounts_pkey primary key (id)
+  -- In the link of the public status page; null: there is none.
+  status_token text,
+  constraint accounts_pkey primary key (id),
+  constraint accounts_status_key unique (status_token)
 );
 
 -- One account per address, ignoring case.

@@ -3,8 +3,14 @@ import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import { getBase, listRuns, listSchemaChanges, replicaShape } from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
-import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../../../../core/control/history";
-import { listBaseSummaries } from "../../../../core/control/status";
+import {
+  baseHistory,
+  type HistoryRange,
+  historyRanges,
+  lagHistory,
+  todayOf,
+} from "../../../../core/control/history";
+import { listBaseSummaries, statusOf } from "../../../../core/control/status";
 import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { BaseFrame, type BasePlace } from "../../../../views/base/frame";
@@ -17,6 +23,7 @@ import { Columns } from "../../../../views/base/tables";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { choose, readChoice } from "./base-choice";
 
 const SHOWN_CHANGES = 10;
 const LISTED_RUNS = 200;
@@ -46,9 +53,11 @@ export function basePages(ctx: ConsoleContext) {
         listBaseSummaries(db, account.id),
         db<{ now: Date }[]>`select now() as now`,
       ]);
-      const search = typeof query.q === "string" ? query.q.trim().slice(0, 200) : "";
-      const bases = search === "" ? all : all.filter((base) => matches(base, search.toLowerCase()));
-      const list = { bases, query: search, total: all.length, now: clock!.now };
+      const { now } = clock!;
+      const today = await todayOf(db, account.id, now);
+      const listed = all.map((base) => ({ base, status: statusOf(base, now), today: today.get(base.id) }));
+      const choice = readChoice(query);
+      const list = { bases: choose(listed, choice, now), choice, total: all.length, now };
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
       return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
     })
@@ -127,10 +136,4 @@ export function basePages(ctx: ConsoleContext) {
       if (params.place === "issues") return page("issues", "Issues", <IssuesPage base={base} />);
       throw new BasetideError("not_found", "This page does not exist");
     });
-}
-
-function matches(base: { name: string; sourceBaseId: string; database: string; id: string }, search: string) {
-  return [base.name, base.sourceBaseId, base.database, base.id].some((text) =>
-    text.toLowerCase().includes(search),
-  );
 }

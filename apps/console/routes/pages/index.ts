@@ -21,6 +21,7 @@ import { schemaPages } from "./schema-pages";
 import { signInPages } from "./sign-in";
 import { signUpPages } from "./sign-up";
 import { sqlPages } from "./sql-pages";
+import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
 import { workspacePages } from "./workspaces";
@@ -35,6 +36,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(accountPages(ctx))
     .use(memberPages(ctx))
     .use(tokenPages(ctx))
+    .use(statusPages(ctx))
     .use(activityPages(ctx))
     .use(alertPages(ctx))
     .use(workspacePages(ctx))

@@ -1,0 +1,76 @@
+/** The public status page of an account, at a link that cannot be guessed, and the page that turns it on. */
+import { Elysia } from "elysia";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
+import { newStatusPage, statusPage, statusToken, turnOffStatusPage } from "../../../../core/control/history";
+import { BasetideError } from "../../../../core/errors";
+import { StatusSettings } from "../../../../views/account/status";
+import { StatusPageView } from "../../../../views/status-page";
+import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+
+/** A public page may be opened by many at once: they share one answer for so long, ms. */
+const SHARED_MS = 5000;
+/** Links whose answer is remembered at most. */
+const MOST_SHARED = 500;
+
+const done: Record<string, string> = {
+  on: "The status page is on. Everyone with the link can open it.",
+  renew: "The status page has a new link. The previous one no longer works.",
+  off: "The status page is off. Its link no longer works.",
+};
+
+export function statusPages(ctx: ConsoleContext) {
+  const { config, db } = ctx;
+  const shared = new Map<string, { at: number; page: ReturnType<typeof statusPage> }>();
+
+  function pageOf(token: string): ReturnType<typeof statusPage> {
+    const known = shared.get(token);
+    if (known && performance.now() - known.at < SHARED_MS) return known.page;
+    const page = statusPage(db, token);
+    shared.delete(token);
+    // Only links that exist are remembered, and only while their answer is good.
+    page.then(
+      (found) => found ?? shared.delete(token),
+      () => shared.delete(token),
+    );
+    shared.set(token, { at: performance.now(), page });
+    const oldest = shared.keys().next().value;
+    if (shared.size > MOST_SHARED && oldest !== undefined) shared.delete(oldest);
+    return page;
+  }
+
+  const show = async (request: Request, currentUser: CurrentUser) => {
+    const token = await statusToken(db, currentUser.account.id);
+    const url = token === null ? null : `${config.consoleUrl}/status/${token}`;
+    return answer(
+      request,
+      { title: "Status page", currentUser, active: "settings" },
+      <StatusSettings currentUser={currentUser} url={url} />,
+    );
+  };
+
+  const ofEveryone = new Elysia({ name: "public-status", detail: { hide: true } }).get(
+    "/status/:token",
+    async ({ request, params }) => {
+      const page = await pageOf(params.token);
+      if (!page) throw new BasetideError("not_found", "This status page does not exist, or was turned off");
+      return answer(request, { title: "Status", headers: NO_REFERRER }, <StatusPageView {...page} />);
+    },
+  );
+  const ofAccount = new Elysia({ prefix: "/account/status", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("", ({ request, currentUser }) => show(request, currentUser))
+    .post("", async ({ request, currentUser, body }) => {
+      const change = formText(body, "change");
+      const said = Object.hasOwn(done, change) ? done[change] : undefined;
+      if (said === undefined) throw new BasetideError("invalid_request", "Choose on, renew or off");
+      const { id } = currentUser.account;
+      if (change === "off") await turnOffStatusPage(ctx, id, actorOf(currentUser));
+      else await newStatusPage(ctx, id, actorOf(currentUser));
+      shared.clear();
+      return finish(request, "/account/status", said);
+    });
+  return new Elysia({ name: "status-pages", detail: { hide: true } }).use(ofEveryone).use(ofAccount);
+}
+
+/** The link is the key: no other site may learn it from a visitor. */
+const NO_REFERRER = { "referrer-policy": "no-referrer" };

@@ -1,0 +1,43 @@
+/** The switch of the account's public status page, and its link. */
+import type { CurrentUser } from "../../core/control/accounts";
+import { Button, ButtonLink, Card, CopyField } from "../components";
+import { AccountFrame } from "./frame";
+
+export function StatusSettings(props: {
+  currentUser: CurrentUser;
+  /** Null: the page is off. */
+  url: string | null;
+}) {
+  const { currentUser, url } = props;
+  return (
+    <AccountFrame currentUser={currentUser} tab="/account/status">
+      <Card id="status-page" title="Public status page">
+        <p class="muted">
+          Shows the name of each base, how fresh its data is, and the outages of the last 90 days to everyone
+          who has the link. It never shows rows, tables or errors.
+        </p>
+        {url ? (
+          <div class="stack">
+            <CopyField id="status-url" label="Link" value={url} />
+            <div class="actions">
+              <ButtonLink href={url}>Open</ButtonLink>
+              <form method="post" action="/account/status">
+                <input type="hidden" name="change" value="renew" />
+                <Button title="The current link stops working">New link</Button>
+              </form>
+              <form method="post" action="/account/status">
+                <input type="hidden" name="change" value="off" />
+                <Button kind="danger">Turn off</Button>
+              </form>
+            </div>
+          </div>
+        ) : (
+          <form method="post" action="/account/status">
+            <input type="hidden" name="change" value="on" />
+            <Button kind="primary">Turn on</Button>
+          </form>
+        )}
+      </Card>
+    </AccountFrame>
+  );
+}
