@@ -1,6 +1,6 @@
 /** The public status page of an account: how fresh each base is, and its last 90 days. */
 import type { PublicBase, StatusDay } from "../core/control/history";
-import { DataAsOf } from "./base/trouble";
+import { DataAsOf } from "./base/problem";
 import { Card, Empty, PageHead } from "./components";
 import { formatElapsed } from "./format";
 

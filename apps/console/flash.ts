@@ -20,7 +20,7 @@ export interface Flash {
   once?: Record<string, string> | undefined;
 }
 
-interface Sealed extends Flash {
+interface KeptFlash extends Flash {
   path: string;
   until: number;
 }
@@ -35,12 +35,12 @@ export interface FlashContext {
 /** The header that leaves `flash` for the page at `path`. A flash that no cookie can hold leaves only its toast. */
 export function flashCookie(ctx: FlashContext, path: string, flash: Flash): string {
   const { pathname } = new URL(path, "http://own.invalid");
-  const seal = (content: Flash) => {
-    const sealed: Sealed = { ...content, path: pathname, until: Date.now() + MAX_AGE_S * 1000 };
-    return ctx.secrets.encrypt(JSON.stringify(sealed), contextOf(ctx));
+  const encrypted = (content: Flash) => {
+    const kept: KeptFlash = { ...content, path: pathname, until: Date.now() + MAX_AGE_S * 1000 };
+    return ctx.secrets.encrypt(JSON.stringify(kept), contextOf(ctx));
   };
-  const whole = seal(flash);
-  const value = whole.length <= MAX_LENGTH ? whole : seal({ toast: flash.toast });
+  const whole = encrypted(flash);
+  const value = whole.length <= MAX_LENGTH ? whole : encrypted({ toast: flash.toast });
   return writeCookie(NAME, value, { consoleUrl: ctx.consoleUrl, maxAgeS: MAX_AGE_S });
 }
 
@@ -49,9 +49,9 @@ export function readFlash(ctx: FlashContext, request: Request): Flash | null {
   const value = readCookie(request, NAME);
   if (!value) return null;
   try {
-    const sealed = JSON.parse(ctx.secrets.decrypt(value, contextOf(ctx))) as Sealed;
-    const isForThis = sealed.path === new URL(request.url).pathname && sealed.until > Date.now();
-    return isForThis ? { toast: sealed.toast, once: sealed.once } : null;
+    const kept = JSON.parse(ctx.secrets.decrypt(value, contextOf(ctx))) as KeptFlash;
+    const isForThis = kept.path === new URL(request.url).pathname && kept.until > Date.now();
+    return isForThis ? { toast: kept.toast, once: kept.once } : null;
   } catch {
     // Another session's, or of an earlier key.
     return null;

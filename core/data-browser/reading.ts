@@ -3,7 +3,7 @@ import type { Context } from "../context";
 import { type Database, READER_STATEMENT_MS, type ReaderSql, readerPool } from "../control/placement";
 import { BasetideError, isBasetideError } from "../errors";
 import { isServerFailure } from "../postgres";
-import type { Statement } from "./statements";
+import type { BrowseStatement } from "./statements";
 
 export type ReadContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
@@ -53,7 +53,7 @@ export async function reading<T>(
 }
 
 /** Runs one statement. @returns its rows as arrays of values */
-export async function rowsOf(sql: ReaderSql, { text, values }: Statement): Promise<unknown[][]> {
+export async function rowsOf(sql: ReaderSql, { text, values }: BrowseStatement): Promise<unknown[][]> {
   return sql.unsafe(text, values).values();
 }
 

@@ -14,7 +14,7 @@ export interface Sort {
   isDescending: boolean;
 }
 
-export interface Statement {
+export interface BrowseStatement {
   text: string;
   values: string[];
 }
@@ -66,7 +66,7 @@ export function pageStatements(
   columns: readonly BrowsedColumn[],
   { filters, sort }: Selection,
   options: { cursor?: Cursor | undefined; limit: number; form: CellForm },
-): ((limit: number) => Statement)[] {
+): ((limit: number) => BrowseStatement)[] {
   const sorted = columnNamed(table, sort.column);
   const segments: Segment[] = isNeverEmpty(sorted) ? ["values"] : ["values", "empty"];
   if (options.cursor?.isBefore) segments.reverse();
@@ -82,7 +82,7 @@ function segmentStatement(
   { filters, sort }: Selection,
   { cursor, limit, form }: { cursor?: Cursor | undefined; limit: number; form: CellForm },
   segment: Segment,
-): Statement {
+): BrowseStatement {
   const values: string[] = [];
   const add = (value: string) => `$${values.push(clean(value))}`;
   const sorted = columnNamed(table, sort.column);
@@ -142,7 +142,7 @@ function beyond(
 }
 
 /** Counts the filtered rows, up to one more than `MOST_COUNTED`. */
-export function countStatement(table: BrowsedTable, filters: readonly Filter[]): Statement {
+export function countStatement(table: BrowsedTable, filters: readonly Filter[]): BrowseStatement {
   const values: string[] = [];
   const add = (value: string) => `$${values.push(clean(value))}`;
   const conditions = filters.map((filter) =>
@@ -154,7 +154,7 @@ limit ${MOST_COUNTED + 1}) as f`;
 }
 
 /** Reads one record with all its cells. */
-export function recordStatement(table: BrowsedTable, id: string): Statement {
+export function recordStatement(table: BrowsedTable, id: string): BrowseStatement {
   const cells = table.columns.map((column, index) => `${cellOf(column, "record")} as c${index + 1}`);
   return {
     text: `select ${["t.id as c0", ...cells].join(", ")} from ${nameOf(table)} as t where t.id = $1::text`,
@@ -167,7 +167,7 @@ export function linkedStatement(
   schema: string,
   link: { table: string; primary: string },
   ids: string[],
-): Statement {
+): BrowseStatement {
   return {
     text: `select t.id, left(t.${quoteIdent(link.primary)}::text, ${CELL_CHARACTERS}) as text
 from ${quoteIdent(schema)}.${quoteIdent(link.table)} as t

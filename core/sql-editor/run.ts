@@ -11,7 +11,7 @@ import type { PostgresError } from "postgres";
 import { BasetideError, isBasetideError } from "../errors";
 import { type ReaderLimits, type ReaderSession, type ReaderTarget, withReader } from "../replica";
 import { typeName } from "./column-types";
-import { firstWord, type Statement, splitStatements } from "./split";
+import { firstWord, type SqlStatement, splitStatements } from "./split";
 
 /** Longest text, in UTF-16 units. */
 export const MOST_TEXT = 50_000;
@@ -123,7 +123,7 @@ export async function streamQuery(
   );
 }
 
-function checkedStatements(sql: string): Statement[] {
+function checkedStatements(sql: string): SqlStatement[] {
   if (sql.length > MOST_TEXT)
     throw new BasetideError("invalid_request", `The SQL has more than ${MOST_TEXT} characters`);
   if (sql.includes("\0")) throw new BasetideError("invalid_request", "The SQL contains the NUL character");
@@ -140,7 +140,7 @@ interface Sent {
   text: string;
   /** Length of what precedes the customer's text. */
   prefix: number;
-  statement: Statement;
+  statement: SqlStatement;
   /** Its rows are fetched from `CURSOR`. */
   hasCursor: boolean;
 }
@@ -149,7 +149,7 @@ const CURSOR = "basetide_query";
 /** Rows per message to `onRows`. */
 const BATCH = 500;
 
-function toSend(statement: Statement, { mayWrite }: ReaderTarget, isExplain: boolean): Sent {
+function toSend(statement: SqlStatement, { mayWrite }: ReaderTarget, isExplain: boolean): Sent {
   const first = firstWord(statement.text);
   const isPlan = first === "explain";
   const hasCursor = mayWrite && !isPlan && !isExplain && first !== "show";

@@ -5,7 +5,7 @@
  * only.
  */
 
-export interface Statement {
+export interface SqlStatement {
   text: string;
   /** Offset in the whole text, in UTF-16 units. */
   start: number;
@@ -30,8 +30,8 @@ const TOKEN = new RegExp(
 );
 
 /** Returns the statements of `sql`, without surrounding spaces; empty ones, and those of comments alone, are left out. */
-export function splitStatements(sql: string): Statement[] {
-  const statements: Statement[] = [];
+export function splitStatements(sql: string): SqlStatement[] {
+  const statements: SqlStatement[] = [];
   let start = 0;
   let hasContent = false;
   const close = (end: number) => {

@@ -5,9 +5,9 @@ import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, formatElapsed, inDigits } from "../format";
 import { LiveFigures, LiveNotes } from "./live-mode";
+import { BaseProblem } from "./problem";
 import { ProgressBars } from "./progress";
 import { StateBadge } from "./state";
-import { Trouble } from "./trouble";
 
 const kinds: Record<SyncKind, string> = {
   first: "first sync",
@@ -29,7 +29,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
         {base.issueCount > 0 ? <IssueLink base={base} /> : null}
         {isStarting ? <span class="wrap">{status.headline}</span> : null}
       </p>
-      {status.isCurrent || isStarting ? null : <Trouble base={base} status={status} now={now} />}
+      {status.isCurrent || isStarting ? null : <BaseProblem base={base} status={status} now={now} />}
       {/* Before the first sync there is nothing to count. */}
       {base.sync ? <Figures base={base} now={now} isCurrent={status.isCurrent} /> : null}
       {mayExplain(base, status) ? <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} /> : null}

@@ -23,7 +23,7 @@ export interface Marker {
   text: string;
 }
 
-export interface CallBucket {
+export interface CallTotals {
   at: Date;
   sync: number;
   client: number;
@@ -35,7 +35,7 @@ export interface BaseHistory {
   periods: Period[];
   /** First syncs, rebuilds, and schema changes. */
   markers: Marker[];
-  calls: CallBucket[];
+  calls: CallTotals[];
   /** Empty for the last hour. */
   issues: { at: Date; count: number | null }[];
   now: Date;
@@ -148,7 +148,7 @@ async function changesSince(db: Db, baseId: string, since: Date): Promise<Marker
   }));
 }
 
-async function callsOver(db: Db, base: HistoryBase, range: HistoryRange, now: Date): Promise<CallBucket[]> {
+async function callsOver(db: Db, base: HistoryBase, range: HistoryRange, now: Date): Promise<CallTotals[]> {
   if (range === "1h") {
     const { minutes } = await quotaUse(db, base, historyRanges["1h"].count);
     return minutes.map(({ minute, sync, client }) => ({ at: minute, sync, client }));

@@ -6,11 +6,11 @@ import type { BrowsedColumn, BrowsedTable, ColumnKind } from "../../../core/data
 import { csvCell, csvLine } from "../../../core/data-browser/csv";
 import { type Filter, filterProblem } from "../../../core/data-browser/filters";
 import {
+  type BrowseStatement,
   countStatement,
   linkedStatement,
   pageStatements,
   recordStatement,
-  type Statement,
 } from "../../../core/data-browser/statements";
 import { checkState } from "../../../core/data-browser/view-state";
 import { anyText, fuzz } from "../../support/fuzz";
@@ -58,7 +58,7 @@ const anyCase: fc.Arbitrary<Case> = fc
   });
 
 /** All statements that the browser makes for a case. */
-function statementsOf({ names, kinds, filters, sort, cursor }: Case): Statement[] {
+function statementsOf({ names, kinds, filters, sort, cursor }: Case): BrowseStatement[] {
   const [schema, name, linked] = names.slice(-3) as [string, string, string];
   const columns = kinds.map(
     (kind, index): BrowsedColumn => ({
@@ -104,7 +104,7 @@ function statementsOf({ names, kinds, filters, sort, cursor }: Case): Statement[
 }
 
 /** The text without what is between the quotes of a name. */
-const formOf = ({ text }: Statement) => text.replaceAll(/"(?:[^"]|"")*"/g, '""');
+const formOf = ({ text }: BrowseStatement) => text.replaceAll(/"(?:[^"]|"")*"/g, '""');
 
 fuzz(
   "no name and no value changes the form of a statement",

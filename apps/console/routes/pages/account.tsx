@@ -9,7 +9,7 @@ import {
 } from "../../../../core/control/accounts";
 import { SignInSettings, type SignInSettingsProps } from "../../../../views/account/sign-in";
 import { answer, type ConsoleContext, finish, formSecret, formText, goTo, signedIn } from "../../page-kit";
-import { statusOf } from "./sign-up";
+import { httpStatusOf } from "./sign-up";
 
 export function accountPages(ctx: ConsoleContext) {
   const { auth, db } = ctx;
@@ -48,7 +48,7 @@ export function accountPages(ctx: ConsoleContext) {
         request,
         currentUser,
         { errors: { [field ?? "form"]: result.message } },
-        statusOf(result.reason),
+        httpStatusOf(result.reason),
       );
     })
     .post("/sessions/revoke-others", async ({ request, currentUser }) => {

@@ -78,9 +78,9 @@ export function byField(failed: AuthFailure): Errors<"email" | "password"> {
 export function saying(failed: AuthFailure | undefined) {
   const seconds = failed?.retryAfterSeconds;
   const headers: Record<string, string> = seconds === undefined ? {} : { "retry-after": String(seconds) };
-  return { status: statusOf(failed?.reason), headers };
+  return { status: httpStatusOf(failed?.reason), headers };
 }
 
-export function statusOf(problem: AuthError | undefined): number {
+export function httpStatusOf(problem: AuthError | undefined): number {
   return problem === undefined ? 200 : problem === "too_many" ? 429 : 422;
 }

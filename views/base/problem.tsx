@@ -7,11 +7,11 @@ import type { BaseStatus, Remedy } from "../../core/control/status";
 import { Button, ButtonLink } from "../components";
 import { ago, clock, formatElapsed, inUtc } from "../format";
 
-export function Trouble({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {
+export function BaseProblem({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {
   const { asOf, headline, remedy, details } = status;
   const next = nextText(status, now);
   return (
-    <div class="trouble">
+    <div class="base-problem">
       {asOf ? <DataAsOf asOf={asOf} now={now} /> : null}
       <p class="wrap">{headline}</p>
       {remedy ? <Action base={base} remedy={remedy} /> : null}
