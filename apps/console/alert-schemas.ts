@@ -14,7 +14,10 @@ const kind = named(
       t.Literal("call_budget", {
         description: "This month's calls will not last, or sync has used its share of them",
       }),
-      t.Literal("schema_changed"),
+      t.Literal("breaking_change", {
+        description: "Tables or columns were dropped, renamed or given another type",
+      }),
+      t.Literal("schema_changed", { description: "Tables or columns were added" }),
     ],
     { description: "Kind of alert" },
   ),

@@ -10,7 +10,7 @@ import { type CurrentPeriod, savePeriods } from "../control/history";
 import { jsonParameter } from "../postgres";
 import { composeMessages } from "./compose";
 import type { AlertFacts, AlertKind } from "./kinds";
-import { addNotices } from "./notices";
+import { addNotices, addStandingNotices } from "./notices";
 import { seenBases, seenBudgets, seenChanges } from "./observe";
 import { due, stepBudget, stepHealth, UNSEEN } from "./rules";
 import {
@@ -72,7 +72,9 @@ export async function evaluate(
     await saveStates(tx, observation.changes);
     await savePeriods(tx, observation.periods, now);
     const ids = await insertAlerts(tx, observation.alerts, now);
-    await addNotices(tx, ids, { hasMail: ctx.config.smtpUrl !== undefined });
+    const hasMail = ctx.config.smtpUrl !== undefined;
+    await addNotices(tx, ids, { hasMail });
+    await addStandingNotices(tx, { hasMail });
     await composeMessages(tx, observation.settling, now);
     await tx`update alert_clock set checked_at = ${now}`;
     return ids.length;
@@ -123,12 +125,14 @@ async function observeBudgets(
 }
 
 async function observeSchemaChanges(tx: TransactionSql, now: Date, observation: Observation): Promise<void> {
-  for (const { baseId, accountId, reportedAt, firstAt, lastId, facts } of await seenChanges(tx, now)) {
+  for (const { baseId, accountId, reportedAt, firstAt, lastId, alerts } of await seenChanges(tx, now)) {
     const { isDue, isSettling } = due(firstAt, reportedAt, now);
     if (isSettling) observation.settling.add(accountId);
     if (!isDue) continue;
-    const told = { ...facts, reason: "", since: firstAt.toISOString(), times: 1 };
-    observation.alerts.push({ accountId, baseId, kind: "schema_changed", facts: told });
+    for (const { kind, facts } of alerts) {
+      const told = { ...facts, reason: "", since: firstAt.toISOString(), times: 1 };
+      observation.alerts.push({ accountId, baseId, kind, facts: told });
+    }
     await tx`
       update alert_states set cursor = ${lastId}, reported_at = ${now} where base_id = ${baseId} and kind = 'schema_changed'`;
   }

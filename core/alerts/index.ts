@@ -1,5 +1,6 @@
 /** Alerts to customers: decides what to report and to which targets, and delivers it. */
 export { tryWebhook } from "./deliver";
+export { type FailingBase, failingBases, type UnhealthyBase, unhealthyBases } from "./failing";
 export { type AlertKind, alertKindLabels, alertKinds, usualKinds } from "./kinds";
 export { listMessages, type SentMessage, toMessageJson, trimAlerts } from "./messages";
 export { webhookForms } from "./payload";

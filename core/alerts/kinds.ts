@@ -1,6 +1,13 @@
 /** The kinds of alerts, and those that are on by default. */
 
-export const alertKinds = ["red", "recovered", "needs_attention", "call_budget", "schema_changed"] as const;
+export const alertKinds = [
+  "red",
+  "recovered",
+  "needs_attention",
+  "call_budget",
+  "breaking_change",
+  "schema_changed",
+] as const;
 
 export type AlertKind = (typeof alertKinds)[number];
 
@@ -26,14 +33,25 @@ export const alertKindLabels: Record<AlertKind, { label: string; short: string; 
     short: "budget",
     hint: "The workspace will exceed its monthly cap, or sync has used its share of it.",
   },
+  breaking_change: {
+    label: "A schema change breaks queries",
+    short: "breaking changes",
+    hint: "Tables or columns were dropped, renamed or given another type.",
+  },
   schema_changed: {
-    label: "A base changes its schema",
-    short: "schema",
-    hint: "Tables or fields were added, dropped, renamed or given another type.",
+    label: "A base changes its schema otherwise",
+    short: "other changes",
+    hint: "Tables or columns were added; no query breaks.",
   },
 };
 
-export const usualKinds: AlertKind[] = ["red", "recovered", "needs_attention", "call_budget"];
+export const usualKinds: AlertKind[] = [
+  "red",
+  "recovered",
+  "needs_attention",
+  "call_budget",
+  "breaking_change",
+];
 
 /** Returns each kind once, in the order in which they are shown. */
 export function inOrder(kinds: readonly string[]): AlertKind[] {
@@ -55,7 +73,7 @@ export interface AlertFacts {
   level?: BudgetLevel;
   /** call_budget: when the next month's calls begin to count, ISO 8601. */
   endsAt?: string;
-  /** schema_changed: the first changes as text, and the number of all. */
+  /** breaking_change, schema_changed: the first changes as text, and the number of all. */
   changes?: string[];
   changeCount?: number;
 }

@@ -6,7 +6,7 @@ import { type CurrentPeriod, periodOf } from "../control/history";
 import { type BaseSummary, indicatorOf, selectBaseSummaries } from "../control/status";
 import type { AlertFacts, BudgetLevel } from "./kinds";
 import type { BaseCondition } from "./rules";
-import { describeChange, type SchemaChangeRow } from "./schema-format";
+import { describeChange, isBreaking, type SchemaChangeRow } from "./schema-format";
 
 /** Bases read in one batch; between batches the process does other work. */
 const BATCH = 500;
@@ -46,7 +46,7 @@ function see(base: BaseSummary, now: Date): SeenBase {
   return { id, accountId, condition: conditionOf(base.state, color), period: periodOf(base, now), facts };
 }
 
-function conditionOf(state: BaseSummary["state"], color: string): BaseCondition {
+export function conditionOf(state: BaseSummary["state"], color: string): BaseCondition {
   if (state === "paused" || state === "deleting") return "frozen";
   if (state === "needs_attention") return "needs_attention";
   return color === "red" ? "red" : "well";
@@ -94,8 +94,11 @@ interface SeenChanges {
   reportedAt: Date | null;
   firstAt: Date;
   lastId: string;
-  facts: Pick<AlertFacts, "name" | "changes" | "changeCount">;
+  /** One alert of each kind that occurred. */
+  alerts: { kind: "breaking_change" | "schema_changed"; facts: ChangeFacts }[];
 }
+
+type ChangeFacts = Pick<AlertFacts, "name" | "changes" | "changeCount">;
 
 /**
  * Reads schema changes that no alert has reported. The tables that a first sync finds are not changes: a base is
@@ -109,22 +112,37 @@ export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenCh
     where b.sync_completed_at is not null and not exists (
       select from alert_states as s where s.base_id = b.id and s.kind = 'schema_changed')`;
   // A rebuild of a table carries out other changes, and is no change by itself.
-  const rows = await tx<
-    (Omit<SeenChanges, "facts"> & { name: string; changes: SchemaChangeRow[]; count: number })[]
-  >`
+  const rows = await tx<(Omit<SeenChanges, "alerts"> & { name: string; changes: SchemaChangeRow[] })[]>`
     select s.base_id as "baseId", b.account_id as "accountId", s.reported_at as "reportedAt", n.first_at as "firstAt",
-      n.last_id as "lastId", coalesce(nullif(b.name, ''), b.source_base_id) as name, n.count, n.changes
+      n.last_id as "lastId", coalesce(nullif(b.name, ''), b.source_base_id) as name, n.changes
     from alert_states as s join bases as b on b.id = s.base_id,
       lateral (
-        select min(c.seen_at) as first_at, max(c.id) as last_id, count(*)::int as count,
+        select min(c.seen_at) as first_at, max(c.id) as last_id,
           json_agg(json_build_object('kind', c.kind, 'table', c.table_name, 'field', c.field_name,
             'before', nullif(c.before, 'null'), 'after', nullif(c.after, 'null')) order by c.id) as changes
         from schema_changes as c
         where c.base_id = s.base_id and c.id > s.cursor and c.kind <> 'table_rebuilt'
       ) as n
-    where s.kind = 'schema_changed' and n.count > 0`;
-  return rows.map(({ name, changes, count, ...rest }) => ({
-    ...rest,
-    facts: { name, changes: changes.slice(0, MAX_CHANGES).map(describeChange), changeCount: count },
-  }));
+    where s.kind = 'schema_changed' and n.last_id is not null`;
+  return rows.map(({ name, changes, ...rest }) => ({ ...rest, alerts: alertsAbout(name, changes) }));
+}
+
+function alertsAbout(name: string, changes: SchemaChangeRow[]): SeenChanges["alerts"] {
+  const { breaking_change = [], schema_changed = [] } = Object.groupBy(changes, (change) =>
+    isBreaking(change) ? "breaking_change" : "schema_changed",
+  );
+  const groups = [
+    { kind: "breaking_change", changes: breaking_change },
+    { kind: "schema_changed", changes: schema_changed },
+  ] as const;
+  return groups
+    .filter((group) => group.changes.length > 0)
+    .map((group) => ({
+      kind: group.kind,
+      facts: {
+        name,
+        changes: group.changes.slice(0, MAX_CHANGES).map(describeChange),
+        changeCount: group.changes.length,
+      },
+    }));
 }

@@ -3,6 +3,13 @@ import type { SchemaChange } from "../control/bases";
 
 export type SchemaChangeRow = Pick<SchemaChange, "kind" | "table" | "field" | "before" | "after">;
 
+/** Whether SQL that was valid before may fail or mean something else after the change. */
+export function isBreaking({ kind, before, after }: SchemaChangeRow): boolean {
+  if (kind === "table_dropped" || kind === "field_dropped") return true;
+  if (kind === "table_renamed" || kind === "field_renamed") return before?.name !== after?.name;
+  return kind === "field_retyped" && before?.type !== after?.type;
+}
+
 export function describeChange({ kind, table, field, before, after }: SchemaChangeRow): string {
   const column = `${table}.${field}`;
   switch (kind) {

@@ -139,7 +139,7 @@ create table alerts (
   kind text not null,
   at timestamp with time zone not null,
   facts jsonb not null,
-  constraint alerts_kind_check CHECK (kind = ANY (ARRAY['red'::text, 'recovered'::text, 'needs_attention'::text, 'call_budget'::text, 'schema_changed'::text])),
+  constraint alerts_kind_check CHECK (kind = ANY (ARRAY['red'::text, 'recovered'::text, 'needs_attention'::text, 'call_budget'::text, 'breaking_change'::text, 'schema_changed'::text])),
   constraint alerts_pkey PRIMARY KEY (id),
   constraint alerts_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint alerts_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE,

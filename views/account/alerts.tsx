@@ -2,6 +2,7 @@
 import {
   type AlertKind,
   alertKindLabels,
+  type FailingBase,
   type Preference,
   type SentMessage,
   type Webhook,
@@ -16,10 +17,12 @@ import {
   type WebhookFormValues,
   WebhookFormView,
 } from "./alert-parts";
+import { FailingNow } from "./failing-now";
 import { AccountFrame } from "./frame";
 
 export interface AlertsProps {
   currentUser: CurrentUser;
+  failing: FailingBase[];
   members: Preference[];
   webhooks: Webhook[];
   messages: SentMessage[];
@@ -31,11 +34,12 @@ export interface AlertsProps {
 }
 
 export function Alerts(props: AlertsProps) {
-  const { currentUser, members, webhooks, messages, hasMail, form, errors, now } = props;
+  const { currentUser, failing, members, webhooks, messages, hasMail, form, errors, now } = props;
   const me = members.find(({ userId }) => userId === currentUser.userId);
   const others = members.filter(({ userId }) => userId !== currentUser.userId);
   return (
     <AccountFrame currentUser={currentUser} tab="/account/alerts">
+      <FailingNow bases={failing} />
       <p class="muted">
         We alert you when a problem lasts two minutes. Repeated and related problems are grouped into one
         message. <a href="/docs/alerts">How alerts work</a>

@@ -21,7 +21,7 @@ export function Accounts({ accounts, now }: { accounts: AccountSummary[]; now: D
         ]}
       >
         {accounts.map((account) => (
-          <tr key={account.id}>
+          <tr key={account.id} id={account.id}>
             <th scope="row" class="wrap">
               <bdi>{account.email}</bdi>
             </th>

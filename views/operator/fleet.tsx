@@ -1,4 +1,5 @@
-/** The fleet at a glance: workers and their leases, waiting jobs, and the bases that lag most. */
+/** The fleet at a glance: workers and their leases, waiting jobs, and the bases that fail. */
+import type { UnhealthyBase } from "../../core/alerts";
 import type { FleetState, WorkerStatus } from "../../core/control/fleet";
 import type { Quarantine } from "../../core/control/jobs";
 import { Badge, Card } from "../components";
@@ -6,7 +7,9 @@ import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
+import { BaseLink } from "./links";
 import { Quarantined } from "./quarantined";
+import { Unhealthy } from "./unhealthy";
 
 interface FleetProps {
   workers: WorkerStatus[];
@@ -14,11 +17,12 @@ interface FleetProps {
   /** Waiting and active jobs. */
   queue: { waiting: number; active: number };
   openRequests: number;
+  unhealthy: { bases: UnhealthyBase[]; count: number };
   quarantined: Quarantine;
   now: Date;
 }
 
-export function Fleet({ workers, state, queue, openRequests, quarantined, now }: FleetProps) {
+export function Fleet({ workers, state, queue, openRequests, unhealthy, quarantined, now }: FleetProps) {
   const alive = workers.filter((worker) => worker.isAlive);
   const held = alive.reduce((sum, worker) => sum + worker.bases, 0);
   const capacity = alive.reduce((sum, worker) => sum + worker.capacity, 0);
@@ -42,7 +46,7 @@ export function Fleet({ workers, state, queue, openRequests, quarantined, now }:
             <dt>Oldest lag</dt>
             <dd>{state.oldestLagMs === null ? "–" : formatElapsed(state.oldestLagMs)}</dd>
             <dd class="muted small wrap">
-              {state.oldestBaseId === null ? "no base is syncing" : <code>{state.oldestBaseId}</code>}
+              {state.oldestBaseId === null ? "no base lags" : <BaseLink id={state.oldestBaseId} />}
             </dd>
           </div>
           <div>
@@ -60,6 +64,7 @@ export function Fleet({ workers, state, queue, openRequests, quarantined, now }:
           </p>
         ) : null}
       </Card>
+      <Unhealthy {...unhealthy} now={now} />
       <Quarantined {...quarantined} now={now} />
       <Card id="workers" title="Workers">
         {workers.length === 0 ? (

@@ -4,6 +4,7 @@ import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted } from "../format";
+import { BaseLink } from "./links";
 
 const tasks = { deletion: "Deletion", move: "End of a move", stray: "Removal of an unused database" };
 
@@ -21,11 +22,12 @@ export function Quarantined({ baseIds, tasks: stuck, repairs, now }: Quarantine 
         head={[{ text: "Subject" }, { text: "Work" }, { text: "Last attempt" }, { text: "Command to retry" }]}
       >
         {baseIds.map((id) => (
-          <Row key={id} subject={id} what="Sync" command={`operator base retry ${id}`} />
+          <Row key={id} isBase subject={id} what="Sync" command={`operator base retry ${id}`} />
         ))}
         {stuck.map(({ task, subject, triedAt }) => (
           <Row
             key={`${task} ${subject}`}
+            isBase={task === "deletion"}
             subject={subject}
             what={tasks[task]}
             tried={<Ago at={triedAt} now={now} />}
@@ -39,6 +41,7 @@ export function Quarantined({ baseIds, tasks: stuck, repairs, now }: Quarantine 
         {repairs.map(({ baseId, records }) => (
           <Row
             key={`repair ${baseId}`}
+            isBase
             subject={baseId}
             what={`Repair of ${counted(records, "record")}`}
             command={`operator base resync ${baseId}`}
@@ -49,11 +52,17 @@ export function Quarantined({ baseIds, tasks: stuck, repairs, now }: Quarantine 
   );
 }
 
-function Row(props: { subject: string; what: string; tried?: preact.ComponentChildren; command: string }) {
+function Row(props: {
+  subject: string;
+  isBase?: boolean;
+  what: string;
+  tried?: preact.ComponentChildren;
+  command: string;
+}) {
   return (
     <tr>
       <th scope="row" class="wrap">
-        <code>{props.subject}</code>
+        {props.isBase ? <BaseLink id={props.subject} /> : <code>{props.subject}</code>}
       </th>
       <td>{props.what}</td>
       <td class="nowrap">{props.tried ?? "–"}</td>

@@ -29,7 +29,7 @@ export interface WorkerStatus extends WorkerReport {
 export interface FleetState {
   /** By state for the service; `syncing` bases have been synced and will be synced again. */
   bases: { syncing: number; starting: number; paused: number; needsAttention: number };
-  /** How far the most outdated base is behind, in ms; null if no base syncs. */
+  /** How far the most outdated base is behind that does not rest on purpose, in ms; null if there is none. */
   oldestLagMs: number | null;
   /** The id of that base. */
   oldestBaseId: string | null;
@@ -95,7 +95,8 @@ export async function fleetState(db: Db): Promise<FleetState> {
         select b.id, case when f.state = 'on' and b.live and not b.rapid then least(f.due_at, now())
           else b.sync_started_at end as shown_at
         from bases as b left join live_feeds as f on f.base_id = b.id
-        where b.state = 'active'
+        -- A base that waits for its call budget lags on purpose.
+        where b.state = 'active' and (b.rests_until is null or b.rests_until < now())
       ) as shown
       where shown_at is not null order by shown_at limit 1
     )

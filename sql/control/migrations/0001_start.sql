@@ -917,7 +917,7 @@ create table alerts (
   constraint alerts_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint alerts_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete cascade,
   constraint alerts_kind_check check (
-    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'schema_changed'))
+    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'breaking_change', 'schema_changed'))
 );
 create index alerts_at_idx on alerts (at);
 create index alerts_account_idx on alerts (account_id);

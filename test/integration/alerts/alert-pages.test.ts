@@ -1,6 +1,7 @@
 /** The pages and the API of alerts: selected kinds, webhooks and their secrets, deliveries. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
+import { usualKinds } from "../../../core/alerts";
 import { createBase } from "../../../core/control/bases";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { caller, GOOD_KEY } from "../../support/control-support";
@@ -19,11 +20,11 @@ const chosen = (html: string, prefix: string) =>
     .filter((input) => input.includes(`id="${prefix}-`) && /\schecked/.test(input))
     .map((input) => /name="(\w+)"/.exec(input)![1]);
 
-test("a form selects the alerts to receive; the default is red, recovered, key and budget", async () => {
+test("a form selects the alerts to receive; the default is all but harmless schema changes", async () => {
   const person = await made.person();
   const page = await person.get(PATH);
   expect(page.status).toBe(200);
-  expect(chosen(page.text, "mail")).toEqual(["red", "recovered", "needs_attention", "call_budget"]);
+  expect(chosen(page.text, "mail")).toEqual(usualKinds);
   const saved = await person.post(PATH, { red: "on", schema_changed: "on" });
   expect(saved.location).toBe(`${PATH}`);
   expect(chosen((await person.get(saved.location!)).text, "mail")).toEqual(["red", "schema_changed"]);

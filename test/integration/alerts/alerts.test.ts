@@ -3,7 +3,7 @@
  */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createWebhook, setPreferences, updateWebhook } from "../../../core/alerts";
+import { alertKinds, createWebhook, setPreferences, updateWebhook } from "../../../core/alerts";
 import { evaluate } from "../../../core/alerts/evaluate";
 import { getBase, recordSchemaChanges, updateSettings } from "../../../core/control/bases";
 import { createWorkspace } from "../../../core/control/budgets";
@@ -24,7 +24,7 @@ async function hook(account: Account, receiver: Receiver, form: "json" | "slack"
   return createWebhook(scene.ctx, account.id, {
     url: receiver.url("/services/Planted-Path"),
     form,
-    kinds: ["red", "recovered", "needs_attention", "call_budget", "schema_changed"],
+    kinds: [...alertKinds],
   });
 }
 
@@ -42,8 +42,7 @@ test("each kind is sent once: by mail, as JSON and to Slack, with the remedy and
     await db<{ userId: string }[]>`
     select user_id as "userId" from account_members where account_id = ${account.id}`
   )[0]!;
-  const kinds = ["red", "recovered", "needs_attention", "call_budget", "schema_changed"] as const;
-  await setPreferences(scene.ctx, account.id, [{ userId, kinds: [...kinds] }]);
+  await setPreferences(scene.ctx, account.id, [{ userId, kinds: [...alertKinds] }]);
   await hook(account, json);
   await hook(account, slack, "slack");
   const workspace = await createWorkspace(scene.ctx, account.id, {
@@ -87,7 +86,7 @@ test("each kind is sent once: by mail, as JSON and to Slack, with the remedy and
     "Inventory has turned red",
     "Inventory needs a working API key",
     "Inventory has recovered",
-    "Inventory has changed its schema",
+    "Inventory: a schema change may break queries",
     "Sales: sync has used its share of this month's calls",
   ];
   expect(mailsTo(account.email).map((mail) => mail.subject)).toEqual(told);
@@ -103,7 +102,7 @@ test("each kind is sent once: by mail, as JSON and to Slack, with the remedy and
     "red",
     "needs_attention",
     "recovered",
-    "schema_changed",
+    "breaking_change",
     "call_budget",
   ]);
   expect(bodies[1].alerts[0]).toMatchObject({
@@ -143,6 +142,56 @@ test("the results of a first sync are no change of the schema", async () => {
   await db`update schema_changes set seen_at = ${scene.now()} where base_id = ${id}`;
   await scene.settle();
   expect((await scene.alertsOf(account.id)).map(({ kind }) => kind)).toEqual(["schema_changed"]);
+});
+
+test("a new webhook is told what is red now; one that was not told of a failure is not told of its end", async () => {
+  await using late = startReceiver();
+  await using later = startReceiver();
+  const account = await scene.account(["Marketing", "Sales", "Archive"]);
+  const [red, well, paused] = account.ids as [string, string, string];
+  await using one = await scene.process();
+  await scene.turn(red, "red");
+  await scene.turn(paused, "red");
+  await scene.settle();
+  await scene.turn(paused, "paused");
+  await scene.settle();
+  const texts = ({ received }: Receiver) => received.map(({ body }) => JSON.parse(body).text as string);
+
+  await hook(account, late);
+  await scene.look();
+  await scene.delivered(one);
+  expect(texts(late)).toEqual([expect.stringContaining("Marketing has turned red")]);
+  await scene.look();
+  await scene.delivered(one);
+  expect(late.received).toHaveLength(1);
+
+  await scene.turn(red, "well");
+  await scene.look();
+  await hook(account, later);
+  await scene.pass(2);
+  await scene.look();
+  await scene.delivered(one);
+  expect(texts(late)).toEqual([
+    expect.stringContaining("Marketing has turned red"),
+    expect.stringContaining("Marketing has recovered"),
+  ]);
+  expect(texts(later)).toEqual([]);
+
+  const { db } = scene.ctx;
+  const added = {
+    table: "t",
+    field: "a",
+    before: null,
+    after: { source_name: "A", name: "a", type: "text" },
+  };
+  await recordSchemaChanges(db, well, [
+    { ...added, kind: "field_added" },
+    { ...added, kind: "field_retyped", before: { source_name: "A", name: "a", type: "numeric" } },
+  ]);
+  await db`update schema_changes set seen_at = ${scene.now()} where base_id = ${well}`;
+  await scene.settle();
+  const changes = (await scene.alertsOf(account.id)).filter(({ base }) => base === well);
+  expect(changes.map(({ kind }) => kind)).toEqual(["breaking_change", "schema_changed"]);
 });
 
 test("twenty bases that turn red one after the other are one message to each member", async () => {

@@ -32,7 +32,7 @@ afterAll(async () => {
 
 test("other accounts have no admin page, and cannot act on one", async () => {
   const { id } = await createRequest(control.ctx.db, customer.id, { kind: "other", message: "Let me in" });
-  for (const path of ["", "/requests", "/clusters", "/accounts"]) {
+  for (const path of ["", "/requests", "/clusters", "/accounts", "/bases/bas_1"]) {
     const answer = await ask(`/operator${path}`, { account: customer });
     expect([path, answer.status]).toEqual([path, 404]);
     expect(answer.text).not.toContain('href="/operator"');
@@ -65,6 +65,40 @@ test("the fleet page lists quarantined work, with the command that retries it; a
   expect(text).not.toContain("dbs_not");
   expect((await ask("/operator", { account: customer })).status).toBe(404);
   await db`delete from task_attempts`;
+});
+
+test("the fleet page lists unhealthy bases with owner, cause and since when; each leads to a page without rows", async () => {
+  const { ctx } = control;
+  const base = await createBase(ctx, customer.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  const { db } = ctx;
+  expect((await ask("/operator", { account: operator })).text).toContain("Every base works.");
+  await db`
+    update bases set state = 'needs_attention', name = 'A <b>base', error_code = 'source_key_refused',
+      error_message = 'Wrong key', error_since = now() - interval '14 minutes' where id = ${base.id}`;
+  await db`
+    insert into alert_states (base_id, kind, state, since)
+    values (${base.id}, 'needs_attention', 'on', now() - interval '12 minutes')`;
+  const { text } = await ask("/operator", { account: operator });
+  expect(text).toMatch(
+    /A &lt;b>base[\s\S]*customer@example\.com[\s\S]*Needs attention[\s\S]*Wrong key[\s\S]*14 min/,
+  );
+  expect(text).toContain(`href="/operator/bases/${base.id}"`);
+  const page = await ask(`/operator/bases/${base.id}`, { account: operator });
+  expect(page.status).toBe(200);
+  expect(page.text).toContain("Wrong key");
+  expect((await ask(`/operator/bases/${base.id}`, { account: customer })).status).toBe(404);
+  expect((await ask("/operator/bases/bas_none", { account: operator })).status).toBe(404);
+  // A base that waits for its budget lags on purpose.
+  await db`update bases set state = 'active', error_code = null, error_message = null, error_since = null,
+    sync_started_at = now() - interval '1 hour', rests_until = now() + interval '1 hour' where id = ${base.id}`;
+  expect((await ask("/operator", { account: operator })).text).toContain("no base lags");
+  await db`update bases set rests_until = null where id = ${base.id}`;
+  expect((await ask("/operator", { account: operator })).text).not.toContain("no base lags");
+  await db`delete from bases where id = ${base.id}`;
 });
 
 test("the fleet page shows the running workers, their leases, and the silent ones", async () => {

@@ -5,6 +5,7 @@ import {
   alertKinds,
   createWebhook,
   deleteWebhook,
+  failingBases,
   getWebhook,
   listMessages,
   listPreferences,
@@ -40,7 +41,9 @@ export function alertPages(ctx: ConsoleContext) {
     status = 200,
   ) {
     const accountId = currentUser.account.id;
-    const [members, webhooks, messages] = await Promise.all([
+    const now = new Date();
+    const [failing, members, webhooks, messages] = await Promise.all([
+      failingBases(db, accountId, now),
       listPreferences(db, accountId),
       listWebhooks(db, accountId),
       listMessages(db, accountId, { limit: MESSAGES }),
@@ -52,13 +55,14 @@ export function alertPages(ctx: ConsoleContext) {
       <Alerts
         {...{
           currentUser,
+          failing,
           members,
           webhooks,
           messages,
           hasMail,
           form: EMPTY,
           errors: {},
-          now: new Date(),
+          now,
           ...shown,
         }}
       />,

@@ -1,9 +1,11 @@
 /** The operator's console. For accounts that are not operators, these pages do not exist. */
 
 import { Elysia } from "elysia";
+import { unhealthyBases } from "../../../../core/alerts";
 import { isProblem } from "../../../../core/check-result";
 import type { Actor } from "../../../../core/context";
 import { type CurrentUser, listAccounts } from "../../../../core/control/accounts";
+import { listRuns } from "../../../../core/control/bases";
 import { fleetState, listWorkers } from "../../../../core/control/fleet";
 import { quarantine } from "../../../../core/control/jobs";
 import {
@@ -15,9 +17,11 @@ import {
   listClusters,
   listRequests,
 } from "../../../../core/control/placement";
+import { indicatorOf, selectBaseSummaries } from "../../../../core/control/status";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
 import { queueDepth } from "../../../../core/queue";
 import { Accounts } from "../../../../views/operator/accounts";
+import { OperatorBase } from "../../../../views/operator/base";
 import { Clusters, type NewClusterForm } from "../../../../views/operator/clusters";
 import { Fleet } from "../../../../views/operator/fleet";
 import { AdminFrame } from "../../../../views/operator/frame";
@@ -30,6 +34,9 @@ const decisions: Record<string, string> = {
   deny: "Denied.",
 };
 
+/** Syncs that a base's page lists. */
+const RUNS = 30;
+
 export function operatorPages(ctx: ConsoleContext) {
   const { db } = ctx;
   const page = (currentUser: Parameters<typeof answer>[1]["currentUser"]) =>
@@ -41,15 +48,17 @@ export function operatorPages(ctx: ConsoleContext) {
       if (!account.isOperator) throw new BasetideError("not_found", "This page does not exist");
     })
     .get("", async ({ request, currentUser }) => {
-      const [workers, state, queue, open, quarantined] = await Promise.all([
+      const now = new Date();
+      const [workers, state, queue, open, unhealthy, quarantined] = await Promise.all([
         listWorkers(db),
         fleetState(db),
         queueDepth(db),
         listRequests(db, { state: "open" }),
+        unhealthyBases(db, now),
         quarantine(db),
       ]);
       const fleet = (
-        <Fleet {...{ workers, state, queue, quarantined }} openRequests={open.length} now={new Date()} />
+        <Fleet {...{ workers, state, queue, unhealthy, quarantined, now }} openRequests={open.length} />
       );
       return answer(
         request,
@@ -122,6 +131,23 @@ export function operatorPages(ctx: ConsoleContext) {
       await drainCluster(db, formText(body, "name"), operator(currentUser));
       const text = "Cluster draining. It keeps its databases and gets no new ones.";
       return finish(request, "/operator/clusters", text);
+    })
+    .get("/bases/:id", async ({ request, currentUser, params }) => {
+      const now = new Date();
+      const [base] = await selectBaseSummaries(db, db`b.id = ${params.id}`);
+      if (!base) throw new BasetideError("not_found", "There is no such base; it may have been deleted");
+      const [runs, [account]] = await Promise.all([
+        listRuns(db, base.id, RUNS),
+        db<{ email: string }[]>`select email from accounts where id = ${base.accountId}`,
+      ]);
+      const indicator = indicatorOf(base, now);
+      return answer(
+        request,
+        page(currentUser),
+        <AdminFrame place="fleet">
+          <OperatorBase {...{ base, indicator, runs, now }} owner={account?.email ?? base.accountId} />
+        </AdminFrame>,
+      );
     })
     .get("/accounts", async ({ request, currentUser }) =>
       answer(

@@ -1,0 +1,96 @@
+/** A customer's base as the operator sees it: its state and its size, and none of its rows. */
+import type { SyncRun } from "../../core/control/bases";
+import type { BaseSummary, Indicator } from "../../core/control/status";
+import { Badge, Card, Empty } from "../components";
+import { Ago } from "../components/ago";
+import { Table } from "../components/table";
+import { counted, formatElapsed, inDigits } from "../format";
+import { AccountLink } from "./links";
+
+export interface OperatorBaseProps {
+  base: BaseSummary;
+  owner: string;
+  indicator: Indicator;
+  runs: SyncRun[];
+  now: Date;
+}
+
+const tones = { green: "green", yellow: "yellow", red: "red" } as const;
+
+export function OperatorBase({ base, owner, indicator, runs, now }: OperatorBaseProps) {
+  return (
+    <>
+      <Card id="base" title={base.name || base.sourceBaseId}>
+        <p class="wrap">
+          <Badge tone={tones[indicator.color]}>{base.state.replaceAll("_", " ")}</Badge> {indicator.reason}
+        </p>
+        <dl class="facts">
+          <Fact name="Base">
+            <code>{base.id}</code>
+          </Fact>
+          <Fact name="In Airtable">
+            <code>{base.sourceBaseId}</code>
+          </Fact>
+          <Fact name="Owner">
+            <AccountLink id={base.accountId}>{owner}</AccountLink>
+          </Fact>
+          <Fact name="Database">
+            <code>
+              {base.database}.{base.schema}
+            </code>
+          </Fact>
+          <Fact name="Size">
+            {counted(base.tables, "table")}, {counted(base.records, "record")},{" "}
+            {counted(base.issues, "issue")}
+          </Fact>
+          <Fact name="Mode">{base.settings.rapid ? "Rapid" : base.settings.live ? "Live" : "Sweeps"}</Fact>
+          <Fact name="Connected">
+            <Ago at={base.createdAt} now={now} />
+          </Fact>
+        </dl>
+        <p class="muted">Operators see no rows, columns or credentials of customers.</p>
+      </Card>
+      <Card id="runs" title="Latest syncs">
+        {runs.length === 0 ? <Empty title="No sync yet" /> : <Runs runs={runs} now={now} />}
+      </Card>
+    </>
+  );
+}
+
+function Fact({ name, children }: { name: string; children: preact.ComponentChildren }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd class="wrap">{children}</dd>
+    </>
+  );
+}
+
+function Runs({ runs, now }: { runs: SyncRun[]; now: Date }) {
+  return (
+    <Table
+      caption="Latest syncs"
+      head={[
+        { text: "Started" },
+        { text: "Kind" },
+        { text: "Syncs", isNumber: true },
+        { text: "Mean duration", isNumber: true },
+        { text: "Outcome" },
+      ]}
+    >
+      {runs.map((run) => (
+        <tr key={run.id}>
+          <td class="nowrap">
+            <Ago at={new Date(run.started_at)} now={now} />
+          </td>
+          <td>{run.kind}</td>
+          <td class="number">{inDigits(run.syncs)}</td>
+          <td class="number">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
+          <td class="wrap">
+            {run.completed_at ? <Badge tone="green">Done</Badge> : <Badge tone="red">Failed</Badge>}
+          </td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
