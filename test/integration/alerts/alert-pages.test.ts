@@ -100,12 +100,21 @@ test("abandoned deliveries are on the page, with the reason and the number of at
   const person = await made.person();
   const { ctx } = made.control;
   const { db } = ctx;
-  await createBase(ctx, person.accountId, { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" });
+  const { id } = await createBase(ctx, person.accountId, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  expect((await person.get(PATH)).text).not.toContain("red now");
+  await db`
+    update bases set error_code = 'source_unavailable', error_message = 'Away', error_since = now() where id = ${id}`;
   await db`
     insert into alert_messages (id, account_id, user_id, at, subject, state, attempts, error)
     select 'msg_1', account_id, user_id, now(), 'Inventory has turned red', 'given_up', 9, 'The mail server answered 550'
     from account_members where account_id = ${person.accountId}`;
   const { text } = await person.get(PATH);
+  expect(text).toContain("1 base is red now");
+  expect(text).toContain(`href="/bases/${id}"`);
   expect(text).toContain("Not delivered");
   expect(text).toContain("The mail server answered 550; 9 attempts");
   const { body } = await caller(made.app)("GET", "/api/v1/alerts", { token: person.token });
@@ -124,7 +133,7 @@ test("the API does the same as the pages", async () => {
   expect(member).toEqual({
     user_id: expect.stringMatching(/^usr_/),
     email: person.email,
-    kinds: ["red", "recovered", "needs_attention", "call_budget"],
+    kinds: usualKinds,
   });
   const changed = await ask("PATCH", "", {
     members: [{ user_id: member.user_id, kinds: ["schema_changed", "red"] }],
