@@ -4,7 +4,7 @@
  * A7. A target learns of every reported failure that persists, even if the target is newer than the failure. It
  * learns of a recovery only after the failure.
  */
-import type { TransactionSql } from "postgres";
+import type { PendingQuery, Row, TransactionSql } from "postgres";
 import { usualKinds } from "./kinds";
 
 /** Adds members with a confirmed address, by their preferences, and the account's active webhooks. */
@@ -33,7 +33,7 @@ export async function addStandingNotices(
 }
 
 /** @param alerts a query of rows of `alerts` */
-async function add(tx: TransactionSql, alerts: ReturnType<TransactionSql>, hasMail: boolean): Promise<void> {
+async function add(tx: TransactionSql, alerts: PendingQuery<Row[]>, hasMail: boolean): Promise<void> {
   if (hasMail) {
     await tx`
       insert into alert_notices (alert_id, account_id, user_id)
@@ -56,7 +56,7 @@ async function add(tx: TransactionSql, alerts: ReturnType<TransactionSql>, hasMa
 }
 
 /** Not the recovery from a failure that the target `w` wants to know, and was not told of. */
-function isConsistent(tx: TransactionSql, isForTarget: ReturnType<TransactionSql>) {
+function isConsistent(tx: TransactionSql, isForTarget: PendingQuery<Row[]>) {
   return tx`(a.kind <> 'recovered' or not exists (
     select from (
       select f.id, f.kind from alerts as f
