@@ -78,7 +78,7 @@ export function filterProblem({ operator, value }: Filter, column: BrowsedColumn
  *
  * @param add adds a value to the statement's parameters, and returns its placeholder
  */
-export function conditionOf(
+export function filterSql(
   { operator, value }: Filter,
   column: BrowsedColumn,
   schema: string,

@@ -6,7 +6,7 @@
  */
 import { quoteIdent } from "../replica";
 import type { BrowsedColumn, BrowsedTable, ColumnKind } from "./columns";
-import { conditionOf, type Filter } from "./filters";
+import { type Filter, filterSql } from "./filters";
 
 export interface Sort {
   /** SQL name. */
@@ -88,7 +88,7 @@ function segmentStatement(
   const sorted = columnNamed(table, sort.column);
   const cell = `t.${quoteIdent(sorted.name)}`;
   const conditions = filters.map((filter) =>
-    conditionOf(filter, columnNamed(table, filter.column), table.schema, add),
+    filterSql(filter, columnNamed(table, filter.column), table.schema, add),
   );
   const isReversed = sort.isDescending !== (cursor?.isBefore ?? false);
   if (!isNeverEmpty(sorted)) conditions.push(`${cell} is ${segment === "empty" ? "" : "not "}null`);
@@ -146,7 +146,7 @@ export function countStatement(table: BrowsedTable, filters: readonly Filter[]):
   const values: string[] = [];
   const add = (value: string) => `$${values.push(clean(value))}`;
   const conditions = filters.map((filter) =>
-    conditionOf(filter, columnNamed(table, filter.column), table.schema, add),
+    filterSql(filter, columnNamed(table, filter.column), table.schema, add),
   );
   const text = `select count(*)::int as count from (select from ${nameOf(table)} as t${where(conditions)}
 limit ${MOST_COUNTED + 1}) as f`;

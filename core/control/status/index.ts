@@ -2,6 +2,6 @@
 
 export { baseJson, baseJsons } from "./base-json";
 export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
-export { indicatorOf, isLive, median } from "./indicator";
+export { type Indicator, indicatorOf, isLive, median } from "./indicator";
 export { type BaseStatus, type StatusFacts, statusOf } from "./status";
 export type { Remedy } from "./status-words";
