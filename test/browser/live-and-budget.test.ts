@@ -209,9 +209,10 @@ test.for(options)(
     await using visitor = await visit(AGENCY, look);
     const { page } = visitor;
     await connectUpToStart(page, `Asked ${name}`);
-    expect(await page.getByLabel("Business or no cap").isChecked()).toBe(true);
+    // The only workspace is preset; no plan is.
+    expect(await page.getByLabel("Agency").isChecked()).toBe(true);
+    expect(await page.getByLabel("Business or no cap").isChecked()).toBe(false);
     await visitor.inspect(`budget-start-${name.replaceAll(" ", "-")}`);
-    await page.getByLabel("Agency").check();
     await page.getByRole("button", { name: "Start syncing" }).click();
     await page.waitForURL(/\/bases\/bas_/);
     await page.getByRole("link", { name: "Agency" }).waitFor();

@@ -298,6 +298,8 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
     expect(await getBase(db, base.id)).toMatchObject({ state: "active", error: null });
 
     await db`update quota_windows set blocked_until = 0 where key = ${key}`;
+    // The base is yellow until its pause ends.
+    await db`update quota_blocks set blocked_until = now() where key = ${key}`;
     expectWell(await fleet.synced(base.id));
     await expectEqualToSource(fleet, base);
     expect(await failedRuns(base)).toEqual([]);
