@@ -116,7 +116,7 @@ export function basePages(ctx: ConsoleContext) {
           <FreshnessPage baseId={base.id} history={history} />
         </BaseFrame>
       );
-      return answer(request, { title: `Freshness · ${base.name}`, currentUser, active: "bases" }, view);
+      return answer(request, { title: `Freshness · ${base.name}`, currentUser, active: "bases", base }, view);
     })
     .get("/bases/:id/:place", async ({ request, currentUser, account, params }) => {
       const [base, runs] = await Promise.all([
