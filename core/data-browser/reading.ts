@@ -3,6 +3,7 @@ import type { Context } from "../context";
 import { type Database, READER_STATEMENT_MS, type ReaderSql, readerPool } from "../control/placement";
 import { BasetideError, isBasetideError } from "../errors";
 import { isServerFailure } from "../postgres";
+import { inTurn } from "./account-turns";
 import type { BrowseStatement } from "./statements";
 
 export type ReadContext = Pick<Context, "config" | "db" | "secrets" | "log">;
@@ -32,7 +33,7 @@ export async function reading<T>(
 ): Promise<T> {
   const attempt = async () => {
     try {
-      return await work(await readerPool(ctx, database));
+      return await inTurn(database.accountId, async () => work(await readerPool(ctx, database)));
     } catch (error) {
       throw readingError(error, database);
     }
