@@ -58,7 +58,10 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
 
   function use(started: EmbeddedPostgres): void {
     server = started;
-    port = server.port;
+    port = started.port;
+    void started.exited.then((lastLines) => {
+      if (server === started) console.error(`This Postgres ended by itself: ${lastLines}`);
+    });
     for (const line of lines) line.target = { host: "127.0.0.1", port };
   }
 
@@ -111,7 +114,9 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
     async [Symbol.asyncDispose]() {
       for (const line of lines) await line[Symbol.asyncDispose]();
       signalAll("SIGCONT");
-      await server?.stop();
+      const last = server;
+      server = undefined;
+      await last?.stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
