@@ -6,10 +6,17 @@ import type { TestModule } from "vitest/node";
 import { scratchFolder } from "../support/scratch";
 import TotalsReporter from "../support/totals-reporter";
 
-function moduleOf(name: string, tests: { name: string; state: string; retryCount?: number }[]): TestModule {
-  const all = tests.map(({ name: fullName, state, retryCount = 0 }) => ({
+interface FakeTest {
+  name: string;
+  state: string;
+  retryCount?: number;
+  errors?: { message: string; stacks: { file: string; line: number }[] }[];
+}
+
+function moduleOf(name: string, tests: FakeTest[]): TestModule {
+  const all = tests.map(({ name: fullName, state, retryCount = 0, errors }) => ({
     fullName,
-    result: () => ({ state, note: "no Docker" }),
+    result: () => ({ state, note: "no Docker", errors }),
     diagnostic: () => ({ retryCount }),
   }));
   return {
@@ -19,7 +26,10 @@ function moduleOf(name: string, tests: { name: string; state: string; retryCount
   } as unknown as TestModule;
 }
 
-test("tests that needed a second try are named before the totals, which are the last line", () => {
+const plain = (message: string) => ({ message, stacks: [] });
+const stacks = ["support/poll.ts", "a.test.ts"].map((file, index) => ({ file, line: 7 + index }));
+
+test("tests that needed a second try are named with the reasons before the totals, which are the last line", () => {
   const folder = scratchFolder("totals");
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, "totals");
@@ -32,17 +42,17 @@ test("tests that needed a second try are named before the totals, which are the 
   const modules = [
     moduleOf("test/a.test.ts", [
       { name: "is quick", state: "passed" },
-      { name: "was late once", state: "passed", retryCount: 1 },
+      { name: "was late once", state: "passed", retryCount: 1, errors: [{ message: "not\n yet", stacks }] },
     ]),
     moduleOf("test/b.test.ts", [
-      { name: "fails", state: "failed", retryCount: 1 },
+      { name: "fails", state: "failed", retryCount: 1, errors: ["one", "two"].map(plain) },
       { name: "needs Docker", state: "skipped" },
     ]),
   ];
   new TotalsReporter().onTestRunEnd(modules, []);
   const lines = [
-    "needed a second try, passed: test/a.test.ts > was late once",
-    "needed a second try, failed: test/b.test.ts > fails",
+    "needed a second try, passed: test/a.test.ts > was late once: not yet (line 8)",
+    "needed a second try, failed: test/b.test.ts > fails: one; two",
     "2 passed, 1 failed, 1 skipped",
   ];
   expect(readFileSync(file, "utf8")).toBe(`${lines.join("\n")}\n`);
