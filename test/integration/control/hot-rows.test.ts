@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
-import { controlDatabase } from "../../support/database";
+import { migrateControl } from "../../../core/control/setup";
+import { createLogger } from "../../../core/log";
 import { controlHotRows, replicaHotRows, wearOut } from "../../support/hot-rows";
 import { readerOf, testReplica } from "../../support/replica";
+import { postgresServer } from "../../support/servers/postgres-server";
 
 const ROWS = 300;
 /** Each row is updated ten times. */
@@ -15,10 +17,12 @@ const SMALL_BYTES = 128 * 1024;
 const isWorn = (from: number, to: number) => to > Math.max(from, SMALL_BYTES) * GROWTH;
 
 test("rows of the control plane that are updated every few seconds stay in their pages", async () => {
-  await using database = await controlDatabase();
-  const { sql, url } = database;
+  // A server of its own: versions of rows stay as long as any transaction on the server may need them.
+  await using server = await postgresServer({ version: "18" });
+  await migrateControl(server.url, createLogger("error", "test"));
+  await using sql = readerOf(server.url);
   const worn = [];
-  for (const hot of await controlHotRows(url, sql, ROWS)) {
+  for (const hot of await controlHotRows(server.url, sql, ROWS)) {
     for (const { table, hotShare, bytesBefore, bytesAfter } of await wearOut(sql, hot, ROWS, UPDATES)) {
       if (hotShare < HOT_SHARE || isWorn(bytesBefore, bytesAfter)) {
         worn.push({ table, hotShare, bytesBefore, bytesAfter });
