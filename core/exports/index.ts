@@ -11,6 +11,6 @@ export {
   ROW_HEIGHT,
 } from "./diagram-layout";
 export { erDiagram } from "./er-diagram";
-export { type FirstQuery, firstQueries } from "./first-queries";
 export { qualifiedName, readableName } from "./readable-name";
+export { type SampleQuery, sampleQueries } from "./sample-queries";
 export { sqlDefinitions } from "./sql-ddl";

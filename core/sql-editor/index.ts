@@ -9,6 +9,5 @@ export {
   streamQuery,
 } from "./run";
 export { withRunSlot } from "./run-slots";
-export { type SampleQuery, sampleQueries } from "./samples";
 export { deleteSavedQuery, listSavedQueries, type SavedQuery, saveQuery } from "./saved-queries";
 export { type ColumnSample, sampleTable, type TableSample } from "./table-sample";

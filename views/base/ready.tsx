@@ -1,6 +1,6 @@
 /** "Your data is ready": shown for a day after a base was connected, with queries of its own tables. */
 import type { Base } from "../../core/control/bases";
-import type { FirstQuery } from "../../core/exports";
+import type { SampleQuery } from "../../core/exports";
 import { ButtonLink, Card } from "../components";
 import { ProgramText } from "../components/program";
 import { counted } from "../format";
@@ -20,14 +20,14 @@ export function ReadyCard({ base, now }: { base: Base; now: Date }) {
     <div hx-get={path} hx-trigger="load" hx-target="this" hx-swap="innerHTML">
       <Card id="first-queries" title="Your data is ready">
         <p>
-          <a href={path}>Start with three queries of your own tables</a>
+          <a href={path}>Start with queries of your own tables</a>
         </p>
       </Card>
     </div>
   );
 }
 
-export function FirstQueries({ base, queries }: { base: Base; queries: FirstQuery[] }) {
+export function FirstQueries({ base, queries }: { base: Base; queries: SampleQuery[] }) {
   const records = base.tables.reduce((sum, table) => sum + table.records, 0);
   if (queries.length === 0) {
     return (

@@ -1,6 +1,7 @@
 /** The SQL editor of a base: a form that works as it is, and that the page's script makes an editor. */
 import type { Base } from "../../core/control/bases";
-import type { SampleQuery, SavedQuery } from "../../core/sql-editor";
+import type { SampleQuery } from "../../core/exports";
+import type { SavedQuery } from "../../core/sql-editor";
 import { Button, ErrorNote, Field, Note } from "../components";
 
 export interface EditorProps {

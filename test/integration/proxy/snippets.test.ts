@@ -7,7 +7,7 @@ import { isSandbox, tryWrite } from "../../../apps/console/try-write";
 import { startProxy } from "../../../apps/proxy/start";
 import { getBase, listBases, readRecordRow, replicaShape } from "../../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../../core/control/placement";
-import { firstQueries } from "../../../core/exports";
+import { sampleQueries } from "../../../core/exports";
 import { closeContext, createContext } from "../../../core/process";
 import { proxySnippets, type Snippet } from "../../../views/base/snippets";
 import {
@@ -147,7 +147,7 @@ test("the curl and airtable.js programs create a record and change it, and their
   expect(await run([process.execPath, join(folder, "write.mjs")])).toContain(example.updated);
 });
 
-test("the first queries run, and are a list, groups and a join over a link of the base", async () => {
+test("the first queries run, and are a list, a join over a link of the base, and groups", async () => {
   await until(async () => (await getBase(fleet.ctx.db, linkedId)).sync !== null, {
     what: "the first sync has completed",
     timeoutMs: 60_000,
@@ -155,10 +155,10 @@ test("the first queries run, and are a list, groups and a join over a link of th
   const linked = await getBase(fleet.ctx.db, linkedId);
   const counts = new Map(linked.tables.map(({ name, records }) => [name, records]));
   const { tables } = await replicaShape(fleet.ctx, linked);
-  const queries = firstQueries(linked.database.schema, tables, counts);
+  const queries = sampleQueries(linked.database.schema, tables, counts).slice(0, 3);
   const kindOf = (sql: string) =>
     sql.includes("join ") ? "join" : sql.includes("count(*)") ? "groups" : "list";
-  expect(queries.map(({ sql }) => kindOf(sql))).toEqual(["list", "groups", "join"]);
+  expect(queries.map(({ sql }) => kindOf(sql))).toEqual(["list", "join", "groups"]);
   const reader = await fleet.reader(linked);
   for (const { sql } of queries) expect((await reader.unsafe(sql)).length).toBeGreaterThan(0);
 });

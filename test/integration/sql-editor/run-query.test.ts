@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { createAccount, listAccounts } from "../../../core/control/accounts";
 import { type Base, readerTarget, replicaShape } from "../../../core/control/bases";
 import { getDatabase, setDatabaseWritable } from "../../../core/control/placement";
+import { sampleQueries } from "../../../core/exports";
 import { type ReaderTarget, withReader } from "../../../core/replica";
 import {
   deleteSavedQuery,
   listSavedQueries,
   runQuery,
-  sampleQueries,
   saveQuery,
   streamQuery,
 } from "../../../core/sql-editor";
@@ -127,9 +127,14 @@ describe("what a person sees", () => {
 
   test("samples that run, whatever the names are", async () => {
     const { tables } = await replicaShape(fleet.ctx, base);
-    const samples = sampleQueries(tables, new Map(base.tables.map(({ name, records }) => [name, records])));
+    const { schema } = base.database;
+    const samples = sampleQueries(
+      schema,
+      tables,
+      new Map(base.tables.map(({ name, records }) => [name, records])),
+    );
     expect(samples).toHaveLength(6);
-    for (const table of tables) samples.push(...sampleQueries([table]));
+    for (const table of tables) samples.push(...sampleQueries(schema, [table]));
     for (const { sql } of samples) {
       expect([sql, (await runQuery(target, sql, LIMITS)).failure]).toEqual([sql, undefined]);
     }

@@ -8,7 +8,7 @@ import {
   getDatabase,
   showCredentials,
 } from "../../../../core/control/placement";
-import { firstQueries } from "../../../../core/exports";
+import { sampleQueries } from "../../../../core/exports";
 import { Connect } from "../../../../views/base/connect";
 import { isClient } from "../../../../views/base/connect-clients";
 import { BaseFrame } from "../../../../views/base/frame";
@@ -17,6 +17,9 @@ import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
 import { TlsOffers } from "../../tls-offers";
+
+/** Of the sample queries, those that a new base shows. */
+const FIRST_QUERIES = 3;
 
 export function connectPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -53,7 +56,7 @@ export function connectPages(ctx: ConsoleContext) {
       const base = await getBase(db, params.id, account.id);
       const { tables } = await replicaShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
-      const queries = firstQueries(base.database.schema, tables, counts);
+      const queries = sampleQueries(base.database.schema, tables, counts).slice(0, FIRST_QUERIES);
       const first = <FirstQueries base={base} queries={queries} />;
       const view = isHtmx(request) ? (
         first

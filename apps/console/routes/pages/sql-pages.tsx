@@ -7,13 +7,13 @@ import type { Account } from "../../../../core/control/accounts";
 import { type Base, getBase, readerTarget } from "../../../../core/control/bases";
 import { csvCell, csvLine } from "../../../../core/data-browser";
 import { httpStatus, isBasetideError } from "../../../../core/errors";
+import { sampleQueries } from "../../../../core/exports";
 import {
   deleteSavedQuery,
   listSavedQueries,
   MOST_TEXT,
   NUMERIC_TYPES,
   runQuery,
-  sampleQueries,
   saveQuery,
   streamQuery,
   withRunSlot,
@@ -52,7 +52,7 @@ export function sqlPages(ctx: ConsoleContext) {
       editorScript(),
     ]);
     const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
-    const samples = shape ? sampleQueries(shape.tables, counts) : [];
+    const samples = shape ? sampleQueries(base.database.schema, shape.tables, counts) : [];
     const current = saved.find(({ id }) => id === facts.savedId);
     const sql = facts.sql ?? current?.sql ?? samples[(facts.sample ?? 1) - 1]?.sql ?? "";
     const { sample: _, savedId: __, status, ...rest } = facts;

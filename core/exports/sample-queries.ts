@@ -1,13 +1,15 @@
 /** Writes queries for a base's own tables, columns and links, to begin with. */
-import { readableName } from "../exports";
 import type { ColumnSpec, TableSpec } from "../replica";
 import type { FieldType } from "../source";
+import { qualifiedName, readableName } from "./readable-name";
 
 export interface SampleQuery {
   title: string;
   sql: string;
 }
 
+/** What a query calls a table. */
+type From = (table: TableSpec) => string;
 /** By SQL name of the table; a table without a count is small. */
 type RowCounts = ReadonlyMap<string, number>;
 
@@ -20,9 +22,14 @@ const SUMMED_TYPES = ["currency", "number", "duration", "percent"];
 const LONG_TYPES = ["long_text", "rich_text", "attachment", "ai_text", "button"];
 
 /** Returns up to six queries, each of another kind, for the largest tables that they fit. Valid whatever the names. */
-export function sampleQueries(tables: TableSpec[], counts: RowCounts = new Map()): SampleQuery[] {
+export function sampleQueries(
+  schema: string,
+  tables: TableSpec[],
+  counts: RowCounts = new Map(),
+): SampleQuery[] {
   const bySize = tables.toSorted((a, b) => (counts.get(b.name) ?? 0) - (counts.get(a.name) ?? 0));
   const byId = new Map(tables.map((table) => [table.tableId, table]));
+  const from = ({ name }: TableSpec) => qualifiedName(schema, name);
   const first = (make: (table: TableSpec) => SampleQuery | undefined): SampleQuery[] => {
     for (const table of bySize) {
       const sample = make(table);
@@ -31,16 +38,16 @@ export function sampleQueries(tables: TableSpec[], counts: RowCounts = new Map()
     return [];
   };
   return [
-    ...first(newest),
-    ...first((table) => joined(table, byId)),
-    ...first(counted),
-    ...first((table) => mostLinked(table, byId)),
-    ...first(summed),
-    ...first(perMonth),
+    ...first((table) => newest(table, from)),
+    ...first((table) => joined(table, byId, from)),
+    ...first((table) => counted(table, from)),
+    ...first((table) => mostLinked(table, byId, from)),
+    ...first((table) => summed(table, from)),
+    ...first((table) => perMonth(table, from)),
   ].slice(0, MOST_SAMPLES);
 }
 
-function newest(table: TableSpec): SampleQuery {
+function newest(table: TableSpec, from: From): SampleQuery {
   const title = titleOf(table);
   const others = table.columns.filter(
     (column) => column.name !== title && column.type !== "links" && !LONG_TYPES.includes(column.type),
@@ -49,33 +56,33 @@ function newest(table: TableSpec): SampleQuery {
   return {
     title: `Newest ${table.sourceName}`,
     sql: `select ${[...new Set(listed)].map(readableName).join(", ")}
-from ${readableName(table.name)}
+from ${from(table)}
 order by created_time desc
 limit 20;`,
   };
 }
 
 /** An array of links is unnested; of a text with the first link, the record is found directly. */
-function joined(table: TableSpec, byId: Map<string, TableSpec>): SampleQuery | undefined {
+function joined(table: TableSpec, byId: Map<string, TableSpec>, from: From): SampleQuery | undefined {
   const [link, other] = linkOf(table, byId) ?? [];
   if (!link || !other) return undefined;
   const column = `a.${readableName(link.name)}`;
   const join =
     link.columnType === "text[]"
       ? `cross join unnest(${column}) as link (id)
-join ${readableName(other.name)} as b on b.id = link.id`
-      : `join ${readableName(other.name)} as b on b.id = ${column}`;
+join ${from(other)} as b on b.id = link.id`
+      : `join ${from(other)} as b on b.id = ${column}`;
   return {
     title: `${table.sourceName} with their ${other.sourceName}`,
     sql: `select a.${readableName(titleOf(table))}, b.${readableName(titleOf(other))} as ${readableName(aliasOf(link, table))}
-from ${readableName(table.name)} as a
+from ${from(table)} as a
 ${join}
 order by 1
 limit 100;`,
   };
 }
 
-function mostLinked(table: TableSpec, byId: Map<string, TableSpec>): SampleQuery | undefined {
+function mostLinked(table: TableSpec, byId: Map<string, TableSpec>, from: From): SampleQuery | undefined {
   const [link, other] = linkOf(table, byId) ?? [];
   if (!link || !other) return undefined;
   const column = `a.${readableName(link.name)}`;
@@ -83,27 +90,27 @@ function mostLinked(table: TableSpec, byId: Map<string, TableSpec>): SampleQuery
   return {
     title: `${other.sourceName} with the most ${table.sourceName}`,
     sql: `select b.${readableName(titleOf(other))}, count(a.id) as linked
-from ${readableName(other.name)} as b
-left join ${readableName(table.name)} as a on ${on}
+from ${from(other)} as b
+left join ${from(table)} as a on ${on}
 group by b.id
 order by linked desc
 limit 20;`,
   };
 }
 
-function counted(table: TableSpec): SampleQuery | undefined {
+function counted(table: TableSpec, from: From): SampleQuery | undefined {
   const column = groupOf(table);
   if (!column) return undefined;
   return {
     title: `${table.sourceName} by ${column.sourceName}`,
     sql: `select ${readableName(column.name)}, count(*)
-from ${readableName(table.name)}
+from ${from(table)}
 group by 1
 order by 2 desc;`,
   };
 }
 
-function summed(table: TableSpec): SampleQuery | undefined {
+function summed(table: TableSpec, from: From): SampleQuery | undefined {
   const amount = table.columns.find(
     ({ type, columnType }) => columnType === "numeric" && SUMMED_TYPES.includes(type),
   );
@@ -113,22 +120,22 @@ function summed(table: TableSpec): SampleQuery | undefined {
   const figures = `count(${name}), sum(${name}), round(avg(${name}), 2) as average`;
   const sql = group
     ? `select ${readableName(group.name)}, ${figures}
-from ${readableName(table.name)}
+from ${from(table)}
 group by 1
 order by 3 desc nulls last;`
     : `select ${figures}
-from ${readableName(table.name)};`;
+from ${from(table)};`;
   return { title: `Total ${amount.sourceName} of ${table.sourceName}`, sql };
 }
 
-function perMonth(table: TableSpec): SampleQuery {
+function perMonth(table: TableSpec, from: From): SampleQuery {
   const date = table.columns.find(({ type }) => type === "date" || type === "date_time");
   const isTime = date && (date.columnType === "date" || date.columnType === "timestamp");
   const name = isTime ? date.name : "created_time";
   return {
     title: `${table.sourceName} per month`,
     sql: `select date_trunc('month', ${readableName(name)})::date as month, count(*)
-from ${readableName(table.name)}
+from ${from(table)}
 where ${readableName(name)} > now() - interval '2 years'
 group by 1
 order by 1;`,
