@@ -5,7 +5,6 @@ export { clientAddress, isFromThisMachine } from "./client-address";
 export { clientNetwork, networkOf } from "./client-network";
 export { compressed } from "./compress";
 export { gunzipAtOnce } from "./gunzip";
-export { type Listener, type ListenOptions, listen, portError } from "./listen";
+export { type Listener, type ListenOptions, listen, portError, reachedAt } from "./listen";
 export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";
-export { reachedAt } from "./reached-at";

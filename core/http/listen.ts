@@ -1,4 +1,7 @@
-/** Opens a port for an app, the same way in all processes: the gate, the client's address, the headers, the drain. */
+/**
+ * Opens a port for an app, the same way in all processes: the gate, the client's address, the headers, the drain; and
+ * names the host that reaches it.
+ */
 import { BasetideError, errorCodes } from "../errors";
 import type { Logger } from "../log";
 import { recordServer } from "./answer-time";
@@ -118,4 +121,15 @@ function malformed(message: string): Response {
 
 function internalFault(): Response {
   return Response.json({ error: { code: "internal", message: errorCodes.internal } }, { status: 500 });
+}
+
+/**
+ * Returns the host of a URL that reaches a listener of this machine.
+ *
+ * @param host the bound address; absent: all interfaces
+ * @param loopback the name of this machine
+ */
+export function reachedAt(host: string | undefined, loopback = "localhost"): string {
+  if (host === undefined || host === "0.0.0.0" || host === "::" || host === "127.0.0.1") return loopback;
+  return host.includes(":") ? `[${host}]` : host;
 }

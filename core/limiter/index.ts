@@ -2,7 +2,7 @@
 export type { LivePriority } from "./backend";
 export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";
+export { syncShare } from "./limits";
 export { MeteredSource, neverRetry } from "./metered-source";
 export { createRateLimiter, type RateLimiter, type SyncCall } from "./rate-limiter";
-export { syncShare } from "./sync-share";
 export { trimWindows } from "./trim-windows";

@@ -1,5 +1,4 @@
 /** Sockets that notice a dead peer, TLS, and which addresses may be connected to. */
 export { type AddressKind, checkHost, kindOfAddress, kindOfHost, whyRefused } from "./address-guard";
 export { liveSocket } from "./live-socket";
-export { offersTls, SSL_REQUEST, TLS_OFFERED, TLS_REFUSED } from "./offers-tls";
-export { tlsOptions } from "./tls";
+export { offersTls, SSL_REQUEST, TLS_OFFERED, TLS_REFUSED, tlsOptions } from "./tls";

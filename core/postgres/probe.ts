@@ -1,9 +1,10 @@
 /** Connects to a server as the service will, and reports what it finds: the provider, the route, and the latency. */
+import { isIPv6 } from "node:net";
+import type { TLSSocket } from "node:tls";
 import type { Sql } from "postgres";
-import type { ServerUrl } from "../external";
-import { ownServer, type SessionOptions } from "./client";
+import { LINK_ADDRESS, LINK_TLS, type ServerUrl } from "../external";
+import { type NewConnection, ownServer, type SessionOptions } from "./client";
 import { TransactionPooled } from "./errors";
-import { type ConnectionLink, linkOf } from "./link";
 import { platformOf, TRACES, type Traces } from "./platform";
 import { cutAt, findPooling, type OpenPool, type Pooling } from "./pooling";
 import { refuseKnownPooler } from "./session-urls";
@@ -96,4 +97,25 @@ async function measureRoundTrip(sql: Sql): Promise<number> {
     times.push(performance.now() - startedAt);
   }
   return Math.min(...times);
+}
+
+/** How a connection reaches its server, seen from our end: the server may see a proxy's connection. */
+interface ConnectionLink {
+  /** The TLS version, such as `TLSv1.3`; undefined if the connection is not encrypted. */
+  tls: string | undefined;
+  /** The address of the server, or of a proxy in front of it. */
+  address: string | undefined;
+  family: "IPv4" | "IPv6" | undefined;
+}
+
+function linkOf({ socket, parameters }: NewConnection): ConnectionLink {
+  const own = socket as Partial<TLSSocket>;
+  const isThroughGateway = LINK_ADDRESS in parameters;
+  const tls = isThroughGateway ? parameters[LINK_TLS] : own.encrypted ? (own.getProtocol?.() ?? "TLS") : "";
+  const address = isThroughGateway ? parameters[LINK_ADDRESS] : own.remoteAddress;
+  return {
+    tls: tls === "" ? undefined : tls,
+    address,
+    family: address === undefined ? undefined : isIPv6(address) ? "IPv6" : "IPv4",
+  };
 }

@@ -4,7 +4,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
-import { interruption } from "../../core/control/bases/setting-text";
+import { interruption } from "../../core/control/bases/change-effect";
 import { type Setting, settingList } from "../../core/control/bases/setting-values";
 import { translatedFunctions } from "../../core/proxy/reads/formula-functions";
 import { typeMap } from "../../core/replica/type-map";

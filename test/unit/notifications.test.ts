@@ -6,7 +6,7 @@ import { Notifier } from "../../core/async";
 import {
   isSignedNotification as isSignedBy,
   NOTIFICATION_MAC_HEADER,
-} from "../../core/source/airtable/notification-signature";
+} from "../../core/source/airtable/webhooks";
 import { Comparisons } from "../../core/sync/modes/live/comparisons";
 import { notificationAddress } from "../../core/sync/modes/live/notification-address";
 import { NotificationTrust } from "../../core/sync/modes/live/notification-trust";

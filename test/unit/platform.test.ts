@@ -63,7 +63,7 @@ test("only the adapter contains Airtable's name, hosts, id forms, plans or limit
 test("a planted one of each is found", () => {
   const planted: [string, string][] = [
     ['const PLATFORM = "airtable";', "its name"],
-    ['import { x } from "../source/airtable/ids";', "its adapter's files"],
+    ['import { x } from "../source/airtable/limits";', "its adapter's files"],
     ["const url = 'https://airtable.com/' + id;", "its hosts"],
     ["const ID = /^rec[0-9A-Za-z]+$/;", "the form of an id"],
     ['if (id.startsWith("fld")) x();', "the form of an id"],

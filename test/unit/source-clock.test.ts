@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { SourceClock } from "../../core/source";
-import { modifiedSince } from "../../core/source/airtable/modified-since";
+import { modifiedSince } from "../../core/source/airtable/facts";
 
 test("the source's time is unknown before its first answer, or from one without a date", () => {
   const clock = new SourceClock();

@@ -1,6 +1,13 @@
 /** Accounts, users, sessions, API tokens and passwords. */
-export { type AccountSummary, listAccounts } from "./account-list";
-export { type Account, accountByEmail, checkEmail, createAccount, nameOf } from "./accounts";
+export {
+  type Account,
+  type AccountSummary,
+  accountByEmail,
+  checkEmail,
+  createAccount,
+  listAccounts,
+  nameOf,
+} from "./accounts";
 export { actorOf, type CurrentUser, currentUserOf, type Role, switchAccount } from "./current-user";
 export {
   hashPassword,

@@ -1,9 +1,14 @@
-/** What a change costs before it is made: the columns that get another type, and the calls that reading them again takes. */
+/**
+ * What a change of a setting does: to a running sync, and, before it is made, the columns that get another type and the
+ * calls that reading them again takes.
+ */
+
 import type { Context } from "../../context";
 import { columnTypeOf } from "../../replica";
 import type { Base } from "./base-row";
-import { replicaShape } from "./columns";
-import type { BaseSettings } from "./settings";
+import { replicaShape } from "./replica-contents";
+import type { Setting } from "./setting-values";
+import type { BaseSettings, Interrupts } from "./settings";
 
 export interface ChangeEffect {
   /** Columns that get another type, or whose cells are written again. */
@@ -61,4 +66,16 @@ function effectOn(tables: Base["tables"], columns: number, pageSize: number): Ch
   }
   // One more call for the schema.
   return { columns, tables: tables.length, records, calls: tables.length === 0 ? 0 : calls + 1 };
+}
+
+/** What a change of a setting does to a running sync. */
+export const interruption: Record<Interrupts, string> = {
+  nothing: "",
+  updates: "A running sync starts over, unless it is a first sync or a rebuild.",
+  "every sync": "A running sync starts over.",
+};
+
+/** Returns the console's notice after a setting was changed. */
+export function savedText({ interrupts }: Setting): string {
+  return `Saved. ${interruption[interrupts]}`.trim();
 }

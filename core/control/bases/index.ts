@@ -35,9 +35,9 @@ export {
   type RetypingSetting,
   resyncEffect,
   retypingSettings,
+  savedText,
   settingEffect,
 } from "./change-effect";
-export { replicaShape } from "./columns";
 export { deleteBase, fence, finishDeletions } from "./delete-base";
 export { startFinishing } from "./finish-loop";
 export {
@@ -48,7 +48,7 @@ export {
   resolveIndexes,
   sameIndexes,
 } from "./indexes";
-export { readRecordRow } from "./record-row";
+export { readRecordRow, replicaShape } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
 export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";
@@ -58,7 +58,6 @@ export {
   recordSchemaChanges,
   type SchemaChange,
 } from "./schema-changes";
-export { savedText } from "./setting-text";
 export {
   interruptedBy,
   type Setting,

@@ -7,7 +7,7 @@
 import { BasetideError } from "../../errors";
 import type { RecordPage, SourceRecord, SourceTable } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
-import { isAirtableId } from "./ids";
+import { isAirtableId } from "./limits";
 import { splitPage } from "./split";
 
 /** Occurs in every attachment's JSON; text that begins like this costs only an extra parse. */

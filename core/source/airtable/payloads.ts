@@ -7,7 +7,7 @@
  */
 import { z } from "zod";
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
-import { type AirtableIdKind, isAirtableId } from "./ids";
+import { type AirtableIdKind, isAirtableId } from "./limits";
 import { check } from "./schema";
 
 /** The error code for a payload that has an unexpected form. */

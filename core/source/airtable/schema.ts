@@ -6,7 +6,7 @@
 import { z } from "zod";
 import { BasetideError } from "../../errors";
 import type { FieldType, SourceBase, SourceField, SourceIdentity, SourceSchema, SourceTable } from "../types";
-import { type AirtableIdKind, isAirtableId } from "./ids";
+import { type AirtableIdKind, isAirtableId } from "./limits";
 
 /** Airtable's name of a type → ours. Types that are not listed are `unknown`, for example `manualSort`. */
 export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([

@@ -1,4 +1,5 @@
-/** Implements the change feed with Airtable's webhook calls. */
+/** Implements the change feed with Airtable's webhook calls, and verifies that Airtable signed a notification. */
+import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { BasetideError, isBasetideError } from "../../errors";
 import type { ChangeFeed, SourceWebhook } from "../change-feed";
@@ -102,4 +103,15 @@ function webhookPath(baseId: string, webhookId: string): string {
 function msOf(text: string | null | undefined): number | undefined {
   const ms = Date.parse(text ?? "");
   return Number.isNaN(ms) ? undefined : ms;
+}
+
+/** `hmac-sha256=<hex>`, over the unmodified body. */
+export const NOTIFICATION_MAC_HEADER = "x-airtable-content-mac";
+
+/** @param secretBase64 returned only once, when the webhook was created */
+export function isSignedNotification(body: Uint8Array, secretBase64: string, headers: Headers): boolean {
+  const [, hex] = /^hmac-sha256=([0-9a-f]{64})$/i.exec(headers.get(NOTIFICATION_MAC_HEADER) ?? "") ?? [];
+  if (hex === undefined) return false;
+  const mac = createHmac("sha256", Buffer.from(secretBase64, "base64")).update(body).digest();
+  return timingSafeEqual(mac, Buffer.from(hex, "hex"));
 }

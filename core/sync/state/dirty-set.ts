@@ -8,8 +8,7 @@
 
 import { Notifier } from "../../async";
 import { strictest } from "../../source";
-import { CursorCounts } from "./cursor-counts";
-import { type DirtyEntry, type DirtyRecord, mergeEntries } from "./dirty-entry";
+import { CursorCounts, type DirtyEntry, type DirtyRecord, mergeEntries } from "./dirty-entries";
 
 /** Maximum number of ids per request. */
 export const MAX_BATCH = strictest().pageSize;

@@ -10,7 +10,7 @@ export {
   type TableCache,
   tableCache,
 } from "./base-cache";
-export type { DirtyRecord } from "./dirty-entry";
+export type { DirtyRecord } from "./dirty-entries";
 export { type DirtyBatch, DirtySet, MAX_BATCH } from "./dirty-set";
 export { evictFingerprints } from "./evict";
 export type { FilledBuild, VersionByScan } from "./filled-build";

@@ -5,7 +5,7 @@ import { consoleApp } from "../../../apps/console/app";
 import { createBase } from "../../../core/control/bases";
 import { errorCodes } from "../../../core/errors";
 import { openQueue } from "../../../core/queue";
-import { NOTIFICATION_MAC_HEADER } from "../../../core/source/airtable/notification-signature";
+import { NOTIFICATION_MAC_HEADER } from "../../../core/source/airtable/webhooks";
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { anyJson, anyText, fuzz } from "../../support/fuzz";

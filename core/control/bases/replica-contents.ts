@@ -1,13 +1,42 @@
-/** Reads one row of a replica, to show that a record has arrived. */
+/** What a base's replica has now, because the control plane does not store it: the columns of its tables, and a row. */
 import type { Context } from "../../context";
-import { loadCatalog, openReplica, quoteIdent } from "../../replica";
+import {
+  type LinkView,
+  loadCatalog,
+  loadLinkViews,
+  openReplica,
+  quoteIdent,
+  type TableSpec,
+} from "../../replica";
 import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
+
+interface ReplicaShape {
+  /** All live tables, by name. */
+  tables: TableSpec[];
+  linkViews: LinkView[];
+}
+
+/** Reads the tables with their columns. @throws BasetideError `replica_unavailable` */
+export async function replicaShape(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+): Promise<ReplicaShape> {
+  const replica = openReplica(await replicaTarget(ctx, base));
+  try {
+    const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+    tables.sort((a, b) => (a.name < b.name ? -1 : 1));
+    return { tables, linkViews: await loadLinkViews(replica) };
+  } finally {
+    await replica.close();
+  }
+}
 
 const MAX_LENGTH = 1000;
 
 /**
- * Returns the row as JSON text, cut at 1,000 characters; null if the replica does not have it.
+ * Reads one row, to show that a record has arrived. Returns JSON text, cut at 1,000 characters; null if the replica does
+ * not have it.
  *
  * @param sourceTable the table's name in the source
  * @throws BasetideError `replica_unavailable`

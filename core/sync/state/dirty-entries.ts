@@ -1,4 +1,7 @@
-/** One record of the dirty set: why it must be read again, and how two reports of the same record are merged. */
+/**
+ * The entries of the dirty set: why a record must be read again, how two reports of the same record are merged, and how
+ * many entries hold each cursor.
+ */
 
 export interface DirtyRecord {
   /** Cursor of the feed batch that first named it since it was last acknowledged. */
@@ -39,4 +42,34 @@ export function mergeEntries(earlier: DirtyEntry, later: DirtyEntry): DirtyEntry
 
 function union(a: Set<string> | null, b: Set<string> | null): Set<string> | null {
   return a && b ? a.union(b) : null;
+}
+
+/**
+ * Counts the entries that hold each cursor of the feed: few cursors, many entries. The least cursor with an entry is how
+ * far the feed is acknowledged.
+ */
+export class CursorCounts {
+  #counts = new Map<number, number>();
+  total = 0;
+
+  add(cursor: number): void {
+    this.#counts.set(cursor, (this.#counts.get(cursor) ?? 0) + 1);
+    this.total++;
+  }
+
+  remove(cursor: number): void {
+    const left = this.#counts.get(cursor)! - 1;
+    if (left > 0) this.#counts.set(cursor, left);
+    else this.#counts.delete(cursor);
+    this.total--;
+  }
+
+  /** Returns the least cursor that has more entries here than in `without`. */
+  least(without?: CursorCounts): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (const [cursor, count] of this.#counts) {
+      if (count > (without ? (without.#counts.get(cursor) ?? 0) : 0)) least = Math.min(least, cursor);
+    }
+    return least;
+  }
 }
