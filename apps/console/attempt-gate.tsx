@@ -11,7 +11,7 @@ import { pageHeaders, pageText } from "../../views/render";
 import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
 import { type LimitedAttempt, tooMany } from "./auth/limits";
-import { themeOf } from "./theme-cookie";
+import { themeOf } from "./cookies";
 
 /** The forms that strangers can send. */
 const ATTEMPTS: Record<string, LimitedAttempt> = {

@@ -1,4 +1,8 @@
-/** Reads and writes cookies of the console. None of them is readable by scripts or sent with other sites' requests. */
+/**
+ * Reads and writes cookies of the console, and the one with the user's color theme. None of them is readable by scripts
+ * or sent with other sites' requests.
+ */
+import { type Theme, themes } from "../../views/frame/theme";
 
 /** Returns the value of the cookie, or undefined. */
 export function readCookie(request: Request, name: string): string | undefined {
@@ -23,4 +27,22 @@ export function writeCookie(
   const secure = options.consoleUrl.startsWith("https:") ? "; Secure" : "";
   const { maxAgeS } = options;
   return `${name}=${maxAgeS === 0 ? "" : value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${secure}`;
+}
+
+/** It is not secret, and any other value than a theme means the system's. */
+const THEME = "basetide_theme";
+const YEAR_S = 365 * 24 * 3600;
+
+export function themeOf(request: Request): Theme {
+  return knownTheme(readCookie(request, THEME));
+}
+
+/** The header that stores the theme. */
+export function themeCookie(theme: string, consoleUrl: string): string {
+  const known = knownTheme(theme);
+  return writeCookie(THEME, known, { consoleUrl, maxAgeS: known === "system" ? 0 : YEAR_S });
+}
+
+function knownTheme(text: string | undefined): Theme {
+  return themes.find((theme) => theme === text) ?? "system";
 }

@@ -16,9 +16,9 @@ import { Page, type PageProps } from "../../views/layout";
 import { isHtmx, type RenderOptions, renderFragment, renderPage, securityHeaders } from "../../views/render";
 import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
+import { themeOf } from "./cookies";
 import { type Flash, type FlashContext, flashCookie, noFlashCookie, readFlash } from "./flash";
 import { refuseForeign } from "./same-origin";
-import { themeOf } from "./theme-cookie";
 
 /** What pages need in addition to the management of bases. */
 export interface ConsoleContext extends ManagementContext {

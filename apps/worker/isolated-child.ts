@@ -3,7 +3,7 @@ import { totalmem } from "node:os";
 import type { Context } from "../../core/context";
 import { BasetideError, type ErrorCode } from "../../core/errors";
 import type { LeaseSignals } from "../../core/sync/lease";
-import type { FromChild, ToChild } from "./isolated-messages";
+import type { FromChild, ToChild } from "./isolated";
 
 const PING_MS = 2000;
 /** A child that does not answer for this long counts as frozen, ms. */

@@ -2,13 +2,12 @@
  * A child process of a worker: holds leases of the bases that the worker suspects of crashing processes, on the
  * worker's request. It ends with its worker, however that ends.
  */
-
+import type { Config } from "../../core/config";
 import { dieWithParent } from "../../core/die-with-parent";
-import { asBasetideError, BasetideError } from "../../core/errors";
+import { asBasetideError, BasetideError, type ErrorCode } from "../../core/errors";
 import { asControlError, isConnectionError } from "../../core/postgres";
 import { createContext, endAtFaults } from "../../core/process";
 import { type BaseCaches, holdLease, type SyncContext } from "../../core/sync/lease";
-import type { FromChild, ToChild } from "./isolated-messages";
 import { createSyncContext } from "./sync-context";
 
 const caches: BaseCaches = new Map();
@@ -54,3 +53,19 @@ process.on("message", obey);
 process.on("disconnect", () => {
   void (ctx?.callCounter.stop() ?? Promise.resolve()).catch(() => {}).then(() => process.exit(0));
 });
+
+/** A message of the worker. */
+export type ToChild =
+  | { type: "start"; config: Config }
+  | { type: "lease"; baseId: string }
+  | { type: "stop"; baseId: string }
+  | { type: "kill" }
+  | { type: "ping" };
+
+/** A message to the worker. */
+export type FromChild =
+  | { type: "ready" }
+  /** `next`: as `holdLease` returns it. */
+  | { type: "ended"; baseId: string; next: number | null }
+  | { type: "failed"; baseId: string; code: ErrorCode; message: string }
+  | { type: "pong"; rssBytes: number };

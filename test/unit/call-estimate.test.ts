@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { defaultReserve, leftForSync, nextMonth } from "../../core/control/budgets";
 import { estimateCalls, lastsMs } from "../../core/sync/pacing";
-import { roughly } from "../../views/onboarding/roughly";
+import { roughly } from "../../views/format";
 
 const DAY_MS = 86_400_000;
 const NOW = new Date("2026-11-10T00:00:00Z");

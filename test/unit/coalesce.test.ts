@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { type BatchMember, WriteBatch } from "../../apps/proxy/coalesce/batch";
 import { divideAnswer } from "../../apps/proxy/coalesce/batch-answer";
-import { RecordTurns } from "../../apps/proxy/coalesce/record-turns";
+import { RecordTurns } from "../../apps/proxy/coalesce/coalescer";
 import { singleWriteOf } from "../../apps/proxy/coalesce/single-write";
 import { proxied } from "../../core/source";
 

@@ -1,6 +1,6 @@
 /** Results that the console keeps for a short time. */
 import { expect, test } from "vitest";
-import { TimedCache } from "../../apps/console/timed-cache";
+import { TimedCache } from "../../apps/console/shape-cache";
 
 test("a result is computed once, failures are not kept, and the oldest give way", async () => {
   const cache = new TimedCache<number>({ keptMs: 60_000, most: 2 });

@@ -1,7 +1,6 @@
 /** The sign-in page, and the pages to regain access. */
 import { Button, ButtonLink, ErrorNote, Field, Note } from "../components";
-import { EmailField, NewPasswordField } from "./fields";
-import { AuthFrame, withNext } from "./frame";
+import { AuthFrame, EmailField, NewPasswordField, withNext } from "./frame";
 import type { Errors } from "./sign-up";
 
 export function SignIn(props: {

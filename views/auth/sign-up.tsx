@@ -1,7 +1,6 @@
 /** The sign-up page: an address and a password. */
 import { Button, ErrorNote, Note } from "../components";
-import { EmailField, NewPasswordField } from "./fields";
-import { AuthFrame, withNext } from "./frame";
+import { AuthFrame, EmailField, NewPasswordField, withNext } from "./frame";
 
 /** The errors of a form, by field; `form` is about all of it. */
 export type Errors<Name extends string> = Partial<Record<Name | "form", string>>;

@@ -2,7 +2,7 @@
 import { readableName } from "../../core/exports";
 import type { ClientGuide, ClientId, SqlAccess } from "./connect-clients";
 import { jdbcUrl, postgresUrl } from "./connect-urls";
-import { shellWord } from "./shell-word";
+import { shellWord } from "./snippets";
 
 /** Returns undefined for tools that are not programmed. */
 export function codeOf(id: ClientId, access: SqlAccess): ClientGuide | undefined {

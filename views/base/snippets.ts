@@ -1,5 +1,4 @@
 /** Code that uses a base through the proxy, ready to paste. The API key is read from AIRTABLE_API_KEY. */
-import { shellWord } from "./shell-word";
 
 export interface Snippet {
   id: "curl" | "airtable.js" | "pyairtable" | "fetch" | "env" | "node";
@@ -83,4 +82,9 @@ export function proxySnippets(base: {
       ].join("\n"),
     },
   ];
+}
+
+/** In single quotes, for any POSIX shell. */
+export function shellWord(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -5,7 +5,7 @@
 import { qualifiedName, readableName } from "../../core/exports";
 import type { TableSpec } from "../../core/replica";
 import type { FieldType } from "../../core/source";
-import { shellWord } from "./shell-word";
+import { shellWord } from "./snippets";
 
 export interface WriteExample {
   /** Of the record, with the proxy's address. */

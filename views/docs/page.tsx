@@ -1,4 +1,4 @@
-/** One page of the documentation. */
+/** One page of the documentation, and that of a folder of files that it refers to, such as dashboards. */
 import { DocsFrame } from "./frame";
 import { Markdown } from "./markdown";
 import type { DocEntry, DocGroup, DocPage } from "./types";
@@ -29,5 +29,20 @@ function Neighbor({ entry, direction }: { entry: DocEntry | undefined; direction
       <span class="muted small">{direction}</span>
       <span>{entry.title}</span>
     </a>
+  );
+}
+
+export function DocFiles({ folder, names, groups }: { folder: string; names: string[]; groups: DocGroup[] }) {
+  return (
+    <DocsFrame groups={groups} current="/docs/files">
+      <h1>{folder}</h1>
+      <ul class="docs-files">
+        {names.map((name) => (
+          <li key={name}>
+            <a href={`/docs/files/${name}`}>{name.slice(folder.length + 1)}</a>
+          </li>
+        ))}
+      </ul>
+    </DocsFrame>
   );
 }

@@ -1,8 +1,7 @@
 /** What a plan means for the base that is being connected, in a few short facts. */
 import { sourcePlans } from "../../core/control/budgets";
 import { type CallEstimate, lastsMs } from "../../core/sync/pacing";
-import { inDigits } from "../format";
-import { roughly } from "./roughly";
+import { inDigits, roughly } from "../format";
 
 export interface PlanCost extends CallEstimate {
   /** Null: no cap. */

@@ -5,6 +5,7 @@
  * P8. The updates of one record are sent one after the other, in order of arrival, each after the previous one was
  *     answered.
  */
+import { withTimeout } from "../../../core/async";
 import { requestId } from "../../../core/request-id";
 import type { Caller } from "../caller";
 import type { Elsewhere, ProxyContext } from "../context";
@@ -13,7 +14,6 @@ import { ClientQueue, QUEUE_FULL_RETRY_MS } from "../quota";
 import type { UpstreamRequest } from "../upstream";
 import { answerWrite, forwardWrite, type WriteTarget } from "../write";
 import { type BatchOutcome, WriteBatch } from "./batch";
-import { RecordTurns } from "./record-turns";
 import { sendBatch } from "./send-batch";
 import { type SingleWrite, singleWriteOf } from "./single-write";
 
@@ -107,4 +107,33 @@ function copyOfOwn({ status, headers }: Response, text: string): Response {
   const own = new Headers(headers);
   own.set("x-request-id", requestId()!);
   return new Response(text, { status, headers: own });
+}
+
+const NONE: Disposable = { [Symbol.dispose]() {} };
+
+/** Lets the writes of one record go one after the other, in order of arrival. */
+export class RecordTurns {
+  /** When the last turn that was taken ends, by record. */
+  readonly #last = new Map<string, Promise<void>>();
+
+  /**
+   * Resolves when all earlier turns of the record have ended; at once without a record.
+   *
+   * @returns undefined if they do not end within `ms`: the turn is given up
+   */
+  async take(record: string | undefined, ms: number): Promise<Disposable | undefined> {
+    if (record === undefined) return NONE;
+    const before = this.#last.get(record);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#last.set(record, promise);
+    const end = () => {
+      if (this.#last.get(record) === promise) this.#last.delete(record);
+      resolve();
+    };
+    const isTime = before?.then(() => true) ?? true;
+    if (isTime === true || (await withTimeout(ms, () => false, isTime))) return { [Symbol.dispose]: end };
+    // Later turns still wait for the earlier ones.
+    void before!.then(end);
+    return undefined;
+  }
 }

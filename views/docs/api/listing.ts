@@ -1,7 +1,7 @@
-/** What the reference lists, in its order. */
+/** What the reference lists, in its order, also for the search of the documentation. */
 import type { ApiDocument, JsonSchema } from "../openapi";
 import type { ListedOperation } from "./operation";
-import { refName } from "./schema-text";
+import { fieldsOf, refName } from "./schema-text";
 
 const FIRST = ["Bases", "Credentials", "Sources"];
 
@@ -45,4 +45,21 @@ export function exampleOfObject(name: string, api: ApiDocument): unknown {
     }
   }
   return undefined;
+}
+
+/** The operations as sections for the search. */
+export function apiSections(api: ApiDocument) {
+  return operationsByTag(api).flatMap(({ tag, operations }) =>
+    operations.map(({ method, path, operation }) => {
+      const schema = operation.requestBody?.content["application/json"]?.schema;
+      const body = schema && api.components.schemas[refName(schema) ?? ""];
+      const fields = fieldsOf(body ?? {}).map(({ name }) => name);
+      return {
+        href: `/docs/api#${operation.operationId}`,
+        title: `API reference, ${tag}`,
+        heading: operation.summary,
+        text: [`${method.toUpperCase()} ${path}`, operation.description ?? "", fields.join(", ")].join("\n"),
+      };
+    }),
+  );
 }

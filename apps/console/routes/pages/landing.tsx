@@ -4,8 +4,8 @@ import { renderPage } from "../../../../views/render";
 import { SitePage } from "../../../../views/site/frame";
 import { Landing } from "../../../../views/site/landing";
 import { siteAssetUrls } from "../../assets";
+import { themeOf } from "../../cookies";
 import { anyone, type ConsoleContext, goTo } from "../../page-kit";
-import { themeOf } from "../../theme-cookie";
 
 const TITLE = "Basetide: your Airtable base, live in Postgres";
 const DESCRIPTION =

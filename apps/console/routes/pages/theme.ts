@@ -1,7 +1,7 @@
 /** Stores the color theme, for visitors, too, and returns to the page. */
 import { Elysia } from "elysia";
+import { themeCookie } from "../../cookies";
 import { anyone, type ConsoleContext, formText, goTo, ownPath } from "../../page-kit";
-import { themeCookie } from "../../theme-cookie";
 
 export function themeRoute(ctx: ConsoleContext) {
   return new Elysia({ detail: { hide: true } }).use(anyone(ctx)).post("/theme", ({ request, body }) => {
