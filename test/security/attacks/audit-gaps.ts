@@ -26,7 +26,9 @@ export const auditGaps: Attack = {
       // Not by the service's own helper, which reads the credentials: an entry that was just written need not be
       // repeated.
       const given = { platform: "airtable", base_id: source.id, api_key: key, settings: { live: false } };
-      const base = await service.setUp(() => account.connect(given));
+      const base = await service.setUp(async () =>
+        service.synced(account, (await account.connect(given)).id),
+      );
       const { email, password } = account;
       const browser = service.browser(randomAddress(random));
       const wrong = service.browser(randomAddress(random));
