@@ -59,10 +59,18 @@ export async function mortalPostgres(): Promise<MortalPostgres> {
   function use(started: EmbeddedPostgres): void {
     server = started;
     port = started.port;
-    void started.exited.then((lastLines) => {
-      if (server === started) console.error(`This Postgres ended by itself: ${lastLines}`);
+    void started.exited.then(async (lastLines) => {
+      if (server === started) await restart(started, lastLines);
     });
     for (const line of lines) line.target = { host: "127.0.0.1", port };
+  }
+
+  /** As the supervisor of a server would. */
+  async function restart(ended: EmbeddedPostgres, lastLines: string): Promise<void> {
+    console.error(`This Postgres ended by itself and is started again: ${lastLines}`);
+    server = undefined;
+    await ended.stop();
+    await start();
   }
 
   async function kill(): Promise<void> {
