@@ -10,8 +10,10 @@ import { assetRoutes } from "./assets";
 import { attemptGate } from "./attempt-gate";
 import { type Auth, createAuth } from "./auth/auth";
 import { downloadRoutes } from "./downloads";
+import { formPages } from "./form-pages";
 import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
+import { goTo } from "./page-kit";
 import { alertRoutes } from "./routes/alerts";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
@@ -31,10 +33,12 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
   const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
   const refuse = attemptGate(auth);
+  let pageOfForm = formPages([]);
   const app = new Elysia({ name: "console", normalize: false })
     .onRequest(({ request }) => {
       limit(request);
-      return refuse(request);
+      const page = pageOfForm(request);
+      return page === undefined ? refuse(request) : goTo(request, page);
     })
     .onError({ as: "global" }, ({ code, error, request }) =>
       answerConsoleError(
@@ -69,6 +73,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(downloadRoutes())
     .use(pageRoutes({ ...ctx, auth }, api));
   api.describe(app.routes as ApiRoute[]);
+  pageOfForm = formPages(app.routes);
   return app;
 }
 
