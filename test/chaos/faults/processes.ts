@@ -80,6 +80,8 @@ export const rollOut: Fault = {
     role: chaos.random.pick(ROLES),
     needs: allParts(chaos.service),
     async run({ process }) {
+      // Before that, its runtime ends it at once, as any program.
+      await until(() => process.isReady(), { what: "it is up", timeoutMs: START_MS, intervalMs: 50 });
       const brokenAt = now();
       const code = await process.stop();
       if (code !== 0) process.faults.push(`${process.name} ended with ${code} at SIGTERM`);
