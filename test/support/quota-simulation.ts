@@ -172,6 +172,8 @@ export interface SimulatedProxy {
   queue: WaitQueue;
   /** How it is separated from the control plane; `deaf`: its messages arrive there, and it receives no answers. */
   way: "open" | "cut" | "deaf";
+  /** It takes no more requests, and serves those that it has. */
+  leave(): Promise<void>;
 }
 
 let keys = 0;
@@ -206,7 +208,7 @@ export function simulate(db: postgres.Sql): Simulation {
   }
 
   function proxy(): SimulatedProxy {
-    const made: SimulatedProxy = { way: "open", queue: undefined as never };
+    const made: SimulatedProxy = { way: "open", queue: undefined as never, leave: () => heartbeat.leave() };
     async function over<T>(statement: () => Promise<T>): Promise<T> {
       if (made.way === "cut") throw new BasetideError("control_unavailable");
       const answer = await statement();
@@ -223,7 +225,9 @@ export function simulate(db: postgres.Sql): Simulation {
           const [row] = await query(db`select quota_heartbeat(${id}, ${now}, 5, ${now}) as share`);
           return row!.share;
         },
-        leave: async () => {},
+        leave: async (id) => {
+          await query(db`delete from quota_proxies where id = ${id}`);
+        },
       },
       clock,
       `${key}:${crypto.randomUUID()}`,

@@ -4,7 +4,13 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";
 import { LIMITS } from "../../support/quota-limits";
-import { EPOCH_MS, lateParts, mostWithin, simulate } from "../../support/quota-simulation";
+import {
+  EPOCH_MS,
+  lateParts,
+  mostWithin,
+  type SimulatedProxy,
+  simulate,
+} from "../../support/quota-simulation";
 
 // Minutes of a virtual clock with a statement for each call: a machine without free CPU takes its time.
 vi.setConfig({ testTimeout: 120_000 });
@@ -19,6 +25,8 @@ afterAll(() => database[Symbol.asyncDispose]());
 const WINDOW_MS = 999.999;
 /** The margin of every call for delay and transit, ms. */
 const LEAST_MARGIN_MS = 20;
+/** How long a proxy that stops may still serve requests, virtual ms. */
+const DRAIN_MS = 10_000;
 
 type SyncKind = "sync" | "live" | "named";
 type Action =
@@ -242,7 +250,7 @@ async function minute(load: { clientsPerSecond: number; share: number; tables: n
   return { all: run.grants.map(({ at }) => at), sync: of("sync"), client: of("client") };
 }
 
-test("I4: proxies that are cut off from the control plane at any time, and others that are not, keep one limit together", async () => {
+test("I4: proxies that are cut off from the control plane or stopped at any time, and others, keep one limit together", async () => {
   const cuts = fc.array(
     fc.record({
       proxy: fc.nat({ max: 3 }),
@@ -252,23 +260,31 @@ test("I4: proxies that are cut off from the control plane at any time, and other
     }),
     { maxLength: 6 },
   );
+  // The first proxy stops at this time. Without the control plane it serves the requests that it has; another one starts.
+  const stops = fc.option(fc.integer({ min: 3000, max: 12_000 }));
   let byThemselves = 0;
   await fc.assert(
-    fc.asyncProperty(cuts, fc.integer({ min: 1, max: 4 }), async (spells, count) => {
+    fc.asyncProperty(cuts, fc.integer({ min: 1, max: 4 }), stops, async (spells, count, stopsAt) => {
       await database.sql`truncate quota_proxies`;
       const run = simulate(database.sql);
       const untilMs = 30_000;
       const proxies = Array.from({ length: count }, () => run.proxy());
       run.sync({ share: 5, tables: 2, untilMs, latencyMs: () => 100 });
-      for (const proxy of proxies) {
-        (async () => {
-          while (run.clock.now() < untilMs) {
-            const grant = await run.take(proxy.queue, "client", { deadlineMs: 20_000 });
-            if (grant && proxy.way !== "open") byThemselves++;
-            await run.clock.sleep(grant ? 20 : 500);
-          }
-        })();
-      }
+      const serve = async (proxy: SimulatedProxy, untilMs: number) => {
+        while (run.clock.now() < untilMs) {
+          const grant = await run.take(proxy.queue, "client", { deadlineMs: 20_000 });
+          if (grant && proxy.way !== "open") byThemselves++;
+          await run.clock.sleep(grant ? 20 : 500);
+        }
+      };
+      for (const [index, proxy] of proxies.entries())
+        serve(proxy, index === 0 && stopsAt !== null ? stopsAt + DRAIN_MS : untilMs);
+      if (stopsAt !== null)
+        run.clock.at(stopsAt, () => {
+          const left = proxies[0]!;
+          left.leave().then(() => (left.way = "cut"));
+          serve(run.proxy(), untilMs);
+        });
       for (const { proxy: index, way, fromMs, lastsMs } of spells) {
         const proxy = proxies[index % count]!;
         run.clock.at(fromMs, () => (proxy.way = way));
