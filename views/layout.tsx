@@ -1,11 +1,12 @@
 /** The frame of every page: head, sidebar, main, foot. */
 import type { ComponentChildren } from "preact";
-import type { CurrentUser } from "../core/control/accounts";
+import { type CurrentUser, can } from "../core/control/accounts";
 import { Brand } from "./components/brand";
 import { Footer } from "./frame/footer";
 import { type CurrentBase, type NavItem, Sidebar, TopBar } from "./frame/sidebar";
 import type { Theme } from "./frame/theme";
 import { type Toast, Toasts } from "./frame/toasts";
+import { ViewerNote } from "./frame/viewer-note";
 
 /** The URLs of the assets; they contain hashes of the content. */
 interface AssetUrls {
@@ -56,7 +57,7 @@ export function Page(props: PageProps) {
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
       </head>
-      <body class={currentUser ? "framed" : "plain"}>
+      <body class={bodyClass(currentUser)}>
         <a class="skip" href="#main">
           Skip to the content
         </a>
@@ -72,6 +73,9 @@ export function Page(props: PageProps) {
           <main id="main" class={width} tabIndex={-1}>
             {/* Where htmx puts the error of a fragment's request. */}
             <div id="trouble" aria-live="assertive" />
+            {currentUser && !can(currentUser.account.role, "write") ? (
+              <ViewerNote account={currentUser.account.email} />
+            ) : null}
             <Toasts toast={props.toast} />
             {children}
           </main>
@@ -81,6 +85,12 @@ export function Page(props: PageProps) {
       </body>
     </html>
   );
+}
+
+/** `viewer` hides the forms that the user's role does not allow, which the routes refuse. */
+function bodyClass(currentUser: CurrentUser | null | undefined): string {
+  if (!currentUser) return "plain";
+  return can(currentUser.account.role, "write") ? "framed" : "framed viewer";
 }
 
 function VisitorBar({ isSignedOut }: { isSignedOut: boolean }) {

@@ -27,6 +27,7 @@ const STYLES = [
   "data",
   "sql",
   "schema",
+  "roles",
   "helpers",
 ];
 

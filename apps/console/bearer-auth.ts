@@ -3,16 +3,18 @@
 import { Elysia } from "elysia";
 import type { Actor, Db } from "../../core/context";
 import { authenticate } from "../../core/control/accounts";
+import { permissionFor, requireScope } from "./access";
 import { parseJsonBody, requireJson } from "./json-body";
 
 /** Runs before the request is validated: a caller without a token learns nothing about the request schema. */
 export function bearerAuth(db: Db) {
   return new Elysia({ name: "bearer-auth" })
     .onParse({ as: "scoped" }, ({ request }, contentType) => parseJsonBody(request, contentType))
-    .derive({ as: "scoped" }, async ({ request, body }) => {
+    .derive({ as: "scoped" }, async ({ request, route, body }) => {
       const { token, ...account } = await authenticate(db, request.headers.get("authorization"));
+      requireScope(token, permissionFor(request.method, route));
       requireJson(body, request);
       const actor: Actor = { kind: "token", name: token.name };
-      return { account, actor, isOwnersToken: token.isOwners };
+      return { account, actor };
     });
 }

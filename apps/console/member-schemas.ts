@@ -1,5 +1,6 @@
 /** Request and answer schemas of the API for members. */
 import { t } from "elysia";
+import { roles } from "../../core/control/accounts";
 import { named, nullable, strict, timestamp } from "./schema-parts";
 
 export const memberParams = t.Object({
@@ -12,7 +13,7 @@ export const members = t.Array(
     t.Object({
       user_id: t.String(),
       email: t.String(),
-      role: t.UnionEnum(["owner", "member"]),
+      role: t.UnionEnum([...roles]),
       since: timestamp,
     }),
   ),

@@ -5,7 +5,8 @@
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
  *     form needs a token and all of them work without JavaScript.
- * P2. A view's names and texts reach the markup through preact, which escapes them.
+ * P2. `signedIn` checks that the user's role in the account allows the route (`access.ts`).
+ * P3. A view's names and texts reach the markup through preact, which escapes them.
  */
 import { Elysia } from "elysia";
 import type { VNode } from "preact";
@@ -14,6 +15,7 @@ import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Page, type PageProps } from "../../views/layout";
 import { isHtmx, type RenderOptions, renderFragment, renderPage, securityHeaders } from "../../views/render";
+import { permissionFor, requireRole } from "./access";
 import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
 import { themeOf } from "./cookies";
@@ -32,10 +34,11 @@ const OWN_ORIGIN = "http://own.invalid";
  * Pages for signed-in users: provides `currentUser` and its `account`. Other visitors sign in first and then return.
  */
 export function signedIn(ctx: ConsoleContext) {
-  return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, async ({ request, set }) => {
+  return new Elysia({ name: "signed-in" }).derive({ as: "scoped" }, async ({ request, route, set }) => {
     refuseForeign(request, ctx.config.consoleUrl);
     const currentUser = await findCurrentUser(ctx, request, set);
     if (!currentUser) throw new BasetideError("unauthorized", "Sign in first");
+    requireRole(currentUser, permissionFor(request.method, route));
     rememberFlash(ctx, request, currentUser.sessionId);
     return { currentUser, account: currentUser.account };
   });

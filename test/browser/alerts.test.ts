@@ -38,7 +38,7 @@ async function visit(options: Omit<VisitorOptions, "baseUrl">) {
   const account = await createAccount(db, { email: `ada.${name}@example.org`, password: PASSWORD });
   const other = await createAccount(db, { email: `grace.${name}@example.org`, password: PASSWORD });
   await db`insert into account_members (account_id, user_id, role)
-    select ${account.id}, user_id, 'member' from account_members where account_id = ${other.id}`;
+    select ${account.id}, user_id, 'editor' from account_members where account_id = ${other.id}`;
   const messages = [
     ["2 minutes", "Inventory has turned red", "waiting", 3, "The mail server answered 451"],
     ["3 hours", "20 bases have turned red", "sent", 1, null],

@@ -73,7 +73,7 @@ export async function alertScene() {
     async addMember(accountId: string) {
       const { email } = await control.addAccount(`${crypto.randomUUID()}@example.org`);
       await db`insert into account_members (account_id, user_id, role)
-        select ${accountId}, id, 'member' from users where email = ${email}`;
+        select ${accountId}, id, 'editor' from users where email = ${email}`;
       return email;
     },
     /** Puts the base into this condition from now on. */

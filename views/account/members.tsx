@@ -1,9 +1,20 @@
 /** The members of the account, and its invitations. */
 
-import type { CurrentUser } from "../../core/control/accounts";
+import { type CurrentUser, can, givenRoles, roleLabels } from "../../core/control/accounts";
 import type { Invitation, Member, Removal } from "../../core/control/members";
 import type { Errors } from "../auth/sign-up";
-import { Badge, Button, ButtonLink, Card, CopyField, ErrorNote, Field, Note, Table } from "../components";
+import {
+  Badge,
+  Button,
+  ButtonLink,
+  Card,
+  CopyField,
+  ErrorNote,
+  Field,
+  Note,
+  SelectField,
+  Table,
+} from "../components";
 import { inUtc } from "../format";
 import { AccountFrame } from "./frame";
 import { RemovalNote } from "./remove-member";
@@ -13,6 +24,8 @@ export interface MembersProps {
   members: Member[];
   invitations: Invitation[];
   email: string;
+  /** As chosen for the invitation. */
+  role: string;
   errors: Errors<"email">;
   /** The link of an invitation that was just created, if it is not sent by mail. */
   link?: string | undefined;
@@ -20,9 +33,11 @@ export interface MembersProps {
   removal?: Removal | undefined;
 }
 
+const roleOptions = givenRoles.map((role) => ({ value: role, text: roleLabels[role].label }));
+
 export function Members(props: MembersProps) {
-  const { currentUser, members, invitations, email, errors, link } = props;
-  const isOwner = currentUser.account.role === "owner";
+  const { currentUser, members, invitations, email, role, errors, link } = props;
+  const isOwner = can(currentUser.account.role, "members");
   return (
     <AccountFrame currentUser={currentUser} tab="/account/members">
       {link ? (
@@ -42,7 +57,13 @@ export function Members(props: MembersProps) {
               <th scope="row" class="wrap">
                 {member.email} {member.userId === currentUser.userId ? <Badge>You</Badge> : null}
               </th>
-              <td>{member.role === "owner" ? "Owner" : "Member"}</td>
+              <td>
+                {isOwner && member.role !== "owner" ? (
+                  <RoleForm member={member} />
+                ) : (
+                  roleLabels[member.role].label
+                )}
+              </td>
               <td class="number">
                 {member.role !== "owner" && (isOwner || member.userId === currentUser.userId) ? (
                   <ButtonLink href={`/account/members/${member.userId}/remove`} kind="quiet" isSmall>
@@ -66,8 +87,14 @@ export function Members(props: MembersProps) {
               autocomplete="off"
               value={email}
               error={errors.email}
-              hint="Members can see the account's bases and credentials, connect bases and change settings. Only you can manage members."
               required
+            />
+            <SelectField
+              label="Role"
+              name="role"
+              value={role}
+              options={roleOptions}
+              hint={givenRoles.map((one) => `${roleLabels[one].label}: ${roleLabels[one].hint}`).join(" ")}
             />
             <Button>Send invitation</Button>
           </form>
@@ -79,18 +106,45 @@ export function Members(props: MembersProps) {
   );
 }
 
+function RoleForm({ member }: { member: Member }) {
+  const id = `role-${member.userId}`;
+  return (
+    <form method="post" action={`/account/members/${member.userId}/role`} class="actions">
+      <label class="visually-hidden" for={id}>
+        Role of {member.email}
+      </label>
+      <select id={id} name="role">
+        {roleOptions.map(({ value, text }) => (
+          <option key={value} value={value} selected={value === member.role}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <Button isSmall kind="quiet">
+        Save<span class="visually-hidden"> the role of {member.email}</span>
+      </Button>
+    </form>
+  );
+}
+
 function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOwner: boolean }) {
   return (
     <Card id="invitations" title="Invited">
       <Table
         caption="Open invitations"
-        head={[{ text: "E-mail" }, { text: "Open until" }, { text: "Action", isHidden: true }]}
+        head={[
+          { text: "E-mail" },
+          { text: "Role" },
+          { text: "Open until" },
+          { text: "Action", isHidden: true },
+        ]}
       >
         {invitations.map((invitation) => (
           <tr key={invitation.id}>
             <th scope="row" class="wrap">
               {invitation.email}
             </th>
+            <td>{roleLabels[invitation.role].label}</td>
             <td>
               <time dateTime={invitation.expiresAt.toISOString()}>{inUtc(invitation.expiresAt)}</time>
             </td>

@@ -1,23 +1,29 @@
-/** The account's API tokens. A new one is shown only once. */
-import type { ApiToken, CurrentUser } from "../../core/control/accounts";
-import type { Errors } from "../auth/sign-up";
-import { Button, Card, CopyField, DialogLink, Empty, Field, Note, Table } from "../components";
+/** The account's API tokens: a table, and the form for a new one, which is shown only once. */
+import {
+  type ApiToken,
+  type CurrentUser,
+  can,
+  scopeLabels,
+  type TokenScope,
+} from "../../core/control/accounts";
+import { Badge, Card, CopyField, DialogLink, Empty, Note, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
+import { NewToken, type TokenFormErrors, type TokenFormValues } from "./new-token";
 
 export interface TokensProps {
   currentUser: CurrentUser;
   tokens: ApiToken[];
   now: Date;
   consoleUrl: string;
-  name: string;
-  errors: Errors<"name">;
+  form: TokenFormValues;
+  errors: TokenFormErrors;
   /** Just created. */
   token?: string | undefined;
 }
 
 export function Tokens(props: TokensProps) {
-  const { currentUser, tokens, now, consoleUrl, name, errors, token } = props;
+  const { currentUser, tokens, now, consoleUrl, form, errors, token } = props;
   return (
     <AccountFrame currentUser={currentUser} tab="/account/tokens">
       {token ? (
@@ -34,9 +40,8 @@ export function Tokens(props: TokensProps) {
       ) : null}
       <Card id="tokens" title="API tokens">
         <p class="muted">
-          A token can do everything that this console can, through the management API at{" "}
-          <code class="wrap">{consoleUrl}/api/v1</code>. The API is described in an{" "}
-          <a href="/docs/api">API reference</a>.
+          Tokens call the management API at <code class="wrap">{consoleUrl}/api/v1</code>, within their scopes
+          and the role of the member who created them. See the <a href="/docs/api">API reference</a>.
         </p>
         {tokens.length === 0 ? (
           <Empty title="No tokens yet">Create one below for each app that calls the API.</Empty>
@@ -45,7 +50,10 @@ export function Tokens(props: TokensProps) {
             caption="API tokens"
             head={[
               { text: "Name" },
+              { text: "Token" },
+              { text: "Scopes" },
               { text: "Created" },
+              { text: "Expires" },
               { text: "Last used" },
               { text: "Action", isHidden: true },
             ]}
@@ -56,7 +64,14 @@ export function Tokens(props: TokensProps) {
                   {one.name}
                 </th>
                 <td class="nowrap">
+                  <code>{one.prefix}…</code>
+                </td>
+                <td>{listScopes(one.scopes)}</td>
+                <td class="nowrap">
                   <Ago at={one.createdAt} now={now} />
+                </td>
+                <td class="nowrap">
+                  <Expiry at={one.expiresAt} now={now} />
                 </td>
                 <td class="nowrap">{one.lastUsedAt ? <Ago at={one.lastUsedAt} now={now} /> : "never"}</td>
                 <td class="number">
@@ -69,21 +84,19 @@ export function Tokens(props: TokensProps) {
           </Table>
         )}
       </Card>
-      <Card id="new" title="New token">
-        <form method="post" action="/account/tokens" class="stack rows">
-          <Field
-            label="Name"
-            name="name"
-            value={name}
-            error={errors.name}
-            hint="What it is for, such as “deploy script” or “Lina's laptop”."
-            maxLength={100}
-            autocomplete="off"
-            required
-          />
-          <Button>Create token</Button>
-        </form>
-      </Card>
+      {can(currentUser.account.role, "write") ? <NewToken form={form} errors={errors} /> : null}
     </AccountFrame>
   );
+}
+
+function Expiry({ at, now }: { at: Date | null; now: Date }) {
+  if (at === null) return <span class="muted">never</span>;
+  if (at <= now) return <Badge tone="red">Expired</Badge>;
+  return <time dateTime={at.toISOString()}>{at.toISOString().slice(0, 10)}</time>;
+}
+
+/** `Read, write`. */
+function listScopes(scopes: readonly TokenScope[]): string {
+  const text = scopes.map((scope) => scopeLabels[scope].label.toLowerCase()).join(", ");
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

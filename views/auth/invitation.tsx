@@ -1,4 +1,5 @@
 /** An invitation, as its link shows it. */
+import type { GivenRole } from "../../core/control/accounts";
 import { Button, ButtonLink, ErrorNote } from "../components";
 import { AuthFrame } from "./frame";
 
@@ -6,17 +7,20 @@ import { AuthFrame } from "./frame";
 export function InvitationView(props: {
   account: string;
   email: string;
+  role: GivenRole;
   token: string;
   signedInAs: string | null;
 }) {
-  const { account, email, token, signedInAs } = props;
+  const { account, email, role, token, signedInAs } = props;
   const next = `/invitation?${new URLSearchParams({ token })}`;
   const query = new URLSearchParams({ next, email });
   return (
     <AuthFrame title="You have been invited">
       <p class="wrap">
-        <strong>{account}</strong> has invited <strong>{email}</strong> to their account, to see its bases,
-        connect new ones and change their settings.
+        <strong>{account}</strong> has invited <strong>{email}</strong> to their account as{" "}
+        {role === "editor"
+          ? "an editor, to see its bases, connect new ones and change their settings."
+          : "a viewer, to see its bases and their data."}
       </p>
       {signedInAs === null ? (
         <div class="actions">

@@ -4,7 +4,6 @@
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { listMembers, removeMember } from "../../../core/control/members";
-import { BasetideError } from "../../../core/errors";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../member-schemas";
 import { raises } from "../schema-parts";
@@ -27,10 +26,7 @@ export function memberRoutes(ctx: ManagementContext) {
     )
     .delete(
       "/:id",
-      async ({ account, actor, isOwnersToken, params, body }) => {
-        if (!isOwnersToken) {
-          throw new BasetideError("forbidden", "Only a token of the account's owner may remove members");
-        }
+      async ({ account, actor, params, body }) => {
         const remover = { accountId: account.id, userId: null, isOwner: true, actor };
         const removal = await removeMember(ctx, remover, params.id, {
           rotateCredentials: body?.rotate_credentials,

@@ -5,9 +5,7 @@ import { newId } from "../../ids";
 import { isUniqueViolation } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Account } from "./accounts";
-
-/** Only the owner may invite and remove members; a member may do everything else. */
-export type Role = "owner" | "member";
+import type { Role } from "./permissions";
 
 export interface CurrentUser {
   userId: string;

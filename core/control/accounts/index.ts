@@ -8,7 +8,7 @@ export {
   listAccounts,
   nameOf,
 } from "./accounts";
-export { actorOf, type CurrentUser, currentUserOf, type Role, switchAccount } from "./current-user";
+export { actorOf, type CurrentUser, currentUserOf, switchAccount } from "./current-user";
 export {
   hashPassword,
   isPasswordQueueFull,
@@ -16,6 +16,20 @@ export {
   MIN_PASSWORD_LENGTH,
   verifyPassword,
 } from "./passwords";
+export {
+  can,
+  denial,
+  type GivenRole,
+  givenRoles,
+  isInScope,
+  type Permission,
+  type Role,
+  roleLabels,
+  roles,
+  scopeLabels,
+  scopes,
+  type TokenScope,
+} from "./permissions";
 export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";

@@ -1,6 +1,8 @@
 /**
- * API tokens: `bt_` and 32 random bytes. Only their SHA-256 is stored, so the table reveals no token; a token is
- * shown once, when it is created.
+ * API tokens: `bt_` and 32 random bytes. Only their SHA-256 and their first characters are stored, so the table
+ * reveals no token; a token is shown once, when it is created.
+ *
+ * A token has scopes, and never more permissions than its creator has in the account at the time of the call.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Actor, Db } from "../../context";
@@ -9,26 +11,41 @@ import { isId, newId } from "../../ids";
 import { isNotWritable } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Account } from "./accounts";
+import { scopes as allScopes, type Role, type TokenScope } from "./permissions";
 
+/** `bt_` and the first 6 of its 43 random characters, which leave 222 bits unknown. */
+const PREFIX_LENGTH = 9;
 const TOKEN = /^bt_[A-Za-z0-9_-]{43}$/;
 
-/**
- * @param by.userId the member who creates it: it is revoked when they leave the account
- * @returns the token itself; it cannot be read again later
- */
+interface TokenOptions {
+  actor?: Actor | undefined;
+  /** The member who creates it: it is revoked when they leave the account. */
+  userId?: string;
+  /** Default: all. */
+  scopes?: readonly TokenScope[];
+  /** Default: never. */
+  expiresInDays?: number | undefined;
+}
+
+/** @returns the token itself; it cannot be read again later */
 export async function createToken(
   db: Db,
   accountId: string,
   name: string,
-  by: { actor?: Actor | undefined; userId?: string } = {},
+  options: TokenOptions = {},
 ): Promise<string> {
+  const { actor, userId, expiresInDays } = options;
+  const scopes = allScopes.filter((scope) => (options.scopes ?? allScopes).includes(scope));
+  if (scopes.length === 0) throw new BasetideError("invalid_request", "A token needs at least one scope");
   const token = newToken();
   const id = newId("api_token");
   await db.begin(async (tx) => {
     await tx`
-      insert into api_tokens (id, account_id, name, token_hash, created_by)
-      values (${id}, ${accountId}, ${name}, ${hashToken(token)}, ${by.userId ?? null})`;
-    await recordChange(tx, by.actor, { accountId, action: "token.created", subject: id, details: { name } });
+      insert into api_tokens (id, account_id, name, prefix, token_hash, scopes, expires_at, created_by)
+      values (${id}, ${accountId}, ${name}, ${token.slice(0, PREFIX_LENGTH)}, ${hashToken(token)}, ${scopes},
+        now() + ${expiresInDays ?? null}::int * interval '1 day', ${userId ?? null})`;
+    const details = { name, scopes: scopes.join(" "), expires_in_days: expiresInDays ?? "never" };
+    await recordChange(tx, actor, { accountId, action: "token.created", subject: id, details });
   });
   return token;
 }
@@ -36,7 +53,12 @@ export async function createToken(
 export interface ApiToken {
   id: string;
   name: string;
+  /** Its first characters. */
+  prefix: string;
+  scopes: TokenScope[];
   createdAt: Date;
+  /** It does not work after this time; null: it does not expire. */
+  expiresAt: Date | null;
   /** Accurate to an hour; null: never. */
   lastUsedAt: Date | null;
 }
@@ -44,7 +66,8 @@ export interface ApiToken {
 /** The account's tokens, the newest first, without the tokens themselves. */
 export async function listTokens(db: Db, accountId: string): Promise<ApiToken[]> {
   return db<ApiToken[]>`
-    select id, name, created_at as "createdAt", last_used_at as "lastUsedAt"
+    select id, name, prefix, scopes, created_at as "createdAt", expires_at as "expiresAt",
+      last_used_at as "lastUsedAt"
     from api_tokens where account_id = ${accountId} order by created_at desc, id`;
 }
 
@@ -70,8 +93,9 @@ interface Bearer extends Account {
   token: {
     id: string;
     name: string;
-    /** Created by the account's owner, or by the operator for them: may manage members. */
-    isOwners: boolean;
+    scopes: TokenScope[];
+    /** Of the member who created it; that of the owner if the operator created it for them. */
+    role: Role;
   };
 }
 
@@ -85,21 +109,16 @@ export async function authenticate(db: Db, authorization: string | null | undefi
   if (token === undefined || !TOKEN.test(token)) throw new BasetideError("unauthorized");
   const [found] = await db<(Account & TokenRow)[]>`
     select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name,
-      t.created_by is null or exists (
-        select from account_members as m
-        where m.account_id = a.id and m.user_id = t.created_by and m.role = 'owner') as is_owners,
+      t.scopes, case when t.created_by is null then 'owner' else m.role end as role,
       coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
     from api_tokens as t join accounts as a on a.id = t.account_id
-    where t.token_hash = ${hashToken(token)}`;
-  if (!found) throw new BasetideError("unauthorized");
+      left join account_members as m on m.account_id = a.id and m.user_id = t.created_by
+    where t.token_hash = ${hashToken(token)} and (t.expires_at is null or t.expires_at > now())`;
+  // A member's tokens are deleted with the membership; one without a member has no permissions.
+  if (!found?.role) throw new BasetideError("unauthorized");
   if (found.is_stale) await recordUse(db, found.token_id);
-  const { id, email, isOperator } = found;
-  return {
-    id,
-    email,
-    isOperator,
-    token: { id: found.token_id, name: found.token_name, isOwners: found.is_owners },
-  };
+  const { id, email, isOperator, scopes, role } = found;
+  return { id, email, isOperator, token: { id: found.token_id, name: found.token_name, scopes, role } };
 }
 
 /** Never fails: a read-only control plane can still be read with a token. */
@@ -114,7 +133,8 @@ async function recordUse(db: Db, tokenId: string): Promise<void> {
 interface TokenRow {
   token_id: string;
   token_name: string;
-  is_owners: boolean;
+  scopes: TokenScope[];
+  role: Role | null;
   is_stale: boolean;
 }
 

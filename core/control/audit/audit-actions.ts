@@ -13,6 +13,7 @@ export const auditActions = {
   "member.invited": "invited a member",
   "invitation.withdrawn": "withdrew an invitation",
   "member.joined": "joined",
+  "member.role_changed": "changed a member's role",
   "member.removed": "removed a member",
   "base.connected": "connected a base",
   "base.changed": "changed settings",

@@ -1,6 +1,8 @@
 /** Members of an account. */
 export {
   acceptInvitation,
+  changeRole,
+  checkRole,
   findInvitation,
   type Invitation,
   inviteMember,

@@ -8,7 +8,16 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
-import { actorOf, type CurrentUser, checkEmail, type Role } from "../accounts";
+import {
+  actorOf,
+  type CurrentUser,
+  can,
+  checkEmail,
+  denial,
+  type GivenRole,
+  givenRoles,
+  type Role,
+} from "../accounts";
 import { recordChange } from "../audit";
 
 const INVITATION_LIFE = "7 days";
@@ -25,6 +34,7 @@ export interface Member {
 export interface Invitation {
   id: string;
   email: string;
+  role: GivenRole;
   expiresAt: Date;
 }
 
@@ -39,7 +49,7 @@ export async function listMembers(db: Db, accountId: string): Promise<Member[]> 
 /** Open invitations, without expired ones. */
 export async function listInvitations(db: Db, accountId: string): Promise<Invitation[]> {
   return db<Invitation[]>`
-    select id, email, expires_at as "expiresAt" from invitations
+    select id, email, role, expires_at as "expiresAt" from invitations
     where account_id = ${accountId} and expires_at > now() order by email`;
 }
 
@@ -54,7 +64,7 @@ export async function listInvitations(db: Db, accountId: string): Promise<Invita
 export async function inviteMember<Permit>(
   db: Db,
   currentUser: CurrentUser,
-  address: string,
+  { address, role }: { address: string; role: GivenRole },
   permit: (email: string) => Promise<Permit>,
 ): Promise<{ email: string; token: string; permit: Permit }> {
   requireOwner(currentUser);
@@ -72,12 +82,14 @@ export async function inviteMember<Permit>(
   const token = randomBytes(32).toString("base64url");
   await db.begin(async (tx) => {
     await tx`
-      insert into invitations (id, account_id, email, token_hash, invited_by, expires_at)
-      values (${newId("invitation")}, ${accountId}, ${email}, ${hash(token)}, ${currentUser.userId},
+      insert into invitations (id, account_id, email, role, token_hash, invited_by, expires_at)
+      values (${newId("invitation")}, ${accountId}, ${email}, ${role}, ${hash(token)}, ${currentUser.userId},
         now() + ${INVITATION_LIFE}::interval)
       on conflict (account_id, email) do update
-        set token_hash = excluded.token_hash, invited_by = excluded.invited_by, expires_at = excluded.expires_at`;
-    await recordChange(tx, actorOf(currentUser), { accountId, action: "member.invited", details: { email } });
+        set role = excluded.role, token_hash = excluded.token_hash, invited_by = excluded.invited_by,
+          expires_at = excluded.expires_at`;
+    const details = { email, role };
+    await recordChange(tx, actorOf(currentUser), { accountId, action: "member.invited", details });
   });
   return { email, token, permit: given };
 }
@@ -101,13 +113,19 @@ export async function withdrawInvitation(
   });
 }
 
+interface FoundInvitation {
+  id: string;
+  accountId: string;
+  /** The account's address. */
+  account: string;
+  email: string;
+  role: GivenRole;
+}
+
 /** Returns the invitation of a link; null if it does not exist or has expired. */
-export async function findInvitation(
-  db: Db,
-  token: string,
-): Promise<{ id: string; accountId: string; account: string; email: string } | null> {
-  const [found] = await db<{ id: string; accountId: string; account: string; email: string }[]>`
-    select i.id, i.account_id as "accountId", a.email as account, i.email
+export async function findInvitation(db: Db, token: string): Promise<FoundInvitation | null> {
+  const [found] = await db<FoundInvitation[]>`
+    select i.id, i.account_id as "accountId", a.email as account, i.email, i.role
     from invitations as i join accounts as a on a.id = i.account_id
     where i.token_hash = ${hash(token)} and i.expires_at > now()`;
   return found ?? null;
@@ -130,21 +148,61 @@ export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: 
   await db.begin(async (tx) => {
     await tx`
       insert into account_members (account_id, user_id, role)
-      values (${invitation.accountId}, ${currentUser.userId}, 'member') on conflict do nothing`;
+      values (${invitation.accountId}, ${currentUser.userId}, ${invitation.role}) on conflict do nothing`;
     await tx`delete from invitations where id = ${invitation.id}`;
     await tx`update sessions set account_id = ${invitation.accountId} where id = ${currentUser.sessionId}`;
-    const { accountId } = invitation;
+    const { accountId, role } = invitation;
     await recordChange(tx, actorOf(currentUser), {
       accountId,
       action: "member.joined",
       subject: currentUser.userId,
+      details: { role },
     });
   });
 }
 
-function requireOwner(currentUser: CurrentUser): void {
-  if (currentUser.account.role === "owner") return;
-  throw new BasetideError("forbidden", "Only the owner of the account may do this");
+/**
+ * Gives a member another role, which holds from the next request on, also for the tokens that they created.
+ *
+ * @throws BasetideError `forbidden`, `not_found`, `conflict` for the owner, `invalid_request` for an unknown role
+ */
+export async function changeRole(
+  db: Db,
+  currentUser: CurrentUser,
+  userId: string,
+  given: string,
+): Promise<void> {
+  requireOwner(currentUser);
+  const role = checkRole(given);
+  const accountId = currentUser.account.id;
+  await db.begin(async (tx) => {
+    const [member] = await tx<{ role: Role; email: string }[]>`
+      select m.role, u.email from account_members as m join users as u on u.id = m.user_id
+      where m.account_id = ${accountId} and m.user_id = ${userId} for update of m`;
+    if (!member) throw new BasetideError("not_found", "This member does not exist");
+    if (member.role === "owner") throw new BasetideError("conflict", "The owner's role cannot be changed");
+    if (member.role === role) return;
+    await tx`
+      update account_members set role = ${role} where account_id = ${accountId} and user_id = ${userId}`;
+    const details = { email: member.email, role };
+    await recordChange(tx, actorOf(currentUser), {
+      accountId,
+      action: "member.role_changed",
+      subject: userId,
+      details,
+    });
+  });
+}
+
+/** @throws BasetideError `invalid_request` */
+export function checkRole(given: string): GivenRole {
+  const role = givenRoles.find((one) => one === given);
+  if (role) return role;
+  throw new BasetideError("invalid_request", `A member is one of: ${givenRoles.join(", ")}`);
+}
+
+function requireOwner({ account: { role } }: CurrentUser): void {
+  if (!can(role, "members")) throw new BasetideError("forbidden", denial(role, "members"));
 }
 
 function hash(token: string): string {

@@ -113,7 +113,7 @@ create table account_members (
   constraint account_members_pkey primary key (account_id, user_id),
   constraint account_members_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
   constraint account_members_user_fkey foreign key (user_id) references users (id) on delete cascade,
-  constraint account_members_role_check check (role in ('owner', 'member'))
+  constraint account_members_role_check check (role in ('owner', 'editor', 'viewer'))
 );
 
 create index account_members_user_idx on account_members (user_id);
@@ -125,11 +125,13 @@ create table invitations (
   id text not null,
   account_id text not null,
   email text not null,
+  role text not null,
   token_hash text not null,
   invited_by text,
   created_at timestamptz not null default now(),
   expires_at timestamptz not null,
   constraint invitations_pkey primary key (id),
+  constraint invitations_role_check check (role in ('editor', 'viewer')),
   constraint invitations_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
   constraint invitations_inviter_fkey foreign key (invited_by) references users (id) on delete set null,
   constraint invitations_email_key unique (account_id, email),
@@ -142,15 +144,21 @@ create table api_tokens (
   id text not null,
   account_id text not null,
   name text not null,
+  -- The first characters of the token, by which people recognize it.
+  prefix text not null,
   token_hash text not null,
+  scopes text[] not null,
   created_at timestamptz not null default now(),
+  -- Null: it does not expire.
+  expires_at timestamptz,
   last_used_at timestamptz,
   -- The user who created it: a member's tokens are deleted with the member. Null: the operator, or a deleted user.
   created_by text,
   constraint api_tokens_pkey primary key (id),
   constraint api_tokens_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
   constraint api_tokens_user_fkey foreign key (created_by) references users (id) on delete set null,
-  constraint api_tokens_hash_key unique (token_hash)
+  constraint api_tokens_hash_key unique (token_hash),
+  constraint api_tokens_scopes_check check (cardinality(scopes) > 0 and scopes <@ array['read', 'write', 'credentials'])
 );
 
 comment on column api_tokens.token_hash is 'SHA-256 of the token, in hex; a token is 32 random bytes, so no salt is needed';

@@ -90,7 +90,7 @@ test("S16: the API does the same, and lists what was rotated and what still work
   const list = await call("GET", "/api/v1/members", { token: owner.token });
   expect(list.body.map(({ email, role }: { email: string; role: string }) => [email, role])).toEqual([
     [owner.email, "owner"],
-    [friend.email, "member"],
+    [friend.email, "editor"],
   ]);
   const { db } = made.control.ctx;
   const friendsToken = await createToken(db, owner.accountId, "friend's", { userId });

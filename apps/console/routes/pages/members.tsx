@@ -3,6 +3,8 @@ import { Elysia } from "elysia";
 import type { CurrentUser } from "../../../../core/control/accounts";
 import {
   acceptInvitation,
+  changeRole,
+  checkRole,
   findInvitation,
   inviteMember,
   listInvitations,
@@ -27,7 +29,7 @@ import {
   signedIn,
 } from "../../page-kit";
 
-type Shown = Partial<Pick<MembersProps, "email" | "errors" | "link" | "removal">>;
+type Shown = Partial<Pick<MembersProps, "email" | "role" | "errors" | "link" | "removal">>;
 
 export function memberPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
@@ -45,7 +47,7 @@ export function memberPages(ctx: ConsoleContext) {
     return answer(
       request,
       { title: "Members", currentUser, active: "members", status, headers },
-      <Members {...{ currentUser, members, invitations, email: "", errors: {}, ...props }} />,
+      <Members {...{ currentUser, members, invitations, email: "", role: "editor", errors: {}, ...props }} />,
     );
   };
   return new Elysia({ detail: { hide: true } })
@@ -56,10 +58,14 @@ export function memberPages(ctx: ConsoleContext) {
     })
     .post("/account/members", async ({ request, currentUser, body }) => {
       const email = formText(body, "email");
+      const role = formText(body, "role") || "editor";
       const accountId = currentUser.account.id;
       try {
-        const { token, permit, ...invited } = await inviteMember(db, currentUser, email, (to) =>
-          auth.permit(request, { reason: "invitation", to, accountId }),
+        const { token, permit, ...invited } = await inviteMember(
+          db,
+          currentUser,
+          { address: email, role: checkRole(role) },
+          (to) => auth.permit(request, { reason: "invitation", to, accountId }),
         );
         auth.sendLater(
           mails(config.consoleUrl).invitation(invited.email, currentUser.account.email, token),
@@ -74,8 +80,12 @@ export function memberPages(ctx: ConsoleContext) {
         const headers: Record<string, string> =
           seconds === undefined ? {} : { "retry-after": String(seconds) };
         const status = error.code === "rate_limited" ? 429 : 422;
-        return show(request, currentUser, { email, errors: { email: error.message } }, status, headers);
+        return show(request, currentUser, { email, role, errors: { email: error.message } }, status, headers);
       }
+    })
+    .post("/account/members/:id/role", async ({ request, currentUser, params, body }) => {
+      await changeRole(db, currentUser, params.id, formText(body, "role"));
+      return finish(request, "/account/members", "Role changed.");
     })
     .get("/account/members/:id/remove", async ({ request, currentUser, params }) => {
       const members = await listMembers(db, currentUser.account.id);
@@ -121,13 +131,14 @@ export function invitationPage(ctx: ConsoleContext) {
       const token = query.token ?? "";
       const invitation = await findInvitation(ctx.db, token);
       if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
-      const { account, email } = invitation;
+      const { account, email, role } = invitation;
       return answer(
         request,
         { title: "You have been invited", currentUser, width: "narrow" },
         <InvitationView
           account={account}
           email={email}
+          role={role}
           token={token}
           signedInAs={currentUser?.email ?? null}
         />,

@@ -9,11 +9,13 @@ import {
 } from "../../../../core/control/accounts";
 import { Tokens, type TokensProps } from "../../../../views/account/tokens";
 import { mails } from "../../auth/mails";
-import { answer, type ConsoleContext, finish, formText, onceOf, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, onceOf, signedIn } from "../../page-kit";
+import { readTokenForm, type TokenForm } from "../../token-form";
 
-const MAX_NAME_LENGTH = 100;
+type Shown = Partial<Pick<TokensProps, "form" | "errors" | "token">>;
 
-type Shown = Partial<Pick<TokensProps, "name" | "errors" | "token">>;
+/** A new token can read, and expires, unless the user chooses otherwise. */
+const EMPTY: TokenForm = { name: "", scopes: ["read"], expires: "90" };
 
 export function tokenPages(ctx: ConsoleContext) {
   const { auth, config, db } = ctx;
@@ -23,20 +25,18 @@ export function tokenPages(ctx: ConsoleContext) {
     return answer(
       request,
       { title: "API tokens", currentUser, active: "api", status },
-      <Tokens {...{ currentUser, tokens, consoleUrl, now: new Date(), name: "", errors: {}, ...props }} />,
+      <Tokens {...{ currentUser, tokens, consoleUrl, now: new Date(), form: EMPTY, errors: {}, ...props }} />,
     );
   };
   return new Elysia({ prefix: "/account/tokens", detail: { hide: true } })
     .use(signedIn(ctx))
     .get("", ({ request, currentUser }) => show(request, currentUser, { token: onceOf(request).token }))
     .post("", async ({ request, currentUser, body }) => {
-      const name = formText(body, "name");
-      if (name === "" || name.length > MAX_NAME_LENGTH) {
-        const error = `The name must have 1 to ${MAX_NAME_LENGTH} characters.`;
-        return show(request, currentUser, { name, errors: { name: error } }, 422);
-      }
+      const { form, errors, expiresInDays } = readTokenForm(body);
+      if (Object.keys(errors).length > 0) return show(request, currentUser, { form, errors }, 422);
+      const { name, scopes } = form;
       const by = { actor: actorOf(currentUser), userId: currentUser.userId };
-      const token = await createToken(db, currentUser.account.id, name, by);
+      const token = await createToken(db, currentUser.account.id, name, { ...by, scopes, expiresInDays });
       auth.notify(
         mails(config.consoleUrl).newToken(currentUser.account.email, name, currentUser.email),
         "token_notice",

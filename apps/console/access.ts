@@ -1,0 +1,81 @@
+/**
+ * Which permission each route of the console needs. `page-kit.tsx` checks it for pages, `bearer-auth.ts` for the API;
+ * tests walk all routes with each role and each scope.
+ *
+ * A1. A route without a rule needs `read` if it only reads, else `write`: a new route is never open to more than that.
+ */
+import {
+  type CurrentUser,
+  can,
+  denial,
+  isInScope,
+  type Permission,
+  scopeLabels,
+  type TokenScope,
+} from "../../core/control/accounts";
+import { BasetideError } from "../../core/errors";
+
+type Rule = [method: "GET" | "POST" | "ANY", route: RegExp, permission: Permission];
+
+/** The first that matches decides. */
+const pageRules: Rule[] = [
+  // The user's own password, sessions and alerts, and the account that the session shows.
+  ["POST", /^\/account\/(password|sessions\/.*|switch|alerts|sign-in\/.*)$/, "own"],
+  ["GET", /^\/account\/sign-in(\/.*)?$/, "own"],
+  ["POST", /^\/invitation$/, "own"],
+  // Members may leave; the route itself allows only the owner to remove others.
+  ["ANY", /^\/account\/members\/:id\/remove$/, "own"],
+  ["POST", /^\/account\/(members|invitations)(\/.*)?$/, "members"],
+  ["POST", /^\/requests$/, "own"],
+  // The operator's pages have a check of their own.
+  ["ANY", /^\/operator(\/.*)?$/, "own"],
+  ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],
+  ["ANY", /^\/new(\/.*)?$/, "write"],
+  ["GET", /^\/bases\/:id\/delete$/, "write"],
+  // The result of a query is read, whatever the method.
+  ["POST", /^\/bases\/:id\/sql(\/csv)?$/, "read"],
+];
+
+const apiRules: Rule[] = [
+  ["ANY", /^\/api\/v1\/bases\/:id\/(credentials|sql-users)(\/.*)?$/, "credentials"],
+  ["POST", /^\/api\/v1\/members(\/.*)?$/, "members"],
+];
+
+/** @param route the pattern, with `:id` for an id */
+export function permissionFor(method: string, route: string): Permission {
+  const isRead = method === "GET" || method === "HEAD";
+  const asked = isRead ? "GET" : "POST";
+  const rules = route.startsWith("/api/") ? apiRules : pageRules;
+  const rule = rules.find(([of, pattern]) => (of === "ANY" || of === asked) && pattern.test(route));
+  return rule?.[2] ?? (isRead ? "read" : "write");
+}
+
+/** @throws BasetideError `forbidden` if the user's role in the account does not allow the route */
+export function requireRole(
+  { account: { role } }: Pick<CurrentUser, "account">,
+  permission: Permission,
+): void {
+  if (!can(role, permission)) throw new BasetideError("forbidden", denial(role, permission));
+}
+
+/** @throws BasetideError `forbidden` with the scope that is missing, or the role of the token's creator */
+export function requireScope(
+  token: { scopes: readonly TokenScope[]; role: CurrentUser["account"]["role"] },
+  permission: Permission,
+): void {
+  if (!isInScope(token.scopes, permission)) {
+    const missing = permission === "members" ? "write" : permission;
+    const label = scopeLabels[missing as TokenScope].label.toLowerCase();
+    throw new BasetideError(
+      "forbidden",
+      `This token does not have the scope ${label}. Create one that has, under API in the console`,
+    );
+  }
+  if (can(token.role, permission)) return;
+  throw new BasetideError(
+    "forbidden",
+    permission === "members"
+      ? "Only a token of the account's owner may remove members"
+      : `This token's creator has the role ${token.role}, which does not allow this`,
+  );
+}

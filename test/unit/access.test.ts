@@ -1,0 +1,60 @@
+/** The permission that each route of the console needs, over the routes that exist. */
+import { expect, test } from "vitest";
+import { permissionFor } from "../../apps/console/access";
+import { can, isInScope, type Permission, roles, scopes } from "../../core/control/accounts";
+import { publicConsole } from "../support/api-description";
+
+const PUBLIC =
+  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|attachments\/.*|sign-in.*|sign-out|signup|verify-email|forgot-password|reset-password|hooks\/.*)?$/;
+
+const needed = publicConsole.routes
+  .filter(
+    ({ method, path }) => ["GET", "POST", "PATCH", "PUT", "DELETE"].includes(method) && !PUBLIC.test(path),
+  )
+  .map(({ method, path }) => ({ method, path, permission: permissionFor(method, path) }));
+const routesWith = (permission: Permission) =>
+  needed.filter((one) => one.permission === permission).map(({ method, path }) => `${method} ${path}`);
+
+test("what changes the account needs more than `read`, unless it is listed here", () => {
+  const changes = needed.filter(({ method }) => method !== "GET");
+  const open = changes.filter(({ permission }) => permission === "read").map(({ path }) => path);
+  expect(open.sort()).toEqual(["/bases/:id/sql", "/bases/:id/sql/csv"]);
+  const own = changes.filter(({ permission, path }) => permission === "own" && !path.startsWith("/operator"));
+  expect(own.map(({ path }) => path).sort()).toEqual([
+    "/account/alerts",
+    "/account/members/:id/remove",
+    "/account/password",
+    "/account/sessions/:id/revoke",
+    "/account/sessions/revoke-others",
+    "/account/switch",
+    "/invitation",
+    "/requests",
+  ]);
+});
+
+test("passwords of databases need `credentials`, and people need `members`", () => {
+  expect(routesWith("credentials").filter((route) => route.includes("/api/"))).toEqual([
+    "GET /api/v1/bases/:id/credentials",
+    "POST /api/v1/bases/:id/credentials/rotate",
+  ]);
+  expect(routesWith("credentials")).toContain("GET /bases/:id/connect");
+  expect(routesWith("members").sort()).toEqual([
+    "DELETE /api/v1/members/:id",
+    "POST /account/invitations/:id/withdraw",
+    "POST /account/members",
+    "POST /account/members/:id/role",
+  ]);
+});
+
+test("a role has all permissions of the lesser ones, and a scope only its own", () => {
+  const permissions: Permission[] = ["own", "read", "write", "credentials", "members"];
+  for (const permission of permissions) {
+    const holders = roles.filter((role) => can(role, permission));
+    expect(holders).toEqual(roles.slice(roles.length - holders.length));
+    for (const scope of scopes) {
+      const expected =
+        permission === "own" || scope === permission || (permission === "members" && scope === "write");
+      expect([scope, permission, isInScope([scope], permission)]).toEqual([scope, permission, expected]);
+    }
+  }
+});
