@@ -161,9 +161,9 @@ create table api_tokens (
   expires_at timestamp with time zone,
   last_used_at timestamp with time zone,
   created_by text,
-  constraint api_tokens_scopes_check CHECK (cardinality(scopes) > 0 AND scopes <@ ARRAY['read'::text, 'write'::text, 'credentials'::text]),
   constraint api_tokens_hash_key UNIQUE (token_hash),
   constraint api_tokens_pkey PRIMARY KEY (id),
+  constraint api_tokens_scopes_check CHECK (cardinality(scopes) > 0 AND scopes <@ ARRAY['read'::text, 'write'::text, 'credentials'::text]),
   constraint api_tokens_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint api_tokens_user_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL
 );
@@ -427,10 +427,10 @@ create table invitations (
   invited_by text,
   created_at timestamp with time zone not null default now(),
   expires_at timestamp with time zone not null,
-  constraint invitations_role_check CHECK (role = ANY (ARRAY['editor'::text, 'viewer'::text])),
   constraint invitations_email_key UNIQUE (account_id, email),
   constraint invitations_hash_key UNIQUE (token_hash),
   constraint invitations_pkey PRIMARY KEY (id),
+  constraint invitations_role_check CHECK (role = ANY (ARRAY['editor'::text, 'viewer'::text])),
   constraint invitations_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint invitations_inviter_fkey FOREIGN KEY (invited_by) REFERENCES users(id) ON DELETE SET NULL
 );
