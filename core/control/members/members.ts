@@ -173,7 +173,6 @@ export async function changeRole(
   given: string,
 ): Promise<void> {
   requireOwner(currentUser);
-  const role = checkRole(given);
   const accountId = currentUser.account.id;
   await db.begin(async (tx) => {
     const [member] = await tx<{ role: Role; email: string }[]>`
@@ -181,6 +180,7 @@ export async function changeRole(
       where m.account_id = ${accountId} and m.user_id = ${userId} for update of m`;
     if (!member) throw new BasetideError("not_found", "This member does not exist");
     if (member.role === "owner") throw new BasetideError("conflict", "The owner's role cannot be changed");
+    const role = checkRole(given);
     if (member.role === role) return;
     await tx`
       update account_members set role = ${role} where account_id = ${accountId} and user_id = ${userId}`;

@@ -274,7 +274,7 @@ test("a member can do all that the owner can, except manage members; and nothing
   }
   expect(await state()).toBe(before);
 
-  await friend.post("/account/tokens", { name: "mine" });
+  await friend.post("/account/tokens", { name: "mine", read: "on" });
   const shown = await friend.get("/account/tokens");
   const apiToken = /bt_[A-Za-z0-9_-]{43}/.exec(shown.text)![0];
   const call = caller(made.app);

@@ -12,7 +12,7 @@ import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Pages for everyone, and the operator's, which have checks of their own. */
 const OTHERS =
-  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|attachments\/.*|sign-in.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|operator.*)?$/;
+  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|operator.*)?$/;
 
 let made: TestConsole;
 let owner: Awaited<ReturnType<TestConsole["person"]>>;
@@ -144,9 +144,9 @@ test("only the owner changes roles, and nobody changes the owner's", async () =>
   const role = { role: "editor" };
   await owner.post(`/account/members/${friendId}/role`, { role: "viewer" });
   expect((await friend.post(`/account/members/${friendId}/role`, role)).status).toBe(403);
-  const [{ id: ownerId }] = (await made.control.ctx.db<{ id: string }[]>`
-    select id from users where email = ${owner.email}`) as [{ id: string }];
-  expect((await owner.post(`/account/members/${ownerId}/role`, { role: "viewer" })).status).toBe(409);
+  const [user] = await made.control.ctx.db<{ id: string }[]>`
+    select id from users where email = ${owner.email}`;
+  expect((await owner.post(`/account/members/${user!.id}/role`, { role: "viewer" })).status).toBe(409);
   expect((await owner.post(`/account/members/${friendId}/role`, { role: "owner" })).status).toBe(422);
   expect((await friend.get("/bases")).text).toContain("You are a viewer of this account");
 });
