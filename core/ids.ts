@@ -15,6 +15,7 @@ export const idPrefixes = {
   request: "req",
   user: "usr",
   user_login: "usl",
+  two_factor: "tfa",
   session: "ses",
   verification: "ver",
   invitation: "inv",

@@ -106,3 +106,17 @@ export function derivedKeys(config: Parameters<typeof loadSecretKeys>[0], purpos
     createHmac("sha256", Buffer.from(key, "base64")).update(purpose).digest("base64"),
   );
 }
+
+/** The same keys, each with a number that stays its own, for encryption that stores which key it used. */
+export function numberedKeys(
+  config: Parameters<typeof loadSecretKeys>[0],
+  purpose: string,
+): { version: number; value: string }[] {
+  const keys = [...new Set(derivedKeys(config, purpose))];
+  return keys.map((value) => ({ version: numberOf(value), value }));
+}
+
+/** 48 bits of the key's hash: as many as a number holds exactly. */
+function numberOf(key: string): number {
+  return Number.parseInt(createHash("sha256").update(key).digest("hex").slice(0, 12), 16);
+}

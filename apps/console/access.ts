@@ -21,7 +21,6 @@ type Rule = [method: "GET" | "POST" | "ANY", route: RegExp, permission: Permissi
 const pageRules: Rule[] = [
   // The user's own password, sessions and alerts, and the account that the session shows.
   ["POST", /^\/account\/(password|sessions\/.*|switch|alerts|sign-in\/.*)$/, "own"],
-  ["GET", /^\/account\/sign-in(\/.*)?$/, "own"],
   ["POST", /^\/invitation$/, "own"],
   // Members may leave; the route itself allows only the owner to remove others.
   ["ANY", /^\/account\/members\/:id\/remove$/, "own"],

@@ -16,6 +16,7 @@ import { themeOf } from "./cookies";
 /** The forms that strangers can send. */
 const ATTEMPTS: Record<string, LimitedAttempt> = {
   "/sign-in": "sign-in",
+  "/sign-in/code": "sign-in-code",
   "/signup": "sign-up",
   "/forgot-password": "request-reset",
   "/reset-password": "reset-password",

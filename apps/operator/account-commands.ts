@@ -1,6 +1,6 @@
-/** `account create`, `account reset-link`, `token create`: access to the console and the management API. */
+/** `account create`, `account reset-link`, `account remove-two-factor`, `token create`: access to the console and the management API. */
 import type { Command } from "commander";
-import { accountByEmail, createAccount, createToken, makeResetLink } from "../../core/control/accounts";
+import { accountByEmail, createAccount, createToken, makeResetLink, removeTwoFactor } from "../../core/control/accounts";
 import { withContext } from "./context";
 import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";
@@ -20,6 +20,16 @@ export function addAccountCommands(program: Command): void {
         return { email: options.email.trim().toLowerCase(), link: `${config.consoleUrl}${path}` };
       });
       print(answer, options.json, facts);
+    });
+  account
+    .command("remove-two-factor")
+    .description("turn off two-factor authentication for a person who has lost the app and the backup codes")
+    .requiredOption("--email <address>")
+    .option("--json", "print JSON", false)
+    .action(async (options: { email: string; json: boolean }) => {
+      const email = options.email.trim().toLowerCase();
+      await withContext(({ db, actor }) => removeTwoFactor(db, email, actor));
+      print({ email, two_factor: "off" }, options.json, facts);
     });
   const create = account
     .command("create")

@@ -703,6 +703,19 @@ create table task_attempts (
   constraint task_attempts_pkey PRIMARY KEY (task, subject)
 );
 
+create table two_factors (
+  id text not null,
+  user_id text not null,
+  secret text not null,
+  backup_codes text not null,
+  verified boolean not null default false,
+  failed_verification_count integer not null default 0,
+  locked_until timestamp with time zone,
+  constraint two_factors_pkey PRIMARY KEY (id),
+  constraint two_factors_user_key UNIQUE (user_id),
+  constraint two_factors_user_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+
 create table user_logins (
   id text not null,
   user_id text not null,
@@ -730,6 +743,7 @@ create table users (
   name text not null,
   email text not null,
   email_verified boolean not null default false,
+  two_factor_enabled boolean not null default false,
   image text,
   created_at timestamp with time zone not null default now(),
   updated_at timestamp with time zone not null default now(),

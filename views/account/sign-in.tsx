@@ -1,7 +1,7 @@
 /** The user's password and sessions. */
 import type { CurrentUser, Session } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
-import { Badge, Button, Card, ErrorNote, Field, Table } from "../components";
+import { Badge, Button, ButtonLink, Card, ErrorNote, Field, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
@@ -72,6 +72,12 @@ export function SignInSettings({ currentUser, sessions, now, errors }: SignInSet
           />
           <Button>Change password</Button>
         </form>
+      </Card>
+      <Card id="two-factor" title="Two-factor authentication">
+        <p class="muted">Protects your account with a code of an authenticator app, besides your password.</p>
+        <div class="actions">
+          <ButtonLink href="/account/sign-in/two-factor">Manage</ButtonLink>
+        </div>
       </Card>
     </AccountFrame>
   );

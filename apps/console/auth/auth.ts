@@ -14,6 +14,7 @@ import {
   type CurrentUser,
   completeReset,
   currentUserOf,
+  hasTwoFactor,
   isPasswordQueueFull,
   nameOf,
 } from "../../../core/control/accounts";
@@ -30,10 +31,17 @@ import { createLibraryCall, type LibraryAnswer } from "./library-call";
 import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, tooMany } from "./limits";
 import { mails } from "./mails";
 import { createResigner, hasSignedSession } from "./resign";
+import { createTwoFactor, type TwoFactor } from "./two-factor";
 
 /** The result of a call: cookies to set, or a message to show. */
 export type AuthAnswer =
-  | { ok: true; cookies: Headers; hasSession: boolean }
+  | {
+      ok: true;
+      cookies: Headers;
+      hasSession: boolean;
+      /** The password is right; the session begins with a code of the second factor. */
+      needsCode?: boolean;
+    }
   | { ok: false; reason: AuthError; message: string; retryAfterSeconds?: number };
 
 export type AuthFailure = Extract<AuthAnswer, { ok: false }>;
@@ -45,6 +53,8 @@ export type AuthError =
   | "bad_address"
   | "bad_password"
   | "bad_link"
+  | "wrong_code"
+  | "code_expired"
   | "closed"
   | "too_many";
 
@@ -65,6 +75,9 @@ export interface Auth {
    */
   signUp(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
   signIn(request: Request, form: { email: string; password: string; next: string }): Promise<AuthAnswer>;
+  /** The second step of a sign-in. @param code of the app, or a backup code */
+  signInWithCode(request: Request, code: string): Promise<AuthAnswer>;
+  twoFactor: TwoFactor;
   signOut(request: Request): Promise<AuthAnswer>;
   confirmAddress(request: Request, token: string): Promise<AuthAnswer>;
   requestReset(request: Request, email: string): Promise<AuthAnswer>;
@@ -138,11 +151,11 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
   /** Counts in the background, so that the answer for an address with an account takes no longer (A1). */
   const countLater = (request: Request, email: string, event: UserEvent) =>
     later(countUserEvent(db, email, { ...event, details: { last_from: networkOfClient(request) } }));
-  const withinClientLimit = async (
+  const withinClientLimit = async <Answer>(
     request: Request,
     attempt: ClientAttempt,
-    work: () => Promise<AuthAnswer>,
-  ): Promise<AuthAnswer> => (await limits.client(attempt, networkOfClient(request))) ?? work();
+    work: () => Promise<Answer>,
+  ): Promise<Answer | AuthFailure> => (await limits.client(attempt, networkOfClient(request))) ?? work();
   /** Takes a permit for a mail, or answers that too many were sent. */
   const withPermit = async (
     mail: MailRequest,
@@ -156,11 +169,23 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     return tooMany(Number(permit.details.retryAfterSeconds), permit.message);
   };
   /** Marks the browser as known to the account, if the call has proven that the account's user sent it. */
-  const known = async (request: Request, { answer, user }: LibraryAnswer): Promise<AuthAnswer> => {
+  const known = async (
+    request: Request,
+    { answer, user }: Pick<LibraryAnswer, "answer" | "user">,
+  ): Promise<AuthAnswer> => {
     if (!answer.ok || user === null) return answer;
     const cookie = await devices.cookie(request, user.email);
     if (cookie !== null) answer.cookies.append("set-cookie", cookie);
     return answer;
+  };
+
+  const signedIn = async (
+    user: { id: string; email: string },
+    { network, device }: { network: string; device: string | null },
+  ) => {
+    const details = { from: network, browser: device === null ? "new" : "known" };
+    await recordUserEvent(db, user, { action: "sign_in.succeeded", details });
+    if (device === null) notify(notices.newBrowser(user.email, network, new Date()), "sign_in_notice");
   };
 
   /** Sends the link again to a user who knows the password. Over the limit, it is already in the mailbox. */
@@ -219,20 +244,42 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         if (answer.reason === "unconfirmed") await confirmAgain(request, email, next);
         return answer;
       }
+      // The attempts of a password that was guessed count until a code has followed.
+      if (answer.needsCode) return answer;
       await limits.forgive(email, device);
-      if (user) {
-        const details = { from: network, browser: device === null ? "new" : "known" };
-        await recordUserEvent(db, user, { action: "sign_in.succeeded", details });
-        if (device === null) notify(notices.newBrowser(user.email, network, new Date()), "sign_in_notice");
-      }
+      if (user) await signedIn(user, { network, device });
       return known(request, done);
     },
+    signInWithCode: (request, code) =>
+      withinClientLimit(request, "sign-in-code", async () => {
+        const path = isAppCode(code) ? "/two-factor/verify-totp" : "/two-factor/verify-backup-code";
+        const done = await call(request, path, { body: { code }, isUrgent: true });
+        const { answer, user } = done;
+        if (!answer.ok || user === null) return answer;
+        const device = await devices.find(request, user.email);
+        await limits.forgive(user.email, device);
+        await signedIn(user, { network: networkOfClient(request), device });
+        return known(request, done);
+      }),
+    twoFactor: createTwoFactor({
+      call,
+      changes: (request, currentUser, work) =>
+        withinClientLimit(
+          request,
+          "change-password",
+          async () => (await limits.changePassword(currentUser.userId)) ?? work(),
+        ),
+      record: ({ userId: id, email }, action) => recordUserEvent(db, { id, email }, { action }),
+    }),
     signOut: async (request) => (await call(request, "/sign-out", { body: {} })).answer,
     confirmAddress: (request, token) =>
       withinClientLimit(request, "verify-email", async () => {
         const done = await call(request, `/verify-email?${new URLSearchParams({ token })}`);
         if (!done.answer.ok || done.user === null) return done.answer;
         await limits.forgive(done.user.email, null);
+        // A mailbox is one factor: the sign-in that follows asks for both.
+        if (await hasTwoFactor(db, done.user.id))
+          return { ok: true, cookies: new Headers(), hasSession: false };
         return known(request, done);
       }),
     requestReset: (request, email) =>
@@ -261,6 +308,11 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         return known(request, { answer: done.answer, user });
       }),
   };
+}
+
+/** Backup codes have letters. */
+function isAppCode(code: string): boolean {
+  return /^\d{6}$/.test(code);
 }
 
 function closed(): AuthAnswer {

@@ -22,6 +22,8 @@ export interface LibraryAnswer {
   answer: AuthAnswer;
   /** The user that the call was about, if it succeeded. */
   user: { id: string; email: string } | null;
+  /** What a call about second factors returns: to be shown once. */
+  shown: { uri: string | undefined; codes: string[] };
 }
 
 interface CallOptions {
@@ -67,20 +69,41 @@ const troubles: Record<string, [AuthError, string]> = {
   PASSWORD_TOO_SHORT: ["bad_password", "The password must have at least 8 characters."],
   PASSWORD_TOO_LONG: ["bad_password", "The password must have at most 1000 characters."],
   INVALID_TOKEN: ["bad_link", "This link has been used or has expired. Request a new one."],
+  INVALID_CODE: ["wrong_code", "That code is incorrect. Codes change every 30 seconds."],
+  INVALID_BACKUP_CODE: ["wrong_code", "That code is incorrect, or was used before."],
+  INVALID_TWO_FACTOR_COOKIE: ["code_expired", "Too much time has passed. Sign in again."],
+  TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE: ["code_expired", "Too many wrong codes. Sign in again."],
+  ACCOUNT_TEMPORARILY_LOCKED: ["too_many", "Too many wrong codes. Try again in 15 minutes."],
+  TOTP_ALREADY_ENABLED: ["wrong_code", "Two-factor authentication is already on."],
+  TOTP_NOT_ENABLED: ["wrong_code", "Two-factor authentication is off."],
+  TWO_FACTOR_NOT_ENABLED: ["wrong_code", "Two-factor authentication is off."],
+  BACKUP_CODES_NOT_ENABLED: ["wrong_code", "Two-factor authentication is off."],
   TOKEN_EXPIRED: ["bad_link", "This link has expired. Request a new one."],
   USER_NOT_FOUND: ["bad_link", "This link has been used or has expired. Request a new one."],
 };
 
+interface LibraryBody {
+  code?: string;
+  message?: string;
+  user?: CallScope["user"] | null;
+  /** The password is right, and a code must follow. */
+  twoFactorRedirect?: boolean;
+  totpURI?: string;
+  backupCodes?: string[];
+}
+
 /** @throws Error for an answer that no form can cause: a bug of ours */
 async function toAnswer(response: Response, scope: CallScope): Promise<LibraryAnswer> {
   const cookies = new Headers(response.headers.getSetCookie().map((cookie) => ["set-cookie", cookie]));
-  const body: { code?: string; message?: string; user?: CallScope["user"] | null } | null =
-    await response.json();
+  const body: LibraryBody | null = await response.json();
+  const shown = { uri: body?.totpURI, codes: body?.backupCodes ?? [] };
   if (response.ok) {
-    const answer = { ok: true, cookies, hasSession: cookies.has("set-cookie") } as const;
-    return { answer, user: scope.user ?? body?.user ?? null };
+    const needsCode = body?.twoFactorRedirect === true;
+    const hasSession = !needsCode && cookies.has("set-cookie");
+    const user = needsCode ? null : (scope.user ?? body?.user ?? null);
+    return { answer: { ok: true, cookies, hasSession, needsCode }, user, shown };
   }
   const [reason, message] = troubles[body?.code ?? ""] ?? [];
-  if (reason && message) return { answer: { ok: false, reason, message }, user: null };
+  if (reason && message) return { answer: { ok: false, reason, message }, user: null, shown };
   throw new Error(`better-auth answered ${response.status} ${body?.code}: ${body?.message}`);
 }

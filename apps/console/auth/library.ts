@@ -1,5 +1,6 @@
 /** Configures better-auth: our tables, our hashes, our mails. */
 import { betterAuth } from "better-auth/minimal";
+import { twoFactor } from "better-auth/plugins/two-factor";
 import type { Context } from "../../../core/context";
 import {
   hashPassword,
@@ -10,7 +11,7 @@ import {
 import { newId } from "../../../core/ids";
 import type { Mail, Mailer } from "../../../core/mail";
 import type { loadSecretKeys } from "../../../core/secrets";
-import { derivedKeys } from "../../../core/secrets";
+import { derivedKeys, numberedKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";
 import { callScope } from "./library-call";
 import { mails } from "./mails";
@@ -25,12 +26,16 @@ const CONFIRM_SECONDS = DAY_SECONDS;
 /** At least the window of the limit on these mails (M2). */
 const RESET_SECONDS = 60 * 60;
 
+/** From the password to the code. */
+const CODE_SECONDS = 10 * 60;
+
 /** The library's models, and the prefix kinds of our ids. */
 const idKinds = {
   user: "user",
   session: "session",
   account: "user_login",
   verification: "verification",
+  twoFactor: "two_factor",
 } as const;
 
 const timestamps = { createdAt: "created_at", updatedAt: "updated_at" };
@@ -63,7 +68,7 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
     appName: "Basetide",
     baseURL: config.consoleUrl,
     basePath: BASE_PATH,
-    secret: sessionKeys(config)[0]!,
+    secrets: numberedKeys(config, "sessions"),
     database: controlAdapter(db),
     telemetry: { enabled: false },
     logger: {
@@ -137,6 +142,24 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
       modelName: "verifications",
       fields: { expiresAt: "expires_at", ...timestamps },
     },
+    plugins: [
+      twoFactor({
+        issuer: "Basetide",
+        twoFactorCookieMaxAge: CODE_SECONDS,
+        schema: {
+          user: { fields: { twoFactorEnabled: "two_factor_enabled" } },
+          twoFactor: {
+            modelName: "two_factors",
+            fields: {
+              userId: "user_id",
+              backupCodes: "backup_codes",
+              failedVerificationCount: "failed_verification_count",
+              lockedUntil: "locked_until",
+            },
+          },
+        },
+      }),
+    ],
     // Our limits count the client first, then the account, in one table of bounded size (`limits.ts`).
     rateLimit: { enabled: false },
     advanced: {

@@ -16,6 +16,7 @@ import type { AuthFailure } from "./auth";
 /** Attempts of one client network, over all consoles. */
 const CLIENT_LIMITS = {
   "sign-in": { kind: "client-sign-in", most: 10, window: "1 minute" },
+  "sign-in-code": { kind: "client-sign-in-code", most: 10, window: "1 minute" },
   "sign-up": { kind: "client-sign-up", most: 10, window: "1 minute" },
   "change-password": { kind: "client-change-password", most: 10, window: "1 minute" },
   "reset-password": { kind: "client-reset-password", most: 10, window: "1 minute" },

@@ -6,8 +6,9 @@
 import type { Context } from "../../context";
 import { isBasetideError } from "../../errors";
 import { recordChange } from "../audit";
+import { examineTwoFactors, rotateTwoFactors } from "./two-factor-encryption";
 
-type EncryptionContext = Pick<Context, "db" | "secrets" | "actor">;
+type EncryptionContext = Pick<Context, "db" | "secrets" | "actor" | "config">;
 
 /** Rows read in one batch: a row is locked only while it is written. */
 const BATCH = 100;
@@ -53,7 +54,7 @@ interface EncryptionCount {
 
 /** Tries to decrypt every value. */
 export async function examineEncryption(ctx: EncryptionContext): Promise<EncryptionCount> {
-  const count: EncryptionCount = { readable: 0, previous: 0, unreadable: 0 };
+  const count: EncryptionCount = await examineTwoFactors(ctx);
   for (const column of await encryptedColumns(ctx)) {
     for await (const { id, encrypted } of rowsOf(ctx, column, "")) {
       if (opened(ctx, column, id, encrypted) === null) count.unreadable += 1;
@@ -78,7 +79,7 @@ interface Rotation {
  * and run next to the services: a value that is changed meanwhile keeps that change.
  */
 export async function rotateEncryption(ctx: EncryptionContext): Promise<Rotation> {
-  const done: Rotation = { reencrypted: 0, unreadable: 0 };
+  const done: Rotation = await rotateTwoFactors(ctx);
   for (const column of await encryptedColumns(ctx)) {
     const { table, column: name, key } = column;
     for await (const { id, encrypted } of rowsOf(ctx, column, ctx.secrets.currentPrefix)) {

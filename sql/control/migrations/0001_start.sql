@@ -22,13 +22,14 @@ create table accounts (
 -- One account per address, ignoring case.
 create unique index accounts_email_key on accounts (lower(email));
 
--- users, user_logins, sessions, verifications and rate_limits are better-auth's tables, under our names.
+-- users, user_logins, two_factors, sessions, verifications and rate_limits are better-auth's tables, under our names.
 
 create table users (
   id text not null,
   name text not null,
   email text not null,
   email_verified boolean not null default false,
+  two_factor_enabled boolean not null default false,
   image text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -60,6 +61,22 @@ comment on column user_logins.account_id is 'the user''s id at the provider; our
 comment on column user_logins.password is 'argon2id, in the PHC string format';
 
 create index user_logins_user_idx on user_logins (user_id);
+
+-- Second factors: the secret of a user's authenticator app, and backup codes. Both are encrypted by the library, with a
+-- key derived from SECRET_KEY; core/control/setup/two-factor-encryption.ts rotates them.
+create table two_factors (
+  id text not null,
+  user_id text not null,
+  secret text not null,
+  backup_codes text not null,
+  -- False until a code has shown that the app has the secret: until then, sign-ins do not ask for one.
+  verified boolean not null default false,
+  failed_verification_count integer not null default 0,
+  locked_until timestamptz,
+  constraint two_factors_pkey primary key (id),
+  constraint two_factors_user_key unique (user_id),
+  constraint two_factors_user_fkey foreign key (user_id) references users (id) on delete cascade
+);
 
 create table sessions (
   id text not null,

@@ -24,6 +24,7 @@ import { sqlPages } from "./sql-pages";
 import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
+import { twoFactorPages } from "./two-factor";
 import { workspacePages } from "./workspaces";
 
 export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
@@ -36,6 +37,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(accountPages(ctx))
     .use(memberPages(ctx))
     .use(tokenPages(ctx))
+    .use(twoFactorPages(ctx))
     .use(statusPages(ctx))
     .use(activityPages(ctx))
     .use(alertPages(ctx))

@@ -1,7 +1,9 @@
 /** Pages for sign-in, sign-out and forgotten passwords. */
 import { Elysia } from "elysia";
 import { isResetLinkValid } from "../../../../core/control/accounts";
+import { withNext } from "../../../../views/auth/frame";
 import { DeadResetLink, ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
+import { SignInCode } from "../../../../views/auth/sign-in-code";
 import { CheckMail } from "../../../../views/auth/sign-up";
 import type { AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
@@ -34,8 +36,19 @@ export function signInPages(ctx: ConsoleContext) {
         next: ownPath(formText(body, "next")),
       };
       const result = await auth.signIn(request, form);
+      if (result.ok && result.needsCode)
+        return goTo(request, withNext("/sign-in/code", form.next), result.cookies);
       if (result.ok) return goTo(request, form.next, result.cookies);
       return signInPage(request, { ...form, errors: byField(result) }, result);
+    })
+    .get("/sign-in/code", ({ request, query }) =>
+      codePage(request, { next: ownPath(query.next), error: undefined }),
+    )
+    .post("/sign-in/code", async ({ request, body }) => {
+      const next = ownPath(formText(body, "next"));
+      const result = await auth.signInWithCode(request, formText(body, "code").replaceAll(" ", ""));
+      if (result.ok) return goTo(request, next, result.cookies);
+      return codePage(request, { next, error: result.message }, result);
     })
     .post("/sign-out", async ({ request }) => {
       const result = await auth.signOut(request);
@@ -68,6 +81,10 @@ export function signInPages(ctx: ConsoleContext) {
 
 function signInPage(request: Request, props: Parameters<typeof SignIn>[0], failed?: AuthFailure) {
   return answer(request, frame("Sign in", failed), <SignIn {...props} />);
+}
+
+function codePage(request: Request, props: Parameters<typeof SignInCode>[0], failed?: AuthFailure) {
+  return answer(request, frame("Enter a code", failed), <SignInCode {...props} />);
 }
 
 function forgotPage(request: Request, props: Parameters<typeof ForgotPassword>[0], failed?: AuthFailure) {

@@ -1,0 +1,149 @@
+/** The user's second factor: turns it on with an authenticator app, shows backup codes once, turns it off. */
+import type { CurrentUser } from "../../core/control/accounts";
+import { Badge, Button, Card, CopyField, Field, Note } from "../components";
+import { AccountFrame } from "./frame";
+
+const PATH = "/account/sign-in/two-factor";
+
+interface Setup {
+  uri: string;
+  codes: string[];
+}
+
+export interface TwoFactorPageProps {
+  currentUser: CurrentUser;
+  isOn: boolean;
+  /** Just created: the app must be set up, and a code confirms it. */
+  setup?: Setup;
+  /** New backup codes; empty: none. */
+  codes?: string[];
+  errors: Partial<Record<"password" | "code" | "disable", string>>;
+}
+
+export function TwoFactorPage({ currentUser, isOn, setup, codes = [], errors }: TwoFactorPageProps) {
+  return (
+    <AccountFrame currentUser={currentUser} tab="/account">
+      {codes.length > 0 ? (
+        <Note tone="good" title="Your new backup codes">
+          <BackupCodes codes={codes} />
+        </Note>
+      ) : null}
+      {setup && !isOn ? <SetUp setup={setup} error={errors.code} /> : null}
+      {!setup && !isOn ? <TurnOn error={errors.password} /> : null}
+      {isOn ? <On errors={errors} /> : null}
+    </AccountFrame>
+  );
+}
+
+function TurnOn({ error }: { error: string | undefined }) {
+  return (
+    <Card id="two-factor" title="Two-factor authentication">
+      <p class="muted">
+        Sign-ins then need your password and a code of an authenticator app, such as 1Password or Google
+        Authenticator.
+      </p>
+      <form method="post" action={PATH} class="stack rows">
+        <Password error={error} />
+        <Button kind="primary">Set up</Button>
+      </form>
+    </Card>
+  );
+}
+
+function SetUp({ setup, error }: { setup: Setup; error: string | undefined }) {
+  return (
+    <Card id="two-factor" title="Set up your authenticator app">
+      <ol class="stack">
+        <li>
+          <p>
+            Enter this key in your app
+            {isSafe(setup.uri) ? (
+              <>
+                , or <a href={setup.uri}>open the app on this device</a>
+              </>
+            ) : null}
+            .
+          </p>
+          <CopyField id="totp-secret" label="Key" value={secretOf(setup.uri)} />
+        </li>
+        <li>
+          <p>Save these backup codes. Each works once, if you lose the app. They will not be shown again.</p>
+          <BackupCodes codes={setup.codes} />
+        </li>
+        <li>
+          <form method="post" action={`${PATH}/confirm`} class="stack rows">
+            <input type="hidden" name="uri" value={setup.uri} />
+            <input type="hidden" name="codes" value={setup.codes.join(" ")} />
+            <Field
+              label="Code"
+              name="code"
+              inputMode="numeric"
+              autocomplete="one-time-code"
+              hint="The six digits that the app shows now."
+              error={error}
+              maxLength={10}
+              required
+            />
+            <Button kind="primary">Turn on</Button>
+          </form>
+        </li>
+      </ol>
+    </Card>
+  );
+}
+
+function On({ errors }: Pick<TwoFactorPageProps, "errors">) {
+  return (
+    <>
+      <Card id="two-factor" title="Two-factor authentication">
+        <p>
+          <Badge tone="green">On</Badge> Sign-ins need your password and a code of your app.
+        </p>
+        <form method="post" action={`${PATH}/codes`} class="stack rows">
+          <Password
+            id="codes-password"
+            error={errors.password}
+            hint="The previous backup codes stop working."
+          />
+          <Button>Create new backup codes</Button>
+        </form>
+      </Card>
+      <Card id="disable" title="Turn off">
+        <form method="post" action={`${PATH}/disable`} class="stack rows">
+          <Password
+            id="disable-password"
+            error={errors.disable}
+            hint="Sign-ins then need only your password."
+          />
+          <Button kind="danger">Turn off</Button>
+        </form>
+      </Card>
+    </>
+  );
+}
+
+function Password(props: { id?: string; hint?: string; error: string | undefined }) {
+  return (
+    <Field
+      {...props}
+      label="Current password"
+      name="password"
+      type="password"
+      autocomplete="current-password"
+      required
+    />
+  );
+}
+
+function BackupCodes({ codes }: { codes: string[] }) {
+  return <CopyField id="backup-codes" label="Backup codes" value={codes.join(" ")} />;
+}
+
+/** The address comes back with a form, so it is not trusted to be one of an app. */
+function isSafe(uri: string): boolean {
+  return uri.startsWith("otpauth://totp/");
+}
+
+function secretOf(uri: string): string {
+  return URL.parse(uri)?.searchParams.get("secret") ?? "";
+}
