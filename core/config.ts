@@ -210,6 +210,36 @@ export const configVariables = {
     meaning:
       "`closed`: after the first account, only people who were invited, or added by the operator, get one; the installation serves one organization",
   },
+  GOOGLE_CLIENT_ID: {
+    check: z.string().optional(),
+    shown: "unset: no sign-in with Google",
+    meaning: "id of an OAuth client at Google, with the redirect address `CONSOLE_URL/auth/callback/google`",
+  },
+  GOOGLE_CLIENT_SECRET: {
+    check: z.string().optional(),
+    shown: "unset",
+    meaning: "its secret",
+  },
+  OIDC_ISSUER: {
+    check: httpUrl.optional(),
+    shown: "unset: no sign-in with OpenID Connect",
+    meaning:
+      "issuer of an OpenID Connect provider that people may sign in with; it must publish `/.well-known/openid-configuration` and state that addresses are verified",
+  },
+  OIDC_CLIENT_ID: {
+    check: z.string().optional(),
+    shown: "unset",
+    meaning: "id of the client there, with the redirect address `CONSOLE_URL/auth/callback/oidc`",
+  },
+  OIDC_CLIENT_SECRET: {
+    check: z.string().optional(),
+    shown: "unset",
+    meaning: "its secret",
+  },
+  OIDC_NAME: {
+    check: z.string().max(40).default("single sign-on"),
+    meaning: "name of that provider on the sign-in page",
+  },
   ALLOW_PRIVATE_DESTINATIONS: {
     check: z.enum(["no", "loopback", "yes"]).optional(),
     shown: "`yes` if `SIGN_UPS=closed`; else `loopback`, or `no` if `NODE_ENV=production`",
@@ -270,7 +300,23 @@ type Converted =
   | "allowPrivateDestinations"
   | "schemaPollSeconds"
   | "otelExporterOtlpEndpoint"
+  | "googleClientId"
+  | "googleClientSecret"
+  | "oidcIssuer"
+  | "oidcClientId"
+  | "oidcClientSecret"
+  | "oidcName"
   | "nodeEnv";
+
+/** An OpenID Connect provider that people may sign in with. */
+export interface SignInProvider {
+  /** Part of the redirect address. */
+  id: "google" | "oidc";
+  name: string;
+  issuer: string;
+  clientId: string;
+  clientSecret: string;
+}
 
 export interface Config extends Omit<Variables, Converted> {
   consoleUrl: string;
@@ -278,6 +324,7 @@ export interface Config extends Omit<Variables, Converted> {
   /** Base64 of 32 bytes: they decrypt, but no longer encrypt. */
   previousSecretKeys: string[];
   privateDestinations: "no" | "loopback" | "yes";
+  signInProviders: SignInProvider[];
   schemaPollMs: number;
   /** Absent: no traces. */
   otlpEndpoint: string | undefined;
@@ -297,6 +344,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     if (result.success) read[toCamelCase(name.toLowerCase())] = result.data;
     else wrong.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
   }
+  wrong.push(...incompleteProviders(read as Variables));
   if (wrong.length > 0) throw new BasetideError("config_invalid", `Configuration: ${wrong.join(" | ")}`);
   const {
     consoleUrl = `http://localhost:${read.consolePort}`,
@@ -306,6 +354,12 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     schemaPollSeconds,
     otelExporterOtlpEndpoint,
     nodeEnv,
+    googleClientId,
+    googleClientSecret,
+    oidcIssuer,
+    oidcClientId,
+    oidcClientSecret,
+    oidcName,
     ...named
   } = read as Variables;
   const isProduction = nodeEnv === "production";
@@ -315,10 +369,51 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     proxyUrl,
     previousSecretKeys: secretKeyPrevious,
     privateDestinations: allowPrivateDestinations ?? privateDestinationsFor(named.signUps, isProduction),
+    signInProviders: [
+      ...(googleClientId && googleClientSecret
+        ? [
+            {
+              id: "google" as const,
+              name: "Google",
+              issuer: "https://accounts.google.com",
+              clientId: googleClientId,
+              clientSecret: googleClientSecret,
+            },
+          ]
+        : []),
+      ...(oidcIssuer && oidcClientId && oidcClientSecret
+        ? [
+            {
+              id: "oidc" as const,
+              name: oidcName,
+              issuer: oidcIssuer,
+              clientId: oidcClientId,
+              clientSecret: oidcClientSecret,
+            },
+          ]
+        : []),
+    ],
     schemaPollMs: schemaPollSeconds * 1000,
     otlpEndpoint: otelExporterOtlpEndpoint,
     isProduction,
   };
+}
+
+/** A provider needs all of its variables, or none. */
+function incompleteProviders(read: Partial<Variables>): string[] {
+  const groups = {
+    GOOGLE: [read.googleClientId, read.googleClientSecret],
+    OIDC: [read.oidcIssuer, read.oidcClientId, read.oidcClientSecret],
+  };
+  const variables = {
+    GOOGLE: "GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET",
+    OIDC: "OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET",
+  };
+  return Object.entries(groups).flatMap(([name, values]) => {
+    const given = values.filter((value) => value !== undefined).length;
+    if (given === 0 || given === values.length) return [];
+    return [`${variables[name as keyof typeof variables]} must be set together`];
+  });
 }
 
 /**

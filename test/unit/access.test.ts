@@ -5,7 +5,7 @@ import { can, isInScope, type Permission, roles, scopes } from "../../core/contr
 import { publicConsole } from "../support/api-description";
 
 const PUBLIC =
-  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|sign-out|signup|verify-email|forgot-password|reset-password|hooks\/.*)?$/;
+  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|hooks\/.*)?$/;
 
 const needed = publicConsole.routes
   .filter(

@@ -6,11 +6,13 @@ import type { Errors } from "./sign-up";
 export function SignIn(props: {
   email: string;
   next: string;
+  /** Other services to sign in with. */
+  providers: { id: string; name: string }[];
   errors: Errors<"email" | "password">;
   /** The notice of the last action. */
   done?: string | undefined;
 }) {
-  const { email, next, errors, done } = props;
+  const { email, next, providers, errors, done } = props;
   return (
     <AuthFrame
       title="Sign in"
@@ -42,6 +44,15 @@ export function SignIn(props: {
           </a>
         </div>
       </form>
+      {providers.length > 0 ? (
+        <div class="actions">
+          {providers.map(({ id, name }) => (
+            <ButtonLink key={id} href={withNext(`/sign-in/with/${id}`, next)}>
+              Continue with {name}
+            </ButtonLink>
+          ))}
+        </div>
+      ) : null}
     </AuthFrame>
   );
 }

@@ -30,6 +30,7 @@ import { createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
 import { createLibraryCall, type LibraryAnswer } from "./library-call";
 import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, tooMany } from "./limits";
 import { mails } from "./mails";
+import { createProviders, type Providers } from "./providers";
 import { createResigner, hasSignedSession } from "./resign";
 import { createTwoFactor, type TwoFactor } from "./two-factor";
 
@@ -53,6 +54,7 @@ export type AuthError =
   | "bad_address"
   | "bad_password"
   | "bad_link"
+  | "provider_failed"
   | "wrong_code"
   | "code_expired"
   | "closed"
@@ -78,6 +80,8 @@ export interface Auth {
   /** The second step of a sign-in. @param code of the app, or a backup code */
   signInWithCode(request: Request, code: string): Promise<AuthAnswer>;
   twoFactor: TwoFactor;
+  /** Sign-in with other services. */
+  providers: Providers;
   signOut(request: Request): Promise<AuthAnswer>;
   confirmAddress(request: Request, token: string): Promise<AuthAnswer>;
   requestReset(request: Request, email: string): Promise<AuthAnswer>;
@@ -133,17 +137,19 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     const send = async () => mailer.send(mail, await permits.take({ reason, to: mail.to }));
     later(send().catch((error: unknown) => log.info({ error, reason }, "notice could not be sent")));
   };
-  const library = createLibrary(ctx, {
+  const parts = {
     mailer,
     confirmsAddresses,
     later,
-    async onPasswordReset(user) {
+    async onPasswordReset(user: { id: string; email: string }) {
       await completeReset(db, user);
       await limits.forgive(user.email, null);
       await permits.forgive({ reason: "reset", to: user.email });
       notify(notices.resetDone(user.email), "reset_notice");
     },
-  });
+  };
+  const library = createLibrary(ctx, parts);
+  const providers = createProviders(ctx, () => createLibrary(ctx, parts, config.signInProviders), resign);
   const call = createLibraryCall(config, library.handler, resign);
 
   const networkOfClient = (request: Request) =>
@@ -261,6 +267,21 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         await signedIn(user, { network: networkOfClient(request), device });
         return known(request, done);
       }),
+    providers: {
+      list: providers.list,
+      begin: (request, provider, next) =>
+        withinClientLimit(request, "sign-in-with", () => providers.begin(request, provider, next)),
+      complete: (request, provider) =>
+        withinClientLimit(request, "sign-in-with", async () => {
+          const done = await providers.complete(request, provider);
+          if (!done.ok) return done;
+          const { user, cookies } = done;
+          const device = await devices.find(request, user.email);
+          await signedIn(user, { network: networkOfClient(request), device });
+          await known(request, { answer: { ok: true, cookies, hasSession: true }, user });
+          return done;
+        }),
+    },
     twoFactor: createTwoFactor({
       call,
       changes: (request, currentUser, work) =>

@@ -14,6 +14,8 @@ interface CallScope {
   isUrgent?: boolean;
   /** The user whose address or password the call has confirmed. */
   user?: { id: string; email: string };
+  /** The id of the user for whom the call has created a session. */
+  sessionOf?: string;
 }
 
 export const callScope = new AsyncLocalStorage<CallScope>();
@@ -34,12 +36,30 @@ interface CallOptions {
 
 type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
 
+interface RawAnswer {
+  response: Response;
+  scope: CallScope;
+}
+
 /** @param prepare adapts the headers of each call */
 export function createLibraryCall(
   config: Pick<Config, "clientIpHeader" | "consoleUrl">,
   handler: (request: Request) => Promise<Response>,
   prepare: (headers: Headers) => unknown,
 ): LibraryCall {
+  const call = createRawCall(config, handler, prepare);
+  return async (request, path, options) => {
+    const { response, scope } = await call(request, path, options);
+    return toAnswer(response, scope);
+  };
+}
+
+/** Calls the library, and returns its answer as it is. */
+export function createRawCall(
+  config: Pick<Config, "clientIpHeader" | "consoleUrl">,
+  handler: (request: Request) => Promise<Response>,
+  prepare: (headers: Headers) => unknown,
+): (request: Request, path: string, options?: CallOptions) => Promise<RawAnswer> {
   return async (request, path, { body, permit, isUrgent = false } = {}) => {
     const headers = new Headers({ "content-type": "application/json" });
     for (const name of ["cookie", "user-agent"]) {
@@ -52,8 +72,7 @@ export function createLibraryCall(
     const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
     const inner = new Request(`${config.consoleUrl}${BASE_PATH}${path}`, init);
     const scope: CallScope = { isUrgent, ...(permit && { permit }) };
-    const response = await callScope.run(scope, () => handler(inner));
-    return toAnswer(response, scope);
+    return { response: await callScope.run(scope, () => handler(inner)), scope };
   };
 }
 
@@ -61,6 +80,10 @@ export function createLibraryCall(
 const troubles: Record<string, [AuthError, string]> = {
   INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail or password is incorrect."],
   INVALID_PASSWORD: ["wrong_password", "That password is incorrect."],
+  CREDENTIAL_ACCOUNT_NOT_FOUND: [
+    "wrong_password",
+    "You have no password yet. Sign out, and set one with “Forgot your password?”.",
+  ],
   EMAIL_NOT_VERIFIED: ["unconfirmed", "Confirm your address first. We have sent you the link again."],
   USER_ALREADY_EXISTS: ["taken", "This address already has an account. Sign in instead."],
   USER_ALREADY_EXISTS_USE_ANOTHER_EMAIL: ["taken", "This address already has an account. Sign in instead."],

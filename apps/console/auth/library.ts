@@ -1,9 +1,12 @@
 /** Configures better-auth: our tables, our hashes, our mails. */
 import { betterAuth } from "better-auth/minimal";
+import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import { twoFactor } from "better-auth/plugins/two-factor";
+import type { SignInProvider } from "../../../core/config";
 import type { Context } from "../../../core/context";
 import {
   hashPassword,
+  hasTwoFactor,
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
   verifyPassword,
@@ -25,6 +28,8 @@ export const SESSION_SECONDS = 30 * DAY_SECONDS;
 const CONFIRM_SECONDS = DAY_SECONDS;
 /** At least the window of the limit on these mails (M2). */
 const RESET_SECONDS = 60 * 60;
+
+const NO_TOKENS = { accessToken: null, refreshToken: null, idToken: null };
 
 /** From the password to the code. */
 const CODE_SECONDS = 10 * 60;
@@ -54,7 +59,15 @@ export function sessionKeys(config: Parameters<typeof loadSecretKeys>[0]): strin
   return derivedKeys(config, "sessions");
 }
 
-export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts: LibraryParts) {
+/**
+ * @param providers that people may sign in with. The library asks each for its addresses when it is created, and waits
+ *   for them before every call: an instance with providers is for these sign-ins alone.
+ */
+export function createLibrary(
+  ctx: Pick<Context, "config" | "db" | "log">,
+  parts: LibraryParts,
+  providers: SignInProvider[] = [],
+) {
   const { config, db, log } = ctx;
   const { mailer, confirmsAddresses, later } = parts;
   const mail = mails(config.consoleUrl);
@@ -108,7 +121,19 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
         return send(mail.confirm(user.email, token, next));
       },
     },
-    user: { modelName: "users", fields: { emailVerified: "email_verified", ...timestamps } },
+    user: {
+      modelName: "users",
+      fields: { emailVerified: "email_verified", ...timestamps },
+      validateUserInfo: async ({ user, source }) => {
+        if (source.method !== "oauth") return undefined;
+        // An address that the provider has not verified may be someone else's.
+        if (user.emailVerified !== true) return { error: "email_not_verified" };
+        const isKnown = source.action !== "create-user" && user.id !== undefined;
+        // The provider is one factor: the user asked for two of ours.
+        if (isKnown && (await hasTwoFactor(db, user.id!))) return { error: "two_factor_on" };
+        return undefined;
+      },
+    },
     session: {
       modelName: "sessions",
       expiresIn: SESSION_SECONDS,
@@ -121,7 +146,19 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
         ...timestamps,
       },
     },
+    databaseHooks: {
+      // Nothing uses a provider's tokens, so they are not stored.
+      account: { create: { before: async (account) => ({ data: { ...account, ...NO_TOKENS } }) } },
+      session: {
+        create: {
+          after: async ({ userId }) => {
+            Object.assign(callScope.getStore() ?? {}, { sessionOf: userId });
+          },
+        },
+      },
+    },
     account: {
+      updateAccountOnSignIn: false,
       modelName: "user_logins",
       fields: {
         userId: "user_id",
@@ -143,6 +180,18 @@ export function createLibrary(ctx: Pick<Context, "config" | "db" | "log">, parts
       fields: { expiresAt: "expires_at", ...timestamps },
     },
     plugins: [
+      genericOAuth({
+        config: providers.map(({ id, name, issuer, clientId, clientSecret }) => ({
+          providerId: id,
+          name,
+          clientId,
+          clientSecret,
+          discoveryUrl: `${issuer}/.well-known/openid-configuration`,
+          scopes: ["openid", "email", "profile"],
+          requireIdTokenVerification: true,
+          disableSignUp: config.signUps === "closed",
+        })),
+      }),
       twoFactor({
         issuer: "Basetide",
         twoFactorCookieMaxAge: CODE_SECONDS,

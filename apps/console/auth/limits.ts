@@ -17,6 +17,7 @@ import type { AuthFailure } from "./auth";
 const CLIENT_LIMITS = {
   "sign-in": { kind: "client-sign-in", most: 10, window: "1 minute" },
   "sign-in-code": { kind: "client-sign-in-code", most: 10, window: "1 minute" },
+  "sign-in-with": { kind: "client-sign-in-with", most: 20, window: "1 minute" },
   "sign-up": { kind: "client-sign-up", most: 10, window: "1 minute" },
   "change-password": { kind: "client-change-password", most: 10, window: "1 minute" },
   "reset-password": { kind: "client-reset-password", most: 10, window: "1 minute" },

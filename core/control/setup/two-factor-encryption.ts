@@ -2,9 +2,11 @@
  * The encryption of second factors, which the sign-in library does: examines it, and encrypts what a key of
  * SECRET_KEY_PREVIOUS has encrypted again with the current key.
  */
-import { symmetricDecrypt, symmetricEncrypt } from "better-auth/crypto";
 import type { Context } from "../../context";
 import { numberedKeys } from "../../secrets";
+
+/** Only the operator's commands need the library: loading it would slow down the start of every process. */
+const library = () => import("better-auth/crypto");
 
 /** The purpose of the keys that the library gets (`apps/console/auth/library.ts`). */
 const PURPOSE = "sessions";
@@ -49,6 +51,7 @@ export async function rotateTwoFactors(
       done.unreadable += 1;
       continue;
     }
+    const { symmetricEncrypt } = await library();
     const [secret, codes] = await Promise.all(plain.map((data) => symmetricEncrypt({ key: keys, data })));
     const { count } = await ctx.db`
       update two_factors set secret = ${secret!}, backup_codes = ${codes!}
@@ -74,6 +77,7 @@ function isCurrent({ currentVersion }: ReturnType<typeof keysOf>, row: Row): boo
 }
 
 async function opened(keys: ReturnType<typeof keysOf>, row: Row): Promise<string[] | null> {
+  const { symmetricDecrypt } = await library();
   try {
     return await Promise.all(
       [row.secret, row.backup_codes].map((data) => symmetricDecrypt({ key: keys, data })),

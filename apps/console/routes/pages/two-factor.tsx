@@ -6,7 +6,7 @@ import type { AuthFailure } from "../../auth/auth";
 import { answer, type ConsoleContext, finish, formSecret, formText, onceOf, signedIn } from "../../page-kit";
 import { httpStatusOf } from "./sign-up";
 
-export const TWO_FACTOR_PATH = "/account/sign-in/two-factor";
+const TWO_FACTOR_PATH = "/account/sign-in/two-factor";
 
 type Shown = Partial<Pick<TwoFactorPageProps, "setup" | "codes" | "errors">>;
 

@@ -1,0 +1,126 @@
+/**
+ * Sign-in with OpenID Connect providers, by better-auth: Google, and any other issuer.
+ *
+ * The library fetches a provider's addresses when it is created, and its other calls would wait for them. So these
+ * sign-ins have an instance of their own, which is created when it is first needed, and again after a failure.
+ */
+import { withTimeout } from "../../../core/async";
+import type { Config } from "../../../core/config";
+import type { Context } from "../../../core/context";
+import type { AuthFailure } from "./auth";
+import type { createLibrary } from "./library";
+import { createRawCall } from "./library-call";
+
+/** Two requests to the provider, at most. */
+const TIMEOUT_MS = 15_000;
+/** Where the library sends people whose sign-in failed; not a page, only compared with. */
+const FAILED_PATH = "/sign-in";
+
+export interface Providers {
+  /** As the sign-in page shows them. */
+  list: { id: string; name: string }[];
+  /** Begins a sign-in. @param next a path of ours to open afterwards */
+  begin(
+    request: Request,
+    provider: string,
+    next: string,
+  ): Promise<{ ok: true; url: string; cookies: Headers } | AuthFailure>;
+  /** Completes it, after the provider has sent the browser back. */
+  complete(
+    request: Request,
+    provider: string,
+  ): Promise<{ ok: true; path: string; cookies: Headers; user: { id: string; email: string } } | AuthFailure>;
+}
+
+type ProviderContext = Pick<Context, "db" | "log"> & {
+  config: Pick<Config, "clientIpHeader" | "consoleUrl" | "signInProviders">;
+};
+
+/** @param create the library, with the providers */
+export function createProviders(
+  { config, db, log }: ProviderContext,
+  create: () => ReturnType<typeof createLibrary>,
+  prepare: (headers: Headers) => unknown,
+): Providers {
+  const list = config.signInProviders.map(({ id, name }) => ({ id, name }));
+  let library: ReturnType<typeof createLibrary> | undefined;
+  const call = async (request: Request, path: string, body?: object) => {
+    library ??= create();
+    const { handler } = library;
+    try {
+      const answer = createRawCall(config, handler, prepare)(request, path, body ? { body } : {});
+      return await withTimeout(TIMEOUT_MS, noAnswer, answer);
+    } catch (error) {
+      library = undefined;
+      throw error;
+    }
+  };
+  const unreachable = (provider: string, error: unknown): AuthFailure => {
+    library = undefined;
+    log.warn({ error, provider }, "sign-in provider cannot be used");
+    return failure("This sign-in service cannot be reached. Try again, or use your password.");
+  };
+  return {
+    list,
+    async begin(request, provider, next) {
+      try {
+        const body = {
+          provider,
+          callbackURL: next,
+          errorCallbackURL: FAILED_PATH,
+          disableRedirect: true,
+        };
+        const { response } = await call(request, "/sign-in/social", body);
+        const { url } = (await response.json()) as { url?: string };
+        if (!response.ok || url === undefined) return unreachable(provider, response.status);
+        return { ok: true, url, cookies: cookiesOf(response) };
+      } catch (error) {
+        return unreachable(provider, error);
+      }
+    },
+    async complete(request, provider) {
+      const { search } = new URL(request.url);
+      try {
+        const { response, scope } = await call(request, `/callback/${encodeURIComponent(provider)}${search}`);
+        const location = new URL(response.headers.get("location") ?? FAILED_PATH, config.consoleUrl);
+        const error = location.searchParams.get("error");
+        if (error !== null || scope.sessionOf === undefined) return failure(messageOf(error));
+        const [user] = await db<{ id: string; email: string }[]>`
+          select id, email from users where id = ${scope.sessionOf}`;
+        if (!user) return failure(messageOf(null));
+        const path = `${location.pathname}${location.search}`;
+        return { ok: true, path, cookies: cookiesOf(response), user };
+      } catch (error) {
+        return unreachable(provider, error);
+      }
+    },
+  };
+}
+
+function noAnswer(): never {
+  throw new Error(`the provider did not answer within ${TIMEOUT_MS} ms`);
+}
+
+/** The library's codes that a person can do something about. */
+const messages: Record<string, string> = {
+  email_not_verified: "The service does not confirm that this address is yours. Use your password.",
+  email_not_found: "The service did not tell your e-mail address. Use your password.",
+  two_factor_on: "This account has a second factor. Sign in with your password and a code.",
+  account_not_linked:
+    "This address has an account that is not confirmed. Sign in with your password, and confirm the address first.",
+  signup_disabled: "Sign-ups are closed. Ask the operator of this service or an existing member for an invitation.",
+  access_denied: "You cancelled the sign-in.",
+};
+
+function messageOf(code: string | null): string {
+  const known = Object.hasOwn(messages, code ?? "") ? messages[code!] : undefined;
+  return known ?? "The sign-in did not work. Try again, or use your password.";
+}
+
+function failure(message: string): AuthFailure {
+  return { ok: false, reason: "provider_failed", message };
+}
+
+function cookiesOf(response: Response): Headers {
+  return new Headers(response.headers.getSetCookie().map((cookie) => ["set-cookie", cookie]));
+}
