@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import type { Account } from "../../../core/control/accounts";
 import { createBase } from "../../../core/control/bases";
+import { fleetHistory } from "../../../core/control/history";
 import { reportWorker } from "../../../core/control/fleet";
 import { createRequest, getDatabase } from "../../../core/control/placement";
 import { openQueue } from "../../../core/queue";
@@ -99,6 +100,40 @@ test("the fleet page lists unhealthy bases with owner, cause and since when; eac
   await db`update bases set rests_until = null where id = ${base.id}`;
   expect((await ask("/operator", { account: operator })).text).not.toContain("no base lags");
   await db`delete from bases where id = ${base.id}`;
+});
+
+test("the fleet's charts show lag, calls and outages of the last 24 hours", async () => {
+  const { ctx } = control;
+  const { db } = ctx;
+  const base = await createBase(ctx, customer.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appTwo",
+  });
+  await db`
+    insert into base_days (base_id, day, lag_p50_ms, lag_max_ms, changed, issues)
+    select ${base.id}, day::date, array_fill(1000::real, array[24]), array_fill(61000::real, array[24]),
+      array_fill(3, array[24]), array_fill(0, array[24])
+    from generate_series(current_date - 1, current_date, interval '1 day') as day
+    on conflict do nothing`;
+  await db`
+    insert into quota_days (key, day, sync, client)
+    select 'airtable:appFleet', day::date, array_fill(5, array[24]), array_fill(2, array[24])
+    from generate_series(current_date - 1, current_date, interval '1 day') as day`;
+  await db`
+    insert into base_periods (base_id, kind, label, began_at, ended_at)
+    values (${base.id}, 'outage', 'Airtable is away', now() - interval '3 hours', now() - interval '2 hours')`;
+  const hours = await fleetHistory(db, new Date());
+  expect(hours).toHaveLength(24);
+  expect(hours.every(({ p50Ms, maxMs, changed }) => p50Ms === 1000 && maxMs === 61_000 && changed === 3)).toBe(true);
+  expect(hours.every(({ sync, client }) => sync === 5 && client === 2)).toBe(true);
+  expect(Math.max(...hours.map(({ outages }) => outages))).toBe(1);
+  expect(hours[0]!.outages).toBe(0);
+  const { text } = await ask("/operator", { account: operator });
+  expect(text).toContain("Median 1.0 s, at most 1 min 1 s");
+  expect(text).toContain("Calls to Airtable per hour: 168 in all");
+  await db`delete from bases where id = ${base.id}`;
+  await db`delete from quota_days where key = 'airtable:appFleet'`;
 });
 
 test("the fleet page shows the running workers, their leases, and the silent ones", async () => {

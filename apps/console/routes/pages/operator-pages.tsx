@@ -7,6 +7,7 @@ import type { Actor } from "../../../../core/context";
 import { type CurrentUser, listAccounts } from "../../../../core/control/accounts";
 import { listRuns } from "../../../../core/control/bases";
 import { fleetState, listWorkers } from "../../../../core/control/fleet";
+import { fleetHistory } from "../../../../core/control/history";
 import { quarantine } from "../../../../core/control/jobs";
 import {
   addCluster,
@@ -24,6 +25,7 @@ import { Accounts } from "../../../../views/operator/accounts";
 import { OperatorBase } from "../../../../views/operator/base";
 import { Clusters, type NewClusterForm } from "../../../../views/operator/clusters";
 import { Fleet } from "../../../../views/operator/fleet";
+import { FleetCharts } from "../../../../views/operator/fleet-charts";
 import { AdminFrame } from "../../../../views/operator/frame";
 import { RequestAdmin } from "../../../../views/operator/request-admin";
 import { isHtmx } from "../../../../views/render";
@@ -63,7 +65,14 @@ export function operatorPages(ctx: ConsoleContext) {
       return answer(
         request,
         page(currentUser),
-        isHtmx(request) ? fleet : <AdminFrame place="fleet">{fleet}</AdminFrame>,
+        isHtmx(request) ? (
+          fleet
+        ) : (
+          <AdminFrame place="fleet">
+            {fleet}
+            <FleetCharts hours={await fleetHistory(db, now)} now={now} />
+          </AdminFrame>
+        ),
       );
     })
     .get("/requests", async ({ request, currentUser }) => {

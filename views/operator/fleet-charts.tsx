@@ -1,0 +1,108 @@
+/** The fleet over the last 24 hours: lag, calls, and bases with an outage. */
+import type { FleetHour, LagHistory } from "../../core/control/history";
+import { LagChart, LagTable, lagSummary, timeOf } from "../base/lag-chart";
+import { Card } from "../components";
+import { Table } from "../components/table";
+import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { counted, inDigits } from "../format";
+
+interface ChartProps {
+  hours: FleetHour[];
+  now: Date;
+}
+
+export function FleetCharts({ hours, now }: ChartProps) {
+  const history: LagHistory = { range: "24h", lag: hours, periods: [], markers: [], now };
+  return (
+    <>
+      <Card id="fleet-lag" title="Lag of all bases, last 24 hours">
+        <p class="muted small">The median of the bases' medians, and the greatest. {lagSummary(history)}</p>
+        <LagChart history={history} />
+        <LagTable history={history} />
+      </Card>
+      <div class="pair">
+        <Calls hours={hours} />
+        <Outages hours={hours} />
+      </div>
+      <details>
+        <summary>Calls and outages as a table</summary>
+        <Numbers hours={hours} />
+      </details>
+    </>
+  );
+}
+
+function Calls({ hours }: Pick<ChartProps, "hours">) {
+  const sums = hours.map(({ sync, client }) => sync + client);
+  return (
+    <Card id="fleet-calls" title="Calls per hour">
+      <TimeChart
+        summary={`Calls to Airtable per hour: ${inDigits(total(sums))} in all. The same numbers are in the table below.`}
+        form="stack"
+        scale={countScale(Math.max(...sums), inDigits)}
+        bars={hours.map(
+          ({ at, sync, client }): ChartBar => ({
+            parts: [
+              { value: sync, class: "bar" },
+              { value: client, class: "bar client" },
+            ],
+            title: `${timeOf(at, "24h")}: sync ${counted(sync, "call")}, customers' apps ${counted(client, "call")}`,
+          }),
+        )}
+        foot={footOf(hours)}
+      />
+    </Card>
+  );
+}
+
+function Outages({ hours }: Pick<ChartProps, "hours">) {
+  const counts = hours.map(({ outages }) => outages);
+  return (
+    <Card id="fleet-outages" title="Bases with an outage">
+      <TimeChart
+        summary={`Bases with an outage per hour: at most ${Math.max(...counts)}. The same numbers are in the table below.`}
+        form="stack"
+        scale={countScale(Math.max(...counts), inDigits)}
+        bars={hours.map(
+          ({ at, outages }): ChartBar => ({
+            parts: [{ value: outages, class: "bar failed" }],
+            title: outages > 0 ? `${timeOf(at, "24h")}: ${counted(outages, "base")}` : "",
+          }),
+        )}
+        foot={footOf(hours)}
+      />
+    </Card>
+  );
+}
+
+function Numbers({ hours }: Pick<ChartProps, "hours">) {
+  return (
+    <Table
+      caption="Calls and outages, the latest hour first"
+      onPhone="fit"
+      head={[
+        { text: "From (UTC)" },
+        { text: "Sync", isNumber: true },
+        { text: "Apps", isNumber: true },
+        { text: "Outages", isNumber: true },
+      ]}
+    >
+      {hours.toReversed().map(({ at, sync, client, outages }) => (
+        <tr key={at.toISOString()}>
+          <td class="nowrap">{timeOf(at, "24h")}</td>
+          <td class="number">{inDigits(sync)}</td>
+          <td class="number">{inDigits(client)}</td>
+          <td class="number">{inDigits(outages)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function footOf(hours: FleetHour[]): string[] {
+  return [timeOf(hours[0]!.at, "24h"), timeOf(hours.at(-1)!.at, "24h")];
+}
+
+function total(values: number[]): number {
+  return values.reduce((sum, value) => sum + value, 0);
+}
