@@ -29,7 +29,7 @@ test.for([
   ["the origin is CONSOLE_URL", { origin: "http://localhost:3000" }],
 ] as const)("P1: a form of our own is accepted: %s", async ([, headers]) => {
   const person = await site.person();
-  const made = await person.post("/account/tokens", { name: "mine" }, headers);
+  const made = await person.post("/account/tokens", { name: "mine", read: "on" }, headers);
   expect(made.status).toBe(303);
 });
 
@@ -123,7 +123,7 @@ test("sessions are listed and ended one by one; other users' sessions cannot be 
 
 test("an API token is shown once, works, and stops working when it is revoked; other users' tokens cannot be revoked", async () => {
   const person = await site.person();
-  const made = await person.post("/account/tokens", { name: "<deploy> & more" });
+  const made = await person.post("/account/tokens", { name: "<deploy> & more", read: "on" });
   expect([made.status, made.location]).toEqual([303, "/account/tokens"]);
   // Another page, or another session, leaves the flash unread.
   const flash = person.cookies.get("basetide_flash")!;
