@@ -12,7 +12,7 @@ import { type ApiRoute, describeOperation } from "./operation";
 
 const INFO = [
   "Connect Airtable bases, change their settings, and read their state and credentials.",
-  "Send an API token of the account in the Authorization header, and bodies as JSON.",
+  "Send an API token of the account in the Authorization header, and bodies as JSON. A token has scopes (`read`, `write`, `credentials`); each call names the one that it needs.",
   'Every error is `{"error":{"code","message","request_id"}}`.',
 ].join(" ");
 

@@ -4,7 +4,7 @@ import type { ApiResponse, JsonSchema } from "../../../views/docs/openapi";
 
 const TITLES: Record<number, string> = {
   401: "No valid API token",
-  403: "Not allowed",
+  403: "The token's scopes, or the role of its creator, do not allow this",
   404: "Not found, or it belongs to another account",
   409: "The current state does not allow this",
   415: "The body is not JSON",
@@ -32,6 +32,7 @@ export const apiErrorSchema: JsonSchema = {
 export function usualErrors(form: { hasId: boolean; hasBody: boolean; hasQuery: boolean }): ErrorCode[] {
   return [
     "unauthorized",
+    "forbidden",
     ...(form.hasId ? (["not_found"] as const) : []),
     ...(form.hasBody ? (["unsupported_media_type"] as const) : []),
     ...(form.hasBody || form.hasQuery ? (["invalid_request"] as const) : []),

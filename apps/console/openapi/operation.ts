@@ -7,6 +7,7 @@ import type {
   ApiResponse,
   JsonSchema,
 } from "../../../views/docs/openapi";
+import { permissionFor } from "../access";
 import { ERRORS } from "../schema-parts";
 import { errorResponses, usualErrors } from "./errors";
 import { exampleOf } from "./example";
@@ -52,7 +53,7 @@ export function describeOperation(route: ApiRoute, path: string, components: Com
     operationId: operationId(route.method, path),
     tags: detail.tags ?? [],
     summary: detail.summary ?? "",
-    ...(detail.description === undefined ? {} : { description: detail.description }),
+    description: [detail.description, scopeText(route)].filter(Boolean).join(" "),
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body ? { requestBody: requestBody(body, schemaOf, components) } : {}),
     responses: {
@@ -61,6 +62,13 @@ export function describeOperation(route: ApiRoute, path: string, components: Com
       ...errorResponses([...errors, ...(detail[ERRORS] ?? [])]),
     },
   };
+}
+
+/** The scope that a token needs; managing members needs the owner's token, too. */
+function scopeText({ method, path }: ApiRoute): string {
+  const permission = permissionFor(method, path);
+  if (permission === "members") return "Needs the scope `write` and a token of the account's owner.";
+  return `Needs the scope \`${permission}\`.`;
 }
 
 type Convert = (schema: JsonSchema) => JsonSchema;

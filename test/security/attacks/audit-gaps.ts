@@ -37,7 +37,7 @@ export const auditGaps: Attack = {
         ["sign-in", () => browser.post("/sign-in", { email, password, next: "/bases" })],
         ["refused sign-in", () => wrong.post("/sign-in", { email, password: "wrong", next: "/bases" })],
         ["credentials shown by the API", () => account.api("GET", `bases/${base.id}/credentials`)],
-        ["token made", () => browser.post("/account/tokens", { name: `t${round}` })],
+        ["token made", () => browser.post("/account/tokens", { name: `t${round}`, read: "on" })],
         ["password reset", async () => (current = await reset(service, email, random))],
         ["credentials rotated", () => account.api("POST", `bases/${base.id}/credentials/rotate`)],
       ];

@@ -76,7 +76,7 @@ async function join(
   const browser = await signIn(service, friend, random);
   await browser.post("/invitation", { token: new URL(link).searchParams.get("token") ?? "" });
   await browser.post("/account/switch", { account: owner.id });
-  await browser.post("/account/tokens", { name: "kept" });
+  await browser.post("/account/tokens", { name: "kept", read: "on", credentials: "on" });
   const page = await browser.get("/account/tokens");
   const token = /\bbt_[A-Za-z0-9_-]{43}/.exec(page.text)?.[0] ?? "";
   const member = new Account(owner.id, "member", friend.email, PASSWORD, token, service.consoleUrl);
