@@ -165,7 +165,7 @@ create table api_tokens (
   constraint api_tokens_pkey PRIMARY KEY (id),
   constraint api_tokens_scopes_check CHECK (cardinality(scopes) > 0 AND scopes <@ ARRAY['read'::text, 'write'::text, 'credentials'::text]),
   constraint api_tokens_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
-  constraint api_tokens_user_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE SET NULL
+  constraint api_tokens_user_fkey FOREIGN KEY (created_by) REFERENCES users(id) ON DELETE CASCADE
 );
 CREATE INDEX api_tokens_account_idx ON api_tokens (account_id);
 comment on column api_tokens.token_hash is 'SHA-256 of the token, in hex; a token is 32 random bytes, so no salt is needed';

@@ -169,11 +169,11 @@ create table api_tokens (
   -- Null: it does not expire.
   expires_at timestamptz,
   last_used_at timestamptz,
-  -- The user who created it: a member's tokens are deleted with the member. Null: the operator, or a deleted user.
+  -- The user who created it: a member's tokens are deleted with the member. Null: the operator.
   created_by text,
   constraint api_tokens_pkey primary key (id),
   constraint api_tokens_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
-  constraint api_tokens_user_fkey foreign key (created_by) references users (id) on delete set null,
+  constraint api_tokens_user_fkey foreign key (created_by) references users (id) on delete cascade,
   constraint api_tokens_hash_key unique (token_hash),
   constraint api_tokens_scopes_check check (cardinality(scopes) > 0 and scopes <@ array['read', 'write', 'credentials'])
 );
