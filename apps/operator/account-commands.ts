@@ -1,6 +1,12 @@
 /** `account create`, `account reset-link`, `account remove-two-factor`, `token create`: access to the console and the management API. */
 import type { Command } from "commander";
-import { accountByEmail, createAccount, createToken, makeResetLink, removeTwoFactor } from "../../core/control/accounts";
+import {
+  accountByEmail,
+  createAccount,
+  createToken,
+  makeResetLink,
+  removeTwoFactor,
+} from "../../core/control/accounts";
 import { withContext } from "./context";
 import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";

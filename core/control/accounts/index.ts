@@ -32,5 +32,5 @@ export {
 } from "./permissions";
 export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
-export { hasTwoFactor, removeTwoFactor } from "./two-factor";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
+export { hasTwoFactor, removeTwoFactor } from "./two-factor";
