@@ -108,7 +108,8 @@ const messages: Record<string, string> = {
   two_factor_on: "This account has a second factor. Sign in with your password and a code.",
   account_not_linked:
     "This address has an account that is not confirmed. Sign in with your password, and confirm the address first.",
-  signup_disabled: "Sign-ups are closed. Ask the operator of this service or an existing member for an invitation.",
+  signup_disabled:
+    "Sign-ups are closed. Ask the operator of this service or an existing member for an invitation.",
   access_denied: "You cancelled the sign-in.",
 };
 

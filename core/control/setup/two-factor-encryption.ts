@@ -63,7 +63,8 @@ export async function rotateTwoFactors(
 
 function keysOf({ config }: EncryptionContext) {
   const all = numberedKeys(config, PURPOSE);
-  return { keys: new Map(all.map(({ version, value }) => [version, value])), currentVersion: all[0]!.version };
+  const keys = new Map(all.map(({ version, value }) => [version, value]));
+  return { keys, currentVersion: all[0]!.version };
 }
 
 function rows({ db }: EncryptionContext): PromiseLike<Row[]> {

@@ -125,7 +125,9 @@ test("the fleet's charts show lag, calls and outages of the last 24 hours", asyn
     values (${base.id}, 'outage', 'Airtable is away', now() - interval '3 hours', now() - interval '2 hours')`;
   const hours = await fleetHistory(db, new Date());
   expect(hours).toHaveLength(24);
-  expect(hours.every(({ p50Ms, maxMs, changed }) => p50Ms === 1000 && maxMs === 61_000 && changed === 3)).toBe(true);
+  const isExpected = ({ p50Ms, maxMs, changed }: (typeof hours)[number]) =>
+    p50Ms === 1000 && maxMs === 61_000 && changed === 3;
+  expect(hours.every(isExpected)).toBe(true);
   expect(hours.every(({ sync, client }) => sync === 5 && client === 2)).toBe(true);
   expect(Math.max(...hours.map(({ outages }) => outages))).toBe(1);
   expect(hours[0]!.outages).toBe(0);
