@@ -4,8 +4,8 @@ import { formText } from "./page-kit";
 
 const MAX_NAME_LENGTH = 100;
 
-/** Days, as the form's choices; empty: never. */
-export const expiries = ["30", "90", "365", ""] as const;
+/** Days, as the form's choices. */
+const expiries = ["30", "90", "365", "never"] as const;
 
 export interface TokenForm {
   name: string;
@@ -20,7 +20,7 @@ interface ReadForm {
   expiresInDays: number | undefined;
 }
 
-/** An unknown expiry is read as 90 days: a form cannot be a way to more. */
+/** An unknown or missing expiry is read as 90 days: only the choice itself creates a token that never expires. */
 export function readTokenForm(body: unknown): ReadForm {
   const name = formText(body, "name");
   const chosen = scopes.filter((scope) => formText(body, scope) === "on");
@@ -32,5 +32,5 @@ export function readTokenForm(body: unknown): ReadForm {
     ...(chosen.length === 0 ? { scopes: "Choose at least one scope." } : {}),
   };
   const form = { name, scopes: chosen, expires };
-  return { form, errors, expiresInDays: expires === "" ? undefined : Number(expires) };
+  return { form, errors, expiresInDays: expires === "never" ? undefined : Number(expires) };
 }

@@ -6,7 +6,7 @@ import { Button, Card, ErrorNote, Field, SelectField, Toggle } from "../componen
 export interface TokenFormValues {
   name: string;
   scopes: readonly TokenScope[];
-  /** Days; empty: never. */
+  /** Days, or `never`. */
   expires: string;
 }
 
@@ -16,7 +16,7 @@ const expiryOptions = [
   { value: "30", text: "After 30 days" },
   { value: "90", text: "After 90 days" },
   { value: "365", text: "After a year" },
-  { value: "", text: "Never" },
+  { value: "never", text: "Never" },
 ];
 
 export function NewToken({ form, errors }: { form: TokenFormValues; errors: TokenFormErrors }) {

@@ -56,7 +56,7 @@ test("changes through the console, the API and the command line are in one log",
   await call("POST", `/api/v1/bases/${id}/sync`, { token: person.token });
   await person.post(`/bases/${id}/settings/lookups_as_text`, { value: "on" });
   await person.post(`/bases/${id}/connect/rotate`, {});
-  await person.post("/account/tokens", { name: "laptop" });
+  await person.post("/account/tokens", { name: "laptop", read: "on" });
   await person.post("/account/members", { email: "new@example.org" });
   await person.post("/account/password", { current: PASSWORD, password: "another one" });
   await person.post("/requests", { kind: "other", message: "A pony" });
@@ -66,15 +66,20 @@ test("changes through the console, the API and the command line are in one log",
   const token = ["token", "test"];
   expect(await told(person.accountId)).toEqual([
     ["system", "basetide", "account.created", { email: person.email, is_operator: false }],
-    ["system", "basetide", "token.created", { name: "test" }],
+    [
+      "system",
+      "basetide",
+      "token.created",
+      { name: "test", scopes: "read write credentials", expires_in_days: "never" },
+    ],
     [...user, "sign_in.succeeded", { from: expect.any(String), browser: "new" }],
     [...token, "base.connected", { name: "Inventory", source_base: "appOne", destination: "new" }],
     [...token, "base.changed", { turbo: true, api_key: "replaced" }],
     [...token, "base.sync_requested", {}],
     [...user, "base.changed", { lookups_as_text: true }],
     [...user, "credentials.rotated", { name: expect.stringMatching(/^bt_/) }],
-    [...user, "token.created", { name: "laptop" }],
-    [...user, "member.invited", { email: "new@example.org" }],
+    [...user, "token.created", { name: "laptop", scopes: "read", expires_in_days: 90 }],
+    [...user, "member.invited", { email: "new@example.org", role: "editor" }],
     [...user, "password.changed", {}],
     [...user, "request.created", { kind: "other", region: null, database: null }],
     ["cli", expect.any(String), "base.changed", { paused: true }],
@@ -98,7 +103,7 @@ test("a change that fails is not recorded, and one that cannot be recorded fails
     expect(
       (await call("PATCH", `/api/v1/bases/${id}`, { token: person.token, body: { turbo: true } })).status,
     ).toBe(500);
-    expect((await person.post("/account/tokens", { name: "unseen" })).status).toBe(500);
+    expect((await person.post("/account/tokens", { name: "unseen", read: "on" })).status).toBe(500);
   } finally {
     await db`alter table audit_log drop constraint full_up`;
   }
@@ -236,7 +241,7 @@ test("a new token is mailed to the owner, however many mails others have request
   const person = await made.person();
   const { email } = person;
   for (let index = 0; index < 4; index++) await made.client().post("/forgot-password", { email });
-  await person.post("/account/tokens", { name: "laptop" });
+  await person.post("/account/tokens", { name: "laptop", read: "on" });
   const notice = await until(() => made.mails.find((one) => one.to === email && /token/.test(one.subject)), {
     what: "the notice",
   });
