@@ -1,89 +1,160 @@
-/** The audit log of the account, newest first. */
+/** The audit log of the account, newest first, filtered by kind, person and base. */
 
 import type { CurrentUser } from "../../core/control/accounts";
-import { type AuditEntry, auditActions } from "../../core/control/audit";
-import { ButtonLink, Card, Empty, Table } from "../components";
+import type { AuditActor, AuditEntry, AuditKind } from "../../core/control/audit";
+import { ButtonLink, Card, Empty, SelectField, Table } from "../components";
 import { Ago } from "../components/ago";
+import { detailsOf, type Subjects, What } from "./activity-entry";
 import { AccountFrame } from "./frame";
 
-interface ActivityProps {
-  currentUser: CurrentUser;
+/** The filter, as in the page's address. */
+export interface ActivityChoice {
+  kind: string;
+  who: string;
+  base: string;
+}
+
+export interface EntriesProps {
   entries: AuditEntry[];
+  subjects: Subjects;
+  isFiltered: boolean;
   /** Path of the page with older entries. */
   older: string | undefined;
   now: Date;
 }
 
-const kinds: Record<AuditEntry["actorKind"], string> = {
-  user: "",
-  token: "API token",
-  operator: "operator",
-  cli: "operator",
-  system: "Basetide",
+interface ActivityProps extends EntriesProps {
+  currentUser: CurrentUser;
+  choice: ActivityChoice;
+  actors: AuditActor[];
+  bases: { id: string; name: string }[];
+}
+
+const kindNames: Record<AuditKind, string> = {
+  bases: "Bases",
+  access: "Database access",
+  people: "People and sign-ins",
+  tokens: "API tokens",
+  alerts: "Alerts and status page",
+  budgets: "Workspaces",
+  operator: "Operator",
 };
 
-export function Activity({ currentUser, entries, older, now }: ActivityProps) {
+export function Activity(props: ActivityProps) {
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/activity">
+    <AccountFrame currentUser={props.currentUser} tab="/account/activity">
       <Card id="activity" title="Activity">
-        <p class="muted">Changes to this account, and who made them. Entries are kept for 400 days.</p>
-        {entries.length === 0 ? (
-          <Empty title="Nothing yet">
-            Connected bases, changed settings, invitations and other changes are listed here.
-          </Empty>
-        ) : (
-          <Table
-            caption="Activity"
-            head={[{ text: "When" }, { text: "Who" }, { text: "What" }, { text: "Details" }]}
-          >
-            {entries.map((entry) => (
-              <tr key={entry.id}>
-                <td class="nowrap">
-                  <Ago at={entry.at} now={now} />
-                </td>
-                <th scope="row" class="wrap">
-                  <Who entry={entry} />
-                </th>
-                <td class="wrap">{auditActions[entry.action] ?? entry.action}</td>
-                <td class="wrap">
-                  <bdi>{detailsOf(entry)}</bdi>
-                </td>
-              </tr>
-            ))}
-          </Table>
-        )}
-        {older ? (
-          <ButtonLink href={older} kind="quiet">
-            Older
-          </ButtonLink>
-        ) : null}
+        <p class="muted">Entries are kept for 400 days.</p>
+        <Choice {...props} />
+        <ActivityEntries {...props} />
       </Card>
     </AccountFrame>
   );
 }
 
+function Choice({ choice, actors, bases }: ActivityProps) {
+  const all = (text: string) => ({ value: "", text });
+  return (
+    <search>
+      <form
+        method="get"
+        action="/account/activity"
+        class="search list-choice"
+        hx-get="/account/activity"
+        hx-trigger="change"
+        hx-target="#entries"
+        hx-swap="outerMorph"
+      >
+        <SelectField
+          label="Kind"
+          name="kind"
+          value={choice.kind}
+          options={[all("All"), ...Object.entries(kindNames).map(([value, text]) => ({ value, text }))]}
+        />
+        <SelectField
+          label="Person"
+          name="who"
+          value={choice.who}
+          options={[
+            all("Everyone"),
+            ...actors.map((actor) => ({ value: whoOf(actor), text: nameOf(actor) })),
+          ]}
+        />
+        <SelectField
+          label="Base"
+          name="base"
+          value={choice.base}
+          options={[all("All bases"), ...bases.map(({ id, name }) => ({ value: id, text: name }))]}
+        />
+        <button type="submit" class="button needs-no-script">
+          Filter
+        </button>
+      </form>
+    </search>
+  );
+}
+
+export function ActivityEntries({ entries, subjects, isFiltered, older, now }: EntriesProps) {
+  return (
+    <div id="entries" class="stack">
+      {entries.length === 0 ? (
+        <Empty title={isFiltered ? "No entry matches" : "Nothing yet"}>
+          {isFiltered
+            ? "Choose another kind, person or base."
+            : "Connected bases, changed settings, invitations and other changes are listed here."}
+        </Empty>
+      ) : (
+        <Table
+          caption="Activity"
+          head={[{ text: "When" }, { text: "Who" }, { text: "What" }, { text: "Details" }]}
+        >
+          {entries.map((entry) => (
+            <tr key={entry.id}>
+              <td class="nowrap">
+                <Ago at={entry.at} now={now} />
+              </td>
+              <td class="wrap">
+                <Who entry={entry} />
+              </td>
+              <th scope="row" class="wrap">
+                <What entry={entry} subjects={subjects} />
+              </th>
+              <td class="wrap">
+                <bdi>{detailsOf(entry, subjects)}</bdi>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+      {older ? (
+        <ButtonLink href={older} kind="quiet">
+          Older
+        </ButtonLink>
+      ) : null}
+    </div>
+  );
+}
+
 /** The names of the service's operators are not shown to customers. */
 function Who({ entry: { actorKind, actor } }: { entry: AuditEntry }) {
-  const kind = kinds[actorKind];
   if (actorKind === "user") return <bdi>{actor}</bdi>;
   if (actorKind === "token") {
     return (
       <>
-        {kind} <bdi>{actor}</bdi>
+        API token <bdi>{actor}</bdi>
       </>
     );
   }
-  return <>{kind}</>;
+  return <>{actorKind === "system" ? "Basetide" : "Operator"}</>;
 }
 
-/** `name: Inventory, turbo: on`. */
-function detailsOf({ details }: AuditEntry): string {
-  return Object.entries(details)
-    .filter(([name, value]) => value !== null && value !== undefined && !(name === "is_operator" && !value))
-    .map(([name, value]) => `${name.replaceAll("_", " ")}: ${formatElapsed(value)}`)
-    .join(", ");
+/** The value of an actor in the page's address: `user:ada@example.org`. */
+export function whoOf(actor: AuditActor): string {
+  return "name" in actor ? `${actor.kind}:${actor.name}` : actor.kind;
 }
 
-function formatElapsed(value: unknown): string {
-  return typeof value === "boolean" ? (value ? "on" : "off") : String(value);
+function nameOf(actor: AuditActor): string {
+  if (actor.kind === "user") return actor.name;
+  if (actor.kind === "token") return `API token ${actor.name}`;
+  return actor.kind === "system" ? "Basetide" : "Operator";
 }

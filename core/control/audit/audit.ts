@@ -9,6 +9,7 @@ import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { jsonParameter } from "../../postgres";
 import type { AuditAction } from "./audit-actions";
+import { type AuditFilter, matching } from "./filter";
 
 /** Long enough to look back over a year from the following month. */
 const KEPT = "400 days";
@@ -59,7 +60,7 @@ export async function recordChange(
  */
 export async function listChanges(
   db: Db,
-  filter: { accountId?: string | undefined; before?: string | undefined; limit: number },
+  filter: AuditFilter & { accountId?: string | undefined; before?: string | undefined; limit: number },
 ): Promise<AuditEntry[]> {
   const { accountId, before, limit } = filter;
   if (before !== undefined && !/^\d{1,18}$/.test(before)) {
@@ -71,6 +72,7 @@ export async function listChanges(
     from audit_log as l left join accounts as a on a.id = l.account_id
     where ${accountId === undefined ? db`true` : db`l.account_id = ${accountId}`}
       and ${before === undefined ? db`true` : db`l.id < ${before}::bigint`}
+      and ${matching(db, filter)}
     order by l.id desc limit ${limit}`;
 }
 

@@ -136,6 +136,42 @@ test("the account's members read it, page by page and through the API; an operat
   expect((await call("GET", "/api/v1/audit?before=x", { token: person.token })).status).toBe(422);
 });
 
+test("the page names what entries are about, links to it, and filters by kind, person and base", async () => {
+  const person = await made.person();
+  const stranger = await made.person();
+  const id = await connected(person);
+  const theirs = await connected(stranger);
+  await person.post(`/bases/${id}/settings/turbo`, { value: "on" });
+  await person.post(`/bases/${id}/connect/rotate`, {});
+  const { db } = made.control.ctx;
+  const about = { accountId: person.accountId, action: "base.changed", subject: theirs } as const;
+  await recordChange(db, { kind: "operator", name: "root@basetide.example" }, about);
+  const listed = async (query: string) =>
+    (await person.get(`/account/activity${query}`)).text.split('id="entries"')[1]!;
+
+  const all = await listed("");
+  const link = (path: string) => `<a href="${path}"><bdi>Inventory</bdi></a>`;
+  expect(all).toContain(`connected a base: ${link(`/bases/${id}`)}`);
+  expect(all).toContain(`changed settings: ${link(`/bases/${id}`)}`);
+  expect(all).toContain(`rotated a database password: ${link(`/bases/${id}/connect`)}`);
+  expect(all).toContain("Turbo: on");
+  // A name of another account is not looked up.
+  expect(all).toContain("a base that was deleted");
+  expect(all).not.toContain(theirs);
+
+  const ofBase = await listed(`?base=${id}`);
+  for (const said of ["connected a base", "changed settings", "rotated a database password"])
+    expect(ofBase).toContain(said);
+  expect(ofBase).not.toMatch(/signed in|a base that was deleted/);
+  expect(await listed(`?kind=bases&who=${encodeURIComponent(`user:${person.email}`)}`)).not.toMatch(
+    /connected a base|rotated|signed in/,
+  );
+  expect(await listed("?kind=bases&who=operator")).toContain("a base that was deleted");
+  for (const none of ["?base=%25", "?who=token:none", "?kind=alerts"])
+    expect(await listed(none)).toContain("No entry matches");
+  expect(await listed("?kind=unknown&who=unknown")).toContain("connected a base");
+});
+
 test("the operator reads all of it, or one account's", async () => {
   const person = await made.person();
   const all = JSON.parse(await operate("audit", "list", "--limit", "5"));
@@ -215,7 +251,7 @@ test("an intruder's actions are in the log: failed sign-ins, a reset, ended sess
   );
   const page = await intruder.get("/account/activity");
   expect(page.text).toContain("viewed database credentials");
-  expect(page.text).toContain("times: 4");
+  expect(page.text).toContain("4 times");
   const own = JSON.parse(await operate("audit", "list", "--account", email));
   expect(own.map(({ action }: { action: string }) => action)).toContain("sign_in.failed");
   const subjects = made.mails.filter(({ to }) => to === email).map(({ subject }) => subject);
