@@ -214,8 +214,8 @@ export interface PlatformFacts {
   /** Absent if the platform has no webhooks. */
   webhooks?: WebhookFacts;
   ids: SourceIds;
-  /** The page where users see the record, or its base if only that is given. */
-  recordUrl(baseId: string, ...tableAndRecordId: string[]): string;
+  /** The page where users see a table's record or field, or what of these ids is given. */
+  recordUrl(baseId: string, ...tableAndPartId: string[]): string;
   /** The API that clients use through the proxy; absent if the proxy does not forward it. */
   dialect?: Dialect;
   /**

@@ -1,12 +1,15 @@
 /**
- * Cells that did not fit their column, each with a link to its record in the source; and customers' objects in the
- * database that a rebuild could not carry over, each with the statements that create it.
+ * Cells that did not fit their column, each with links to its field and record in the source; and customers' objects in
+ * the database that a rebuild could not carry over, each with the statements that create it.
  */
 import type { Base, BaseIssue } from "../../core/control/bases";
+import type { TableSpec } from "../../core/replica";
 import { factsOf } from "../../core/source";
 import { Card } from "../components";
 import { Table } from "../components/table";
+import { recordPath } from "../data/paths";
 import { inDigits } from "../format";
+import { plainValue } from "../plain-value";
 
 /** Issues on the overview; the page of issues has more. */
 const ON_OVERVIEW = 10;
@@ -15,7 +18,7 @@ export function Issues({ base }: { base: Base }) {
   if (base.issueCount === 0) return null;
   return (
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
-      <IssueTables base={base} issues={base.issues.slice(0, ON_OVERVIEW)} />
+      <IssueTables base={base} shape={[]} issues={base.issues.slice(0, ON_OVERVIEW)} />
       {base.issueCount > ON_OVERVIEW ? (
         <p>
           <a href={`/bases/${base.id}/issues`}>More issues</a>
@@ -25,7 +28,8 @@ export function Issues({ base }: { base: Base }) {
   );
 }
 
-export function IssuesPage({ base }: { base: Base }) {
+/** @param props.shape the tables with their fields; empty while the database cannot be reached */
+export function IssuesPage({ base, shape }: { base: Base; shape: TableSpec[] }) {
   return (
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
       <p class="muted">
@@ -38,19 +42,25 @@ export function IssuesPage({ base }: { base: Base }) {
         {base.issueCount === 0 ? "Issues would also be listed" : "All issues are also listed"} in the table{" "}
         <code>_sync_issues</code> of the database.
       </p>
-      <IssueTables base={base} issues={base.issues} />
+      <IssueTables base={base} shape={shape} issues={base.issues} />
     </Card>
   );
 }
 
-function IssueTables({ base, issues }: { base: Base; issues: BaseIssue[] }) {
+interface IssueTableProps {
+  base: Base;
+  shape: TableSpec[];
+  issues: BaseIssue[];
+}
+
+function IssueTables({ base, shape, issues }: IssueTableProps) {
   const { cells = [], objects = [] } = Object.groupBy(issues, ({ record_id }) =>
     record_id === "" ? "objects" : "cells",
   );
   return (
     <>
       {objects.length > 0 ? <ObjectTable issues={objects} /> : null}
-      {cells.length > 0 ? <CellTable base={base} issues={cells} /> : null}
+      {cells.length > 0 ? <CellTable base={base} shape={shape} issues={cells} /> : null}
     </>
   );
 }
@@ -82,7 +92,7 @@ function ObjectTable({ issues }: { issues: BaseIssue[] }) {
   );
 }
 
-function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
+function CellTable({ base, shape, issues }: IssueTableProps) {
   return (
     <>
       <p class="muted">
@@ -91,23 +101,25 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
       </p>
       <Table
         caption="Cells that do not fit their column"
-        head={[{ text: "Column" }, { text: "Record" }, { text: "Value in Airtable" }, { text: "Reason" }]}
+        head={[{ text: "Field" }, { text: "Record" }, { text: "Value in Airtable" }, { text: "Reason" }]}
       >
         {issues.map((issue) => (
           <tr key={`${issue.table} ${issue.record_id} ${issue.column}`}>
             <th scope="row" class="wrap">
-              <code>
-                {issue.table}.{issue.column}
-              </code>
+              <FieldLink base={base} shape={shape} issue={issue} />
             </th>
             <td>
-              <a href={recordUrl(base, issue)} target="_blank" rel="noopener noreferrer">
-                {issue.record_id}
-                <span class="visually-hidden"> in Airtable, in a new tab</span>
+              <a href={recordPath(base.id, issue.table, issue.record_id)}>
+                <code>{issue.record_id}</code>
               </a>
+              <p class="small">
+                <a href={sourceUrl(base, issue, issue.record_id)} target="_blank" rel="noopener noreferrer">
+                  Open in Airtable<span class="visually-hidden">, in a new tab</span>
+                </a>
+              </p>
             </td>
             <td class="wrap">
-              <code>{issue.value}</code>
+              <bdi>{plainValue(issue.value)}</bdi>
             </td>
             <td class="wrap">{issue.reason}</td>
           </tr>
@@ -117,9 +129,34 @@ function CellTable({ base, issues }: { base: Base; issues: BaseIssue[] }) {
   );
 }
 
-/** The record in the source's web app; its base if the table's id is unknown. */
-function recordUrl(base: Pick<Base, "platform" | "sourceBaseId" | "tables">, issue: BaseIssue): string {
+/** The field's name in the source with a link to it, above the name of its column. */
+function FieldLink({ base, shape, issue }: Omit<IssueTableProps, "issues"> & { issue: BaseIssue }) {
+  const column = shape
+    .find(({ name }) => name === issue.table)
+    ?.columns.find(({ name }) => name === issue.column);
+  const name = (
+    <code>
+      {issue.table}.{issue.column}
+    </code>
+  );
+  if (!column) return name;
+  return (
+    <>
+      <a href={sourceUrl(base, issue, column.fieldId)} target="_blank" rel="noopener noreferrer">
+        <bdi>{column.sourceName}</bdi>
+        <span class="visually-hidden"> in Airtable, in a new tab</span>
+      </a>
+      <p class="small muted">{name}</p>
+    </>
+  );
+}
+
+/** A record or a field in the source's web app; its base if the table's id is unknown. */
+function sourceUrl(
+  base: Pick<Base, "platform" | "sourceBaseId" | "tables">,
+  issue: BaseIssue,
+  partId: string,
+): string {
   const table = base.tables.find(({ name }) => name === issue.table)?.source_id;
-  const within = table === undefined ? [] : [table, issue.record_id];
-  return factsOf(base.platform).recordUrl(base.sourceBaseId, ...within);
+  return factsOf(base.platform).recordUrl(base.sourceBaseId, ...(table === undefined ? [] : [table, partId]));
 }

@@ -3,6 +3,7 @@ import type { Base } from "../../core/control/bases";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
 import { inUtc } from "../format";
+import { plainValue } from "../plain-value";
 import { CellValue } from "./cell";
 import { tablePath } from "./paths";
 
@@ -82,7 +83,7 @@ function RecordFields({ base, record }: RecordProps) {
           <p class="note-title">Values that do not fit their column</p>
           {issues.map(({ column, value, reason }) => (
             <p key={column}>
-              <code>{column}</code>: {reason}. In Airtable: <code>{value}</code>
+              <code>{column}</code>: {reason}. In Airtable: <code>{plainValue(value)}</code>
             </p>
           ))}
         </div>

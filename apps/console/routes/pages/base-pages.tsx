@@ -1,7 +1,13 @@
 /** The pages of one base: overview with the sync state, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
-import { getBase, listRuns, listSchemaChanges, replicaShape } from "../../../../core/control/bases";
+import {
+  type Base,
+  getBase,
+  listRuns,
+  listSchemaChanges,
+  replicaShape,
+} from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import {
   baseHistory,
@@ -11,7 +17,7 @@ import {
   todayOf,
 } from "../../../../core/control/history";
 import { listBaseSummaries, statusOf } from "../../../../core/control/status";
-import { BasetideError } from "../../../../core/errors";
+import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { BaseFrame, type BasePlace } from "../../../../views/base/frame";
 import { FreshnessPage } from "../../../../views/base/freshness";
@@ -23,6 +29,7 @@ import { Columns } from "../../../../views/base/tables";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { cachedShape } from "../../shape-cache";
 import { choose, readChoice } from "./base-choice";
 
 const SHOWN_CHANGES = 10;
@@ -44,6 +51,16 @@ export function basePages(ctx: ConsoleContext) {
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
     ]);
     return { base, history, changes, keyHelpUrl, use, budget, now };
+  }
+
+  /** The issues are of use without the fields' names, too. */
+  async function fieldsOf(base: Base) {
+    try {
+      return (await cachedShape(ctx, base)).tables;
+    } catch (error) {
+      if (isBasetideError(error, "replica_unavailable")) return [];
+      throw error;
+    }
   }
 
   return new Elysia({ name: "base-pages", detail: { hide: true } })
@@ -133,7 +150,10 @@ export function basePages(ctx: ConsoleContext) {
         );
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
-      if (params.place === "issues") return page("issues", "Issues", <IssuesPage base={base} />);
+      if (params.place === "issues") {
+        const shape = base.issueCount > 0 ? await fieldsOf(base) : [];
+        return page("issues", "Issues", <IssuesPage base={base} shape={shape} />);
+      }
       throw new BasetideError("not_found", "This page does not exist");
     });
 }
