@@ -1,6 +1,7 @@
 /** The log of syncs, with similar ones in one row. */
 import type { SyncKind, SyncRun } from "../../core/control/bases";
-import { Card } from "../components";
+import { statusOfError } from "../../core/control/status";
+import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { formatElapsed, inDigits } from "../format";
@@ -29,27 +30,31 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
   return (
     <Table
       caption={caption}
-      onPhone="scroll"
       head={[
-        { text: "Started" },
         { text: "Kind" },
+        { text: "Started" },
+        { text: "Outcome" },
         { text: "Syncs", isNumber: true },
         { text: "Took", isNumber: true },
-        { text: "Records read", isNumber: true },
+        { text: "Read", isNumber: true },
         { text: "Inserted", isNumber: true },
         { text: "Updated", isNumber: true },
         { text: "Deleted", isNumber: true },
         { text: "Requests", isNumber: true },
-        { text: "Waited", isNumber: true },
-        { text: "Outcome" },
+        { text: "Wait per request", isNumber: true },
       ]}
     >
       {runs.map((run) => (
         <tr key={run.id}>
+          <th scope="row" class="nowrap">
+            {runKindLabels[run.kind]}
+          </th>
           <td class="nowrap">
             <Ago at={run.started_at} now={now} />
           </td>
-          <td class="nowrap">{runKindLabels[run.kind]}</td>
+          <td class="wrap">
+            <Outcome run={run} />
+          </td>
           <td class="number">{inDigits(run.syncs)}</td>
           <td class="number nowrap">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
           <td class="number">{inDigits(run.seen)}</td>
@@ -57,18 +62,29 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
           <td class="number">{inDigits(run.updated)}</td>
           <td class="number">{inDigits(run.deleted)}</td>
           <td class="number">{inDigits(run.requests)}</td>
-          <td class="number nowrap">{formatElapsed(run.wait_ms)}</td>
-          <td class="wrap">
-            {run.error_code === null ? (
-              "completed"
-            ) : (
-              <>
-                {run.error_message ?? "failed"} <code class="muted">{run.error_code}</code>
-              </>
-            )}
+          <td class="number nowrap">
+            {run.requests === 0 ? "–" : formatElapsed(run.wait_ms / run.requests)}
           </td>
         </tr>
       ))}
     </Table>
+  );
+}
+
+/** The cause in a few words; what Airtable or a server answered is under Details. */
+function Outcome({ run }: { run: SyncRun }) {
+  if (run.error_code === null) return <Badge tone="green">Completed</Badge>;
+  const { word, headline } = statusOfError(run.error_code);
+  return (
+    <>
+      <Badge tone={run.error_code === "budget_spent" ? "yellow" : "red"}>{word}</Badge>
+      <details class="small">
+        <summary>Details</summary>
+        <p>{headline}</p>
+        <p class="muted">
+          {run.error_message} <code>{run.error_code}</code>
+        </p>
+      </details>
+    </>
   );
 }

@@ -4,4 +4,4 @@ export { baseJson, baseJsons } from "./base-json";
 export { type BaseSummary, listBaseSummaries, selectBaseSummaries } from "./base-list";
 export { type Indicator, indicatorOf, isLive, median } from "./indicator";
 export { type BaseStatus, type StatusFacts, statusOf } from "./status";
-export type { Remedy } from "./status-words";
+export { type Remedy, statusOfError } from "./status-words";
