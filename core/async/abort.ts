@@ -1,4 +1,4 @@
-/** Abort signals that follow an outer signal, and waits that can be aborted. */
+/** Abort signals that follow an outer signal, waits that can be aborted, and the pauses between attempts. */
 import { BasetideError } from "../errors";
 
 export interface LinkedAbort extends Disposable {
@@ -38,4 +38,9 @@ export function wait(ms: number, signal: AbortSignal): Promise<void> {
     }, ms);
     signal.addEventListener("abort", stopped, { once: true });
   });
+}
+
+/** Returns a pause: doubles from `firstMs` to `maxMs` with each attempt (from 1), and is jittered by half. */
+export function jittered(attempt: number, firstMs: number, maxMs: number): number {
+  return Math.min(maxMs, firstMs * 2 ** (attempt - 1)) * (0.5 + Math.random());
 }

@@ -1,6 +1,5 @@
 /** Waits, time-outs, aborts, notifiers and task groups. */
-export { type LinkedAbort, linkedAbort, wait } from "./abort";
-export { jittered } from "./backoff";
+export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
 export { Notifier } from "./notifier";
 export { TaskGroup } from "./task-group";
 export { withTimeout } from "./timeout";

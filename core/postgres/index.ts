@@ -2,6 +2,7 @@
 export { connectServer, type NewConnection, ownServer, type SessionOptions } from "./client";
 export {
   asControlError,
+  asOnly,
   cleanText,
   connectControl,
   isUniqueViolation,
@@ -16,7 +17,6 @@ export {
   TRANSACTION_POOLED,
   TransactionPooled,
 } from "./errors";
-export { asOnly } from "./exclusive";
 export { ipv6OnlyProblem } from "./ipv6-only";
 export { requireKeptSessions } from "./kept-sessions";
 export { WATCHED_BY_SERVER } from "./options";

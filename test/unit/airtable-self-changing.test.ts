@@ -1,7 +1,7 @@
 /** Which bases have cells that change without an edit of a record. */
 import { expect, test } from "vitest";
 import type { SourceField } from "../../core/source";
-import { changesByItself } from "../../core/source/airtable/self-changing";
+import { changesByItself } from "../../core/source/airtable/webhooks";
 
 const schemaOf = (field: Pick<SourceField, "type" | "options">) => {
   const fields = [{ id: "fld1", name: "Field", sourceType: "any", ...field }];

@@ -1,8 +1,13 @@
 /** The form of one setting, by its type, and the parsing of its input. */
-import { type AskedIndex, type Base, retypingSettings, type Setting } from "../../core/control/bases";
+import {
+  type AskedIndex,
+  type Base,
+  MOST_INDEXES,
+  retypingSettings,
+  type Setting,
+} from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { Button, Field, TextAreaField, Toggle } from "../components";
-import { indexLines, readIndexes } from "./indexes";
 
 const MOST_ROWS = 12;
 
@@ -113,4 +118,31 @@ function pathOf(base: Base, setting: Setting): string {
 
 function withCode(text: string) {
   return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={part}>{part}</code>));
+}
+
+export function indexLines(indexes: readonly AskedIndex[]): string {
+  return indexes
+    .map(({ table, column, kind }) => `${table}.${column}${kind === "trigram" ? " trigram" : ""}`)
+    .join("\n");
+}
+
+/** @throws BasetideError `invalid_request` that names the invalid line */
+export function readIndexes(written: string): AskedIndex[] {
+  const lines = written
+    .split("\n")
+    .map((text) => text.trim())
+    .filter((text) => text !== "");
+  if (lines.length > MOST_INDEXES) {
+    throw new BasetideError("invalid_request", `At most ${MOST_INDEXES} indexes are allowed`);
+  }
+  return lines.map((text) => {
+    const [, table, column, kind] = text.match(/^([^.\s]+)\.([^.\s]+)(?:\s+(trigram))?$/) ?? [];
+    if (!table || !column) {
+      throw new BasetideError(
+        "invalid_request",
+        `Write “${text}” as table.column, or table.column trigram, one per line`,
+      );
+    }
+    return { table, column, kind: kind === "trigram" ? "trigram" : "default" };
+  });
 }

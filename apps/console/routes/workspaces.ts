@@ -2,7 +2,6 @@
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import {
-  budgetsOf,
   createWorkspace,
   deleteWorkspace,
   getWorkspace,
@@ -10,6 +9,7 @@ import {
   toWorkspaceJson,
   updateWorkspace,
   type Workspace,
+  withBudgets,
 } from "../../../core/control/budgets";
 import { bearerAuth } from "../bearer-auth";
 import { raises } from "../schema-parts";
@@ -19,13 +19,9 @@ export function workspaceRoutes(ctx: ManagementContext) {
   const { db } = ctx;
 
   async function toJson(workspaces: Workspace[]) {
-    const ids = workspaces.map(({ id }) => id);
-    const budgets = await budgetsOf(db, ids);
-    // A workspace that was deleted a moment ago has no budget.
-    return workspaces.flatMap((workspace) => {
-      const budget = budgets.get(workspace.id);
-      return budget ? [toWorkspaceJson(workspace, budget)] : [];
-    });
+    return (await withBudgets(db, workspaces)).map(({ workspace, budget }) =>
+      toWorkspaceJson(workspace, budget),
+    );
   }
 
   async function oneJson(workspace: Workspace) {

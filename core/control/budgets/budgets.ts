@@ -69,6 +69,21 @@ export async function budgetsOf(
   return new Map(rows.map((row) => [row.id, toBudget(row, now)]));
 }
 
+/** The workspaces with the current state of their budgets; without those that were deleted a moment ago. */
+export async function withBudgets(
+  db: Db,
+  workspaces: Workspace[],
+): Promise<{ workspace: Workspace; budget: Budget }[]> {
+  const budgets = await budgetsOf(
+    db,
+    workspaces.map(({ id }) => id),
+  );
+  return workspaces.flatMap((workspace) => {
+    const budget = budgets.get(workspace.id);
+    return budget ? [{ workspace, budget }] : [];
+  });
+}
+
 export async function budgetOf(
   db: Db,
   workspace: Pick<Workspace, "id">,

@@ -8,6 +8,7 @@ export {
   budgetsOf,
   toBudgetJson,
   toWorkspaceJson,
+  withBudgets,
 } from "./budgets";
 export { type FleetBudgets, readFleetBudgets } from "./fleet-budgets";
 export { forgetUnusedQuota, ownCallsKey, quotaKeyOf } from "./quota-key";

@@ -1,14 +1,15 @@
 /** Implements the change feed with Airtable's webhook calls, and verifies that Airtable signed a notification. */
+
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { BasetideError, isBasetideError } from "../../errors";
 import type { ChangeFeed, SourceWebhook } from "../change-feed";
+import type { SourceField, SourceSchema } from "../types";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { dependentsOf } from "./dependents";
 import { readBatch } from "./payloads";
 import { check } from "./schema";
-import { changesByItself } from "./self-changing";
 
 /** Payloads in one answer: the maximum of the call (its reference, "List webhook payloads"). */
 const MAX_PAYLOADS = 50;
@@ -114,4 +115,26 @@ export function isSignedNotification(body: Uint8Array, secretBase64: string, hea
   if (hex === undefined) return false;
   const mac = createHmac("sha256", Buffer.from(secretBase64, "base64")).update(body).digest();
   return timingSafeEqual(mac, Buffer.from(hex, "hex"));
+}
+
+const ASKS_THE_TIME = /\b(NOW|TODAY|FROMNOW|TONOW)\s*\(/i;
+
+/**
+ * Does the base have fields whose cells change although no user changes a record, which no feed reports? Such cells
+ * depend on the time, or are the signed URLs of attachments, which expire. A field that reads such a field implies that
+ * the base has one.
+ *
+ * @param options.hasLastingUrls the source's URLs of attachments are not stored, so their expiry does not matter
+ */
+export function changesByItself(
+  { tables }: SourceSchema,
+  { hasLastingUrls } = { hasLastingUrls: false },
+): boolean {
+  return tables.some(({ fields }) =>
+    fields.some((field) => (field.type === "attachment" ? !hasLastingUrls : asksTheTime(field))),
+  );
+}
+
+function asksTheTime({ type, options }: SourceField): boolean {
+  return type === "formula" && typeof options?.formula === "string" && ASKS_THE_TIME.test(options.formula);
 }

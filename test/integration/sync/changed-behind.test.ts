@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { lastReplicaState, recordReplicaState } from "../../../core/control/bases";
 import { claimEpochAbove, markSyncStarted } from "../../../core/replica";
-import { claimLease } from "../../../core/sync/lease/replica-state";
+import { claimLease } from "../../../core/sync/lease/lease-replica";
 import { testControl } from "../../support/control-support";
 import { type Engine, testEngine } from "../../support/engine";
 import { liveEngine } from "../../support/live-engine";

@@ -5,6 +5,7 @@
 
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
+import { listWorkspaces, withBudgets } from "../../../../core/control/budgets";
 import {
   createDraft,
   type Draft,
@@ -30,7 +31,6 @@ import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planCosts } from "../../plan-costs";
 import { planOf } from "../../plan-form";
-import { workspacesWithBudgets } from "../../workspaces";
 import { destinationPages } from "./destination";
 
 export function onboardingPages(ctx: ConsoleContext) {
@@ -153,7 +153,7 @@ async function startPage(
   const { destination } = draft;
   const [database, workspaces, region] = await Promise.all([
     destination?.kind === "existing" ? getDatabase(ctx.db, destination.database_id, draft.accountId) : null,
-    workspacesWithBudgets(ctx.db, draft.accountId),
+    listWorkspaces(ctx.db, draft.accountId).then((all) => withBudgets(ctx.db, all)),
     regionOfAccount(ctx, draft.accountId),
   ]);
   const costs = await planCosts(ctx, draft, workspaces);

@@ -8,10 +8,12 @@ import {
   createWorkspace,
   deleteWorkspace,
   getWorkspace,
+  listWorkspaces,
   type NewWorkspace,
   sourcePlans,
   updateWorkspace,
   type Workspace,
+  withBudgets,
 } from "../../../../core/control/budgets";
 import { isBasetideError } from "../../../../core/errors";
 import { WorkspacePage, type WorkspacePageProps } from "../../../../views/account/workspace";
@@ -24,7 +26,6 @@ import {
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formText, goTo, signedIn } from "../../page-kit";
 import { planOf, readCount } from "../../plan-form";
-import { workspacesWithBudgets } from "../../workspaces";
 
 const PATH = "/account/workspaces";
 
@@ -45,7 +46,7 @@ export function workspacePages(ctx: ConsoleContext) {
     shown: Partial<Pick<WorkspacesProps, "form" | "errors">>,
     status = 200,
   ) {
-    const workspaces = await workspacesWithBudgets(db, currentUser.account.id);
+    const workspaces = await withBudgets(db, await listWorkspaces(db, currentUser.account.id));
     return answer(
       request,
       { title: "Workspaces", currentUser, active: "usage", status },
