@@ -2,12 +2,13 @@
  * The files that pages load. They are read and compressed once at startup, and named by a hash of their content, so
  * that browsers cache them forever and never show an old one.
  */
+
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { Elysia } from "elysia";
 import { securityHeaders } from "../../views/render";
-import { bundle } from "./bundle";
 
 const ROOT = new URL("../../", import.meta.url);
 
@@ -144,4 +145,15 @@ function chooseEncoding(accepted: string): Encoding {
   const takes = (name: string) =>
     offered.some((part) => part.split(";")[0]?.trim() === name && !/;\s*q=0(\.0+)?$/.test(part));
   return takes("br") ? "br" : takes("gzip") ? "gzip" : "identity";
+}
+
+/** Bundles a script with its libraries into one file, for the browser. @param entry relative to this file */
+export async function bundle(entry: string): Promise<Uint8Array<ArrayBuffer>> {
+  const { outputs } = await Bun.build({
+    entrypoints: [fileURLToPath(new URL(entry, import.meta.url))],
+    target: "browser",
+    format: "esm",
+    minify: true,
+  });
+  return new Uint8Array(await outputs[0]!.arrayBuffer());
 }

@@ -1,19 +1,18 @@
 /** Keeps the layouts of diagrams by the shape of their tables: those of a large base take a while to compute. */
+import { LruMap } from "../lru-map";
 import type { TableSpec } from "../replica";
 import { type Diagram, layOut } from "./diagram-layout";
 
 const MOST_DIAGRAMS = 50;
 
-/** By everything that a diagram shows; the least recently used first. */
-const diagrams = new Map<string, Diagram>();
+/** By everything that a diagram shows. */
+const diagrams = new LruMap<string, Diagram>(MOST_DIAGRAMS);
 
 /** @returns the same object for the same shape: do not change it */
 export function diagramOf(tables: TableSpec[]): Diagram {
   const key = String(Bun.hash(JSON.stringify(tables.map(shownOf))));
   const known = diagrams.get(key) ?? layOut(tables);
-  diagrams.delete(key);
   diagrams.set(key, known);
-  if (diagrams.size > MOST_DIAGRAMS) diagrams.delete(diagrams.keys().next().value!);
   return known;
 }
 
