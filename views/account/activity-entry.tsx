@@ -9,7 +9,7 @@ export type Subjects = ReadonlyMap<string, AuditSubject>;
 const ID_DETAILS = ["workspace_id", "database"] as const;
 
 /** The ids whose names an entry shows. */
-export function idsOf({ subject, details }: AuditEntry): string[] {
+export function subjectsOf({ subject, details }: AuditEntry): string[] {
   return [subject, ...ID_DETAILS.map((name) => details[name])].filter((id) => typeof id === "string");
 }
 

@@ -10,7 +10,7 @@ import {
   listChanges,
 } from "../../../../core/control/audit";
 import { Activity, type ActivityChoice, ActivityEntries, whoOf } from "../../../../views/account/activity";
-import { idsOf } from "../../../../views/account/activity-entry";
+import { subjectsOf } from "../../../../views/account/activity-entry";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formText, signedIn } from "../../page-kit";
 
@@ -36,7 +36,7 @@ export function activityPages(ctx: ConsoleContext) {
       });
       const entries = found.slice(0, PAGE_SIZE);
       const [subjects, actors, bases] = await Promise.all([
-        findSubjects(db, account.id, entries.flatMap(idsOf)),
+        findSubjects(db, account.id, entries.flatMap(subjectsOf)),
         listActors(db, account.id),
         listAuditedBases(db, account.id),
       ]);
