@@ -107,6 +107,8 @@ export async function runProcess(
     void nextSignal().then(() => process.exit(1));
     await releases.disposeAsync();
     ctx.log.info("stopped");
+    // A connection that was being opened meanwhile, and is in no pool any more, would keep the process running.
+    process.exit(0);
   } catch (error) {
     await endFailed(role, error, releases, clean);
   }

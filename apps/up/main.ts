@@ -26,6 +26,7 @@ try {
   void nextSignal().then(() => process.exit(1));
   await releases.disposeAsync();
   if (why instanceof BasetideError) throw why;
+  process.exit(0);
 } catch (error) {
   await endFailed("up", error, releases);
 }

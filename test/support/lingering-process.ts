@@ -1,0 +1,10 @@
+/** A process of ours with a connection that nothing closes, as one that was being opened while it stopped. */
+import net from "node:net";
+import { runProcess } from "../../core/process";
+
+await runProcess("worker", async ({ log }) => {
+  const server = net.createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as net.AddressInfo;
+    net.connect(port, "127.0.0.1", () => log.info("connected"));
+  });
+});
