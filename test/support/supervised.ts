@@ -12,6 +12,8 @@ export type Role = "worker" | "proxy" | "console";
 
 /** An orchestrator's pause before a restart, ms. */
 const RESTART_MS = 1000;
+/** From SIGTERM to SIGKILL, as orchestrators have it. */
+const GRACE_MS = 30_000;
 const PORT_VARIABLE: Record<Role, string> = {
   worker: "WORKER_PORT",
   proxy: "PROXY_PORT",
@@ -29,7 +31,10 @@ export interface Supervised extends AsyncDisposable {
   clockShiftMs: number;
   /** Sends SIGKILL. Resolves when the process has ended, so that nothing later signals what is already dying. */
   kill(): Promise<void>;
-  /** Sends SIGTERM, like the rollout of a version. Resolves with the exit code when the process has ended. */
+  /**
+   * Sends SIGTERM, like the rollout of a version, and SIGKILL if that does not end it in time. Resolves with the exit
+   * code when the process has ended.
+   */
   stop(): Promise<number>;
   freeze(): void;
   thaw(): void;
@@ -93,7 +98,15 @@ export function supervise(
       isExpected = true;
       const stopping = program;
       stopping?.kill("SIGTERM");
-      return (await stopping?.exited) ?? 0;
+      const impatience = setTimeout(() => {
+        faults.push(`${name} did not end within ${GRACE_MS} ms of SIGTERM`);
+        stopping?.kill("SIGKILL");
+      }, GRACE_MS);
+      try {
+        return (await stopping?.exited) ?? 0;
+      } finally {
+        clearTimeout(impatience);
+      }
     },
     // Includes its children, like a container that is suspended.
     freeze: () => signalTree("SIGSTOP"),
