@@ -20,7 +20,7 @@ export {
 export { ipv6OnlyProblem } from "./ipv6-only";
 export { requireKeptSessions } from "./kept-sessions";
 export { WATCHED_BY_SERVER } from "./options";
-export { connectPg, pgOptions } from "./pg-client";
+export { closePg, connectPg, pgOptions } from "./pg-client";
 export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";
 export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";

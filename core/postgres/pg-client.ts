@@ -1,5 +1,6 @@
 /** Connections of `pg`, for pg-boss and the migrations: opened and set up like those of postgres.js. */
 import type pg from "pg";
+import { withTimeout } from "../async";
 import { liveSocket, offersTls, tlsOptions } from "../net";
 import type { PostgresUrl } from "../postgres-url";
 import { ownServer } from "./client";
@@ -7,6 +8,10 @@ import { WATCHED_BY_SERVER } from "./options";
 import { primaryClients } from "./pg-primary";
 import { prepareSession } from "./session";
 import { CONTROL_SETTINGS, SETTINGS_WHERE_DIFFERENT } from "./session-settings";
+
+/** The same as for the pools on the control plane. */
+const CONNECT_TIMEOUT_MS = 5000;
+const CLOSE_TIMEOUT_MS = 5000;
 
 /** Options of a pool or a client. `onConnect` is for pools; `connectPg` creates a single client. */
 export async function pgOptions(url: string) {
@@ -31,7 +36,11 @@ export async function pgOptions(url: string) {
 /** Returns a connection that is ready. @throws the server's or the connection's error */
 export async function connectPg(url: string, applicationName: string): Promise<pg.Client> {
   const { onConnect, Client, ...options } = await pgOptions(url);
-  const client = new Client({ ...options, application_name: applicationName });
+  const client = new Client({
+    ...options,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
   // If the connection is lost while idle, the next query reports it.
   client.on("error", () => {});
   await client.connect();
@@ -39,9 +48,14 @@ export async function connectPg(url: string, applicationName: string): Promise<p
     await onConnect(client);
     return client;
   } catch (error) {
-    await client.end();
+    await closePg(client);
     throw error;
   }
+}
+
+/** Closes a connection, without waiting for long for a server that no longer answers. */
+export async function closePg(client: pg.Client): Promise<void> {
+  await withTimeout(CLOSE_TIMEOUT_MS, () => {}, client.end());
 }
 
 async function prepare(client: pg.ClientBase, settings: Record<string, string | number>): Promise<void> {

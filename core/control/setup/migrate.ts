@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { runner } from "node-pg-migrate";
 import type { Db } from "../../context";
 import type { Logger } from "../../log";
-import { asControlError, connectPg, requireKeptSessions } from "../../postgres";
+import { asControlError, closePg, connectPg, requireKeptSessions } from "../../postgres";
 import { areFunctionsCurrent, installFunctions } from "./functions";
 
 const MIGRATIONS_DIR = join(import.meta.dirname, "../../../sql/control/migrations");
@@ -51,7 +51,7 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
   } catch (error) {
     throw asControlError(error);
   } finally {
-    await client?.end();
+    if (client) await closePg(client);
   }
 }
 
