@@ -6,10 +6,10 @@
  * wait in which queue.
  */
 import type { Registry } from "prom-client";
+import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
-
 import type { BlockReason, LivePriority, Priority, QuotaKey } from "./backend";
 import { processClock, type QuotaClock } from "./clock";
 import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
@@ -22,6 +22,8 @@ import { type Connections, createWaitQueue, type WaitOptions, type WaitQueue } f
 
 /** The longest pause that is recorded, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
+/** How long the control plane may take to record a spent cap, ms. */
+const SPENT_CAP_MS = 10_000;
 /** Number of known keys from which idle ones are dropped. */
 const KEYS_KEPT = 1000;
 
@@ -234,11 +236,13 @@ export function createRateLimiter(
       if (reason === "rate_limited" && heartbeat)
         fallbackOf(key, heartbeat).pauseUntil(clock.now() + blockMs);
       try {
-        await control.call((db) =>
-          reason === "rate_limited"
-            ? db`select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${blockMs}, ${reason})`
-            : recordSpentCap(db, key, blockMs),
-        );
+        // A spent cap stops no request, and is found once an hour: the control plane may take its time.
+        if (reason === "billing_limit")
+          await withTimeout(SPENT_CAP_MS, "control_unavailable", recordSpentCap(ctx.db, key, blockMs));
+        else
+          await control.call(
+            (db) => db`select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${blockMs}, ${reason})`,
+          );
       } catch (error) {
         ctx.log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
       }
@@ -264,10 +268,12 @@ export function createRateLimiter(
   };
 }
 
+/** Caps begin again with the month (UTC), however long the statement took to arrive. */
 function recordSpentCap(db: Db, key: QuotaKey, ms: number) {
   return db`
     insert into quota_blocks (key, reason, blocked_at, blocked_until)
-    values (${key}, 'billing_limit', now(), now() + ${ms} * interval '1 ms')
+    values (${key}, 'billing_limit', now(), least(now() + ${ms} * interval '1 ms',
+      (date_trunc('month', now() at time zone 'UTC') + interval '1 month') at time zone 'UTC'))
     on conflict (key) do update
       set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until`;
 }
