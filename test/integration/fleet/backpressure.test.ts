@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+/** What fails or hangs takes no capacity from the rest. The concurrent tests mostly wait, each with its own service. */
+import { expect, test, vi } from "vitest";
 import { startWorker } from "../../../apps/worker/start";
 import { type Base, getBase, resume } from "../../../core/control/bases";
 import { getDatabase } from "../../../core/control/placement";
@@ -8,6 +9,9 @@ import { asAdmin } from "../../support/admin";
 import { cuttableProxy } from "../../support/cuttable-proxy";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
+
+/** More at once would delay each other's syncs. */
+vi.setConfig({ maxConcurrency: 3 });
 
 /** Longest time between two syncs of a small base that nothing blocks, ms. */
 const USUAL_GAP_MS = 3000;
@@ -38,8 +42,8 @@ function requestsOf(fleet: Fleet, { sourceBaseId }: Base): number {
   return fleet.sandbox.control.logSummary().bases[sourceBaseId]?.requests ?? 0;
 }
 
-test("a base whose key is refused has no job, sends nothing, and takes no capacity from another one", {
-  timeout: 60_000,
+test.concurrent("a base whose key is refused has no job, sends nothing, and takes no capacity from another one", {
+  timeout: 120_000,
 }, async () => {
   await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "1" } });
   const { sandbox, ctx } = fleet;
@@ -64,8 +68,8 @@ test("a base whose key is refused has no job, sends nothing, and takes no capaci
   await keepsSyncing(fleet, good, 5);
 });
 
-test("a base whose replica is gone yields its capacity in a full worker to the waiting base", {
-  timeout: 60_000,
+test.concurrent("a base whose replica is gone yields its capacity in a full worker to the waiting base", {
+  timeout: 120_000,
 }, async () => {
   await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "1" } });
   const { sandbox, ctx } = fleet;
@@ -85,14 +89,14 @@ test("a base whose replica is gone yields its capacity in a full worker to the w
   }
 });
 
-test.each([
+test.concurrent.each([
   ["swept", {}],
   ["in rapid mode", { rapid: true }],
   ["in live mode", { live: true }],
 ])(
   "a base %s whose source always fails yields its capacity in a full worker to the waiting base",
   {
-    timeout: 90_000,
+    timeout: 120_000,
   },
   async (_mode, settings) => {
     await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "1" } });
@@ -125,7 +129,7 @@ test.each([
 );
 
 test("reading ahead is bounded while the replica does not answer: one page in memory and one in transit per table", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
   const { sandbox } = fleet;

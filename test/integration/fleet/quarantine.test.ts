@@ -37,7 +37,7 @@ async function childOf(fleet: Fleet, ...bases: Base[]): Promise<number> {
   return pid;
 }
 
-test("a base whose three workers died is synced in a child process from then on, and so is its neighbor", {
+test.concurrent("a base whose three workers died is synced in a child process from then on, and so is its neighbor", {
   timeout: 180_000,
 }, async () => {
   await using fleet = await startFleet({ workers: 0 });
@@ -75,9 +75,7 @@ function isRunning(pid: number): boolean {
 
 test.runIf(process.platform === "linux")(
   "a frozen child ends with its worker",
-  {
-    timeout: 120_000,
-  },
+  { concurrent: true, timeout: 120_000 },
   async () => {
     await using fleet = await startFleet();
     const base = await connect(fleet);
@@ -96,7 +94,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("a base that crashes its child is identified and quarantined without a worker's death; its neighbors continue", {
+test.concurrent("a base that crashes its child is identified and quarantined without a worker's death; its neighbors continue", {
   timeout: 180_000,
 }, async () => {
   await using fleet = await startFleet({ env: { WORKER_CONCURRENCY: "20" } });
@@ -143,7 +141,7 @@ test("a base that crashes its child is identified and quarantined without a work
   expect(await getBase(fleet.ctx.db, killer.id)).toMatchObject({ state: "active", error: null });
 });
 
-test("a frozen child is killed, and its base quarantined", { timeout: 120_000 }, async () => {
+test.concurrent("a frozen child is killed, and its base quarantined", { timeout: 120_000 }, async () => {
   await using fleet = await startFleet();
   const base = await connect(fleet);
   await fleet.workers[0]!.stop();

@@ -23,7 +23,7 @@ import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-vi.setConfig({ testTimeout: 90_000 });
+vi.setConfig({ maxConcurrency: 3, testTimeout: 90_000 });
 
 const never = new AbortController().signal;
 const thisMonth = `${new Date().toISOString().slice(0, 7)}-01`;
@@ -51,7 +51,7 @@ async function spent(fleet: Fleet, baseId: string): Promise<Base> {
   );
 }
 
-test("two bases of a workspace share its cap: calls of one reduce what the other has, and clients continue", async () => {
+test.concurrent("two bases of a workspace share its cap: calls of one reduce what the other has, and clients continue", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sources = [1, 2].map(() => sandbox.control.generate({ records: 900, tables: 3 }));
@@ -122,7 +122,7 @@ test("two bases of a workspace share its cap: calls of one reduce what the other
   for (const { id } of bases) expectWell(await fleet.synced(id));
 });
 
-test("a spent budget is full again when the month ends", async () => {
+test.concurrent("a spent budget is full again when the month ends", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 100, tables: 1 });
@@ -142,7 +142,7 @@ test("a spent budget is full again when the month ends", async () => {
   expect(later).toMatchObject({ left: 1000 - 10 - 200, bases: 1 });
 });
 
-test("a workspace that the source blocks is shown as blocked, and continues when its month ends", async () => {
+test.concurrent("a workspace that the source blocks is shown as blocked, and continues when its month ends", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 100, tables: 2 });
@@ -162,7 +162,7 @@ test("a workspace that the source blocks is shown as blocked, and continues when
   await until(async () => (await quotaUse(ctx.db, base)).blocked === null, { what: "nothing blocks it" });
 });
 
-test("beyond a Team cap, requests are limited to two per second, so that the source refuses none", async () => {
+test.concurrent("beyond a Team cap, requests are limited to two per second, so that the source refuses none", async () => {
   await using fleet = await startFleet({ env: { SCHEMA_POLL_SECONDS: "3600" } });
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 100, tables: 1 });
@@ -195,7 +195,7 @@ test("beyond a Team cap, requests are limited to two per second, so that the sou
   expect((await quotaUse(ctx.db, base)).slowed).toBeNull();
 });
 
-test("all calls are counted by their purpose", async () => {
+test.concurrent("all calls are counted by their purpose", async () => {
   await using fleet = await startBudgetFleet();
   const { ctx, sandbox } = fleet;
   const sourceId = sandbox.control.generate({ records: 500, tables: 3 });
