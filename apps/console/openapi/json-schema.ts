@@ -4,7 +4,7 @@
  */
 
 import type { JsonSchema } from "../../../views/docs/openapi";
-import { COMPONENT } from "../schema-parts";
+import { COMPONENT } from "../schemas/parts";
 
 /** The formats that mark the framework's numbers in texts. */
 const NUMBERS_IN_TEXT = new Set(["integer", "numeric"]);

@@ -8,7 +8,7 @@ import type {
   JsonSchema,
 } from "../../../views/docs/openapi";
 import { permissionFor } from "../access";
-import { ERRORS } from "../schema-parts";
+import { ERRORS } from "../schemas/parts";
 import { errorResponses, usualErrors } from "./errors";
 import { exampleOf } from "./example";
 import { type Components, toJsonSchema } from "./json-schema";

@@ -13,9 +13,9 @@ import {
   updateWebhook,
 } from "../../../core/alerts";
 import type { ManagementContext } from "../../../core/control/bases";
-import * as schemas from "../alert-schemas";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
+import * as schemas from "../schemas/alerts";
+import { raises } from "../schemas/parts";
 import { testDelivery } from "../test-delivery";
 
 const MESSAGES = 50;

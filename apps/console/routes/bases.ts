@@ -16,8 +16,8 @@ import {
 } from "../../../core/control/bases";
 import { baseJson, baseJsons } from "../../../core/control/status";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
+import { raises } from "../schemas/parts";
 
 const DEFAULT_RUNS = 50;
 

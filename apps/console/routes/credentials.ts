@@ -3,8 +3,8 @@ import { Elysia } from "elysia";
 import { getBase, type ManagementContext } from "../../../core/control/bases";
 import { getDatabase, rotateCredentials, showCredentials } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
+import { raises } from "../schemas/parts";
 
 export function credentialRoutes(ctx: ManagementContext) {
   const databaseOf = async (baseId: string, accountId: string) => {

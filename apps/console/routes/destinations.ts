@@ -5,8 +5,8 @@ import { isProblem } from "../../../core/check-result";
 import type { ManagementContext } from "../../../core/control/bases";
 import { inspectDestination } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
+import { raises } from "../schemas/parts";
 
 export function destinationRoutes(ctx: ManagementContext) {
   return new Elysia({ prefix: "/api/v1", tags: ["Sources"] }).use(bearerAuth(ctx.db)).post(

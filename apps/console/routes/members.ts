@@ -5,8 +5,8 @@ import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { listMembers, removeMember } from "../../../core/control/members";
 import { bearerAuth } from "../bearer-auth";
-import * as schemas from "../member-schemas";
-import { raises } from "../schema-parts";
+import * as schemas from "../schemas/members";
+import { raises } from "../schemas/parts";
 
 export function memberRoutes(ctx: ManagementContext) {
   return new Elysia({ prefix: "/api/v1/members", tags: ["Account"] })

@@ -3,8 +3,8 @@ import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
 import { createRequest, listRequests, type OperatorRequest } from "../../../core/control/placement";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
+import { raises } from "../schemas/parts";
 
 export function requestRoutes(ctx: ManagementContext) {
   const { db } = ctx;

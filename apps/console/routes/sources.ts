@@ -2,8 +2,8 @@
 import { Elysia } from "elysia";
 import { listSourceBases, type ManagementContext } from "../../../core/control/bases";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
+import { raises } from "../schemas/parts";
 
 export function sourceRoutes(ctx: ManagementContext) {
   return new Elysia({ prefix: "/api/v1", tags: ["Sources"] })

@@ -12,8 +12,8 @@ import {
   withBudgets,
 } from "../../../core/control/budgets";
 import { bearerAuth } from "../bearer-auth";
-import { raises } from "../schema-parts";
 import * as schemas from "../schemas";
+import { raises } from "../schemas/parts";
 
 export function workspaceRoutes(ctx: ManagementContext) {
   const { db } = ctx;

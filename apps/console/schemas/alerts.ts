@@ -1,6 +1,6 @@
 /** Request and answer schemas for alerts: e-mail preferences, webhooks and sent alerts. */
 import { t } from "elysia";
-import { named, nullable, strict, timestamp } from "./schema-parts";
+import { named, nullable, strict, timestamp } from "./parts";
 
 const kind = named(
   "AlertKind",

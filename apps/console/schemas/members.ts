@@ -1,7 +1,7 @@
 /** Request and answer schemas of the API for members. */
 import { t } from "elysia";
-import { roles } from "../../core/control/accounts";
-import { named, nullable, strict, timestamp } from "./schema-parts";
+import { roles } from "../../../core/control/accounts";
+import { named, nullable, strict, timestamp } from "./parts";
 
 export const memberParams = t.Object({
   id: t.String({ maxLength: 100, description: "Id of the member's user: usr_…" }),

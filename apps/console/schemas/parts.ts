@@ -1,6 +1,6 @@
 /** Shared parts of request and answer schemas, and of the description of the routes. */
 import { t } from "elysia";
-import type { ErrorCode } from "../../core/errors";
+import type { ErrorCode } from "../../../core/errors";
 
 /** Unknown properties are rejected: a misspelled setting must not pass for one that was set. */
 export const strict = { additionalProperties: false };

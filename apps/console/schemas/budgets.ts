@@ -1,7 +1,7 @@
 /** Request and answer schemas for workspaces, their plans and their usage. */
 import { t } from "elysia";
-import { plans } from "../../core/control/budgets";
-import { named, nullable, strict, timestamp } from "./schema-parts";
+import { plans } from "../../../core/control/budgets";
+import { named, nullable, strict, timestamp } from "./parts";
 
 // A union of literals: Elysia's enumerations have a default, and a property that is not given must stay as it is.
 const plan = named("Plan", t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id)))));

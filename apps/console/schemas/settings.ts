@@ -1,7 +1,7 @@
 /** The settings of a base in requests and answers of the management API, generated from the table of settings. */
 import { t } from "elysia";
-import { MOST_INDEXES, type SettingsOfType, settingList, settings } from "../../core/control/bases";
-import { strict } from "./schema-parts";
+import { MOST_INDEXES, type SettingsOfType, settingList, settings } from "../../../core/control/bases";
+import { strict } from "./parts";
 
 type PlainSettings = Record<SettingsOfType<"boolean">, ReturnType<typeof t.Boolean>> &
   Record<SettingsOfType<"integer">, ReturnType<typeof t.Integer>>;

@@ -1,0 +1,202 @@
+/** Schemas of a base, and of changes of its settings. */
+import { t } from "elysia";
+import { budget } from "./budgets";
+import { apiKey, workspaceId } from "./connect";
+import { named, nullable, strict, timestamp } from "./parts";
+import { indexes, indexesChange, plainSettings } from "./settings";
+
+export const syncKind = named(
+  "SyncKind",
+  t.Union([
+    t.Literal("first"),
+    t.Literal("rebuild"),
+    t.Literal("sweep"),
+    t.Literal("rapid", {
+      description: "A cycle over all tables, which requests the modified records of each",
+    }),
+    t.Literal("live", { description: "A batch of changes that Airtable's feed reported" }),
+  ]),
+);
+
+export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "Id of the base: bas_…" }) });
+
+export const settingsChange = named(
+  "BaseChange",
+  t.Partial(
+    t.Object({ ...plainSettings, indexes: indexesChange, api_key: apiKey, workspace_id: workspaceId }),
+    { ...strict, minProperties: 1 },
+  ),
+  { turbo: true, indexes: [{ table: "project_tasks", column: "due_date" }] },
+);
+
+const live = named(
+  "LiveFeed",
+  t.Object(
+    {
+      state: t.Union([
+        t.Literal("making"),
+        t.Literal("on"),
+        t.Literal("refused", { description: "There is no feed; the base is swept" }),
+      ]),
+      reason: t.String({ description: "For `refused`: why there is no feed" }),
+      by: t.Union([t.Literal("notification"), t.Literal("poll")], {
+        description: "Whether Airtable sends notifications of new changes, or Basetide polls",
+      }),
+      last_change_at: nullable(timestamp),
+      read_at: nullable(timestamp),
+      due_at: nullable(timestamp),
+      waiting: t.Integer({
+        description: "Records that are known to have changed and have not been read yet",
+      }),
+      waiting_since: nullable(timestamp),
+      missed: t.Integer({
+        description: "Changed records that the feed did not report, and a full check found",
+      }),
+      missed_at: nullable(timestamp),
+      compared_at: nullable(timestamp),
+      drifted_since: nullable(timestamp),
+      gap_since: nullable(
+        t.String({
+          format: "date-time",
+          description: "Changes before this time may be missing until a full check completes",
+        }),
+      ),
+      expires_at: nullable(timestamp),
+    },
+    { description: "The feed of changes that live mode reads; null if live mode has never been tried" },
+  ),
+);
+
+export const base = named(
+  "Base",
+  t.Object({
+    id: t.String(),
+    platform: t.String(),
+    base_id: t.String(),
+    name: t.String(),
+    state: t.Union([
+      t.Literal("starting"),
+      t.Literal("active"),
+      t.Literal("paused"),
+      t.Literal("needs_attention"),
+      t.Literal("deleting"),
+    ]),
+    indicator: named(
+      "Indicator",
+      t.Object({
+        color: t.Union([t.Literal("green"), t.Literal("yellow"), t.Literal("red")]),
+        reason: t.String(),
+      }),
+    ),
+    settings: named("Settings", t.Object({ ...plainSettings, indexes })),
+    database: named(
+      "Database",
+      t.Object({
+        id: t.String(),
+        name: t.String(),
+        schema: t.String(),
+        host: t.String(),
+        port: t.Integer(),
+      }),
+    ),
+    tables: t.Array(
+      t.Object({
+        name: t.String(),
+        source_name: t.String(),
+        source_id: t.Optional(t.String()),
+        records: t.Integer(),
+      }),
+    ),
+    sync: t.Object(
+      {
+        kind: nullable(syncKind),
+        started_at: nullable(timestamp),
+        completed_at: nullable(timestamp),
+        duration_ms: nullable(t.Number()),
+        lag_ms: nullable(t.Number()),
+        progress: nullable(
+          t.Object({
+            kind: syncKind,
+            started_at: timestamp,
+            pages: t.Optional(t.Integer({ description: "Pages of records that were read" })),
+            calls: t.Optional(
+              t.Integer({
+                description: "Calls of this sync; absent if other work makes calls at the same time",
+              }),
+            ),
+            tables: t.Array(
+              t.Object({
+                name: t.String(),
+                source_name: t.String(),
+                records_done: t.Integer(),
+                records_estimate: nullable(t.Integer()),
+                done: t.Boolean({ description: "The table can be queried" }),
+                waiting: t.Optional(
+                  t.Boolean({
+                    description:
+                      "The table has been read, and waits for transactions that lock the live table",
+                  }),
+                ),
+              }),
+            ),
+          }),
+        ),
+      },
+      { description: "The last completed sync, and the progress of a first sync or a rebuild" },
+    ),
+    sweep: nullable(
+      t.Object(
+        { started_at: timestamp, completed_at: timestamp },
+        {
+          description:
+            "The last time that every record was read; in rapid mode, deletes and computed fields are as of this time",
+        },
+      ),
+    ),
+    live: nullable(live),
+    budget: nullable(budget),
+    error: nullable(
+      t.Object(
+        {
+          code: t.String(),
+          message: t.String(),
+          since: timestamp,
+          until: nullable(timestamp),
+        },
+        { description: "Why syncs fail, since when, and until when if known" },
+      ),
+    ),
+    issues: t.Array(
+      t.Object({
+        table: t.String(),
+        record_id: t.String(),
+        column: t.String(),
+        value: t.String(),
+        reason: t.String(),
+      }),
+      {
+        description:
+          "Cells that do not fit their column and, with an empty record_id, objects that a rebuild could not carry over (`value` contains the statements that create them). At most 100 of issue_count",
+      },
+    ),
+    issue_count: t.Integer(),
+    repairs: t.Integer({
+      description: "Records written through the proxy that the replica does not show yet",
+    }),
+  }),
+);
+
+export const bases = t.Array(base);
+
+export const credentials = named(
+  "Credentials",
+  t.Object({
+    url: t.String(),
+    psql: t.String({ description: "Command line for psql" }),
+    host: t.String(),
+    port: t.Integer(),
+    database: t.String(),
+    user: t.String(),
+    password: t.String(),
+  }),
+);
