@@ -26,6 +26,9 @@ const STYLES = [
   "figures",
   "freshness",
   "data",
+  "grid",
+  "cells",
+  "record",
   "sql",
   "schema",
   "roles",
@@ -41,7 +44,7 @@ const style = makeAsset(
   STYLES.map((name) => `apps/console/assets/style/${name}.css`),
 );
 /** Only for the public pages. */
-const SITE_STYLES = ["site", "landing", "docs"];
+const SITE_STYLES = ["site", "landing", "docs", "prose", "docs-lists", "api-reference"];
 const siteStyle = makeAsset(
   "site.css",
   "text/css; charset=utf-8",
