@@ -1,5 +1,5 @@
 /** The first page of the documentation: where to start, and all pages with what they are about. */
-import { SearchForm } from "../site/search-form";
+import { SearchForm } from "../site/frame";
 import { DocsFrame } from "./frame";
 import type { DocGroup } from "./types";
 

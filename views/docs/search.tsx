@@ -1,6 +1,6 @@
 /** The matches of a search in the documentation. */
 import { counted } from "../format";
-import { SearchForm } from "../site/search-form";
+import { SearchForm } from "../site/frame";
 import { DocsFrame } from "./frame";
 import { termPattern } from "./text";
 import type { DocGroup, DocMatch } from "./types";

@@ -5,7 +5,7 @@ import { Badge, Card, Empty } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted, formatElapsed, inDigits } from "../format";
-import { AccountLink } from "./links";
+import { AccountLink } from "./frame";
 
 export interface OperatorBaseProps {
   base: BaseSummary;

@@ -7,7 +7,7 @@ import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
-import { BaseLink } from "./links";
+import { BaseLink } from "./frame";
 import { Quarantined } from "./quarantined";
 import { Unhealthy } from "./unhealthy";
 

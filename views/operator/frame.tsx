@@ -1,4 +1,4 @@
-/** The frame of the operator console's pages. */
+/** The frame of the operator console's pages, and the links between them. */
 import type { ComponentChildren } from "preact";
 import { ErrorNote, PageHead, Tabs } from "../components";
 
@@ -23,5 +23,23 @@ export function AdminFrame(props: {
       {props.error ? <ErrorNote>{props.error}</ErrorNote> : null}
       {props.children}
     </>
+  );
+}
+
+/** @param props.children default: the id */
+export function BaseLink({ id, children }: { id: string; children?: ComponentChildren }) {
+  return (
+    <a href={`/operator/bases/${encodeURIComponent(id)}`}>
+      {children ? <bdi>{children}</bdi> : <code>{id}</code>}
+    </a>
+  );
+}
+
+/** Leads to the account's row in the list of accounts. */
+export function AccountLink({ id, children }: { id: string; children: ComponentChildren }) {
+  return (
+    <a href={`/operator/accounts#${id}`}>
+      <bdi>{children}</bdi>
+    </a>
   );
 }

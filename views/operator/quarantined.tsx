@@ -4,7 +4,7 @@ import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { counted } from "../format";
-import { BaseLink } from "./links";
+import { BaseLink } from "./frame";
 
 const tasks = { deletion: "Deletion", move: "End of a move", stray: "Removal of an unused database" };
 

@@ -4,7 +4,7 @@ import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
-import { AccountLink, BaseLink } from "./links";
+import { AccountLink, BaseLink } from "./frame";
 
 interface UnhealthyProps {
   bases: UnhealthyBase[];

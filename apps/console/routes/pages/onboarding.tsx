@@ -29,8 +29,7 @@ import { emptyPlan, StartForm, type StartProps, StartStep } from "../../../../vi
 import { isHtmx } from "../../../../views/render";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
-import { planCosts } from "../../plan-costs";
-import { planOf } from "../../plan-form";
+import { planCosts, planOf } from "../../plan-question";
 import { destinationPages } from "./destination";
 
 export function onboardingPages(ctx: ConsoleContext) {

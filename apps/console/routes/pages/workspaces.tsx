@@ -25,7 +25,7 @@ import {
 } from "../../../../views/account/workspaces";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formText, goTo, signedIn } from "../../page-kit";
-import { planOf, readCount } from "../../plan-form";
+import { planOf, readCount } from "../../plan-question";
 
 const PATH = "/account/workspaces";
 
