@@ -106,8 +106,6 @@ export interface RateLimiter {
    *   pause then only if the base had enough requests to be over its limit
    */
   block(key: QuotaKey, ms: number, reason: BlockReason, options?: { isOwn: boolean }): Promise<void>;
-  /** Records that the source answers again before the end of a used-up cap. Never fails. */
-  lift(key: QuotaKey): Promise<void>;
   /**
    * Returns the requests granted this month, without those granted while the control plane was unavailable.
    *
@@ -245,16 +243,6 @@ export function createRateLimiter(
           );
       } catch (error) {
         ctx.log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
-      }
-    },
-
-    async lift(key) {
-      try {
-        await control.call(
-          (db) => db`delete from quota_blocks where key = ${key} and reason = 'billing_limit'`,
-        );
-      } catch (error) {
-        ctx.log.debug({ quotaKey: key, error }, "lifting a pause failed");
       }
     },
 

@@ -47,7 +47,6 @@ export function engineInput({ connection, settings = {}, onBlock, ...of }: Parts
         acquireUnproven: async () => undefined,
         countServed: async () => {},
         block: async (_key, ms) => onBlock?.(ms),
-        lift: async () => {},
         usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
         forget: async () => {},
         close: async () => {},

@@ -8,7 +8,6 @@ export function unlimitedLimiter(over: Partial<RateLimiter> = {}): RateLimiter {
     acquireUnproven: async () => undefined,
     countServed: async () => {},
     block: async () => {},
-    lift: async () => {},
     usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
     forget: async () => {},
     close: async () => {},

@@ -13,7 +13,6 @@ function split(every: number, gapMs = 0, holdMs = 0) {
     acquireUnproven: async () => undefined,
     countServed: async () => {},
     block: async () => {},
-    lift: async () => {},
     usage: async () => ({ month: "2026-11", sync: 0, client: 0 }),
     forget: async () => {},
     close: async () => {},

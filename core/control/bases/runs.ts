@@ -76,8 +76,15 @@ export interface SyncRun {
  * Stores the run, and updates the base's columns about its last sync. A completed run makes the base `active` and
  * clears its error; one with an error that needs a person makes it `needs_attention`. A base that was paused or
  * marked for deletion meanwhile stays so. A run of a deleted base is not stored.
+ *
+ * @param options.isCapOver the month's calls were spent; if the run has completed, they are not any more
  */
-export async function recordRun(db: Db, baseId: string, report: RunReport): Promise<void> {
+export async function recordRun(
+  db: Db,
+  baseId: string,
+  report: RunReport,
+  { isCapOver = false } = {},
+): Promise<void> {
   const told = {
     ...report,
     ...outcomeOf(report),
@@ -91,6 +98,7 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
     with before as (select sync_started_at, sync_kind from bases where id = ${baseId}),
     lag as (${lagOf(db, told)}),
     updated as (${report.isBackground ? updateBackground(db, baseId, told) : updateBase(db, baseId, told)}),
+    ${isCapOver && told.isCompleted && !report.isBackground ? db`lifted as (${liftCap(db, baseId)}),` : db``}
     joined as (${joinRun(db, baseId, told)})
     insert into sync_runs (base_id, kind, started_at, completed_at, total_ms, longest_ms, seen, inserted, updated,
       deleted, requests, wait_ms, lag_ms, max_lag_ms, error_code, error_message)
@@ -99,6 +107,12 @@ export async function recordRun(db: Db, baseId: string, report: RunReport): Prom
       ${told.updated}::int, ${told.deleted}::int, ${told.requests}::int, ${told.waitMs}::float8,
       lag.mean_ms, lag.max_ms, ${told.errorCode}, ${told.errorMessage}
     from updated, lag where not exists (select from joined)`;
+}
+
+function liftCap(db: Db, baseId: string) {
+  return db`
+    delete from quota_blocks where reason = 'billing_limit'
+      and key = (select platform || ':' || source_base_id from bases where id = ${baseId})`;
 }
 
 type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &

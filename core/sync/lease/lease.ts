@@ -26,7 +26,6 @@ import {
   restUntil,
   syncFacts,
 } from "../../control/bases";
-import { quotaKeyOf } from "../../control/budgets";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
@@ -349,8 +348,9 @@ async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   const { ctx, cache } = lease;
   // A failure that is caused by the removal of the replica is not a failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return;
+  const isCapOver = base.error?.code === "source_billing_limit";
   try {
-    await recordRun(ctx.db, base.id, report);
+    await recordRun(ctx.db, base.id, report, { isCapOver });
   } catch (error) {
     // The next sync reports them again.
     cache.issuesState = null;
@@ -367,7 +367,6 @@ async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   if (!report.completedAt) return;
   lease.syncedFrom = report.kind === "live" ? null : report.startedAt;
   cache.failures = 0;
-  if (base.error?.code === "source_billing_limit") await ctx.limiter.lift(quotaKeyOf(base));
 }
 
 /**
