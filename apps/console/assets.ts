@@ -31,7 +31,7 @@ const STYLES = [
   "record",
   "sql",
   "schema",
-  "roles",
+  "account",
   "helpers",
 ];
 

@@ -1,9 +1,13 @@
 /** The user's second factor: turns it on with an authenticator app, shows backup codes once, turns it off. */
 import type { CurrentUser } from "../../core/control/accounts";
 import { Badge, Button, Card, CopyField, Field, Note } from "../components";
+import { QrCode } from "../components/qr-code";
 import { AccountFrame } from "./frame";
 
 const PATH = "/account/sign-in/two-factor";
+
+/** Far more than the library's, which have an address of at most 254 characters; a QR code holds 2953. */
+const MAX_URI_LENGTH = 1000;
 
 interface Setup {
   uri: string;
@@ -56,14 +60,16 @@ function SetUp({ setup, error }: { setup: Setup; error: string | undefined }) {
       <ol class="stack">
         <li>
           <p>
-            Enter this key in your app
             {isSafe(setup.uri) ? (
               <>
-                , or <a href={setup.uri}>open the app on this device</a>
+                Scan the code with your app, <a href={setup.uri}>open the app on this device</a>, or enter the
+                key.
               </>
-            ) : null}
-            .
+            ) : (
+              "Enter this key in your app."
+            )}
           </p>
+          {isSafe(setup.uri) ? <QrCode text={setup.uri} label="QR code for your authenticator app" /> : null}
           <CopyField id="totp-secret" label="Key" value={secretOf(setup.uri)} />
         </li>
         <li>
@@ -139,9 +145,9 @@ function BackupCodes({ codes }: { codes: string[] }) {
   return <CopyField id="backup-codes" label="Backup codes" value={codes.join(" ")} />;
 }
 
-/** The address comes back with a form, so it is not trusted to be one of an app. */
+/** The address comes back with a form, so it is not trusted to be one of an app, or short. */
 function isSafe(uri: string): boolean {
-  return uri.startsWith("otpauth://totp/");
+  return uri.startsWith("otpauth://totp/") && uri.length <= MAX_URI_LENGTH;
 }
 
 function secretOf(uri: string): string {
