@@ -26,6 +26,7 @@ test("what changes the account needs more than `read`, unless it is listed here"
     "/account/password",
     "/account/sessions/:id/revoke",
     "/account/sessions/revoke-others",
+    "/account/sign-in/services/:provider/unlink",
     "/account/sign-in/two-factor",
     "/account/sign-in/two-factor/codes",
     "/account/sign-in/two-factor/confirm",

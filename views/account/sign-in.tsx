@@ -5,14 +5,24 @@ import { Badge, Button, ButtonLink, Card, ErrorNote, Field, Table } from "../com
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
+interface SignInService {
+  id: string;
+  name: string;
+  isLinked: boolean;
+}
+
 export interface SignInSettingsProps {
   currentUser: CurrentUser;
   sessions: Session[];
+  /** Those that the operator has configured; empty: none. */
+  services: SignInService[];
+  hasTwoFactor: boolean;
   now: Date;
   errors: Errors<"current" | "password">;
 }
 
-export function SignInSettings({ currentUser, sessions, now, errors }: SignInSettingsProps) {
+export function SignInSettings(props: SignInSettingsProps) {
+  const { currentUser, sessions, services, hasTwoFactor, now, errors } = props;
   return (
     <AccountFrame currentUser={currentUser} tab="/account">
       <Card id="sessions" title="Active sessions" actions={<EndOthers count={sessions.length - 1} />}>
@@ -74,12 +84,67 @@ export function SignInSettings({ currentUser, sessions, now, errors }: SignInSet
         </form>
       </Card>
       <Card id="two-factor" title="Two-factor authentication">
-        <p class="muted">Protects your account with a code of an authenticator app, besides your password.</p>
+        <p>
+          {hasTwoFactor ? (
+            <>
+              <Badge tone="green">On</Badge> Sign-ins need your password and a code of your app.
+            </>
+          ) : (
+            <span class="muted">
+              Protects your account with a code of an authenticator app, besides your password.
+            </span>
+          )}
+        </p>
         <div class="actions">
-          <ButtonLink href="/account/sign-in/two-factor">Manage</ButtonLink>
+          <ButtonLink href="/account/sign-in/two-factor">{hasTwoFactor ? "Manage" : "Set up"}</ButtonLink>
         </div>
       </Card>
+      {services.length > 0 ? <Services services={services} hasTwoFactor={hasTwoFactor} /> : null}
     </AccountFrame>
+  );
+}
+
+function Services({ services, hasTwoFactor }: Pick<SignInSettingsProps, "services" | "hasTwoFactor">) {
+  return (
+    <Card id="services" title="Sign-in services">
+      <p class="muted">
+        {hasTwoFactor
+          ? "They do not sign you in while two-factor authentication is on."
+          : "A linked service signs you in without your password. Its address must be that of your account."}
+      </p>
+      <Table caption="Sign-in services" head={[{ text: "Service" }, { text: "Action", isHidden: true }]}>
+        {services.map(({ id, name, isLinked }) => (
+          <tr key={id}>
+            <th scope="row">
+              {name} {isLinked ? <Badge tone="green">Linked</Badge> : null}
+            </th>
+            <td class="number">
+              <ServiceAction id={id} name={name} isLinked={isLinked} mayLink={!hasTwoFactor} />
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
+  );
+}
+
+function ServiceAction({ id, name, isLinked, mayLink }: SignInService & { mayLink: boolean }) {
+  const path = `/account/sign-in/services/${id}`;
+  const hidden = <span class="visually-hidden"> {name}</span>;
+  if (isLinked) {
+    return (
+      <form method="post" action={`${path}/unlink`}>
+        <Button kind="quiet" isSmall>
+          Unlink{hidden}
+        </Button>
+      </form>
+    );
+  }
+  if (!mayLink) return null;
+  return (
+    <ButtonLink href={`${path}/link`} kind="quiet" isSmall>
+      Link{hidden}
+    </ButtonLink>
   );
 }
 

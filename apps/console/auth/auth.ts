@@ -271,11 +271,19 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       list: providers.list,
       begin: (request, provider, next) =>
         withinClientLimit(request, "sign-in-with", () => providers.begin(request, provider, next)),
+      beginLink: (request, provider) =>
+        withinClientLimit(request, "sign-in-with", () => providers.beginLink(request, provider)),
       complete: (request, provider) =>
         withinClientLimit(request, "sign-in-with", async () => {
           const done = await providers.complete(request, provider);
           if (!done.ok) return done;
-          const { user, cookies } = done;
+          const { user, cookies, path } = done;
+          if (path === undefined) {
+            const details = { service: provider };
+            if (user) await recordUserEvent(db, user, { action: "sign_in.linked", details });
+            return done;
+          }
+          if (user === null) return done;
           const device = await devices.find(request, user.email);
           await signedIn(user, { network: networkOfClient(request), device });
           await known(request, { answer: { ok: true, cookies, hasSession: true }, user });

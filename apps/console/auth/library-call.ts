@@ -16,6 +16,8 @@ interface CallScope {
   user?: { id: string; email: string };
   /** The id of the user for whom the call has created a session. */
   sessionOf?: string;
+  /** The id of the user to whom the call has added a way to sign in. */
+  loginOf?: string;
 }
 
 export const callScope = new AsyncLocalStorage<CallScope>();

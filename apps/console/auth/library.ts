@@ -148,7 +148,15 @@ export function createLibrary(
     },
     databaseHooks: {
       // Nothing uses a provider's tokens, so they are not stored.
-      account: { create: { before: async (account) => ({ data: { ...account, ...NO_TOKENS } }) } },
+      account: {
+        create: {
+          before: async (account) => ({ data: { ...account, ...NO_TOKENS } }),
+          after: async ({ userId }) => {
+            Object.assign(callScope.getStore() ?? {}, { loginOf: userId });
+          },
+        },
+        update: { before: async (account) => ({ data: { ...account, ...NO_TOKENS } }) },
+      },
       session: {
         create: {
           after: async ({ userId }) => {
@@ -159,6 +167,8 @@ export function createLibrary(
     },
     account: {
       updateAccountOnSignIn: false,
+      // Users link services under Settings: what they have unlinked stays unlinked.
+      accountLinking: { disableImplicitLinking: true },
       modelName: "user_logins",
       fields: {
         userId: "user_id",

@@ -13,23 +13,34 @@ import { createRawCall } from "./library-call";
 
 /** Two requests to the provider, at most. */
 const TIMEOUT_MS = 15_000;
-/** Where the library sends people whose sign-in failed; not a page, only compared with. */
+/** Where the library sends people whose sign-in failed, and all who link a service; only compared with. */
 const FAILED_PATH = "/sign-in";
+const LINK_PATH = "/account";
+
+interface Begun {
+  ok: true;
+  url: string;
+  cookies: Headers;
+}
+
+interface Completed {
+  ok: true;
+  cookies: Headers;
+  /** Whose session began, or who linked the service; null: the service was linked before. */
+  user: { id: string; email: string } | null;
+  /** Where a sign-in leads; undefined: the service was linked. */
+  path?: string;
+}
 
 export interface Providers {
   /** As the sign-in page shows them. */
   list: { id: string; name: string }[];
   /** Begins a sign-in. @param next a path of ours to open afterwards */
-  begin(
-    request: Request,
-    provider: string,
-    next: string,
-  ): Promise<{ ok: true; url: string; cookies: Headers } | AuthFailure>;
-  /** Completes it, after the provider has sent the browser back. */
-  complete(
-    request: Request,
-    provider: string,
-  ): Promise<{ ok: true; path: string; cookies: Headers; user: { id: string; email: string } } | AuthFailure>;
+  begin(request: Request, provider: string, next: string): Promise<Begun | AuthFailure>;
+  /** Begins to link a service to the user of the session. */
+  beginLink(request: Request, provider: string): Promise<Begun | AuthFailure>;
+  /** Completes either, after the provider has sent the browser back. */
+  complete(request: Request, provider: string): Promise<Completed | (AuthFailure & { isLink?: boolean })>;
 }
 
 type ProviderContext = Pick<Context, "db" | "log"> & {
@@ -60,36 +71,40 @@ export function createProviders(
     log.warn({ error, provider }, "sign-in provider cannot be used");
     return failure("This sign-in service cannot be reached. Try again, or use your password.");
   };
+  const begin = async (
+    request: Request,
+    path: string,
+    body: { provider: string; callbackURL: string; errorCallbackURL: string },
+  ): Promise<Begun | AuthFailure> => {
+    try {
+      const { response } = await call(request, path, { ...body, disableRedirect: true });
+      const { url } = (await response.json()) as { url?: string };
+      if (!response.ok || url === undefined) return unreachable(body.provider, response.status);
+      return { ok: true, url, cookies: cookiesOf(response) };
+    } catch (error) {
+      return unreachable(body.provider, error);
+    }
+  };
   return {
     list,
-    async begin(request, provider, next) {
-      try {
-        const body = {
-          provider,
-          callbackURL: next,
-          errorCallbackURL: FAILED_PATH,
-          disableRedirect: true,
-        };
-        const { response } = await call(request, "/sign-in/social", body);
-        const { url } = (await response.json()) as { url?: string };
-        if (!response.ok || url === undefined) return unreachable(provider, response.status);
-        return { ok: true, url, cookies: cookiesOf(response) };
-      } catch (error) {
-        return unreachable(provider, error);
-      }
-    },
+    begin: (request, provider, next) =>
+      begin(request, "/sign-in/social", { provider, callbackURL: next, errorCallbackURL: FAILED_PATH }),
+    beginLink: (request, provider) =>
+      begin(request, "/link-social", { provider, callbackURL: LINK_PATH, errorCallbackURL: LINK_PATH }),
     async complete(request, provider) {
       const { search } = new URL(request.url);
       try {
         const { response, scope } = await call(request, `/callback/${encodeURIComponent(provider)}${search}`);
         const location = new URL(response.headers.get("location") ?? FAILED_PATH, config.consoleUrl);
         const error = location.searchParams.get("error");
-        if (error !== null || scope.sessionOf === undefined) return failure(messageOf(error));
-        const [user] = await db<{ id: string; email: string }[]>`
-          select id, email from users where id = ${scope.sessionOf}`;
-        if (!user) return failure(messageOf(null));
-        const path = `${location.pathname}${location.search}`;
-        return { ok: true, path, cookies: cookiesOf(response), user };
+        const isLink = scope.sessionOf === undefined && location.pathname === LINK_PATH;
+        if (error !== null || (scope.sessionOf === undefined && !isLink)) {
+          return { ...failure(messageOf(error)), isLink };
+        }
+        const [user = null] = await db<{ id: string; email: string }[]>`
+          select id, email from users where id = ${scope.sessionOf ?? scope.loginOf ?? null}`;
+        const done: Completed = { ok: true, cookies: cookiesOf(response), user };
+        return isLink ? done : { ...done, path: `${location.pathname}${location.search}` };
       } catch (error) {
         return unreachable(provider, error);
       }
@@ -107,7 +122,10 @@ const messages: Record<string, string> = {
   email_not_found: "The service did not tell your e-mail address. Use your password.",
   two_factor_on: "This account has a second factor. Sign in with your password and a code.",
   account_not_linked:
-    "This address has an account that is not confirmed. Sign in with your password, and confirm the address first.",
+    "This address has an account already. Sign in with your password, then link the service under Settings.",
+  email_does_not_match:
+    "The service has another address of yours. Link one with the address of this account.",
+  account_already_linked_to_different_user: "Another account here is linked to that person already.",
   signup_disabled:
     "Sign-ups are closed. Ask the operator of this service or an existing member for an invitation.",
   access_denied: "You cancelled the sign-in.",

@@ -32,5 +32,6 @@ export {
 } from "./permissions";
 export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
 export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
+export { linkedServices, unlinkService } from "./sign-in-services";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
 export { hasTwoFactor, removeTwoFactor } from "./two-factor";

@@ -3,6 +3,8 @@ export const auditActions = {
   "account.created": "created the account",
   "sign_in.succeeded": "signed in",
   "sign_in.failed": "refused sign-ins",
+  "sign_in.linked": "linked a sign-in service",
+  "sign_in.unlinked": "unlinked a sign-in service",
   "password.changed": "changed their password",
   "password.reset_requested": "received a request for a new password",
   "password.reset": "set a new password with a link",

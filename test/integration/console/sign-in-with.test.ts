@@ -52,12 +52,45 @@ test("a person gets an account at the first sign-in and the same one at the next
   ]);
 });
 
-test("a confirmed account is linked; one with a second factor asks for its password and code", async () => {
+const SERVICE = "/account/sign-in/services/oidc";
+
+test("an account is linked and unlinked by its user alone, to the same address; a second factor closes this way in", async () => {
   const known = await made.person();
-  const linked = await atProvider();
   const person = { ...newPerson(), email: known.email };
-  expect((await linked.visitor.get(issuer.agree(linked.authorize, person))).location).toBe("/account");
+  const signInWith = async () => {
+    const { visitor, authorize } = await atProvider();
+    return visitor.get(issuer.agree(authorize, person));
+  };
+  const link = async (as: typeof person) => {
+    const begun = await known.get(`${SERVICE}/link`);
+    const back = await known.get(issuer.agree(begun.location!, as));
+    expect([back.status, back.location]).toEqual([303, "/account"]);
+    return (await known.get("/account")).text;
+  };
+  expect((await signInWith()).text).toContain("has an account already");
+  expect(await link({ ...person, email: "other@example.org" })).toContain("another address of yours");
+  expect(await link({ ...person, email_verified: false })).not.toContain("Unlink");
+  expect((await signInWith()).status).toBe(422);
+  for (let times = 0; times < 2; times++) expect(await link(person)).toContain("Unlink");
+  expect((await signInWith()).location).toBe("/account");
+  const other = await made.person();
+  const taken = await other.get(`${SERVICE}/link`);
+  await other.get(issuer.agree(taken.location!, { ...person, email: other.email }));
+  expect((await other.get("/account")).text).toContain("Another account here is linked");
+  expect((await made.client().get(`${SERVICE}/link`)).location).toContain("/sign-in?");
+
+  expect((await known.post(`${SERVICE}/unlink`, {})).status).toBe(303);
+  expect((await known.post(`${SERVICE}/unlink`, {})).status).toBe(404);
+  expect((await signInWith()).status).toBe(422);
+  await link(person);
   const { db } = made.control.ctx;
+  const tokens = await db`
+    select from user_logins where num_nonnulls(access_token, refresh_token, id_token) > 0`;
+  expect(tokens).toHaveLength(0);
+  const log = await db<{ action: string }[]>`
+    select action from audit_log
+    where account_id = ${known.accountId} and action in ('sign_in.linked', 'sign_in.unlinked') order by id`;
+  expect(log.map(({ action }) => action)).toEqual(["sign_in.linked", "sign_in.unlinked", "sign_in.linked"]);
   expect((await made.client().post("/sign-in", { email: known.email, password: PASSWORD })).status).toBe(303);
   await db`update users set two_factor_enabled = true where email = ${known.email}`;
   const again = await atProvider();
@@ -65,6 +98,14 @@ test("a confirmed account is linked; one with a second factor asks for its passw
   expect(refused.status).toBe(422);
   expect(refused.text).toContain("This account has a second factor");
   expect((await again.visitor.get("/bases")).status).toBe(303);
+});
+
+test("the only way to sign in cannot be unlinked", async () => {
+  const { visitor, authorize } = await atProvider();
+  await visitor.get(issuer.agree(authorize, newPerson()));
+  const refused = await visitor.post(`${SERVICE}/unlink`, {});
+  expect(refused.status).toBe(409);
+  expect(refused.text).toContain("You have no password yet");
 });
 
 test("an address that is not verified, there or here, opens nothing", async () => {
@@ -79,7 +120,7 @@ test("an address that is not verified, there or here, opens nothing", async () =
   await made.client().post("/signup", { email: victim.email, password: "of an attacker" });
   const { visitor, authorize } = await atProvider();
   const notLinked = await visitor.get(issuer.agree(authorize, victim));
-  expect(notLinked.text).toContain("has an account that is not confirmed");
+  expect(notLinked.text).toContain("has an account already");
   expect((await visitor.get("/bases")).status).toBe(303);
 });
 

@@ -2,6 +2,8 @@
 import { Elysia } from "elysia";
 import {
   type CurrentUser,
+  hasTwoFactor,
+  linkedServices,
   listSessions,
   revokeOtherSessions,
   revokeSession,
@@ -13,6 +15,11 @@ import { httpStatusOf } from "./sign-up";
 
 export function accountPages(ctx: ConsoleContext) {
   const { auth, db } = ctx;
+  const services = async ({ userId }: CurrentUser) => {
+    if (auth.providers.list.length === 0) return [];
+    const linked = await linkedServices(db, userId);
+    return auth.providers.list.map((one) => ({ ...one, isLinked: linked.includes(one.id) }));
+  };
   const show = async (
     request: Request,
     currentUser: CurrentUser,
@@ -25,6 +32,8 @@ export function accountPages(ctx: ConsoleContext) {
       <SignInSettings
         currentUser={currentUser}
         sessions={await listSessions(db, currentUser.userId)}
+        services={await services(currentUser)}
+        hasTwoFactor={await hasTwoFactor(db, currentUser.userId)}
         now={new Date()}
         errors={props.errors ?? {}}
       />,

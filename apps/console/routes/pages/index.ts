@@ -19,6 +19,7 @@ import { proxyPages } from "./proxy-pages";
 import { requestPages } from "./request-pages";
 import { schemaPages } from "./schema-pages";
 import { signInPages } from "./sign-in";
+import { signInServicePages } from "./sign-in-services";
 import { signUpPages } from "./sign-up";
 import { sqlPages } from "./sql-pages";
 import { statusPages } from "./status-pages";
@@ -38,6 +39,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(memberPages(ctx))
     .use(tokenPages(ctx))
     .use(twoFactorPages(ctx))
+    .use(signInServicePages(ctx))
     .use(statusPages(ctx))
     .use(activityPages(ctx))
     .use(alertPages(ctx))

@@ -1,12 +1,10 @@
 /** Pages for sign-in, sign-out and forgotten passwords. */
 import { Elysia } from "elysia";
 import { isResetLinkValid } from "../../../../core/control/accounts";
-import { BasetideError } from "../../../../core/errors";
 import { withNext } from "../../../../views/auth/frame";
 import { DeadResetLink, ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
 import { SignInCode } from "../../../../views/auth/sign-in-code";
 import { CheckMail } from "../../../../views/auth/sign-up";
-import { securityHeaders } from "../../../../views/render";
 import type { AuthFailure } from "../../auth/auth";
 import { answer, anyone, type ConsoleContext, formSecret, formText, goTo, ownPath } from "../../page-kit";
 import { byField, saying } from "./sign-up";
@@ -20,10 +18,6 @@ const done: Record<string, string> = {
 export function signInPages(ctx: ConsoleContext) {
   const { auth } = ctx;
   const page = (next: string) => ({ email: "", next, providers: auth.providers.list });
-  const requireProvider = (id: string) => {
-    if (auth.providers.list.some((one) => one.id === id)) return;
-    throw new BasetideError("not_found", "There is no such sign-in service");
-  };
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
     .get("/sign-in", ({ request, currentUser, query }) => {
@@ -44,19 +38,6 @@ export function signInPages(ctx: ConsoleContext) {
       if (result.ok) return goTo(request, form.next, result.cookies);
       const { email, next } = form;
       return signInPage(request, { ...page(next), email, errors: byField(result) }, result);
-    })
-    .get("/sign-in/with/:provider", async ({ request, params, query }) => {
-      const next = ownPath(query.next);
-      requireProvider(params.provider);
-      const begun = await auth.providers.begin(request, params.provider, next);
-      if (begun.ok) return leaveTo(begun.url, begun.cookies);
-      return signInPage(request, { ...page(next), errors: byField(begun) }, begun);
-    })
-    .get("/auth/callback/:provider", async ({ request, params }) => {
-      requireProvider(params.provider);
-      const done = await auth.providers.complete(request, params.provider);
-      if (done.ok) return goTo(request, ownPath(done.path), done.cookies);
-      return signInPage(request, { ...page("/"), errors: byField(done) }, done);
     })
     .get("/sign-in/code", ({ request, query }) =>
       codePage(request, { next: ownPath(query.next), error: undefined }),
@@ -100,11 +81,10 @@ function signInPage(request: Request, props: Parameters<typeof SignIn>[0], faile
   return answer(request, frame("Sign in", failed), <SignIn {...props} />);
 }
 
-/** Sends the browser to a provider, whose address comes from the configuration. */
-function leaveTo(url: string, cookies: Headers): Response {
-  const headers = new Headers({ ...securityHeaders, "cache-control": "no-store", location: url });
-  for (const cookie of cookies.getSetCookie()) headers.append("set-cookie", cookie);
-  return new Response(null, { status: 303, headers });
+/** The page after a sign-in with another service has failed. */
+export function showSignIn({ auth }: ConsoleContext, request: Request, next: string, failed: AuthFailure) {
+  const props = { email: "", next, providers: auth.providers.list, errors: byField(failed) };
+  return signInPage(request, props, failed);
 }
 
 function codePage(request: Request, props: Parameters<typeof SignInCode>[0], failed?: AuthFailure) {
