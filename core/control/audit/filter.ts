@@ -6,7 +6,7 @@ import { isId } from "../../ids";
 export const auditKinds = {
   bases: ["base."],
   access: ["credentials.", "database."],
-  people: ["sign_in.", "password.", "session.", "member.", "invitation.", "account."],
+  people: ["sign_in.", "two_factor.", "password.", "session.", "member.", "invitation.", "account."],
   tokens: ["token."],
   alerts: ["alerts.", "alert_webhook.", "status_page."],
   budgets: ["workspace."],
