@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { type CurrentUser, can } from "../core/control/accounts";
 import { Brand } from "./components/brand";
 import { Footer } from "./frame/footer";
+import { Palette } from "./frame/palette";
 import { type CurrentBase, type NavItem, Sidebar, TopBar } from "./frame/sidebar";
 import type { Theme } from "./frame/theme";
 import { type Toast, Toasts } from "./frame/toasts";
@@ -82,6 +83,7 @@ export function Page(props: PageProps) {
           <Footer theme={theme} isSignedIn={Boolean(currentUser)} />
         </div>
         <div id="dialog" class="dialog" role="dialog" aria-labelledby="dialog-title" popover="auto" />
+        {currentUser ? <Palette base={base} /> : null}
       </body>
     </html>
   );

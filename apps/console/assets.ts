@@ -32,11 +32,12 @@ const STYLES = [
   "sql",
   "schema",
   "account",
+  "palette",
   "helpers",
 ];
 
 /** Likewise. */
-const SCRIPTS = ["console", "connection"];
+const SCRIPTS = ["console", "connection", "palette", "shortcuts"];
 
 const style = makeAsset(
   "style.css",

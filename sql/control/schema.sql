@@ -658,6 +658,9 @@ create table source_tables (
   table_id text not null,
   primary_field_id text not null,
   fields jsonb not null,
+  name text not null,
+  field_names text[] not null,
+  search_text text not null,
   constraint source_tables_pkey PRIMARY KEY (base_id, table_id),
   constraint source_tables_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 );

@@ -6,11 +6,21 @@
 import type { CurrentUser } from "../../core/control/accounts";
 import { Brand } from "../components/brand";
 import { Icon, type IconName } from "../components/icon";
+import { SearchLink } from "./palette";
 import type { Theme } from "./theme";
 import { UserMenu } from "./user-menu";
 
 /** The sections of the console, by the name that a page gives as `active`. */
-export type NavItem = "bases" | "usage" | "alerts" | "members" | "api" | "settings" | "help" | "operator";
+export type NavItem =
+  | "search"
+  | "bases"
+  | "usage"
+  | "alerts"
+  | "members"
+  | "api"
+  | "settings"
+  | "help"
+  | "operator";
 
 /** The base that a page is about. */
 export type CurrentBase = { id: string; name: string; sourceBaseId?: string };
@@ -50,6 +60,7 @@ export function Sidebar({ currentUser, active, base, theme }: SidebarProps) {
       </div>
       <Switcher base={base} />
       <nav aria-label="Main" class="sections">
+        <SearchLink isCurrent={active === "search"} />
         {sections.map(([name, href, text]) => (
           <Section key={name} name={name} href={href} text={text} isCurrent={name === active} />
         ))}
@@ -117,6 +128,9 @@ function Help({ isCurrent }: { isCurrent: boolean }) {
         <a href="/docs">Docs</a>
         <a href="/docs/api">API reference</a>
         <a href="/requests">Requests to the operator</a>
+        <button type="button" class="needs-script" data-shortcuts>
+          Keyboard shortcuts
+        </button>
       </div>
     </details>
   );

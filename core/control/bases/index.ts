@@ -59,6 +59,12 @@ export {
   type SchemaChange,
 } from "./schema-changes";
 export {
+  normalized,
+  searchBases,
+  searchTables,
+  searchTerms,
+} from "./search";
+export {
   interruptedBy,
   type Setting,
   settingByName,

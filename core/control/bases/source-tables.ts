@@ -1,11 +1,12 @@
 /**
- * How the source shows the tables of a base: primary fields, choices and their colors, links, formats of numbers. The
- * worker saves it with each schema that differs from the previous one, and the console's pages read it: the replica
+ * How the source shows the tables of a base: primary fields, choices and their colors, links, formats of numbers, and
+ * the names that the console's search finds. The worker saves it with each schema that differs from the previous one, and the console's pages read it: the replica
  * itself has only names and SQL types.
  */
 import type { Db } from "../../context";
 import { jsonParameter } from "../../postgres";
 import type { FieldType, SourceField, SourceSchema } from "../../source";
+import { searchLines } from "./search";
 
 /** The colors of a field with more choices are not stored beyond these. */
 const MOST_CHOICES = 500;
@@ -34,25 +35,34 @@ export interface SourceTableDisplay {
 
 /** Replaces what is stored of the base's tables; writes only what differs. Nothing is stored of a deleted base. */
 export async function saveSourceTables(db: Db, baseId: string, { tables }: SourceSchema): Promise<void> {
-  const rows = tables.map(({ id, primaryFieldId, fields }) => ({
-    table_id: id,
-    primary_field_id: primaryFieldId,
-    fields: Object.fromEntries(fields.map((field) => [field.id, displayOf(field)])),
-  }));
+  const rows = tables.map(({ id, name, primaryFieldId, fields }) => {
+    const names = fields.map((field) => field.name);
+    return {
+      table_id: id,
+      primary_field_id: primaryFieldId,
+      fields: Object.fromEntries(fields.map((field) => [field.id, displayOf(field)])),
+      name,
+      field_names: names,
+      search_text: searchLines([name, ...names]),
+    };
+  });
   await db`
     with base as (
       select id from bases where id = ${baseId} for key share
     ), wanted as materialized (
       select base.id as base_id, w.* from base, jsonb_to_recordset(${jsonParameter(rows)}::text::jsonb)
-        as w (table_id text, primary_field_id text, fields jsonb)
+        as w (table_id text, primary_field_id text, fields jsonb, name text, field_names text[], search_text text)
     ), old as (
       delete from source_tables as s
       where s.base_id = ${baseId} and not exists (select from wanted as w where w.table_id = s.table_id)
     )
-    insert into source_tables as s (base_id, table_id, primary_field_id, fields) table wanted
+    insert into source_tables as s (base_id, table_id, primary_field_id, fields, name, field_names, search_text)
+    table wanted
     on conflict (base_id, table_id) do update
-      set primary_field_id = excluded.primary_field_id, fields = excluded.fields
-      where (s.primary_field_id, s.fields) is distinct from (excluded.primary_field_id, excluded.fields)`;
+      set primary_field_id = excluded.primary_field_id, fields = excluded.fields, name = excluded.name,
+        field_names = excluded.field_names, search_text = excluded.search_text
+      where (s.primary_field_id, s.fields, s.name, s.field_names, s.search_text) is distinct from
+        (excluded.primary_field_id, excluded.fields, excluded.name, excluded.field_names, excluded.search_text)`;
 }
 
 /** Returns what is stored of these tables, by the source's table id. */

@@ -595,6 +595,10 @@ create table source_tables (
   primary_field_id text not null,
   -- by field id: type, result, linked table, choices with their colors, format of numbers
   fields jsonb not null,
+  name text not null,
+  field_names text[] not null,
+  -- The names of the table and its fields as the console's search compares them, one per line.
+  search_text text not null,
   constraint source_tables_pkey primary key (base_id, table_id),
   constraint source_tables_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );

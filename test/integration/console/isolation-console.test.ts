@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createWebhook } from "../../../core/alerts";
-import { createBase, getBase } from "../../../core/control/bases";
+import { createBase, getBase, recordRun, saveSourceTables } from "../../../core/control/bases";
 import { createWorkspace } from "../../../core/control/budgets";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createRequest } from "../../../core/control/placement";
@@ -177,6 +177,64 @@ test("I8: another account's objects do not exist, on every page and in every cal
     ]);
   }
   expect(await state()).toBe(before);
+});
+
+test("the search finds bases, tables and columns of the account, and nothing of another one's", async () => {
+  const { db } = made.control.ctx;
+  const baseId = ids.at(-1)![1];
+  const field = (name: string) =>
+    ({ id: `fld${name}`, name, type: "text", sourceType: "singleLineText" }) as const;
+  const named = (id: string, name: string, fields: string[]) => ({
+    id,
+    name,
+    primaryFieldId: `fld${fields[0]}`,
+    fields: fields.map(field),
+  });
+  const fields = Array.from({ length: 30 }, (_, n) => `Stock level ${n}`);
+  const tables = [
+    named("tblOne", "Inventory items", ["Name", "Due date", "Cost_in_€"]),
+    named("tblTwo", "Due items", fields),
+    named("tblNew", "Inventory of a table that is not synced yet", ["Due date"]),
+  ];
+  await saveSourceTables(db, baseId, { tables });
+  await recordRun(db, baseId, {
+    ...{
+      kind: "first",
+      startedAt: new Date(),
+      completedAt: new Date(),
+      seen: 0,
+      inserted: 0,
+      updated: 0,
+      deleted: 0,
+    },
+    ...{ requests: 1, waitMs: 0 },
+    tables: [
+      { name: "inventory_items", source_name: "Inventory items", source_id: "tblOne", records: 0 },
+      { name: "due_items", source_name: "Due items", source_id: "tblTwo", records: 0 },
+    ],
+  });
+  const search = async (client: ConsoleClient, query: string) => {
+    const { text } = await client.get(`/search?${new URLSearchParams({ q: query, base: baseId })}`, {
+      "hx-request": "true",
+    });
+    return [...text.matchAll(/href="(\/bases\/[^"]+)"/g)].map(([, href]) => href!.replaceAll("&amp;", "&"));
+  };
+  const path = `/bases/${baseId}`;
+  const columns = `${path}/schema?table=inventory_items#columns`;
+  expect((await search(victim, MARK))[0]).toBe(path);
+  expect(await search(victim, "inventory ITEMS")).toContain(`${path}/data/inventory_items`);
+  expect(await search(victim, "due_date")).toEqual([columns]);
+  expect(await search(victim, "items due date")).toEqual([columns]);
+  expect(await search(victim, "€ cost")).toEqual([columns]);
+  expect(await search(victim, "appOne")).toEqual([path]);
+  expect(await search(victim, "due")).toEqual([`${path}/data/due_items`, columns]);
+  expect((await search(victim, "stock level")).length).toBe(6);
+  for (const query of [MARK, "due", "appOne", baseId, "name", "", "turbo"]) {
+    expect([query, await search(stranger, query)]).toEqual([query, []]);
+    const { text } = await stranger.get(`/search?${new URLSearchParams({ q: query, base: baseId })}`);
+    expect([query, text.includes(`${path}"`), text.includes("Due items")]).toEqual([query, false, false]);
+  }
+  expect((await made.client().get(`/search?q=${MARK}`)).status).toBe(303);
 });
 
 test("signed URLs are refused without a signature", async () => {

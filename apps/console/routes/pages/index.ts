@@ -18,6 +18,7 @@ import { operatorPages } from "./operator-pages";
 import { proxyPages } from "./proxy-pages";
 import { requestPages } from "./request-pages";
 import { schemaPages } from "./schema-pages";
+import { searchPages } from "./search-pages";
 import { signInPages } from "./sign-in";
 import { signInServicePages } from "./sign-in-services";
 import { signUpPages } from "./sign-up";
@@ -45,6 +46,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(alertPages(ctx))
     .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
+    .use(searchPages(ctx))
     .use(schemaPages(ctx))
     .use(sqlPages(ctx))
     .use(connectPages(ctx))

@@ -1,0 +1,117 @@
+/** The pages, actions and settings that the search knows besides an account's own things. */
+import { settingList, settingSections } from "../../../core/control/bases";
+import type { SearchItem } from "../../../views/search/results";
+
+type Place = Omit<SearchItem, "kind">;
+
+export interface BaseContext {
+  id: string;
+  name: string;
+}
+
+/** Of the account. */
+const accountPages: Place[] = [
+  { text: "Bases", href: "/bases" },
+  { text: "Usage", href: "/account/workspaces", aliases: "workspaces calls budget quota" },
+  { text: "Alerts", href: "/account/alerts", aliases: "notifications webhook e-mail" },
+  { text: "Team", href: "/account/members", aliases: "members users" },
+  { text: "Activity", href: "/account/activity", aliases: "audit log team" },
+  { text: "API tokens", href: "/account/tokens", aliases: "management" },
+  { text: "Status page", href: "/account/status", aliases: "public" },
+  { text: "Settings", href: "/account", aliases: "account profile" },
+  { text: "Requests to the operator", href: "/requests", aliases: "help support" },
+  { text: "Docs", href: "/docs", aliases: "help documentation" },
+  { text: "API reference", href: "/docs/api", aliases: "openapi docs" },
+];
+
+/** What can be done in the account. Each leads to its form: nothing happens before that is sent. */
+const accountActions: Place[] = [
+  { text: "Connect a base", href: "/new", aliases: "add new create" },
+  { text: "Create token", href: "/account/tokens#new", aliases: "api new" },
+  { text: "Invite a member", href: "/account/members#invite", aliases: "team user add" },
+  { text: "Add a webhook", href: "/account/alerts#new-webhook", aliases: "alerts new" },
+];
+
+const accountSettings: Place[] = [
+  { text: "Change password", href: "/account#change-password", aliases: "sign-in" },
+  { text: "Active sessions", href: "/account#sessions", aliases: "sign out devices browsers" },
+  { text: "E-mail alerts", href: "/account/alerts#mail", aliases: "notifications" },
+];
+
+/** The pages of a base: the end of the path, and the name. */
+const basePages = [
+  ["", "Overview"],
+  ["/data", "Data"],
+  ["/sql", "SQL editor"],
+  ["/schema", "Schema"],
+  ["/connect", "Connect"],
+  ["/proxy", "Proxy"],
+  ["/freshness", "Freshness"],
+  ["/runs", "Runs"],
+  ["/issues", "Issues"],
+  ["/settings", "Settings of this base"],
+] as const;
+
+const otherBaseSettings = [
+  ["call-budget", "Call budget", "workspace cap"],
+  ["key", "API key", "replace airtable"],
+  ["end", "Delete this base", "remove"],
+] as const;
+
+export function pageItems(base: BaseContext | undefined, isOperator: boolean): SearchItem[] {
+  const own: Place[] = base
+    ? basePages.map(([suffix, text]) => ({ text, ...of(base), href: `/bases/${base.id}${suffix}` }))
+    : [];
+  const operator: Place[] = isOperator
+    ? [{ text: "Operator", href: "/operator", aliases: "fleet admin" }]
+    : [];
+  return [...own, ...accountPages, ...operator].map((place) => ({ ...place, kind: "page" }));
+}
+
+export function actionItems(base: BaseContext | undefined): SearchItem[] {
+  const own: Place[] = base
+    ? [
+        {
+          text: "Sync now",
+          ...of(base),
+          href: `/bases/${base.id}/sync`,
+          aliases: "resync refresh read again",
+        },
+        { text: "Write a query", ...of(base), href: `/bases/${base.id}/sql`, aliases: "sql run new" },
+        {
+          text: "Connect a client",
+          ...of(base),
+          href: `/bases/${base.id}/connect`,
+          aliases: "psql url password",
+        },
+      ]
+    : [];
+  return [...own, ...accountActions].map((place) => ({ ...place, kind: "action" }));
+}
+
+/** Those of the base if there is one; otherwise each leads to what the docs say about it. */
+export function settingItems(base: BaseContext | undefined): SearchItem[] {
+  const own = settingList.flatMap(({ name, label, section, docs }): Place[] => {
+    if (!section) return [];
+    const aliases = `${settingSections[section]} ${name}`;
+    if (base) {
+      return [{ text: label, ...of(base), aliases, href: `/bases/${base.id}/settings#${name}` }];
+    }
+    const href = `/docs/${(docs ?? "syncing.md#settings").replace(".md", "")}`;
+    return [{ text: label, about: "Docs", aliases, href }];
+  });
+  const others = base
+    ? otherBaseSettings.map(([anchor, text, aliases]) => ({
+        text,
+        ...of(base),
+        aliases,
+        href: `/bases/${base.id}/settings#${anchor}`,
+      }))
+    : [];
+  return [...own, ...others, ...accountSettings].map((place) => ({ ...place, kind: "setting" }));
+}
+
+/** Says whose it is, and lets a query name it. */
+function of({ name }: BaseContext): Pick<Place, "about" | "context"> {
+  return { about: name, context: name };
+}

@@ -1,0 +1,103 @@
+/**
+ * The keyboard shortcuts: one table, from which the sheet is made. The console's script reads the keys and what they do
+ * from the sheet, so both always agree.
+ */
+import type { CurrentBase } from "./sidebar";
+
+/** What the script does itself, by the name in `data-does`. */
+type Deed = "search" | "help" | "next" | "previous";
+
+interface Shortcut {
+  /** Pressed one after the other, with spaces between them. */
+  keys: string;
+  text: string;
+  /** Where it leads, or what it does. */
+  href?: string;
+  does?: Deed;
+}
+
+const general: Shortcut[] = [
+  { keys: "/", text: "Search", does: "search" },
+  { keys: "?", text: "Show the shortcuts", does: "help" },
+  { keys: "j", text: "Next row", does: "next" },
+  { keys: "k", text: "Previous row", does: "previous" },
+  { keys: "n", text: "Connect a base", href: "/new" },
+];
+
+const places: Shortcut[] = [
+  { keys: "g b", text: "Bases", href: "/bases" },
+  { keys: "g u", text: "Usage", href: "/account/workspaces" },
+  { keys: "g a", text: "Alerts", href: "/account/alerts" },
+  { keys: "g t", text: "Team", href: "/account/members" },
+  { keys: "g p", text: "API", href: "/account/tokens" },
+  { keys: "g s", text: "Settings", href: "/account" },
+  { keys: "g d", text: "Docs", href: "/docs" },
+];
+
+/** The ends of a base's paths. */
+const ofBase: [string, string, string][] = [
+  ["b o", "Overview", ""],
+  ["b d", "Data", "/data"],
+  ["b q", "SQL", "/sql"],
+  ["b s", "Schema", "/schema"],
+  ["b p", "Proxy", "/proxy"],
+  ["b f", "Freshness", "/freshness"],
+  ["b r", "Runs", "/runs"],
+  ["b i", "Issues", "/issues"],
+  ["b t", "Settings of the base", "/settings"],
+  ["b c", "Connect", "/connect"],
+];
+
+/** By heading. */
+export function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string, Shortcut[]][] {
+  const own = ofBase.map(([keys, text, suffix]) => ({ keys, text, href: `/bases/${base?.id}${suffix}` }));
+  return [
+    ["Everywhere", general],
+    ["Go to", places],
+    ...(base ? [["This base", own] as [string, Shortcut[]]] : []),
+  ];
+}
+
+export function ShortcutSheet({ base }: { base: CurrentBase | undefined }) {
+  return (
+    <dialog id="shortcuts" class="sheet" aria-labelledby="shortcuts-title">
+      <div class="dialog-head">
+        <h2 id="shortcuts-title">Keyboard shortcuts</h2>
+        <form method="dialog">
+          <button type="submit" class="button quiet small">
+            Close
+          </button>
+        </form>
+      </div>
+      <div class="sheet-groups">
+        {shortcutsOf(base).map(([heading, shortcuts]) => (
+          <section key={heading}>
+            <h3>{heading}</h3>
+            <dl>
+              {shortcuts.map(({ keys, text, href, does }) => (
+                <div key={keys} data-keys={keys} data-href={href} data-does={does}>
+                  <dt>{text}</dt>
+                  <dd>
+                    {keys.split(" ").map((key, index) => (
+                      <kbd key={`${key} ${index}`}>{key}</kbd>
+                    ))}
+                    {does === "search" ? (
+                      <>
+                        <span class="muted">or</span>
+                        <kbd data-modifier>Ctrl</kbd>
+                        <kbd>k</kbd>
+                      </>
+                    ) : null}
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <label class="sheet-switch">
+        <input type="checkbox" data-shortcuts-switch checked /> Use shortcuts of single keys in this browser
+      </label>
+    </dialog>
+  );
+}
