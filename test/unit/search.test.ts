@@ -27,6 +27,13 @@ test("a column is found by its SQL name, and together with its table or base", (
   }
 });
 
+test("a part of a word finds names of the account, not our own", () => {
+  const item = { text: "Change password", aliases: "sign-in" };
+  const score = (query: string, byWord: boolean) => scoreOf(item, searchTerms(query), { byWord });
+  expect([score("ord", false) > 0, score("ord", true), score("pass", true) > 0]).toEqual([true, 0, true]);
+  expect(score("sign", true)).toBeGreaterThan(0);
+});
+
 test("properties: a name finds itself first, case and punctuation do not matter, and more words never find more", () => {
   const name = fc.string({ unit: "grapheme", minLength: 1, maxLength: 20 });
   fc.assert(

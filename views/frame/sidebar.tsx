@@ -107,7 +107,7 @@ function Section(props: { name: NavItem & IconName; href: string; text: string; 
 /** A link to all bases; the console's script opens a search over them instead. */
 function Switcher({ base }: { base: CurrentBase | undefined }) {
   return (
-    <a class="switcher" href="/bases" data-palette="bases">
+    <a class="switcher" href="/bases" data-palette="base">
       <span class="switcher-name">
         <span class="visually-hidden">Switch base, now </span>
         {base ? <bdi>{nameOf(base)}</bdi> : "All bases"}

@@ -83,8 +83,7 @@ function Option({ index, kind, text, about, href }: SearchItem & { index: number
       href={href}
     >
       <Icon name={icons[kind]} />
-      <bdi class="palette-text">{text}</bdi>
-      {about ? <bdi class="palette-about">{about}</bdi> : null}
+      <bdi class="palette-text">{text}</bdi> {about ? <bdi class="palette-about">{about}</bdi> : null}
     </a>
   );
 }

@@ -19,10 +19,16 @@ const MOST_OFF = 15;
 /**
  * Returns the items that have every term in one of their texts, and one in their name or aliases; the best first, equal
  * ones in their given order. Without terms, all in their order.
+ *
+ * @param options.byWord a term counts only at the beginning of a word: “ord” is not meant to find “password”
  */
-export function ranked<Item extends Rankable>(items: readonly Item[], terms: string[]): (Item & Scored)[] {
+export function ranked<Item extends Rankable>(
+  items: readonly Item[],
+  terms: string[],
+  options: { byWord?: boolean } = {},
+): (Item & Scored)[] {
   return items
-    .map((item) => ({ ...item, score: scoreOf(item, terms) }))
+    .map((item) => ({ ...item, score: scoreOf(item, terms, options) }))
     .filter(({ score }) => score > 0)
     .toSorted((a, b) => b.score - a.score);
 }
@@ -32,18 +38,23 @@ export interface Scored {
 }
 
 /** Zero if it does not match. */
-export function scoreOf({ text, aliases = "", context = "" }: Rankable, terms: string[]): number {
+export function scoreOf(
+  { text, aliases = "", context = "" }: Rankable,
+  terms: string[],
+  { byWord = false }: { byWord?: boolean } = {},
+): number {
   if (terms.length === 0) return SCORES.partly;
   const name = normalized(text);
   const others = normalized(aliases);
   const around = normalized(context);
-  const isOwn = (term: string) => name.includes(term) || beginsWord(others, term);
+  const isNamed = (term: string) => (byWord ? beginsWord(name, term) : name.includes(term));
+  const isOwn = (term: string) => isNamed(term) || beginsWord(others, term);
   if (!terms.some(isOwn) || !terms.every((term) => isOwn(term) || around.includes(term))) return 0;
   const query = terms.join(" ");
   if (name === query) return SCORES.equal;
   const off = Math.min(MOST_OFF, Math.max(0, name.split(" ").length - terms.length) * PER_WORD);
   if (name.startsWith(query)) return SCORES.prefix - off;
-  if (!terms.every((term) => name.includes(term))) return SCORES.partly - off;
+  if (!terms.every(isNamed)) return SCORES.partly - off;
   return (terms.every((term) => beginsWord(name, term)) ? SCORES.words : SCORES.inside) - off;
 }
 

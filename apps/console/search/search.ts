@@ -35,6 +35,8 @@ const limits: Record<SearchKind, { short: number; long: number; unasked: number 
   docs: { short: 5, long: 30, unasked: 0 },
 };
 const kinds = Object.keys(limits) as SearchKind[];
+/** Names that the account gave. The names of ours are known, so that a part of a word is not meant to find them. */
+const given: readonly SearchKind[] = ["base", "table", "column"];
 
 export function readSearch({ q, base, kind }: Record<string, unknown>): SearchRequest {
   return {
@@ -100,7 +102,7 @@ export async function search(
       const { short, long, unasked } = limits[kind];
       const isUnasked = terms.length === 0 && request.kind === undefined;
       const most = isUnasked ? unasked : options.isLong ? long : short;
-      const items = most === 0 ? [] : ranked(found[kind](), terms);
+      const items = most === 0 ? [] : ranked(found[kind](), terms, { byWord: !given.includes(kind) });
       return { kind, items: items.slice(0, most), best: items[0]?.score ?? 0, hasMore: items.length > most };
     })
     .filter(({ items }) => items.length > 0)
