@@ -1,6 +1,7 @@
 /**
  * Converts text that JSON can carry to text that Postgres can store.
  */
+import { nestsDeeper } from "../nesting";
 
 export const UNSTORABLE_TEXT = "the text contained characters that Postgres cannot store";
 
@@ -29,10 +30,5 @@ export function cutText(text: string, length: number): string {
  */
 export function jsonText(value: unknown): string | null {
   if (typeof value === "number" && !Number.isFinite(value)) return String(value);
-  try {
-    return JSON.stringify(value) ?? null;
-  } catch (error) {
-    if (error instanceof RangeError) return null;
-    throw error;
-  }
+  return nestsDeeper(value) ? null : (JSON.stringify(value) ?? null);
 }

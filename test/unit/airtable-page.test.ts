@@ -63,6 +63,16 @@ describe("a page", () => {
     expect(() => page.record(0)).toThrowError(expect.objectContaining({ code: "source_bad_answer" }));
   });
 
+  test.each([
+    ["as Airtable sends it", ""],
+    ["in another form", " "],
+  ])("whose record nests too deeply is refused before it is written again, %s", (_, space) => {
+    const deep = `${"[".repeat(12_000)}"attA"${"]".repeat(12_000)}`;
+    const text = `{"id":"recA","createdTime":"2024-01-02T03:04:05.000Z","fields":{"fldA":${deep}}}`;
+    const page = readPage(Buffer.from(`{"records":[${space}${text}]}`), table("attachment"));
+    expect(() => page.fingerprint(0)).toThrowError(expect.objectContaining({ code: "source_bad_answer" }));
+  });
+
   test("has no record beyond its size", () => {
     const page = readPage(bytesOf({ records: [record("recA", {})] }), table("text"));
     expect(() => page.record(1)).toThrow(RangeError);

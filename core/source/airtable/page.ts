@@ -5,10 +5,14 @@
  * white space, look-alikes) is parsed as a whole and serialized again: slower, never wrong.
  */
 import { BasetideError } from "../../errors";
+import { MAX_LEVELS, nestsDeeper } from "../../nesting";
 import type { RecordPage, SourceRecord, SourceTable } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { isAirtableId } from "./limits";
 import { splitPage } from "./split";
+
+/** The most levels of a record that is searched for attachments: with more, the search could exhaust the stack. */
+const MAX_SEARCHED_LEVELS = 1000;
 
 /** Occurs in every attachment's JSON; text that begins like this costs only an extra parse. */
 const ATTACHMENT_ID_OPENS = Buffer.from('"att');
@@ -35,7 +39,7 @@ function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
   if (offset !== null && typeof offset !== "string") throw bad("the offset of a list is not text");
   const records = items.map(asRecord);
   const ids = records.map((record) => record.id);
-  const slice = (index: number) => Buffer.from(shallow(() => JSON.stringify(items[index])));
+  const slice = (index: number) => Buffer.from(JSON.stringify(requireShallow(items[index], MAX_LEVELS)));
   return new Page(ids, offset || undefined, mayHold, slice, records);
 }
 
@@ -71,9 +75,7 @@ class Page implements RecordPage {
 
   fingerprint(index: number): bigint {
     return Bun.hash.wyhash(
-      this.hasAttachments(index)
-        ? shallow(() => JSON.stringify(withoutSignedUrls(this.record(index))))
-        : this.#slice(index),
+      this.hasAttachments(index) ? JSON.stringify(withoutSignedUrls(this.record(index))) : this.#slice(index),
     );
   }
 
@@ -89,7 +91,7 @@ class Page implements RecordPage {
 
   hasAttachments(index: number): boolean {
     if (!this.#mayHold || !this.#slice(index).includes(ATTACHMENT_ID_OPENS)) return false;
-    return shallow(() => holdsAttachment(this.record(index).fields));
+    return holdsAttachment(requireShallow(this.record(index), MAX_SEARCHED_LEVELS).fields);
   }
 }
 
@@ -109,13 +111,9 @@ export function asRecord(value: unknown): SourceRecord {
   return { id, createdTime, fields };
 }
 
-/** Returns the result of `walk`, unless the value nests more deeply than the stack allows. */
-function shallow<T>(walk: () => T): T {
-  try {
-    return walk();
-  } catch (error) {
-    throw error instanceof RangeError ? bad("a record nests too deeply") : error;
-  }
+function requireShallow<T>(value: T, levels: number): T {
+  if (nestsDeeper(value, levels)) throw bad("a record nests too deeply");
+  return value;
 }
 
 function parse(text: string, what: string): unknown {

@@ -226,6 +226,27 @@ test("a body of another type, or of none, is refused with the type to send; with
   expect((await send({ authorization, "content-type": "text/plain" }, "")).status).toBe(422);
 });
 
+test("a body of 50,000 nested levels is refused at once, by name; without a token, like any other", async () => {
+  const { token } = await newAccount();
+  const app = consoleApp(api.control.ctx);
+  const nested = `{"platform":${"[".repeat(50_000)}${"]".repeat(50_000)}}`;
+  const send = async (headers: Record<string, string>, body: string) => {
+    const answer = await app.handle(
+      new Request("http://console/api/v1/source-bases", {
+        method: "POST",
+        body,
+        headers: { "content-type": "application/json", ...headers },
+      }),
+    );
+    return { status: answer.status, error: (await answer.json()).error };
+  };
+  const authorization = `Bearer ${token}`;
+  const { status, error } = await send({ authorization }, nested);
+  expect([status, error.code]).toEqual([400, "invalid_request"]);
+  expect(error.message).toContain("in more than 20 levels");
+  expect((await send({}, nested)).status).toBe(401);
+});
+
 test("a method that an address does not have is refused with those that it has", async () => {
   const answer = await call("PUT", "/api/v1/bases/bas_1", {});
   expect([answer.status, answer.headers.get("allow"), answer.body.error.code]).toEqual([
