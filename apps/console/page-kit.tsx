@@ -86,6 +86,11 @@ export function answer(request: Request, page: Answer, view: VNode): Response {
   return response;
 }
 
+/** Answers a poll of a part that is to stay as it is. */
+export function noNews(): Response {
+  return new Response(null, { status: 204, headers: { ...securityHeaders, "cache-control": "no-store" } });
+}
+
 /**
  * Redirects after a form has changed something, and shows a toast or a secret on the page at `path`, once.
  *

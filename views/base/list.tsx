@@ -11,6 +11,9 @@ import { StateBadge } from "./state";
 
 /** With so few bases, the page has no search. */
 const FEW = 3;
+/** A list of more bases is drawn again only when it is this old, ms: in between, its polls get an empty answer. */
+const MANY = 50;
+const MANY_KEPT_MS = 8000;
 
 export interface ListedBase {
   base: BaseSummary;
@@ -112,7 +115,7 @@ function Choice({ choice }: { choice: ListChoice }) {
 /** The part that refreshes itself. */
 export function BaseRows({ bases, choice, total, now }: BaseListProps) {
   return (
-    <div id="bases" class="card" {...live(pathOf(choice), 2)}>
+    <div id="bases" class="card" {...live(pollOf(choice, total, now), 2)}>
       <p class="muted small" role="status">
         {bases.length === total
           ? counted(total, "base")
@@ -187,6 +190,19 @@ function sparkText(today: BaseToday | undefined): string {
   return values.length === 0
     ? "No lag recorded"
     : `At most ${formatElapsed(Math.max(...values))} in 24 hours`;
+}
+
+/** Of a long list it says when the list was drawn. */
+function pollOf(choice: ListChoice, total: number, now: Date): string {
+  const path = pathOf(choice);
+  if (total <= MANY) return path;
+  return `${path}${path.includes("?") ? "&" : "?"}at=${now.getTime()}`;
+}
+
+/** Whether the poll of a long list that was drawn at `at` (ms since 1970) needs no answer yet. */
+export function isFreshList(at: unknown, now: Date): boolean {
+  const ageMs = now.getTime() - Number(at);
+  return typeof at === "string" && ageMs >= 0 && ageMs < MANY_KEPT_MS;
 }
 
 /** The address of the list with this choice. */

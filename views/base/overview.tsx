@@ -2,7 +2,8 @@
  * The overview of a base: its current state, its history, and its contents.
  *
  * One small part polls every two seconds and is morphed into the page, so that only what has changed is replaced. Its
- * request says what the page already shows; larger parts are included only if they have changed.
+ * request says what the page already shows; larger parts are included only if they have changed. Those that need queries
+ * of their own are compared only every few polls.
  */
 import type { Base, SchemaChange } from "../../core/control/bases";
 import type { Budget, QuotaUse } from "../../core/control/budgets";
@@ -17,8 +18,16 @@ import { isJustReady, ReadyCard } from "./ready";
 import { Tables } from "./tables";
 import { Usage } from "./usage";
 
-interface OverviewProps {
+/** What every poll reads. */
+interface CurrentFacts {
   base: Base;
+  /** The page about the rights of an API key. */
+  keyHelpUrl: string | undefined;
+  now: Date;
+}
+
+/** What needs queries of its own. */
+export interface SlowFacts {
   /** Of the last day. */
   history: LagHistory;
   use: QuotaUse;
@@ -26,10 +35,9 @@ interface OverviewProps {
   budget: Budget | null;
   /** Newest first. */
   changes: SchemaChange[];
-  /** The page about the rights of an API key. */
-  keyHelpUrl: string | undefined;
-  now: Date;
 }
+
+type OverviewProps = CurrentFacts & SlowFacts;
 
 const sections = {
   history: ({ base, history }: OverviewProps) => <LagCard baseId={base.id} history={history} />,
@@ -42,11 +50,14 @@ const sections = {
 };
 type Section = keyof typeof sections;
 const names = Object.keys(sections) as Section[];
+const slowSections: readonly Section[] = ["history", "usage", "budget", "changes"];
+/** The age, ms, from which slow facts are read again. */
+const SLOW_FACTS_MS = 7000;
 
 export function Overview(props: OverviewProps) {
   return (
     <>
-      <Live {...props} />
+      <Live {...props} versions={versionsOf(props)} slowAt={props.now} />
       <Part name="ready" {...props} />
       <div class="pair">
         {names.slice(0, 2).map((name) => (
@@ -60,17 +71,33 @@ export function Overview(props: OverviewProps) {
   );
 }
 
-/** The answer to the page's poll. @param seen what the page shows, as its request says */
-export function OverviewNews(props: OverviewProps & { seen: string }) {
-  const old = props.seen.split(".");
-  const now = versions(props);
-  const changed = names.filter((_, index) => now[index] !== old[index]);
+/** Whether a poll must read the slow facts. @param slowAt when the page's were read, ms since 1970, as its request says */
+export function needsSlowFacts(slowAt: number, now: Date): boolean {
+  const ageMs = now.getTime() - slowAt;
+  return !(ageMs >= 0 && ageMs < SLOW_FACTS_MS);
+}
+
+/**
+ * The answer to the page's poll.
+ *
+ * @param props.seen what the page shows, as its request says
+ * @param props.slow null: they were read a moment ago, at `slowAt`
+ */
+export function OverviewNews(props: CurrentFacts & { seen: string; slow: SlowFacts | null; slowAt: number }) {
+  const { slow, slowAt, seen, ...current } = props;
+  const old = seen.split(".");
+  // Without slow facts only the other sections are looked at.
+  const facts = { ...current, ...slow } as OverviewProps;
+  const known = (name: Section) => slow !== null || !slowSections.includes(name);
+  const versions = names.map((name, index) => (known(name) ? versionOf(name, facts) : (old[index] ?? "")));
   return (
     <>
-      <Live {...props} />
-      {changed.map((name) => (
-        <Part key={name} name={name} isNews {...props} />
-      ))}
+      <Live {...current} versions={versions} slowAt={slow ? current.now : new Date(slowAt)} />
+      {names.map((name, index) =>
+        versions[index] === old[index] || !known(name) ? null : (
+          <Part key={name} name={name} isNews {...facts} />
+        ),
+      )}
     </>
   );
 }
@@ -83,10 +110,11 @@ function Part({ name, isNews, ...props }: OverviewProps & { name: Section; isNew
   );
 }
 
-function Live(props: OverviewProps) {
-  const { base, now, keyHelpUrl } = props;
+function Live(props: CurrentFacts & { versions: string[]; slowAt: Date }) {
+  const { base, now, keyHelpUrl, versions, slowAt } = props;
+  const path = `/bases/${base.id}/live?seen=${versions.join(".")}&at=${slowAt.getTime()}`;
   return (
-    <div id="live" {...live(`/bases/${base.id}/live?seen=${versions(props).join(".")}`, 2)}>
+    <div id="live" {...live(path, 2)}>
       <Now base={base} now={now} keyHelpUrl={keyHelpUrl} />
     </div>
   );
@@ -97,17 +125,22 @@ function coarse({ at, maxMs, changed }: LagBucket) {
   return [at, maxMs === null ? null : Math.round(Math.log(maxMs + 1) * 4), changed];
 }
 
-/** A short version of each section's content. */
-function versions({ base, history, use, budget, changes, now }: OverviewProps): string[] {
-  const { issueCount, issues, tables } = base;
-  const shown: Record<Section, unknown> = {
-    history: [history.lag.map(coarse), history.periods, history.markers],
-    usage: use,
-    budget: budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
-    tables,
-    issues: [issueCount, issues],
-    changes: changes[0]?.id,
-    ready: isJustReady(base, now),
-  };
-  return names.map((name) => Bun.hash(JSON.stringify(shown[name]) ?? "").toString(36));
+function versionsOf(facts: OverviewProps): string[] {
+  return names.map((name) => versionOf(name, facts));
 }
+
+/** A short version of the section's content. */
+function versionOf(name: Section, facts: OverviewProps): string {
+  return Bun.hash(JSON.stringify(contents[name](facts)) ?? "").toString(36);
+}
+
+const contents: Record<Section, (facts: OverviewProps) => unknown> = {
+  history: ({ history }) => [history.lag.map(coarse), history.periods, history.markers],
+  usage: ({ use }) => use,
+  budget: ({ budget }) =>
+    budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
+  tables: ({ base }) => base.tables,
+  issues: ({ base }) => [base.issueCount, base.issues],
+  changes: ({ changes }) => changes[0]?.id,
+  ready: ({ base, now }) => isJustReady(base, now),
+};

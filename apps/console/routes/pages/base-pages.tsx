@@ -22,13 +22,13 @@ import { serverNow } from "../../../../core/postgres";
 import { BaseFrame, type BasePlace } from "../../../../views/base/frame";
 import { FreshnessPage } from "../../../../views/base/freshness";
 import { IssuesPage } from "../../../../views/base/issues";
-import { BaseList, BaseRows } from "../../../../views/base/list";
-import { Overview, OverviewNews } from "../../../../views/base/overview";
+import { BaseList, BaseRows, isFreshList } from "../../../../views/base/list";
+import { needsSlowFacts, Overview, OverviewNews, type SlowFacts } from "../../../../views/base/overview";
 import { RunsPage } from "../../../../views/base/runs";
 import { Columns } from "../../../../views/base/tables";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, noNews, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 import { choose, readChoice } from "./base-choice";
 
@@ -38,19 +38,20 @@ const LISTED_RUNS = 200;
 export function basePages(ctx: ConsoleContext) {
   const { db } = ctx;
 
-  async function overviewOf(id: string, account: Account) {
-    const [base, changes] = await Promise.all([
-      getBase(db, id, account.id),
-      listSchemaChanges(db, id, SHOWN_CHANGES),
-    ]);
+  async function currentFacts(id: string, account: Account) {
+    const base = await getBase(db, id, account.id);
     const keyHelpUrl = ctx.platforms.find((platform) => platform.id === base.platform)?.keyHelpUrl;
-    const now = serverNow(base);
-    const [history, use, budget] = await Promise.all([
-      lagHistory(db, id, "24h", now),
+    return { base, keyHelpUrl, now: serverNow(base) };
+  }
+
+  async function slowFacts(base: Base, now: Date): Promise<SlowFacts> {
+    const [changes, history, use, budget] = await Promise.all([
+      listSchemaChanges(db, base.id, SHOWN_CHANGES),
+      lagHistory(db, base.id, "24h", now),
       quotaUse(db, base),
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
     ]);
-    return { base, history, changes, keyHelpUrl, use, budget, now };
+    return { changes, history, use, budget };
   }
 
   /** The issues are of use without the fields' names, too. */
@@ -66,6 +67,7 @@ export function basePages(ctx: ConsoleContext) {
   return new Elysia({ name: "base-pages", detail: { hide: true } })
     .use(signedIn(ctx))
     .get("/bases", async ({ request, currentUser, account, query }) => {
+      if (isHtmx(request) && isFreshList(query.at, new Date())) return noNews();
       const [all, [clock]] = await Promise.all([
         listBaseSummaries(db, account.id),
         db<{ now: Date }[]>`select now() as now`,
@@ -79,10 +81,10 @@ export function basePages(ctx: ConsoleContext) {
       return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
     })
     .get("/bases/:id", async ({ request, currentUser, account, params }) => {
-      const facts = await overviewOf(params.id, account);
+      const facts = await currentFacts(params.id, account);
       const view = (
         <BaseFrame base={facts.base} place="overview">
-          <Overview {...facts} />
+          <Overview {...facts} {...(await slowFacts(facts.base, facts.now))} />
         </BaseFrame>
       );
       return answer(
@@ -92,9 +94,11 @@ export function basePages(ctx: ConsoleContext) {
       );
     })
     .get("/bases/:id/live", async ({ request, currentUser, account, params, query }) => {
-      const facts = await overviewOf(params.id, account);
+      const facts = await currentFacts(params.id, account);
       const seen = typeof query.seen === "string" ? query.seen : "";
-      const view = <OverviewNews {...facts} seen={seen} />;
+      const slowAt = Number(query.at);
+      const slow = needsSlowFacts(slowAt, facts.now) ? await slowFacts(facts.base, facts.now) : null;
+      const view = <OverviewNews {...facts} slow={slow} slowAt={slowAt} seen={seen} />;
       return answer(
         request,
         { title: facts.base.name, currentUser, active: "bases", base: facts.base },
