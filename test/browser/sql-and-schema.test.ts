@@ -122,13 +122,13 @@ test.skipIf(noBrowser)(
     await page.getByText("Save this query").click();
     await page.getByLabel("Name").fill("Latest");
     await page.getByRole("button", { name: "Save", exact: true }).click();
-    await page.getByText("Saved.").waitFor();
+    await page.getByText("Query saved.").waitFor();
     expect(await page.getByRole("link", { name: "Latest" }).getAttribute("aria-current")).toBe("true");
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Download CSV" }).click();
     expect(await readFile(await (await download).path(), "utf8")).toMatch(/^name,price,created_time\r\n/);
     await page.getByRole("button", { name: "Delete Latest" }).click();
-    await page.getByText("Deleted.").waitFor();
+    await page.getByText("Query deleted.").waitFor();
     visitor.expectNoProblems();
 
     const script = await page.locator("script[src*=sql-editor]").getAttribute("src");

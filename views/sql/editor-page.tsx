@@ -2,7 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
 import type { SavedQuery } from "../../core/sql-editor";
-import { Button, ErrorNote, Field, Note } from "../components";
+import { Button, ErrorNote, Field } from "../components";
 
 export interface EditorProps {
   base: Base;
@@ -13,20 +13,18 @@ export interface EditorProps {
   current?: SavedQuery | undefined;
   /** What went wrong with saving or downloading. */
   problem?: string | undefined;
-  notice?: string | undefined;
   script: string;
   limits: { seconds: number; rows: number; csvRows: number };
   children?: preact.ComponentChildren;
 }
 
 export function EditorPage(props: EditorProps) {
-  const { base, sql, current, problem, notice, script, limits, children } = props;
+  const { base, sql, current, problem, script, limits, children } = props;
   const path = `/bases/${base.id}/sql`;
   return (
     <div class="sql-page">
       <div class="sql-main">
         {problem ? <ErrorNote>{problem}</ErrorNote> : null}
-        {notice ? <Note tone="good">{notice}</Note> : null}
         <form id="sql-form" class="sql-form" method="post" action={path} data-names={`${path}/names`}>
           <label class="visually-hidden" for="sql-text">
             SQL

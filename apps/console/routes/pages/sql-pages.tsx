@@ -25,7 +25,7 @@ import { EditorPage, type EditorProps } from "../../../../views/sql/editor-page"
 import { QueryResults } from "../../../../views/sql/results";
 import { editorScript } from "../../assets";
 import { formErrorOf } from "../../form-error";
-import { answer, type ConsoleContext, formSecret, formText, goTo, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
 
 const RUN = { timeoutMs: 30_000, bytes: 4_000_000, rows: 500 };
@@ -73,9 +73,8 @@ export function sqlPages(ctx: ConsoleContext) {
     .use(signedIn(ctx))
     .get("/bases/:id/sql", async ({ request, currentUser, account, params, query }) => {
       const base = await find(params.id, account);
-      const notice = query.done === "saved" ? "Saved." : query.done === "deleted" ? "Deleted." : undefined;
       const sample = Number(query.sample) || 1;
-      return editorPage(request, currentUser, base, { sample, savedId: textOf(query.saved), notice });
+      return editorPage(request, currentUser, base, { sample, savedId: textOf(query.saved) });
     })
     .get("/bases/:id/sql/names", async ({ account, params }) => {
       const base = await find(params.id, account);
@@ -130,14 +129,14 @@ export function sqlPages(ctx: ConsoleContext) {
       const problem = await formErrorOf(async () => {
         ({ id } = await saveQuery(ctx, base, query));
       });
-      if (!problem) return goTo(request, `/bases/${base.id}/sql?saved=${id}&done=saved`);
+      if (!problem) return finish(request, `/bases/${base.id}/sql?saved=${id}`, "Query saved.");
       const { message, status } = problem;
       return editorPage(request, currentUser, base, { sql: query.sql, problem: message, status });
     })
     .post("/bases/:id/sql/saved/:query/delete", async ({ request, account, params }) => {
       const base = await find(params.id, account);
       await deleteSavedQuery(db, base, params.query);
-      return goTo(request, `/bases/${base.id}/sql?done=deleted`);
+      return finish(request, `/bases/${base.id}/sql`, "Query deleted.");
     });
 }
 
