@@ -17,9 +17,25 @@ export function inUtc(at: Date, iso = at.toISOString()): string {
   return `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
 }
 
-/** `22:48:03`, UTC. */
-export function clock(at: Date): string {
-  return at.toISOString().slice(11, 19);
+/** The forms of a time in UTC. `assets/times.js` has the same ones for the browser's time zone. */
+export const timeText = {
+  /** `2026-11-20 22:48:03 UTC`. */
+  full: (at: Date) => inUtc(at),
+  /** `2026-11-20 22:48 UTC`. */
+  minute: (at: Date) => `${inUtc(at).slice(0, 16)} UTC`,
+  /** `2026-11-20`. */
+  date: (at: Date) => at.toISOString().slice(0, 10),
+  /** `22:48 UTC`. */
+  clock: (at: Date) => `${at.toISOString().slice(11, 16)} UTC`,
+  /** `22:48`. */
+  bare: (at: Date) => at.toISOString().slice(11, 16),
+  /** `20 Nov 22:48`. */
+  bareDay: (at: Date) => `${monthDay(at)} ${at.toISOString().slice(11, 16)}`,
+};
+
+/** `20 Nov`, UTC. */
+export function monthDay(at: Date): string {
+  return `${at.getUTCDate()} ${at.toLocaleString("en-US", { month: "short", timeZone: "UTC" })}`;
 }
 
 const units: [name: string, ms: number][] = [

@@ -2,6 +2,7 @@
 import type { PublicBase, StatusDay } from "../core/control/history";
 import { DataAsOf } from "./base/problem";
 import { Card, Empty, PageHead } from "./components";
+import { Time } from "./components/time";
 import { formatElapsed } from "./format";
 
 const DAY_WIDTH = 8;
@@ -31,7 +32,7 @@ export function StatusPageView({ bases, now }: { bases: PublicBase[]; now: Date 
         bases.map((base, index) => <StatusCard key={`${index} ${base.name}`} base={base} now={now} />)
       )}
       <p class="small muted">
-        Times are in UTC. As of {now.toISOString().slice(11, 19)} UTC; reload the page for news.
+        As of <Time at={now} form="clock" />; reload the page for news. Days are those of UTC.
       </p>
     </>
   );

@@ -37,7 +37,7 @@ const STYLES = [
 ];
 
 /** Likewise. */
-const SCRIPTS = ["console", "connection", "palette", "shortcuts"];
+const SCRIPTS = ["console", "connection", "palette", "shortcuts", "times"];
 
 const style = makeAsset(
   "style.css",

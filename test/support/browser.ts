@@ -49,11 +49,13 @@ export interface VisitorOptions {
   hasScript?: boolean;
   isPhone?: boolean;
   isDark?: boolean;
+  /** Default: the machine's. */
+  timeZone?: string;
 }
 
 /** A visitor with a separate browser context: no cookies, an empty cache. */
 export async function newVisitor(browser: Browser, options: VisitorOptions): Promise<Visitor> {
-  const { baseUrl, hasScript = true, isPhone = false, isDark = false } = options;
+  const { baseUrl, hasScript = true, isPhone = false, isDark = false, timeZone } = options;
   const context = await browser.newContext({
     baseURL: baseUrl,
     javaScriptEnabled: hasScript,
@@ -61,6 +63,7 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
     hasTouch: isPhone,
     colorScheme: isDark ? "dark" : "light",
     reducedMotion: "reduce",
+    ...(timeZone && { timezoneId: timeZone }),
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();

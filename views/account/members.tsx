@@ -3,6 +3,8 @@
 import { type CurrentUser, can, givenRoles, roleLabels } from "../../core/control/accounts";
 import type { Invitation, Member, Removal } from "../../core/control/members";
 import type { Errors } from "../auth/sign-up";
+
+
 import {
   Badge,
   Button,
@@ -15,7 +17,9 @@ import {
   SelectField,
   Table,
 } from "../components";
-import { inUtc } from "../format";
+import { Time } from "../components/time";
+
+
 import { AccountFrame } from "./frame";
 import { RemovalNote } from "./remove-member";
 
@@ -146,7 +150,7 @@ function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOw
             </th>
             <td>{roleLabels[invitation.role].label}</td>
             <td>
-              <time dateTime={invitation.expiresAt.toISOString()}>{inUtc(invitation.expiresAt)}</time>
+              <Time at={invitation.expiresAt} form="minute" />
             </td>
             <td class="number">
               {isOwner ? (

@@ -8,6 +8,7 @@ import {
 } from "../../core/control/accounts";
 import { Badge, Card, CopyField, DialogLink, Empty, Note, Table } from "../components";
 import { Ago } from "../components/ago";
+import { Time } from "../components/time";
 import { AccountFrame } from "./frame";
 import { NewToken, type TokenFormErrors, type TokenFormValues } from "./new-token";
 
@@ -92,7 +93,7 @@ export function Tokens(props: TokensProps) {
 function Expiry({ at, now }: { at: Date | null; now: Date }) {
   if (at === null) return <span class="muted">never</span>;
   if (at <= now) return <Badge tone="red">Expired</Badge>;
-  return <time dateTime={at.toISOString()}>{at.toISOString().slice(0, 10)}</time>;
+  return <Time at={at} form="date" />;
 }
 
 /** `Read, write`. */

@@ -2,9 +2,10 @@
 import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
 import { Card } from "../components";
 import { Table } from "../components/table";
+import { Time } from "../components/time";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
-import { counted, inDigits } from "../format";
-import { footOf, LagChart, LagLegend, LagTable, lagSummary, timeOf } from "./lag-chart";
+import { counted, inDigits, monthDay } from "../format";
+import { ChartEnd, footOf, formOf, LagChart, LagLegend, LagTable, lagSummary, timeOf } from "./lag-chart";
 
 export function FreshnessPage({ baseId, history }: { baseId: string; history: BaseHistory }) {
   return (
@@ -50,8 +51,9 @@ function Calls({ history }: { history: BaseHistory }) {
   const per = range === "1h" ? "minute" : range === "24h" ? "hour" : "day";
   const sums = calls.map(({ sync, client }) => sync + client);
   const total = sums.reduce((sum, one) => sum + one, 0);
-  const name = (at: Date) =>
-    per === "day" ? timeOf(at, "30d").replace(" 00:00", "") : timeOf(at, callRange);
+  // Days are those of UTC, as Airtable counts its months.
+  const name = (at: Date) => (per === "day" ? monthDay(at) : timeOf(at, callRange));
+  const shown = (at: Date) => (per === "day" ? monthDay(at) : <Time at={at} form={formOf(callRange)} />);
   return (
     <Card id="calls-card" title={`Calls per ${per}`}>
       <TimeChart
@@ -64,13 +66,14 @@ function Calls({ history }: { history: BaseHistory }) {
               { value: sync, class: "bar" },
               { value: client, class: "bar client" },
             ],
+            ...(per === "day" ? {} : { at }),
             title:
               sync + client > 0
                 ? `${name(at)}: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`
                 : "",
           }),
         )}
-        foot={[name(calls[0]!.at), "now (UTC)"]}
+        foot={[shown(calls[0]!.at), <ChartEnd />]}
       />
       <p class="chart-key small muted">
         <span>
@@ -88,7 +91,7 @@ function Calls({ history }: { history: BaseHistory }) {
           caption={`Calls per ${per}`}
           onPhone="fit"
           head={[
-            { text: "From (UTC)" },
+            per === "day" ? { text: "Day (UTC)" } : { text: "From", isTime: true },
             { text: "Sync", isNumber: true },
             { text: "Your apps", isNumber: true },
           ]}
@@ -98,7 +101,7 @@ function Calls({ history }: { history: BaseHistory }) {
             .filter(({ sync, client }) => sync + client > 0)
             .map(({ at, sync, client }) => (
               <tr key={at.toISOString()}>
-                <td class="nowrap">{name(at)}</td>
+                <td class="nowrap">{shown(at)}</td>
                 <td class="number">{inDigits(sync)}</td>
                 <td class="number">{inDigits(client)}</td>
               </tr>
@@ -122,8 +125,10 @@ function ChangedRows({ history }: { history: BaseHistory }) {
           ({ at, changed }): ChartBar => ({
             parts: [{ value: changed, class: "bar" }],
             title: changed > 0 ? `${timeOf(at, range)}: ${counted(changed, "row")}` : "",
+            at,
           }),
         )}
+        timeForm={formOf(range)}
         foot={footOf(history)}
       />
       <p class="chart-key small muted">
@@ -151,9 +156,11 @@ function IssueCounts({ history }: { history: BaseHistory }) {
             ({ at, count }): ChartBar => ({
               parts: [{ value: count ?? 0, class: "bar issue" }],
               title: count === null ? "" : `${timeOf(at, range)}: ${counted(count, "issue")}`,
+              at,
             }),
           )}
-          foot={[timeOf(issues[0]!.at, range), "now (UTC)"]}
+          timeForm={formOf(range)}
+          foot={[<Time at={issues[0]!.at} form={formOf(range)} />, <ChartEnd />]}
         />
       )}
     </Card>

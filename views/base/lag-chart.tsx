@@ -2,8 +2,9 @@
 import { historyRanges, type LagBucket, type LagHistory, type Period } from "../../core/control/history";
 import { ButtonLink, Card } from "../components";
 import { Table } from "../components/table";
+import { Time, Zone } from "../components/time";
 import { type ChartBar, type ChartSpan, durationScale, TimeChart } from "../components/time-chart";
-import { clock, counted, formatElapsed } from "../format";
+import { counted, formatElapsed, timeText } from "../format";
 
 /** Periods that are listed by name, the latest first. */
 const LISTED = 8;
@@ -45,6 +46,7 @@ export function LagChart({ history }: { history: LagHistory }) {
       to: placeOf(period.endedAt ?? now),
       class: period.kind,
       title: describe(period, now),
+      times: [period.beganAt, ...(period.endedAt ? [period.endedAt] : [])],
     }),
   );
   return (
@@ -53,7 +55,12 @@ export function LagChart({ history }: { history: LagHistory }) {
       form="range"
       scale={durationScale(values)}
       spans={spans}
-      markers={markers.map(({ at, text }) => ({ at: placeOf(at), title: `${timeOf(at, range)}: ${text}` }))}
+      timeForm={formOf(range)}
+      markers={markers.map(({ at, text }) => ({
+        at: placeOf(at),
+        title: `${timeOf(at, range)}: ${text}`,
+        times: [at],
+      }))}
       bars={lag.map((bucket) => barOf(bucket, range))}
       foot={footOf(history)}
     />
@@ -68,6 +75,7 @@ function barOf({ at, p50Ms, maxMs }: LagBucket, range: LagHistory["range"]): Cha
       { value: maxMs, class: "lag-max" },
     ],
     title: `${timeOf(at, range)}: median ${formatElapsed(p50Ms)}, at most ${formatElapsed(maxMs)}`,
+    at,
   };
 }
 
@@ -111,7 +119,9 @@ export function LagLegend({ history, most = LISTED }: { history: LagHistory; mos
                 <span class={`key span ${period.kind}`} aria-hidden="true" /> {periodNames[period.kind]}:{" "}
                 {period.label}
               </span>{" "}
-              <span class="muted">{spanText(period, range, now)}</span>
+              <span class="muted">
+                <Span period={period} range={range} now={now} />
+              </span>
             </li>
           ))}
         </ul>
@@ -134,7 +144,7 @@ export function LagTable({ history }: { history: LagHistory }) {
         caption={`Lag, the last ${historyRanges[range].text}`}
         onPhone="fit"
         head={[
-          { text: "From (UTC)" },
+          { text: "From", isTime: true },
           { text: "Median", isNumber: true },
           { text: "Maximum", isNumber: true },
           { text: "Rows changed", isNumber: true },
@@ -142,7 +152,9 @@ export function LagTable({ history }: { history: LagHistory }) {
       >
         {rows.map(({ at, p50Ms, maxMs, changed }) => (
           <tr key={at.toISOString()}>
-            <td class="nowrap">{timeOf(at, range)}</td>
+            <td class="nowrap">
+              <Time at={at} form={formOf(range)} />
+            </td>
             <td class="number">{p50Ms === null ? "–" : formatElapsed(p50Ms)}</td>
             <td class="number">{maxMs === null ? "–" : formatElapsed(maxMs)}</td>
             <td class="number">{changed}</td>
@@ -160,23 +172,60 @@ function scaleOfTime({ lag, range }: LagHistory): (at: Date) => number {
   return (at) => Math.min(1, Math.max(0, (at.getTime() - fromMs) / lengthMs));
 }
 
-export function footOf({ lag, range }: Pick<LagHistory, "lag" | "range">): string[] {
-  return [timeOf(lag[0]!.at, range), timeOf(lag[Math.floor(lag.length / 2)]!.at, range), "now (UTC)"];
+export function footOf({ lag, range }: Pick<LagHistory, "lag" | "range">) {
+  const form = formOf(range);
+  return [
+    <Time at={lag[0]!.at} form={form} />,
+    <Time at={lag[Math.floor(lag.length / 2)]!.at} form={form} />,
+    <ChartEnd />,
+  ];
+}
+
+/** The right end of a chart. */
+export function ChartEnd() {
+  return (
+    <>
+      now
+      <Zone />
+    </>
+  );
 }
 
 /** `18:42` within a day, `21 Nov 18:00` beyond. */
+export function formOf(range: LagHistory["range"]): "bare" | "bareDay" {
+  return range === "30d" ? "bareDay" : "bare";
+}
+
 export function timeOf(at: Date, range: LagHistory["range"]): string {
-  const time = clock(at).slice(0, 5);
-  if (range !== "30d") return time;
-  return `${at.getUTCDate()} ${at.toLocaleString("en-US", { month: "short", timeZone: "UTC" })} ${time}`;
+  return timeText[formOf(range)](at);
 }
 
 function describe(period: Period, now: Date): string {
-  return `${periodNames[period.kind]}: ${period.label}, ${spanText(period, "30d", now)}`;
+  const { beganAt, endedAt } = period;
+  const [from, to] = [beganAt, endedAt].map((at) => at && timeText.bareDay(at));
+  const when = to ? `${from} to ${to} UTC` : `since ${from} UTC`;
+  return `${periodNames[period.kind]}: ${period.label}, ${when}, ${lasted(period, now)}`;
 }
 
-function spanText({ beganAt, endedAt }: Period, range: LagHistory["range"], now: Date): string {
-  const lasted = formatElapsed((endedAt ?? now).getTime() - beganAt.getTime());
-  if (!endedAt) return `since ${timeOf(beganAt, range)} UTC, for ${lasted}`;
-  return `${timeOf(beganAt, range)} to ${timeOf(endedAt, range)} UTC, ${lasted}`;
+function Span({ period, range, now }: { period: Period; range: LagHistory["range"]; now: Date }) {
+  const { beganAt, endedAt } = period;
+  const form = formOf(range);
+  return (
+    <>
+      {endedAt ? null : "since "}
+      <Time at={beganAt} form={form} />
+      {endedAt ? (
+        <>
+          {" to "}
+          <Time at={endedAt} form={form} />
+        </>
+      ) : null}
+      <Zone />, {endedAt ? null : "for "}
+      {lasted(period, now)}
+    </>
+  );
+}
+
+function lasted({ beganAt, endedAt }: Period, now: Date): string {
+  return formatElapsed((endedAt ?? now).getTime() - beganAt.getTime());
 }

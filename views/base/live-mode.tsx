@@ -3,7 +3,8 @@ import type { Base, LiveState } from "../../core/control/bases";
 import { isLive, median } from "../../core/control/status";
 import { Note } from "../components";
 import { Ago } from "../components/ago";
-import { clock, counted, formatElapsed, inDigits } from "../format";
+import { Time } from "../components/time";
+import { counted, formatElapsed, inDigits } from "../format";
 
 interface Props {
   base: Base;
@@ -69,8 +70,8 @@ export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: strin
     <>
       {live.gapSince ? (
         <p>
-          Airtable cannot report what changed before {clock(live.gapSince)} UTC, so we are re-reading every
-          record. Newer changes continue to arrive.
+          Airtable cannot report what changed before <Time at={live.gapSince} form="clock" />, so we are
+          re-reading every record. Newer changes continue to arrive.
         </p>
       ) : null}
       <Missed live={live} sweep={base.sweep} now={now} />

@@ -5,17 +5,18 @@
 import type { Base } from "../../core/control/bases";
 import type { BaseStatus, Remedy } from "../../core/control/status";
 import { Button, ButtonLink } from "../components";
-import { ago, clock, formatElapsed, inUtc } from "../format";
+import { Ago } from "../components/ago";
+import { Time } from "../components/time";
+import { formatElapsed } from "../format";
 
 export function BaseProblem({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {
   const { asOf, headline, remedy, details } = status;
-  const next = nextText(status, now);
   return (
     <div class="base-problem">
       {asOf ? <DataAsOf asOf={asOf} now={now} /> : null}
       <p class="wrap">{headline}</p>
       {remedy ? <Action base={base} remedy={remedy} /> : null}
-      {next ? <p class="muted">{next}</p> : null}
+      <NextTry status={status} now={now} />
       {details ? (
         <details class="small">
           <summary>Details</summary>
@@ -24,7 +25,7 @@ export function BaseProblem({ base, status, now }: { base: Base; status: BaseSta
           </p>
           {base.error ? (
             <p class="muted">
-              Since {inUtc(base.error.since)}, {ago(base.error.since, now)}.
+              Since <Time at={base.error.since} />, <Ago at={base.error.since} now={now} />.
             </p>
           ) : null}
         </details>
@@ -37,14 +38,10 @@ export function BaseProblem({ base, status, now }: { base: Base; status: BaseSta
 export function DataAsOf({ asOf, now }: { asOf: Date; now: Date }) {
   const ageMs = Math.max(0, now.getTime() - asOf.getTime());
   const isToday = asOf.toISOString().slice(0, 10) === now.toISOString().slice(0, 10);
-  const at = isToday ? `${clock(asOf).slice(0, 5)} UTC` : `${inUtc(asOf).slice(0, 16)} UTC`;
   return (
     <p class="as-of">
-      Data as of{" "}
-      <time dateTime={asOf.toISOString()} title={inUtc(asOf)}>
-        {at}
-      </time>
-      , <strong>{ageMs < 60_000 ? "less than a minute" : coarse(ageMs)} old</strong>
+      Data as of <Time at={asOf} form={isToday ? "clock" : "minute"} />,{" "}
+      <strong>{ageMs < 60_000 ? "less than a minute" : coarse(ageMs)} old</strong>
     </p>
   );
 }
@@ -54,12 +51,16 @@ function coarse(ageMs: number): string {
   return formatElapsed(ageMs).replace(/ \d+ s$/, "");
 }
 
-function nextText({ nextAt, next }: BaseStatus, now: Date): string {
-  if (!nextAt) return next;
+function NextTry({ status: { nextAt, next }, now }: { status: BaseStatus; now: Date }) {
+  if (!nextAt) return next ? <p class="muted">{next}</p> : null;
   const waitMs = nextAt.getTime() - now.getTime();
-  if (waitMs <= 0) return "Next try: now.";
-  const at = waitMs < 20 * 3600_000 ? `${clock(nextAt).slice(0, 5)} UTC` : inUtc(nextAt).slice(0, 10);
-  return `Next try: ${at}, in ${waitMs < 60_000 ? formatElapsed(waitMs) : coarse(waitMs)}.`;
+  if (waitMs <= 0) return <p class="muted">Next try: now.</p>;
+  return (
+    <p class="muted">
+      Next try: <Time at={nextAt} form={waitMs < 20 * 3600_000 ? "clock" : "minute"} />, in{" "}
+      {waitMs < 60_000 ? formatElapsed(waitMs) : coarse(waitMs)}.
+    </p>
+  );
 }
 
 function Action({ base, remedy }: { base: Base; remedy: Remedy }) {

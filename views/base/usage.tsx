@@ -3,7 +3,8 @@ import type { MinuteUse, QuotaUse } from "../../core/control/budgets";
 import { Slowed } from "../budget/budget";
 import { Card } from "../components";
 import { Bars } from "../components/bars";
-import { clock, counted, inDigits } from "../format";
+import { Time } from "../components/time";
+import { counted, inDigits, timeText } from "../format";
 
 /** The requests that the source allows a base in a minute: 5 a second. */
 const QUOTA_PER_MINUTE = 300;
@@ -22,7 +23,7 @@ export function Usage({ use }: { use: QuotaUse }) {
       {blocked ? (
         <p>
           {reasons[blocked.reason] ?? "Requests to Airtable are paused"}. No requests are sent until{" "}
-          {clock(blocked.until)} UTC.
+          <Time at={blocked.until} form="clock" />.
         </p>
       ) : null}
       <Slowed slowed={slowed} />
@@ -37,6 +38,7 @@ export function Usage({ use }: { use: QuotaUse }) {
           bars={minutes.map((minute) => ({
             key: minute.minute.toISOString(),
             title: titleOf(minute),
+            at: minute.minute,
             parts: [
               { value: minute.sync, class: "bar" },
               { value: minute.client, class: "bar client" },
@@ -71,5 +73,5 @@ export function Usage({ use }: { use: QuotaUse }) {
 }
 
 function titleOf({ minute, sync, client }: MinuteUse): string {
-  return `${clock(minute).slice(0, 5)} UTC: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`;
+  return `${timeText.clock(minute)}: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`;
 }

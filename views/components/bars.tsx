@@ -5,6 +5,8 @@
  * drawn without a `style` attribute, which the Content-Security-Policy forbids.
  */
 
+import { TimedTitle } from "./time";
+
 /** Units of the drawing; the stylesheet sets its size. */
 const HEIGHT = 100;
 const SLOT = 10;
@@ -18,6 +20,8 @@ interface Bar {
   parts: { value: number; class: string }[];
   /** Shown on hover. */
   title: string;
+  /** The time that the title has. */
+  at?: Date;
 }
 
 interface BarsProps {
@@ -63,7 +67,9 @@ function Column({ bar, x, scale }: { bar: Bar; x: number; scale: number }) {
   let y = HEIGHT;
   return (
     <g>
-      <title>{bar.title}</title>
+      <TimedTitle at={bar.at ? [bar.at] : []} form="clock">
+        {bar.title}
+      </TimedTitle>
       {/* The full height of the column reacts to the pointer, not only the bar. */}
       <rect class="bars-slot" x={x} y="0" width={SLOT} height={HEIGHT} />
       {bar.parts.map((part) => {

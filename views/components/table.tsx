@@ -3,11 +3,14 @@
  * to the name of its column; other tables scroll by themselves, and the page does not.
  */
 import { type ComponentChildren, cloneElement, isValidElement, toChildArray, type VNode } from "preact";
+import { Zone } from "./time";
 
 interface Column {
   text: string;
   /** Aligned to the right; give its cells `class="number"`. */
   isNumber?: boolean;
+  /** It has times without a zone. */
+  isTime?: boolean;
   /** For screen readers only. */
   isHidden?: boolean;
 }
@@ -36,6 +39,7 @@ export function Table(props: {
             {head.map((column) => (
               <th key={column.text} scope="col" class={column.isNumber ? "number" : undefined}>
                 {column.isHidden ? <span class="visually-hidden">{column.text}</span> : column.text}
+                {column.isTime ? <Zone /> : null}
               </th>
             ))}
           </tr>

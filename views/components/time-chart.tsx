@@ -6,6 +6,9 @@
  * its text is never stretched.
  */
 
+import type { ComponentChildren } from "preact";
+import { TimedTitle, type TimeForm } from "./time";
+
 /** Units of the drawing, which is stretched to the width of the page; the height is that of the stylesheet. */
 const WIDTH = 720;
 const HEIGHT = 160;
@@ -18,6 +21,8 @@ export interface ChartBar {
   parts: { value: number; class: string }[];
   /** Shown on hover; empty for a bucket without anything. */
   title: string;
+  /** The time that the title has. */
+  at?: Date;
 }
 
 /** Fractions of the width, from 0 to 1. */
@@ -26,11 +31,14 @@ export interface ChartSpan {
   to: number;
   class: string;
   title: string;
+  /** The times that the title has. */
+  times?: Date[];
 }
 
 export interface ChartMarker {
   at: number;
   title: string;
+  times?: Date[];
 }
 
 interface TimeChartProps {
@@ -42,7 +50,9 @@ interface TimeChartProps {
   spans?: ChartSpan[];
   markers?: ChartMarker[];
   /** Below the chart: from left to right. */
-  foot: string[];
+  foot: ComponentChildren[];
+  /** The form of times in titles. */
+  timeForm?: TimeForm;
 }
 
 export interface ChartScale {
@@ -52,7 +62,7 @@ export interface ChartScale {
 }
 
 export function TimeChart(props: TimeChartProps) {
-  const { summary, bars, scale, form, spans = [], markers = [], foot } = props;
+  const { summary, bars, scale, form, spans = [], markers = [], foot, timeForm = "bare" } = props;
   const slot = WIDTH / bars.length;
   return (
     <div class="time-chart">
@@ -79,7 +89,9 @@ export function TimeChart(props: TimeChartProps) {
             width={round(Math.max(2, (span.to - span.from) * WIDTH))}
             height={HEIGHT}
           >
-            <title>{span.title}</title>
+            <TimedTitle at={span.times ?? []} form="bareDay">
+              {span.title}
+            </TimedTitle>
           </rect>
         ))}
         {scale.ticks.map(({ value, text }) => (
@@ -94,20 +106,24 @@ export function TimeChart(props: TimeChartProps) {
             class="marker"
             d={`M${round(marker.at * WIDTH)} 0v${HEIGHT}`}
           >
-            <title>{marker.title}</title>
+            <TimedTitle at={marker.times ?? []} form={timeForm}>
+              {marker.title}
+            </TimedTitle>
           </path>
         ))}
-        {bars.map(({ title }, index) =>
+        {bars.map(({ title, at }, index) =>
           title ? (
             <rect key={index} class="slot" x={round(index * slot)} y="0" width={round(slot)} height={HEIGHT}>
-              <title>{title}</title>
+              <TimedTitle at={at ? [at] : []} form={timeForm}>
+                {title}
+              </TimedTitle>
             </rect>
           ) : null,
         )}
       </svg>
       <p class="time-foot small muted" aria-hidden="true">
-        {foot.map((text) => (
-          <span key={text}>{text}</span>
+        {foot.map((text, index) => (
+          <span key={index}>{text}</span>
         ))}
       </p>
     </div>

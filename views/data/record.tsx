@@ -2,7 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
-import { inUtc } from "../format";
+import { Time } from "../components/time";
 import { plainValue } from "../plain-value";
 import { CellValue } from "./cell";
 import { tablePath } from "./paths";
@@ -121,7 +121,7 @@ function Changes({ changes }: { changes: RecordChange[] }) {
         {changes.map((change) => (
           <li key={change.seenAt.toISOString() + change.operation}>
             <p class="muted small">
-              <time dateTime={change.seenAt.toISOString()}>{inUtc(change.seenAt)}</time>
+              <Time at={change.seenAt} />
               {`, ${OPERATIONS[change.operation]} ${change.by === "proxy" ? "through the proxy" : "in Airtable"}`}
             </p>
             {change.operation === "update" ? <Changed change={change} /> : null}

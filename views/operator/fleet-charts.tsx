@@ -3,6 +3,7 @@ import type { FleetHour, LagHistory } from "../../core/control/history";
 import { LagChart, LagTable, lagSummary, timeOf } from "../base/lag-chart";
 import { Card } from "../components";
 import { Table } from "../components/table";
+import { Time } from "../components/time";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 
@@ -47,6 +48,7 @@ function Calls({ hours }: Pick<ChartProps, "hours">) {
               { value: client, class: "bar client" },
             ],
             title: `${timeOf(at, "24h")}: sync ${counted(sync, "call")}, customers' apps ${counted(client, "call")}`,
+            at,
           }),
         )}
         foot={footOf(hours)}
@@ -67,6 +69,7 @@ function Outages({ hours }: Pick<ChartProps, "hours">) {
           ({ at, outages }): ChartBar => ({
             parts: [{ value: outages, class: "bar failed" }],
             title: outages > 0 ? `${timeOf(at, "24h")}: ${counted(outages, "base")}` : "",
+            at,
           }),
         )}
         foot={footOf(hours)}
@@ -81,7 +84,7 @@ function Numbers({ hours }: Pick<ChartProps, "hours">) {
       caption="Calls and outages, the latest hour first"
       onPhone="fit"
       head={[
-        { text: "From (UTC)" },
+        { text: "From", isTime: true },
         { text: "Sync", isNumber: true },
         { text: "Apps", isNumber: true },
         { text: "Outages", isNumber: true },
@@ -89,7 +92,9 @@ function Numbers({ hours }: Pick<ChartProps, "hours">) {
     >
       {hours.toReversed().map(({ at, sync, client, outages }) => (
         <tr key={at.toISOString()}>
-          <td class="nowrap">{timeOf(at, "24h")}</td>
+          <td class="nowrap">
+            <Time at={at} form="bare" />
+          </td>
           <td class="number">{inDigits(sync)}</td>
           <td class="number">{inDigits(client)}</td>
           <td class="number">{inDigits(outages)}</td>
@@ -99,8 +104,8 @@ function Numbers({ hours }: Pick<ChartProps, "hours">) {
   );
 }
 
-function footOf(hours: FleetHour[]): string[] {
-  return [timeOf(hours[0]!.at, "24h"), timeOf(hours.at(-1)!.at, "24h")];
+function footOf(hours: FleetHour[]) {
+  return [hours[0]!, hours.at(-1)!].map(({ at }) => <Time key={at.getTime()} at={at} form="bare" />);
 }
 
 function total(values: number[]): number {
