@@ -4,7 +4,6 @@ import { type CurrentUser, can, givenRoles, roleLabels } from "../../core/contro
 import type { Invitation, Member, Removal } from "../../core/control/members";
 import type { Errors } from "../auth/sign-up";
 
-
 import {
   Badge,
   Button,
@@ -18,7 +17,6 @@ import {
   Table,
 } from "../components";
 import { Time } from "../components/time";
-
 
 import { AccountFrame } from "./frame";
 import { RemovalNote } from "./remove-member";

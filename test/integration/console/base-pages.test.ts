@@ -250,7 +250,9 @@ test("a base that the call budget or Airtable holds back does not claim to be in
   await control.ctx.db`update bases set rests_until = now() + interval '57 minutes' where id = ${base.id}`;
   expect(await text()).toContain("Paced · next in 57 min");
   expect(await text()).not.toContain("In sync");
-  expect(await text(`/bases/${base.id}`)).toMatch(/Data as of .*Next try: \d\d:\d\d UTC, in 56 min/s);
+  expect(await text(`/bases/${base.id}`)).toMatch(
+    /Data as of .*Next try: <time[^>]*>\d\d:\d\d UTC<\/time>, in 56 min/s,
+  );
   await control.ctx.db`
     insert into quota_blocks values ('airtable:appOne', 'rate_limited', now(), now() + interval '30 seconds')`;
   expect(await text()).toMatch(/badge state yellow" title="Airtable asked for a pause/);

@@ -242,7 +242,7 @@ test("a body of 50,000 nested levels is refused at once, by name; without a toke
   };
   const authorization = `Bearer ${token}`;
   const { status, error } = await send({ authorization }, nested);
-  expect([status, error.code]).toEqual([400, "invalid_request"]);
+  expect([status, error.code]).toEqual([422, "invalid_request"]);
   expect(error.message).toContain("in more than 20 levels");
   expect((await send({}, nested)).status).toBe(401);
 });
