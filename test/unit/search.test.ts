@@ -59,7 +59,7 @@ test("other words find a page, an action or a setting, which are those of the ba
   const base = { id: "bas_1", name: "Acme CRM" };
   const first = (query: string, context: typeof base | undefined) =>
     ranked(
-      [...actionItems(context), ...pageItems(context, false), ...settingItems(context)],
+      [...actionItems(context, "owner"), ...pageItems(context, false), ...settingItems(context)],
       searchTerms(query),
     )[0]?.href;
   expect(first("resync", base)).toBe("/bases/bas_1/sync");
@@ -69,4 +69,12 @@ test("other words find a page, an action or a setting, which are those of the ba
   expect(first("turbo", undefined)).toBe("/docs/syncing#turbo");
   expect(first("history_days", base)).toBe("/bases/bas_1/settings#history_days");
   expect(first("operator", undefined)).toBe("/requests");
+});
+
+test("members see only the actions that their role allows", () => {
+  const base = { id: "bas_1", name: "Acme CRM" };
+  const actions = (role: "viewer" | "editor") => actionItems(base, role).map(({ text }) => text);
+  expect(actions("viewer")).toEqual(["Write a query"]);
+  expect(actions("editor")).toEqual(expect.arrayContaining(["Sync now", "Create token", "Connect a client"]));
+  expect(actions("editor")).not.toContain("Invite a member");
 });

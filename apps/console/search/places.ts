@@ -1,4 +1,5 @@
 /** The pages, actions and settings that the search knows besides an account's own things. */
+import { can, type Permission, type Role } from "../../../core/control/accounts";
 import { settingList, settingSections } from "../../../core/control/bases";
 import type { SearchItem } from "../../../views/search/results";
 
@@ -24,12 +25,14 @@ const accountPages: Place[] = [
   { text: "API reference", href: "/docs/api", aliases: "openapi docs" },
 ];
 
-/** What can be done in the account. Each leads to its form: nothing happens before that is sent. */
-const accountActions: Place[] = [
-  { text: "Connect a base", href: "/new", aliases: "add new create" },
-  { text: "Create token", href: "/account/tokens#new", aliases: "api new" },
-  { text: "Invite a member", href: "/account/members#invite", aliases: "team user add" },
-  { text: "Add a webhook", href: "/account/alerts#new-webhook", aliases: "alerts new" },
+/** Each leads to its form: nothing happens before that is sent. Members without the permission do not see it. */
+type Action = Place & { needs: Permission };
+
+const accountActions: Action[] = [
+  { text: "Connect a base", href: "/new", aliases: "add new create", needs: "write" },
+  { text: "Create token", href: "/account/tokens#new", aliases: "api new", needs: "write" },
+  { text: "Invite a member", href: "/account/members#invite", aliases: "team user add", needs: "members" },
+  { text: "Add a webhook", href: "/account/alerts#new-webhook", aliases: "alerts new", needs: "write" },
 ];
 
 const accountSettings: Place[] = [
@@ -68,25 +71,17 @@ export function pageItems(base: BaseContext | undefined, isOperator: boolean): S
   return [...own, ...accountPages, ...operator].map((place) => ({ ...place, kind: "page" }));
 }
 
-export function actionItems(base: BaseContext | undefined): SearchItem[] {
-  const own: Place[] = base
-    ? [
-        {
-          text: "Sync now",
-          ...of(base),
-          href: `/bases/${base.id}/sync`,
-          aliases: "resync refresh read again",
-        },
-        { text: "Write a query", ...of(base), href: `/bases/${base.id}/sql`, aliases: "sql run new" },
-        {
-          text: "Connect a client",
-          ...of(base),
-          href: `/bases/${base.id}/connect`,
-          aliases: "psql url password",
-        },
-      ]
-    : [];
-  return [...own, ...accountActions].map((place) => ({ ...place, kind: "action" }));
+export function actionItems(base: BaseContext | undefined, role: Role): SearchItem[] {
+  const path = `/bases/${base?.id}`;
+  const own: Omit<Action, "about" | "context">[] = [
+    { text: "Sync now", href: `${path}/sync`, aliases: "resync refresh read again", needs: "write" },
+    { text: "Write a query", href: `${path}/sql`, aliases: "sql run new", needs: "read" },
+    { text: "Connect a client", href: `${path}/connect`, aliases: "psql url password", needs: "credentials" },
+  ];
+  const actions = [...(base ? own.map((action) => ({ ...action, ...of(base) })) : []), ...accountActions];
+  return actions
+    .filter(({ needs }) => can(role, needs))
+    .map(({ needs: _, ...place }) => ({ ...place, kind: "action" }));
 }
 
 /** Those of the base if there is one; otherwise each leads to what the docs say about it. */

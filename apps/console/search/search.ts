@@ -71,7 +71,7 @@ export async function search(
         aliases: `${sourceBaseId} ${database} ${id}`,
         href: `/bases/${id}`,
       })),
-    action: () => actionItems(base),
+    action: () => actionItems(base, account.role),
     page: () => pageItems(base, account.isOperator),
     table: () =>
       tables.map(({ baseId, baseName, name, sqlName }) => ({
