@@ -1,7 +1,7 @@
 /** How deeply a value nests, found without recursion: such a value may be made to exhaust the stack. */
 
 /**
- * The most levels of a value that is written as JSON again. Ours and Airtable's have at most ten. Beyond some 15,000,
+ * The most levels of a value that is written as JSON again. Ours and Airtable's have at most ten. Beyond some 25,000,
  * `JSON.stringify` takes seconds to find that it cannot.
  */
 export const MAX_LEVELS = 10_000;
