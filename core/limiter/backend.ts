@@ -75,6 +75,12 @@ const MOST_SPREAD_MS = 180;
 /** The largest margin including what the source's refusals add; `quota_acquire` has the same. */
 export const MOST_MARGIN_MS = 400;
 
+/**
+ * How far ahead sync reserves, ms, plus the scheduling delay; `quota_acquire` has the same. The time ahead is left to
+ * clients, except for what saves sync a second call when it calls early, with those of other bases in one statement.
+ */
+export const SYNC_REACH_MS = 30;
+
 /** Returns the whole margin, as it is reserved. */
 export function wholeMs({ delayMs, spreadMs }: Margin): number {
   return LEAST_MARGIN_MS + Math.min(MOST_DELAY_MS, delayMs) + Math.min(MOST_SPREAD_MS, spreadMs);

@@ -6,7 +6,7 @@
  * the proxy grants nothing before its silence must have been noticed, and sends heartbeats again only when its own
  * grants are past.
  */
-import { MOST_DELAY_MS, MOST_MARGIN_MS } from "./backend";
+import { MOST_DELAY_MS, MOST_MARGIN_MS, SYNC_REACH_MS } from "./backend";
 import type { QuotaClock } from "./clock";
 
 const EVERY_MS = 500;
@@ -63,7 +63,7 @@ export function startHeartbeat(
    * How far ahead other processes may have reserved: an overdue sync two windows and its early request; clients
    * less.
    */
-  const bookedAheadMs = 2 * windowMs + 10 + MOST_DELAY_MS + MOST_MARGIN_MS;
+  const bookedAheadMs = 2 * windowMs + SYNC_REACH_MS + MOST_DELAY_MS + MOST_MARGIN_MS;
   /** From a proxy's last heartbeat to the first reservation that it grants by itself. */
   const noticedMs = SILENT_MS + bookedAheadMs + windowMs;
   let share = 0;

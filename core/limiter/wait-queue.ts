@@ -16,7 +16,14 @@
  */
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
-import type { Grant, LimiterBackend, Margin, Priority, Reservation } from "./backend";
+import {
+  type Grant,
+  type LimiterBackend,
+  type Margin,
+  type Priority,
+  type Reservation,
+  SYNC_REACH_MS,
+} from "./backend";
 import type { QuotaClock } from "./clock";
 import type { SchedulingDelay } from "./scheduling-delay";
 
@@ -29,16 +36,14 @@ const MOST_AT_ONCE = 5;
  */
 const CLIENT_REACH_MS = 300;
 /**
- * How far ahead sync reserves, ms, plus the scheduling delay. The time ahead is left to clients, except for what
- * saves sync a second call when it calls early.
- */
-const SYNC_REACH_MS = 10;
-/**
  * How much earlier than `nextAt` sync calls, ms, plus the scheduling delay: the time of timers and the call itself.
  */
 const SYNC_EARLY_MS = 4;
-/** How long sync's call may wait for those of other bases, ms; it is made earlier by as much. */
-const SHARED_MS = 5;
+/**
+ * How long sync's call may wait for those of other bases, ms; it is made earlier by as much. What it may be granted
+ * ahead of its time for that reason is SYNC_REACH_MS.
+ */
+const SHARED_MS = SYNC_REACH_MS - SYNC_EARLY_MS - 1;
 /** Longest time between two calls while requests wait, ms, so that reservations returned by others are noticed. */
 const LONGEST_PAUSE_MS = 1000;
 /** A reservation further ahead than this is checked again before use, ms: a block may have voided it. */

@@ -28,7 +28,7 @@
 -- that fetch records that a read of the feed has just named: one need not wait for its second after that read, and the
 -- next read waits for two. So there are never more than two live calls beyond one a second.
 -- Clients that have to wait while a sync runs are spaced evenly, too: five at once would leave a live call nothing for
--- a second.
+-- a second. Not if they wait only for a call of sync that was granted slightly ahead of its time.
 -- Unproven calls come last: one in 10 s while clients ask; otherwise five in 25 s, and only while the window is half
 -- empty. If none was granted for 10 s, one joins the clients' queue, so that a new client of a busy base is not shut
 -- out. They are not counted here: see quota_served.
@@ -54,6 +54,8 @@ declare
   -- How much earlier than its even spacing sync may send, to make up for a slow page or a late start.
   quiet_credit_ms constant float8 := p_limits.window_ms + 25;
   busy_credit_ms constant float8 := 10;
+  -- How far ahead of its time sync's call may be granted.
+  sync_reach_ms constant float8 := 30;
   -- A client counts as active for this long after its last request.
   busy_ms constant float8 := 5000;
   -- Together with the second between two tries of a sync and the two windows of its reach: one call in 10 s.
@@ -189,7 +191,7 @@ begin
     reservation := greatest(
       asked_at, q.blocked_until, q.reservations[n] - margin, q.reservations[n - per_window + 1] + window_ms);
     reach := p_within[i];
-    if p_kind = 'client' and reservation > asked_at and q.sync_reservations[cardinality(q.sync_reservations)] > asked_at - busy_ms then
+    if p_kind = 'client' and reservation > asked_at + sync_reach_ms and q.sync_reservations[cardinality(q.sync_reservations)] > asked_at - busy_ms then
       reservation := greatest(reservation, q.reservations[n] - margin + pace_ms / per_window - busy_credit_ms);
     end if;
     if is_sync then

@@ -1,6 +1,7 @@
 /** The rule of the rate limit, as SQL, on a virtual clock: any history, and simulated minutes of real wait queues. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { SYNC_REACH_MS } from "../../../core/limiter/backend";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { quantile } from "../../support/quantile";
 import { LIMITS } from "../../support/quota-limits";
@@ -50,7 +51,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
       kind: fc.constantFrom<SyncKind[]>("sync", "live", "named"),
       calls: fc.integer({ min: 1, max: 5 }),
       // With the delay of a process that has little CPU.
-      reachMs: fc.constantFrom(10, 40, 110),
+      reachMs: fc.constantFrom(10, 30, 60, 130),
       share: fc.constantFrom(3, 5),
       lateMs,
     }),
@@ -118,7 +119,7 @@ async function play(
       );
     }
     if (action.do === "sync") {
-      const { kind = "sync", share, calls, reachMs = 10, lateMs } = action;
+      const { kind = "sync", share, calls, reachMs = 30, lateMs } = action;
       await take({ kind, share, lateMs }, Array(calls).fill(reachMs), []);
     }
     if (action.do === "give back") {
@@ -155,7 +156,7 @@ test("I4: in any run, no window has a sixth request, wherever in its reservation
 });
 
 test("I4: a live call that must ask again before its turn gets no reservation, however slow its process is", async () => {
-  const live = { do: "sync" as const, kind: "live" as const, calls: 1, reachMs: 110, share: 3 };
+  const live = { do: "sync" as const, kind: "live" as const, calls: 1, reachMs: 130, share: 3 };
   const { calls } = await play([
     { do: "client", calls: 1, reachMs: 300 },
     { do: "pass", ms: 60 },
@@ -307,7 +308,7 @@ test("clients go first: while one waits, sync gets only its minimum", async () =
     const ahead = sync.filter(
       ({ at }, index) =>
         at - (sync[index - 1]?.at ?? -Infinity) < 6900 &&
-        client.some((waiting) => waiting.askedAt < at - 10 && waiting.at > at),
+        client.some((waiting) => waiting.askedAt < at - SYNC_REACH_MS && waiting.at > at),
     );
     expect(ahead).toEqual([]);
   }
