@@ -20,7 +20,7 @@ const HEALTH_PATH = /^\/(?:healthz|readyz|metrics)(?:[?#]|$)/;
 const PREFLIGHTS_PER_MINUTE = 600;
 
 export interface ProxyApp {
-  app: Pick<Elysia, "fetch" | "handle">;
+  app: { fetch(request: Request): Response | Promise<Response> };
   /** The hosts that a request without a host in its path may be sent to; a listener adds its own names. */
   ownHosts: Set<string>;
   /** The answer to a read if the source's answer broke off before any of it was passed on. */
@@ -47,18 +47,16 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     ownHosts,
     underWay: new Set(),
   };
-  const app = new Elysia({ name: "proxy" })
-    // Before routing: forwarded requests bypass Elysia's router and its parsing of path and body.
-    .onRequest(({ request }) => (isHealth(request.url) ? undefined : forward(context, request)))
-    .use(
-      healthRoutes({
-        config: ctx.config,
-        metrics: ctx.metrics,
-        ready: () => requireWritable(ctx.db),
-      }),
-    );
+  const health = new Elysia({ name: "proxy" }).use(
+    healthRoutes({
+      config: ctx.config,
+      metrics: ctx.metrics,
+      ready: () => requireWritable(ctx.db),
+    }),
+  );
   return {
-    app,
+    // Elysia would parse the path and body of forwarded requests.
+    app: { fetch: (request) => (isHealth(request.url) ? health.fetch(request) : forward(context, request)) },
     ownHosts,
     brokenOff: () => failed(context.proxyMetrics, "unreachable"),
     async close() {

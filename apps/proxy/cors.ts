@@ -3,6 +3,8 @@
  * answer a script may read (Fetch standard, "CORS protocol"). The source handles the rest of CORS.
  */
 
+import type { RequestHeaders } from "./headers";
+
 /** `x-basetide-read: replica`: the only header of ours that a request may have. */
 export const READ_HEADER = "x-basetide-read";
 
@@ -16,9 +18,9 @@ export function setExposed(headers: Headers, name: string, value: string): void 
 }
 
 /** Removes our header from those that a preflight requests: the source does not know it. */
-export function withoutReadHeader(headers: Headers): Headers {
+export function withoutReadHeader(headers: RequestHeaders): RequestHeaders {
   const asked = headers.get(ASKED);
-  if (asked === null || !asksForReadHeader(asked)) return headers;
+  if (asked === undefined || !asksForReadHeader(asked)) return headers;
   const others = names(asked).filter((name) => name.toLowerCase() !== READ_HEADER);
   if (others.length > 0) headers.set(ASKED, others.join(","));
   else headers.delete(ASKED);

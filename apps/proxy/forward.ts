@@ -11,7 +11,7 @@ import { hasBody, hasLostBody, readBody } from "./body";
 import { admit, type Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { allowReadHeader } from "./cors";
-import { cleanAnswer, requestHeaders } from "./headers";
+import { requestHeaders } from "./headers";
 import type { CallClass } from "./metrics";
 import { failed, ownAnswer } from "./own-answers";
 import { recordRateLimit, waitForQuota } from "./quota";
@@ -151,7 +151,6 @@ async function forwardRead(
   if (typeof response === "string") return failed(ctx.proxyMetrics, response);
   caller?.answered(upstreamRequest.method, response.status, read?.isCandidate);
   if (response.status === 429 && isCounted) return rateLimited(ctx, caller, response);
-  cleanAnswer(response.headers);
   if (read?.isCandidate) sayFromSource(response);
   // The same Response object: a copy would lose the body's length.
   return forwarded(response);
@@ -161,7 +160,7 @@ async function rateLimited(ctx: ProxyContext, caller: Caller, response: Response
   const { status, statusText, headers } = response;
   const bytes = new Uint8Array(await response.arrayBuffer());
   await recordRateLimit(ctx, caller, headers, bytes);
-  return forwarded(new Response(bytes, { status, statusText, headers: cleanAnswer(headers) }));
+  return forwarded(new Response(bytes, { status, statusText, headers }));
 }
 
 function classOf({ call, baseId }: ProxyTarget): CallClass {

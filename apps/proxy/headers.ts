@@ -27,24 +27,36 @@ const REQUEST_OWN = ["host", "content-length", "expect"];
 /** Headers about the upstream's own domain, which do not apply to the proxy's. */
 const ANSWER_OWN = ["set-cookie", "strict-transport-security"];
 
+const NOT_SENT = new Set([...HOP_BY_HOP, ...REQUEST_OWN, ...OVERRIDES]);
+const NOT_ANSWERED = new Set([...HOP_BY_HOP, ...ANSWER_OWN]);
+const NONE: ReadonlySet<string> = new Set();
+
+/** A request's headers by name, in lower case. */
+export type RequestHeaders = Map<string, string>;
+
 /** Returns the client's headers as they are sent to the upstream. */
-export function requestHeaders(from: Headers): Headers {
-  return withoutReadHeader(withoutHop(new Headers(from), [...REQUEST_OWN, ...OVERRIDES]));
+export function requestHeaders(from: Headers): RequestHeaders {
+  const named = namedBy(from.get("connection"));
+  const headers: RequestHeaders = new Map();
+  from.forEach((value, name) => {
+    if (!NOT_SENT.has(name) && !named.has(name)) headers.set(name, value);
+  });
+  return withoutReadHeader(headers);
 }
 
-/** Removes the headers of an answer that are not for the client. */
-export function cleanAnswer(headers: Headers): Headers {
-  return withoutHop(headers, ANSWER_OWN);
+/** Returns the headers of an answer that are for the client. @param lines each header as it was sent */
+export function answerHeaders(lines: readonly (readonly [name: string, value: string])[]): Headers {
+  const connection = lines.filter(([name]) => name.toLowerCase() === "connection");
+  const named = namedBy(connection.map(([, value]) => value).join());
+  const passed = lines.filter(([name]) => {
+    const key = name.toLowerCase();
+    return !NOT_ANSWERED.has(key) && !named.has(key);
+  });
+  return new Headers(passed as [string, string][]);
 }
 
-function withoutHop(headers: Headers, own: string[]): Headers {
-  const named = headers.get("connection")?.split(",") ?? [];
-  for (const name of named) {
-    const trimmed = name.trim();
-    // An invalid name (`Connection: "x y"`) names no header.
-    if (/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(trimmed)) headers.delete(trimmed);
-  }
-  for (const name of HOP_BY_HOP) headers.delete(name);
-  for (const name of own) headers.delete(name);
-  return headers;
+/** Returns the headers that a `Connection` header names: they belong to the connection, too. */
+function namedBy(connection: string | null): ReadonlySet<string> {
+  if (!connection) return NONE;
+  return new Set(connection.split(",").map((name) => name.trim().toLowerCase()));
 }

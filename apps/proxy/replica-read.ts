@@ -32,7 +32,7 @@ export async function replicaRead(
   target: ProxyTarget,
   caller: Caller,
 ): Promise<ReplicaRead> {
-  const header = request.headers.get(READ_HEADER);
+  const header = request.headers.get(READ_HEADER) ?? null;
   request.headers.delete(READ_HEADER);
   const candidates = candidatesFor(caller, header);
   const isAsked = candidates.length > 0 || header === "replica";

@@ -4,6 +4,7 @@
  * P5. It is sent once, even if the connection breaks.
  */
 import {
+  AnswerTimeout,
   type HeldConnection,
   poolOf,
   StaleConnection,
@@ -11,10 +12,12 @@ import {
   type WireRequest,
 } from "../../core/http/connections";
 import { firstOf } from "./answer-body";
+import { answerHeaders, type RequestHeaders } from "./headers";
 
 export interface UpstreamRequest extends WireRequest {
   /** Scheme, host and port. */
   address: string;
+  headers: RequestHeaders;
 }
 
 /** Statuses whose answer has no body, and whose `Response` takes none (Fetch standard, "null body status"). */
@@ -36,27 +39,25 @@ export async function askUpstream(
   signal: AbortSignal,
   held?: HeldConnection,
 ): Promise<Response | UpstreamFailure> {
-  // One controller for both reasons, cheaper than `AbortSignal.any`; the client's signal also aborts the body later.
-  const over = new AbortController();
-  let isLate = false;
-  const timer = setTimeout(() => {
-    isLate = true;
-    over.abort();
-  }, timeoutMs);
-  signal.addEventListener("abort", () => over.abort());
-  if (signal.aborted) over.abort();
+  let late: AbortSignal | undefined;
+  let answer: StreamedAnswer | undefined;
   try {
-    const answer = await send(request, over.signal, held);
+    const pool = poolOf(request.address);
+    let connection = held ?? pool.tryTake();
+    if (!connection) {
+      late = AbortSignal.timeout(timeoutMs);
+      connection = await pool.take(AbortSignal.any([signal, late]));
+    }
+    answer = await connection.send(request, signal, timeoutMs);
     const head = headOf(answer);
     if (hasBody(request, answer)) return new Response(await firstOf(answer), head);
     answer.discard();
     return new Response(null, head);
   } catch (error) {
-    over.abort();
+    answer?.destroy();
     if (signal.aborted) return "aborted";
-    return isLate ? "timeout" : error instanceof StaleConnection ? "stale" : "unreachable";
-  } finally {
-    clearTimeout(timer);
+    if (late?.aborted || error instanceof AnswerTimeout) return "timeout";
+    return error instanceof StaleConnection ? "stale" : "unreachable";
   }
 }
 
@@ -64,6 +65,7 @@ export async function askUpstream(
 export interface WholeAnswer {
   status: number;
   statusText: string;
+  /** Those that are for the client. */
   headers: Headers;
   bytes: Uint8Array<ArrayBuffer>;
 }
@@ -82,7 +84,8 @@ export async function askWhole(
   const timer = setTimeout(() => late.abort(), timeoutMs);
   let status: number | undefined;
   try {
-    const answer = await send(request, late.signal, held);
+    const connection = held ?? (await poolOf(request.address).take(late.signal));
+    const answer = await connection.send(request, late.signal);
     status = answer.status;
     if (hasBody(request, answer)) return { ...headOf(answer), bytes: new Uint8Array(await answer.bytes()) };
     answer.discard();
@@ -96,19 +99,10 @@ export async function askWhole(
   }
 }
 
-async function send(
-  request: UpstreamRequest,
-  signal: AbortSignal,
-  held: HeldConnection | undefined,
-): Promise<StreamedAnswer> {
-  const connection = held ?? (await poolOf(request.address).take(signal));
-  return connection.send(request, signal);
-}
-
 function hasBody({ method }: UpstreamRequest, { status }: StreamedAnswer): boolean {
   return method !== "HEAD" && !NO_BODY.has(status);
 }
 
 function headOf({ status, statusText, lines }: StreamedAnswer) {
-  return { status, statusText, headers: new Headers(lines as [string, string][]) };
+  return { status, statusText, headers: answerHeaders(lines) };
 }

@@ -18,7 +18,6 @@ import { span } from "../../core/trace";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { setExposed } from "./cors";
-import { cleanAnswer } from "./headers";
 import { failed } from "./own-answers";
 import { recordRateLimit, waitForQuota } from "./quota";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
@@ -109,8 +108,7 @@ export async function answerWrite(
   request: UpstreamRequest,
 ): Promise<Response> {
   const isInSql = !isSuccess(answer.status) || (await showInReplicas(ctx, prepared, call, request, answer));
-  const { bytes, status, statusText } = answer;
-  const headers = cleanAnswer(answer.headers);
+  const { bytes, status, statusText, headers } = answer;
   if (!isInSql) setExposed(headers, SQL_HEADER, "pending");
   return forwarded(new Response(bytes.length > 0 ? bytes : null, { status, statusText, headers }));
 }
@@ -168,7 +166,7 @@ async function whatWasWritten(
     return { tableRef: call.tableRef, ids, answer: said, isCreation: request.method === "POST" };
   }
   const requested = request.body
-    ? await bodyText(request.body, request.headers.get("content-encoding"))
+    ? await bodyText(request.body, request.headers.get("content-encoding") ?? null)
     : null;
   const ids = new Set([...call.ids.filter(isRecordId), ...(requested ? idsInRequest(requested) : [])]);
   return { tableRef: call.tableRef, ids: [...ids], answer: null };

@@ -16,7 +16,9 @@ function requestOf(method: string, path: string, body: unknown, headers: Record<
     method,
     address: "https://api.airtable.com",
     path: `/v0/${BASE}/${path}`,
-    headers: new Headers({ "content-type": "application/json", authorization: "Bearer x", ...headers }),
+    headers: new Map(
+      Object.entries({ "content-type": "application/json", authorization: "Bearer x", ...headers }),
+    ),
     body: new TextEncoder().encode(text),
   };
 }

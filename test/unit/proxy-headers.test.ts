@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cleanAnswer, requestHeaders } from "../../apps/proxy/headers";
+import { answerHeaders, requestHeaders } from "../../apps/proxy/headers";
 
 test("a request's own headers pass, and those of its connection do not", () => {
   const passed = requestHeaders(
@@ -33,21 +33,20 @@ test("a request's own headers pass, and those of its connection do not", () => {
 });
 
 test("an answer loses the headers of its connection and of the upstream's domain, and nothing else", () => {
-  const headers = cleanAnswer(
-    new Headers([
-      ["Content-Type", "application/json"],
-      ["Content-Encoding", "gzip"],
-      ["Content-Length", "40"],
-      ["ETag", 'W/"x"'],
-      ["Retry-After", "30"],
-      ["Access-Control-Allow-Origin", "*"],
-      ["Set-Cookie", "a=b"],
-      ["Set-Cookie", "c=d"],
-      ["Strict-Transport-Security", "max-age=1"],
-      ["Connection", "close"],
-      ["Transfer-Encoding", "chunked"],
-    ]),
-  );
+  const headers = answerHeaders([
+    ["Content-Type", "application/json"],
+    ["Content-Encoding", "gzip"],
+    ["Content-Length", "40"],
+    ["ETag", 'W/"x"'],
+    ["Retry-After", "30"],
+    ["Access-Control-Allow-Origin", "*"],
+    ["Set-Cookie", "a=b"],
+    ["Set-Cookie", "c=d"],
+    ["Strict-Transport-Security", "max-age=1"],
+    ["Connection", "close, X-Mine"],
+    ["X-Mine", "1"],
+    ["Transfer-Encoding", "chunked"],
+  ]);
   expect(Object.fromEntries(headers)).toEqual({
     "content-type": "application/json",
     "content-encoding": "gzip",

@@ -75,7 +75,7 @@ export class WriteBatch {
     const [first] = this.#members as [BatchMember];
     if (this.#members.length === 1) return first.request;
     const items = this.#members.map(({ write }) => write.item).join(",");
-    const headers = new Headers(first.request.headers);
+    const headers = new Map(first.request.headers);
     headers.set("accept-encoding", "identity");
     const body = new TextEncoder().encode(`{"records":[${items}],${first.write.options}`);
     return { ...first.request, path: first.write.path, headers, body };

@@ -134,7 +134,7 @@ function isRepeatable(value: unknown, depth: number): boolean {
   return Object.values(value).every((part) => isRepeatable(part, depth + 1));
 }
 
-function sharedHeaders(headers: Headers): string[] {
+function sharedHeaders(headers: UpstreamRequest["headers"]): string[] {
   return [...headers]
     .filter(([name]) => !OF_ONE_CLIENT.has(name))
     .map(([name, value]) => `${name}: ${value}`);

@@ -13,11 +13,16 @@ import { requestHead } from "./request-head";
 /** A body up to this size is written together with its head, bytes. */
 const MOST_JOINED = 64 * 1024;
 
+/** Headers, or a map of them by name in lower case. */
+export interface WireHeaders {
+  forEach(each: (value: string, name: string) => void): void;
+}
+
 export interface WireRequest {
   method: string;
   /** Path and query, sent byte for byte. */
   path: string;
-  headers: Headers;
+  headers: WireHeaders;
   body: Uint8Array<ArrayBuffer> | undefined;
 }
 
@@ -158,15 +163,24 @@ export class Connection {
    *
    * @param hasRested the connection was idle, so the source may have closed it
    * @param signal aborts the request, and later the body
-   * @throws StaleConnection, InvalidAnswer, TypeError for a request that cannot be written, or the connection's error
+   * @param timeoutMs longest time to the head of the answer; unlimited unless given
+   * @throws StaleConnection, AnswerTimeout, InvalidAnswer, TypeError for a request that cannot be written, or the
+   *   connection's error
    */
-  send(request: WireRequest, signal: AbortSignal, hasRested: boolean): Promise<StreamedAnswer> {
+  send(
+    request: WireRequest,
+    signal: AbortSignal,
+    hasRested: boolean,
+    timeoutMs?: number,
+  ): Promise<StreamedAnswer> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return reject(new StaleConnection());
       let answer: StreamedAnswer | undefined;
       let isPaused = false;
+      let timer: ReturnType<typeof setTimeout> | undefined;
       const leave = () => {
         this.#exchange = undefined;
+        clearTimeout(timer);
         signal.removeEventListener("abort", breakOff);
       };
       const fail = (error: unknown) => {
@@ -175,10 +189,11 @@ export class Connection {
         if (answer) answer.finish({ error });
         else reject(this.#failureOf(error, hasRested && !parser.hasBegun));
       };
-      const breakOff = () => {
+      const endWith = (error: Error) => {
         this.#isEnding = true;
-        fail(new Error("the connection was closed"));
+        fail(error);
       };
+      const breakOff = () => endWith(new Error("the connection was closed"));
       const line = {
         pause: () => {
           isPaused = true;
@@ -197,6 +212,7 @@ export class Connection {
       const parser = new AnswerParser(
         {
           head: (head) => {
+            clearTimeout(timer);
             answer = new StreamedAnswer(head, line);
             this.#readKeepAlive(head.headers);
             resolve(answer);
@@ -218,6 +234,7 @@ export class Connection {
         this.#isEnding = true;
         return fail(error);
       }
+      if (timeoutMs !== undefined) timer = setTimeout(() => endWith(new AnswerTimeout()), timeoutMs);
       signal.addEventListener("abort", breakOff);
       this.#begin({
         sentAt: performance.now(),

@@ -48,9 +48,11 @@ export interface HeldConnection extends Disposable {
    * Writes the request at once, and returns its answer as soon as its head has arrived. The caller must receive the
    * body, discard it, or destroy the answer.
    *
-   * @throws StaleConnection, InvalidAnswer, TypeError for a request that cannot be written, or the connection's error
+   * @param timeoutMs longest time to the head of the answer; unlimited unless given
+   * @throws StaleConnection, AnswerTimeout, InvalidAnswer, TypeError for a request that cannot be written, or the
+   *   connection's error
    */
-  send(request: WireRequest, signal: AbortSignal): Promise<StreamedAnswer>;
+  send(request: WireRequest, signal: AbortSignal, timeoutMs?: number): Promise<StreamedAnswer>;
   /**
    * Writes the request at once, and returns its answer when it has been read to its end.
    *
@@ -191,7 +193,8 @@ export class ConnectionPool {
       get isOpen() {
         return !isLeft && connection.isOpen;
       },
-      send: (request, signal) => leaving(() => connection.send(request, signal, hasRested)),
+      send: (request, signal, timeoutMs) =>
+        leaving(() => connection.send(request, signal, hasRested, timeoutMs)),
       exchange: (request, signal) => leaving(() => connection.exchange(request, signal, hasRested)),
       [Symbol.dispose]() {
         if (isLeft) return;

@@ -1,5 +1,7 @@
 /** The head of a request whose headers come from a client, as bytes. */
 
+import type { WireHeaders } from "./connection";
+
 /** The same characters that node:http allows. */
 const PATH = /^[\x21-\xff]+$/;
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -11,7 +13,7 @@ const BODILESS = new Set(["GET", "HEAD", "DELETE", "OPTIONS", "TRACE"]);
 
 /** @throws TypeError if a part of it could end early: the rest would be read as another request */
 export function requestHead(
-  request: { method: string; path: string; headers: Headers; body: Uint8Array | undefined },
+  request: { method: string; path: string; headers: WireHeaders; body: Uint8Array | undefined },
   host: string,
 ): Buffer {
   const { method, path, headers, body } = request;

@@ -33,7 +33,7 @@ const requestOf = (method: string) => ({
   method,
   address: upstream.url,
   path: "/v0/x",
-  headers: new Headers(),
+  headers: new Map(),
   body: undefined,
 });
 const stream = (method = "GET", signal = new AbortController().signal, timeoutMs = TIMEOUT_MS) =>
