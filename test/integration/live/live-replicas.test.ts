@@ -136,8 +136,8 @@ function watchCounts(base: Base): { wrong: string[] } & AsyncDisposable {
         // It has been renamed, or deleted.
         if (error.code !== "42P01") throw error;
       });
-      // Half of the time: without a pause, the reader alone keeps a core busy.
-      await Bun.sleep(performance.now() - from);
+      // A quarter of the time: without a pause, the reader alone keeps a core busy.
+      await Bun.sleep(3 * (performance.now() - from));
     }
   })();
   return {
