@@ -122,7 +122,7 @@ test("a second proxy accepts a key that the first one has stored, without the qu
 }, 60_000);
 
 test("odd Authorization headers: surrounding spaces are ignored, very long ones leave nothing behind, two are one unknown key", {
-  // Keys that the source has not accepted get five requests in 25 s.
+  // Keys that the source has not accepted get a request in five seconds.
   timeout: 120_000,
 }, async () => {
   const baseId = await connected();
@@ -139,7 +139,7 @@ test("odd Authorization headers: surrounding spaces are ignored, very long ones 
   const alone = await fetch(`${stack.sandbox.url}/v0/${baseId}/Tasks`, { headers: odd });
   // Whatever the source answers, and never the standing of the first key.
   expect(twice.status).toBe(alone.status);
-  for (let index = 0; index < 5; index++) {
+  for (let index = 0; index < 2; index++) {
     const long = await ask(baseId, { headers: { authorization: `Bearer ${"x".repeat(14_000)}${index}` } });
     expect([401, 431]).toContain(long.status);
   }

@@ -279,7 +279,8 @@ describe("another account with the same source base", () => {
     );
   });
 
-  test.for([
+  // Each waits for requests with unproven keys of its own base.
+  test.concurrent.for([
     ["paused", (other: Replicated) => pause(stack.managed, other.base)],
     [
       "in need of attention",
