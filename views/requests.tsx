@@ -5,6 +5,7 @@ import {
   Button,
   Card,
   ErrorNote,
+  FormPanel,
   PageHead,
   SelectField,
   TextAreaField,
@@ -38,7 +39,7 @@ export function RequestsPage(props: RequestsProps) {
         title="Requests"
         lead="Ask the operator of this service for another region, a writable database, or several bases in one database."
       />
-      <Card id="ask" title="New request">
+      <FormPanel id="ask" button="New request" isOpen={typed !== undefined}>
         <form method="post" action="/requests" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <SelectField
@@ -81,7 +82,7 @@ export function RequestsPage(props: RequestsProps) {
           />
           <Button kind="primary">Send</Button>
         </form>
-      </Card>
+      </FormPanel>
       <Card id="asked" title="Your requests">
         {requests.length === 0 ? (
           <p class="muted">No requests yet. Your requests and their answers appear here.</p>

@@ -33,6 +33,7 @@ const STYLES = [
   "schema",
   "account",
   "palette",
+  "panels",
   "helpers",
 ];
 

@@ -89,6 +89,7 @@ test.for(options)(
     expect(await mine.getByLabel("A base changes its schema").isChecked()).toBe(true);
     expect(await mine.getByLabel("A base recovers").isChecked()).toBe(false);
 
+    await page.getByText("Add a webhook").click();
     await page.getByLabel("Address").fill("http://169.254.169.254/");
     await page.getByRole("button", { name: "Add webhook" }).click();
     await page.getByRole("alert").filter({ hasText: "private network" }).waitFor();

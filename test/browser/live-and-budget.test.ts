@@ -153,6 +153,7 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
 
     await page.goto("/account/workspaces");
     await inspect("1-none");
+    await page.getByText("Add your workspace").click();
     await page.getByLabel("Name").fill("Marketing <b>");
     await page.getByLabel("Custom").check();
     await page.getByRole("textbox", { name: "Calls per month" }).fill("many");

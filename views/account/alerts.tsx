@@ -8,7 +8,7 @@ import {
   type Webhook,
 } from "../../core/alerts";
 import type { CurrentUser } from "../../core/control/accounts";
-import { Badge, Button, ButtonLink, Card, Note, Table } from "../components";
+import { Badge, Button, ButtonLink, Card, FormPanel, Note, Table } from "../components";
 import { Ago } from "../components/ago";
 import {
   KindToggles,
@@ -56,7 +56,7 @@ export function Alerts(props: AlertsProps) {
               Confirm your e-mail address first. Alerts are only sent to confirmed addresses.
             </Note>
           ) : null}
-          <form method="post" action="/account/alerts" class="stack">
+          <form method="post" action="/account/alerts" class="stack rows">
             <KindToggles prefix="mail" kinds={me.kinds} />
             <Button kind="primary">Save</Button>
           </form>
@@ -64,9 +64,13 @@ export function Alerts(props: AlertsProps) {
       ) : null}
       {others.length > 0 ? <Others members={others} /> : null}
       <Webhooks webhooks={webhooks} now={now} />
-      <Card id="new-webhook" title={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}>
+      <FormPanel
+        id="new-webhook"
+        button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
+        isOpen={Object.keys(errors).length > 0}
+      >
         <WebhookFormView action="/account/alerts/webhooks" button="Add webhook" form={form} errors={errors} />
-      </Card>
+      </FormPanel>
       <Card id="messages" title="Latest messages">
         <Messages messages={messages} now={now} />
       </Card>

@@ -12,6 +12,7 @@ import {
   CopyField,
   ErrorNote,
   Field,
+  FormPanel,
   Note,
   SelectField,
   Table,
@@ -80,7 +81,7 @@ export function Members(props: MembersProps) {
       </Card>
       {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
       {isOwner ? (
-        <Card id="invite" title="Invite a member">
+        <FormPanel id="invite" button="Invite a member" isOpen={errors.email !== undefined}>
           <form method="post" action="/account/members" class="stack rows">
             <Field
               label="E-mail"
@@ -100,7 +101,7 @@ export function Members(props: MembersProps) {
             />
             <Button>Send invitation</Button>
           </form>
-        </Card>
+        </FormPanel>
       ) : (
         <p class="muted">The owner, {currentUser.account.email}, invites and removes members.</p>
       )}

@@ -1,6 +1,6 @@
 /** The form for a new API token: its name, its scopes, and when it expires. */
 import { scopeLabels, scopes, type TokenScope } from "../../core/control/accounts";
-import { Button, Card, ErrorNote, Field, SelectField, Toggle } from "../components";
+import { Button, ErrorNote, Field, FormPanel, SelectField, Toggle } from "../components";
 
 /** As typed. */
 export interface TokenFormValues {
@@ -21,7 +21,7 @@ const expiryOptions = [
 
 export function NewToken({ form, errors }: { form: TokenFormValues; errors: TokenFormErrors }) {
   return (
-    <Card id="new" title="New token">
+    <FormPanel id="new" button="New token" isOpen={Object.keys(errors).length > 0}>
       <form method="post" action="/account/tokens" class="stack rows">
         <Field
           label="Name"
@@ -55,6 +55,6 @@ export function NewToken({ form, errors }: { form: TokenFormValues; errors: Toke
         />
         <Button>Create token</Button>
       </form>
-    </Card>
+    </FormPanel>
   );
 }

@@ -1,7 +1,7 @@
 /** The user's password and sessions. */
 import type { CurrentUser, Session } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
-import { Badge, Button, ButtonLink, Card, ErrorNote, Field, Table } from "../components";
+import { Badge, Button, ButtonLink, Card, ErrorNote, Field, FormPanel, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
@@ -58,7 +58,7 @@ export function SignInSettings(props: SignInSettingsProps) {
           ))}
         </Table>
       </Card>
-      <Card id="change-password" title="Password">
+      <FormPanel id="change-password" button="Change your password" isOpen={Object.keys(errors).length > 0}>
         <form method="post" action="/account/password" class="stack rows">
           {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
           <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
@@ -82,7 +82,7 @@ export function SignInSettings(props: SignInSettingsProps) {
           />
           <Button>Change password</Button>
         </form>
-      </Card>
+      </FormPanel>
       <Card id="two-factor" title="Two-factor authentication">
         <p>
           {hasTwoFactor ? (

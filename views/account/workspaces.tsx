@@ -4,7 +4,7 @@ import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm } from "../budget/plans";
-import { Badge, Button, ButtonLink, Card, ErrorNote, Field } from "../components";
+import { Badge, Button, ButtonLink, Card, ErrorNote, Field, FormPanel } from "../components";
 import { counted } from "../format";
 import { AccountFrame } from "./frame";
 
@@ -49,12 +49,13 @@ export function Workspaces({ currentUser, workspaces, form, errors }: Workspaces
           <Slowed slowed={budget.slowed} />
         </Card>
       ))}
-      <Card
+      <FormPanel
         id="new-workspace"
-        title={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
+        button={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
+        isOpen={Object.keys(errors).length > 0}
       >
         <WorkspaceFormView action="/account/workspaces" button="Add workspace" form={form} errors={errors} />
-      </Card>
+      </FormPanel>
     </AccountFrame>
   );
 }

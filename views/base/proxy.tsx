@@ -65,11 +65,17 @@ export function ProxyPage(props: ProxyProps) {
       </Card>
       {example ? <Writes {...props} example={example} /> : null}
       <Card id="proxy-reads" title="Read through the proxy, or redirect a whole app">
-        <div class="stack">
-          {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
-            <ProgramText key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
-          ))}
-        </div>
+        <p class="muted">
+          Put the base address in front of Airtable's host. Reads and all other calls pass unchanged.
+        </p>
+        <details>
+          <summary>Examples for curl and your client</summary>
+          <div class="stack">
+            {proxySnippets({ proxyUrl, consoleUrl, baseId: sourceBaseId, table }).map(({ id, code }) => (
+              <ProgramText key={id} id={`program-${id.replace(/\W/g, "-")}`} name={names[id]} code={code} />
+            ))}
+          </div>
+        </details>
       </Card>
     </>
   );

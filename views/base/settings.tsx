@@ -8,7 +8,7 @@ import {
   settingSections,
 } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
-import { Button, ButtonLink, Card, DialogLink, Field, SettingsLayout } from "../components";
+import { Button, ButtonLink, Card, DialogLink, Field, FormPanel, SettingsLayout } from "../components";
 import { ToastNews } from "../frame/toasts";
 import { WorkspaceChoice } from "./budget";
 import { type RefusedSetting, SettingForm } from "./setting-form";
@@ -43,18 +43,21 @@ export function SettingsPage(props: {
       ))}
       <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
       <Card id="key" title="API key">
-        <form method="post" action={`${path}/key`} class="stack rows">
-          <Field
-            label="New API key"
-            name="api_key"
-            type="password"
-            required
-            autocomplete="off"
-            error={keyError}
-            hint="We check the new key with Airtable before it replaces the current one, which is never shown."
-          />
-          <Button>Replace key</Button>
-        </form>
+        <p class="muted">Encrypted at rest, and never shown.</p>
+        <FormPanel id="new-key" button="Replace the key" isOpen={keyError !== undefined}>
+          <form method="post" action={`${path}/key`} class="stack rows">
+            <Field
+              label="New API key"
+              name="api_key"
+              type="password"
+              required
+              autocomplete="off"
+              error={keyError}
+              hint="We check the new key with Airtable before it replaces the current one, which is never shown."
+            />
+            <Button>Replace key</Button>
+          </form>
+        </FormPanel>
       </Card>
       <Card id="end" title="Delete">
         <p>Deletes the synced data and the credentials. The base in Airtable is not changed.</p>

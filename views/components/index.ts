@@ -5,6 +5,7 @@ export { Card } from "./card";
 export { CopyField } from "./copy-field";
 export { Confirm, type Confirmation, DialogContent, DialogLink } from "./dialog";
 export { Field, SelectField, TextAreaField } from "./field";
+export { FormPanel } from "./form-panel";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";
 export { SettingsLayout } from "./settings-layout";

@@ -1,6 +1,6 @@
 /** The Postgres servers that hold replicas: a list, and the actions to add and to drain one. */
 import type { Cluster } from "../../core/control/placement";
-import { Badge, Button, Card, ErrorNote } from "../components";
+import { Badge, Button, Card, ErrorNote, FormPanel } from "../components";
 import { Field } from "../components/field";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
@@ -57,7 +57,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           ))}
         </Table>
       </Card>
-      <Card id="add" title="Add a cluster">
+      <FormPanel id="add" button="Add a cluster" isOpen={typed !== undefined}>
         <form method="post" action="/operator/clusters" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <Field label="Name" name="name" required maxLength={60} value={typed?.name} autocomplete="off" />
@@ -95,7 +95,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           />
           <Button kind="primary">Add</Button>
         </form>
-      </Card>
+      </FormPanel>
     </>
   );
 }
