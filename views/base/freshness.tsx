@@ -31,7 +31,7 @@ export function FreshnessPage({ baseId, history }: { baseId: string; history: Ba
 
 function RangeChoice({ baseId, range }: { baseId: string; range: HistoryRange }) {
   return (
-    <nav class="choice" aria-label="Period">
+    <nav class="periods" aria-label="Period">
       {Object.entries(historyRanges).map(([name, { text }]) => (
         <a
           key={name}

@@ -17,7 +17,6 @@ export function Tables({ base }: { base: Base }) {
       ) : (
         <Table
           caption="Tables of the database"
-          onPhone="fit"
           head={[
             { text: "In Airtable" },
             { text: "In the database" },

@@ -1,7 +1,7 @@
 /** One cell of a grid or of a record, by its field's type. */
 import type { ComponentChildren } from "preact";
 import { type BrowsedColumn, CELL_CHARACTERS, type Cell, elementsOf } from "../../core/data-browser";
-import { colorClass, fileName, formatNumber, formatTime } from "./format-cell";
+import { colorClass, fileName, formatNumber, formatTime, isPicture } from "./format-cell";
 import { recordPath, webLink } from "./paths";
 
 export interface CellContext {
@@ -124,12 +124,17 @@ function Person({ text }: { text: string }) {
   );
 }
 
+/**
+ * By its name. Thumbnails would load customers' files from Airtable's host into the console, which its policy for images
+ * forbids, or cost a call to Airtable.
+ */
 function Attachment({ url, index }: { url: string; index: number }) {
   const href = webLink(url);
   const name = fileName(url, index);
-  if (!href) return <span class="chip plain">{name}</span>;
+  const look = `chip plain file ${isPicture(name) ? "picture" : ""}`.trim();
+  if (!href) return <span class={look}>{name}</span>;
   return (
-    <a class="chip file" href={href} target="_blank" rel="noopener noreferrer">
+    <a class={look} href={href} target="_blank" rel="noopener noreferrer">
       {name}
     </a>
   );

@@ -38,6 +38,10 @@ export function fileName(url: string, index: number): string {
   return /^.{1,80}\.\w{2,5}$/.test(name) ? name : `File ${index + 1}`;
 }
 
+export function isPicture(name: string): boolean {
+  return /\.(avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)$/i.test(name);
+}
+
 /** The class for Airtable's name of a color: `blueLight2`, `grayDark1`. */
 export function colorClass(color: string | undefined): string {
   const [, hue, shade] =

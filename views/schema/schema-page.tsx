@@ -147,7 +147,7 @@ function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: as all tables that scroll */}
       <div class="table-scroll" tabIndex={0} role="group" aria-label={`Columns of ${spec.name}`}>
-        <table class="scroll schema-columns">
+        <table class="blocks schema-columns">
           <thead>
             <tr>
               <th scope="col">Column</th>
@@ -190,10 +190,12 @@ function RecordColumn(props: { name: string; type: string; about: string; sample
       <th scope="row">
         <code>{props.name}</code>
       </th>
-      <td>
+      <td data-label="Type">
         <code>{props.type}</code>
       </td>
-      <td class="muted">{props.about}</td>
+      <td class="muted" data-label="Airtable field">
+        {props.about}
+      </td>
       <td />
       <Sample sample={props.sample?.columns.get(props.name)} rows={props.sample?.rows} />
     </tr>
@@ -212,10 +214,10 @@ function ColumnRow(props: {
       <th scope="row" class="wrap">
         <code>{column.name}</code>
       </th>
-      <td>
+      <td data-label="Type">
         <code>{column.columnType}</code>
       </td>
-      <td class="wrap">
+      <td class="wrap" data-label="Airtable field">
         <bdi>{column.sourceName}</bdi>
         {column.description ? (
           <span class="muted small described">
@@ -223,7 +225,7 @@ function ColumnRow(props: {
           </span>
         ) : null}
       </td>
-      <td class="wrap">
+      <td class="wrap" data-label="Field type">
         {fieldTypeName(column)}
         {linked ? (
           <>
@@ -243,18 +245,24 @@ function Sample({ sample, rows }: { sample: ColumnSample | undefined; rows: numb
   if (!sample || !rows) {
     return (
       <>
-        <td class="number muted">–</td>
-        <td class="muted">–</td>
+        <td class="number muted" data-label="Empty">
+          –
+        </td>
+        <td class="muted" data-label="Example">
+          –
+        </td>
       </>
     );
   }
   const percent = Math.round((100 * sample.empty) / rows);
   return (
     <>
-      <td class={sample.empty === 0 ? "number muted" : "number"}>
+      <td class={sample.empty === 0 ? "number muted" : "number"} data-label="Empty">
         {sample.empty > 0 && percent === 0 ? "< 1 %" : `${percent} %`}
       </td>
-      <td class="example">{sample.example === null ? <span class="muted">–</span> : sample.example}</td>
+      <td class="example" data-label="Example">
+        {sample.example === null ? <span class="muted">–</span> : sample.example}
+      </td>
     </>
   );
 }
