@@ -108,22 +108,23 @@ export function ActivityEntries({ entries, subjects, isFiltered, older, now }: E
           caption="Activity"
           head={[{ text: "When" }, { text: "Who" }, { text: "What" }, { text: "Details" }]}
         >
-          {entries.map((entry) => (
-            <tr key={entry.id}>
-              <td class="nowrap">
-                <Ago at={entry.at} now={now} />
-              </td>
-              <td class="wrap">
-                <Who entry={entry} />
-              </td>
-              <th scope="row" class="wrap">
-                <What entry={entry} subjects={subjects} />
-              </th>
-              <td class="wrap">
-                <bdi>{detailsOf(entry, subjects)}</bdi>
-              </td>
-            </tr>
-          ))}
+          {entries.map((entry) => {
+            const details = detailsOf(entry, subjects);
+            return (
+              <tr key={entry.id}>
+                <td class="nowrap">
+                  <Ago at={entry.at} now={now} />
+                </td>
+                <td class="wrap">
+                  <Who entry={entry} />
+                </td>
+                <th scope="row" class="wrap">
+                  <What entry={entry} subjects={subjects} />
+                </th>
+                <td class="wrap">{details === "" ? null : <bdi>{details}</bdi>}</td>
+              </tr>
+            );
+          })}
         </Table>
       )}
       {older ? (

@@ -6,12 +6,12 @@ import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { formatElapsed, inDigits } from "../format";
 
-export const runKindLabels: Record<SyncKind, string> = {
-  first: "first sync",
-  rebuild: "rebuild",
-  sweep: "full sync",
-  rapid: "rapid sync",
-  live: "live sync",
+const runKindLabels: Record<SyncKind, string> = {
+  first: "First sync",
+  rebuild: "Rebuild",
+  sweep: "Full sync",
+  rapid: "Rapid sync",
+  live: "Live sync",
 };
 
 export function RunsPage({ runs, now }: { runs: SyncRun[]; now: Date }) {
@@ -34,7 +34,6 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
         { text: "Kind" },
         { text: "Started" },
         { text: "Outcome" },
-        { text: "Syncs", isNumber: true },
         { text: "Took", isNumber: true },
         { text: "Read", isNumber: true },
         { text: "Inserted", isNumber: true },
@@ -48,6 +47,7 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
         <tr key={run.id}>
           <th scope="row" class="nowrap">
             {runKindLabels[run.kind]}
+            {run.syncs > 1 ? <span class="muted"> × {inDigits(run.syncs)}</span> : null}
           </th>
           <td class="nowrap">
             <Ago at={run.started_at} now={now} />
@@ -55,7 +55,6 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
           <td class="wrap">
             <Outcome run={run} />
           </td>
-          <td class="number">{inDigits(run.syncs)}</td>
           <td class="number nowrap">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
           <td class="number">{inDigits(run.seen)}</td>
           <td class="number">{inDigits(run.inserted)}</td>
