@@ -37,7 +37,7 @@ const pageRules: Rule[] = [
 
 const apiRules: Rule[] = [
   ["ANY", /^\/api\/v1\/bases\/:id\/credentials(\/.*)?$/, "credentials"],
-  ["POST", /^\/api\/v1\/members(\/.*)?$/, "members"],
+  ["POST", /^\/api\/v1\/members\/.*$/, "members"],
 ];
 
 /** @param route the pattern, with `:id` for an id */

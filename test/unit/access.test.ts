@@ -45,6 +45,7 @@ test("passwords of databases need `credentials`, and people need `members`", () 
   expect(routesWith("credentials")).toContain("GET /bases/:id/connect");
   expect(routesWith("members").sort()).toEqual([
     "DELETE /api/v1/members/:id",
+    "PATCH /api/v1/members/:id",
     "POST /account/invitations/:id/withdraw",
     "POST /account/members",
     "POST /account/members/:id/role",

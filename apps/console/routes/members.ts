@@ -1,9 +1,10 @@
 /**
- * API routes for the account's members: lists them, and removes one together with the secrets that the member has seen.
+ * API routes for the account's members: lists them, changes a role, and removes a member together with the secrets that the
+ * member has seen.
  */
 import { Elysia } from "elysia";
 import type { ManagementContext } from "../../../core/control/bases";
-import { listMembers, removeMember } from "../../../core/control/members";
+import { changeRole, listMembers, type Member, removeMember } from "../../../core/control/members";
 import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas/members";
 import { raises } from "../schemas/parts";
@@ -14,15 +15,24 @@ export function memberRoutes(ctx: ManagementContext) {
     .get(
       "",
       async ({ account }) => {
-        const members = await listMembers(ctx.db, account.id);
-        return members.map(({ userId, email, role, since }) => ({
-          user_id: userId,
-          email,
-          role,
-          since: since.toISOString(),
-        }));
+        return (await listMembers(ctx.db, account.id)).map(toMemberJson);
       },
       { response: { 200: schemas.members }, detail: { summary: "Members of the account, the owner first" } },
+    )
+    .patch(
+      "/:id",
+      async ({ account, actor, role, params, body }) =>
+        toMemberJson(await changeRole(ctx.db, { accountId: account.id, role, actor }, params.id, body.role)),
+      {
+        params: schemas.memberParams,
+        body: schemas.roleChange,
+        response: { 200: schemas.member },
+        detail: {
+          summary: "Change a member's role",
+          description: "Their sessions and tokens have it from the next request on.",
+          ...raises("conflict"),
+        },
+      },
     )
     .delete(
       "/:id",
@@ -53,4 +63,8 @@ export function memberRoutes(ctx: ManagementContext) {
         },
       },
     );
+}
+
+function toMemberJson({ userId, email, role, since }: Member) {
+  return { user_id: userId, email, role, since: since.toISOString() };
 }

@@ -1,23 +1,27 @@
 /** Request and answer schemas of the API for members. */
 import { t } from "elysia";
-import { roles } from "../../../core/control/accounts";
+import { givenRoles, roles } from "../../../core/control/accounts";
 import { named, nullable, strict, timestamp } from "./parts";
 
 export const memberParams = t.Object({
   id: t.String({ maxLength: 100, description: "Id of the member's user: usr_…" }),
 });
 
-export const members = t.Array(
-  named(
-    "Member",
-    t.Object({
-      user_id: t.String(),
-      email: t.String(),
-      role: t.UnionEnum([...roles]),
-      since: timestamp,
-    }),
-  ),
+export const member = named(
+  "Member",
+  t.Object({
+    user_id: t.String(),
+    email: t.String(),
+    role: t.UnionEnum([...roles]),
+    since: timestamp,
+  }),
 );
+
+export const members = t.Array(member);
+
+export const roleChange = named("RoleChange", t.Object({ role: t.UnionEnum([...givenRoles]) }, strict), {
+  role: "viewer",
+});
 
 export const removal = t.Optional(
   nullable(

@@ -5,7 +5,7 @@
  * address: only a user who is signed in with that address can accept it, so a forwarded link is useless.
  */
 import { createHash, randomBytes } from "node:crypto";
-import type { Db } from "../../context";
+import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import {
@@ -67,7 +67,7 @@ export async function inviteMember<Permit>(
   { address, role }: { address: string; role: GivenRole },
   permit: (email: string) => Promise<Permit>,
 ): Promise<{ email: string; token: string; permit: Permit }> {
-  requireOwner(currentUser);
+  requireOwner(currentUser.account.role);
   const email = checkEmail(address);
   const accountId = currentUser.account.id;
   const members = await listMembers(db, accountId);
@@ -100,7 +100,7 @@ export async function withdrawInvitation(
   currentUser: CurrentUser,
   invitationId: string,
 ): Promise<void> {
-  requireOwner(currentUser);
+  requireOwner(currentUser.account.role);
   const accountId = currentUser.account.id;
   await db.begin(async (tx) => {
     const [gone] = isId("invitation", invitationId)
@@ -168,29 +168,27 @@ export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: 
  */
 export async function changeRole(
   db: Db,
-  currentUser: CurrentUser,
+  { accountId, role: own, actor }: { accountId: string; role: Role; actor: Actor },
   userId: string,
   given: string,
-): Promise<void> {
-  requireOwner(currentUser);
-  const accountId = currentUser.account.id;
-  await db.begin(async (tx) => {
-    const [member] = await tx<{ role: Role; email: string }[]>`
-      select m.role, u.email from account_members as m join users as u on u.id = m.user_id
+): Promise<Member> {
+  requireOwner(own);
+  const unknown = () => new BasetideError("not_found", "This member does not exist");
+  if (!isId("user", userId)) throw unknown();
+  return db.begin(async (tx) => {
+    const [member] = await tx<Member[]>`
+      select u.id as "userId", u.email, m.role, m.created_at as since
+      from account_members as m join users as u on u.id = m.user_id
       where m.account_id = ${accountId} and m.user_id = ${userId} for update of m`;
-    if (!member) throw new BasetideError("not_found", "This member does not exist");
+    if (!member) throw unknown();
     if (member.role === "owner") throw new BasetideError("conflict", "The owner's role cannot be changed");
     const role = checkRole(given);
-    if (member.role === role) return;
+    if (member.role === role) return member;
     await tx`
       update account_members set role = ${role} where account_id = ${accountId} and user_id = ${userId}`;
     const details = { email: member.email, role };
-    await recordChange(tx, actorOf(currentUser), {
-      accountId,
-      action: "member.role_changed",
-      subject: userId,
-      details,
-    });
+    await recordChange(tx, actor, { accountId, action: "member.role_changed", subject: userId, details });
+    return { ...member, role };
   });
 }
 
@@ -201,7 +199,7 @@ export function checkRole(given: string): GivenRole {
   throw new BasetideError("invalid_request", `A member is one of: ${givenRoles.join(", ")}`);
 }
 
-function requireOwner({ account: { role } }: CurrentUser): void {
+function requireOwner(role: Role): void {
   if (!can(role, "members")) throw new BasetideError("forbidden", denial(role, "members"));
 }
 

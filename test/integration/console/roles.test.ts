@@ -149,4 +149,17 @@ test("only the owner changes roles, and nobody changes the owner's", async () =>
   expect((await owner.post(`/account/members/${user!.id}/role`, { role: "viewer" })).status).toBe(409);
   expect((await owner.post(`/account/members/${friendId}/role`, { role: "owner" })).status).toBe(422);
   expect((await friend.get("/bases")).text).toContain("You are a viewer of this account");
+
+  const call = caller(made.app);
+  const token = await createToken(made.control.ctx.db, owner.accountId, "roles", { userId: user!.id });
+  const patch = (id: string, body: object) => call("PATCH", `/api/v1/members/${id}`, { token, body });
+  const changed = await patch(friendId, role);
+  expect(changed).toMatchObject({ status: 200, body: { user_id: friendId, role: "editor" } });
+  expect((await friend.get("/bases")).text).not.toContain("You are a viewer of this account");
+  expect((await patch(user!.id, role)).status).toBe(409);
+  expect((await patch(friendId, { role: "owner" })).status).toBe(422);
+  for (const unknown of ["usr_00000000000000000000", "%00"]) {
+    expect((await patch(unknown, role)).status).toBe(404);
+    expect((await owner.post(`/account/members/${unknown}/role`, role)).status).toBe(404);
+  }
 });

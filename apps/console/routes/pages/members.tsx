@@ -1,6 +1,6 @@
 /** Pages about the account's members, and the page that an invitation's link opens. */
 import { Elysia } from "elysia";
-import type { CurrentUser } from "../../../../core/control/accounts";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import {
   acceptInvitation,
   changeRole,
@@ -84,7 +84,9 @@ export function memberPages(ctx: ConsoleContext) {
       }
     })
     .post("/account/members/:id/role", async ({ request, currentUser, params, body }) => {
-      await changeRole(db, currentUser, params.id, formText(body, "role"));
+      const { id: accountId, role } = currentUser.account;
+      const by = { accountId, role, actor: actorOf(currentUser) };
+      await changeRole(db, by, params.id, formText(body, "role"));
       return finish(request, "/account/members", "Role changed.");
     })
     .get("/account/members/:id/remove", async ({ request, currentUser, params }) => {
