@@ -2,11 +2,13 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
-import { createAccount } from "../../core/control/accounts";
+import { accountByEmail, createAccount } from "../../core/control/accounts";
+import { createBase } from "../../core/control/bases";
 import { asAdmin } from "../support/admin";
 import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { type Mailbox, startMailbox } from "../support/mailbox";
+import { totpCode } from "../support/totp";
 
 const PASSWORD = "correct horse";
 const TIMEOUT_MS = 120_000;
@@ -59,6 +61,15 @@ async function newAccount(): Promise<string> {
   return email;
 }
 
+/** @returns the path of its page */
+async function newBase(email: string): Promise<string> {
+  const account = await accountByEmail(fleet.ctx.db, email);
+  const { control, key } = fleet.sandbox;
+  const sourceBaseId = control.generate({ name: "Projects", records: 5 });
+  const base = await createBase(fleet.ctx, account.id, { platform: "airtable", apiKey: key, sourceBaseId });
+  return `/bases/${base.id}`;
+}
+
 test.for([
   { name: "light", isPhone: false, isDark: false },
   { name: "dark-phone", isPhone: true, isDark: true },
@@ -88,6 +99,16 @@ test.for([
   await page.getByRole("button", { name: "Change password" }).click();
   await page.getByText("That password is incorrect").waitFor();
   await look("4-password-wrong");
+  await page.goto("/account/sign-in/two-factor");
+  await page.getByLabel("Current password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Set up" }).click();
+  await page.getByRole("img", { name: "QR code for your authenticator app" }).waitFor();
+  await look("4-two-factor");
+  const secret = (await page.locator("#totp-secret").textContent())!;
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret));
+  await page.getByRole("button", { name: "Turn on" }).click();
+  await page.getByRole("button", { name: "Turn off" }).waitFor();
+  await look("4-two-factor-on");
   await page.goto("/account/tokens");
   await page.getByText("New token").click();
   await page.getByLabel("Name").fill("<b>deploy</b>");
@@ -125,6 +146,10 @@ test.for([
   await page.getByRole("button", { name: "Set password" }).click();
   await page.getByText("Password changed. Sign in").waitFor();
   await signIn(page, email, "another horse");
+  await page.getByRole("heading", { name: "Enter a code" }).waitFor();
+  await look("11-code");
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret));
+  await page.getByRole("button", { name: "Sign in" }).click();
   await page.waitForURL("**/bases");
   visitor.expectNoProblems();
 });
@@ -134,12 +159,14 @@ test("an invited user signs in, accepts, sees the account, and switches back to 
 }, async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   const [ownerEmail, friendEmail] = [await newAccount(), await newAccount()];
+  const base = await newBase(ownerEmail);
   await using owner = await visit();
   await signIn(owner.page, ownerEmail);
   await owner.page.waitForURL("**/bases");
   await owner.page.goto("/account/members");
   await owner.page.getByText("Invite a member").click();
   await owner.page.getByLabel("E-mail").fill(friendEmail);
+  await owner.page.getByLabel("Role").selectOption("viewer");
   await owner.page.getByRole("button", { name: "Send invitation" }).click();
   await owner.page.getByText("Invitation sent").waitFor();
 
@@ -152,6 +179,19 @@ test("an invited user signs in, accepts, sees the account, and switches back to 
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByRole("button", { name: "Accept" }).click();
   await page.waitForURL("**/bases");
+  for (const path of [base, `${base}/settings`, `${base}/data`, "/account/tokens"]) {
+    await page.goto(path);
+    await page.getByText("You are a viewer of this account").waitFor();
+    await friend.inspect(
+      `viewer-${path
+        .split("/")
+        .at(-1)!
+        .replace(/^bas_.*/, "base")}`,
+    );
+    const offers = page.getByRole("button", { name: /^(Pause|Save|Replace key|Create token|Revoke)/ });
+    expect(await offers.count(), path).toBe(0);
+    expect(await page.getByRole("link", { name: /^(Connect|Resync|Delete this base…)$/ }).count()).toBe(0);
+  }
   await page.goto("/account/members");
   await page.getByText("invites and removes members").waitFor();
   await openUserMenu(page);
