@@ -4,7 +4,7 @@
  */
 import { type Base, readerTarget, replicaShape } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
-import { sampleTable, type TableSample } from "../../core/sql-editor";
+import { inSampleTurn, sampleTable, type TableSample } from "../../core/sql-editor";
 import type { ConsoleContext } from "./page-kit";
 
 type Shape = Awaited<ReturnType<typeof replicaShape>>;
@@ -48,8 +48,10 @@ export function cachedShape(ctx: ConsoleContext, base: Base): Promise<Shape> {
   return shapes.get(key, () => replicaShape(ctx, base));
 }
 
-/** @throws as `sampleTable` */
+/** @throws as `sampleTable` and `inSampleTurn` */
 export function cachedSample(ctx: ConsoleContext, base: Base, spec: TableSpec): Promise<TableSample> {
   const key = JSON.stringify([base.id, base.database.id, spec.name, spec.columns.map(({ name }) => name)]);
-  return samples.get(key, async () => sampleTable(await readerTarget(ctx, base), spec));
+  return samples.get(key, () =>
+    inSampleTurn(base.accountId, async () => sampleTable(await readerTarget(ctx, base), spec)),
+  );
 }

@@ -3,4 +3,5 @@ export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
 export { Notifier } from "./notifier";
 export { TaskGroup } from "./task-group";
 export { withTimeout } from "./timeout";
+export { Turns } from "./turns";
 export { waitCoarsely } from "./wheel";

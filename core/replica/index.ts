@@ -130,7 +130,7 @@ export {
   writesSince,
 } from "./row-images";
 export { ROW_TOO_WIDE } from "./row-width";
-export { CHECKING, openForCheck, serverPool, shareServers } from "./server-pools";
+export { CHECKING, openForCheck, READER_CONNECTIONS, serverPool, shareServers } from "./server-pools";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";

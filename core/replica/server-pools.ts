@@ -18,14 +18,20 @@ export type ServerUse = "sync" | "writes" | "admin" | "watchdog" | "console" | "
 /** How long a check waits for a free connection: after that, the result is that there is none, ms. */
 const CHECK_PATIENCE_MS = 8000;
 
+/**
+ * Connections for each of the two ways in which people read their databases in the console. One account gets at most
+ * half of them, whatever it opens (`core/data-browser`, `core/sql-editor`).
+ */
+export const READER_CONNECTIONS = 6;
+
 /** Shares are fractions of the server's max_connections. */
 const LIMITS: Record<ServerUse, ConnectionLimit> = {
   sync: { share: 0.3 },
   writes: { share: 0.1 },
   admin: { connections: 8 },
   watchdog: { connections: 1 },
-  console: { connections: 6 },
-  query: { connections: 6 },
+  console: { connections: READER_CONNECTIONS },
+  query: { connections: READER_CONNECTIONS },
 };
 /** Smaller on a customer's own server, which holds few bases and serves other applications. */
 const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {

@@ -8,6 +8,6 @@ export {
   type StatementResult,
   streamQuery,
 } from "./run";
-export { withRunSlot } from "./run-slots";
+export { inSampleTurn, withRunSlot } from "./run-slots";
 export { deleteSavedQuery, listSavedQueries, type SavedQuery, saveQuery } from "./saved-queries";
 export { type ColumnSample, sampleTable, type TableSample } from "./table-sample";
