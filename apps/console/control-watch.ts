@@ -2,17 +2,17 @@
  * Answers within seconds while the control plane is silent: a server that is frozen, or a network that drops packets,
  * fails no statement, and a page would wait for minutes.
  *
- * W1. A request waits for PATIENCE_MS, then as long as the control plane answers a probe within PROBE_MS: a slow page
- *     of a customer's own database is not cut off. Without an answer, the request fails with `control_unavailable`.
+ * W1. A request has one budget of time, SILENCE_MS, from its beginning and again from each answer of the control plane:
+ *     to a probe, which is sent when half of the budget is used. Without an answer, the request fails with
+ *     `control_unavailable`. A slow page of a customer's own database is not cut off.
  * W2. After a probe that got no answer, requests fail at once until one succeeds, so that they do not pile up.
  */
 import { withTimeout } from "../../core/async";
 import type { Db } from "../../core/context";
 import { BasetideError } from "../../core/errors";
 
-/** Together less than the 5 s in which every page answers. */
-const PATIENCE_MS = 2500;
-const PROBE_MS = 1500;
+/** Leaves time to show the error within the 5 s in which every page answers. */
+const SILENCE_MS = 3500;
 
 const SILENT =
   "Basetide's own database does not answer. Nothing is lost: your data stays in your database and can be queried. Reload this page in a minute; if that does not help, ask the operator to check the control plane.";
@@ -34,14 +34,19 @@ export class ControlWatch {
     if (this.#isSilent) throw silent();
     const running = work();
     for (;;) {
-      const answer = await withTimeout(PATIENCE_MS, () => unanswered, running);
+      const until = performance.now() + SILENCE_MS;
+      const answer = await withTimeout(SILENCE_MS / 2, () => unanswered, running);
       if (answer !== unanswered) return answer as T;
-      if (!(await this.#answersProbe())) throw silent();
+      if (!(await this.#answersProbe(until, running))) throw silent();
     }
   }
 
-  /** An error is an answer, too: the request itself will report it. */
-  async #answersProbe(): Promise<boolean> {
+  /**
+   * An error is an answer, too: the request itself will report it.
+   *
+   * @param running the request: its end is as good as an answer
+   */
+  async #answersProbe(until: number, running: Promise<unknown>): Promise<boolean> {
     this.#probe ??= this.#db`select 1`
       .then(
         () => true,
@@ -51,7 +56,15 @@ export class ControlWatch {
         this.#probe = undefined;
         this.#isSilent = false;
       });
-    const isAnswered = await withTimeout(PROBE_MS, () => false, this.#probe);
+    const ended = running.then(
+      () => true,
+      () => true,
+    );
+    const isAnswered = await withTimeout(
+      Math.max(0, until - performance.now()),
+      () => false,
+      Promise.race([this.#probe, ended]),
+    );
     // The probe may have been answered in the same moment.
     this.#isSilent = !isAnswered && this.#probe !== undefined;
     return !this.#isSilent;
