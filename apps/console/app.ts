@@ -18,6 +18,7 @@ import { alertRoutes } from "./routes/alerts";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
+import { callRoutes } from "./routes/calls";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
 import { analystRoutes } from "./routes/exports";
@@ -60,6 +61,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))
     .use(workspaceRoutes(ctx))
+    .use(callRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))

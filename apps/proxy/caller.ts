@@ -5,6 +5,7 @@
  *     counted only if the source has served it, and its 429s are ignored.
  */
 import { clientNetwork } from "../../core/http";
+import { firstLetters } from "../../core/keys";
 import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
 import type { ProxyContext } from "./context";
 import { type OwnAnswer, ownAnswer } from "./own-answers";
@@ -15,6 +16,8 @@ const NOT_SERVED = new Set([401, 403, 404, 429]);
 export interface Caller extends Disposable {
   /** Identifies key and base. */
   keyHash: string;
+  /** The first letters of the key. */
+  shownAs: string;
   /** Undefined: a base that is not connected, whose requests need no reservation. */
   quotaKey: string | undefined;
   found: BaseLookup;
@@ -46,7 +49,7 @@ export async function admit(
     if (refusedMs > 0) return ownAnswer("PROXY_KEY_REFUSED", { retryAfterMs: refusedMs });
     const found = await ctx.writes.bases.recent(sourceBaseId);
     const make = (isProven: boolean, leave?: () => void) =>
-      callerOf(ctx, { sourceBaseId, keyHash, found, isProven, leave });
+      callerOf(ctx, { sourceBaseId, keyHash, authorization, found, isProven, leave });
     if (!found.mayBeConnected) return make(ctx.keys.isKnown(keyHash));
     if (await isProven(ctx, found, sourceBaseId, keyHash)) return make(true);
     const network = clientNetwork(request, ctx.config.clientIpHeader, keyHash);
@@ -77,15 +80,18 @@ async function isProven(
 interface Admitted {
   sourceBaseId: string;
   keyHash: string;
+  authorization: string;
   found: BaseLookup;
   isProven: boolean;
   leave?: (() => void) | undefined;
 }
 
-function callerOf(ctx: ProxyContext, { sourceBaseId, keyHash, found, isProven, leave }: Admitted): Caller {
+function callerOf(ctx: ProxyContext, admitted: Admitted): Caller {
+  const { sourceBaseId, keyHash, authorization, found, isProven, leave } = admitted;
   const quotaKey = found.mayBeConnected ? ctx.writes.quotaKey(sourceBaseId) : undefined;
   return {
     keyHash,
+    shownAs: firstLetters(authorization),
     quotaKey,
     found,
     isProven,
@@ -93,7 +99,8 @@ function callerOf(ctx: ProxyContext, { sourceBaseId, keyHash, found, isProven, l
     answered(method, status, isRead = false) {
       ctx.keys.record(sourceBaseId, keyHash, { method, status, isRead, isConnected: quotaKey !== undefined });
       if (isProven || quotaKey === undefined) return;
-      if (!NOT_SERVED.has(status) && status < 500) void ctx.limiter.countServed(quotaKey);
+      if (!NOT_SERVED.has(status) && status < 500)
+        void ctx.limiter.countServed(quotaKey, firstLetters(authorization));
       if (ctx.keys.isKnown(keyHash) || ctx.keys.refusedForMs(keyHash) > 0) ctx.unproven.decided(keyHash);
     },
     [Symbol.dispose]: () => leave?.(),

@@ -62,7 +62,12 @@ export async function waitForQuota(
   try {
     if (!isProven) return await ctx.limiter.acquireUnproven(quotaKey, options);
     const isOwnKey = found.bases.some(isOwnKeyOf);
-    return await ctx.limiter.acquireClient(quotaKey, { ...options, caller: keyHash, isOwnKey });
+    return await ctx.limiter.acquireClient(quotaKey, {
+      ...options,
+      caller: keyHash,
+      isOwnKey,
+      shownAs: isOwnKey ? "own" : caller.shownAs,
+    });
   } catch (error) {
     if (error instanceof ConnectFailure)
       return failed(ctx.proxyMetrics, error.code === "ETIMEDOUT" ? "timeout" : "unreachable");

@@ -122,7 +122,7 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
       sourceBaseId,
       limiter,
       quotaKey: quotaKeyOf(base),
-      queue: { priority: "client", deadlineMs, signal, isOwnKey: true },
+      queue: { priority: "client", deadlineMs, signal, isOwnKey: true, shownAs: "console" },
       signal,
     });
   }

@@ -1,4 +1,5 @@
 /** Accepted API keys, and the queue for requests with unproven keys. */
 export { AcceptedKeys } from "./accepted-keys";
+export { firstLetters } from "./first-letters";
 export { type IsOwnKey, ownKeys } from "./own-keys";
 export { UnprovenQueue } from "./unproven-queue";

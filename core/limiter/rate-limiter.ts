@@ -11,6 +11,7 @@ import type { Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
 import type { BlockReason, LivePriority, Priority, QuotaKey } from "./backend";
+import { CallerCounter } from "./caller-counter";
 import { processClock, type QuotaClock } from "./clock";
 import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
 import { createFallbackLimiter, type FallbackLimiter, withFallback } from "./fallback-limiter";
@@ -50,6 +51,8 @@ export interface ClientCall {
   signal: AbortSignal;
   /** Requests of different callers are granted in turn; requests without a name count as one caller. */
   caller?: string;
+  /** Who the request is shown as in the usage of the base: `own`, `console`, or the first letters of a key. */
+  shownAs?: string | undefined;
   /** The request uses the base's own key, so it also counts against the limit of that key's user. */
   isOwnKey?: boolean;
   /** The pool that the request's connection comes from; absent if it needs none. */
@@ -94,8 +97,12 @@ export interface RateLimiter {
    * @throws BasetideError as `acquireClient`
    */
   acquireUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
-  /** Counts a request of `acquireUnproven` in the month, because the source has served it. Never fails. */
-  countServed(key: QuotaKey): Promise<void>;
+  /**
+   * Counts a request of `acquireUnproven` in the month, because the source has served it. Never fails.
+   *
+   * @param shownAs as in `ClientCall`
+   */
+  countServed(key: QuotaKey, shownAs?: string): Promise<void>;
   /**
    * Records that the source answered 429. `rate_limited`: no request of the key is granted for `ms`.
    * `billing_limit`: the month's cap is used up for `ms`; this is recorded for display only and stops no request:
@@ -118,7 +125,7 @@ export interface RateLimiter {
    * @throws BasetideError `control_unavailable`
    */
   forget(key: QuotaKey): Promise<void>;
-  /** Stops the heartbeat. Never fails. */
+  /** Stops the heartbeat, and stores the last counts. Never fails. */
   close(): Promise<void>;
 }
 
@@ -131,6 +138,7 @@ export function createRateLimiter(
   const queues = new Map<string, WaitQueue>();
   const fallbacks = new Map<QuotaKey, FallbackLimiter>();
   const delay = createSchedulingDelay();
+  const callers = new CallerCounter(ctx);
   let awayFrom = -Infinity;
 
   const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
@@ -201,14 +209,12 @@ export function createRateLimiter(
       const kind = live ?? "sync";
       return acquire(kind, queueOf(key, kind, share, { user }), Infinity, signal, { connections });
     },
-    acquireClient: (key, { deadlineMs, signal, isOwnKey, ...waiting }) =>
-      acquire(
-        "client",
-        queueOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey }),
-        clock.now() + deadlineMs,
-        signal,
-        waiting,
-      ),
+    async acquireClient(key, { deadlineMs, signal, isOwnKey, shownAs, ...waiting }) {
+      const queue = queueOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey });
+      const held = await acquire("client", queue, clock.now() + deadlineMs, signal, waiting);
+      if (shownAs !== undefined) callers.count(key, shownAs);
+      return held;
+    },
     acquireUnproven: (key, { deadlineMs, signal, connections }) =>
       acquire(
         "unproven",
@@ -218,7 +224,8 @@ export function createRateLimiter(
         { connections },
       ),
 
-    async countServed(key) {
+    async countServed(key, shownAs) {
+      if (shownAs !== undefined) callers.count(key, shownAs);
       try {
         await control.call((db) => db`select quota_served(${key})`);
       } catch (error) {
@@ -252,7 +259,10 @@ export function createRateLimiter(
       await control.call((db) => db`select quota_forget(${key}, ${limitsOfKey(key).windowMs})`);
     },
 
-    close: async () => heartbeat?.leave(),
+    async close() {
+      await heartbeat?.leave();
+      await callers.flush();
+    },
   };
 }
 

@@ -62,7 +62,7 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
       quotaKey,
       queue: isSync
         ? { priority: "sync", share: () => syncShare(quotaKey, base.turbo), signal }
-        : { priority: "client", deadlineMs, signal, caller, isOwnKey: true },
+        : { priority: "client", deadlineMs, signal, caller, isOwnKey: true, shownAs: "own" },
       signal,
       onAnswer: (answer) => {
         if (answer !== null) onAnswer?.();

@@ -480,6 +480,15 @@ create table quota_blocks (
   constraint quota_blocks_reason_known CHECK (reason = ANY (ARRAY['rate_limited'::text, 'billing_limit'::text]))
 );
 
+create table quota_callers (
+  key text not null,
+  day date not null,
+  caller text not null,
+  calls integer[] not null,
+  constraint quota_callers_pkey PRIMARY KEY (key, day, caller)
+) with (fillfactor=80);
+CREATE INDEX quota_callers_day_idx ON quota_callers (day);
+
 create table quota_calls (
   key text not null,
   month date not null,
@@ -814,6 +823,7 @@ create type source_limits as (
 -- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
 -- quota_carry_over(text,text,text) returns void
 -- quota_count(text,double precision,integer,integer) returns void
+-- quota_count_callers(jsonb,integer) returns void
 -- quota_forget(text,double precision,double precision) returns void
 -- quota_heartbeat(text,double precision,integer,double precision) returns integer
 -- quota_is_sole(text,text) returns boolean

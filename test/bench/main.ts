@@ -25,6 +25,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   rapid: () => import("./rapid"),
   rest: () => import("./rest"),
   schema: () => import("./schema"),
+  rollups: () => import("./rollups"),
   "sync-time": () => import("./sync-time"),
 };
 

@@ -1,10 +1,10 @@
 /** The freshness of a base over an hour, a day or a month: lag, calls, changed rows, issues. */
 import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
 import { Card } from "../components";
-import { Table } from "../components/table";
 import { Time } from "../components/time";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
-import { counted, inDigits, monthDay } from "../format";
+import { counted, inDigits } from "../format";
+import { CallsCard } from "./calls-card";
 import { ChartEnd, footOf, formOf, LagChart, LagLegend, LagTable, lagSummary, timeOf } from "./lag-chart";
 
 export function FreshnessPage({ baseId, history }: { baseId: string; history: BaseHistory }) {
@@ -21,7 +21,7 @@ export function FreshnessPage({ baseId, history }: { baseId: string; history: Ba
         <LagTable history={history} />
       </Card>
       <div class="pair">
-        <Calls history={history} />
+        <CallsCard history={history} />
         <ChangedRows history={history} />
       </div>
       {history.issues.some(({ count }) => count !== null) ? <IssueCounts history={history} /> : null}
@@ -42,73 +42,6 @@ function RangeChoice({ baseId, range }: { baseId: string; range: HistoryRange })
         </a>
       ))}
     </nav>
-  );
-}
-
-function Calls({ history }: { history: BaseHistory }) {
-  const { calls, range } = history;
-  const callRange = range === "30d" ? "30d" : "24h";
-  const per = range === "1h" ? "minute" : range === "24h" ? "hour" : "day";
-  const sums = calls.map(({ sync, client }) => sync + client);
-  const total = sums.reduce((sum, one) => sum + one, 0);
-  // Days are those of UTC, as Airtable counts its months.
-  const name = (at: Date) => (per === "day" ? monthDay(at) : timeOf(at, callRange));
-  const shown = (at: Date) => (per === "day" ? monthDay(at) : <Time at={at} form={formOf(callRange)} />);
-  return (
-    <Card id="calls-card" title={`Calls per ${per}`}>
-      <TimeChart
-        summary={`Calls to Airtable per ${per}: ${inDigits(total)} in all. The same numbers are in the table below.`}
-        form="stack"
-        scale={countScale(Math.max(...sums), inDigits)}
-        bars={calls.map(
-          ({ at, sync, client }): ChartBar => ({
-            parts: [
-              { value: sync, class: "bar" },
-              { value: client, class: "bar client" },
-            ],
-            ...(per === "day" ? {} : { at }),
-            title:
-              sync + client > 0
-                ? `${name(at)}: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`
-                : "",
-          }),
-        )}
-        foot={[shown(calls[0]!.at), <ChartEnd />]}
-      />
-      <p class="chart-key small muted">
-        <span>
-          <span class="key" aria-hidden="true" /> sync{" "}
-          {inDigits(calls.reduce((sum, { sync }) => sum + sync, 0))}
-        </span>
-        <span>
-          <span class="key client" aria-hidden="true" /> your apps{" "}
-          {inDigits(calls.reduce((sum, { client }) => sum + client, 0))}
-        </span>
-      </p>
-      <details>
-        <summary>As a table</summary>
-        <Table
-          caption={`Calls per ${per}`}
-          onPhone="fit"
-          head={[
-            per === "day" ? { text: "Day (UTC)" } : { text: "From", isTime: true },
-            { text: "Sync", isNumber: true },
-            { text: "Your apps", isNumber: true },
-          ]}
-        >
-          {calls
-            .toReversed()
-            .filter(({ sync, client }) => sync + client > 0)
-            .map(({ at, sync, client }) => (
-              <tr key={at.toISOString()}>
-                <td class="nowrap">{shown(at)}</td>
-                <td class="number">{inDigits(sync)}</td>
-                <td class="number">{inDigits(client)}</td>
-              </tr>
-            ))}
-        </Table>
-      </details>
-    </Card>
   );
 }
 

@@ -100,7 +100,7 @@ async function call<T>(
     sourceBaseId: base.sourceBaseId,
     limiter: createRateLimiter(ctx),
     quotaKey: quotaKeyOf(base),
-    queue: { priority: "client", deadlineMs: REMOVAL_TIMEOUT_MS, signal, isOwnKey: true },
+    queue: { priority: "client", deadlineMs: REMOVAL_TIMEOUT_MS, signal, isOwnKey: true, shownAs: "console" },
     signal,
     retry: neverRetry,
   });

@@ -1,5 +1,6 @@
 /** How fresh bases were, over hours and months: periods, rollups, charts. */
 
+export { type CallerCalls, callsOver } from "./calls";
 export { type FleetHour, fleetHistory } from "./fleet-history";
 export type { LagBucket } from "./lag";
 export { type CurrentPeriod, type Period, periodOf, savePeriods, trimPeriods } from "./periods";

@@ -48,5 +48,6 @@ function hourArray(db: Db, empty: "null::real" | "null::int", value: string) {
 export async function trimDays(db: Db): Promise<number> {
   const { count } = await db`delete from base_days where day < current_date - ${KEPT}::interval`;
   const calls = await db`delete from quota_days where day < current_date - ${KEPT}::interval`;
-  return count + calls.count;
+  const callers = await db`delete from quota_callers where day < current_date - ${KEPT}::interval`;
+  return count + calls.count + callers.count;
 }

@@ -1,6 +1,7 @@
 /** Reads a base's freshness, calls, changed rows and issues over the last hour, day or month. */
 import type { Db } from "../../context";
-import { quotaKeyOf, quotaUse } from "../budgets";
+import { bucketsUntil } from "./buckets";
+import { type CallerCalls, type CallTotals, callsOver } from "./calls";
 import { type LagBucket, type LagSample, lagOver } from "./lag";
 import { listPeriods, type Period } from "./periods";
 
@@ -9,11 +10,13 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 export const historyRanges = {
-  "1h": { text: "1 hour", bucketMs: MINUTE_MS, count: 60, callBucketMs: MINUTE_MS },
-  "24h": { text: "24 hours", bucketMs: 15 * MINUTE_MS, count: 96, callBucketMs: HOUR_MS },
-  "30d": { text: "30 days", bucketMs: 6 * HOUR_MS, count: 120, callBucketMs: DAY_MS },
+  "1h": { text: "1 hour", bucketMs: MINUTE_MS, count: 60 },
+  "24h": { text: "24 hours", bucketMs: 15 * MINUTE_MS, count: 96 },
+  "30d": { text: "30 days", bucketMs: 6 * HOUR_MS, count: 120 },
 } as const;
 export type HistoryRange = keyof typeof historyRanges;
+
+const CALL_RANGES = { "1h": "minute", "24h": "hour", "30d": "day" } as const;
 
 /** Rows of the log that are read at most: a busy base writes one a minute. */
 const MOST_RUNS = 3000;
@@ -23,12 +26,6 @@ export interface Marker {
   text: string;
 }
 
-export interface CallTotals {
-  at: Date;
-  sync: number;
-  client: number;
-}
-
 export interface BaseHistory {
   range: HistoryRange;
   lag: LagBucket[];
@@ -36,6 +33,8 @@ export interface BaseHistory {
   /** First syncs, rebuilds, and schema changes. */
   markers: Marker[];
   calls: CallTotals[];
+  /** The calls of clients in the whole time, by caller; empty for the last hour. */
+  callers: CallerCalls[];
   /** Empty for the last hour. */
   issues: { at: Date; count: number | null }[];
   now: Date;
@@ -84,16 +83,10 @@ export async function baseHistory(
 ): Promise<BaseHistory> {
   const [lag, calls, issues] = await Promise.all([
     lagHistory(db, base.id, range, now),
-    callsOver(db, base, range, now),
+    callsOver(db, base, CALL_RANGES[range], now),
     range === "1h" ? [] : issuesOver(db, base.id, range, now),
   ]);
-  return { ...lag, calls, issues };
-}
-
-/** The beginnings of `count` buckets, the last of which contains `now`. */
-function bucketsUntil(now: Date, bucketMs: number, count: number): Date[] {
-  const lastMs = Math.floor(now.getTime() / bucketMs) * bucketMs;
-  return Array.from({ length: count }, (_, index) => new Date(lastMs - (count - 1 - index) * bucketMs));
+  return { ...lag, calls: calls.buckets, callers: calls.callers, issues };
 }
 
 /** The oldest first. */
@@ -146,25 +139,6 @@ async function changesSince(db: Db, baseId: string, since: Date): Promise<Marker
     at,
     text: count === 1 ? "Schema change" : `${count} schema changes`,
   }));
-}
-
-async function callsOver(db: Db, base: HistoryBase, range: HistoryRange, now: Date): Promise<CallTotals[]> {
-  if (range === "1h") {
-    const { minutes } = await quotaUse(db, base, historyRanges["1h"].count);
-    return minutes.map(({ minute, sync, client }) => ({ at: minute, sync, client }));
-  }
-  const { callBucketMs } = historyRanges[range];
-  const buckets = bucketsUntil(now, callBucketMs, range === "24h" ? 24 : 30);
-  const rows = await db<{ day: string; sync: number[]; client: number[] }[]>`
-    select day::text, sync, client from quota_days
-    where key = ${quotaKeyOf(base)} and day >= ${buckets[0]!.toISOString().slice(0, 10)}`;
-  const days = new Map(rows.map((row) => [row.day, row]));
-  return buckets.map((at) => {
-    const day = days.get(at.toISOString().slice(0, 10));
-    const sum = (hours: number[] = []) =>
-      range === "24h" ? (hours[at.getUTCHours()] ?? 0) : hours.reduce((total, one) => total + one, 0);
-    return { at, sync: sum(day?.sync), client: sum(day?.client) };
-  });
 }
 
 async function issuesOver(

@@ -11,6 +11,8 @@ import { type BaseSize, measureBase } from "./base-size";
 
 /** The user waits for this check, and can go on without it. */
 const CHANGES_PATIENCE_MS = 4000;
+/** How the calls appear in the usage of a base that is connected. */
+const SHOWN_AS = "console";
 
 type SourceContext = Pick<ManagementContext, "config" | "platforms">;
 type ReadingContext = SourceContext & Pick<ManagementContext, "db" | "log" | "metrics">;
@@ -54,7 +56,7 @@ export async function checkChanges(
   const limiter = createRateLimiter(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId: base.id });
   // The source has just listed the base for this key, so the key is proven.
-  const queue = { priority: "client", deadlineMs, signal } as const;
+  const queue = { priority: "client", deadlineMs, signal, shownAs: SHOWN_AS } as const;
   const metered = new MeteredSource({
     connection,
     sourceBaseId: base.id,
@@ -92,12 +94,12 @@ export async function checkReading(
   const limiter = createRateLimiter(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId });
   const asked = { connection: source.connect(apiKey), sourceBaseId, limiter, quotaKey, signal };
-  const waiting = { deadlineMs: ctx.config.upstreamTimeoutMs, signal };
+  const waiting = { deadlineMs: ctx.config.upstreamTimeoutMs, signal, shownAs: SHOWN_AS };
   const unproven = new MeteredSource({ ...asked, queue: { priority: "unproven", ...waiting } });
   const accepted = new MeteredSource({ ...asked, queue: { priority: "client", ...waiting } });
   try {
     const { tables } = await unproven.send((connection) => connection.getSchema(sourceBaseId, signal));
-    await limiter.countServed(quotaKey);
+    await limiter.countServed(quotaKey, SHOWN_AS);
     return await measureBase(accepted, sourceBaseId, tables, signal);
   } catch (error) {
     throw lacking(error, source.keyScopes?.records, "cannot read the records of this base");

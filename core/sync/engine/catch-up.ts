@@ -142,6 +142,7 @@ function asClient(limiter: RateLimiter): RateLimiter {
         signal,
         caller: CALLER,
         isOwnKey: true,
+        shownAs: "own",
         connections,
       }),
   };

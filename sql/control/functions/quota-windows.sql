@@ -77,5 +77,6 @@ begin
   delete from quota_calls c where c.key = p_key;
   delete from quota_kinds k where k.key = p_key;
   delete from quota_days d where d.key = p_key;
+  delete from quota_callers c where c.key = p_key;
   delete from quota_throttled s where s.key = p_key;
 end $$;

@@ -824,6 +824,19 @@ create table quota_days (
 
 create index quota_days_day_idx on quota_days (day);
 
+-- Of the calls of clients in quota_days, those of the callers with the most calls: at most ten a day. Up to 10 s behind.
+create table quota_callers (
+  key text not null,
+  day date not null,
+  -- 'own': the key that the base is synced with; 'console'; else the first letters of a client's key
+  caller text not null,
+  -- one element per hour
+  calls integer[] not null,
+  constraint quota_callers_pkey primary key (key, day, caller)
+) with (fillfactor = 80);
+
+create index quota_callers_day_idx on quota_callers (day);
+
 -- Proxies: each sends a heartbeat twice a second. One that this server no longer hears may be serving clients from its
 -- fallback limiter, with up to `share` reservations per window of every key.
 create table quota_proxies (

@@ -383,6 +383,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "get /api/v1/audit",
     "get /api/v1/bases",
     "get /api/v1/bases/{id}",
+    "get /api/v1/bases/{id}/calls",
     "get /api/v1/bases/{id}/credentials",
     "get /api/v1/bases/{id}/dbt-sources",
     "get /api/v1/bases/{id}/er-diagram",

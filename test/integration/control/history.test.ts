@@ -1,7 +1,14 @@
 /** How fresh a base was: ages of runs, rollups by hour, periods. One control plane for all tests. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Base, createBase, getBase, type RunReport, recordRun } from "../../../core/control/bases";
-import { baseHistory, type CurrentPeriod, rollUpHours, savePeriods } from "../../../core/control/history";
+import {
+  baseHistory,
+  type CurrentPeriod,
+  callsOver,
+  rollUpHours,
+  savePeriods,
+} from "../../../core/control/history";
+import { CallerCounter, MOST_CALLERS } from "../../../core/limiter/caller-counter";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 
 const MINUTE_MS = 60_000;
@@ -118,4 +125,66 @@ test("the history has every bucket, the age within an outage, and calls by hour"
     const sums = calls.reduce((sum, one) => [sum[0]! + one.sync, sum[1]! + one.client], [0, 0]);
     if (range !== "1h") expect(sums).toEqual([8, 3]);
   }
+});
+
+test("calls are shown by kind and by key, at most ten keys a day, and keys only to the account that is alone with the base", async () => {
+  const { ctx } = control;
+  const { db } = ctx;
+  const key = "airtable:appOne";
+  await db`delete from quota_days where key = ${key}`;
+  const counter = new CallerCounter(ctx);
+  const other = new CallerCounter(ctx);
+  const count = (by: CallerCounter, caller: string, calls: number) => {
+    for (let call = 0; call < calls; call++) by.count(key, caller);
+  };
+  count(counter, "own", 30);
+  count(counter, "console", 25);
+  for (let n = 0; n < 12; n++) count(n % 2 ? counter : other, `patKey${n}…`, n + 1);
+  await Promise.all([counter.flush(), other.flush()]);
+  count(counter, "own", 10);
+  await counter.flush();
+  const stored = await db<{ caller: string }[]>`select caller from quota_callers where key = ${key}`;
+  expect(stored).toHaveLength(MOST_CALLERS);
+  // Sync's calls, and those of clients: 40 own, 25 of the console, 78 of other keys.
+  await db`select quota_count(${key}, extract(epoch from now()) * 1000, 5, 143)`;
+
+  const [clock] = await db<{ now: Date }[]>`select now() as now`;
+  for (const per of ["hour", "day"] as const) {
+    const { buckets, callers } = await callsOver(db, base, per, clock!.now);
+    const last = buckets.at(-1)!;
+    expect([last.sync, last.client, last.console]).toEqual([5, 118, 25]);
+    expect(callers.slice(0, 2)).toEqual([
+      { kind: "own", name: "", calls: 40 },
+      { kind: "key", name: "patKey11…", calls: 12 },
+    ]);
+    expect(callers.at(-1)!.kind).toBe("others");
+    expect(callers.reduce((sum, { calls }) => sum + calls, 0)).toBe(118);
+  }
+  const history = await baseHistory(db, base, "24h", clock!.now);
+  expect(history.calls.at(-1)!.console).toBe(25);
+
+  const second = await control.addAccount("history-second@example.com");
+  const made = { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appOne" };
+  const theirs = await createBase(ctx, second.id, made);
+  for (const shared of [base, theirs]) {
+    const { callers, buckets } = await callsOver(db, shared, "day", clock!.now);
+    expect(callers).toEqual([{ kind: "others", name: "", calls: 118 }]);
+    expect(buckets.at(-1)!.console).toBe(25);
+  }
+});
+
+test("counts of calls that cannot be stored are kept for the next time", async () => {
+  const { ctx } = control;
+  let isAway = true;
+  const db = ((...args: Parameters<typeof ctx.db>) =>
+    isAway ? Promise.reject(new Error("away")) : ctx.db(...args)) as typeof ctx.db;
+  const counter = new CallerCounter({ ...ctx, db });
+  counter.count("airtable:appAway", "own");
+  await counter.flush();
+  isAway = false;
+  counter.count("airtable:appAway", "own");
+  await counter.flush();
+  const [row] = await ctx.db`
+    select (select sum(c)::int from unnest(calls) as c) as calls from quota_callers where key = 'airtable:appAway'`;
+  expect(row).toEqual({ calls: 2 });
 });

@@ -29,6 +29,7 @@ export const foreignIds: Attack = {
       ["POST", `bases/${base.id}/credentials/rotate`],
       ["POST", `bases/${base.id}/attachment-links/revoke`],
       ["GET", `bases/${base.id}/schema-changes`],
+      ["GET", `bases/${base.id}/calls`],
       ["GET", `workspaces/${workspace.id}`],
       ["PATCH", `workspaces/${workspace.id}`, { calls_per_month: 1 }],
       ["DELETE", `workspaces/${workspace.id}`],

@@ -1,0 +1,106 @@
+/** Calls to Airtable over time by sync, by clients and by the console, and who made those of clients. */
+import type { BaseHistory, CallerCalls } from "../../core/control/history";
+import { Card } from "../components";
+import { Table } from "../components/table";
+import { Time } from "../components/time";
+import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { counted, inDigits, monthDay } from "../format";
+import { ChartEnd, formOf, timeOf } from "./lag-chart";
+
+const kinds = [
+  { kind: "sync", text: "Sync", class: "" },
+  { kind: "client", text: "Your apps", class: "client" },
+  { kind: "console", text: "Console", class: "console" },
+] as const;
+
+export function CallsCard({ history }: { history: BaseHistory }) {
+  const { calls, callers, range } = history;
+  const per = range === "1h" ? "minute" : range === "24h" ? "hour" : "day";
+  const sums = calls.map((bucket) => kinds.reduce((sum, { kind }) => sum + bucket[kind], 0));
+  const total = sums.reduce((sum, one) => sum + one, 0);
+  const totals = kinds.map((one) => ({
+    ...one,
+    calls: calls.reduce((sum, bucket) => sum + bucket[one.kind], 0),
+  }));
+  // The last hour does not tell the console from other clients.
+  const shown = totals.filter(({ kind, calls: many }) => kind !== "console" || many > 0);
+  // Days are those of UTC, as Airtable counts its months.
+  const name = (at: Date) => (per === "day" ? monthDay(at) : timeOf(at, "24h"));
+  const when = (at: Date) => (per === "day" ? monthDay(at) : <Time at={at} form={formOf("24h")} />);
+  return (
+    <Card id="calls-card" title={`Calls per ${per}`}>
+      <TimeChart
+        summary={`Calls to Airtable per ${per}: ${inDigits(total)} in all. The same numbers are in the table below.`}
+        form="stack"
+        scale={countScale(Math.max(...sums), inDigits)}
+        bars={calls.map(
+          (bucket, index): ChartBar => ({
+            ...(per === "day" ? {} : { at: bucket.at }),
+            parts: shown.map((one) => ({ value: bucket[one.kind], class: `bar ${one.class}`.trim() })),
+            title:
+              sums[index]! > 0
+                ? `${name(bucket.at)}: ${shown.map((one) => `${one.text.toLowerCase()} ${counted(bucket[one.kind], "call")}`).join(", ")}`
+                : "",
+          }),
+        )}
+        foot={[when(calls[0]!.at), <ChartEnd key="end" />]}
+      />
+      <p class="chart-key small muted">
+        {shown.map((one) => (
+          <span key={one.kind}>
+            <span class={`key ${one.class}`.trim()} aria-hidden="true" /> {one.text.toLowerCase()}{" "}
+            {inDigits(one.calls)}
+          </span>
+        ))}
+      </p>
+      {callers.length > 0 ? <Callers callers={callers} /> : null}
+      <details>
+        <summary>As a table</summary>
+        <Table
+          caption={`Calls per ${per}`}
+          onPhone="fit"
+          head={[per === "day" ? { text: "Day (UTC)" } : { text: "From", isTime: true }, ...shown.map(({ text }) => ({ text, isNumber: true }))]}
+        >
+          {calls
+            .map((bucket, index) => ({ bucket, sum: sums[index]! }))
+            .toReversed()
+            .filter(({ sum }) => sum > 0)
+            .map(({ bucket }) => (
+              <tr key={bucket.at.toISOString()}>
+                <td class="nowrap">{when(bucket.at)}</td>
+                {shown.map(({ kind }) => (
+                  <td key={kind} class="number">
+                    {inDigits(bucket[kind])}
+                  </td>
+                ))}
+              </tr>
+            ))}
+        </Table>
+      </details>
+    </Card>
+  );
+}
+
+function Callers({ callers }: { callers: CallerCalls[] }) {
+  const total = callers.reduce((sum, { calls }) => sum + calls, 0);
+  return (
+    <Table
+      caption="Calls of your apps by API key"
+      onPhone="fit"
+      head={[{ text: "API key" }, { text: "Calls", isNumber: true }, { text: "Share", isNumber: true }]}
+    >
+      {callers.map((caller) => (
+        <tr key={`${caller.kind} ${caller.name}`}>
+          <th scope="row">{nameOf(caller)}</th>
+          <td class="number">{inDigits(caller.calls)}</td>
+          <td class="number">{Math.round((100 * caller.calls) / total)} %</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function nameOf({ kind, name }: CallerCalls) {
+  if (kind === "own") return "The key of this base";
+  return kind === "others" ? "Other keys" : <code>{name}</code>;
+}
