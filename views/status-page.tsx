@@ -57,18 +57,23 @@ function StatusCard({ base, now }: { base: PublicBase; now: Date }) {
         viewBox={`0 0 ${days.length * DAY_WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
       >
-        {days.map((day, index) => (
-          <rect
-            key={day.day}
-            class={`day ${classOf(day)}`}
-            x={index * DAY_WIDTH}
-            y="0"
-            width={DAY_WIDTH - 2}
-            height={HEIGHT}
-          >
-            <title>{textOf(day)}</title>
-          </rect>
+        {dayPaths(days).map(([name, path]) => (
+          <path key={name} class={`day ${name}`} d={path} />
         ))}
+        {days.map((day, index) =>
+          hasNews(day) ? (
+            <rect
+              key={day.day}
+              class="slot"
+              x={index * DAY_WIDTH}
+              y="0"
+              width={DAY_WIDTH - 2}
+              height={HEIGHT}
+            >
+              <title>{textOf(day)}</title>
+            </rect>
+          ) : null,
+        )}
       </svg>
       <p class="status-foot small muted">
         <span>90 days ago</span>
@@ -77,6 +82,22 @@ function StatusCard({ base, now }: { base: PublicBase; now: Date }) {
       </p>
     </Card>
   );
+}
+
+/** One path per color, and not an element per day: an account may have hundreds of bases. */
+function dayPaths(days: StatusDay[]): [name: string, path: string][] {
+  const paths = new Map<string, string>();
+  for (const [index, day] of days.entries()) {
+    const name = classOf(day);
+    const bar = `M${index * DAY_WIDTH} 0h${DAY_WIDTH - 2}v${HEIGHT}h-${DAY_WIDTH - 2}z`;
+    paths.set(name, (paths.get(name) ?? "") + bar);
+  }
+  return [...paths];
+}
+
+/** Whether there is more to say than the color does. */
+function hasNews({ seconds }: StatusDay): boolean {
+  return seconds !== null && Object.keys(seconds).length > 0;
 }
 
 function classOf({ seconds }: StatusDay): string {

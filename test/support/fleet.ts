@@ -97,7 +97,9 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
   const account = await createAccount(ctx.db, { email: "fleet@example.org", password: "correct horse" });
   const workers: RunningWorker[] = [];
   const addWorker = async () => {
-    const worker = await startWorker(open("worker"), { port: 0 });
+    const started = await startWorker(open("worker"), { port: 0 });
+    let stopping: Promise<void> | undefined;
+    const worker = { ...started, stop: () => (stopping ??= started.stop()) };
     releases.defer(() => worker.stop());
     workers.push(worker);
     return worker;

@@ -60,6 +60,7 @@ const LONGEST = [
   "integration/limiter/rate-limit-network",
   "integration/attachments/attachments",
   "integration/fleet/worker",
+  "integration/fleet/page-weights",
   "browser/public-pages",
   "integration/replica/distant-replica",
   "integration/postgres/poolers",

@@ -59,7 +59,10 @@ export function CallsCard({ history }: { history: BaseHistory }) {
         <Table
           caption={`Calls per ${per}`}
           onPhone="fit"
-          head={[per === "day" ? { text: "Day (UTC)" } : { text: "From", isTime: true }, ...shown.map(({ text }) => ({ text, isNumber: true }))]}
+          head={[
+            per === "day" ? { text: "Day (UTC)" } : { text: "From", isTime: true },
+            ...shown.map(({ text }) => ({ text, isNumber: true })),
+          ]}
         >
           {calls
             .map((bucket, index) => ({ bucket, sum: sums[index]! }))

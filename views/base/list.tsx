@@ -9,6 +9,8 @@ import { counted, formatElapsed, inDigits } from "../format";
 import { live } from "../live";
 import { StateBadge } from "./state";
 
+/** Bases on one page of the list. */
+export const LIST_ROWS = 100;
 /** With so few bases, the page has no search. */
 const FEW = 3;
 /** A list of more bases is drawn again only when it is this old, ms: in between, its polls get an empty answer. */
@@ -40,11 +42,15 @@ export interface ListChoice {
   query: string;
   state: keyof typeof listStates;
   sort: keyof typeof listSorts;
+  /** Of the matches, from 1. */
+  page: number;
 }
 
 interface BaseListProps {
-  /** The matches, sorted. */
+  /** The page's matches, sorted. */
   bases: ListedBase[];
+  /** The number of all matches. */
+  matches: number;
   choice: ListChoice;
   /** The total number of bases. */
   total: number;
@@ -113,13 +119,11 @@ function Choice({ choice }: { choice: ListChoice }) {
 }
 
 /** The part that refreshes itself. */
-export function BaseRows({ bases, choice, total, now }: BaseListProps) {
+export function BaseRows({ bases, matches, choice, total, now }: BaseListProps) {
   return (
     <div id="bases" class="card" {...live(pollOf(choice, total, now), 2)}>
       <p class="muted small" role="status">
-        {bases.length === total
-          ? counted(total, "base")
-          : `${inDigits(bases.length)} of ${counted(total, "base")}`}
+        {matches === total ? counted(total, "base") : `${inDigits(matches)} of ${counted(total, "base")}`}
       </p>
       {bases.length === 0 ? (
         <p class="wrap">
@@ -145,7 +149,31 @@ export function BaseRows({ bases, choice, total, now }: BaseListProps) {
           ))}
         </Table>
       )}
+      {matches > LIST_ROWS ? <Pager choice={choice} matches={matches} /> : null}
     </div>
+  );
+}
+
+function Pager({ choice, matches }: Pick<BaseListProps, "choice" | "matches">) {
+  const { page } = choice;
+  const first = (page - 1) * LIST_ROWS + 1;
+  const last = Math.min(matches, page * LIST_ROWS);
+  return (
+    <nav class="pager" aria-label="Pages">
+      <span class="muted">
+        {inDigits(first)}–{inDigits(last)} of {inDigits(matches)}
+      </span>
+      {page > 1 ? (
+        <a rel="prev" class="button small" href={pathOf({ ...choice, page: page - 1 })}>
+          Previous
+        </a>
+      ) : null}
+      {last < matches ? (
+        <a rel="next" class="button small" href={pathOf({ ...choice, page: page + 1 })}>
+          Next
+        </a>
+      ) : null}
+    </nav>
   );
 }
 
@@ -206,11 +234,12 @@ export function isFreshList(at: unknown, now: Date): boolean {
 }
 
 /** The address of the list with this choice. */
-function pathOf({ query, state, sort }: ListChoice): string {
+function pathOf({ query, state, sort, page }: ListChoice): string {
   const search = new URLSearchParams({
     ...(query === "" ? {} : { q: query }),
     ...(state === "all" ? {} : { state }),
     ...(sort === "name" ? {} : { sort }),
+    ...(page === 1 ? {} : { page: String(page) }),
   }).toString();
   return search === "" ? "/bases" : `/bases?${search}`;
 }

@@ -285,13 +285,24 @@ const TEXTS = {
   },
 } as const;
 
+/** Of a text that the page shows; the file has all. */
+const MOST_LINES = 2000;
+
 export function SchemaText(props: { base: Base; view: keyof typeof TEXTS; code: string }) {
   const { base, view, code } = props;
   const { title, name, about } = TEXTS[view];
+  const lines = code.split("\n");
+  const isLong = lines.length > MOST_LINES;
   return (
-    <Program id={`schema-${view}`} title={title} name={name} code={code}>
+    <Program
+      id={`schema-${view}`}
+      title={title}
+      name={name}
+      code={isLong ? `${lines.slice(0, MOST_LINES).join("\n")}\n` : code}
+    >
       <p>
         {about}
+        {isLong ? `These are the first ${inDigits(MOST_LINES)} of ${inDigits(lines.length)} lines. ` : null}
         <a href={`/bases/${base.id}/${name}`} download>
           Download {name}
         </a>

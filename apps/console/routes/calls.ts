@@ -4,8 +4,8 @@ import { getBase, type ManagementContext } from "../../../core/control/bases";
 import { callsOver } from "../../../core/control/history";
 import { serverNow } from "../../../core/postgres";
 import { bearerAuth } from "../bearer-auth";
-import { baseCalls, callsQuery } from "../call-schemas";
 import { idParams } from "../schemas";
+import { baseCalls, callsQuery } from "../schemas/calls";
 
 export function callRoutes({ db }: Pick<ManagementContext, "db">) {
   return new Elysia({ prefix: "/api/v1/bases", tags: ["Bases"] }).use(bearerAuth(db)).get(

@@ -131,6 +131,15 @@ export async function listBases(db: Db, accountId?: string): Promise<Base[]> {
   return selectBases(db, accountId === undefined ? db`true` : db`b.account_id = ${accountId}`);
 }
 
+/** What a link to each of these bases needs, by name. */
+export async function listBaseNames(
+  db: Db,
+  ids: string[],
+): Promise<Pick<Base, "id" | "name" | "sourceBaseId">[]> {
+  return db<Pick<Base, "id" | "name" | "sourceBaseId">[]>`
+    select id, name, source_base_id as "sourceBaseId" from bases where id = any (${ids}) order by lower(name), id`;
+}
+
 /**
  * Returns the bases that a worker should sync: not paused, not being deleted, not pausing for their budget. One
  * that needs attention is included every few minutes or, if its monthly cap is used up, every hour and when a month

@@ -3,10 +3,8 @@
  * calls that reading them again takes.
  */
 
-import type { Context } from "../../context";
-import { columnTypeOf } from "../../replica";
+import { columnTypeOf, type TableSpec } from "../../replica";
 import type { Base } from "./base-row";
-import { replicaShape } from "./replica-contents";
 import type { Setting } from "./setting-values";
 import type { BaseSettings, Interrupts } from "./settings";
 
@@ -28,14 +26,13 @@ export function resyncEffect(base: Pick<Base, "tables">, pageSize: number): Chan
   return effectOn(base.tables, 0, pageSize);
 }
 
-/** Returns the effect of changing one setting. @throws BasetideError `replica_unavailable` */
-export async function settingEffect(
-  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
-  base: Base,
+/** Returns the effect of changing one setting. @param tables of the replica */
+export function settingEffect(
+  base: Pick<Base, "settings" | "tables">,
+  tables: TableSpec[],
   change: Partial<Pick<BaseSettings, RetypingSetting>>,
   pageSize: number,
-): Promise<ChangeEffect> {
-  const { tables } = await replicaShape(ctx, base);
+): ChangeEffect {
   const settings = { ...base.settings, ...change };
   const isRewritten = change.ownAttachmentUrls !== undefined;
   let columns = 0;

@@ -18,6 +18,7 @@ export {
   createBase,
   decryptApiKey,
   getBase,
+  listBaseNames,
   listBases,
   listSourceBases,
   type ManagementContext,

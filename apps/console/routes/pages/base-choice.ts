@@ -1,15 +1,33 @@
 /** Which bases the list shows, and in which order. */
-import { type ListChoice, type ListedBase, lagOf, listSorts, listStates } from "../../../../views/base/list";
+import {
+  LIST_ROWS,
+  type ListChoice,
+  type ListedBase,
+  lagOf,
+  listSorts,
+  listStates,
+} from "../../../../views/base/list";
 
 const MAX_QUERY_LENGTH = 200;
 
 /** Unknown values count as the default ones. */
-export function readChoice({ q, state, sort }: Record<string, unknown>): ListChoice {
+export function readChoice({ q, state, sort, page }: Record<string, unknown>): ListChoice {
   return {
     query: typeof q === "string" ? q.trim().slice(0, MAX_QUERY_LENGTH) : "",
     state: isKey(listStates, state) ? state : "all",
     sort: isKey(listSorts, sort) ? sort : "name",
+    page: Math.max(1, Math.floor(Number(page)) || 1),
   };
+}
+
+/** The matches of one page: of the last one if there are not so many. */
+export function pageOf(
+  matches: ListedBase[],
+  choice: ListChoice,
+): { bases: ListedBase[]; choice: ListChoice } {
+  const page = Math.min(choice.page, Math.max(1, Math.ceil(matches.length / LIST_ROWS)));
+  const bases = matches.slice((page - 1) * LIST_ROWS, page * LIST_ROWS);
+  return { bases, choice: { ...choice, page } };
 }
 
 /** @param listed ordered by name: of bases that are equal otherwise, this order stays */

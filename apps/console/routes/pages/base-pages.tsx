@@ -1,13 +1,7 @@
 /** The pages of one base: overview with the sync state, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
-import {
-  type Base,
-  getBase,
-  listRuns,
-  listSchemaChanges,
-  replicaShape,
-} from "../../../../core/control/bases";
+import { type Base, getBase, listRuns, listSchemaChanges } from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import {
   baseHistory,
@@ -30,7 +24,7 @@ import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, noNews, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
-import { choose, readChoice } from "./base-choice";
+import { choose, pageOf, readChoice } from "./base-choice";
 
 const SHOWN_CHANGES = 10;
 const LISTED_RUNS = 200;
@@ -76,7 +70,8 @@ export function basePages(ctx: ConsoleContext) {
       const today = await todayOf(db, account.id, now);
       const listed = all.map((base) => ({ base, status: statusOf(base, now), today: today.get(base.id) }));
       const choice = readChoice(query);
-      const list = { bases: choose(listed, choice, now), choice, total: all.length, now };
+      const found = choose(listed, choice, now);
+      const list = { ...pageOf(found, choice), matches: found.length, total: all.length, now };
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
       return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
     })
@@ -107,7 +102,7 @@ export function basePages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/tables/:table", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
-      const spec = (await replicaShape(ctx, base)).tables.find(({ name }) => name === params.table);
+      const spec = (await cachedShape(ctx, base)).tables.find(({ name }) => name === params.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this database`);
       const title = (
         <>

@@ -23,6 +23,7 @@ import { BaseFrame } from "../../../../views/base/frame";
 import { Confirm, type Confirmation } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
+import { cachedShape } from "../../shape-cache";
 
 export function confirmationPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -53,7 +54,8 @@ export function confirmationPages(ctx: ConsoleContext) {
       if (!setting || !key) return goTo(request, back);
       const value = formText(query, "value");
       const isOn = value === "on";
-      const effect = await settingEffect(ctx, base, { [key]: isOn }, pageSizeOf(base));
+      const { tables } = await cachedShape(ctx, base);
+      const effect = settingEffect(base, tables, { [key]: isOn }, pageSizeOf(base));
       return askAboutBase(request, currentUser, base, {
         title: `Turn ${isOn ? "on" : "off"} “${setting.label}”?`,
         effect: <p>{retyped(key, effect)}</p>,
@@ -65,7 +67,8 @@ export function confirmationPages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/attachment-links/revoke", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
-      const effect = await settingEffect(ctx, base, { ownAttachmentUrls: true }, pageSizeOf(base));
+      const { tables } = await cachedShape(ctx, base);
+      const effect = settingEffect(base, tables, { ownAttachmentUrls: true }, pageSizeOf(base));
       return askAboutBase(request, currentUser, base, {
         title: "Revoke all attachment links?",
         effect: (

@@ -1,7 +1,7 @@
 /** The last steps of connecting a base: its connection details for each program, and queries to start with. */
 import { Elysia } from "elysia";
 import { actorOf } from "../../../../core/control/accounts";
-import { getBase, replicaShape } from "../../../../core/control/bases";
+import { getBase } from "../../../../core/control/bases";
 import {
   type Credentials,
   type Database,
@@ -16,6 +16,7 @@ import { FirstQueries } from "../../../../views/base/ready";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { cachedShape } from "../../shape-cache";
 import { TlsOffers } from "../../tls-offers";
 
 /** Of the sample queries, those that a new base shows. */
@@ -54,7 +55,7 @@ export function connectPages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/ready", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
-      const { tables } = await replicaShape(ctx, base);
+      const { tables } = await cachedShape(ctx, base);
       const counts = new Map(base.tables.map(({ name, records }) => [name, records]));
       const queries = sampleQueries(base.database.schema, tables, counts).slice(0, FIRST_QUERIES);
       const first = <FirstQueries base={base} queries={queries} />;

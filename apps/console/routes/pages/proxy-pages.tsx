@@ -1,7 +1,7 @@
 /** The page "Proxy" of a base: programs with the base's own names, and a trial in a sandbox. */
 import { Elysia } from "elysia";
 import type { Account, CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase, readRecordRow, replicaShape } from "../../../../core/control/bases";
+import { type Base, getBase, readRecordRow } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { factsOf } from "../../../../core/source";
 import { BaseFrame } from "../../../../views/base/frame";
@@ -10,6 +10,7 @@ import { proxyEndpoint } from "../../../../views/base/snippets";
 import { type WriteExample, writeExampleOf } from "../../../../views/base/write-snippets";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { cachedShape } from "../../shape-cache";
 import { isSandbox, tryWrite } from "../../try-write";
 
 /** How long the names of a base are cached, and of how many bases. */
@@ -43,7 +44,7 @@ export function proxyPages(ctx: ConsoleContext) {
       schema: base.database.schema,
     };
     try {
-      const { tables } = await replicaShape(ctx, base);
+      const { tables } = await cachedShape(ctx, base);
       const records = new Map(base.tables.map((table) => [table.name, table.records]));
       return writeExampleOf(
         at,

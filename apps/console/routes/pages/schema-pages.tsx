@@ -87,7 +87,19 @@ function viewOf(as: unknown): SchemaView {
 
 type Shape = Awaited<ReturnType<typeof cachedShape>>;
 
+/** By shape, which is kept for some seconds: the YAML of 200 tables takes a tenth of a second. */
+const texts = new WeakMap<Shape, Map<string, string>>();
+
 function textOf(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram">): string {
+  const known = texts.get(shape) ?? new Map<string, string>();
+  texts.set(shape, known);
+  const key = `${view} ${base.name}`;
+  const text = known.get(key) ?? writeText(base, shape, view);
+  known.set(key, text);
+  return text;
+}
+
+function writeText(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram">): string {
   if (view === "dbt") return dbtSources(base, shape);
   return view === "sql" ? sqlDefinitions(base.database.schema, shape.tables) : erDiagram(shape.tables);
 }

@@ -2,7 +2,7 @@
 
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { listBases } from "../../../../core/control/bases";
+import { listBaseNames } from "../../../../core/control/bases";
 import {
   budgetOf,
   createWorkspace,
@@ -63,9 +63,7 @@ export function workspacePages(ctx: ConsoleContext) {
   ) {
     const [budget, bases] = await Promise.all([
       budgetOf(db, workspace),
-      listBases(db, currentUser.account.id).then((all) =>
-        all.filter((base) => workspace.baseIds.includes(base.id)),
-      ),
+      listBaseNames(db, workspace.baseIds),
     ]);
     // It was deleted a moment ago.
     if (!budget) return goTo(request, PATH);

@@ -1,6 +1,6 @@
 /** Answer schemas for the calls to Airtable for a base. */
 import { t } from "elysia";
-import { named, nullable, timestamp } from "./schema-parts";
+import { named, nullable, timestamp } from "./parts";
 
 export const callsQuery = t.Object({
   per: t.Optional(

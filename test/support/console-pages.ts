@@ -1,0 +1,147 @@
+/**
+ * Every page of the console and an address of it, for tests and benches that open all of them. A unit test compares the
+ * list with the console's routes, so that a new page cannot be forgotten.
+ */
+
+/** What the addresses name; `ConsoleScene` makes it. */
+export interface PageIds {
+  base: string;
+  table: string;
+  record: string;
+  token: string;
+  webhook: string;
+  workspace: string;
+  member: string;
+  statusToken: string;
+  invitation: string;
+  resetToken: string;
+  /** A draft that has a key, a base and a destination. */
+  draft: string;
+}
+
+export interface PageVisit {
+  /** The route that answers. */
+  route: string;
+  path: string;
+  isVisitor: boolean;
+  isFragment: boolean;
+}
+
+type Address = string | ((ids: PageIds) => string | string[]);
+
+/** Pages for visitors. */
+const PUBLIC: Record<string, Address> = {
+  "/": "/",
+  "/docs": "/docs",
+  "/docs/search": "/docs/search?q=webhook",
+  "/docs/api": "/docs/api",
+  "/docs/files/*": "/docs/files/monitoring",
+  "/docs/*": () => ["quick-start", "security", "operations", "configuration"].map((page) => `/docs/${page}`),
+  "/sign-in": "/sign-in",
+  "/sign-in/code": "/sign-in/code",
+  "/forgot-password": "/forgot-password",
+  "/reset-password": ({ resetToken }) => `/reset-password?token=${resetToken}`,
+  "/signup": "/signup",
+  "/verify-email": "/verify-email?token=x",
+  "/invitation": ({ invitation }) => `/invitation?token=${invitation}`,
+  "/status/:token": ({ statusToken }) => `/status/${statusToken}`,
+};
+
+/** Pages of the account and of the operator. */
+const ACCOUNT: Record<string, Address> = {
+  "/account": "/account",
+  "/account/sign-in/two-factor": "/account/sign-in/two-factor",
+  "/account/members": "/account/members",
+  "/account/members/:id/remove": ({ member }) => `/account/members/${member}/remove`,
+  "/account/tokens": "/account/tokens",
+  "/account/tokens/:id/revoke": ({ token }) => `/account/tokens/${token}/revoke`,
+  "/account/status": "/account/status",
+  "/account/activity": "/account/activity",
+  "/account/alerts": "/account/alerts",
+  "/account/alerts/webhooks/:id": ({ webhook }) => `/account/alerts/webhooks/${webhook}`,
+  "/account/alerts/webhooks/:id/delete": ({ webhook }) => `/account/alerts/webhooks/${webhook}/delete`,
+  "/account/workspaces": "/account/workspaces",
+  "/account/workspaces/:id": ({ workspace }) => `/account/workspaces/${workspace}`,
+  "/account/workspaces/:id/delete": ({ workspace }) => `/account/workspaces/${workspace}/delete`,
+  "/requests": "/requests",
+  "/search": "/search?q=products",
+  "/operator": "/operator",
+  "/operator/requests": "/operator/requests",
+  "/operator/clusters": "/operator/clusters",
+  "/operator/bases/:id": ({ base }) => `/operator/bases/${base}`,
+  "/operator/accounts": "/operator/accounts",
+};
+
+const ONBOARDING: Record<string, Address> = {
+  "/new": "/new",
+  "/new/:id/key": ({ draft }) => `/new/${draft}/key`,
+  "/new/:id/base": ({ draft }) => `/new/${draft}/base`,
+  "/new/:id/destination": ({ draft }) => `/new/${draft}/destination`,
+  "/new/:id/start": ({ draft }) => `/new/${draft}/start`,
+};
+
+const BASES: Record<string, Address> = {
+  "/bases": "/bases",
+  "/bases/:id": ({ base }) => `/bases/${base}`,
+  "/bases/:id/tables/:table": ({ base, table }) => `/bases/${base}/tables/${table}`,
+  "/bases/:id/freshness": ({ base }) =>
+    ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),
+  "/bases/:id/:place": ({ base }) => ["runs", "issues"].map((place) => `/bases/${base}/${place}`),
+  "/bases/:id/settings": ({ base }) => `/bases/${base}/settings`,
+  "/bases/:id/settings/:name": ({ base }) => `/bases/${base}/settings/lookups_as_text?value=on`,
+  "/bases/:id/delete": ({ base }) => `/bases/${base}/delete`,
+  "/bases/:id/sync": ({ base }) => `/bases/${base}/sync`,
+  "/bases/:id/attachment-links/revoke": ({ base }) => `/bases/${base}/attachment-links/revoke`,
+  "/bases/:id/schema": ({ base, table }) =>
+    ["", `?table=${table}`, "?as=sql", "?as=mermaid", "?as=dbt"].map(
+      (view) => `/bases/${base}/schema${view}`,
+    ),
+  "/bases/:id/sql": ({ base }) => `/bases/${base}/sql`,
+  "/bases/:id/connect": ({ base }) => `/bases/${base}/connect`,
+  "/bases/:id/ready": ({ base }) => `/bases/${base}/ready`,
+  "/bases/:id/proxy": ({ base }) => `/bases/${base}/proxy`,
+  "/bases/:id/data/:table": ({ base, table }) => `/bases/${base}/data/${table}`,
+  "/bases/:id/data/:table/:record": ({ base, table, record }) => `/bases/${base}/data/${table}/${record}`,
+};
+
+/** Parts of pages, which htmx requests. */
+const FRAGMENTS: Record<string, Address> = {
+  "/bases/:id/live": ({ base }) => `/bases/${base}/live`,
+};
+
+/** Routes that answer with something else than a page: data, files, redirects. */
+export const notPages = [
+  "/openapi",
+  "/healthz",
+  "/readyz",
+  "/metrics",
+  "/attachments/:baseId/:tableId/:recordId/:fieldId/:attachmentId",
+  "/assets/:file",
+  "/downloads/basetide-redirect.mjs",
+  "/sign-in/with/:provider",
+  "/auth/callback/:provider",
+  "/account/sign-in/services/:provider/link",
+  "/new/:id",
+  "/bases/:id/schema.sql",
+  "/bases/:id/dbt-sources.yml",
+  "/bases/:id/er-diagram.mmd",
+  "/bases/:id/sql/names",
+  "/bases/:id/data",
+  "/bases/:id/data/:table/download",
+];
+
+const groups = [PUBLIC, ACCOUNT, ONBOARDING, BASES, FRAGMENTS];
+
+/** The routes of all pages. */
+export const pageRoutes = groups.flatMap((group) => Object.keys(group));
+
+/** Every page, with an address. */
+export function pageVisits(ids: PageIds): PageVisit[] {
+  return groups.flatMap((group) =>
+    Object.entries(group).flatMap(([route, address]) => {
+      const paths = typeof address === "string" ? address : address(ids);
+      const kind = { isVisitor: group === PUBLIC, isFragment: group === FRAGMENTS };
+      return [paths].flat().map((path) => ({ route, path, ...kind }));
+    }),
+  );
+}
