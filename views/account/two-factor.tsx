@@ -57,7 +57,7 @@ function TurnOn({ error }: { error: string | undefined }) {
 function SetUp({ setup, error }: { setup: Setup; error: string | undefined }) {
   return (
     <Card id="two-factor" title="Set up your authenticator app">
-      <ol class="stack steps">
+      <ol class="stack instructions">
         <li>
           <p>
             {isSafe(setup.uri) ? (
