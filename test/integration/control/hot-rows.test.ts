@@ -1,9 +1,9 @@
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { migrateControl } from "../../../core/control/setup";
 import { createLogger } from "../../../core/log";
 import { controlHotRows, replicaHotRows, wearOut } from "../../support/hot-rows";
 import { readerOf, testReplica } from "../../support/replica";
-import { postgresServer } from "../../support/servers/postgres-server";
+import { type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
 
 const ROWS = 300;
 /** Each row is updated ten times. */
@@ -16,9 +16,14 @@ const SMALL_BYTES = 128 * 1024;
 
 const isWorn = (from: number, to: number) => to > Math.max(from, SMALL_BYTES) * GROWTH;
 
+// Of its own: versions of rows stay as long as any transaction on the server may need them.
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await postgresServer({ version: "18" });
+}, 60_000);
+afterAll(() => server[Symbol.asyncDispose]());
+
 test("rows of the control plane that are updated every few seconds stay in their pages", async () => {
-  // A server of its own: versions of rows stay as long as any transaction on the server may need them.
-  await using server = await postgresServer({ version: "18" });
   await migrateControl(server.url, createLogger("error", "test"));
   await using sql = readerOf(server.url);
   const worn = [];
@@ -33,7 +38,7 @@ test("rows of the control plane that are updated every few seconds stay in their
 }, 180_000);
 
 test("a replica's own rows that are updated by every sync stay in their pages", async () => {
-  await using test = await testReplica();
+  await using test = await testReplica(server.url);
   const { replica, epoch, ownerUrl } = test;
   await using sql = readerOf(ownerUrl);
   for (const hot of await replicaHotRows(ownerUrl, replica, epoch)) {
