@@ -397,6 +397,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "patch /api/v1/alerts",
     "patch /api/v1/alerts/webhooks/{id}",
     "patch /api/v1/bases/{id}",
+    "patch /api/v1/members/{id}",
     "patch /api/v1/workspaces/{id}",
     "post /api/v1/alerts/webhooks",
     "post /api/v1/alerts/webhooks/{id}/test",
