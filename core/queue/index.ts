@@ -27,6 +27,7 @@ import {
   type QueueLoad,
   queueLoad,
   releaseJob,
+  releaseUnknown,
   SYNC_QUEUE,
   type SyncJob,
   takeJobsOf,
@@ -41,7 +42,7 @@ const WAKE_CHANNEL = "basetide_sync_queued";
 const MONITOR_SECONDS = 10;
 /** How often a process looks for jobs that no holder has claimed: those of one that died just after it took them. */
 const UNCLAIMED_MS = 10_000;
-/** Every so many heartbeats all jobs are looked at, too: one may have ended without its holder. */
+/** Every so many heartbeats all jobs are looked at, too: one may have ended without its holder, or be unknown to it. */
 const CHECK_EVERY = 10;
 /** Longest time that one job may be active: twice the first sync of the largest base at the slowest pace. */
 const EXPIRE_SECONDS = 12 * 3600;
@@ -147,7 +148,9 @@ export async function openQueue(
     async heartbeat(jobs) {
       const isInDoubt = await beat(db, holder);
       await failSilent(db);
-      if ((!isInDoubt && ++beats % CHECK_EVERY > 0) || jobs.length === 0) return [];
+      if (!isInDoubt && ++beats % CHECK_EVERY > 0) return [];
+      if ((await releaseUnknown(db, holder, jobs)) > 0) await wakeAll();
+      if (jobs.length === 0) return [];
       const held = await heldJobs(db, holder, jobs);
       return jobs.filter((job) => !held.has(job.id));
     },
@@ -160,7 +163,7 @@ export async function openQueue(
       await boss.complete(SYNC_QUEUE, job.id);
     },
     async giveBack(job, afterMs) {
-      await releaseJob(db, job, afterMs);
+      await releaseJob(db, holder, job, afterMs);
       if (afterMs === 0) await wakeAll();
     },
     suspects: (baseIds) => countCrashes(db, baseIds),

@@ -60,6 +60,22 @@ export async function heldJobs(db: Db, holder: string, jobs: SyncJob[]): Promise
   return new Set(rows.map((row) => row.id));
 }
 
+/**
+ * Requeues jobs that the holder has and does not know: the answer to the statement that took or released them was lost.
+ * Its heartbeats would keep them from every worker. One that was taken a moment ago may not be known yet.
+ *
+ * @returns how many there were
+ */
+export async function releaseUnknown(db: Db, holder: string, known: SyncJob[]): Promise<number> {
+  const { count } = await db`
+    update pgboss.job set state = 'created', created_on = now(), started_on = null, data = data - 'holder',
+      start_after = now()
+    where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' = ${holder}
+      and started_on < now() - ${HEARTBEAT_SECONDS} * interval '1 s'
+      and id <> all (${known.map((job) => job.id)}::uuid[])`;
+  return count;
+}
+
 /** The holder sends no more heartbeats: what it has not released is lost at once. */
 export async function endHolder(db: Db, holder: string): Promise<void> {
   await db`update job_holders set seen_at = '-infinity' where id = ${holder}`;
@@ -82,12 +98,13 @@ export async function failUnclaimed(db: Db): Promise<void> {
       and coalesce(data->>'holder', '') not in (select id from job_holders)`;
 }
 
-/** Requeues an active job behind the waiting ones, for any worker, in `afterMs`. */
-export async function releaseJob(db: Db, job: SyncJob, afterMs: number): Promise<void> {
+/** Requeues an active job of the holder behind the waiting ones, for any worker, in `afterMs`. */
+export async function releaseJob(db: Db, holder: string, job: SyncJob, afterMs: number): Promise<void> {
   await db`
     update pgboss.job set state = 'created', created_on = now(), started_on = null, data = data - 'holder',
       start_after = now() + ${afterMs} * interval '1 ms'
-    where name = ${SYNC_QUEUE} and id = ${job.id} and state = 'active'`;
+    where name = ${SYNC_QUEUE} and id = ${job.id} and state = 'active'
+      and coalesce(data->>'holder', ${holder}) = ${holder}`;
 }
 
 /** Takes the jobs of these bases that no worker holds, even if they are not due. */

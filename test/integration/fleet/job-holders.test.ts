@@ -89,6 +89,14 @@ test("jobs of a process that died before its first heartbeat, or before it claim
   expect(await states()).toEqual(["failed", "failed", "failed"]);
 });
 
+test("a job that its holder does not know, as the answer that brought it was lost, goes to another one", async () => {
+  const [unknown, ...known] = await takeAll(one);
+  await age("jobs");
+  for (let beat = 0; beat < 10; beat++) expect(await one.heartbeat(known)).toEqual([]);
+  expect(await other.fetch(10)).toEqual([unknown]);
+  expect(await states()).toEqual(["active", "active", "active"]);
+});
+
 test("released jobs have no holder; those that a closed queue has not released are lost at once", async () => {
   const [first, ...rest] = await takeAll(one);
   await one.giveBack(first!, 0);
