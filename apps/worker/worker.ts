@@ -58,6 +58,8 @@ const SIGN_OFF_MS = 1000;
 const FROZEN_MS = 8_000;
 const FROZEN_NOTED_MS = 30_000;
 const MB = 2 ** 20;
+/** A lease that is stopped finishes its pages first; after this time something has gone wrong, ms. */
+const LATE_STOP_MS = 30_000;
 
 export interface Worker {
   /** Number of bases held. */
@@ -288,6 +290,12 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
 
   function stop(hold: Hold): void {
     hold.stop.abort(new BasetideError("sync_stopped"));
+    const { baseId } = hold.job;
+    const late = setTimeout(
+      () => log.warn({ baseId, isChild: hold.suspect !== undefined }, "a stopped lease has not ended"),
+      LATE_STOP_MS,
+    );
+    void hold.over.finally(() => clearTimeout(late));
   }
 
   let reconciledAt = Number.NEGATIVE_INFINITY;
