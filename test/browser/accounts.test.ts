@@ -52,7 +52,7 @@ async function signIn(page: Page, email: string, password = PASSWORD): Promise<v
 async function openUserMenu(page: Page): Promise<void> {
   const menu = page.getByRole("button", { name: "Menu", exact: true });
   if (await menu.isVisible()) await menu.click();
-  await page.getByText("Account:").locator("..").click();
+  await page.locator("summary").filter({ hasText: "Account:" }).click();
 }
 
 async function newAccount(): Promise<string> {

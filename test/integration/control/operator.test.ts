@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { verifyPassword } from "../../../core/control/accounts";
 import { createBase, deleteBase, getBase, recordRun } from "../../../core/control/bases";
 import { createRequest, getDatabase } from "../../../core/control/placement";
@@ -10,6 +10,9 @@ import { GOOD_KEY, type TestControl, testControl } from "../../support/control-s
 import { freshDatabase } from "../../support/database";
 import { addPlainBases } from "../../support/plain-bases";
 import { type ReplicaServer, replicaServer } from "../../support/replica-server";
+
+// Each command is a program of its own, which takes a second or two to start on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
 
 let control: TestControl;
 let replicas: ReplicaServer;
