@@ -43,15 +43,6 @@ document.addEventListener("change", (event) => {
   if (event.target.matches?.('[role="switch"]')) event.target.ariaChecked = String(event.target.checked);
 });
 
-/** The tooltip of a time names it in the visitor's zone, too. */
-document.addEventListener("pointerover", (event) => {
-  const time = event.target.closest?.('time[title$="UTC"]:not([data-local])');
-  const at = new Date(time?.dateTime ?? "");
-  if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) return;
-  time.dataset.local = "";
-  time.title = `${at.toLocaleString("en", { dateStyle: "medium", timeStyle: "medium" })} your time, ${time.title}`;
-});
-
 function closeMenus(clicked) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {
     if (!menu.contains(clicked)) menu.open = false;
