@@ -19,7 +19,8 @@ import { wireSchema } from "../../support/wire-schema";
 
 /** As many fields as the source allows, and more tables. */
 const MOST_FIELDS = 500;
-const MANY_TABLES = 1000;
+/** Airtable allows a thousand: SCHEMA_TABLES=1000 takes 30 s alone. */
+const MANY_TABLES = Number(process.env.SCHEMA_TABLES ?? 250);
 
 let replica: TestReplica;
 beforeAll(async () => {
@@ -85,8 +86,7 @@ fuzz(
   ),
 );
 
-test("1,000 tables, and tables of 500 fields with any names, all exist", {
-  // 30 s alone.
+test("many tables, and tables of 500 fields with any names, all exist", {
   timeout: 150_000,
 }, async () => {
   await using large = await testReplica();
