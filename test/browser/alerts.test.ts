@@ -69,8 +69,7 @@ async function visit(options: Omit<VisitorOptions, "baseUrl">) {
 const options = [
   { name: "with a script", hasScript: true, isPhone: false, isDark: false },
   { name: "without JavaScript", hasScript: false, isPhone: false, isDark: false },
-  { name: "on a phone", hasScript: true, isPhone: true, isDark: false },
-  { name: "in the dark", hasScript: true, isPhone: false, isDark: true },
+  { name: "on a phone, in the dark", hasScript: true, isPhone: true, isDark: true },
 ];
 
 test.for(options)(

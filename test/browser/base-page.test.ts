@@ -288,8 +288,7 @@ test("one account's pages do not exist for another", async ({ skip }) => {
 
 test.for([
   { name: "in the light", isPhone: false, isDark: false },
-  { name: "in the dark", isPhone: false, isDark: true },
-  { name: "on a phone", isPhone: true, isDark: false },
+  { name: "on a phone, in the dark", isPhone: true, isDark: true },
 ])(
   "every page of a base and the admin page is accessible and fits: $name",
   { timeout: 60_000 },

@@ -93,8 +93,7 @@ async function busyBase(name: string): Promise<Base> {
 
 const looks = [
   { name: "in the light", isPhone: false, isDark: false },
-  { name: "in the dark", isPhone: false, isDark: true },
-  { name: "on a phone", isPhone: true, isDark: false },
+  { name: "on a phone, in the dark", isPhone: true, isDark: true },
 ];
 
 test.for(looks)(

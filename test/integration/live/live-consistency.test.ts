@@ -3,7 +3,7 @@
  * notifications that are lost or repeated, webhooks that fail in every way, leases that change workers, bulk edits, and
  * records that are deleted and restored under their old ids.
  *
- * CONSISTENCY_SECONDS sets the duration; the suite's own is 20. From 60 on, the test also waits until a silent webhook
+ * CONSISTENCY_SECONDS sets the duration; the suite's own is 10. From 60 on, the test also waits until a silent webhook
  * is detected by comparison.
  */
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ import type { Fleet } from "../../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
 import { until } from "../../support/poll";
 
-const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 20);
+const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 10);
 const REBUILD_EVERY_MS = 5000;
 /** The longest delay of a payload. */
 const MAX_DELAY_MS = 300;

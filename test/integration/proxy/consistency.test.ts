@@ -3,7 +3,7 @@
  * sweeps and rebuilds run, and every connection has random latency. The source knows in which order each record
  * changed; SQL is read continuously and must never go back, nor behind what a client was answered.
  *
- * CONSISTENCY_SECONDS sets the duration; the suite's own is 20.
+ * CONSISTENCY_SECONDS sets the duration; the suite's own is 10.
  */
 import { expect, test } from "vitest";
 import type { Base } from "../../../core/control/bases";
@@ -11,7 +11,7 @@ import { createBusyBase, LATENCY, liftLimiter, violations } from "../../support/
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 
-const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 20);
+const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 10);
 /** The time for detecting the broken rule. */
 const BROKEN_SECONDS = 60;
 const REBUILD_EVERY_MS = 1500;
