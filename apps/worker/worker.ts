@@ -289,6 +289,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   }
 
   function stop(hold: Hold): void {
+    // A lost job is met again at every heartbeat until its lease has ended.
+    if (hold.stop.signal.aborted) return;
     hold.stop.abort(new BasetideError("sync_stopped"));
     const { baseId } = hold.job;
     const late = setTimeout(
