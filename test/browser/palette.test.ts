@@ -68,7 +68,7 @@ test.skipIf(noBrowser)("the palette finds by keyboard what the account has", asy
   const current = () => page.locator("[role=option][aria-selected=true]");
   const option = (name: RegExp) => page.getByRole("option", { name });
   await page.keyboard.press("Control+k");
-  await option(/^Sync now\s*Acme CRM/).waitFor();
+  await option(/^Resync\s*Acme CRM/).waitFor();
   await visitor.inspect("palette-light");
 
   await field.pressSequentially("orders");
@@ -126,7 +126,7 @@ test.skipIf(noBrowser)(
 
     await page.keyboard.press("?");
     const sheet = page.getByRole("dialog", { name: "Keyboard shortcuts" });
-    await sheet.getByText("Settings of the base").waitFor();
+    await sheet.getByText("Settings of this base").waitFor();
     await visitor.inspect("shortcuts-dark");
     const rows = await sheet
       .locator("[data-href]")

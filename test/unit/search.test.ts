@@ -75,6 +75,6 @@ test("members see only the actions that their role allows", () => {
   const base = { id: "bas_1", name: "Acme CRM" };
   const actions = (role: "viewer" | "editor") => actionItems(base, role).map(({ text }) => text);
   expect(actions("viewer")).toEqual(["Write a query"]);
-  expect(actions("editor")).toEqual(expect.arrayContaining(["Sync now", "Create token", "Connect a client"]));
+  expect(actions("editor")).toEqual(expect.arrayContaining(["Resync", "Create token", "Connect a client"]));
   expect(actions("editor")).not.toContain("Invite a member");
 });

@@ -3,18 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
 import { Button, DialogLink, PageHead, Tabs } from "../components";
 import { inDigits } from "../format";
-
-export type BasePlace =
-  | "overview"
-  | "data"
-  | "sql"
-  | "schema"
-  | "proxy"
-  | "freshness"
-  | "runs"
-  | "issues"
-  | "settings"
-  | "connect";
+import { type BasePlace, basePlaces, baseTabs } from "./pages";
 
 export function BaseFrame(props: { base: Base; place: BasePlace; children: ComponentChildren }) {
   const { base, place, children } = props;
@@ -33,33 +22,16 @@ export function BaseFrame(props: { base: Base; place: BasePlace; children: Compo
       />
       <Tabs
         label="Base"
-        current={`${path}${suffixOf(place)}`}
-        tabs={places.map(([name, suffix, text]) => ({
-          href: `${path}${suffix}`,
-          text,
-          mark: name === "issues" && base.issueCount > 0 ? inDigits(base.issueCount) : undefined,
+        current={`${path}${basePlaces.find((page) => page.place === place)!.suffix}`}
+        tabs={baseTabs.map((page) => ({
+          href: `${path}${page.suffix}`,
+          text: page.text,
+          mark: page.place === "issues" && base.issueCount > 0 ? inDigits(base.issueCount) : undefined,
         }))}
       />
       {children}
     </>
   );
-}
-
-const places: [BasePlace, string, string][] = [
-  ["overview", "", "Overview"],
-  ["data", "/data", "Data"],
-  ["sql", "/sql", "SQL"],
-  ["schema", "/schema", "Schema"],
-  ["proxy", "/proxy", "Proxy"],
-  ["freshness", "/freshness", "Freshness"],
-  ["runs", "/runs", "Runs"],
-  ["issues", "/issues", "Issues"],
-  ["settings", "/settings", "Settings"],
-];
-
-/** Connect has a button in place of a tab. */
-function suffixOf(place: BasePlace): string {
-  return places.find(([name]) => name === place)?.[1] ?? `/${place}`;
 }
 
 function BaseActions({ base, path }: { base: Base; path: string }) {

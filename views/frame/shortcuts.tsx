@@ -2,6 +2,7 @@
  * The keyboard shortcuts: one table, from which the sheet is made. The console's script reads the keys and what they do
  * from the sheet, so both always agree.
  */
+import { basePlaces } from "../base/pages";
 import type { CurrentBase } from "./sidebar";
 
 /** What the script does itself, by the name in `data-does`. */
@@ -34,23 +35,13 @@ const places: Shortcut[] = [
   { keys: "g d", text: "Docs", href: "/docs" },
 ];
 
-/** The ends of a base's paths. */
-const ofBase: [string, string, string][] = [
-  ["b o", "Overview", ""],
-  ["b d", "Data", "/data"],
-  ["b q", "SQL", "/sql"],
-  ["b s", "Schema", "/schema"],
-  ["b p", "Proxy", "/proxy"],
-  ["b f", "Freshness", "/freshness"],
-  ["b r", "Runs", "/runs"],
-  ["b i", "Issues", "/issues"],
-  ["b t", "Settings of the base", "/settings"],
-  ["b c", "Connect", "/connect"],
-];
-
 /** By heading. */
 export function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string, Shortcut[]][] {
-  const own = ofBase.map(([keys, text, suffix]) => ({ keys, text, href: `/bases/${base?.id}${suffix}` }));
+  const own = basePlaces.map(({ key, text, longText, suffix }) => ({
+    keys: `b ${key}`,
+    text: longText ?? text,
+    href: `/bases/${base?.id}${suffix}`,
+  }));
   return [
     ["Everywhere", general],
     ["Go to", places],

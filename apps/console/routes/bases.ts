@@ -113,7 +113,7 @@ export function baseRoutes(ctx: ManagementContext) {
       {
         params: schemas.idParams,
         response: { 202: schemas.base },
-        detail: { summary: "Sync now", ...raises("conflict") },
+        detail: { summary: "Resync a base", ...raises("conflict") },
       },
     )
     .post(

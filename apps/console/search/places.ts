@@ -1,6 +1,7 @@
 /** The pages, actions and settings that the search knows besides an account's own things. */
 import { can, type Permission, type Role } from "../../../core/control/accounts";
 import { settingList, settingSections } from "../../../core/control/bases";
+import { basePlaces } from "../../../views/base/pages";
 import type { SearchItem } from "../../../views/search/results";
 
 type Place = Omit<SearchItem, "kind">;
@@ -41,20 +42,6 @@ const accountSettings: Place[] = [
   { text: "E-mail alerts", href: "/account/alerts#mail", aliases: "notifications" },
 ];
 
-/** The pages of a base: the end of the path, and the name. */
-const basePages = [
-  ["", "Overview"],
-  ["/data", "Data"],
-  ["/sql", "SQL editor"],
-  ["/schema", "Schema"],
-  ["/connect", "Connect"],
-  ["/proxy", "Proxy"],
-  ["/freshness", "Freshness"],
-  ["/runs", "Runs"],
-  ["/issues", "Issues"],
-  ["/settings", "Settings of this base"],
-] as const;
-
 const otherBaseSettings = [
   ["call-budget", "Call budget", "workspace cap"],
   ["key", "API key", "replace airtable"],
@@ -63,7 +50,11 @@ const otherBaseSettings = [
 
 export function pageItems(base: BaseContext | undefined, isOperator: boolean): SearchItem[] {
   const own: Place[] = base
-    ? basePages.map(([suffix, text]) => ({ text, ...of(base), href: `/bases/${base.id}${suffix}` }))
+    ? basePlaces.map(({ text, longText, suffix }) => ({
+        text: longText ?? text,
+        ...of(base),
+        href: `/bases/${base.id}${suffix}`,
+      }))
     : [];
   const operator: Place[] = isOperator
     ? [{ text: "Operator", href: "/operator", aliases: "fleet admin" }]
@@ -74,7 +65,7 @@ export function pageItems(base: BaseContext | undefined, isOperator: boolean): S
 export function actionItems(base: BaseContext | undefined, role: Role): SearchItem[] {
   const path = `/bases/${base?.id}`;
   const own: Omit<Action, "about" | "context">[] = [
-    { text: "Sync now", href: `${path}/sync`, aliases: "resync refresh read again", needs: "write" },
+    { text: "Resync", href: `${path}/sync`, aliases: "sync now refresh read again", needs: "write" },
     { text: "Write a query", href: `${path}/sql`, aliases: "sql run new", needs: "read" },
     { text: "Connect a client", href: `${path}/connect`, aliases: "psql url password", needs: "credentials" },
   ];

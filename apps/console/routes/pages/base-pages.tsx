@@ -13,11 +13,12 @@ import {
 import { listBaseSummaries, statusOf } from "../../../../core/control/status";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
-import { BaseFrame, type BasePlace } from "../../../../views/base/frame";
+import { BaseFrame } from "../../../../views/base/frame";
 import { FreshnessPage } from "../../../../views/base/freshness";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows, isFreshList } from "../../../../views/base/list";
 import { needsSlowFacts, Overview, OverviewNews, type SlowFacts } from "../../../../views/base/overview";
+import type { BasePlace } from "../../../../views/base/pages";
 import { RunsPage } from "../../../../views/base/runs";
 import { Columns } from "../../../../views/base/tables";
 import { Card, DialogContent } from "../../../../views/components";
