@@ -115,19 +115,19 @@ export function startChild(
       const { promise, resolve } = Promise.withResolvers<Outcome>();
       leases.set(baseId, resolve);
       const stopIt = () => say({ type: "stop", baseId });
-      const killAll = () => say({ type: "kill" });
+      const killIt = () => say({ type: "kill", baseId });
       try {
         if (await ready.promise) {
           say({ type: "lease", baseId });
           if (stop.aborted) stopIt();
-          if (kill.aborted) killAll();
+          if (kill.aborted) killIt();
           stop.addEventListener("abort", stopIt);
-          kill.addEventListener("abort", killAll);
+          kill.addEventListener("abort", killIt);
         } else if (isOver) throw new BasetideError("sync_stopped");
         return await promise;
       } finally {
         stop.removeEventListener("abort", stopIt);
-        kill.removeEventListener("abort", killAll);
+        kill.removeEventListener("abort", killIt);
         leases.delete(baseId);
       }
     },

@@ -11,16 +11,15 @@ import { type BaseCaches, holdLease, type SyncContext } from "../../core/sync/le
 import { createSyncContext } from "./sync-context";
 
 const caches: BaseCaches = new Map();
-const kill = new AbortController();
-/** By base id: aborts when the lease must end. */
-const stops = new Map<string, AbortController>();
+/** By base id: `stop` aborts when the lease must end, `kill` its requests, too. */
+const leases = new Map<string, { stop: AbortController; kill: AbortController }>();
 let ctx: SyncContext | undefined;
 
 const send = (message: FromChild) => void process.send?.(message);
 
 async function lease(baseId: string): Promise<void> {
-  const stop = new AbortController();
-  stops.set(baseId, stop);
+  const [stop, kill] = [new AbortController(), new AbortController()];
+  leases.set(baseId, { stop, kill });
   try {
     const next = await holdLease(ctx!, baseId, caches, { stop: stop.signal, kill: kill.signal });
     send({ type: "ended", baseId, next });
@@ -28,7 +27,7 @@ async function lease(baseId: string): Promise<void> {
     const { code, message } = isConnectionError(error) ? asControlError(error) : asBasetideError(error);
     send({ type: "failed", baseId, code, message });
   } finally {
-    if (stops.get(baseId) === stop) stops.delete(baseId);
+    if (leases.get(baseId)?.stop === stop) leases.delete(baseId);
   }
 }
 
@@ -39,9 +38,8 @@ function obey(message: ToChild): void {
     ctx = createSyncContext(context);
     send({ type: "ready" });
   } else if (message.type === "lease") void lease(message.baseId);
-  else if (message.type === "stop") stops.get(message.baseId)?.abort(new BasetideError("sync_stopped"));
-  else if (message.type === "kill") kill.abort(new BasetideError("sync_stopped"));
-  else send({ type: "pong", rssBytes: process.memoryUsage.rss() });
+  else if (message.type === "ping") send({ type: "pong", rssBytes: process.memoryUsage.rss() });
+  else leases.get(message.baseId)?.[message.type].abort(new BasetideError("sync_stopped"));
 }
 
 // Works even while this process is frozen and cannot receive the disconnection.
@@ -58,8 +56,7 @@ process.on("disconnect", () => {
 export type ToChild =
   | { type: "start"; config: Config }
   | { type: "lease"; baseId: string }
-  | { type: "stop"; baseId: string }
-  | { type: "kill" }
+  | { type: "stop" | "kill"; baseId: string }
   | { type: "ping" };
 
 /** A message to the worker. */

@@ -50,7 +50,7 @@ const OPENING_MS = 5000;
 const LONGEST_REST_MS = 10_000;
 /** How long the cache of a resting base is kept, in case the base comes back. */
 const MEMORY_KEPT_MS = 10 * 60_000;
-/** Longest wait of a stopping worker for its current pages. */
+/** A lease that is stopped finishes its current pages; after this time, its requests are aborted. */
 const DRAIN_MS = 10_000;
 /** Longest wait of a stopping worker to sign off at the control plane. */
 const SIGN_OFF_MS = 1000;
@@ -58,8 +58,6 @@ const SIGN_OFF_MS = 1000;
 const FROZEN_MS = 8_000;
 const FROZEN_NOTED_MS = 30_000;
 const MB = 2 ** 20;
-/** A lease that is stopped finishes its pages first; after this time something has gone wrong, ms. */
-const LATE_STOP_MS = 30_000;
 
 export interface Worker {
   /** Number of bases held. */
@@ -81,6 +79,8 @@ interface Hold {
   epochBefore: number | undefined;
   /** Aborts when the base must move to another worker, or has moved: the current page is finished. */
   stop: AbortController;
+  /** Aborts the requests of a lease that has not ended some time after it was stopped. */
+  kill: AbortController;
   /** Another worker has the job. */
   isLost: boolean;
   over: Promise<void>;
@@ -97,7 +97,7 @@ type Next = number | null;
 export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
   const { log, config, db } = ctx;
   const capacity = config.workerConcurrency;
-  const kill = new AbortController();
+  const stopping = new AbortController();
   const caches: BaseCaches = new Map();
   /** By base id. */
   const holds = new Map<string, Hold>();
@@ -109,12 +109,11 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   const freezes = watchFreezes();
   const isolation = new Isolation(ctx, queue);
   let now: Balance = { share: 0, overdue: 0, excess: 0, isFirst: false };
-  let isStopping = false;
   const notifier = new Notifier();
   const metrics = workerMetrics(ctx, { bases: () => holds.size, share: () => now.share });
 
   async function takeJobs(): Promise<void> {
-    while (!isStopping) {
+    while (!stopping.signal.aborted) {
       let isMore = false;
       try {
         const most = mayTake();
@@ -124,7 +123,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       } catch (error) {
         log.warn({ error }, "fetching jobs failed");
       }
-      await notifier.wait(isMore ? POLL_MORE_MS : POLL_MS, kill.signal).catch(() => {});
+      await notifier.wait(isMore ? POLL_MORE_MS : POLL_MS, stopping.signal).catch(() => {});
     }
   }
 
@@ -156,8 +155,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     if (known && !known.stop.signal.aborted) {
       // The job was lost and queued again before this worker noticed: the lease continues with the new job.
       known.job = job;
-    } else if (known || isStopping) {
-      putBack(job, isStopping ? 0 : POLL_MS);
+    } else if (known || stopping.signal.aborted) {
+      putBack(job, stopping.signal.aborted ? 0 : POLL_MS);
     } else {
       const hold: Hold = {
         job,
@@ -165,6 +164,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
         takenAt: performance.now(),
         epochBefore: caches.get(job.baseId)?.epoch,
         stop: new AbortController(),
+        kill: new AbortController(),
         isLost: false,
         over: Promise.resolve(),
       };
@@ -201,7 +201,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   }
 
   async function lease(hold: Hold): Promise<Next> {
-    const { job, stop } = hold;
+    const { job, stop, kill } = hold;
     const { baseId } = job;
     try {
       const signals = { stop: stop.signal, kill: kill.signal, isSaturated };
@@ -293,10 +293,13 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     if (hold.stop.signal.aborted) return;
     hold.stop.abort(new BasetideError("sync_stopped"));
     const { baseId } = hold.job;
-    const late = setTimeout(
-      () => log.warn({ baseId, isChild: hold.suspect !== undefined }, "a stopped lease has not ended"),
-      LATE_STOP_MS,
-    );
+    const late = setTimeout(() => {
+      log.warn(
+        { baseId, isChild: hold.suspect !== undefined },
+        "a stopped lease has not ended; aborting its requests",
+      );
+      hold.kill.abort(new BasetideError("sync_stopped"));
+    }, DRAIN_MS);
     void hold.over.finally(() => clearTimeout(late));
   }
 
@@ -331,7 +334,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       return isolation.children;
     },
     async stop() {
-      isStopping = true;
+      stopping.abort();
       sharing.stop();
       reconciling.stop();
       evicting.stop();
@@ -340,11 +343,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
         .catch((error: unknown) => log.warn({ error }, "deregistering the worker failed"));
       await withTimeout(SIGN_OFF_MS, () => {}, signingOff);
       for (const hold of holds.values()) stop(hold);
-      notifier.notify();
-      const cutOff = setTimeout(() => kill.abort(new BasetideError("sync_stopped")), DRAIN_MS);
       await taking;
       await Promise.all([...holds.values()].map((hold) => hold.over));
-      clearTimeout(cutOff);
       isolation.close();
       freezes.stop();
       beating.stop();

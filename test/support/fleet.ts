@@ -23,6 +23,7 @@ import { migrateControl } from "../../core/control/setup";
 import { closeContext, createContext } from "../../core/process";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
+import type { holdLease } from "../../core/sync/lease";
 import { clusterUrl } from "./cluster-url";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
@@ -51,7 +52,8 @@ export interface Fleet<Source extends FleetSource = SandboxHandle> {
   ctx: ManagementContext;
   sandbox: Source;
   workers: RunningWorker[];
-  addWorker(): Promise<RunningWorker>;
+  /** @param lease holds a lease of a base; the sync engine's unless given */
+  addWorker(lease?: typeof holdLease): Promise<RunningWorker>;
   /** Connects a base of the sandbox, without live mode unless the settings enable it. */
   /** @param apiKey the sandbox's own unless given; all of its bases share one user's limit */
   connect(sourceBaseId: string, settings?: Partial<BaseSettings>, apiKey?: string): Promise<Base>;
@@ -96,8 +98,8 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     });
   const account = await createAccount(ctx.db, { email: "fleet@example.org", password: "correct horse" });
   const workers: RunningWorker[] = [];
-  const addWorker = async () => {
-    const started = await startWorker(open("worker"), { port: 0 });
+  const addWorker = async (lease?: typeof holdLease) => {
+    const started = await startWorker(open("worker"), lease ? { port: 0, lease } : { port: 0 });
     let stopping: Promise<void> | undefined;
     const worker = { ...started, stop: () => (stopping ??= started.stop()) };
     releases.defer(() => worker.stop());

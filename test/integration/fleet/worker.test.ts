@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import { getBase, listRuns, updateSettings } from "../../../core/control/bases";
+import { BasetideError } from "../../../core/errors";
+import type { holdLease } from "../../../core/sync/lease";
+import type { BaseCache } from "../../../core/sync/state";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { startWorkerProcess } from "../../support/worker-process";
@@ -30,6 +33,30 @@ test("I7: a base whose worker is killed is synced by another one within 30 s", {
   await fleet.addWorker();
   await fleet.synced(base.id, 30_000);
   expect(performance.now() - killed).toBeLessThan(30_000);
+});
+
+test("a lease that does not end when its base must move to another worker is ended", {
+  timeout: 90_000,
+}, async () => {
+  await using fleet = await startFleet({ workers: 0 });
+  const held = new Set<string>();
+  let isDeaf = true;
+  const deaf: typeof holdLease = (_, baseId, caches, { stop, kill }) => {
+    caches.set(baseId, { epoch: 1, tables: new Map() } as BaseCache);
+    held.add(baseId);
+    return new Promise((_resolve, reject) => {
+      kill.addEventListener("abort", () => reject(new BasetideError("sync_stopped")));
+      stop.addEventListener("abort", () => isDeaf || reject(new BasetideError("sync_stopped")));
+    });
+  };
+  await fleet.addWorker(deaf);
+  for (let count = 0; count < 2; count++) {
+    await fleet.connect(fleet.sandbox.control.generate({ records: 1, tables: 1 }));
+  }
+  await until(() => held.size === 2, { what: "one worker holds both bases", timeoutMs: 20_000 });
+  const next = await fleet.addWorker();
+  await until(() => next.worker.busy === 1, { what: "the next worker holds one of them", timeoutMs: 40_000 });
+  isDeaf = false;
 });
 
 test("a paused base is left alone, and continues when it is resumed", { timeout: 60_000 }, async () => {
