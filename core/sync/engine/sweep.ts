@@ -316,9 +316,15 @@ async function judgeUnseen(
   }
   const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
   for await (const { found, gone, readVersion } of evidenceOf(reader, source, missing)) {
-    const table = liveTable(sweep, first);
+    let table = liveTable(sweep, first);
     for (const versioned of found) {
-      await takePage(sweep, table, versioned, changedRecords(versioned.page, table), outcome);
+      const changed = changedRecords(versioned.page, table);
+      // I6. These are later than the pages of the list: a field may have been deleted in between.
+      if (changed.indices.length > 0) {
+        await sweep.schemaTracker.refresh();
+        table = liveTable(sweep, table);
+      }
+      await takePage(sweep, table, versioned, changed, outcome);
     }
     if (gone.length === 0) continue;
     // If another process wrote a record after it was requested, this answer cannot judge it.
