@@ -52,7 +52,15 @@ export {
 export { readRecordRow, replicaShape } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
-export { listRuns, type RunReport, recordRun, type SyncRun, saveProgress, trimRuns } from "./runs";
+export {
+  afterSweep,
+  listRuns,
+  type RunReport,
+  recordRun,
+  type SyncRun,
+  saveProgress,
+  trimRuns,
+} from "./runs";
 export {
   completeSchemaCheck,
   listSchemaChanges,

@@ -8,8 +8,15 @@
  */
 import type { Db } from "../../context";
 import { type BasetideError, type ErrorCode, nextStep } from "../../errors";
-import { cleanText, jsonParameter, serverTime } from "../../postgres";
-import { type BaseIssue, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
+import { cleanText, jsonParameter, serverNow, serverTime } from "../../postgres";
+import {
+  type Base,
+  type BaseIssue,
+  type Progress,
+  type SyncKind,
+  type TableCount,
+  USUAL_SWEEPS,
+} from "./base-row";
 
 const KEPT = "30 days";
 /** How long the syncs of one row may span, with changes and without. */
@@ -113,6 +120,26 @@ function liftCap(db: Db, baseId: string) {
   return db`
     delete from quota_blocks where reason = 'billing_limit'
       and key = (select platform || ':' || source_base_id from bases where id = ${baseId})`;
+}
+
+/**
+ * Returns the base as `recordRun` leaves it after a completed sweep that nobody requested: with this, the base need not
+ * be read again for the next one.
+ */
+export function afterSweep(base: Base, { startedAt, completedAt, tables = base.tables }: RunReport): Base {
+  const durationMs = completedAt!.getTime() - startedAt.getTime();
+  const onServer = (at: Date) => new Date(at.getTime() - base.clockAheadMs);
+  const times = { startedAt: onServer(startedAt), completedAt: onServer(completedAt!) };
+  return {
+    ...base,
+    attemptedAt: serverNow(base),
+    sync: { kind: "sweep", ...times, durationMs },
+    sweep: { ...times, backgroundMs: durationMs * BESIDE_SLOWNESS },
+    recentSweepMs: [durationMs, ...base.recentSweepMs].slice(0, USUAL_SWEEPS),
+    error: null,
+    progress: null,
+    tables,
+  };
 }
 
 type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &

@@ -74,7 +74,12 @@ export async function rememberRead(
   readAs: ReadAs | undefined,
 ): Promise<void> {
   const before = schemaTracker.catalog.get(tableId);
-  if (!readAs || !before || Bun.deepEquals(before.readAs, readAs)) return;
+  if (!readAs || !before || before.readAs === readAs) return;
+  if (Bun.deepEquals(before.readAs, readAs)) {
+    // The next sweep need not compare them again.
+    before.readAs = readAs;
+    return;
+  }
   await markRead(replica, epoch, tableId, readAs);
   // The catalog may have been loaded again meanwhile.
   for (const one of [before, schemaTracker.catalog.get(tableId)]) if (one) one.readAs = readAs;

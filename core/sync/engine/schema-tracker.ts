@@ -36,6 +36,12 @@ import { metered, type Reader } from "./reader";
 const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
 
+/**
+ * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
+ * unchanged base would plan the same again.
+ */
+const settled = new WeakMap<Catalog, { schema: SourceSchema; settings: TypeSettings }>();
+
 export interface SchemaTrackerOptions {
   replica: Replica;
   reader: Reader;
@@ -203,6 +209,12 @@ export class SchemaTracker {
     const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
       const seenAt = cache.schemaSeenAt;
+      if (attempt === 1 && known && this.#isSettled(known)) {
+        await this.#readCatalog(known);
+        cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
+        this.#schema = cache.schema!;
+        return;
+      }
       await this.#readCatalog(attempt === 1 ? known : undefined);
       await this.#reportMisplaced();
       cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
@@ -219,7 +231,12 @@ export class SchemaTracker {
       }
       this.#schema = cache.schema!;
       this.#retryAt = Number.POSITIVE_INFINITY;
-      if (!isInPlace && narrowed.length === 0) return;
+      if (!isInPlace && narrowed.length === 0) {
+        if (this.#plan.rebuild.length === 0 && this.#moved.size === 0) {
+          settled.set(this.#catalog, { schema: this.#schema, settings: this.#options.settings });
+        }
+        return;
+      }
       try {
         if (isInPlace)
           await changeShape(replica, epoch, this.#catalog, this.#plan, (changes) => onShapeChange?.(changes));
@@ -242,6 +259,13 @@ export class SchemaTracker {
         await wait(BUSY_PAUSE_MS * (0.5 + Math.random()), signal);
       }
     }
+  }
+
+  /** Only for a new tracker: it knows of no moved names yet, and its plan is empty. */
+  #isSettled(catalog: Catalog): boolean {
+    const { cache, settings } = this.#options;
+    const found = settled.get(catalog);
+    return found !== undefined && found.schema === cache.schema && Bun.deepEquals(found.settings, settings);
   }
 
   /** Returns tables of which only columns must be dropped: they need not be read again. */

@@ -14,6 +14,7 @@
 
 import type { Context } from "../../context";
 import {
+  afterSweep,
   attachmentSigner,
   type Base,
   getBase,
@@ -196,7 +197,9 @@ async function syncUntil(
 ): Promise<number | null> {
   const { ctx, baseId, cache, leased } = lease;
   const noticedAt = performance.now() + NOTICE_MS;
-  for (let base = first; ; base = await getBase(ctx.db, baseId)) {
+  let run: RunReport | undefined;
+  for (let base = first; ; base = (run && sweptBase(lease, base, run)) ?? (await getBase(ctx.db, baseId))) {
+    run = undefined;
     if (stop.aborted) return 0;
     if (!isToBeSynced(base)) return null;
     // The base was moved to another database, or paused and resumed within a second: another lease continues.
@@ -219,6 +222,7 @@ async function syncUntil(
         await saveRun(lease, base, report);
         if (needsAttention(report)) return null;
         if (report.error?.code === "budget_spent") return await release(lease, SPENT_REST_MS);
+        run = report;
       }
       if (report?.error || isGivenUp(lease)) {
         const pauseMs = failurePauseMs(cache.failures, cache.failedWith ?? undefined);
@@ -230,6 +234,13 @@ async function syncUntil(
       if (!isBasetideError(error, "sync_stopped")) throw error;
     }
   }
+}
+
+/** Returns the base after this sync, unless it must be read again: a sweep is usually all that has changed it. */
+function sweptBase({ leased }: Lease, base: Base, report: RunReport): Base | undefined {
+  const isSweep = report.kind === "sweep" && report.completedAt !== null && report.issues === undefined;
+  const isPlain = !base.settings.live && base.resyncRequestedAt === null && base.error === null;
+  return isSweep && isPlain && leased.isAsRead(base) ? afterSweep(base, report) : undefined;
 }
 
 /**
@@ -349,8 +360,11 @@ async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   // A failure that is caused by the removal of the replica is not a failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return;
   const isCapOver = base.error?.code === "source_billing_limit";
+  // Postgres would parse and compare them.
+  const areKnown =
+    report.kind === "sweep" && !report.isBackground && Bun.deepEquals(report.tables, base.tables);
   try {
-    await recordRun(ctx.db, base.id, report, { isCapOver });
+    await recordRun(ctx.db, base.id, areKnown ? { ...report, tables: undefined } : report, { isCapOver });
   } catch (error) {
     // The next sync reports them again.
     cache.issuesState = null;

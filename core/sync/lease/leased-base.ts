@@ -16,6 +16,7 @@ import { syncShare } from "../../limiter";
 import type { Platform, SourceConnection } from "../../source";
 import { following } from "../../source";
 import { type BaseCache, requestSchemaCheck } from "../state";
+import { isAsRead } from "./as-read";
 import type { SettingsWatch } from "./settings-watch";
 
 interface LeaseInput {
@@ -60,6 +61,9 @@ export class LeasedBase implements Disposable {
   #watching: Disposable;
   /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
+  #facts: SyncFacts | undefined;
+  /** performance.now() */
+  #factsAt = Number.NEGATIVE_INFINITY;
 
   private constructor(input: LeaseInput, apiKey: string) {
     this.#input = input;
@@ -102,6 +106,11 @@ export class LeasedBase implements Disposable {
 
   share = (): number => syncShare(quotaKeyOf(this.#input.base), this.#isTurbo);
 
+  /** Returns whether nothing that people may change differed from `base` when that was last read. */
+  isAsRead(base: Base): boolean {
+    return isAsRead(base, this.#facts, performance.now() - this.#factsAt);
+  }
+
   /** Begins a sync with `base` as it was just read. */
   begin(base: Base, isForced: boolean): RunningSync {
     this.#isTurbo = base.settings.turbo;
@@ -136,6 +145,8 @@ export class LeasedBase implements Disposable {
   }
 
   #notice(facts: SyncFacts | undefined): void {
+    this.#facts = facts;
+    this.#factsAt = performance.now();
     if (!facts || facts.state === "deleting" || facts.state === "paused") {
       this.#stop.abort();
       if (facts?.state !== "paused") this.#kill.abort();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { authenticate, createAccount } from "../../../core/control/accounts";
 import {
   activeBaseIds,
+  afterSweep,
   createBase,
   deleteBase,
   finishDeletions,
@@ -147,6 +148,27 @@ test("a completed run makes a base active, one that needs a person makes it need
   expect(await listRuns(db, id, 1)).toMatchObject([
     { syncs: 3, seen: 10, deleted: 9, wait_ms: 16.5, duration_ms: 2000, longest_ms: 3000 },
   ]);
+});
+
+test("what a worker assumes of a base after a sweep is what it would read", async () => {
+  const { db } = control.ctx;
+  const { id } = await newBase();
+  const tables = [{ name: "people", source_name: "People", source_id: "tblP", records: 10 }];
+  await recordRun(db, id, report({ kind: "first", tables }));
+  for (const changes of [{}, { tables: [{ ...tables[0]!, records: 11 }] }]) {
+    const before = await getBase(db, id);
+    const sweep = report(changes);
+    await recordRun(db, id, sweep);
+    const { clockAheadMs: _, sync, sweep: last, attemptedAt, ...rest } = await getBase(db, id);
+    const times = { startedAt: about(sync!.startedAt), completedAt: about(sync!.completedAt) };
+    expect(afterSweep(before, sweep)).toEqual({
+      ...rest,
+      clockAheadMs: before.clockAheadMs,
+      sync: { ...sync, ...times },
+      sweep: { ...last, ...times },
+      attemptedAt: about(attemptedAt!),
+    });
+  }
 });
 
 test("a run that ends after its base was paused or marked for deletion does not resume it", async () => {

@@ -1,0 +1,32 @@
+/**
+ * Decides whether a base must be read again before its next sync. Once a second, one query for all bases of the worker
+ * finds what people have changed (`SettingsWatch`); everything else about a base is changed by its own syncs.
+ */
+import type { Base, SyncFacts } from "../../control/bases";
+
+/** Facts are read every second. Older ones mean that the control plane does not answer, or that this process was held up. */
+const FACTS_VALID_MS = 3000;
+
+/** What people may change, of a base as it was read or as its syncs left it. */
+type Changeable = Pick<
+  Base,
+  "state" | "settings" | "database" | "resyncRequestedAt" | "attachmentKeyVersion"
+>;
+
+/**
+ * Returns whether the facts show nothing that differs from `base`. A change after they were read interrupts the sync
+ * that is running then, if it must.
+ *
+ * @param factsAgeMs how long ago the facts arrived
+ */
+export function isAsRead(base: Changeable, facts: SyncFacts | undefined, factsAgeMs: number): boolean {
+  return (
+    facts !== undefined &&
+    factsAgeMs <= FACTS_VALID_MS &&
+    facts.state === base.state &&
+    facts.databaseId === base.database.id &&
+    facts.attachmentKeyVersion === base.attachmentKeyVersion &&
+    facts.resyncRequestedAt?.getTime() === base.resyncRequestedAt?.getTime() &&
+    Bun.deepEquals(facts.settings, base.settings)
+  );
+}
