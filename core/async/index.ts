@@ -1,6 +1,7 @@
 /** Waits, time-outs, aborts, notifiers and task groups. */
 export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
 export { Notifier } from "./notifier";
+export { offAbort, onAbort } from "./on-abort";
 export { TaskGroup } from "./task-group";
 export { withTimeout } from "./timeout";
 export { Turns } from "./turns";

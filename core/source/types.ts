@@ -94,6 +94,13 @@ export interface RecordPage {
   readonly size: number;
   /** Offset of the next page; absent on the last. */
   readonly offset: string | undefined;
+  /** Id of the first record; undefined if there is none. */
+  readonly firstId: string | undefined;
+  /**
+   * A 64-bit hash of all records: pages with the same hash have equal records in the same order. Undefined if the page
+   * was requested without `isKnown`, or if equal records may look different in it.
+   */
+  readonly digest: bigint | undefined;
   /** Id of record `index`. */
   id(index: number): string;
   /**
@@ -157,6 +164,8 @@ export interface SourceConnection {
    *
    * @param options.offset from the previous page; absent starts at the first page
    * @param options.filter a formula of the platform; only matching records are returned
+   * @param options.isKnown returns whether a page with this digest has been read before: its records will probably not
+   *   be looked at
    */
   listPage(
     baseId: string,
@@ -165,6 +174,7 @@ export interface SourceConnection {
       offset?: string | undefined;
       filter?: string | undefined;
       sort?: { field: string; direction: "asc" | "desc" }[];
+      isKnown?: ((digest: bigint) => boolean) | undefined;
     },
     signal: AbortSignal,
   ): Promise<RecordPage>;

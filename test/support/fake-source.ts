@@ -141,6 +141,8 @@ export function pageOf(records: SourceRecord[], offset?: string): RecordPage {
   return {
     size: copies.length,
     offset,
+    firstId: copies[0]?.id,
+    digest: Bun.hash.wyhash(JSON.stringify(copies)),
     id: (index) => copies[index]!.id,
     fingerprint: (index) => Bun.hash.wyhash(JSON.stringify(copies[index])),
     record: (index) => copies[index]!,

@@ -80,10 +80,136 @@ test("a record takes at most 16 bytes at any size, and an empty table nothing", 
   prints.beginScan();
   for (let size = 1; size <= FIRST; size++) prints.see(`rec${size}`, BigInt(size));
   prints.forgetUnseen();
-  expect(prints.bytes).toBeLessThanOrEqual(16 * FIRST);
+  // And the pages.
+  expect(prints.bytes).toBeLessThanOrEqual(16 * FIRST + 64);
   prints.evict();
   expect([prints.bytes, prints.size]).toEqual([0, 0]);
   expect(prints.see("rec1", 1n)).toBe(false);
+});
+
+/** The ids and contents of a page's records. */
+const pages = fc.array(fc.tuple(ids, fc.integer({ min: 1, max: 3 })), { maxLength: 4 });
+const unchanged = Array.from({ length: 4 }, (_, page) =>
+  Array.from({ length: 3 }, (_, index): [string, number] => [`rec${3 * page + index}`, 1]),
+);
+const changes = { way: fc.constantFrom("learn", "see", "expect"), id: ids, content: fc.nat(3) };
+// A sweep of the last list, or with another page in it: up to this page, applying this part of the changes.
+const sweep = fc.record({
+  edit: fc.option(fc.tuple(fc.nat(4), pages), { freq: 3 }),
+  until: fc.constantFrom(9, 9, 9, 9, 0, 1, 2),
+  applied: fc.constantFrom("all", "all", "all", "all", "none", "lost"),
+  between: fc.option(fc.record(changes), { freq: 3 }),
+});
+const events = fc.array(
+  fc.oneof(
+    { weight: 6, arbitrary: sweep },
+    { weight: 1, arbitrary: fc.constantFrom("expectAll", "evict", "beginScan", "forgetUnseen") },
+    { weight: 1, arbitrary: fc.record(changes) },
+  ),
+  { maxLength: 20, size: "max" },
+);
+
+test("a page that is seen as a whole counts exactly as if its records had been looked at", () => {
+  let repeated = 0;
+  fc.assert(
+    fc.property(events, (all) => {
+      const [whole, single] = [new Fingerprints(), new Fingerprints()];
+      const both = [whole, single];
+      let list = unchanged;
+      const change = (way: string, id: string, content: number) => {
+        for (const prints of both) {
+          if (way === "learn") prints.learn(id, BigInt(content));
+          else if (way === "expect") prints.expect(id);
+          else prints.see(id, BigInt(content));
+        }
+      };
+      const seePage = (prints: Fingerprints, page: [string, number][], position: number) => {
+        const digest = prints === whole ? Bun.hash.wyhash(JSON.stringify(page)) : undefined;
+        let isLookedAt = page.length === 0;
+        const listed = {
+          digest,
+          size: page.length,
+          id: (index: number) => {
+            isLookedAt = true;
+            return page[index]![0];
+          },
+        };
+        const differing = prints.seePage(listed, (index) => BigInt(page[index]![1]), position);
+        if (!isLookedAt) repeated++;
+        return differing;
+      };
+      for (const step of all) {
+        if (typeof step === "string") for (const prints of both) prints[step as "evict"]();
+        else if ("way" in step) change(step.way, step.id, step.content);
+        else {
+          const { edit, until, applied, between } = step;
+          if (edit) list = list.toSpliced(edit[0], 1, edit[1]);
+          for (const prints of both) prints.beginScan();
+          for (const [position, page] of list.slice(0, until).entries()) {
+            const differing = seePage(whole, page, position);
+            expect(differing).toEqual(seePage(single, page, position));
+            for (const index of differing) {
+              if (applied === "all") change("learn", ...page[index]!);
+              else if (applied === "lost") change("expect", ...page[index]!);
+            }
+            if (between && position === 0) change(between.way, between.id, between.content);
+          }
+          if (until >= list.length) for (const prints of both) prints.forgetUnseen();
+        }
+        expect([whole.size, whole.seen]).toEqual([single.size, single.seen]);
+        for (let index = 0; index < 40; index++) {
+          const id = `rec${index}`;
+          expect([whole.get(id), whole.hasSeen(id)]).toEqual([single.get(id), single.hasSeen(id)]);
+        }
+      }
+    }),
+    { numRuns: 200 },
+  );
+  expect(repeated).toBeGreaterThan(200);
+});
+
+test("more pages than there are numbers for are still all seen", () => {
+  const prints = new Fingerprints();
+  const pages = 70_000;
+  const seeAll = () => {
+    prints.beginScan();
+    let differing = 0;
+    for (let page = 0; page < pages; page++) {
+      const listed = { size: 1, digest: BigInt(page), id: () => `rec${page}` };
+      const found = prints.seePage(listed, () => BigInt(page + 1), page);
+      differing += found.length;
+      if (found.length > 0) prints.learn(`rec${page}`, BigInt(page + 1));
+    }
+    return { differing, seen: prints.seen };
+  };
+  expect(seeAll()).toEqual({ differing: pages, seen: pages });
+  expect(seeAll()).toEqual({ differing: 0, seen: pages });
+  expect(prints.hasSeen("rec0")).toBe(true);
+  expect(prints.bytes / pages).toBeLessThan(16 * 3);
+  expect(seeAll()).toEqual({ differing: 0, seen: pages });
+});
+
+test("pages of a table that changes with every scan take no more and more memory", () => {
+  const prints = new Fingerprints();
+  const id = (index: number) => `rec${index}`;
+  const mostBytes = (scans: number) => {
+    let most = 0;
+    for (let scan = 1; scan <= scans; scan++) {
+      const content = BigInt(prints.scan);
+      prints.beginScan();
+      for (let position = 0; position < 3; position++) {
+        const listed = { size: 1, digest: content, id: () => id(position) };
+        const differing = prints.seePage(listed, () => content, position);
+        expect(differing).toEqual([0]);
+        prints.learn(id(position), content);
+      }
+      prints.forgetUnseen();
+      most = Math.max(most, prints.bytes);
+    }
+    return most;
+  };
+  const first = mostBytes(100);
+  expect(mostBytes(1000)).toBe(first);
 });
 
 test("a build knows which of its scans read a record, until it forgets them", () => {

@@ -80,6 +80,16 @@ function readWhole(bytes: Buffer): Read | ErrorCode {
   });
 }
 
+/** A page that is known is not split before its records are looked at: it must be the same nevertheless. */
+function expectSameIfKnown(bytes: Buffer, whole: Read): void {
+  const digests: bigint[] = [];
+  const known = readPage(bytes, table, (digest) => digests.push(digest) > 0);
+  expect([known.offset, known.firstId, known.digest]).toEqual([whole.offset, whole.ids[0], digests[0]]);
+  const indices = Array.from({ length: known.size }, (_, index) => index);
+  expect(indices.map((index) => known.id(index))).toEqual(whole.ids);
+  expect(indices.map((index) => known.record(index))).toEqual(whole.records);
+}
+
 /** The meaning of the bytes, or null if they are no page. */
 function parsed(bytes: Buffer): Read | null {
   try {
@@ -96,7 +106,10 @@ function parsed(bytes: Buffer): Read | null {
 function expectRight(bytes: Buffer): void {
   const read = readWhole(bytes);
   if (typeof read === "string") expect([read, parsed(bytes)]).toEqual(["source_bad_answer", null]);
-  else expect(read).toEqual(parsed(bytes));
+  else {
+    expect(read).toEqual(parsed(bytes));
+    expectSameIfKnown(bytes, read);
+  }
 }
 
 fuzz(

@@ -4,6 +4,7 @@
  * H2. A request is written once. Not over Bun's `fetch`, which sends a GET, PUT or DELETE again by itself when a kept
  *     connection breaks before the answer: the source counts both, the rate limiter knows of one.
  */
+import { offAbort, onAbort } from "../../async";
 import { AnswerParser } from "./answer-parser";
 import { AnswerReader, type HttpAnswer } from "./answer-reader";
 import { StreamedAnswer } from "./answer-stream";
@@ -276,7 +277,7 @@ export class Connection {
       const leave = () => {
         this.#exchange = undefined;
         clearTimeout(timer);
-        signal.removeEventListener("abort", breakOff);
+        offAbort(signal, breakOff);
       };
       const fail = (error: unknown) => {
         leave();
@@ -298,7 +299,7 @@ export class Connection {
         this.#settle(reader.keepsAlive);
         resolve(answer);
       };
-      signal.addEventListener("abort", breakOff);
+      onAbort(signal, breakOff);
       this.#begin({
         sentAt: performance.now(),
         get hasBegun() {

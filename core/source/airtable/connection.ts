@@ -6,6 +6,7 @@
  */
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
+import type { ChangeFeed } from "../change-feed";
 import type { RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
 import { parseAnswer } from "./answers";
 import type { Client } from "./client";
@@ -21,6 +22,7 @@ interface ListOptions {
   offset?: string | undefined;
   filter?: string | undefined;
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
+  isKnown?: ((digest: bigint) => boolean) | undefined;
 }
 
 /** @param held the connection that the next call is sent on, if one is already taken */
@@ -32,7 +34,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
   async function listRecords(
     baseId: string,
     table: SourceTable,
-    { offset, filter, sort }: ListOptions,
+    { offset, filter, sort, isKnown }: ListOptions,
     signal: AbortSignal,
   ): Promise<RecordPage> {
     const body = {
@@ -43,17 +45,22 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
       offset,
     };
     const bytes = await request(`${recordsPath(baseId, table.id)}/listRecords`, { body, signal });
-    const page = readPage(bytes, table);
+    const page = readPage(bytes, table, isKnown);
     if (page.offset !== undefined && page.offset === offset) {
       throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not advance`);
     }
     return page;
   }
 
+  let changeFeed: ChangeFeed | undefined;
   return {
     connections,
     over: (next) => createConnection(client, next),
-    changeFeed: createChangeFeed(request),
+    // Most connections send one request that is not the feed's.
+    get changeFeed() {
+      changeFeed ??= createChangeFeed(request);
+      return changeFeed;
+    },
 
     async whoami(signal) {
       return readIdentity(parseAnswer(await request("/v0/meta/whoami", { signal })));

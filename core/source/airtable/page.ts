@@ -2,14 +2,15 @@
  * One page of a list answer. Its records are parsed only when they are read.
  *
  * If the answer has the usual form, its bytes are split and hashed unparsed (`split.ts`). Any other form (key order,
- * white space, look-alikes) is parsed as a whole and serialized again: slower, never wrong.
+ * white space, look-alikes) is parsed as a whole and serialized again: slower, never wrong. A page that the caller knows
+ * is not even split.
  */
 import { BasetideError } from "../../errors";
 import { MAX_LEVELS, nestsDeeper } from "../../nesting";
 import type { RecordPage, SourceRecord, SourceTable } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { isAirtableId } from "./limits";
-import { splitPage } from "./split";
+import { outlinePage, type PageOutline, splitPage } from "./split";
 
 /** The most levels of a record that is searched for attachments: with more, the search could exhaust the stack. */
 const MAX_SEARCHED_LEVELS = 1000;
@@ -20,15 +21,31 @@ const ATTACHMENT_ID_OPENS = Buffer.from('"att');
 /**
  * Reads a list answer.
  *
+ * @param isKnown returns whether the caller has read a page with this digest before; without it, the page has no digest
  * @throws BasetideError `source_bad_answer` if the answer is not a list of records; `record` may still throw it for one
  *   record
  */
-export function readPage(bytes: Buffer, table: SourceTable): RecordPage {
+export function readPage(
+  bytes: Buffer,
+  table: SourceTable,
+  isKnown?: (digest: bigint) => boolean,
+): RecordPage {
   const mayHold = tableMayHoldAttachments(table);
+  const outline = isKnown && outlinePage(bytes);
+  // Signed URLs differ in each answer.
+  if (!outline || (mayHold && bytes.includes(ATTACHMENT_ID_OPENS)))
+    return wholePage(bytes, mayHold, undefined);
+  const digest = Bun.hash.wyhash(bytes.subarray(0, outline.listEnd));
+  const whole = () => wholePage(bytes, mayHold, digest);
+  return isKnown(digest) ? new KnownPage(outline, digest, whole) : whole();
+}
+
+function wholePage(bytes: Buffer, mayHold: boolean, digest: bigint | undefined): RecordPage {
   const split = splitPage(bytes);
   if (split === null) return parsedPage(bytes, mayHold);
   const { starts, ends, ids, offset } = split;
-  return new Page(ids, offset, mayHold, (index) => bytes.subarray(starts[index], ends[index]));
+  const slice = (index: number) => bytes.subarray(starts[index], ends[index]);
+  return new Page(ids, offset, mayHold, slice, digest);
 }
 
 /** Reads the page with `JSON.parse`. */
@@ -40,12 +57,13 @@ function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
   const records = items.map(asRecord);
   const ids = records.map((record) => record.id);
   const slice = (index: number) => Buffer.from(JSON.stringify(requireShallow(items[index], MAX_LEVELS)));
-  return new Page(ids, offset || undefined, mayHold, slice, records);
+  return new Page(ids, offset || undefined, mayHold, slice, undefined, records);
 }
 
 class Page implements RecordPage {
   readonly size: number;
   readonly offset: string | undefined;
+  readonly digest: bigint | undefined;
   readonly #ids: string[];
   readonly #mayHold: boolean;
   /** Returns the JSON of a record, in UTF-8. */
@@ -57,14 +75,20 @@ class Page implements RecordPage {
     offset: string | undefined,
     mayHold: boolean,
     slice: (index: number) => Buffer,
+    digest: bigint | undefined,
     parsed: (SourceRecord | undefined)[] = [],
   ) {
     this.size = ids.length;
     this.offset = offset;
+    this.digest = digest;
     this.#ids = ids;
     this.#mayHold = mayHold;
     this.#slice = slice;
     this.#parsed = parsed;
+  }
+
+  get firstId(): string | undefined {
+    return this.#ids[0];
   }
 
   id(index: number): string {
@@ -92,6 +116,47 @@ class Page implements RecordPage {
   hasAttachments(index: number): boolean {
     if (!this.#mayHold || !this.#slice(index).includes(ATTACHMENT_ID_OPENS)) return false;
     return holdsAttachment(requireShallow(this.record(index), MAX_SEARCHED_LEVELS).fields);
+  }
+}
+
+/** A page of which an equal one was read before: it is split when its records are looked at after all. */
+class KnownPage implements RecordPage {
+  readonly firstId: string | undefined;
+  readonly offset: string | undefined;
+  readonly digest: bigint;
+  readonly #read: () => RecordPage;
+  #page: RecordPage | undefined;
+
+  constructor({ firstId, offset }: PageOutline, digest: bigint, read: () => RecordPage) {
+    this.firstId = firstId;
+    this.offset = offset;
+    this.digest = digest;
+    this.#read = read;
+  }
+
+  get #whole(): RecordPage {
+    this.#page ??= this.#read();
+    return this.#page;
+  }
+
+  get size(): number {
+    return this.#whole.size;
+  }
+
+  id(index: number): string {
+    return this.#whole.id(index);
+  }
+
+  fingerprint(index: number): bigint {
+    return this.#whole.fingerprint(index);
+  }
+
+  record(index: number): SourceRecord {
+    return this.#whole.record(index);
+  }
+
+  hasAttachments(index: number): boolean {
+    return this.#whole.hasAttachments(index);
   }
 }
 

@@ -48,6 +48,24 @@ const BRACKET_CLOSE = 0x5d;
 const BRACE_OPEN = 0x7b;
 const BRACE_CLOSE = 0x7d;
 
+/** What of a list answer is known without its records. */
+export interface PageOutline {
+  /** Where the list ends. Two answers with the same bytes before have the same records. */
+  listEnd: number;
+  /** Id of the first record; undefined if there is none. */
+  firstId: string | undefined;
+  offset: string | undefined;
+}
+
+/** Returns the outline of a list answer; null if it does not have the expected form. It may have other flaws. */
+export function outlinePage(bytes: Buffer): PageOutline | null {
+  const tail = readTail(bytes);
+  if (tail === null || !matches(bytes, 0, HEAD)) return null;
+  if (tail.listEnd === HEAD.length) return { ...tail, firstId: undefined };
+  const idEnd = idEndOfMarker(bytes, HEAD.length);
+  return idEnd < 0 ? null : { ...tail, firstId: idOf(bytes, HEAD.length, idEnd) };
+}
+
 /** Splits a list answer; null if it does not have exactly the expected form. */
 export function splitPage(bytes: Buffer): PageSplit | null {
   const tail = readTail(bytes);
@@ -68,7 +86,7 @@ export function splitPage(bytes: Buffer): PageSplit | null {
       if (idEnd > 0) {
         if (brace > HEAD.length && !endSlice(bytes, split, brace - 1, skippedTo)) return null;
         split.starts.push(brace);
-        split.ids.push(bytes.toString("latin1", brace + ID_OPENS.length - 3, idEnd));
+        split.ids.push(idOf(bytes, brace, idEnd));
         next = bytes.indexOf(BRACE_OPEN, idEnd) + 1;
       } else if (brace === HEAD.length) return null;
     } else if (before === COLON && bytes[brace - 2] === QUOTE && WORD[bytes[brace - 3]!] === 1) {
@@ -118,6 +136,10 @@ function idEndOfMarker(bytes: Buffer, start: number): number {
   let timeEnd = idEnd + TIME_OPENS.length;
   while (TIME[bytes[timeEnd]!] === 1) timeEnd++;
   return matches(bytes, timeEnd, FIELDS_OPEN) ? idEnd : -1;
+}
+
+function idOf(bytes: Buffer, start: number, idEnd: number): string {
+  return bytes.toString("latin1", start + ID_OPENS.length - 3, idEnd);
 }
 
 /** Returns the byte after the object that starts at `start`, or -1 if it does not end. */

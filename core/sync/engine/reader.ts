@@ -99,6 +99,8 @@ interface ListOptions {
   filter?: string;
   /** Called just before the first page is requested, for each attempt. */
   onAsk?: () => void;
+  /** Returns whether the page at this position has been read before. */
+  isKnown?: (position: number, digest: bigint) => boolean;
 }
 
 /**
@@ -116,18 +118,21 @@ export async function* readTable(
   const offsets = new Set<string>();
   const firstIds = new Set<string>();
   let repeats = 0;
-  let next: Promise<VersionedPage> | undefined = readPage(reader, table, undefined, options);
+  const source = metered(reader);
+  let pages = 0;
+  let next: Promise<VersionedPage> | undefined = readPage(reader, source, table, undefined, options, pages);
   while (next) {
     const current: VersionedPage = await next;
     const { page } = current;
     next = undefined;
-    if (page.size > 0 && firstIds.size === firstIds.add(page.id(0)).size) repeats++;
+    const { firstId } = page;
+    if (firstId !== undefined && firstIds.size === firstIds.add(firstId).size) repeats++;
     if (page.offset !== undefined) {
       if (offsets.has(page.offset) || offsets.size > MAX_PAGES || repeats > MAX_REPEATED_PAGES) {
         throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not end.`);
       }
       offsets.add(page.offset);
-      next = readPage(reader, table, page.offset, options);
+      next = readPage(reader, source, table, page.offset, options, ++pages);
       // A caller that stops early must not leave an unhandled rejection behind.
       next.catch(() => {});
     }
@@ -144,14 +149,17 @@ export async function* readTable(
 
 async function readPage(
   reader: Reader,
+  source: MeteredSource,
   table: SourceTable,
   offset: string | undefined,
-  { filter, onAsk }: ListOptions,
+  { filter, onAsk, isKnown }: ListOptions,
+  position: number,
 ): Promise<VersionedPage> {
   const readVersion = await reader.readVersions.current();
-  const page = await metered(reader).send((source, signal) => {
+  const page = await source.send((connection, signal) => {
     if (offset === undefined) onAsk?.();
-    return source.listPage(reader.sourceBaseId, table, { offset, filter }, signal);
+    const known = isKnown && ((digest: bigint) => isKnown(position, digest));
+    return connection.listPage(reader.sourceBaseId, table, { offset, filter, isKnown: known }, signal);
   });
   return { page, readVersion };
 }

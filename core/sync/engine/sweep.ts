@@ -88,26 +88,26 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
   const isComparing = !table.isComplete || startedAt - table.comparedAt >= sweep.cache.compareEveryMs;
   if (isComparing) fingerprints.expectAll();
   fingerprints.beginScan();
-  let isFirst = true;
-  let witness: string | undefined;
-  for await (const versioned of readTable(reader, source)) {
+  let position = 0;
+  let last: RecordPage | undefined;
+  const isKnown = (at: number, digest: bigint) => fingerprints.knowsPage(at, digest);
+  for await (const versioned of readTable(reader, source, { isKnown })) {
     const { page } = versioned;
     await sweep.schemaTracker.refreshIfDue();
     table = liveTable(sweep, table);
-    const changed = changedRecords(page, table);
-    const isPart = !isFirst || page.offset !== undefined;
-    isFirst = false;
+    const isPart = position > 0 || page.offset !== undefined;
+    const changed = changedRecords(page, table, position++);
     if (table.massChange.isNews(page, changed.indices, isPart)) {
       await sweep.schemaTracker.refresh();
       table = liveTable(sweep, table);
     }
-    await takePage(sweep, table, versioned, changed, outcome);
-    if (page.size > 0) witness = page.id(page.size - 1);
+    if (changed.indices.length > 0) await takePage(sweep, table, versioned, changed, outcome);
+    if (page.firstId !== undefined) last = page;
     sweep.onProgress(fingerprints.seen);
   }
   table = liveTable(sweep, table);
   if (isComparing || fingerprints.size > fingerprints.seen) {
-    await judgeUnseen(sweep, source, table, witness, outcome);
+    await judgeUnseen(sweep, source, table, last?.id(last.size - 1), outcome);
   }
   outcome.seen = fingerprints.seen;
   fingerprints.forgetUnseen();
@@ -273,14 +273,14 @@ interface Changed {
   refreshed: Set<string>;
 }
 
-function changedRecords(page: RecordPage, table: TableCache): Changed {
+/** @param position of the page in the table's list; absent for other pages */
+function changedRecords(page: RecordPage, table: TableCache, position?: number): Changed {
   const { fingerprints } = table;
-  const indices: number[] = [];
+  const fingerprintOf = (index: number) => fingerprintIn(table, page, index);
+  const indices = fingerprints.seePage(page, fingerprintOf, position);
   const refreshed = new Set<string>();
-  for (let index = 0; index < page.size; index++) {
+  for (const index of indices) {
     const id = page.id(index);
-    if (fingerprints.see(id, fingerprintIn(table, page, index))) continue;
-    indices.push(index);
     if (isUrlRefresh(table, page, index, fingerprints.get(id))) refreshed.add(id);
   }
   return { indices, refreshed };

@@ -1,8 +1,11 @@
 /**
- * A worker's memory of a table's records: a 40-bit fingerprint of each, and the scan that last saw it.
+ * A worker's memory of a table's records: a 40-bit fingerprint of each, and the page and the scan that last saw it.
  *
- * An open-addressing hash table in typed arrays: a slot takes 13 bytes, and at least 82 % of the slots are used, so a
+ * An open-addressing hash table in typed arrays: a slot takes 14 bytes, and at least 89 % of the slots are used, so a
  * record takes at most 16 bytes. (A Map of strings takes ten times that.) An empty table takes nothing.
+ *
+ * A page of a list that has the same digest as in an earlier scan, and none of whose records has changed here since,
+ * is seen as a whole (`ScannedPages`). That has the same result as seeing each of its records.
  *
  * Ids are stored as 56-bit hashes. If two ids have the same hash, they overwrite each other's slot, never match, and so
  * are compared in SQL each time: slower, but correct. The deletion of one of them would not be noticed by a sweep: with
@@ -10,10 +13,12 @@
  * changes; the next comparison in SQL finds it.
  */
 
-/** The load at which the table grows, and its load afterwards: growing by an eighth leaves few slots unused. */
-const MAX_LOAD = 0.92;
-const GROWN_LOAD = 0.825;
-const FIRST_CAPACITY = 16;
+import { ScannedPages } from "./scanned-pages";
+
+/** The load at which the table grows, and its load afterwards: growing by a fifteenth leaves few slots unused. */
+const MAX_LOAD = 0.95;
+const GROWN_LOAD = 0.89;
+const FIRST_CAPACITY = 14;
 /** Words of 32 bits per slot: the low bits of the id, 24 more and the fingerprint's highest 8, its low 32 bits. */
 const WORDS = 3;
 const ID_PART = 0xffff_ff00;
@@ -23,14 +28,24 @@ const TWO_TO_32 = 2 ** 32;
 /** The bits of a fingerprint that are stored. */
 export const FINGERPRINT_BITS = (1n << 40n) - 1n;
 
-/** The mark of a record that no scan has seen. Other marks are scan numbers. */
+/** The mark of a record that no scan has seen. Other marks are pages, or scans if scans are kept. */
 const NEVER_SEEN = 0;
-const MOST_NARROW_SCANS = 255;
+
+/** What a scan compares of a page; `RecordPage` has more. */
+interface ListedPage {
+  readonly size: number;
+  /** Equal for pages with the same records; undefined if that cannot be told without looking at them. */
+  readonly digest: bigint | undefined;
+  id(index: number): string;
+}
 
 export class Fingerprints {
   #slots = new Uint32Array(0);
-  /** The last scan that saw the record of each slot. A byte each, unless scans are kept. */
-  #marks: Uint8Array | Uint32Array = new Uint8Array(0);
+  /** The last page that had the record of each slot; if scans are kept, the last scan that saw it. */
+  #marks: Uint16Array | Uint32Array = new Uint16Array(0);
+  readonly #pages = new ScannedPages();
+  /** The page of records that this scan has seen on their own. */
+  #loose = NEVER_SEEN;
   #capacity = 0;
   #size = 0;
   #scan = 1;
@@ -42,7 +57,7 @@ export class Fingerprints {
   #holds = 0;
   #evictions = 0;
 
-  /** @param isKeepingScans true if `scanOf` must know every earlier scan: takes 3 bytes more per slot */
+  /** @param isKeepingScans true if `scanOf` must know every earlier scan: takes 2 bytes more per slot */
   constructor({ isKeepingScans = false } = {}) {
     this.#isKeepingScans = isKeepingScans;
   }
@@ -59,17 +74,15 @@ export class Fingerprints {
 
   /** Bytes of memory that the table occupies. */
   get bytes(): number {
-    return this.#slots.byteLength + this.#marks.byteLength;
+    return this.#slots.byteLength + this.#marks.byteLength + this.#pages.bytes;
   }
 
   /** Starts a scan: no record is seen yet. */
   beginScan(): void {
-    if (this.#scan === MOST_NARROW_SCANS && !this.#isKeepingScans) {
-      this.#marks.fill(NEVER_SEEN);
-      this.#scan = 0;
-    }
+    if (this.#pages.isSparse) this.#renumber(this.#pages.renumber());
     this.#scan++;
     this.#seen = 0;
+    this.#loose = NEVER_SEEN;
     this.#scannedBefore = this.#scannedAt;
     this.#scannedAt = performance.now();
   }
@@ -77,11 +90,42 @@ export class Fingerprints {
   /** Marks a record as seen. Returns true when its fingerprint equals the known one. */
   see(id: string, fingerprint: bigint): boolean {
     const at = this.#slotOf(id);
-    if (this.#marks[at] !== this.#scan) {
-      this.#marks[at] = this.#scan;
-      this.#seen++;
-    }
+    this.#loose ||= this.#newMark();
+    this.#markSeen(at, this.#loose);
     return this.#isEqual(at, fingerprint);
+  }
+
+  /**
+   * Marks the records of a page as seen.
+   *
+   * @param position of the page in the table's list; absent for other pages
+   * @returns the indices of records whose fingerprints do not equal the known ones
+   */
+  seePage(page: ListedPage, fingerprintOf: (index: number) => bigint, position?: number): number[] {
+    const { digest } = page;
+    const isListed = digest !== undefined && position !== undefined;
+    const repeated = isListed ? this.#pages.repeat(position, digest, this.#scan) : undefined;
+    if (repeated !== undefined) {
+      this.#seen += repeated;
+      return [];
+    }
+    const { size } = page;
+    const mark = this.#newMark();
+    const differing: number[] = [];
+    let marked = 0;
+    for (let index = 0; index < size; index++) {
+      const at = this.#slotOf(page.id(index));
+      if (this.#markSeen(at, mark)) marked++;
+      if (!this.#isEqual(at, fingerprintOf(index))) differing.push(index);
+    }
+    const isWhole = differing.length === 0 && marked === size;
+    if (isListed && isWhole && !this.#isKeepingScans) this.#pages.list(mark, position, digest, size);
+    return differing;
+  }
+
+  /** Returns whether `seePage` need not look at the records of a page with this digest, as far as is known now. */
+  knowsPage(position: number, digest: bigint): boolean {
+    return this.#pages.isIntact(position, digest);
   }
 
   /** Returns whether the fingerprint equals the known one; marks nothing. */
@@ -119,6 +163,7 @@ export class Fingerprints {
       slots[at + 1]! &= ID_PART;
       slots[at + 2] = 0;
     }
+    this.#pages.changeAll();
   }
 
   /** The current scan. */
@@ -129,7 +174,7 @@ export class Fingerprints {
   /** Returns the last scan that saw this record; undefined if there was none, or if it is not kept. */
   scanOf(id: string): number | undefined {
     const at = this.#find(id);
-    return at === undefined ? undefined : this.#marks[at] || undefined;
+    return at === undefined ? undefined : this.#scanOfMark(this.#marks[at]!) || undefined;
   }
 
   hasSeen(id: string): boolean {
@@ -139,6 +184,7 @@ export class Fingerprints {
   /** Forgets every record that this scan has not seen. */
   forgetUnseen(): void {
     if (this.#seen === this.#size) return;
+    this.#pages.changeUnseen(this.#scan);
     this.#rehash(this.#seen, this.#scan);
     this.#size = this.#seen;
   }
@@ -148,7 +194,9 @@ export class Fingerprints {
     this.#isKeepingScans = false;
     this.#scan = 1;
     this.#seen = 0;
-    this.#marks = new Uint8Array(this.#capacity);
+    this.#loose = NEVER_SEEN;
+    this.#pages.clear();
+    this.#marks = new Uint16Array(this.#capacity);
   }
 
   /** Keeps the fingerprints from being evicted until the handle is disposed of, as during a sweep. */
@@ -176,7 +224,36 @@ export class Fingerprints {
     this.#evictions++;
     this.#size = 0;
     this.#seen = 0;
+    this.#loose = NEVER_SEEN;
+    this.#pages.clear();
     this.#allocate(0);
+  }
+
+  /** Returns the mark of records that are seen from now on. */
+  #newMark(): number {
+    if (this.#isKeepingScans) return this.#scan;
+    if (this.#pages.isFull) this.#renumber(this.#pages.merge(this.#scan));
+    return this.#pages.add(this.#scan);
+  }
+
+  #scanOfMark(mark: number): number {
+    return this.#isKeepingScans ? mark : this.#pages.scanOf(mark);
+  }
+
+  /** Returns false if this scan has seen the record before: it stays with its page. */
+  #markSeen(at: number, mark: number): boolean {
+    const before = this.#marks[at]!;
+    if (this.#scanOfMark(before) === this.#scan) return false;
+    if (!this.#isKeepingScans) this.#pages.change(before);
+    this.#marks[at] = mark;
+    this.#seen++;
+    return true;
+  }
+
+  #renumber(numbers: Uint16Array): void {
+    const marks = this.#marks;
+    for (let at = 0; at < marks.length; at++) marks[at] = numbers[marks[at]!]!;
+    this.#loose = NEVER_SEEN;
   }
 
   #isEqual(at: number, fingerprint: bigint): boolean {
@@ -194,6 +271,7 @@ export class Fingerprints {
     hashes[0] = fingerprint;
     slots[at * WORDS + 1] = (slots[at * WORDS + 1]! & ID_PART) | (words[1]! & PRINT_PART);
     slots[at * WORDS + 2] = words[0]!;
+    if (!this.#isKeepingScans) this.#pages.change(this.#marks[at]!);
   }
 
   /** Returns the slot of `id`; undefined if it is not known. */
@@ -243,13 +321,13 @@ export class Fingerprints {
     return at;
   }
 
-  /** Makes room for `size` records, and forgets those without the mark `only`, if it is given. */
+  /** Makes room for `size` records, and forgets those that the scan `only` has not seen, if it is given. */
   #rehash(size: number, only?: number): void {
     const [slots, marks, capacity] = [this.#slots, this.#marks, this.#capacity];
     this.#allocate(size);
     for (let at = 0; at < capacity; at++) {
       const low = slots[at * WORDS]!;
-      if (low === 0 || (only !== undefined && marks[at] !== only)) continue;
+      if (low === 0 || (only !== undefined && this.#scanOfMark(marks[at]!) !== only)) continue;
       this.#insert(low, slots[at * WORDS + 1]!, slots[at * WORDS + 2]!, marks[at]!);
     }
   }
@@ -257,7 +335,7 @@ export class Fingerprints {
   #allocate(size: number): void {
     this.#capacity = size === 0 ? 0 : Math.max(FIRST_CAPACITY, Math.floor(size / GROWN_LOAD));
     this.#slots = new Uint32Array(this.#capacity * WORDS);
-    this.#marks = new (this.#isKeepingScans ? Uint32Array : Uint8Array)(this.#capacity);
+    this.#marks = new (this.#isKeepingScans ? Uint32Array : Uint16Array)(this.#capacity);
   }
 }
 

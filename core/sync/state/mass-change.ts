@@ -22,6 +22,10 @@ export class MassChange {
    */
   isNews(page: RecordPage, changed: number[], isPart: boolean): boolean {
     const wasUsual = this.#isUsual;
+    if (changed.length === 0) {
+      this.#isUsual = false;
+      return false;
+    }
     const all = changed.length === page.size;
     this.#isUsual = changed.length > page.size / 2 && (changed.length >= MANY || (isPart && all));
     if (!this.#isUsual) return false;
