@@ -33,9 +33,11 @@ export const timeText = {
   bareDay: (at: Date) => `${monthDay(at)} ${at.toISOString().slice(11, 16)}`,
 };
 
-/** `20 Nov`, UTC. */
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** `20 Nov`, UTC. Pages have hundreds of them, and each call of `toLocaleString` would take as long as fifty of these. */
 export function monthDay(at: Date): string {
-  return `${at.getUTCDate()} ${at.toLocaleString("en-US", { month: "short", timeZone: "UTC" })}`;
+  return `${at.getUTCDate()} ${MONTHS[at.getUTCMonth()]}`;
 }
 
 const units: [name: string, ms: number][] = [

@@ -44,6 +44,18 @@ test("a live base without changes shows nothing; one that fails ages until now",
   expect(over([], [outage(12, null, 15)]).at(-1)!.maxMs).toBe(15 * MINUTE_MS);
 });
 
+test("syncs that share a row count in every bucket that they span, and their changes once", () => {
+  const found = over(
+    [{ ...sample(20, 1000, 3), to: at(17) }, sample(90, 7), { ...sample(70, 500), to: at(59) }],
+    [],
+  );
+  const minutesAgo = found.flatMap(({ at: begin, p50Ms }) =>
+    p50Ms === null ? [] : [Math.floor((now.getTime() - begin.getTime()) / MINUTE_MS)],
+  );
+  expect(minutesAgo).toEqual([59, 20, 19, 18, 17]);
+  expect(found.map(({ changed }) => changed).filter(Boolean)).toEqual([3]);
+});
+
 test("changed rows are counted once, and no age exceeds the time since the oldest cause", () => {
   const minutes = fc.integer({ min: 0, max: 58 });
   const samples = fc.array(fc.tuple(minutes, fc.nat(5000), fc.nat(9)), { maxLength: 30 });

@@ -35,9 +35,10 @@ export function lagOver(
 ): LagBucket[] {
   // Since when the data has been aging.
   let freshMs = Number.NEGATIVE_INFINITY;
-  return buckets.map((at) => {
+  const samplesIn = inBuckets(buckets, bucketMs, samples);
+  return buckets.map((at, index) => {
     const endMs = Math.min(at.getTime() + bucketMs, now.getTime());
-    const inside = samples.filter(({ from, to }) => from.getTime() < at.getTime() + bucketMs && to >= at);
+    const inside = samplesIn[index]!;
     const changed = inside.filter(({ from }) => from >= at).reduce((sum, one) => sum + one.changed, 0);
     const lags = inside.flatMap(({ lagMs, syncs }) => (lagMs === null ? [] : [{ lagMs, syncs }]));
     const aging = agedIn(at.getTime(), endMs, periods, freshMs);
@@ -51,6 +52,19 @@ export function lagOver(
     }
     return { at, p50Ms: aging?.p50Ms ?? null, maxMs: aging?.maxMs ?? null, changed };
   });
+}
+
+/** Returns the samples that overlap each bucket, in their order. There may be thousands, and a hundred buckets. */
+function inBuckets(buckets: Date[], bucketMs: number, samples: LagSample[]): LagSample[][] {
+  const found = buckets.map((): LagSample[] => []);
+  const [first] = buckets;
+  if (!first) return found;
+  const indexOf = (at: Date) => Math.floor((at.getTime() - first.getTime()) / bucketMs);
+  for (const sample of samples) {
+    const last = Math.min(indexOf(sample.to), buckets.length - 1);
+    for (let index = Math.max(0, indexOf(sample.from)); index <= last; index++) found[index]!.push(sample);
+  }
+  return found;
 }
 
 /** The age within a bucket without a sync. */

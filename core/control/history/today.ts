@@ -10,8 +10,8 @@ export interface BaseToday {
 
 const HOURS = 24;
 
-/** Returns them for all bases of the account, in one query. */
-export async function todayOf(db: Db, accountId: string, now: Date): Promise<Map<string, BaseToday>> {
+/** Returns them for the rows `b` of bases that match `where`, in one query. */
+export async function todayOf(db: Db, where: ReturnType<Db>, now: Date): Promise<Map<string, BaseToday>> {
   const today = now.toISOString().slice(0, 10);
   type Row = { id: string; calls: number; before: (number | null)[] | null; lag: (number | null)[] | null };
   const [row] = await db<{ bases: Row[] }[]>`
@@ -23,7 +23,7 @@ export async function todayOf(db: Db, accountId: string, now: Date): Promise<Map
         left join quota_days as q on q.key = b.platform || ':' || b.source_base_id and q.day = ${today}::date
         left join base_days as t on t.base_id = b.id and t.day = ${today}::date
         left join base_days as y on y.base_id = b.id and y.day = ${today}::date - 1
-      where b.account_id = ${accountId}
+      where ${where}
     ) as r`;
   const empty = Array<number | null>(HOURS).fill(null);
   const hour = now.getUTCHours();

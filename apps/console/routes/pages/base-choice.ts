@@ -20,14 +20,9 @@ export function readChoice({ q, state, sort, page }: Record<string, unknown>): L
   };
 }
 
-/** The matches of one page: of the last one if there are not so many. */
-export function pageOf(
-  matches: ListedBase[],
-  choice: ListChoice,
-): { bases: ListedBase[]; choice: ListChoice } {
-  const page = Math.min(choice.page, Math.max(1, Math.ceil(matches.length / LIST_ROWS)));
-  const bases = matches.slice((page - 1) * LIST_ROWS, page * LIST_ROWS);
-  return { bases, choice: { ...choice, page } };
+/** The page of the choice: the last one if there are not so many matches. */
+export function withinPages(choice: ListChoice, matches: number): ListChoice {
+  return { ...choice, page: Math.min(choice.page, Math.max(1, Math.ceil(matches / LIST_ROWS))) };
 }
 
 /** @param listed ordered by name: of bases that are equal otherwise, this order stays */

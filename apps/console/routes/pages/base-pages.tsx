@@ -3,14 +3,7 @@ import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import { type Base, getBase, listRuns, listSchemaChanges } from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
-import {
-  baseHistory,
-  type HistoryRange,
-  historyRanges,
-  lagHistory,
-  todayOf,
-} from "../../../../core/control/history";
-import { listBaseSummaries, statusOf } from "../../../../core/control/status";
+import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../../../../core/control/history";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { BaseFrame } from "../../../../views/base/frame";
@@ -25,7 +18,8 @@ import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, noNews, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
-import { choose, pageOf, readChoice } from "./base-choice";
+import { readChoice } from "./base-choice";
+import { readList } from "./base-listing";
 
 const SHOWN_CHANGES = 10;
 const LISTED_RUNS = 200;
@@ -63,16 +57,7 @@ export function basePages(ctx: ConsoleContext) {
     .use(signedIn(ctx))
     .get("/bases", async ({ request, currentUser, account, query }) => {
       if (isHtmx(request) && isFreshList(query.at, new Date())) return noNews();
-      const [all, [clock]] = await Promise.all([
-        listBaseSummaries(db, account.id),
-        db<{ now: Date }[]>`select now() as now`,
-      ]);
-      const { now } = clock!;
-      const today = await todayOf(db, account.id, now);
-      const listed = all.map((base) => ({ base, status: statusOf(base, now), today: today.get(base.id) }));
-      const choice = readChoice(query);
-      const found = choose(listed, choice, now);
-      const list = { ...pageOf(found, choice), matches: found.length, total: all.length, now };
+      const list = await readList(db, account.id, readChoice(query));
       const view = isHtmx(request) ? <BaseRows {...list} /> : <BaseList {...list} />;
       return answer(request, { title: "Bases", currentUser, active: "bases" }, view);
     })

@@ -51,13 +51,14 @@ export function operatorPages(ctx: ConsoleContext) {
     })
     .get("", async ({ request, currentUser }) => {
       const now = new Date();
-      const [workers, state, queue, open, unhealthy, quarantined] = await Promise.all([
+      const [workers, state, queue, open, unhealthy, quarantined, hours] = await Promise.all([
         listWorkers(db),
         fleetState(db),
         queueDepth(db),
         listRequests(db, { state: "open" }),
         unhealthyBases(db, now),
         quarantine(db),
+        isHtmx(request) ? [] : fleetHistory(db, now),
       ]);
       const fleet = (
         <Fleet {...{ workers, state, queue, unhealthy, quarantined, now }} openRequests={open.length} />
@@ -70,7 +71,7 @@ export function operatorPages(ctx: ConsoleContext) {
         ) : (
           <AdminFrame place="fleet">
             {fleet}
-            <FleetCharts hours={await fleetHistory(db, now)} now={now} />
+            <FleetCharts hours={hours} now={now} />
           </AdminFrame>
         ),
       );
