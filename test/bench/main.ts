@@ -9,7 +9,6 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   connections: () => import("./connections"),
   control: () => import("./control"),
   console: () => import("./console"),
-  "console-pages": () => import("./console-pages"),
   "data-browser": () => import("./data-browser"),
   failover: () => import("./failover"),
   "first-sync": () => import("./first-sync"),

@@ -70,6 +70,13 @@ async function addBases({ ctx }: Fleet, { accountId }: Base, count: number): Pro
       'dat_' || lpad(n::text, 20, '0'), 'public', ${tables}::text::jsonb,
       case when n % 10 > 0 then now() + interval '1 day' end
     from generate_series(1, ${count}::int) as n`;
+  // What the search finds.
+  const fields = Array.from({ length: 20 }, (_, index) => (index === 3 ? "Unit price" : `Field ${index}`));
+  await ctx.db`
+    insert into source_tables (base_id, table_id, primary_field_id, fields, name, field_names, search_text)
+    select 'bas_' || lpad(n::text, 20, '0'), 'tbl' || lpad(t::text, 14, '0'), 'fld', '{}', 'Product Inventory ' || t,
+      ${fields}, lower(E'\nproduct inventory ' || t || ${`\n${fields.join("\n")}\n`})
+    from generate_series(1, ${count}::int) as n, generate_series(0, 19) as t`;
   for (let n = 1; n <= count; n++) {
     const startedAt = new Date(Date.now() - n * 3000);
     await recordRun(ctx.db, `bas_${String(n).padStart(20, "0")}`, {
