@@ -26,7 +26,7 @@ const RECORD_COLUMNS = [
 
 /** @returns YAML; the dbt source has the base's name, in snake_case */
 export function dbtSources(
-  base: Pick<Base, "id" | "name" | "sourceBaseId" | "database">,
+  base: Pick<Base, "name" | "sourceBaseId"> & { database: Pick<Base["database"], "name" | "schema"> },
   { tables, linkViews }: Shape,
 ): string {
   const source = {
@@ -46,10 +46,15 @@ export function dbtSources(
 /** dbt renders the file with Jinja: every text of the source must be escaped, so that it renders unchanged. */
 function literal<T>(value: T): T;
 function literal(value: unknown): unknown {
-  if (typeof value === "string") return value.replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
+  if (typeof value === "string") return jinjaLiteral(value);
   if (Array.isArray(value)) return value.map(literal);
   if (typeof value !== "object" || value === null) return value;
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, literal(one)]));
+}
+
+/** A text that Jinja renders unchanged. */
+export function jinjaLiteral(text: string): string {
+  return text.replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
 }
 
 function tableEntry({ name, sourceName, tableId, description, columns }: TableSpec) {

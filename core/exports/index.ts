@@ -14,3 +14,4 @@ export { erDiagram } from "./er-diagram";
 export { qualifiedName, readableName } from "./readable-name";
 export { type SampleQuery, sampleQueries } from "./sample-queries";
 export { sqlDefinitions } from "./sql-ddl";
+export { type TypesFile, type TypesInput, type TypesLanguage, typesIn, typesLanguages } from "./types";

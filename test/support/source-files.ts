@@ -5,7 +5,7 @@ import { join, resolve } from "node:path";
 export const repoRoot = resolve(import.meta.dirname, "../..");
 
 /** Not ours, or not committed. */
-const SKIPPED = new Set(["node_modules", ".git", ".data", "coverage", "screenshots"]);
+const SKIPPED = new Set(["node_modules", ".git", ".data", "coverage", "dist", "screenshots"]);
 
 /** Every file under `folder` of the repository, as paths from its root, sorted. */
 export function repoFiles(folder = "."): string[] {

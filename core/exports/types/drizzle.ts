@@ -1,0 +1,141 @@
+/** Drizzle: tables, and the relations of single links and of link views. */
+import {
+  CREATED_TIME_DOC,
+  ID_DOC,
+  POSITION_DOC,
+  type TypedColumn,
+  type TypedLinkView,
+  type TypedTable,
+  type TypeModel,
+} from "./model";
+import { assignIdentifiers, shortened, variableName } from "./names";
+import { relationsOf, type Side } from "./relations";
+import { jsDoc, key, quoted } from "./text";
+import { tsChoice, tsHead, tsIds, UNKNOWN_CHOICE } from "./ts-parts";
+
+/** Reserved words of JavaScript in modules, and what the file imports. */
+const RESERVED = new Set(
+  `arguments await break case catch class const continue debugger default delete do else enum eval export extends false
+  finally for function if implements import in instanceof interface let new null package private protected public return
+  static super switch this throw true try typeof var void while with yield undefined async of pg relations
+  schema`.split(/\s+/),
+);
+
+export function drizzleTables(model: TypeModel): string {
+  const { base, tables, links } = model;
+  const { schema } = base.database;
+  const isPublic = schema === "public";
+  const entries = [
+    ...tables.map(({ id, name }) => ({ id, name })),
+    ...links.map(({ name }) => ({ id: name, name })),
+  ];
+  const variables = assignIdentifiers(entries, {
+    spell: variableName,
+    fallback: "table",
+    reserved: RESERVED,
+  });
+  const variableOf = (one: TypedTable | TypedLinkView) => variables.get("id" in one ? one.id : one.name)!;
+  const sidesOf = relationsOf(model, variableOf);
+  const all = [
+    ...tables.map((table) => ({ id: table.id, one: table, columns: tableColumns(table) })),
+    ...links.map((view) => ({ id: view.name, one: view, columns: linkColumns(view) })),
+  ];
+  const create = isPublic ? "pg.pgTable" : "schema.table";
+  return [
+    `${tsHead(model, "", "Read only: Basetide creates and changes these tables, so leave them out of drizzle-kit.")}import { relations } from "drizzle-orm";
+import * as pg from "drizzle-orm/pg-core";
+`,
+    ...(isPublic ? [] : [`export const schema = pg.pgSchema(${quoted(schema)});\n`]),
+    UNKNOWN_CHOICE,
+    tsIds(model),
+    ...all.map(
+      ({
+        one,
+        columns,
+      }) => `${jsDoc(one.doc)}export const ${variableOf(one)} = ${create}(${quoted(one.name)}, {
+${columns.join("")}});
+export type ${one.typeName}Row = typeof ${variableOf(one)}.$inferSelect;
+`,
+    ),
+    ...all.flatMap(({ id, one }) => relationsText(variableOf(one), one, sidesOf(id))),
+  ].join("\n");
+}
+
+function tableColumns({ typeName, columns }: TypedTable): string[] {
+  return [
+    columnText("id", ID_DOC, `pg.text("id").$type<${typeName}Id>().primaryKey()`),
+    columnText("created_time", CREATED_TIME_DOC, 'pg.timestamp("created_time").notNull()'),
+    ...columns.map((column) => columnText(column.name, column.doc, builder(column))),
+  ];
+}
+
+function linkColumns({ from, to, columns: [fromId, toId] }: TypedLinkView): string[] {
+  const id = (name: string, table: TypedTable | undefined) =>
+    columnText(
+      name,
+      `A record${table ? ` of ${table.name}` : ""}`,
+      `pg.text(${quoted(name)})${table ? `.$type<${table.typeName}Id>()` : ""}.notNull()`,
+    );
+  return [
+    id(fromId, from),
+    columnText("position", POSITION_DOC, 'pg.integer("position").notNull()'),
+    id(toId, to),
+  ];
+}
+
+function columnText(name: string, doc: string, text: string): string {
+  return `${jsDoc(doc, "  ")}  ${key(name)}: ${text},\n`;
+}
+
+function builder({
+  name,
+  kind,
+  isList,
+  hasEmptyElements,
+  isNullable,
+  linked,
+  choices,
+  spec,
+}: TypedColumn): string {
+  const text = quoted(name);
+  const base = {
+    text: `pg.text(${text})`,
+    // Airtable's numbers are doubles; only a barcode may have more digits.
+    numeric: spec.type === "barcode" ? `pg.numeric(${text})` : `pg.numeric(${text}, { mode: "number" })`,
+    bool: `pg.boolean(${text})`,
+    date: `pg.date(${text})`,
+    timestamp: `pg.timestamp(${text})`,
+  }[kind];
+  const one = linked
+    ? `${linked.typeName}Id`
+    : choices
+      ? tsChoice(choices)
+      : hasEmptyElements
+        ? "string | null"
+        : undefined;
+  const typed = one && (isList ? `.array().$type<(${one})[]>()` : `.$type<${one}>()`);
+  return `${base}${typed ?? (isList ? ".array()" : "")}${isNullable ? "" : ".notNull()"}`;
+}
+
+/** Drizzle's alias of a related table is `<variable>_<relation>`, of which Postgres keeps 63 bytes; a suffix has 3. */
+const MAX_ALIAS_BYTES = 60;
+/** What remains of a relation's name next to a long name of a variable. */
+const MIN_NAME_BYTES = 16;
+
+function relationsText(variable: string, one: TypedTable | TypedLinkView, sides: Side[]): string[] {
+  if (sides.length === 0) return [];
+  const most = Math.max(MAX_ALIAS_BYTES - Buffer.byteLength(`${variable}_`), MIN_NAME_BYTES);
+  const columns = "id" in one ? one.columns.map(({ name }) => name) : one.columns;
+  const names = assignIdentifiers(
+    sides.map(({ name }) => ({ id: name, name })),
+    { spell: (name) => shortened(name, most), fallback: "relation", reserved: new Set(columns) },
+  );
+  const lines = sides.map(({ name, relation, own, table }) => {
+    const fields = own && ` fields: [${variable}[${quoted(own.column)}]], references: [${table}.id],`;
+    return `  ${key(names.get(name)!)}: ${own ? "one" : "many"}(${table}, {${fields ?? ""} relationName: ${quoted(relation)} }),\n`;
+  });
+  const used = [sides.some(({ own }) => own) && "one", sides.some(({ own }) => !own) && "many"];
+  return [
+    `export const ${variable}_relations = relations(${variable}, ({ ${used.filter(Boolean).join(", ")} }) => ({\n${lines.join("")}}));\n`,
+  ];
+}

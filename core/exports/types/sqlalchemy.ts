@@ -1,0 +1,100 @@
+/** SQLAlchemy: a declarative class per table, with relationships for links. Runs with versions 1.4 and 2. */
+import {
+  CREATED_TIME_DOC,
+  ID_DOC,
+  type TypedColumn,
+  type TypedLinkView,
+  type TypedTable,
+  type TypeModel,
+} from "./model";
+import { annotation, attributesOf, pythonHead, pythonIds } from "./python-parts";
+import { docstring, lineComments, quoted } from "./text";
+
+/** Attributes that declarative classes have themselves. */
+const RESERVED = ["metadata", "registry", "mapped_column", "postgresql"];
+
+const IMPORTS = `import datetime
+import decimal
+import typing
+
+import sqlalchemy as sa
+from sqlalchemy import orm
+from sqlalchemy.dialects import postgresql
+
+if typing.TYPE_CHECKING or hasattr(orm, "mapped_column"):
+    mapped_column = orm.mapped_column
+else:  # SQLAlchemy 1.4
+    mapped_column = sa.Column
+
+Base = orm.declarative_base()
+
+`;
+
+const TYPES = {
+  text: "sa.Text",
+  numeric: "sa.Numeric",
+  bool: "sa.Boolean",
+  date: "sa.Date",
+  timestamp: "sa.DateTime",
+};
+
+export function sqlalchemyModels(model: TypeModel): string {
+  return [
+    pythonHead(model, IMPORTS) + pythonIds(model),
+    ...model.tables.map((table) => tableClass(model, table)),
+    ...model.links.map((view) => linkTable(model, view)),
+  ].join("\n\n");
+}
+
+function tableClass(model: TypeModel, table: TypedTable): string {
+  const { typeName, name, doc, columns } = table;
+  const attributes = attributesOf(table, RESERVED);
+  const lines = columns.map((column) => columnText(column, attributes.get(column.fieldId)!));
+  const relations = columns
+    .filter(({ linked }) => linked)
+    .map((column) => relationText(table, column, attributes.get(column.fieldId)!));
+  return `class ${typeName}(Base):
+${docstring(doc, "    ")}
+    __tablename__ = ${quoted(name)}
+${schemaLine(model)}
+${lineComments("#:", ID_DOC, "    ")}    id: orm.Mapped[${typeName}Id] = mapped_column("id", sa.Text, primary_key=True)
+${lineComments("#:", CREATED_TIME_DOC, "    ")}    created_time: orm.Mapped[datetime.datetime] = mapped_column("created_time", sa.DateTime, nullable=False)
+${lines.join("")}${relations.join("")}`;
+}
+
+function schemaLine({ base }: TypeModel): string {
+  const { schema } = base.database;
+  return schema === "public" ? "" : `    __table_args__ = {"schema": ${quoted(schema)}}\n`;
+}
+
+function columnText(column: TypedColumn, attribute: string): string {
+  const { name, doc, kind, isList, isNullable } = column;
+  const type = isList ? `postgresql.ARRAY(${TYPES[kind]})` : TYPES[kind];
+  const nullable = isNullable ? "" : ", nullable=False";
+  return `${lineComments("#:", doc, "    ")}    ${attribute}: orm.Mapped[${annotation(column)}] = mapped_column(${quoted(name)}, ${type}${nullable})\n`;
+}
+
+/** Links are read by comparing the array with the other table's ids; no foreign key is needed. */
+function relationText({ typeName }: TypedTable, { isList, linked }: TypedColumn, attribute: string): string {
+  const to = linked!.typeName;
+  const ids = `orm.foreign(${typeName}.${attribute})`;
+  const join = `orm.remote(${to}.id) == ${isList ? `sa.any_(${ids})` : ids}`;
+  const type = isList ? `typing.List["${to}"]` : `typing.Optional["${to}"]`;
+  return `    ${attribute}__record${isList ? "s" : ""}: orm.Mapped[${type}] = orm.relationship(
+        ${quoted(to)}, primaryjoin=lambda: ${join}, viewonly=True, uselist=${isList ? "True" : "False"}
+    )
+`;
+}
+
+function linkTable(model: TypeModel, { typeName, name, doc, columns: [from, to] }: TypedLinkView): string {
+  const { schema } = model.base.database;
+  const where = schema === "public" ? "" : `    schema=${quoted(schema)},\n`;
+  return `${lineComments("#:", doc)}${typeName} = sa.Table(
+    ${quoted(name)},
+    Base.metadata,
+    sa.Column(${quoted(from)}, sa.Text, nullable=False),
+    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column(${quoted(to)}, sa.Text, nullable=False),
+${where})
+`;
+}

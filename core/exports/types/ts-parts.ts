@@ -1,0 +1,84 @@
+/** Parts that the outputs in TypeScript share: heads of files, record ids and the values of rows. */
+import {
+  CREATED_TIME_DOC,
+  ID_DOC,
+  POSITION_DOC,
+  type TypedColumn,
+  type TypedLinkView,
+  type TypedTable,
+  type TypeModel,
+} from "./model";
+import { jsDoc, key, quoted } from "./text";
+
+export function tsHead({ title }: TypeModel, ...remarks: string[]): string {
+  const note = "Generated: do not edit. Generate it again after changes of the tables in Airtable.";
+  return jsDoc([title, "", note, ...remarks].join("\n"));
+}
+
+/** `ProjectsId`: a text that no id of another table is assigned to. */
+export function tsIds({ tables }: TypeModel): string {
+  const ids = tables.map(
+    ({ id, typeName, sourceName }) =>
+      `${jsDoc(`The id of a record of ${sourceName} (${id})`)}export type ${typeName}Id = string & { readonly __table: ${quoted(id)} };\n`,
+  );
+  return ids.join("\n");
+}
+
+export const UNKNOWN_CHOICE = `/** A choice that was added to a select after this file was generated; editors still offer the known ones. */
+export type UnknownChoice = string & Record<never, never>;
+`;
+
+export const NUMERIC = `/** A column of type numeric: drivers return it as text, with all of its digits. */
+export type Numeric = string;
+`;
+
+/** The values of selects: `"Todo" | "Done" | UnknownChoice`. */
+export function tsChoice(choices: string[]): string {
+  return [...choices.map(quoted), "UnknownChoice"].join(" | ");
+}
+
+/** The type of a column as the drivers node-postgres and postgres.js return it. */
+function tsRowType(column: TypedColumn): string {
+  const one = elementType(column);
+  const isUnion = column.hasEmptyElements || column.choices !== undefined;
+  const element = column.hasEmptyElements ? `${one} | null` : one;
+  const type = column.isList ? (isUnion ? `(${element})[]` : `${element}[]`) : element;
+  return column.isNullable ? `${type} | null` : type;
+}
+
+function elementType({ kind, linked, choices }: TypedColumn): string {
+  if (linked) return `${linked.typeName}Id`;
+  if (choices) return tsChoice(choices);
+  return { text: "string", numeric: "Numeric", bool: "boolean", date: "Date", timestamp: "Date" }[kind];
+}
+
+export interface TsProperty {
+  name: string;
+  type: string;
+  doc: string;
+}
+
+export function rowProperties({ typeName, columns }: TypedTable): TsProperty[] {
+  return [
+    { name: "id", type: `${typeName}Id`, doc: ID_DOC },
+    { name: "created_time", type: "Date", doc: CREATED_TIME_DOC },
+    ...columns.map((column) => ({ name: column.name, type: tsRowType(column), doc: column.doc })),
+  ];
+}
+
+export function linkProperties({ from, to, columns: [fromId, toId] }: TypedLinkView): TsProperty[] {
+  return [
+    { name: fromId, type: `${from.typeName}Id`, doc: `The linking record of ${from.name}` },
+    { name: "position", type: "number", doc: POSITION_DOC },
+    {
+      name: toId,
+      type: to ? `${to.typeName}Id` : "string",
+      doc: `The linked record${to ? ` of ${to.name}` : ""}`,
+    },
+  ];
+}
+
+export function tsInterface(name: string, doc: string, properties: TsProperty[], mark = ""): string {
+  const lines = properties.map((one) => `${jsDoc(one.doc, "  ")}  ${key(one.name)}${mark}: ${one.type};\n`);
+  return `${jsDoc(doc)}export interface ${name} {\n${lines.join("")}}\n`;
+}

@@ -1,0 +1,52 @@
+/** TypeScript: interfaces of rows as drivers return them, and of records as Airtable's API and the proxy do. */
+import type { TypedTable, TypeModel } from "./model";
+import { CELL_TYPES, tsCellType } from "./ts-cell";
+import {
+  linkProperties,
+  NUMERIC,
+  rowProperties,
+  tsHead,
+  tsIds,
+  tsInterface,
+  UNKNOWN_CHOICE,
+} from "./ts-parts";
+
+export function typescript(model: TypeModel): string {
+  const { tables, links } = model;
+  return [
+    tsHead(model),
+    UNKNOWN_CHOICE,
+    NUMERIC,
+    CELL_TYPES,
+    tsIds(model),
+    ...tables.map((table) => tsInterface(`${table.typeName}Row`, table.doc, rowProperties(table))),
+    ...links.map((view) => tsInterface(`${view.typeName}Row`, view.doc, linkProperties(view))),
+    ...tables.map(airtableTypes),
+    tableMap("Rows", "The rows of each table and link view, by its name in SQL", [
+      ...tables.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
+      ...links.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
+    ]),
+    tableMap(
+      "Records",
+      "The records of each table, by its id in Airtable",
+      tables.map(({ id, typeName }) => ({ name: id, type: `${typeName}Record` })),
+    ),
+  ].join("\n");
+}
+
+function airtableTypes({ id, typeName, sourceName, columns }: TypedTable): string {
+  // A name that occurs twice would be two properties of one name.
+  const named = new Map(columns.toReversed().map((column) => [column.sourceName, column]));
+  const properties = columns
+    .filter((column) => named.get(column.sourceName) === column)
+    .map((column) => ({ name: column.sourceName, type: tsCellType(column), doc: column.doc }));
+  const fields = `The cells of a record of ${sourceName} (${id}), by field name; empty cells are absent`;
+  return `${tsInterface(`${typeName}Fields`, fields, properties, "?")}
+export type ${typeName}Record = AirtableRecord<${typeName}Id, ${typeName}Fields>;
+`;
+}
+
+function tableMap(name: string, doc: string, entries: { name: string; type: string }[]): string {
+  const properties = entries.map((entry) => ({ ...entry, doc: "" }));
+  return tsInterface(name, doc, properties);
+}

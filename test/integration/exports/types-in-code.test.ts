@@ -1,0 +1,447 @@
+/**
+ * The generated types as programs use them: compiled by the real compilers, with the real libraries, on the tables of
+ * the real bases and of one whose names and texts are hostile.
+ */
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { validate } from "@prisma/prisma-schema-wasm";
+import Ajv2020 from "ajv/dist/2020";
+import addFormats from "ajv-formats";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { parse } from "yaml";
+import { sqlDefinitions, type TypesLanguage, typesIn } from "../../../core/exports";
+import { compileMapper, mapRecords, planSchema, quoteIdent, type TableSpec } from "../../../core/replica";
+import type { SourceRecord, SourceSchema } from "../../../core/source";
+import { FIELD_TYPES, readSchema } from "../../../core/source/airtable/schema";
+import { ownDatabase } from "../../support/control-support";
+import { dataFolder, noDataReason } from "../../support/data";
+import { createLinkViews, linkViewsOf } from "../../support/link-views";
+import { repoRoot } from "../../support/source-files";
+
+const PYTHON = "/usr/bin/python3";
+const TIMEOUT_MS = 120_000;
+/** Rows of each table: enough to meet every kind of value. */
+const MOST_ROWS = 40;
+const REAL = ["cmip7-data-request", "unlocking-the-airwaves"];
+
+interface Sample {
+  name: string;
+  url: string;
+  tables: TableSpec[];
+  sql: Awaited<ReturnType<typeof ownDatabase>>["inside"];
+}
+
+let releases: AsyncDisposableStack;
+let folder: string;
+const samples: Sample[] = [];
+
+beforeAll(async () => {
+  releases = new AsyncDisposableStack();
+  await addSample("hostile", hostileSchema(), hostileRecords);
+  // Single links, without link views.
+  await addSample("single links", hostileSchema(), hostileRecords, true);
+  for (const base of dataFolder ? REAL : []) {
+    const path = join(dataFolder!, base);
+    await addSample(base, readSchema(readJson(path, "schema.json")), (table) => realRecords(path, table));
+  }
+  folder = mkdtempSync(join(tmpdir(), "basetide-types-"));
+  releases.defer(() => rmSync(folder, { recursive: true }));
+  symlinkSync(join(repoRoot, "node_modules"), join(folder, "node_modules"));
+}, TIMEOUT_MS);
+afterAll(() => releases.disposeAsync());
+
+async function addSample(
+  name: string,
+  schema: SourceSchema,
+  recordsOf: (table: SourceSchema["tables"][number]) => SourceRecord[],
+  linkedRecordsAsText = false,
+): Promise<void> {
+  const own = releases.use(await ownDatabase(inject("postgresUrl")));
+  const { inside } = own;
+  const tables = planSchema(new Map(), schema, { linkedRecordsAsText, lookupsAsText: false }).rebuild;
+  await inside.unsafe(sqlDefinitions("public", tables));
+  for (const spec of tables) {
+    const records = recordsOf(schema.tables.find(({ id }) => id === spec.tableId)!).slice(0, MOST_ROWS);
+    const rows = mapRecords(compileMapper(spec), records, []);
+    await inside`insert into ${inside(spec.name)}
+      select * from json_populate_recordset(null::${inside(spec.name)}, ${JSON.stringify(rows)}::text::json)`;
+  }
+  await inside.unsafe(createLinkViews(tables));
+  await inside.unsafe(`grant select on all tables in schema public to ${own.name}`);
+  samples.push({ name, url: own.url, tables, sql: inside });
+}
+
+const files = (lang: TypesLanguage, { name, tables }: Sample) =>
+  typesIn(lang, {
+    base: { name: `${name} */ """`, sourceBaseId: "app1", database: { name, schema: "public" } },
+    tables,
+    linkViews: linkViewsOf(tables),
+    choicesOf: () => ["plain", `a "choice" */ \`\${1}\` \\`],
+  });
+
+test("TypeScript: tsc accepts every output, and the libraries read every table through it", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  for (const [index, sample] of samples.entries()) {
+    const own = join(folder, `base${index}`);
+    mkdirSync(own);
+    for (const lang of ["ts", "zod", "kysely", "drizzle"] as const) {
+      const [{ path, text }] = files(lang, sample);
+      writeFileSync(join(own, path), text);
+    }
+    writeFileSync(join(own, "main.ts"), tsProgram(sample));
+  }
+  const imports = samples.map((_, index) => `import { counts as base${index} } from "./base${index}/main";`);
+  const calls = samples.map(({ url }, index) => `await base${index}(${JSON.stringify(url)})`);
+  writeFileSync(
+    join(folder, "all.ts"),
+    `${imports.join("\n")}\nconsole.log(JSON.stringify([${calls.join(", ")}]));\n`,
+  );
+  const options = {
+    ...{ target: "ESNext", module: "Preserve", moduleResolution: "bundler", types: ["node"], noEmit: true },
+    ...{ strict: true, noUnusedLocals: true, exactOptionalPropertyTypes: true, skipLibCheck: true },
+  };
+  const config = { compilerOptions: options, files: ["all.ts"] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
+  const tsc = join(repoRoot, "node_modules/.bin/tsc");
+  const [faults, counts] = await Promise.all([run(tsc, "-p", folder), run("bun", join(folder, "all.ts"))]);
+  expect(faults).toBe("");
+  const expected = samples.map(({ tables, sql }) =>
+    Promise.all(
+      [...tables, ...linkViewsOf(tables)].map(async ({ name }) => {
+        const [row] = await sql`select count(*)::int as n from ${sql(name)}`;
+        return [name, row!.n, row!.n, row!.n];
+      }),
+    ),
+  );
+  expect(JSON.parse(counts)).toEqual(await Promise.all(expected));
+});
+
+/**
+ * Reads every table with Kysely, Drizzle and Zod, and returns how many rows each returned. The types are used for one
+ * table: a compiler takes half a minute for the union of all of them.
+ */
+function tsProgram(sample: Sample): string {
+  const { tables } = sample;
+  const all = [...tables, ...linkViewsOf(tables)].map(({ name }) => name);
+  const first = tables[0]!.name;
+  const [{ text }] = files("drizzle", sample);
+  const variable = text.split("\n").find((line) => line.includes(`= pg.pgTable(${JSON.stringify(first)},`));
+  const table = `schema.${variable!.split(" ")[2]}`;
+  return `
+import { getTableName, is } from "drizzle-orm";
+import { PgTable } from "drizzle-orm/pg-core";
+import { drizzle } from "drizzle-orm/postgres-js";
+import { Kysely, PostgresDialect } from "kysely";
+import pg from "pg";
+import postgres from "postgres";
+import type { z } from "zod";
+import type * as types from "./basetide";
+import * as schema from "./basetide-drizzle";
+import type { Database } from "./basetide-kysely";
+import * as schemas from "./basetide-zod";
+
+type AnyRow = Record<string, unknown>;
+type AnyQuery = { findMany(config: object): Promise<unknown[]> };
+
+export async function counts(url: string) {
+  const pool = new pg.Pool({ connectionString: url, max: 1 });
+  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  const client = postgres(url, { max: 1, onnotice() {} });
+  const orm = drizzle(client, { schema });
+  const tables: unknown[] = Object.values(schema);
+  const byName = new Map(tables.flatMap((one) => (is(one, PgTable) ? [[getTableName(one), one] as const] : [])));
+  const anyDb = db as unknown as Kysely<Record<string, AnyRow>>;
+  const rowSchemas = Object.entries<unknown>(schemas).filter(([name]) => name.endsWith("Row")) as [string, z.ZodObject][];
+  const found: [string, number, number, number][] = [];
+  for (const name of ${JSON.stringify(all)}) {
+    const rows = await anyDb.selectFrom(name).selectAll().execute();
+    const viaOrm: AnyRow[] = await orm.select().from(byName.get(name)!);
+    const columns = Object.keys(viaOrm[0] ?? {}).sort().join();
+    const fits = rowSchemas.filter(([, one]) => columns === "" || Object.keys(one.shape).sort().join() === columns);
+    found.push([name, rows.length, viaOrm.length, rows.filter((row) => fits.some(([, one]) => one.parse(row))).length]);
+  }
+  const queries = orm.query as unknown as Record<string, AnyQuery>;
+  const relations = orm._.schema as unknown as Record<string, { relations: object }>;
+  for (const [key, query] of Object.entries(queries)) {
+    const related = Object.keys(relations[key]!.relations).map((one) => [one, true]);
+    await query.findMany({ limit: 1, with: Object.fromEntries(related) });
+  }
+
+  const row: types.Rows[${JSON.stringify(first)}] | undefined = await db
+    .selectFrom(${JSON.stringify(first)}).selectAll().executeTakeFirst();
+  const [other] = await orm.select().from(${table}).limit(1);
+  // Both have a Date.
+  row?.created_time.getTime();
+  other?.created_time.getTime();
+  // @ts-expect-error: a text is not the id of a record
+  if (row) row.id = String(row.id);
+  // @ts-expect-error: no column can be written
+  db.updateTable(${JSON.stringify(first)}).set({ created_time: new Date() });
+  await Promise.all([db.destroy(), client.end()]);
+  return found;
+}
+`;
+}
+
+test("Prisma accepts the schema", () => {
+  for (const sample of samples) {
+    const [{ text }] = files("prisma", sample);
+    validate(JSON.stringify({ prismaSchema: [["schema.prisma", text]], noColor: true }));
+  }
+});
+
+test("JSON Schema describes every row as Postgres writes it in JSON", async () => {
+  for (const sample of samples) {
+    const [{ text }] = files("jsonschema", sample);
+    const schema = JSON.parse(text);
+    const ajv = new Ajv2020({ strict: false, allErrors: true });
+    addFormats(ajv);
+    ajv.addSchema({ ...schema, $id: "base" });
+    for (const [name, one] of Object.entries<{ "x-table"?: string }>(schema.$defs)) {
+      if (!one["x-table"]) continue;
+      const rows = await sample.sql`select row_to_json(t) as row from ${sample.sql(one["x-table"])} as t`;
+      const check = ajv.getSchema(`base#/$defs/${name}`)!;
+      for (const { row } of rows) expect([check(row), check.errors]).toEqual([true, null]);
+      expect(check({ id: 1 })).toBe(false);
+    }
+  }
+});
+
+test("dbt: the staging models select every column", async () => {
+  for (const sample of samples) {
+    const all = files("dbt", sample);
+    const described = parse(all.find(({ path }) => path === "staging.yml")!.text).models;
+    expect(described).toHaveLength(sample.tables.length);
+    for (const { path, text } of all.filter((file) => file.path.endsWith(".sql"))) {
+      const sql = text.replace(/\{\{ source\('[^']*', '([^']*)'\) \}\}/, (_, name) => quoteIdent(name));
+      const columns = (await sample.sql.unsafe(sql).describe()).columns.map(({ name }) => name);
+      const model = described.find(({ name }: { name: string }) => `${name}.sql` === path);
+      expect(columns.sort()).toEqual(model.columns.map(({ name }: { name: string }) => name).sort());
+    }
+  }
+});
+
+test("PostgREST: every link is a function of its record, and a second run replaces them", async () => {
+  for (const sample of samples) {
+    const { sql, tables } = sample;
+    const [{ text }] = files("postgrest", sample);
+    await sql.unsafe(text);
+    await sql.unsafe(text);
+    const functions = await sql<{ name: string; table: string }[]>`
+      select p.oid::regproc::text as name, t.typname as table
+      from pg_proc as p join pg_type as t on t.oid = p.proargtypes[0]
+      where obj_description(p.oid, 'pg_proc') = 'Relation of Basetide'`;
+    const known = new Set(tables.map(({ tableId }) => tableId));
+    const links = tables.flatMap(({ columns }) =>
+      columns.filter(({ type, linkedTableId }) => type === "links" && known.has(linkedTableId ?? "")),
+    );
+    expect(functions).toHaveLength(links.length);
+    let linked = 0;
+    for (const { name, table } of functions) {
+      const [row] = await sql.unsafe(`
+        select count(*)::int as n, count(*) filter (where strpos(to_jsonb(t)::text, l.id) > 0)::int as linked
+        from ${quoteIdent(table)} as t cross join lateral ${name}(t) as l`);
+      expect([name, row!.linked]).toEqual([name, row!.n]);
+      linked += row!.n;
+    }
+    if (!REAL.includes(sample.name)) expect(linked).toBeGreaterThan(0);
+  }
+});
+
+test("Python: every row that psycopg reads is a model of Pydantic, and SQLAlchemy queries every relationship", {
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
+  const needed = "pydantic, psycopg, sqlalchemy, psycopg2";
+  const isThere = Bun.spawnSync([PYTHON, "-c", `import ${needed}`]).exitCode === 0;
+  skip(!isThere, `one of these libraries of Python is not installed: ${needed}`);
+  const bases = samples.map((sample, index) => {
+    for (const lang of ["pydantic", "sqlalchemy"] as const) {
+      const [{ path, text }] = files(lang, sample);
+      writeFileSync(join(folder, path.replace(".py", `_${index}.py`)), text);
+    }
+    const tables = [...sample.tables, ...linkViewsOf(sample.tables)].map(({ name }) => name);
+    return { url: sample.url, tables };
+  });
+  writeFileSync(join(folder, "main.py"), PYTHON_PROGRAM);
+  const found = JSON.parse(await run(PYTHON, join(folder, "main.py"), JSON.stringify(bases)));
+  expect(found).toEqual(
+    samples.map(({ tables }) => ({
+      tables: tables.map(({ name }) => name).sort(),
+      relationships: tables.flatMap(({ columns }) => columns).filter(({ type }) => type === "links").length,
+    })),
+  );
+});
+
+/** Fails on a row that no model accepts; prints the tables and the number of relationships that SQLAlchemy knows. */
+const PYTHON_PROGRAM = `
+import importlib, json, sys
+import psycopg
+from psycopg.rows import dict_row
+import pydantic
+import sqlalchemy as sa
+from sqlalchemy import orm
+
+def columns(model):
+    fields = getattr(model, "model_fields", None) or model.__fields__
+    return {field.alias or name for name, field in fields.items()}
+
+def check_models(types, base):
+    models = [one for one in vars(types).values() if isinstance(one, type) and issubclass(one, pydantic.BaseModel)]
+    with psycopg.connect(base["url"], row_factory=dict_row) as db:
+        for table in base["tables"]:
+            rows = db.execute(psycopg.sql.SQL("select * from {}").format(psycopg.sql.Identifier(table))).fetchall()
+            fitting = [model for model in models if rows and columns(model) == set(rows[0])]
+            assert fitting or not rows, (table, rows[:1])
+            for row in rows:
+                fitting[0](**row)
+
+def query_all(types, base):
+    engine = sa.create_engine(base["url"].replace("postgres://", "postgresql+psycopg2://"))
+    tables, relationships = [], 0
+    with orm.Session(engine) as session:
+        for mapper in types.Base.registry.mappers:
+            tables.append(mapper.class_.__tablename__)
+            found = session.query(mapper.class_).limit(3).all()
+            for relation in mapper.relationships:
+                relationships += 1
+                for one in found:
+                    linked = getattr(one, relation.key)
+                    if isinstance(linked, list) and linked:
+                        assert one.id is not None and linked[0].id
+        for table in types.Base.metadata.tables.values():
+            session.execute(sa.select(table).limit(1)).all()
+    engine.dispose()
+    return {"tables": sorted(tables), "relationships": relationships}
+
+results = []
+for index, base in enumerate(json.loads(sys.argv[1])):
+    check_models(importlib.import_module(f"basetide_pydantic_{index}"), base)
+    results.append(query_all(importlib.import_module(f"basetide_sqlalchemy_{index}"), base))
+print(json.dumps(results))
+`;
+
+test("the real bases are among the samples", ({ skip }) => {
+  if (!dataFolder) return skip(noDataReason);
+  expect(samples.map(({ name }) => name)).toEqual(expect.arrayContaining(REAL));
+});
+
+/** @returns its output; @throws with all it printed if it fails */
+async function run(...command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { cwd: folder, stdout: "pipe", stderr: "pipe" });
+  const [out, errors, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (code !== 0) throw new Error(`${command.join(" ")}: ${out}${errors}`);
+  return out;
+}
+
+/** A table with a field of every type, and one whose names are words and signs of some language. */
+function hostileSchema(): SourceSchema {
+  const text = `*/ """ ' \` \${x} {{ x }} \\\n@deprecated @ts-expect-error\r\u2028# 😀 \u202e end */`;
+  const field = (id: string, name: string, type: string, options?: object) => ({
+    ...{ id: `fld${id.padEnd(14, "x")}`, name, type, description: text, options },
+  });
+  const link = { linkedTableId: "tblWords000000000" };
+  const choices = { choices: [{ name: 'a "quoted" one' }, { name: "back\\slash */" }, { name: "😀" }] };
+  const types = [...FIELD_TYPES.keys(), "manualSort"].map((type, index) =>
+    field(`T${index}`, `${type} '" \\ */`, type, type === "multipleRecordLinks" ? link : choices),
+  );
+  const words =
+    "class def None type constructor __proto__ metadata registry datetime model_config json schema str async 2024 select copy fields position Date Record 名前 größe évil sa orm mapped_column typing match";
+  const named = words.split(" ").map((word, index) => field(`W${index}`, word, "singleLineText"));
+  const wordTable = {
+    ...{ id: "tblWords000000000", name: "class", description: text, primaryFieldId: named[0]!.id },
+    fields: [...named, field("Self", "self", "multipleRecordLinks", link)],
+  };
+  const typeTable = {
+    id: "tblTypes000000000",
+    name: "2024 */ types",
+    primaryFieldId: types[0]!.id,
+    fields: types,
+  };
+  const empty = (id: string, name: string) => ({
+    ...{ id: `tbl${id.padEnd(14, "0")}`, name, primaryFieldId: "", fields: [] },
+  });
+  // "class id" has the name that the ids of "class" could have.
+  const others = [empty("Empty", "名前"), empty("Id", "class id"), empty("Name", "Airtable")];
+  return readSchema({ tables: [wordTable, typeTable, ...others] });
+}
+
+function hostileRecords({ id, fields }: SourceSchema["tables"][number]): SourceRecord[] {
+  const createdTime = "2024-05-01T12:34:56.789Z";
+  const linked = fields.find(({ linkedTableId }) => linkedTableId);
+  const cell = linked ? { [linked.id]: ["recFull0000000000"] } : {};
+  const full = Object.fromEntries(
+    fields.flatMap((field) => cellOf(field.sourceType).map((value) => [field.id, value])),
+  );
+  return [
+    { id: `recEmpty${id.slice(3, 12)}`, createdTime, fields: {} },
+    { id: "recFull0000000000", createdTime, fields: { ...full, ...cell } },
+  ];
+}
+
+/** One value of the type, or none. */
+function cellOf(type: string): unknown[] {
+  const person = { id: "usr1", email: "a@example.org" };
+  const values: Record<string, unknown> = {
+    ...{
+      singleLineText: "x",
+      multilineText: "x\ny",
+      checkbox: true,
+      number: 1.5,
+      currency: 2,
+      percent: 0.5,
+      rating: 3,
+    },
+    ...{
+      date: "2024-02-29",
+      dateTime: createdAt,
+      createdTime: createdAt,
+      autoNumber: 7,
+      count: 1,
+      duration: 61,
+    },
+    ...{
+      singleSelect: "😀",
+      multipleSelects: ["new", "😀"],
+      multipleLookupValues: ["a", null],
+      lookup: [1],
+      rollup: 4,
+    },
+    ...{
+      barcode: { text: "12345678901234567890" },
+      createdBy: person,
+      multipleCollaborators: [person],
+      formula: "x",
+    },
+  };
+  return type in values ? [values[type]] : [];
+}
+
+const createdAt = "2024-05-01T00:00:00.000Z";
+
+/** A table's records keyed by field id; the files are keyed by name. */
+function realRecords(path: string, { id, fields }: SourceSchema["tables"][number]): SourceRecord[] {
+  if (!readdirSync(path).includes(`${id}.json`)) return [];
+  const ids = new Map(fields.map((field) => [field.name, field.id]));
+  return readJson<SourceRecord[]>(path, `${id}.json`).map((record) => ({
+    ...record,
+    fields: Object.fromEntries(Object.entries(record.fields).map(([name, cell]) => [ids.get(name)!, cell])),
+  }));
+}
+
+function readJson<T>(...path: string[]): T {
+  return JSON.parse(readFileSync(join(...path), "utf8")) as T;
+}
