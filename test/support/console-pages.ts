@@ -93,7 +93,7 @@ const BASES: Record<string, Address> = {
   "/bases/:id/sync": ({ base }) => `/bases/${base}/sync`,
   "/bases/:id/attachment-links/revoke": ({ base }) => `/bases/${base}/attachment-links/revoke`,
   "/bases/:id/schema": ({ base, table }) =>
-    ["", `?table=${table}`, "?as=sql", "?as=mermaid", "?as=dbt"].map(
+    ["", `?table=${table}`, "?as=sql", "?as=mermaid", "?as=dbt", "?as=types"].map(
       (view) => `/bases/${base}/schema${view}`,
     ),
   "/bases/:id/sql": ({ base }) => `/bases/${base}/sql`,
@@ -125,6 +125,7 @@ export const notPages = [
   "/bases/:id/schema.sql",
   "/bases/:id/dbt-sources.yml",
   "/bases/:id/er-diagram.mmd",
+  "/bases/:id/types/:lang/:file",
   "/bases/:id/sql/names",
   "/bases/:id/data",
   "/bases/:id/data/:table/download",

@@ -1,6 +1,6 @@
 /** The schema of a base: the diagram of its tables, their columns, and the same as text for other programs. */
 import type { Base } from "../../core/control/bases";
-import type { Diagram } from "../../core/exports";
+import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
 import type { ColumnSpec, TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
 import { ButtonLink, Card, Empty } from "../components";
@@ -14,6 +14,7 @@ export const schemaViews = [
   { as: "sql", text: "SQL" },
   { as: "mermaid", text: "Mermaid" },
   { as: "dbt", text: "dbt" },
+  { as: "types", text: "Types" },
 ] as const;
 export type SchemaView = (typeof schemaViews)[number]["as"];
 
@@ -267,6 +268,10 @@ function Sample({ sample, rows }: { sample: ColumnSample | undefined; rows: numb
   );
 }
 
+/** Files that one page shows, and the characters of each: longer ones are only downloaded. */
+const MOST_FILES = 20;
+const MOST_TEXT = 100_000;
+
 const TEXTS = {
   sql: {
     title: "SQL definitions",
@@ -308,5 +313,59 @@ export function SchemaText(props: { base: Base; view: keyof typeof TEXTS; code: 
         </a>
       </p>
     </Program>
+  );
+}
+
+/** The types of one language, with a choice of the others. */
+export function SchemaTypes(props: {
+  base: Base;
+  lang: TypesLanguage;
+  languages: { lang: TypesLanguage; title: string }[];
+  files: TypesFile[];
+}) {
+  const { base, lang, languages, files } = props;
+  return (
+    <>
+      <nav class="segments" aria-label="Language">
+        {languages.map((one) => (
+          <a
+            key={one.lang}
+            href={`/bases/${base.id}/schema?as=types&lang=${one.lang}`}
+            aria-current={one.lang === lang ? "page" : undefined}
+          >
+            {one.title}
+          </a>
+        ))}
+      </nav>
+      {files.slice(0, MOST_FILES).map(({ path, text }, index) => {
+        const download = (
+          <p>
+            {index === 0 ? "Generate it again after changes of the tables in Airtable. " : null}
+            {text.length > MOST_TEXT ? `It has ${inDigits(text.split("\n").length)} lines. ` : null}
+            <a href={`/bases/${base.id}/types/${lang}/${encodeURIComponent(path)}`} download>
+              Download {path}
+            </a>
+          </p>
+        );
+        return text.length > MOST_TEXT ? (
+          <Card key={path} title={path}>
+            {download}
+          </Card>
+        ) : (
+          <Program key={path} id={`types-${index}`} title={path} name={path} code={text}>
+            {download}
+          </Program>
+        );
+      })}
+      {files.length > MOST_FILES ? (
+        <p class="muted">
+          And {counted(files.length - MOST_FILES, "more file")}: the API returns all of them at{" "}
+          <code>
+            /api/v1/bases/{base.id}/types?lang={lang}
+          </code>
+          .
+        </p>
+      ) : null}
+    </>
   );
 }

@@ -47,6 +47,16 @@ export const contents: ContentsGroup[] = [
         "How tables and fields are named, and the column type of each field type.",
       ),
       page(
+        "docs/types-in-code.md",
+        "Types in code",
+        "TypeScript, Zod, Kysely, Drizzle, Prisma, Python, JSON Schema and dbt, generated from your tables.",
+      ),
+      page(
+        "docs/graphql-and-rest.md",
+        "GraphQL and REST",
+        "Serve your tables with PostgREST, PostGraphile or Hasura, with links as relations.",
+      ),
+      page(
         "docs/customer-objects.md",
         "Your own objects",
         "What happens to your views, indexes and triggers when a table changes.",
@@ -69,6 +79,7 @@ export const contents: ContentsGroup[] = [
     pages: [
       page("docs/accounts.md", "Accounts", "Sign-in, members, API tokens, limits and the activity log."),
       page("docs/alerts.md", "Alerts", "Notifications by e-mail and webhook."),
+      page("docs/cli.md", "Command line", "The commands of basetide, and the account as a file."),
     ],
   },
   {

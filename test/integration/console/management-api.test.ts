@@ -389,6 +389,8 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "get /api/v1/bases/{id}/er-diagram",
     "get /api/v1/bases/{id}/runs",
     "get /api/v1/bases/{id}/schema-changes",
+    "get /api/v1/bases/{id}/types",
+    "get /api/v1/bases/{id}/types/{lang}/{file}",
     "get /api/v1/members",
     "get /api/v1/platforms",
     "get /api/v1/requests",

@@ -86,6 +86,8 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
     ["?as=sql", "create table &quot;public&quot;.&quot;orders&quot;"],
     ["?as=mermaid", "erDiagram"],
     ["?as=dbt", "version: 2"],
+    ["?as=types", "export interface OrdersRow"],
+    ["?as=types&lang=drizzle", "pg.pgTable(&quot;orders&quot;"],
   ]) {
     const page = await ask(`${path}/schema${view}`, { account });
     expect([view, page.status, page.text.includes(text!)]).toEqual([view, 200, true]);
@@ -104,12 +106,29 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
   expect(diagram).toMatch(/"orders" }o--o{ "items" : "items"/);
   expect((await ask(`${path}/er-diagram.mmd`, { account })).text).toBe(diagram);
 
+  const types = await (await call(`/api/v1${path}/types?lang=kysely`)).json();
+  expect(types).toMatchObject({ lang: "kysely", files: [{ path: "basetide-kysely.ts" }] });
+  const { text } = types.files[0];
+  expect(text).toContain("items: Copied<ItemsId[] | null>;");
+  expect(await (await call(`/api/v1${path}/types/kysely/basetide-kysely.ts`)).text()).toBe(text);
+  expect((await ask(`${path}/types/kysely/basetide-kysely.ts`, { account })).text).toBe(text);
+  expect((await call(`/api/v1${path}/types?lang=cobol`)).status).toBe(422);
+  expect((await call(`/api/v1${path}/types/ts/none.ts`)).status).toBe(404);
+
   const other = await createAccount(fleet.ctx.db, { email: "other@example.org", password: "correct horse" });
   const foreign = await createToken(fleet.ctx.db, other.id, "other");
-  for (const name of ["dbt-sources", "er-diagram"]) {
+  for (const name of ["dbt-sources", "er-diagram", "types?lang=ts", "types/ts/basetide.ts"]) {
     expect((await call(`/api/v1${path}/${name}`, foreign)).status).toBe(404);
   }
-  for (const name of ["schema", "schema.sql", "dbt-sources.yml", "er-diagram.mmd", "sql", "sql/names"]) {
+  for (const name of [
+    "schema",
+    "schema.sql",
+    "dbt-sources.yml",
+    "er-diagram.mmd",
+    "types/ts/basetide.ts",
+    "sql",
+    "sql/names",
+  ]) {
     expect((await ask(`${path}/${name}`, { account: other })).status).toBe(404);
   }
   const form = { sql: "select 1", name: "mine", as: "rows" };

@@ -3,7 +3,16 @@ import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import { type Base, getBase } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
-import { dbtSources, diagramOf, erDiagram, sqlDefinitions } from "../../../../core/exports";
+import {
+  dbtSources,
+  diagramOf,
+  erDiagram,
+  sqlDefinitions,
+  type TypesFile,
+  type TypesLanguage,
+  typesIn,
+  typesLanguages,
+} from "../../../../core/exports";
 import type { TableSpec } from "../../../../core/replica";
 import { BaseFrame } from "../../../../views/base/frame";
 import { isHtmx, securityHeaders } from "../../../../views/render";
@@ -12,6 +21,7 @@ import {
   SchemaPage,
   SchemaTables,
   SchemaText,
+  SchemaTypes,
   type SchemaView,
   type ShownTable,
   schemaViews,
@@ -19,8 +29,24 @@ import {
 import { schemaScript } from "../../assets";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
 import { cachedSample, cachedShape } from "../../shape-cache";
+import { typesInput } from "../../types-input";
 
 export function schemaPages(ctx: ConsoleContext) {
+  const types = new WeakMap<Shape, Map<string, Promise<TypesFile[]>>>();
+
+  /** By shape, like the other texts. */
+  function typesOf(base: Base, shape: Shape, lang: TypesLanguage): Promise<TypesFile[]> {
+    const known = types.get(shape) ?? new Map<string, Promise<TypesFile[]>>();
+    types.set(shape, known);
+    const key = `${lang} ${base.name}`;
+    const files =
+      known.get(key) ?? typesInput(ctx, base, shape).then((input): TypesFile[] => typesIn(lang, input));
+    known.set(key, files);
+    // A failure is not kept.
+    files.catch(() => known.delete(key));
+    return files;
+  }
+
   async function describe(id: string, account: Account) {
     const base = await getBase(ctx.db, id, account.id);
     return { base, shape: await cachedShape(ctx, base) };
@@ -53,6 +79,11 @@ export function schemaPages(ctx: ConsoleContext) {
           </BaseFrame>,
         );
       if (tables.length === 0) return page(null);
+      if (view === "types") {
+        const lang = languageOf(query.lang) ?? "ts";
+        const files = await typesOf(base, shape, lang);
+        return page(<SchemaTypes base={base} lang={lang} languages={typesLanguages} files={files} />);
+      }
       if (view !== "diagram")
         return page(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
       const spec = query.table === undefined ? tables[0] : tables.find(({ name }) => name === query.table);
@@ -75,6 +106,14 @@ export function schemaPages(ctx: ConsoleContext) {
       const { base, shape } = await describe(params.id, account);
       return file("sources.yml", "text/yaml", textOf(base, shape, "dbt"));
     })
+    .get("/bases/:id/types/:lang/:file", async ({ account, params }) => {
+      const lang = languageOf(params.lang);
+      const { base, shape } = await describe(params.id, account);
+      const files = lang ? await typesOf(base, shape, lang) : [];
+      const found = files.find(({ path }) => path === params.file);
+      if (!found) throw new BasetideError("not_found", `There is no file ${params.lang}/${params.file}`);
+      return file(found.path, "text/plain", found.text);
+    })
     .get("/bases/:id/er-diagram.mmd", async ({ account, params }) => {
       const { base, shape } = await describe(params.id, account);
       return file("er-diagram.mmd", "text/plain", textOf(base, shape, "mermaid"));
@@ -85,12 +124,16 @@ function viewOf(as: unknown): SchemaView {
   return schemaViews.find((view) => view.as === as)?.as ?? "diagram";
 }
 
+function languageOf(lang: unknown): TypesLanguage | undefined {
+  return typesLanguages.find((one) => one.lang === lang)?.lang;
+}
+
 type Shape = Awaited<ReturnType<typeof cachedShape>>;
 
 /** By shape, which is kept for some seconds: the YAML of 200 tables takes a tenth of a second. */
 const texts = new WeakMap<Shape, Map<string, string>>();
 
-function textOf(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram">): string {
+function textOf(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram" | "types">): string {
   const known = texts.get(shape) ?? new Map<string, string>();
   texts.set(shape, known);
   const key = `${view} ${base.name}`;
@@ -99,7 +142,7 @@ function textOf(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram">):
   return text;
 }
 
-function writeText(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram">): string {
+function writeText(base: Base, shape: Shape, view: Exclude<SchemaView, "diagram" | "types">): string {
   if (view === "dbt") return dbtSources(base, shape);
   return view === "sql" ? sqlDefinitions(base.database.schema, shape.tables) : erDiagram(shape.tables);
 }
@@ -110,7 +153,7 @@ function file(name: string, type: string, text: string): Response {
       ...securityHeaders,
       "cache-control": "no-store",
       "content-type": `${type}; charset=utf-8`,
-      "content-disposition": `attachment; filename="${name}"`,
+      "content-disposition": `attachment; filename="${name.replace(/[^\w.-]/g, "_")}"; filename*=UTF-8''${encodeURIComponent(name)}`,
     },
   });
 }
