@@ -5,8 +5,8 @@ import { airtablePlans, limits, webhookLimits } from "../../core/source/airtable
 import { limitsOfKey, platformFacts, proxied, strictest } from "../../core/source/registry";
 
 const ROOT = new URL("../../", import.meta.url);
-/** The adapter; and the sandbox, which simulates Airtable. */
-const AT_HOME = ["core/source/airtable/", "apps/sandbox/"];
+/** The adapter; the sandbox, which simulates Airtable; and what is generated from the API's description. */
+const AT_HOME = ["core/source/airtable/", "apps/sandbox/", "apps/cli/client/"];
 /** Text for people, and defaults of the configuration that name Airtable's host. */
 const TEXTS = new Set([
   "core/config.ts",

@@ -1,0 +1,80 @@
+/** Changes of the schema in Airtable after which existing queries may fail. */
+import { type ApiClient, type ApiSchemas, dataOf } from "../client";
+import type { ParsedContract, Problem } from "./parse";
+import { baseKey } from "./schema";
+import type { AccountState } from "./state";
+
+/** Requests at the same time, where each base needs one. */
+const AT_ONCE = 8;
+/** The most that one request returns. */
+const MOST_CHANGES = 1000;
+
+type Change = ApiSchemas["SchemaChange"];
+
+const BREAKING: readonly Change["kind"][] = [
+  "table_dropped",
+  "table_renamed",
+  "field_dropped",
+  "field_renamed",
+  "field_retyped",
+];
+
+/** Returns when each base's last schema change was seen, by base id. One request per base. */
+export async function latestChanges(
+  client: ApiClient,
+  { bases }: AccountState,
+): Promise<Map<string, string>> {
+  const found = await eachOf(bases, ({ id }) => changesOf(client, id, 1));
+  return new Map(found.flatMap(([{ id }, [change]]) => (change ? [[id, change.seen_at]] : [])));
+}
+
+/** Returns the breaking changes that the file does not take into account. One request per base of the file. */
+export async function breakingChanges(
+  client: ApiClient,
+  { contract, lineOf }: ParsedContract,
+  { bases }: AccountState,
+): Promise<Problem[]> {
+  const listed = (contract.bases ?? []).flatMap((wanted, index) => {
+    const base = bases.find(
+      ({ base_id, platform }) => baseKey({ base: base_id, platform }) === baseKey(wanted),
+    );
+    return base ? [{ wanted, index, base }] : [];
+  });
+  const found = await eachOf(listed, ({ base }) => changesOf(client, base.id, MOST_CHANGES));
+  return found.flatMap(([{ wanted, index, base }, changes]) => {
+    const known = wanted.schema_as_of === undefined ? 0 : Date.parse(wanted.schema_as_of);
+    return changes
+      .filter(({ kind, seen_at }) => BREAKING.includes(kind) && Date.parse(seen_at) > known)
+      .map((change) => ({
+        line: lineOf(["bases", index]),
+        message: `${base.name}: ${textOf(change)}. If your queries are ready, run \`basetide pull\``,
+      }));
+  });
+}
+
+function changesOf(client: ApiClient, id: string, limit: number): Promise<Change[]> {
+  return dataOf(
+    client.GET("/api/v1/bases/{id}/schema-changes", { params: { path: { id }, query: { limit } } }),
+  );
+}
+
+/** @returns each item with its result, in the order of the items */
+async function eachOf<Item, Value>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<Value>,
+): Promise<[Item, Value][]> {
+  const results: [Item, Value][] = [];
+  const waiting = items.entries();
+  const one = async () => {
+    for (const [index, item] of waiting) results[index] = [item, await work(item)];
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
+  return results;
+}
+
+function textOf({ kind, table, field, before, after }: Change): string {
+  const column = field ? `${table}.${field}` : table;
+  if (kind.endsWith("_renamed")) return `${before?.name ?? "?"} was renamed to ${after?.name ?? column}`;
+  if (kind.endsWith("_dropped")) return `${column} was dropped`;
+  return `${column} changed its type from ${before?.type ?? "?"} to ${after?.type ?? "?"}`;
+}

@@ -1,0 +1,368 @@
+/**
+ * The customers' command line against a console: built for Node and run by it where a process matters, and in this one
+ * elsewhere, because each start of Node takes a third of a second.
+ */
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runCli } from "../../../apps/cli/program";
+import { consoleApp } from "../../../apps/console/app";
+import { recordRun } from "../../../core/control/bases";
+import { newId } from "../../../core/ids";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { node } from "../../support/node";
+import { until } from "../../support/poll";
+import { repoRoot } from "../../support/source-files";
+
+const BASES = 50;
+/** For a command on a busy machine; what it may take is measured as the requests that it sends. */
+const TIMEOUT_MS = 60_000;
+
+let control: TestControl;
+let server: ReturnType<typeof Bun.serve>;
+let folder: string;
+let program: string;
+let token: string;
+let accountId: string;
+/** The calls that the service received. */
+const calls: string[] = [];
+/** Answers in place of the service's, by the call. */
+const answers = new Map<string, unknown>();
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "basetide-cli-"));
+  const built = await Bun.build({ entrypoints: [join(repoRoot, "apps/cli/main.ts")], target: "node" });
+  program = join(folder, "basetide.mjs");
+  writeFileSync(program, await built.outputs[0]!.text());
+  control = await testControl();
+  const app = consoleApp(control.ctx);
+  server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      calls.push(`${request.method} ${pathname}`);
+      const answer = answers.get(pathname + search);
+      return answer === undefined ? app.handle(request) : Response.json(answer);
+    },
+  });
+  const account = await control.addAccount("owner@example.org");
+  ({ token, id: accountId } = account);
+  await addBases(BASES);
+}, TIMEOUT_MS);
+afterAll(async () => {
+  await server?.stop(true);
+  // They have no database that could be dropped.
+  if (control) await control.ctx.db`delete from bases where source_base_id like 'appPlain%'`;
+  await control?.[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+async function addBases(count: number): Promise<void> {
+  const { db } = control.ctx;
+  const databaseId = newId("database");
+  await db`
+    insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password)
+    select ${databaseId}, ${accountId}, id, ${databaseId}, ${databaseId}, 'x' from clusters limit 1`;
+  const rows = Array.from({ length: count }, (_, index) => ({
+    ...{ id: newId("base"), account_id: accountId, platform: "airtable", source_base_id: `appPlain${index}` },
+    ...{ name: `Base ${index}`, encrypted_api_key: "x", database_id: databaseId, schema_name: `s${index}` },
+  }));
+  await db`insert into bases ${db(rows)}`;
+}
+
+interface Ran {
+  out: string;
+  errors: string;
+  code: number;
+}
+
+const config = () => join(folder, "config/basetide/config.json");
+const contract = () => join(folder, "basetide.yaml");
+
+/** Runs a command in this process. */
+async function cli(words: string[], env: Record<string, string> = {}): Promise<Ran> {
+  const [out, errors]: string[][] = [[], []];
+  const printed = (lines: string[], end: string) => (text: unknown) => lines.push(`${text}${end}`) > 0;
+  const spies = [
+    vi.spyOn(console, "log").mockImplementation(printed(out!, "\n")),
+    vi.spyOn(console, "error").mockImplementation(printed(errors!, "\n")),
+    vi.spyOn(process.stdout, "write").mockImplementation(printed(out!, "")),
+    vi.spyOn(process.stderr, "write").mockImplementation(printed(errors!, "")),
+  ];
+  vi.stubEnv("XDG_CONFIG_HOME", join(folder, "config"));
+  vi.stubEnv("GITHUB_ACTIONS", undefined);
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
+  const { exitCode } = process;
+  process.exitCode = 0;
+  try {
+    await runCli(words);
+    return { out: out!.join(""), errors: errors!.join(""), code: Number(process.exitCode) };
+  } finally {
+    process.exitCode = exitCode;
+    vi.unstubAllEnvs();
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+/** The same with the file. */
+function onFile(words: string[], env: Record<string, string> = {}): Promise<Ran> {
+  return cli([...words, "--file", contract()], env);
+}
+
+/** Runs a command of the built file by Node. */
+async function run(words: string[], env: Record<string, string> = {}, input = ""): Promise<Ran> {
+  const child = Bun.spawn([node ?? process.execPath, program, ...words], {
+    cwd: folder,
+    env: { PATH: process.env.PATH!, HOME: folder, XDG_CONFIG_HOME: join(folder, "config"), ...env },
+    stdin: new Blob([input]),
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [out, errors, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  return { out, errors, code };
+}
+
+const address = () => `http://127.0.0.1:${server.port}`;
+
+test("a login is checked and stored for its owner only; without one, a command says what to do", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const none = await run(["bases", "list", "--json"]);
+  expect([none.code, JSON.parse(none.errors).error.code]).toEqual([1, "not_logged_in"]);
+  const wrong = await run(["login", "--url", address()], {}, "bt_wrong");
+  expect([wrong.code, wrong.errors]).toEqual([
+    1,
+    expect.stringMatching(/^error \(unauthorized\): .*basetide login/),
+  ]);
+  expect(existsSync(config())).toBe(false);
+  const remote = await run(["login", "--url", "http://console.example.com"], {}, token);
+  expect([remote.code, remote.errors]).toEqual([1, expect.stringContaining("https://")]);
+
+  const right = await run(["login", "--url", `${address()}/`], {}, `${token}\n`);
+  expect([right.code, right.errors]).toEqual([0, ""]);
+  expect(statSync(config()).mode & 0o777).toBe(0o600);
+  expect(right.out).not.toContain(token);
+  const unreachable = await run(["bases", "list"], { BASETIDE_URL: "http://127.0.0.1:1" });
+  expect([unreachable.code, unreachable.errors]).toEqual([
+    1,
+    expect.stringMatching(/^error \(unreachable\)/),
+  ]);
+});
+
+test("bases are listed, shown by name, paused and resumed; a misspelled name lists those that exist", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const list = JSON.parse((await run(["bases", "list", "--json"])).out);
+  expect(list).toHaveLength(BASES);
+  const shown = await cli(["bases", "show", "Base 7"]);
+  expect(shown.out).toContain("airtable_id: appPlain7");
+  const paused = await cli(["bases", "pause", "appPlain7", "--json"]);
+  expect(JSON.parse(paused.out)).toMatchObject({ name: "Base 7", state: "paused" });
+  expect((await cli(["bases", "sync", "Base 7"])).errors).toContain("error (conflict)");
+  expect((await cli(["bases", "resume", "Base 7"])).code).toBe(0);
+  const missing = await cli(["bases", "show", "Bose"]);
+  expect([missing.code, missing.errors]).toEqual([1, expect.stringContaining("Base 49 (bas_")]);
+  const typo = await cli(["bases", "lisst"]);
+  expect([typo.code, typo.errors]).toEqual([1, expect.stringContaining("Did you mean list?")]);
+});
+
+test("a base is created; psql gets its password by the environment; logs and runs show its syncs", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const created = await cli(["bases", "create", "appOne", "--json"], { AIRTABLE_API_KEY: GOOD_KEY });
+  expect([created.code, created.errors]).toEqual([0, ""]);
+  const { id } = JSON.parse(created.out);
+  const credentials = JSON.parse((await cli(["credentials", "Inventory", "--json"])).out);
+
+  writeFileSync(join(folder, "psql"), '#!/bin/sh\necho "$@"; env | grep ^PG | sort; exit 3\n');
+  chmodSync(join(folder, "psql"), 0o755);
+  const path = `${folder}${delimiter}${process.env.PATH}`;
+  const psql = await run(["psql", "Inventory", "--", "-c", "select 1"], { PATH: path });
+  const [words, ...variables] = psql.out.trim().split("\n");
+  expect([psql.code, words]).toEqual([3, "-c select 1"]);
+  const { host, port, database, user, password } = credentials;
+  expect(variables).toEqual(
+    expect.arrayContaining([
+      ...[
+        `PGDATABASE=${database}`,
+        `PGHOST=${host}`,
+        `PGPASSWORD=${password}`,
+        `PGPORT=${port}`,
+        `PGUSER=${user}`,
+      ],
+    ]),
+  );
+
+  await recordRun(control.ctx.db, id, {
+    ...{
+      kind: "sweep",
+      startedAt: new Date(Date.now() - 5000),
+      completedAt: new Date(),
+      requests: 4,
+      waitMs: 0,
+    },
+    ...{ seen: 10, inserted: 3, updated: 2, deleted: 1 },
+  });
+  expect((await cli(["runs", id])).out).toContain("sweep");
+  expect((await cli(["logs", id])).out).toContain("3 inserted, 2 updated, 1 deleted");
+  expect((await cli(["issues", id])).out).toBe("No issues\n");
+
+  const child = Bun.spawn([node ?? process.execPath, program, "logs", id, "--follow", "--json"], {
+    env: { ...process.env, XDG_CONFIG_HOME: join(folder, "config") },
+    stdout: "pipe",
+  });
+  const lines: string[] = [];
+  const reading = (async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) lines.push(...decoder.decode(chunk).trim().split("\n"));
+  })();
+  const printed = (count: number) =>
+    until(() => lines.length === count, { what: `line ${count}`, timeoutMs: TIMEOUT_MS / 2 });
+  try {
+    await printed(1);
+    const change = { ...changeOf(id), seen_at: new Date() };
+    await control.ctx.db`insert into schema_changes ${control.ctx.db(change)}`;
+    await printed(2);
+  } finally {
+    child.kill();
+    await reading;
+  }
+  expect(lines.map((line) => JSON.parse(line).kind)).toEqual(["sweep", "field_dropped"]);
+  await cli(["bases", "pause", id]);
+});
+
+test("fifty bases as a file: nothing changes without a difference, and two runs at once end as one", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const pulled = await onFile(["pull"]);
+  expect([pulled.code, pulled.errors]).toEqual([0, ""]);
+  const file = contract();
+  const text = readFileSync(file, "utf8");
+  expect((await onFile(["pull", "--json"])).out).toContain('"changed": false');
+  expect(readFileSync(file, "utf8")).toBe(text);
+
+  calls.length = 0;
+  const same = await onFile(["apply"]);
+  expect([same.code, same.out]).toEqual([0, "Nothing to do\n"]);
+  expect(calls.sort()).toEqual(["GET /api/v1/alerts", "GET /api/v1/bases", "GET /api/v1/workspaces"]);
+  expect((await onFile(["diff"])).code).toBe(0);
+  calls.length = 0;
+  expect((await onFile(["check"])).code).toBe(0);
+  // One request per base of the file, some at a time.
+  expect(calls).toHaveLength(3 + BASES + 1);
+
+  const added = `workspaces:\n  - name: Marketing\n    plan: team\n    reserve: 100\n${text.replace(
+    /( {4}workspace: )null\n( {4}settings:\n {6}live: true\n {6}turbo: )false/,
+    "$1Marketing\n$2true # soon",
+  )}`;
+  const withHook = added.replace(
+    /^alerts:\n/m,
+    `alerts:\n  webhooks:\n    - name: Ops\n      url: \${OPS_URL}\n      kinds: [red]\n`,
+  );
+  writeFileSync(file, withHook);
+  const planned = await onFile(["diff", "--json"]);
+  expect([planned.code, JSON.parse(planned.out)]).toMatchObject([
+    2,
+    [
+      { effect: "create", what: "workspace Marketing" },
+      { effect: "change", what: "base Inventory (appOne)" },
+      { what: "webhook Ops" },
+    ],
+  ]);
+  const unset = await onFile(["apply"], { GITHUB_ACTIONS: "true" });
+  expect([unset.code, unset.errors]).toEqual([
+    1,
+    expect.stringMatching(/basetide.yaml:\d+: the environment variable OPS_URL is not set/),
+  ]);
+  const both = await Promise.all([1, 2].map(() => run(["apply"], { OPS_URL: "https://93.184.216.34/x" })));
+  expect(both.map(({ code, errors }) => [code, code === 0 ? "" : errors])).toEqual([
+    [0, ""],
+    [0, ""],
+  ]);
+  expect((await onFile(["diff"])).out).toContain("No difference");
+  const after = await onFile(["pull", "--json"]);
+  expect(after.code).toBe(0);
+  expect(readFileSync(file, "utf8").match(/name: Ops/g)).toHaveLength(1);
+  expect(readFileSync(file, "utf8")).toContain("turbo: true # soon");
+});
+
+test("what rebuilds tables is asked before, and a breaking change in Airtable fails a check at its line", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const file = contract();
+  const text = readFileSync(file, "utf8");
+  writeFileSync(file, text.replace("lookups_as_text: false", "lookups_as_text: true"));
+  const refused = await onFile(["apply"]);
+  expect([refused.code, refused.errors]).toEqual([1, expect.stringContaining("error (not_confirmed)")]);
+  expect((await onFile(["check"])).code).toBe(2);
+  expect((await onFile(["apply", "--yes"])).code).toBe(0);
+
+  const [base] = JSON.parse((await cli(["bases", "list", "--json"])).out).filter(
+    (one: { base_id: string }) => one.base_id === "appPlain3",
+  );
+  await control.ctx.db`
+    insert into schema_changes ${control.ctx.db({ ...changeOf(base.id), seen_at: new Date() })}`;
+  const found = await onFile(["check"], { GITHUB_ACTIONS: "true" });
+  const line =
+    readFileSync(file, "utf8")
+      .split("\n")
+      .findIndex((one) => one.includes("appPlain3")) + 1;
+  expect(found.code).toBe(2);
+  expect(found.out).toContain(`basetide.yaml:${line}: Base 3: tasks.owner was dropped`);
+  expect(found.errors).toContain(`::error file=${file},line=${line}::Base 3`);
+  expect((await onFile(["pull"])).code).toBe(0);
+  expect((await onFile(["check"])).code).toBe(0);
+});
+
+function changeOf(baseId: string) {
+  return { base_id: baseId, kind: "field_dropped", table_name: "tasks", field_name: "owner" };
+}
+
+test("types are printed or written, compared in CI, and never written outside of the folder", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const [{ id }] = JSON.parse((await cli(["bases", "list", "--json"])).out);
+  // These bases have no tables.
+  const answer = (lang: string, ...paths: string[]) =>
+    answers.set(`/api/v1/bases/${id}/types?lang=${lang}`, {
+      lang,
+      files: paths.map((path) => ({ path, text: `${path}\n` })),
+    });
+  answer("ts", "basetide.ts");
+  answer("dbt", "sources.yml", "../../stg_tasks.sql");
+  expect((await cli(["types", id])).out).toBe("basetide.ts\n");
+  expect((await cli(["types", id, "--lang", "dbt"])).errors).toContain("--out");
+  const out = join(folder, "src");
+  const dbt = ["types", id, "--lang", "dbt", "--out", out];
+  expect((await cli([...dbt, "--check"])).code).toBe(2);
+  expect(existsSync(out)).toBe(false);
+  expect((await cli(dbt)).code).toBe(0);
+  expect(readFileSync(join(out, "stg_tasks.sql"), "utf8")).toBe("../../stg_tasks.sql\n");
+  expect((await cli([...dbt, "--check"])).code).toBe(0);
+  expect((await cli(["types", id, "--lang", "cobol"])).errors).toContain("hasura");
+});
+
+test("completion knows every command; bash and zsh accept their scripts", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const { out, code } = await cli(["completion", shell]);
+    expect([shell, code]).toEqual([shell, 0]);
+    for (const word of ["login", "bases", "apply", "types"]) expect(out).toContain(word);
+    if (!Bun.which(shell)) continue;
+    const checked = Bun.spawnSync([shell, "-n", "/dev/stdin"], { stdin: new Blob([out]) });
+    expect([shell, checked.exitCode, checked.stderr.toString()]).toEqual([shell, 0, ""]);
+  }
+  const asked = Bun.spawnSync([
+    "bash",
+    "-c",
+    `source <(${node ?? process.execPath} ${program} completion bash); COMP_WORDS=(basetide bases s); COMP_CWORD=2; _basetide; echo "\${COMPREPLY[@]}"`,
+  ]);
+  expect(asked.stdout.toString().trim().split(" ").sort()).toEqual(["show", "sync"]);
+});

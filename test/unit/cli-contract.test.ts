@@ -1,0 +1,269 @@
+/** `basetide.yaml`: what is written is read back as the same, comments stay, and errors have their line. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { apiFacts, createApiClient, dataOf } from "../../apps/cli/client";
+import { REBUILDING } from "../../apps/cli/contract/base-parts/settings";
+import { ContractError, parseContract } from "../../apps/cli/contract/parse";
+import { planContract, unlisted } from "../../apps/cli/contract/plan";
+import { pulled } from "../../apps/cli/contract/pull";
+import type { AccountState } from "../../apps/cli/contract/state";
+import { type RetypingSetting, retypingSettings, settingList } from "../../core/control/bases";
+import { CLIENT_FACTS, CLIENT_SCHEMA, clientFacts, clientSchema } from "../support/api-client";
+import { fuzz } from "../support/fuzz";
+import { repoRoot } from "../support/source-files";
+
+test("the client is generated from the API as it is; otherwise, run `bun run client`", () => {
+  expect(readFileSync(join(repoRoot, CLIENT_SCHEMA), "utf8")).toBe(clientSchema());
+  expect(readFileSync(join(repoRoot, CLIENT_FACTS), "utf8")).toBe(clientFacts());
+});
+
+test("the settings that rebuild tables are those of the service", () => {
+  const names = settingList.filter(({ key }) => retypingSettings.includes(key as RetypingSetting));
+  expect([...REBUILDING].sort()).toEqual(names.map(({ name }) => name).sort());
+});
+
+const anySettings = fc.record(
+  Object.fromEntries(
+    Object.entries(apiFacts.settings).map(([name, limits]) => [
+      name,
+      limits.type === "boolean" ? fc.boolean() : fc.integer({ min: limits.minimum, max: limits.maximum }),
+    ]),
+  ),
+);
+const anyName = fc.oneof(
+  fc.string({ minLength: 1, maxLength: 20, unit: "grapheme" }),
+  fc.constantFrom("null", "yes", "- a", "a: b", "# c", '"', "'", "{}", `\${X}`, "1e3", "~", "😀"),
+);
+const anyIndexes = fc.array(
+  fc.record({
+    table: fc.constantFrom("tasks", "größe", "2024"),
+    column: fc.constantFrom("name", "due_date"),
+    kind: fc.constantFrom("default", "trigram"),
+  }),
+  { maxLength: 3 },
+);
+const anyKinds = fc.subarray([...apiFacts.alertKinds]);
+const anyState: fc.Arbitrary<AccountState> = fc
+  .record({
+    names: fc.uniqueArray(anyName, { maxLength: 4 }),
+    bases: fc.uniqueArray(
+      fc.record({
+        id: fc.stringMatching(/^app[a-z]{3}$/),
+        name: anyName,
+        settings: anySettings,
+        indexes: anyIndexes,
+        workspace: fc.nat(5),
+      }),
+      {
+        maxLength: 5,
+        selector: ({ id }) => id,
+      },
+    ),
+    members: fc.uniqueArray(fc.record({ email: fc.emailAddress(), kinds: anyKinds }), {
+      maxLength: 3,
+      selector: ({ email }) => email,
+    }),
+    webhooks: fc.uniqueArray(fc.record({ name: anyName, kinds: anyKinds, on: fc.boolean() }), {
+      maxLength: 3,
+      selector: ({ name }) => name,
+    }),
+  })
+  .map(({ names, bases, members, webhooks }) => {
+    const workspaces = names.map((name, index) => ({
+      ...{ id: `wsp_${index}`, name, plan: index % 2 ? "custom" : "team" },
+      ...{ calls_per_month: index % 2 ? 1000 + index : 100_000, reserve: 10 * index },
+    }));
+    return {
+      workspaces,
+      bases: bases.map(({ id, name, settings, indexes, workspace }, index) => ({
+        ...{ id: `bas_${index}`, base_id: id, name, platform: "airtable" },
+        ...{ settings: { ...settings, indexes }, tables: [{ name: "tasks" }] },
+        database: { id: `dat_${index}`, schema: "public" },
+        budget: workspaces[workspace] ? { workspace_id: workspaces[workspace].id } : null,
+      })),
+      alerts: {
+        members: members.map(({ email, kinds }, index) => ({ user_id: `usr_${index}`, email, kinds })),
+        webhooks: webhooks.map((one, index) => ({ ...one, id: `whk_${index}`, form: "json" })),
+        messages: [],
+      },
+    } as unknown as AccountState;
+  });
+
+fuzz(
+  "a file that was pulled differs in nothing from the account, and a second pull changes no byte",
+  25,
+  fc.property(anyState, anyState, (state, other) => {
+    const text = pulled(state, new Map());
+    const parsed = parseContract(text, "basetide.yaml");
+    expect(planContract(parsed, state, { prune: true })).toEqual([]);
+    expect(unlisted(parsed.contract, state)).toEqual([]);
+    expect(pulled(state, new Map(), parseContract(text, "basetide.yaml"))).toBe(text);
+    // From another account's file, too: what is gone is removed, and what is new is added.
+    const changed = parseContract(
+      pulled(state, new Map(), parseContract(pulled(other, new Map()), "f")),
+      "f",
+    );
+    expect(planContract(changed, state, { prune: true })).toEqual([]);
+  }),
+);
+
+const state = {
+  workspaces: [{ id: "wsp_1", name: "Marketing", plan: "team", calls_per_month: 100_000, reserve: 20_000 }],
+  bases: [
+    {
+      ...{
+        id: "bas_1",
+        base_id: "appA",
+        name: "Projects",
+        platform: "airtable",
+        budget: { workspace_id: "wsp_1" },
+      },
+      ...{
+        database: { id: "dat_1", schema: "public" },
+        settings: { live: true, turbo: false, lookups_as_text: false, indexes: [] },
+        tables: [{ name: "tasks" }],
+      },
+    },
+  ],
+  alerts: {
+    members: [{ user_id: "usr_1", email: "a@example.org", kinds: ["red"] }],
+    webhooks: [],
+    messages: [],
+  },
+} as unknown as AccountState;
+
+const FILE = `# Ours.
+version: 1
+bases:
+  # The most important one.
+  - base: appA # projects
+    settings:
+      turbo: true # until May
+      lookups_as_text: true
+    workspace: null
+alerts:
+  members:
+    a@example.org: [call_budget, red]
+`;
+
+test("a plan names what changes with its line, and what rebuilds tables", () => {
+  const steps = planContract(parseContract(FILE, "f.yaml"), state, { prune: false });
+  expect(steps).toMatchObject([
+    {
+      effect: "change",
+      what: "base Projects (appA)",
+      line: 7,
+      isGrave: true,
+      change: { turbo: true, lookups_as_text: true, workspace: null },
+      details: [
+        "workspace: Marketing -> none",
+        "settings.turbo: false -> true",
+        "settings.lookups_as_text: false -> true",
+      ],
+    },
+    {
+      what: "e-mail alerts",
+      line: 12,
+      isGrave: false,
+      change: { members: [{ user_id: "usr_1", kinds: ["call_budget", "red"] }] },
+    },
+  ]);
+});
+
+test("a pull keeps comments and the order, and writes only what differs", () => {
+  const text = pulled(state, new Map([["bas_1", "2026-05-01T00:00:00.000Z"]]), parseContract(FILE, "f.yaml"));
+  expect(text).toContain("# Ours.\nversion: 1\n");
+  expect(text).toContain("  # The most important one.\n  - base: appA # projects\n");
+  expect(text).toContain("      turbo: false # until May\n      lookups_as_text: false\n");
+  expect(text).toContain("workspace: Marketing\n");
+  expect(text).toContain("    a@example.org: [red]\n");
+  expect(text).toContain("schema_as_of: 2026-05-01T00:00:00.000Z");
+});
+
+test("indexes are compared as a set, and wait for the tables of a new base", () => {
+  const text = "version: 1\nbases:\n  - base: appA\n    indexes: [tasks.name trigram, tasks.due]\n";
+  const change = {
+    indexes: [
+      { table: "tasks", column: "name", kind: "trigram" },
+      { table: "tasks", column: "due", kind: "default" },
+    ],
+  };
+  const [base] = state.bases;
+  const withBase = (changes: object) => ({ ...state, bases: [{ ...base!, ...changes }] }) as AccountState;
+  const plan = (given: AccountState) => planContract(parseContract(text, "f.yaml"), given, { prune: false });
+  expect(plan(state)).toMatchObject([{ line: 4, isGrave: false, change }]);
+  expect(plan(withBase({ settings: { indexes: change.indexes.toReversed() } }))).toEqual([]);
+  const starting = withBase({ tables: [] });
+  expect(plan(starting)).toEqual([]);
+  expect(pulled(starting, new Map(), parseContract(text, "f.yaml"))).toContain("tasks.name trigram");
+  expect(pulled(state, new Map(), parseContract(text, "f.yaml"))).not.toContain("indexes");
+});
+
+test("what the file does not list is deleted only on request, and what it does not mention, never", () => {
+  const plan = (text: string, prune: boolean) =>
+    planContract(parseContract(text, "f.yaml"), state, { prune }).map(({ effect, what, isGrave }) => [
+      effect,
+      what,
+      isGrave,
+    ]);
+  expect(plan("version: 1\nbases: []\n", false)).toEqual([]);
+  expect(plan("version: 1\nbases: []\n", true)).toEqual([["delete", "base Projects (appA)", true]]);
+  expect(plan("version: 1\n", true)).toEqual([]);
+});
+
+test("two webhooks of one name cannot be told apart in a file", () => {
+  const webhooks = [1, 2].map((id) => ({ id: `whk_${id}`, name: "Ops", form: "json", kinds: [], on: true }));
+  const given = { ...state, alerts: { ...state.alerts, webhooks } } as unknown as AccountState;
+  expect(() => pulled(given, new Map())).toThrow("Two webhooks are called Ops");
+});
+
+test("the client sends a call again when the service asks it to wait, and reports any other answer", async () => {
+  const answers = [
+    new Response("{}", { status: 429, headers: { "retry-after": "0" } }),
+    Response.json([{ id: "airtable" }]),
+    Response.json({ error: { code: "forbidden", message: "No", request_id: "req_1" } }, { status: 403 }),
+  ];
+  const sent: string[] = [];
+  const client = createApiClient({
+    ...{ url: "https://console.example.com/", token: "bt_1" },
+    async fetch(request) {
+      sent.push(`${request.method} ${request.url} ${request.headers.get("authorization")}`);
+      return answers.shift()!;
+    },
+  });
+  expect(await dataOf(client.GET("/api/v1/platforms"))).toEqual([{ id: "airtable" }]);
+  expect(sent).toEqual(Array(2).fill("GET https://console.example.com/api/v1/platforms Bearer bt_1"));
+  await expect(client.GET("/api/v1/platforms")).rejects.toMatchObject({
+    ...{ code: "forbidden", status: 403, requestId: "req_1" },
+  });
+});
+
+test.each([
+  ["version: 1\nbases: [\n", 3],
+  ["version: 1\nversion: 1\n", 2],
+  ["version: 1\nbases:\n  - base: appA\n    indexes: [tasks.name, nothing.x]\n", 4],
+  ["version: 1\nbases:\n  - base: appA\n    indexes: [name]\n", 4],
+  ["version: 1\nbases:\n  - base: appA\n    api_key: patSECRET\n", 4],
+  ["version: 1\nbases:\n  - base: appA\n    settings:\n      turbo: true\n      liev: true\n", 6],
+  ["version: 1\nbases:\n  - base: appA\n  - base: appB\n  - base: appA\n", 5],
+  ["version: 1\nbases:\n  - base: appA\n    settings: {history_days: 0}\n", 4],
+  ["# later\nversion: 2\n", 2],
+  ["version: 1\nbases:\n  - base: appNew\n", 3],
+  ["version: 1\nbases:\n  - base: appA\n    workspace: None of them\n", 4],
+  [
+    "version: 1\nbases:\n  - base: appA\n    destination: {kind: existing, database_id: dat_2, schema: x}\n",
+    4,
+  ],
+  ["version: 1\nalerts:\n  members:\n    b@example.org: [red]\n", 4],
+])("an error has its line: %j", (text, line) => {
+  let problems: unknown;
+  try {
+    planContract(parseContract(text, "f.yaml"), state, { prune: false });
+  } catch (error) {
+    expect(error).toBeInstanceOf(ContractError);
+    problems = (error as ContractError).problems;
+  }
+  expect(problems).toMatchObject([{ line, message: expect.stringMatching(/./) }]);
+});
