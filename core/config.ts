@@ -91,6 +91,10 @@ export const configVariables = {
     check: z.coerce.number().int().min(1).max(10_000).default(10),
     meaning: "maximum number of connections of the role of a new hosted database",
   },
+  DATABASE_SQL_USERS: {
+    check: z.coerce.number().int().min(0).max(1000).default(20),
+    meaning: "maximum number of [SQL users](sql.md#sql-users) of one hosted database",
+  },
   ACCOUNT_DATABASES: {
     check: z.coerce.number().int().min(1).default(1000),
     meaning: "maximum number of hosted databases per account",

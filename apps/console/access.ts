@@ -28,7 +28,7 @@ const pageRules: Rule[] = [
   ["POST", /^\/requests$/, "own"],
   // The operator's pages have a check of their own.
   ["ANY", /^\/operator(\/.*)?$/, "own"],
-  ["ANY", /^\/bases\/:id\/(connect|ready)(\/.*)?$/, "credentials"],
+  ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],
   ["ANY", /^\/new(\/.*)?$/, "write"],
   ["GET", /^\/bases\/:id\/delete$/, "write"],
   // The result of a query is read, whatever the method.
@@ -36,7 +36,7 @@ const pageRules: Rule[] = [
 ];
 
 const apiRules: Rule[] = [
-  ["ANY", /^\/api\/v1\/bases\/:id\/credentials(\/.*)?$/, "credentials"],
+  ["ANY", /^\/api\/v1\/bases\/:id\/(credentials|sql-users)(\/.*)?$/, "credentials"],
   ["POST", /^\/api\/v1\/members\/.*$/, "members"],
 ];
 

@@ -28,6 +28,7 @@ import { pageRoutes } from "./routes/pages";
 import { requestRoutes } from "./routes/requests";
 import { schemaChangeRoutes } from "./routes/schema-changes";
 import { sourceRoutes } from "./routes/sources";
+import { sqlUserRoutes } from "./routes/sql-users";
 import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
@@ -65,6 +66,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
+    .use(sqlUserRoutes(ctx))
     .use(requestRoutes(ctx))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx))

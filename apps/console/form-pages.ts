@@ -9,6 +9,7 @@ import { isForPerson } from "./page-error";
 const elsewhere: Record<string, string> = {
   "/bases/:id/key": "/bases/:id/settings",
   "/bases/:id/workspace": "/bases/:id/settings",
+  "/bases/:id/sql-users": "/bases/:id/connect",
   "/account/invitations/:id/withdraw": "/account/members",
 };
 /** Addresses of programs, which have no page. */

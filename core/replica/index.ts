@@ -105,7 +105,7 @@ export {
   recordDamage,
   takeReadVersion,
 } from "./replica";
-export { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
+export { connectionsOfUser, DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 export { type PasswordHandling, passwordHandling } from "./role-password";
 export type {
   Comparison,
@@ -134,6 +134,14 @@ export { CHECKING, openForCheck, READER_CONNECTIONS, serverPool, shareServers } 
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
 export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
+export {
+  createSqlUserRole,
+  dropSqlUserRole,
+  examineSqlUserRoles,
+  restoreSqlUserRole,
+  type SqlUserRole,
+  setSqlUserWritable,
+} from "./sql-users";
 export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, settleDependents } from "./views";
-export { type EndReason, endExcess } from "./watchdog";
+export { connectedRoles, type EndReason, endExcess } from "./watchdog";

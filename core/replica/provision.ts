@@ -68,23 +68,34 @@ export async function provisionDatabase(
   return made;
 }
 
+/**
+ * @param options.inherits whether it has the rights of roles that it is a member of
+ * @param options.also statements that run with the creation, all or none
+ */
 export async function createRole(
   admin: Sql,
   { role, password, connections }: Omit<Provisioned, "database">,
+  { inherits = false, also = "" } = {},
 ): Promise<void> {
   const name = quoteIdent(role);
+  const kind = inherits ? "inherit" : "noinherit";
   // Members of a role see its sessions and may end them. On Postgres 16 and later the admin is a member without the
   // grant.
   await runWithPassword(
     admin,
     password,
-    (secret) => `create role ${name} login noinherit password '${secret}'; grant ${name} to current_user`,
+    (secret) =>
+      `create role ${name} login ${kind} password '${secret}'; grant ${name} to current_user; ${also}`,
   );
   await limitRole(admin, role, connections);
 }
 
 /** Sets the limits of a customer's role, except those that the server's admin may not set. Idempotent. */
-async function limitRole(admin: Sql, role: string, connections: number = DEFAULT_CONNECTIONS): Promise<void> {
+export async function limitRole(
+  admin: Sql,
+  role: string,
+  connections: number = DEFAULT_CONNECTIONS,
+): Promise<void> {
   const alter = `alter role ${quoteIdent(role)}`;
   const defaults = Object.entries(ROLE_DEFAULTS).map(([name, value]) => `${alter} set ${name} = '${value}';`);
   await admin.unsafe(`${alter} connection limit ${connections}; ${defaults.join(" ")}`);
@@ -215,12 +226,19 @@ export async function setWritable(
 }
 
 /**
- * Drops a database and its role, and ends the sessions there. Objects that no longer exist are no error.
+ * Drops a database, its role and its SQL users, and ends the sessions there. Objects that no longer exist are no error.
  *
+ * @param users roles of its SQL users; those that are members of `role` are found without it
  * @throws BasetideError `replica_busy` while a session is connected that the admin may not end
  */
-export async function dropDatabase(adminUrl: string, database: string, role: string): Promise<void> {
+export async function dropDatabase(
+  adminUrl: string,
+  database: string,
+  role: string,
+  users: string[] = [],
+): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
+    const roles = new Set([...users, ...(await usersOf(admin, role)), role]);
     const drop = (options: string) =>
       admin.unsafe(`drop database if exists ${quoteIdent(database)} ${options}`);
     await drop("with (force)").catch(async (error: { code?: string }) => {
@@ -229,8 +247,17 @@ export async function dropDatabase(adminUrl: string, database: string, role: str
       await endSessionsIn(admin, database);
       await drop("");
     });
-    await admin.unsafe(`drop role if exists ${quoteIdent(role)}`);
+    for (const one of roles) await admin.unsafe(`drop role if exists ${quoteIdent(one)}`);
   });
+}
+
+/** Returns the roles of SQL users that have the rights of `role`. */
+export async function usersOf(admin: Sql, role: string): Promise<string[]> {
+  const rows = await admin<{ name: string }[]>`
+    select distinct r.rolname::text as name from pg_auth_members as m join pg_roles as r on r.oid = m.member
+    where m.roleid = to_regrole(quote_ident(${role})) and r.rolname ~ ${ROLE_PATTERN} and not r.rolcreaterole
+    order by 1`;
+  return rows.map(({ name }) => name);
 }
 
 /** Ends the sessions in the database that the admin may end: its own, and those of roles that it created. */

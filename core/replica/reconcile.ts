@@ -106,7 +106,7 @@ export async function examineHosted(
 type EnforcedSetting = keyof typeof ENFORCED_SETTINGS;
 
 /** Returns the settings that the admin may set for customers' roles. */
-async function settableLimits(admin: Sql): Promise<EnforcedSetting[]> {
+export async function settableLimits(admin: Sql): Promise<EnforcedSetting[]> {
   const names = Object.keys(ENFORCED_SETTINGS) as EnforcedSetting[];
   const [me] = await admin<{ is_super: boolean; version: number }[]>`
     select rolsuper as is_super, current_setting('server_version_num')::int / 10000 as version
@@ -216,7 +216,11 @@ function installationOf(label: string | null): string | null {
   return word === LABEL && installation ? installation : null;
 }
 
-async function takesPassword(adminUrl: string, { database, role, password }: Provisioned): Promise<boolean> {
+/** Whether the server accepts the role's password. */
+export async function takesPassword(
+  adminUrl: string,
+  { database, role, password }: Provisioned,
+): Promise<boolean> {
   const url = new URL(databaseUrl(adminUrl, database));
   url.username = role;
   url.password = password;

@@ -6,6 +6,14 @@
 /** Connections of one role, unless the database has its own limit. */
 export const DEFAULT_CONNECTIONS = 10;
 
+/**
+ * Connections of the role of one SQL user of a database that has `connections`: half of them, so that no user takes
+ * them all. The watchdog keeps all roles of a database together within `connections`.
+ */
+export function connectionsOfUser(connections: number = DEFAULT_CONNECTIONS): number {
+  return Math.ceil(connections / 2);
+}
+
 /** Settings that a role starts with. It may change them in its own sessions: the watchdog enforces the limits. */
 export const ROLE_DEFAULTS = {
   statement_timeout: "10min",
@@ -35,6 +43,6 @@ export const SESSION_LIMITS = {
   snapshotAge: 10_000_000,
   /** Parallel workers of one session. */
   parallelWorkers: 4,
-  /** Temporary files of all sessions of one role, in bytes. */
+  /** Temporary files of all sessions of a database's roles, in bytes. */
   tempBytes: 8 * 1024 ** 3,
 };

@@ -34,6 +34,8 @@ interface WatchOptions {
   roles: string[];
   /** The database of each of `roles`, in the same order: a role may have sessions in no other. */
   databases?: string[];
+  /** Connections that all roles of that database may open together, in the same order. */
+  connections?: number[];
   /** Roles of writable databases: they may use transaction ids. */
   writers: string[];
   /** The account of each of `roles`, in the same order, and the maximum number of sessions of one account's roles. */
@@ -44,7 +46,14 @@ interface WatchOptions {
 /** Ends the sessions that exceed a limit, on the cluster that `admin` is connected to. */
 export async function endExcess(
   admin: Sql,
-  { roles, databases = [], writers, accounts, limits = SESSION_LIMITS }: WatchOptions,
+  {
+    roles,
+    databases = [],
+    connections: ofHome = [],
+    writers,
+    accounts,
+    limits = SESSION_LIMITS,
+  }: WatchOptions,
 ): Promise<EndedSession[]> {
   const { ids, connections } = accounts ?? { ids: roles, connections: roles.length * 10_000 };
   const temporary = await temporaryFiles(admin);
@@ -53,13 +62,16 @@ export async function endExcess(
       select * from unnest(${temporary.map(({ pid }) => pid)}::int[], ${temporary.map(({ bytes }) => bytes)}::bigint[])
         as f (pid, bytes)),
     sessions as (
-      select a.*, o.home, r.rolconnlimit,
+      select a.*, o.home, o.home_limit, r.rolconnlimit,
         row_number() over (partition by a.usename order by a.backend_start, a.pid) as number,
+        row_number() over (partition by o.home order by a.backend_start, a.pid) as home_number,
         row_number() over (partition by o.account order by a.backend_start, a.pid) as account_number,
         (select count(*) from pg_stat_activity as w where w.leader_pid = a.pid and w.pid <> a.pid) as workers,
-        -- Of the role's sessions, counted from the one with the least.
-        sum(coalesce(f.bytes, 0)) over (partition by a.usename order by coalesce(f.bytes, 0), a.pid) as temp_bytes
-      from unnest(${roles}::text[], ${databases}::text[], ${ids}::text[]) as o (role, home, account)
+        -- Of the sessions of the database's roles, counted from the one with the least.
+        sum(coalesce(f.bytes, 0)) over (partition by coalesce(o.home, o.role) order by coalesce(f.bytes, 0), a.pid)
+          as temp_bytes
+      from unnest(${roles}::text[], ${databases}::text[], ${ofHome}::int[], ${ids}::text[])
+          as o (role, home, home_limit, account)
         join pg_stat_activity as a on a.usename = o.role join pg_roles as r on r.oid = a.usesysid
         left join files as f on f.pid = a.pid
       where a.backend_type = 'client backend' and pg_has_role(a.usesysid, 'usage')),
@@ -75,6 +87,7 @@ export async function endExcess(
         when age(backend_xmin) > ${limits.snapshotAge} then 'snapshot'
         when backend_xid is not null and usename <> all (${writers}::text[]) then 'transaction_id'
         when rolconnlimit >= 0 and number > rolconnlimit then 'connections'
+        when home_number > home_limit then 'connections'
         when account_number > ${connections}::int then 'account_connections'
         when workers > ${limits.parallelWorkers} then 'parallel_workers'
         when temp_bytes > ${limits.tempBytes}::bigint then 'temp_files'
@@ -85,6 +98,14 @@ export async function endExcess(
     from judged
     -- In this order: a planner calls a cheap function first, for all rows.
     where case when reason is null then false else pg_terminate_backend(pid) end`;
+}
+
+/** Returns those of `roles` that have a session on the cluster. */
+export async function connectedRoles(admin: Sql, roles: string[]): Promise<string[]> {
+  const rows = await admin<{ role: string }[]>`
+    select distinct usename::text as role from pg_stat_activity
+    where usename = any (${roles}::text[]) and backend_type = 'client backend'`;
+  return rows.map(({ role }) => role);
 }
 
 /** Returns bytes of temporary files by session; empty if the admin may not see them. */

@@ -674,6 +674,21 @@ create table source_tables (
   constraint source_tables_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 );
 
+create table sql_users (
+  id text not null,
+  database_id text not null,
+  name text not null,
+  role_name text not null,
+  encrypted_password text not null,
+  created_by text not null,
+  created_at timestamp with time zone not null default now(),
+  last_seen_at timestamp with time zone,
+  constraint sql_users_pkey PRIMARY KEY (id),
+  constraint sql_users_role_key UNIQUE (role_name),
+  constraint sql_users_database_fkey FOREIGN KEY (database_id) REFERENCES databases(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX sql_users_name_key ON sql_users (database_id, lower(name));
+
 create table sync_runs (
   id bigint generated always as identity,
   base_id text not null,

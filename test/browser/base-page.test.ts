@@ -131,6 +131,7 @@ test.for([
   { name: "without JavaScript", hasScript: false },
 ])(
   "Connect shows how to open the database, and hides the password until requested: $name",
+  { timeout: 90_000 },
   async (options, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const base = await syncedBase(`Connect ${options.name}`);
@@ -164,6 +165,27 @@ test.for([
       }
       await page.keyboard.press("Escape");
       expect(await page.locator("#dialog").isVisible()).toBe(false);
+    }
+
+    // A user of its own for a program: made, used and revoked.
+    await page.goto(`/bases/${base.id}/connect`);
+    await page.getByText("New SQL user", { exact: true }).click();
+    await page.getByLabel("Name", { exact: true }).fill("Metabase <i>");
+    await page.getByRole("button", { name: "Create SQL user" }).click();
+    await page.getByRole("heading", { name: "Connect as Metabase <i>" }).waitFor();
+    await visitor.inspect(`sql-users-${options.hasScript ? "with" : "without"}-script`);
+    const user = postgres((await page.locator("#connect-url").textContent())!, {
+      max: 1,
+      onnotice: () => {},
+    });
+    try {
+      expect(await user`select count(*)::int as rows from items_i_more`).toEqual([{ rows: 2 }]);
+      await page.getByRole("link", { name: "Revoke Metabase <i>" }).click();
+      await page.getByRole("button", { name: "Revoke SQL user" }).click();
+      await page.getByText("No SQL users yet").waitFor();
+      await expect(user`select 1`.then(() => user`select 1`)).rejects.toThrow();
+    } finally {
+      await user.end();
     }
     visitor.expectNoProblems();
   },

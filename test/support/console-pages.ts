@@ -9,6 +9,7 @@ export interface PageIds {
   table: string;
   record: string;
   token: string;
+  sqlUser: string;
   webhook: string;
   workspace: string;
   member: string;
@@ -97,7 +98,10 @@ const BASES: Record<string, Address> = {
       (view) => `/bases/${base}/schema${view}`,
     ),
   "/bases/:id/sql": ({ base }) => `/bases/${base}/sql`,
-  "/bases/:id/connect": ({ base }) => `/bases/${base}/connect`,
+  "/bases/:id/connect": ({ base, sqlUser }) =>
+    ["", `?user=${sqlUser}`].map((query) => `/bases/${base}/connect${query}`),
+  "/bases/:id/sql-users/:user/rotate": ({ base, sqlUser }) => `/bases/${base}/sql-users/${sqlUser}/rotate`,
+  "/bases/:id/sql-users/:user/revoke": ({ base, sqlUser }) => `/bases/${base}/sql-users/${sqlUser}/revoke`,
   "/bases/:id/ready": ({ base }) => `/bases/${base}/ready`,
   "/bases/:id/proxy": ({ base }) => `/bases/${base}/proxy`,
   "/bases/:id/data/:table": ({ base, table }) => `/bases/${base}/data/${table}`,

@@ -10,6 +10,7 @@ import { createWorkspace } from "../../core/control/budgets";
 import { newStatusPage, statusToken } from "../../core/control/history";
 import { inviteMember } from "../../core/control/members";
 import { createDraft, setDraftBase, setDraftDestination, setDraftKey } from "../../core/control/onboarding";
+import { createSqlUser, getDatabase } from "../../core/control/placement";
 import type { PageIds } from "./console-pages";
 import type { Fleet } from "./fleet";
 import { sceneTables } from "./scene-tables";
@@ -155,6 +156,8 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
   await setDraftBase(ctx, draft, unconnected);
   await setDraftDestination(ctx, draft, { kind: "new" });
   const [token] = await db<{ id: string }[]>`select id from api_tokens where account_id = ${accountId}`;
+  const database = await getDatabase(db, base.database.id);
+  const sqlUser = await createSqlUser({ ...ctx, actor }, database, "Metabase");
   const reader = await fleet.reader(base);
   const [row] = await reader<{ id: string }[]>`select id from products_0 order by id limit 1`;
   return {
@@ -162,6 +165,7 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
     table: "products_0",
     record: row!.id,
     token: token!.id,
+    sqlUser: sqlUser.id,
     webhook: webhook.id,
     workspace: workspace.id,
     member: "usr_guest",

@@ -41,8 +41,20 @@ test("passwords of databases need `credentials`, and people need `members`", () 
   expect(routesWith("credentials").filter((route) => route.includes("/api/"))).toEqual([
     "GET /api/v1/bases/:id/credentials",
     "POST /api/v1/bases/:id/credentials/rotate",
+    "GET /api/v1/bases/:id/sql-users",
+    "POST /api/v1/bases/:id/sql-users",
+    "GET /api/v1/bases/:id/sql-users/:user/credentials",
+    "POST /api/v1/bases/:id/sql-users/:user/rotate",
+    "DELETE /api/v1/bases/:id/sql-users/:user",
   ]);
-  expect(routesWith("credentials")).toContain("GET /bases/:id/connect");
+  expect(routesWith("credentials")).toEqual(
+    expect.arrayContaining([
+      "GET /bases/:id/connect",
+      "POST /bases/:id/sql-users",
+      "POST /bases/:id/sql-users/:user/rotate",
+      "POST /bases/:id/sql-users/:user/revoke",
+    ]),
+  );
   expect(routesWith("members").sort()).toEqual([
     "DELETE /api/v1/members/:id",
     "PATCH /api/v1/members/:id",

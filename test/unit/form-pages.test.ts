@@ -32,6 +32,7 @@ test("a form's page is the one that shows it, with the ids of the address", asyn
     "/bases/bas_7/key": "/bases/bas_7/settings",
     "/bases/bas_7/pause": "/bases/bas_7",
     "/bases/bas_7/connect/rotate": "/bases/bas_7/connect",
+    "/bases/bas_7/sql-users": "/bases/bas_7/connect",
     "/bases/bas_7/sql/saved/q1/delete": "/bases/bas_7/sql",
     "/account/alerts/webhooks/wh_1/test": "/account/alerts/webhooks/wh_1",
     "/account/invitations/inv_1/withdraw": "/account/members",

@@ -51,7 +51,7 @@ function Options() {
         name="rotate_credentials"
         label="Rotate database passwords"
         checked={false}
-        hint="Creates new passwords for all databases that Basetide hosts for this account, and closes open connections. Update your apps afterwards."
+        hint="Creates new passwords for all databases that Basetide hosts for this account, and for their SQL users, and closes open connections. Update your apps afterwards."
       />
       <Toggle
         name="revoke_attachment_links"

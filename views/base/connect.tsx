@@ -3,9 +3,9 @@
  * password is hidden until the user shows it. The tabs are links, so they work without JavaScript.
  */
 import type { Base } from "../../core/control/bases";
-import { regionName } from "../../core/control/placement";
+import { regionName, type SqlUser } from "../../core/control/placement";
 import { qualifiedName } from "../../core/exports";
-import { Button, CopyField } from "../components";
+import { Button, CopyField, DialogLink } from "../components";
 import { ProgramText } from "../components/program";
 import { type ClientId, clients, guideOf, type SqlAccess } from "./connect-clients";
 import { isEncrypted } from "./connect-urls";
@@ -19,12 +19,14 @@ interface ConnectProps {
   /** If customers host the database, they change its password themselves. */
   isHosted: boolean;
   isWritable: boolean;
+  /** The SQL user whose credentials they are; undefined: the database's own role. */
+  sqlUser?: SqlUser | undefined;
 }
 
 const HIDDEN = "••••••••";
 
 export function Connect(props: ConnectProps) {
-  const { base, access, client, region, isHosted, isWritable } = props;
+  const { base, access, client, region, isHosted, isWritable, sqlUser } = props;
   const { host, port, database, user, password } = access;
   return (
     <div class="stack connect">
@@ -35,10 +37,16 @@ export function Connect(props: ConnectProps) {
         The tables are in the schema <code>{base.database.schema}</code>.{" "}
         <a href="/docs/sql">How to query them</a>
       </p>
+      {sqlUser ? (
+        <p>
+          These are the credentials of the SQL user <bdi>{sqlUser.name}</bdi>.{" "}
+          <a href={`/bases/${base.id}/connect`}>Use the database's own role</a>
+        </p>
+      ) : null}
       <Readiness base={base} />
       <nav class="client-tabs" aria-label="Program">
         {Object.entries(clients).map(([id, name]) => {
-          const href = `/bases/${base.id}/connect?with=${id}`;
+          const href = `/bases/${base.id}/connect?with=${id}${sqlUser ? `&user=${sqlUser.id}` : ""}`;
           return (
             <a
               key={id}
@@ -69,21 +77,38 @@ export function Connect(props: ConnectProps) {
           {tlsNote(access)}
         </p>
       </section>
-      {isHosted ? (
-        <details>
-          <summary>Rotate password</summary>
-          <form method="post" action={`/bases/${base.id}/connect/rotate`} class="stack">
-            <p>
-              Creates a new password and disables the old one immediately. Open connections are not
-              interrupted.
-            </p>
-            <Button kind="danger">Rotate password</Button>
-          </form>
-        </details>
-      ) : (
-        <p class="muted">You host this database, so change its password there.</p>
-      )}
+      <Rotation base={base} isHosted={isHosted} sqlUser={sqlUser} />
     </div>
+  );
+}
+
+function Rotation({ base, isHosted, sqlUser }: Pick<ConnectProps, "base" | "isHosted" | "sqlUser">) {
+  const path = `/bases/${base.id}`;
+  if (!isHosted) return <p class="muted">You host this database, so change its password there.</p>;
+  if (sqlUser) {
+    return (
+      <div class="actions">
+        <DialogLink href={`${path}/sql-users/${sqlUser.id}/rotate`}>Rotate password</DialogLink>
+      </div>
+    );
+  }
+  return (
+    <>
+      <details>
+        <summary>Rotate password</summary>
+        <form method="post" action={`${path}/connect/rotate`} class="stack">
+          <p>
+            Creates a new password and disables the old one immediately. Open connections are not interrupted.
+            SQL users keep their passwords.
+          </p>
+          <Button kind="danger">Rotate password</Button>
+        </form>
+      </details>
+      <p class="muted">
+        <a href={`${path}/connect#sql-users`}>SQL users</a> give each program or person a password of their
+        own.
+      </p>
+    </>
   );
 }
 

@@ -163,6 +163,40 @@ export interface paths {
       responses: { 200: { content: { "application/json": components["schemas"]["Credentials"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
     };
   };
+  "/api/v1/bases/{id}/sql-users": {
+    /** SQL users of the base's database */
+    get: {
+      parameters: { path: { id: string } };
+      responses: { 200: { content: { "application/json": (components["schemas"]["SqlUser"])[] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+    /** Create a SQL user */
+    post: {
+      parameters: { path: { id: string } };
+      requestBody: { content: { "application/json": components["schemas"]["NewSqlUser"] } };
+      responses: { 201: { content: { "application/json": components["schemas"]["CreatedSqlUser"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
+  "/api/v1/bases/{id}/sql-users/{user}/credentials": {
+    /** How to connect as a SQL user */
+    get: {
+      parameters: { path: { id: string; user: string } };
+      responses: { 200: { content: { "application/json": components["schemas"]["Credentials"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
+  "/api/v1/bases/{id}/sql-users/{user}/rotate": {
+    /** Set a new password of a SQL user. The old password no longer works */
+    post: {
+      parameters: { path: { id: string; user: string } };
+      responses: { 200: { content: { "application/json": components["schemas"]["Credentials"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
+  "/api/v1/bases/{id}/sql-users/{user}": {
+    /** Revoke a SQL user */
+    delete: {
+      parameters: { path: { id: string; user: string } };
+      responses: { 204: { content?: never }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
   "/api/v1/requests": {
     /** Requests to the operator, open ones first */
     get: {
@@ -476,6 +510,10 @@ export interface components {
       /** Sync has no calls left until the end of the month; clients can keep calling */
       spent: boolean;
     };
+    CreatedSqlUser: {
+      sql_user: components["schemas"]["SqlUser"];
+      credentials: components["schemas"]["Credentials"];
+    };
     Credentials: {
       url: string;
       /** Command line for psql */
@@ -621,6 +659,10 @@ export interface components {
       region?: string;
       message?: string;
     };
+    NewSqlUser: {
+      /** What or who it is for; unique in the database, ignoring case */
+      name: string;
+    };
     NewWebhook: {
       name?: string;
       /** https URL on the public internet; it is not shown again */
@@ -671,7 +713,7 @@ export interface components {
       key_help_url: string;
     };
     RemovalOptions: {
-      /** Rotate the passwords of the account's hosted databases; open connections are closed */
+      /** Rotate the passwords of the account's hosted databases and their SQL users; open connections are closed */
       rotate_credentials?: boolean;
       /** Revoke all attachment links of all bases */
       revoke_attachment_links?: boolean;
@@ -759,6 +801,17 @@ export interface components {
       id: string;
       name: string;
       permission: string;
+    };
+    SqlUser: {
+      id: string;
+      name: string;
+      /** The user of its credentials */
+      user: string;
+      /** E-mail address of the user, or name of the token or operator, who created it */
+      created_by: string;
+      created_at: string;
+      /** When it was last connected, to the minute; a session of less than three seconds may be missed */
+      last_seen_at: string | null;
     };
     SyncKind: "first" | "rebuild" | "sweep" | "rapid" | "live";
     TestDelivery: {

@@ -31,7 +31,7 @@ export const removal = t.Optional(
         t.Object({
           rotate_credentials: t.Boolean({
             description:
-              "Rotate the passwords of the account's hosted databases; open connections are closed",
+              "Rotate the passwords of the account's hosted databases and their SQL users; open connections are closed",
           }),
           revoke_attachment_links: t.Boolean({ description: "Revoke all attachment links of all bases" }),
           revoke_tokens: t.Boolean({

@@ -67,7 +67,12 @@ export function actionItems(base: BaseContext | undefined, role: Role): SearchIt
   const own: Omit<Action, "about" | "context">[] = [
     { text: "Resync", href: `${path}/sync`, aliases: "sync now refresh read again", needs: "write" },
     { text: "Write a query", href: `${path}/sql`, aliases: "sql run new", needs: "read" },
-    { text: "Connect a client", href: `${path}/connect`, aliases: "psql url password", needs: "credentials" },
+    {
+      text: "Connect a client",
+      href: `${path}/connect`,
+      aliases: "psql url password sql user",
+      needs: "credentials",
+    },
   ];
   const actions = [...(base ? own.map((action) => ({ ...action, ...of(base) })) : []), ...accountActions];
   return actions

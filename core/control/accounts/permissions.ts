@@ -42,7 +42,10 @@ export const roleLabels: Record<Role, { label: string; hint: string }> = {
 export const scopeLabels: Record<TokenScope, { label: string; hint: string }> = {
   read: { label: "Read", hint: "Bases, their state, settings and usage." },
   write: { label: "Write", hint: "Connect, change, sync and delete bases; change alerts and workspaces." },
-  credentials: { label: "Credentials", hint: "Read and rotate database passwords." },
+  credentials: {
+    label: "Credentials",
+    hint: "Read and rotate database passwords; create and revoke SQL users.",
+  },
 };
 
 /** Whether a member with this role has the permission. */

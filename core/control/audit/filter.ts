@@ -5,7 +5,7 @@ import { isId } from "../../ids";
 /** The kinds of actions, by the prefixes of their names. */
 export const auditKinds = {
   bases: ["base."],
-  access: ["credentials.", "database."],
+  access: ["credentials.", "sql_user.", "database."],
   people: ["sign_in.", "two_factor.", "password.", "session.", "member.", "invitation.", "account."],
   tokens: ["token."],
   alerts: ["alerts.", "alert_webhook.", "status_page."],
@@ -26,7 +26,7 @@ interface NamedActor {
 export interface AuditFilter {
   kind?: AuditKind | undefined;
   actor?: AuditActor | undefined;
-  /** Id of a base: its own entries, and those of its database. */
+  /** Id of a base: its own entries, and those of its database and the database's SQL users. */
   baseId?: string | undefined;
 }
 
@@ -42,7 +42,8 @@ export function matching(db: Db, { kind, actor, baseId }: AuditFilter) {
     baseId === undefined
       ? db`true`
       : isBase
-        ? db`l.subject in (select ${baseId} union all select database_id from bases where id = ${baseId} and account_id = l.account_id)`
+        ? db`(l.subject = ${baseId} or exists (select from bases as b
+            where b.id = ${baseId} and b.account_id = l.account_id and b.database_id in (l.subject, l.details ->> 'database')))`
         : db`false`;
   return db`${ofKind} and ${ofActor(db, actor)} and ${ofBase}`;
 }

@@ -2,9 +2,9 @@
 import type { Db } from "../../context";
 
 export interface AuditSubject {
-  kind: "base" | "database" | "workspace" | "token" | "webhook" | "user";
+  kind: "base" | "database" | "sql_user" | "workspace" | "token" | "webhook" | "user";
   name: string;
-  /** Of a database: a base in it. */
+  /** Of a database, or the database of a SQL user: a base in it. */
   baseId: string | null;
 }
 
@@ -25,6 +25,11 @@ export async function findSubjects(
         select id, name, source_base_id from bases where database_id = d.id and account_id = ${accountId}
         order by created_at, id limit 1) as b on true
       where d.account_id = ${accountId} and d.id = any(${wanted})
+    union all
+    select u.id, 'sql_user', u.name, (
+        select id from bases where database_id = d.id and account_id = ${accountId} order by created_at, id limit 1)
+      from sql_users as u join databases as d on d.id = u.database_id
+      where d.account_id = ${accountId} and u.id = any(${wanted})
     union all
     select id, 'workspace', name, null from workspaces where account_id = ${accountId} and id = any(${wanted})
     union all

@@ -9,7 +9,14 @@ import { asBasetideError, BasetideError } from "../../errors";
 import { actorOf, type CurrentUser } from "../accounts";
 import { recordChange } from "../audit";
 import { getBase, type ManagementContext, revokeAttachmentLinks } from "../bases";
-import { endDatabaseSessions, listDatabases, rotateCredentials } from "../placement";
+import {
+  endDatabaseSessions,
+  endSqlUserSessions,
+  listDatabases,
+  listSqlUsers,
+  rotateCredentials,
+  rotateSqlUser,
+} from "../placement";
 import { listMembers } from "./members";
 
 /** Who removes the member: the owner any other member, a member themselves. */
@@ -22,7 +29,7 @@ interface Remover {
 }
 
 interface RemovalOptions {
-  /** Sets new passwords for the account's hosted databases; open connections with the old ones end. */
+  /** Sets new passwords for the account's hosted databases and their SQL users; open connections with the old ones end. */
   rotateCredentials?: boolean | undefined;
   /** Ends all attachment links of the account's bases. */
   revokeAttachmentLinks?: boolean | undefined;
@@ -106,6 +113,10 @@ async function rotateAll(
     const error = await reasonOf(async () => {
       await rotateCredentials(ctx, database);
       await endDatabaseSessions(ctx, database);
+      for (const user of await listSqlUsers(ctx.db, database.id)) {
+        await rotateSqlUser(ctx, database, user);
+        await endSqlUserSessions(ctx, database, user);
+      }
     });
     done.push({ id: database.id, name: database.name, error });
   }

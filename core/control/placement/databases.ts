@@ -5,6 +5,7 @@ import { BasetideError, isBasetideError } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { newId } from "../../ids";
 import {
+  connectionsOfUser,
   databaseUrl,
   dropDatabase,
   endSessionsOf,
@@ -14,6 +15,7 @@ import {
   provisionDatabase,
   restoreLimits,
   rotatePassword,
+  setSqlUserWritable,
   setWritable,
 } from "../../replica";
 import { countChange, recordChange } from "../audit";
@@ -21,6 +23,7 @@ import { type Cluster, clusterAdminUrl, installationId, pickCluster } from "./cl
 import { type Inspection, inspect } from "./external-database";
 import { externalServer, parseConnectionTarget } from "./external-url";
 import { isControlServer } from "./same-server";
+import { sqlUserRoles } from "./sql-user-rows";
 
 export interface Database {
   id: string;
@@ -40,7 +43,7 @@ export interface Database {
   region: string | null;
   /** Whether the customer's role may create its own tables and views next to ours. */
   isWritable: boolean;
-  /** Connections that the role may open; meaningless if the customer hosts the database. */
+  /** Connections that the role and the SQL users may open together; meaningless if the customer hosts the database. */
   connections: number;
 }
 
@@ -155,8 +158,8 @@ async function unmake(
 }
 
 /**
- * Allows the database's role to create its own tables and views in the schemas of its bases, or revokes that right:
- * objects that it created stay. Our tables stay read-only for it. Open connections keep their defaults.
+ * Allows the database's role and its SQL users to create their own tables and views in the schemas of its bases, or
+ * revokes that right: objects that they created stay. Our tables stay read-only. Open connections keep their defaults.
  *
  * @throws BasetideError `conflict` for a database that the customer hosts, or on the server of the control plane
  */
@@ -168,7 +171,8 @@ export async function setDatabaseWritable(
   if (database.clusterId === null) {
     throw new BasetideError("conflict", "The customer hosts this database and controls its write access");
   }
-  const url = databaseUrl(await clusterAdminUrl(ctx, database.clusterId), database.name);
+  const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
+  const url = databaseUrl(adminUrl, database.name);
   // A role that may write is a larger risk than one that only reads, and must not share a server with the control
   // plane.
   if (isWritable && (await isControlServer(ctx.db, url))) {
@@ -180,6 +184,9 @@ export async function setDatabaseWritable(
   const schemas = await ctx.db<{ name: string }[]>`
     select schema_name as name from bases where database_id = ${database.id}`;
   for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
+  for (const role of await sqlUserRoles(ctx.db, database.id)) {
+    await setSqlUserWritable(adminUrl, database.name, role, isWritable);
+  }
   await ctx.db.begin(async (tx) => {
     await tx`update databases set is_writable = ${isWritable} where id = ${database.id}`;
     const { accountId, id, name } = database;
@@ -191,7 +198,7 @@ export async function setDatabaseWritable(
 }
 
 /**
- * Sets how many connections the database's role may open. Open ones stay, until the watchdog ends those above the
+ * Sets how many connections the database's role and its SQL users may open together. Open ones stay, until the watchdog ends those above the
  * limit.
  *
  * @throws BasetideError `conflict` for a database that the customer hosts
@@ -204,7 +211,11 @@ export async function setConnectionLimit(
   if (database.clusterId === null) {
     throw new BasetideError("conflict", "The customer hosts this database and controls its limits");
   }
-  await restoreLimits(await clusterAdminUrl(ctx, database.clusterId), { role: database.role, connections });
+  const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
+  await restoreLimits(adminUrl, { role: database.role, connections });
+  for (const role of await sqlUserRoles(ctx.db, database.id)) {
+    await restoreLimits(adminUrl, { role, connections: connectionsOfUser(connections) });
+  }
   await ctx.db.begin(async (tx) => {
     await tx`update databases set connection_limit = ${connections} where id = ${database.id}`;
     const { accountId, id, name } = database;
@@ -349,7 +360,8 @@ function selectDatabases(db: Db) {
     from databases as d left join clusters as c on c.id = d.cluster_id`;
 }
 
-function toCredentials(database: Database, password: string, query: string): Credentials {
+/** @param database with the role of the credentials, which may be that of a SQL user */
+export function toCredentials(database: Database, password: string, query: string): Credentials {
   const { host, port, name, role } = database;
   const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   const login = `${encodeURIComponent(role)}:${encodeURIComponent(password)}`;

@@ -5,6 +5,7 @@ import { dropDatabase } from "../../replica";
 import { attempt } from "../jobs";
 import { clusterAdminUrl } from "./clusters";
 import { type Database, getDatabase } from "./databases";
+import { sqlUserRoles } from "./sql-user-rows";
 
 type DropContext = Pick<Context, "db" | "secrets" | "log">;
 
@@ -44,10 +45,11 @@ export async function dropWhole(
   tx: postgres.TransactionSql,
   database: Database,
 ): Promise<void> {
+  const users = await sqlUserRoles(tx, database.id);
   await tx`delete from databases where id = ${database.id}`;
   // Last, so that only a failed commit remains to be undone; dropping a missing database is not an error.
   if (database.clusterId === null) return;
-  await dropDatabase(await clusterAdminUrl(ctx, database.clusterId), database.name, database.role);
+  await dropDatabase(await clusterAdminUrl(ctx, database.clusterId), database.name, database.role, users);
 }
 
 /** Drops a database that was created for a base whose creation then failed. */

@@ -50,4 +50,13 @@ export {
   type RequestKind,
   requestKinds,
 } from "./requests";
+export { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
+export {
+  copySqlUsers,
+  createSqlUser,
+  endSqlUserSessions,
+  revokeSqlUser,
+  rotateSqlUser,
+  showSqlUserCredentials,
+} from "./sql-users";
 export { startWatchdog } from "./watchdog";

@@ -23,7 +23,9 @@ import {
   type Provisioned,
   restoreHosted,
   restoreLimits,
+  restoreSqlUserRole,
   setPassword,
+  setSqlUserWritable,
   setWritable,
   viewsWithForeignCode,
 } from "../../replica";
@@ -36,7 +38,10 @@ import {
   readerRoleOf,
   setDatabaseWritable,
 } from "./databases";
+import { checkSqlUsers } from "./reconcile-sql-users";
+import { recordRepair } from "./record-repair";
 import { isControlServer } from "./same-server";
+import { loginsOf, type SqlUserLogin } from "./sql-users";
 
 type RepairContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
@@ -68,13 +73,17 @@ export async function checkReplicas(
   const { name, role, connections } = database;
   const hosted = { database: name, role, password, connections };
   const state = await examineHosted(adminUrl, hosted, database.schemas);
+  const users = await loginsOf(ctx, database.id);
   const results = checkHosted(ctx, {
     ...database,
     adminUrl,
     hosted,
     state,
+    users,
     installation: await installationId(ctx.db),
   });
+  if (state.hasDatabase && state.hasRole)
+    results.push(...(await checkSqlUsers(ctx, database, adminUrl, users)));
   if (!state.hasDatabase) return results;
   const installed = database.schemas.filter((schema) => !state.missingSchemas.includes(schema));
   results.push(...(await checkRelations(ctx, database, databaseUrl(adminUrl, name), installed)));
@@ -122,11 +131,12 @@ interface Examined extends Database {
   adminUrl: string;
   hosted: Provisioned;
   state: HostedState;
+  users: SqlUserLogin[];
   installation: string;
 }
 
 function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
-  const { adminUrl, hosted, state, installation, schemas, isWritable } = examined;
+  const { adminUrl, hosted, state, users, installation, schemas, isWritable } = examined;
   const name = hosted.database;
   const url = databaseUrl(adminUrl, name);
   const results: CheckResult[] = [];
@@ -140,7 +150,7 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
       severity,
       message: `${name}: ${message}`,
       remedy,
-      fix: () => repair(ctx, examined, message, work),
+      fix: () => recordRepair(ctx, examined, message, work),
     });
 
   if (!state.hasDatabase || !state.hasRole) {
@@ -150,6 +160,7 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
     add(`its ${what} does not exist`, "creates it again under the same names, and syncs it", async () => {
       await restoreHosted(adminUrl, hosted, installation);
       await install(ctx, examined, url, schemas);
+      for (const user of users) await restoreSqlUserRole(adminUrl, { ...hosted, isWritable }, user);
     });
     return results;
   }
@@ -194,7 +205,10 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
     add(
       `is ${isWritable ? "not writable" : "writable"}, unlike its setting in the control plane`,
       "applies the setting",
-      () => setAll(url, hosted.role, differing, isWritable),
+      async () => {
+        await setAll(url, hosted.role, differing, isWritable);
+        for (const user of users) await setSqlUserWritable(adminUrl, name, user.role, isWritable);
+      },
     );
   }
   if (state.installation !== installation) {
@@ -220,7 +234,7 @@ async function checkExternal(
       severity: "problem",
       message: `${database.host}/${database.name}: ${message}`,
       remedy: "creates it again, and syncs it",
-      fix: () => repair(ctx, database, message, () => install(ctx, database, url, missing)),
+      fix: () => recordRepair(ctx, database, message, () => install(ctx, database, url, missing)),
     },
     ...dropped,
   ];
@@ -242,7 +256,7 @@ async function checkRelations(
       severity: "problem",
       message: `${database.name}: ${message}`,
       remedy: "creates it again, and syncs it",
-      fix: () => repair(ctx, database, message, () => install(ctx, database, url, [schema])),
+      fix: () => recordRepair(ctx, database, message, () => install(ctx, database, url, [schema])),
     });
   }
   return results;
@@ -293,15 +307,4 @@ async function install(
 
 async function setAll(url: string, role: string, schemas: string[], isWritable: boolean): Promise<void> {
   for (const schema of schemas) await setWritable(url, role, schema, isWritable);
-}
-
-async function repair(
-  ctx: RepairContext,
-  { accountId, id, name }: Database,
-  what: string,
-  work: () => Promise<void>,
-): Promise<void> {
-  await work();
-  const change = { accountId, subject: id, details: { database: name, what } };
-  await recordChange(ctx.db, ctx.actor, { ...change, action: "service.repaired" });
 }

@@ -1,6 +1,6 @@
 /**
- * The watchdog of all clusters, in one worker at a time: ends customers' sessions that exceed their limits, and
- * pauses roles that use up transaction ids.
+ * The watchdog of all clusters, in one worker at a time: ends customers' sessions that exceed their limits, pauses
+ * roles that use up transaction ids, and records which SQL users are connected.
  */
 import type { Sql } from "postgres";
 import { Counter } from "prom-client";
@@ -9,6 +9,8 @@ import type { Context } from "../../context";
 import { WATCHED_BY_SERVER } from "../../postgres";
 import type { Running } from "../../process";
 import {
+  connectedRoles,
+  connectionsOfUser,
   type EndReason,
   endExcess,
   endPauses,
@@ -19,6 +21,7 @@ import {
   watchIds,
 } from "../../replica";
 import { clusterAdminUrl, listClusters, recordTimeline } from "./clusters";
+import { recordSqlUsersSeen } from "./sql-user-rows";
 
 /** How often all clusters are checked, regardless of the number of workers. */
 const EVERY_MS = 3000;
@@ -36,7 +39,9 @@ interface Customer {
   role: string;
   database: string;
   isWritable: boolean;
+  /** Of all roles of the database together. */
   connections: number;
+  isSqlUser: boolean;
 }
 
 export function startWatchdog(ctx: WatchContext): Running {
@@ -66,8 +71,11 @@ export function startWatchdog(ctx: WatchContext): Running {
     if (!(await takeTurn(ctx))) return;
     const customers = await ctx.db<Customer[]>`
       select cluster_id as "clusterId", account_id as "accountId", role_name as role, name as database,
-        is_writable as "isWritable", connection_limit as connections
-      from databases where cluster_id is not null`;
+        is_writable as "isWritable", connection_limit as connections, false as "isSqlUser"
+      from databases where cluster_id is not null
+      union all
+      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, true
+      from sql_users as u join databases as d on d.id = u.database_id where d.cluster_id is not null`;
     await Promise.all(
       (await listClusters(ctx.db)).map(async ({ id, name }) => {
         try {
@@ -89,15 +97,18 @@ export function startWatchdog(ctx: WatchContext): Running {
   ): Promise<void> {
     const admin = poolOf(adminUrl);
     await recordTimeline(ctx.db, id, admin);
-    const limits = new Map(customers.map(({ role, connections }) => [role, connections]));
+    const limits = new Map(customers.map((customer) => [customer.role, limitOf(customer)]));
     for (const role of await endPauses(admin, limits))
       ctx.log.info({ cluster, role }, "customer's pause ended");
     const roles = customers.map(({ role }) => role);
     const databases = customers.map(({ database }) => database);
+    const connections = customers.map((customer) => customer.connections);
+    const users = customers.filter(({ isSqlUser }) => isSqlUser).map(({ role }) => role);
+    if (users.length > 0) await recordSqlUsersSeen(ctx.db, await connectedRoles(admin, users));
     const ids = customers.map(({ accountId }) => accountId);
     const accounts = { ids, connections: ctx.config.accountConnections };
     const writers = customers.filter(({ isWritable }) => isWritable).map(({ role }) => role);
-    for (const session of await endExcess(admin, { roles, databases, writers, accounts })) {
+    for (const session of await endExcess(admin, { roles, databases, connections, writers, accounts })) {
       ended.inc({ reason: session.reason satisfies EndReason });
       ctx.log.warn({ cluster, ...session }, "session of a customer terminated");
     }
@@ -106,7 +117,9 @@ export function startWatchdog(ctx: WatchContext): Running {
     idWatches.set(adminUrl, idWatch);
     for (const role of await idWatch.find(admin, readers)) {
       // The search takes seconds, in which a database may have been made writable.
-      const [writer] = await ctx.db`select from databases where role_name = ${role} and is_writable`;
+      const [writer] = await ctx.db`
+        select from databases as d where is_writable and (role_name = ${role}
+          or exists (select from sql_users as u where u.database_id = d.id and u.role_name = ${role}))`;
       if (writer) continue;
       const pause = await pauseRole(admin, role);
       if (!pause) continue;
@@ -141,6 +154,11 @@ export function startWatchdog(ctx: WatchContext): Running {
       await looking;
     },
   };
+}
+
+/** Connections that the role may open. */
+function limitOf({ connections, isSqlUser }: Customer): number {
+  return isSqlUser ? connectionsOfUser(connections) : connections;
 }
 
 /** Whether a check is due and this process runs it. A row decides, so no leader election is needed. */

@@ -25,6 +25,7 @@ import { recordFeedGapOfBase } from "../../control/feeds";
 import {
   asMover,
   clusterByName,
+  copySqlUsers,
   createHostedDatabase,
   type Database,
   endMove,
@@ -98,6 +99,7 @@ async function moveLocked(
     await firstSync(ctx, base, target, reader, options);
     const loadSigner = () => attachmentSigner(ctx, baseId);
     await copyWrites(target, reader, await written.take(), loadSigner);
+    await copySqlUsers(ctx, from, to);
     await pointAt(ctx, base, from, to);
     isMoved = true;
     await fence(ctx, from, base.database.schema);

@@ -275,6 +275,26 @@ create unique index databases_hosted_key on databases (cluster_id, name) where c
 -- Two syncs into one schema would conflict: a customer's database is registered once over all accounts.
 create unique index databases_external_key on databases (external_host, external_port, name) where cluster_id is null;
 
+-- Further logins of hosted databases, each with a name, a role and a password of its own.
+create table sql_users (
+  id text not null,
+  database_id text not null,
+  name text not null,
+  role_name text not null,
+  encrypted_password text not null,
+  -- E-mail address of the user, or name of the token or operator, who created it.
+  created_by text not null,
+  created_at timestamptz not null default now(),
+  -- To the minute, as sampled by the watchdog; null: never.
+  last_seen_at timestamptz,
+  constraint sql_users_pkey primary key (id),
+  constraint sql_users_database_fkey foreign key (database_id) references databases (id) on delete cascade,
+  constraint sql_users_role_key unique (role_name)
+);
+
+-- One user per name and database, ignoring case.
+create unique index sql_users_name_key on sql_users (database_id, lower(name));
+
 -- The id of this installation: it labels what the installation creates on a cluster that others use too.
 create table installation (
   id text not null,

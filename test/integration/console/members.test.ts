@@ -36,7 +36,11 @@ async function team() {
       select attachment_key_version as version from bases where id = ${base.id}`;
     return row!.version;
   };
-  return { owner, friend, userId: user!.id, call, url, version };
+  const users = `/api/v1/bases/${base.id}/sql-users`;
+  const sqlUser = async () =>
+    (await call("POST", users, { token: owner.token, body: { name: "Metabase" } })).body.credentials
+      .url as string;
+  return { owner, friend, userId: user!.id, call, url, version, sqlUser };
 }
 
 async function opens(url: string): Promise<boolean> {
@@ -55,8 +59,8 @@ const status = async (call: ReturnType<typeof caller>, person: Person, token = p
   (await call("GET", "/api/v1/bases", { token })).status;
 
 test("S16: the page shows which credentials remain, and revokes them if the owner wants", async () => {
-  const { owner, friend, userId, call, url, version } = await team();
-  const seen = await url();
+  const { owner, friend, userId, call, url, version, sqlUser } = await team();
+  const [seen, seenUser] = [await url(), await sqlUser()];
   const sql = postgres(seen, { max: 1, onclose: () => {} });
   await sql`select 1`;
   const page = await owner.get(`/account/members/${userId}/remove`);
@@ -75,7 +79,7 @@ test("S16: the page shows which credentials remain, and revokes them if the owne
   expect(removed.text).toContain(`${friend.email} was removed`);
   expect(removed.text).toContain("Database passwords rotated: 1");
   expect(removed.text).not.toContain("Still works");
-  expect(await opens(seen)).toBe(false);
+  expect([await opens(seen), await opens(seenUser)]).toEqual([false, false]);
   await expect(sql`select 1`.then(() => sql`select 1`)).rejects.toThrow();
   await sql.end({ timeout: 1 });
   expect(await version()).toBe(before + 1);

@@ -7,7 +7,7 @@ import { createBase, openApiKey, replicaTarget } from "../../../core/control/bas
 import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
 import { webhookSecretContext } from "../../../core/control/feeds";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
-import { databaseCredentials, getDatabase } from "../../../core/control/placement";
+import { createSqlUser, databaseCredentials, getDatabase } from "../../../core/control/placement";
 import { examineEncryption, rotateEncryption } from "../../../core/control/setup";
 import { contextOf, type EncryptedColumn, encryptedColumns } from "../../../core/control/setup/encryption";
 import { createSecretBox } from "../../../core/secrets";
@@ -52,6 +52,11 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
     on conflict (base_id) do update set webhook_id = 'ach1', encrypted_secret = excluded.encrypted_secret`;
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
   await ctx.db`update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)} where id = ${base.id}`;
+  await createSqlUser(
+    { ...ctx, actor: { kind: "system", name: "test" } },
+    await getDatabase(ctx.db, base.database.id),
+    "Metabase",
+  );
   const external = `dat_${randomBytes(10).toString("hex")}`;
   await ctx.db`
     insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)

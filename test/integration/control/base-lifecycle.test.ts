@@ -15,9 +15,12 @@ import { quotaKeyOf } from "../../../core/control/budgets";
 import {
   addCluster,
   createHostedDatabase,
+  createSqlUser,
   databaseCredentials,
   getDatabase,
+  listSqlUsers,
 } from "../../../core/control/placement";
+import { sqlUserCredentials } from "../../../core/control/placement/sql-users";
 import { CallCounter, createRateLimiter } from "../../../core/limiter";
 import {
   applyRowImages,
@@ -32,6 +35,7 @@ import type { MoveContext } from "../../../core/sync/lease/move-base";
 import { NotificationListener } from "../../../core/sync/modes/live";
 import { BudgetWatch } from "../../../core/sync/pacing";
 import { asAdmin } from "../../support/admin";
+import { canLogIn } from "../../support/can-log-in";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
@@ -196,6 +200,8 @@ test("a base moves to another cluster while it is read and written, and leaves n
   const base = await pause(ctx, await getBase(ctx.db, id));
   await until(() => fleet.workers[0]!.worker.busy === 0, { what: "the lease ends" });
   const old = await databaseCredentials(ctx, await getDatabase(ctx.db, base.database.id));
+  const as = { ...ctx, actor: { kind: "user", name: "ada@example.org" } as const };
+  const oldUser = await createSqlUser(as, await getDatabase(ctx.db, base.database.id), "Metabase");
   const oldReplica = openReplica(await replicaTarget(ctx, base));
   const oldReader = await fleet.reader(base);
   const [table] = sandbox.control.dump(sourceId).tables;
@@ -242,7 +248,11 @@ test("a base moves to another cluster while it is read and written, and leaves n
   expect(moved.database.id).not.toBe(base.database.id);
   const database = await getDatabase(ctx.db, moved.database.id);
   expect(await databaseCredentials(ctx, database)).not.toEqual(old);
+  const [user, ...others] = await listSqlUsers(ctx.db, database.id);
+  expect([user?.name, user?.createdBy, others]).toEqual(["Metabase", "ada@example.org", []]);
+  expect(await canLogIn((await sqlUserCredentials(ctx, database, user!)).url)).toBe(true);
   await expectEqualToSource(fleet, moved);
+  expect(await ctx.db`select from pg_roles where rolname = ${oldUser.role}`).toEqual([]);
   expect(await ctx.db`select from pg_database where datname = ${base.database.name}`).toEqual([]);
   expect(await ctx.db`select from pg_roles where rolname = ${old.user}`).toEqual([]);
   expect(await ctx.db`select from databases where id = ${base.database.id}`).toEqual([]);

@@ -33,6 +33,13 @@ export const auditGaps: Attack = {
       const browser = service.browser(randomAddress(random));
       const wrong = service.browser(randomAddress(random));
       let current = password;
+      const users = `bases/${base.id}/sql-users`;
+      let userId = "";
+      const createUser = async () => {
+        const body = { name: "Metabase" };
+        const made = await account.ask<{ sql_user: { id: string } }>("POST", users, body);
+        userId = made.sql_user.id;
+      };
       const deeds: [string, () => Promise<unknown>][] = [
         ["sign-in", () => browser.post("/sign-in", { email, password, next: "/bases" })],
         ["refused sign-in", () => wrong.post("/sign-in", { email, password: "wrong", next: "/bases" })],
@@ -40,6 +47,9 @@ export const auditGaps: Attack = {
         ["token made", () => browser.post("/account/tokens", { name: `t${round}`, read: "on" })],
         ["password reset", async () => (current = await reset(service, email, random))],
         ["credentials rotated", () => account.api("POST", `bases/${base.id}/credentials/rotate`)],
+        ["SQL user created", createUser],
+        ["SQL user rotated", () => account.api("POST", `${users}/${userId}/rotate`)],
+        ["SQL user revoked", () => account.api("DELETE", `${users}/${userId}`)],
       ];
       for (const [what, work] of deeds) {
         const before = await entries(account);

@@ -18,6 +18,11 @@ export const foreignIds: Attack = {
       name: `Foreign ${random.int(1, 1e9)}`,
       plan: "team",
     });
+    const { sql_user: sqlUser } = await victim.ask<{ sql_user: { id: string } }>(
+      "POST",
+      `bases/${base.id}/sql-users`,
+      { name: "Metabase" },
+    );
     const calls: [string, string, unknown?][] = [
       ["GET", `bases/${base.id}`],
       ["PATCH", `bases/${base.id}`, { paused: true }],
@@ -27,6 +32,11 @@ export const foreignIds: Attack = {
       ["GET", `bases/${base.id}/runs`],
       ["GET", `bases/${base.id}/credentials`],
       ["POST", `bases/${base.id}/credentials/rotate`],
+      ["GET", `bases/${base.id}/sql-users`],
+      ["POST", `bases/${base.id}/sql-users`, { name: "Mine" }],
+      ["GET", `bases/${base.id}/sql-users/${sqlUser.id}/credentials`],
+      ["POST", `bases/${base.id}/sql-users/${sqlUser.id}/rotate`],
+      ["DELETE", `bases/${base.id}/sql-users/${sqlUser.id}`],
       ["POST", `bases/${base.id}/attachment-links/revoke`],
       ["GET", `bases/${base.id}/schema-changes`],
       ["GET", `bases/${base.id}/calls`],

@@ -16,6 +16,8 @@ interface Kept {
   browser: ConsoleClient;
   token: string;
   url: string;
+  /** Of a SQL user that the member created. */
+  userUrl: string;
   sql: postgres.Sql;
 }
 
@@ -81,10 +83,15 @@ async function join(
   const token = /\bbt_[A-Za-z0-9_-]{43}/.exec(page.text)?.[0] ?? "";
   const member = new Account(owner.id, "member", friend.email, PASSWORD, token, service.consoleUrl);
   const url = await member.credentials(base.id);
+  const { credentials } = await member.ask<{ credentials: { url: string } }>(
+    "POST",
+    `bases/${base.id}/sql-users`,
+    { name: "Mine" },
+  );
   const sql = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false });
   await sql`select 1`;
   if (!(await browser.get("/bases")).text.includes(base.id)) throw new Error("the member sees no base");
-  return { browser, token, url, sql };
+  return { browser, token, url, userUrl: credentials.url, sql };
 }
 
 async function tryAll(service: Service, kept: Kept, base: Connected, tally: Tally): Promise<void> {
@@ -100,9 +107,11 @@ async function tryAll(service: Service, kept: Kept, base: Connected, tally: Tall
     const isTold = text.includes(new URL(kept.url).pathname.slice(1));
     tally.add((isShown || isTold) && `their browser sees the base on ${path}: ${status}`);
   }
-  const again = postgres(kept.url, { max: 1, onnotice: () => {}, fetch_types: false, connect_timeout: 10 });
-  tally.add((await answers(again)) && "their password opens the database");
-  await again.end({ timeout: 1 });
+  for (const [whose, url] of Object.entries({ their: kept.url, "their SQL user's": kept.userUrl })) {
+    const again = postgres(url, { max: 1, onnotice: () => {}, fetch_types: false, connect_timeout: 10 });
+    tally.add((await answers(again)) && `${whose} password opens the database`);
+    await again.end({ timeout: 1 });
+  }
   const isEnded = await until(async () => !(await answers(kept.sql)), {
     what: "their connection is ended",
     timeoutMs: ENDED_MS,

@@ -24,6 +24,7 @@ import { Confirm, type Confirmation } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
+import { findSqlUser } from "../../sql-user";
 
 export function confirmationPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -83,6 +84,37 @@ export function confirmationPages(ctx: ConsoleContext) {
         back: `/bases/${base.id}/settings`,
       });
     })
+    .get("/bases/:id/sql-users/:user/rotate", async ({ request, currentUser, account, params }) => {
+      const { base, user } = await findSqlUser(db, account.id, params);
+      return askAboutBase(request, currentUser, base, {
+        title: `Rotate the password of “${user.name}”?`,
+        effect: (
+          <p>The old password stops working at once. Open connections, and other users, are not affected.</p>
+        ),
+        button: "Rotate password",
+        action: `/bases/${base.id}/sql-users/${user.id}/rotate`,
+        isDanger: true,
+        back: `/bases/${base.id}/connect?user=${user.id}`,
+      });
+    })
+    .get("/bases/:id/sql-users/:user/revoke", async ({ request, currentUser, account, params }) => {
+      const { base, database, user } = await findSqlUser(db, account.id, params);
+      return askAboutBase(request, currentUser, base, {
+        title: `Revoke the SQL user “${user.name}”?`,
+        effect: (
+          <p>
+            Its connections end, and it can no longer log in. This cannot be undone.
+            {database.isWritable
+              ? " The tables and views that it created stay, and belong to the database's own role."
+              : ""}
+          </p>
+        ),
+        button: "Revoke SQL user",
+        action: `/bases/${base.id}/sql-users/${user.id}/revoke`,
+        isDanger: true,
+        back: `/bases/${base.id}/connect`,
+      });
+    })
     .get("/account/tokens/:id/revoke", async ({ request, currentUser, account, params }) => {
       const token = (await listTokens(db, account.id)).find(({ id }) => id === params.id);
       if (!token) throw new BasetideError("not_found", "This token does not exist");
@@ -123,7 +155,8 @@ export function confirmationPages(ctx: ConsoleContext) {
 const USUAL_PAGE = 100;
 
 function askAboutBase(request: Request, currentUser: CurrentUser, base: Base, question: Confirmation) {
-  const place = question.back.endsWith("/settings") ? "settings" : "overview";
+  const place =
+    (["settings", "connect"] as const).find((one) => question.back.includes(`/${one}`)) ?? "overview";
   const view = isHtmx(request) ? (
     <Confirm {...question} isDialog />
   ) : (

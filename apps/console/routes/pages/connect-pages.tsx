@@ -1,22 +1,32 @@
-/** The last steps of connecting a base: its connection details for each program, and queries to start with. */
+/** The last steps of connecting a base: its connection details for each program, its SQL users, and first queries. */
 import { Elysia } from "elysia";
-import { actorOf } from "../../../../core/control/accounts";
-import { getBase } from "../../../../core/control/bases";
+import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
+import { type Base, getBase } from "../../../../core/control/bases";
 import {
   type Credentials,
+  createSqlUser,
   type Database,
   getDatabase,
+  getSqlUser,
+  listSqlUsers,
+  revokeSqlUser,
+  rotateSqlUser,
+  type SqlUser,
   showCredentials,
+  showSqlUserCredentials,
 } from "../../../../core/control/placement";
 import { sampleQueries } from "../../../../core/exports";
 import { Connect } from "../../../../views/base/connect";
 import { isClient } from "../../../../views/base/connect-clients";
 import { BaseFrame } from "../../../../views/base/frame";
 import { FirstQueries } from "../../../../views/base/ready";
+import { SqlUsers } from "../../../../views/base/sql-users";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { type FormError, formErrorOf } from "../../form-error";
+import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
 import { cachedShape } from "../../shape-cache";
+import { findSqlUser } from "../../sql-user";
 import { TlsOffers } from "../../tls-offers";
 
 /** Of the sample queries, those that a new base shows. */
@@ -25,33 +35,83 @@ const FIRST_QUERIES = 3;
 export function connectPages(ctx: ConsoleContext) {
   const { db } = ctx;
   const offers = new TlsOffers();
+  const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
+
+  /** The page, or its dialog: with the credentials of the database's own role, or of the SQL user `query.user`. */
+  async function show(
+    request: Request,
+    currentUser: CurrentUser,
+    base: Base,
+    query: Record<string, string | undefined>,
+    form: { name: string; error?: FormError } = { name: "" },
+  ) {
+    const database = await getDatabase(db, base.database.id);
+    const isHosted = database.clusterId !== null;
+    const user = query.user === undefined ? undefined : await getSqlUser(db, database.id, query.user);
+    const credentials = await (user
+      ? showSqlUserCredentials(by(currentUser), database, user)
+      : showCredentials(by(currentUser), database));
+    const connect = (
+      <Connect
+        base={base}
+        access={await accessOf(offers, database, credentials)}
+        client={isClient(query.with) ? query.with : "url"}
+        region={database.region}
+        isHosted={isHosted}
+        isWritable={database.isWritable}
+        sqlUser={user}
+      />
+    );
+    const title = user ? `Connect as ${user.name}` : "Connect";
+    const view = isHtmx(request) ? (
+      <DialogContent title={title}>{connect}</DialogContent>
+    ) : (
+      <BaseFrame base={base} place="connect">
+        <Card id="connect" title={title}>
+          {connect}
+        </Card>
+        <SqlUsers
+          base={base}
+          users={isHosted ? await listSqlUsers(db, database.id) : undefined}
+          databaseName={database.name}
+          now={new Date()}
+          name={form.name}
+          error={form.error?.message}
+        />
+      </BaseFrame>
+    );
+    const page = { title: `${title} · ${base.name}`, currentUser, active: "bases", base } as const;
+    return answer(request, { ...page, status: form.error?.status }, view);
+  }
 
   return new Elysia({ name: "connect-pages", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) => {
+    .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) =>
+      show(request, currentUser, await getBase(db, params.id, account.id), query),
+    )
+    .post("/bases/:id/sql-users", async ({ request, currentUser, account, params, body }) => {
       const base = await getBase(db, params.id, account.id);
+      const name = formText(body, "name");
       const database = await getDatabase(db, base.database.id);
-      const credentials = await showCredentials({ ...ctx, actor: actorOf(currentUser) }, database);
-      const connect = (
-        <Connect
-          base={base}
-          access={await accessOf(offers, database, credentials)}
-          client={isClient(query.with) ? query.with : "url"}
-          region={database.region}
-          isHosted={database.clusterId !== null}
-          isWritable={database.isWritable}
-        />
-      );
-      const view = isHtmx(request) ? (
-        <DialogContent title="Connect">{connect}</DialogContent>
-      ) : (
-        <BaseFrame base={base} place="connect">
-          <Card id="connect" title="Connect">
-            {connect}
-          </Card>
-        </BaseFrame>
-      );
-      return answer(request, { title: `Connect · ${base.name}`, currentUser, active: "bases", base }, view);
+      const created: SqlUser[] = [];
+      const error = await formErrorOf(async () => {
+        created.push(await createSqlUser(by(currentUser), database, name));
+      });
+      const [user] = created;
+      if (error || !user) return show(request, currentUser, base, {}, { name, ...(error && { error }) });
+      const path = `/bases/${base.id}/connect?user=${user.id}`;
+      return finish(request, path, `SQL user “${user.name}” created. These are its credentials.`);
+    })
+    .post("/bases/:id/sql-users/:user/rotate", async ({ request, currentUser, account, params }) => {
+      const { base, database, user } = await findSqlUser(db, account.id, params);
+      await rotateSqlUser(by(currentUser), database, user);
+      const text = `Password of “${user.name}” rotated. The old password no longer works.`;
+      return finish(request, `/bases/${base.id}/connect?user=${user.id}`, text);
+    })
+    .post("/bases/:id/sql-users/:user/revoke", async ({ request, currentUser, account, params }) => {
+      const { base, database, user } = await findSqlUser(db, account.id, params);
+      await revokeSqlUser(by(currentUser), database, user);
+      return finish(request, `/bases/${base.id}/connect`, `SQL user “${user.name}” revoked.`);
     })
     .get("/bases/:id/ready", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);

@@ -1,0 +1,56 @@
+/** Compares the roles of a hosted database's SQL users with what the control plane expects. */
+import type { CheckResult } from "../../check-result";
+import type { Context } from "../../context";
+import { dropSqlUserRole, examineSqlUserRoles, restoreSqlUserRole } from "../../replica";
+import type { Database } from "./databases";
+import { recordRepair } from "./record-repair";
+import type { SqlUserLogin } from "./sql-users";
+
+type RepairContext = Pick<Context, "db" | "actor">;
+
+/** @throws BasetideError `replica_unavailable` */
+export async function checkSqlUsers(
+  ctx: RepairContext,
+  database: Database,
+  adminUrl: string,
+  users: SqlUserLogin[],
+): Promise<CheckResult[]> {
+  const home = { ...database, database: database.name };
+  const { states, unknown } = await examineSqlUserRoles(adminUrl, home, users);
+  const results: CheckResult[] = [];
+  const add = (message: string, remedy: string, work: () => Promise<void>) =>
+    results.push({
+      severity: "problem",
+      message: `${database.name}: ${message}`,
+      remedy,
+      fix: () => recordRepair(ctx, database, message, work),
+    });
+  for (const [index, state] of states.entries()) {
+    const user = users[index]!;
+    const restore = () => restoreSqlUserRole(adminUrl, home, user);
+    const who = `SQL user "${user.name}"`;
+    if (!state.exists)
+      add(`the role of its ${who} does not exist`, "creates it with the same password", restore);
+    else if (!state.isMember || !state.isLimited) {
+      add(`its ${who} lacks the rights or the limits of a SQL user`, "sets them", restore);
+    } else if (!state.takesPassword) {
+      add(`the server does not accept the password of its ${who}`, "sets that password again", restore);
+    }
+    if (state.pausedUntil) {
+      results.push({
+        severity: "warning",
+        message: `${database.name}: its ${who} consumed transaction ids too fast and may not connect until ${state.pausedUntil.toISOString()}`,
+        remedy: `A worker ends the pause then. To end it now, run \`database set-connections ${database.id} ${database.connections}\``,
+      });
+    }
+  }
+  for (const role of unknown) {
+    const remedy = "drops it; what it created belongs to the database's own role afterwards";
+    add(`the role ${role} has the rights of a SQL user and is none of them`, remedy, async () => {
+      // It may have been created since.
+      const [known] = await ctx.db`select from sql_users where role_name = ${role}`;
+      if (!known) await dropSqlUserRole(adminUrl, home, role);
+    });
+  }
+  return results;
+}

@@ -1,0 +1,59 @@
+/** Rows of SQL users: further logins of a hosted database, each with a name, a role and a password of its own. */
+import type { TransactionSql } from "postgres";
+import type { Db } from "../../context";
+import { BasetideError } from "../../errors";
+import { isId } from "../../ids";
+
+export interface SqlUser {
+  id: string;
+  databaseId: string;
+  /** Unique in its database, ignoring case. */
+  name: string;
+  /** The user of its credentials. */
+  role: string;
+  /** E-mail address of the user, or name of the token or operator, who created it. */
+  createdBy: string;
+  createdAt: Date;
+  /** When the watchdog last saw a session of it, to the minute; null: never. */
+  lastSeenAt: Date | null;
+}
+
+/** How much time passes before a later sighting of a user is recorded. */
+const SEEN_AGAIN = "1 minute";
+
+/** The database's SQL users, by name. */
+export async function listSqlUsers(db: Db, databaseId: string): Promise<SqlUser[]> {
+  return db<SqlUser[]>`${selectSqlUsers(db)} where database_id = ${databaseId} order by lower(name), id`;
+}
+
+/** @throws BasetideError `not_found`, also if it belongs to another database */
+export async function getSqlUser(db: Db, databaseId: string, id: string): Promise<SqlUser> {
+  const [user] = isId("sql_user", id)
+    ? await db<SqlUser[]>`${selectSqlUsers(db)} where database_id = ${databaseId} and id = ${id}`
+    : [];
+  if (!user) throw new BasetideError("not_found", "This SQL user does not exist");
+  return user;
+}
+
+/** The roles of the database's SQL users. */
+export async function sqlUserRoles(db: Db | TransactionSql, databaseId: string): Promise<string[]> {
+  const rows = await db<{ role: string }[]>`
+    select role_name as role from sql_users where database_id = ${databaseId} order by role_name`;
+  return rows.map(({ role }) => role);
+}
+
+/** Records that the roles are connected now: at most once a minute for each. */
+export async function recordSqlUsersSeen(db: Db, roles: string[]): Promise<void> {
+  if (roles.length === 0) return;
+  await db`
+    update sql_users set last_seen_at = now()
+    where role_name = any (${roles}::text[])
+      and (last_seen_at is null or last_seen_at < now() - ${SEEN_AGAIN}::interval)`;
+}
+
+function selectSqlUsers(db: Db) {
+  return db`
+    select id, database_id as "databaseId", name, role_name as role, created_by as "createdBy",
+      created_at as "createdAt", last_seen_at as "lastSeenAt"
+    from sql_users`;
+}

@@ -1,0 +1,209 @@
+/**
+ * SQL users of hosted databases: created, shown, rotated and revoked one by one, without a change for the others.
+ *
+ * A role is created before its row is committed, and dropped before its row is deleted. After a crash between the two,
+ * `doctor` drops a role whose password was never shown, and revoking the user again completes a revocation.
+ */
+import type { TransactionSql } from "postgres";
+import type { Actor, Context } from "../../context";
+import { BasetideError, isBasetideError } from "../../errors";
+import { newId } from "../../ids";
+import { cleanText, isUniqueViolation } from "../../postgres";
+import {
+  createSqlUserRole,
+  dropSqlUserRole,
+  endSessionsOf,
+  nameDatabase,
+  rotatePassword,
+  type SqlUserRole,
+} from "../../replica";
+import { countChange, recordChange } from "../audit";
+import { clusterAdminUrl } from "./clusters";
+import { type Credentials, type Database, toCredentials } from "./databases";
+import { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
+
+type UserContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
+
+const MAX_NAME_LENGTH = 60;
+const INSUFFICIENT_PRIVILEGE = "42501";
+
+/**
+ * Creates a SQL user, which reads what the database's own role reads.
+ *
+ * @throws BasetideError `invalid_request` for an invalid name, `already_exists` for a name that is taken, `conflict`
+ *   for a database that the customer hosts, at the limit of users, or on a server that cannot have them
+ */
+export async function createSqlUser(
+  ctx: UserContext & { actor: Actor },
+  database: Database,
+  text: string,
+): Promise<SqlUser> {
+  return addUser(ctx, database, { name: checkName(text), createdBy: ctx.actor.name });
+}
+
+/** Returns what a SQL client of the user needs. @throws BasetideError `secret_unreadable`, `not_found` */
+export async function sqlUserCredentials(
+  ctx: Pick<Context, "db" | "secrets">,
+  database: Database,
+  user: SqlUser,
+): Promise<Credentials> {
+  const [row] = await ctx.db<{ encrypted: string }[]>`
+    select encrypted_password as encrypted from sql_users where id = ${user.id}`;
+  if (!row) throw new BasetideError("not_found", "This SQL user does not exist");
+  const password = ctx.secrets.decrypt(row.encrypted, sqlUserContext(user.id));
+  return toCredentials({ ...database, role: user.role }, password, "");
+}
+
+/** As `sqlUserCredentials`, for a person or program, and recorded: one entry per actor and hour. */
+export async function showSqlUserCredentials(
+  ctx: Pick<Context, "db" | "secrets"> & { actor: Actor },
+  database: Database,
+  user: SqlUser,
+): Promise<Credentials> {
+  const change = { accountId: database.accountId, subject: user.id, details: detailsOf(user) };
+  await countChange(ctx.db, ctx.actor, { ...change, action: "credentials.shown" });
+  return sqlUserCredentials(ctx, database, user);
+}
+
+/** Gives the user a new password; the old one no longer works. Open sessions stay. */
+export async function rotateSqlUser(
+  ctx: UserContext,
+  database: Database,
+  user: SqlUser,
+): Promise<Credentials> {
+  // A crash between these two leaves an unknown password; another rotation repairs that.
+  const password = await rotatePassword(await hostOf(ctx, database), user.role);
+  const encrypted = ctx.secrets.encrypt(password, sqlUserContext(user.id));
+  await ctx.db.begin(async (tx) => {
+    await tx`update sql_users set encrypted_password = ${encrypted} where id = ${user.id}`;
+    const change = { accountId: database.accountId, subject: user.id, details: detailsOf(user) };
+    await recordChange(tx, ctx.actor, { ...change, action: "sql_user.rotated" });
+  });
+  return toCredentials({ ...database, role: user.role }, password, "");
+}
+
+/** Ends the user's sessions and deletes it. What it created belongs to the database's own role afterwards. */
+export async function revokeSqlUser(ctx: UserContext, database: Database, user: SqlUser): Promise<void> {
+  const { name, role } = database;
+  await dropSqlUserRole(await hostOf(ctx, database), { database: name, role }, user.role);
+  await ctx.db.begin(async (tx) => {
+    const { count } = await tx`delete from sql_users where id = ${user.id}`;
+    if (count === 0) return;
+    const change = { accountId: database.accountId, subject: user.id, details: detailsOf(user) };
+    await recordChange(tx, ctx.actor, { ...change, action: "sql_user.revoked" });
+  });
+}
+
+/** Ends the user's sessions. */
+export async function endSqlUserSessions(ctx: UserContext, database: Database, user: SqlUser): Promise<void> {
+  await endSessionsOf(await hostOf(ctx, database), user.role);
+}
+
+/** Creates the users of `from` in `to`, with the same names, and new roles and passwords: a base moves there. */
+export async function copySqlUsers(ctx: UserContext, from: Database, to: Database): Promise<void> {
+  for (const { name, createdBy } of await listSqlUsers(ctx.db, from.id)) {
+    await addUser(ctx, to, { name, createdBy });
+  }
+}
+
+/** A role and its password, and the name of its user. */
+export type SqlUserLogin = SqlUserRole & Pick<SqlUser, "name">;
+
+/** The roles and passwords of the database's users. @throws BasetideError `secret_unreadable` */
+export async function loginsOf(
+  ctx: Pick<Context, "db" | "secrets">,
+  databaseId: string,
+): Promise<SqlUserLogin[]> {
+  const rows = await ctx.db<{ id: string; name: string; role: string; encrypted: string }[]>`
+    select id, name, role_name as role, encrypted_password as encrypted from sql_users
+    where database_id = ${databaseId} order by lower(name)`;
+  return rows.map(({ id, name, role, encrypted }) => ({
+    name,
+    role,
+    password: ctx.secrets.decrypt(encrypted, sqlUserContext(id)),
+  }));
+}
+
+async function addUser(
+  ctx: UserContext,
+  database: Database,
+  { name, createdBy }: Pick<SqlUser, "name" | "createdBy">,
+): Promise<SqlUser> {
+  const adminUrl = await hostOf(ctx, database);
+  const id = newId("sql_user");
+  const { role, password } = nameDatabase();
+  const encrypted = ctx.secrets.encrypt(password, sqlUserContext(id));
+  const home = { ...database, database: database.name };
+  try {
+    await ctx.db.begin(async (tx) => {
+      // Waits for a deletion of the database, and lets concurrent requests count one after the other.
+      const [locked] = await tx`select from databases where id = ${database.id} for update`;
+      if (!locked) throw new BasetideError("not_found", `There is no database ${database.id}`);
+      await requireRoom(tx, database.id, ctx.config.databaseSqlUsers);
+      await tx`
+        insert into sql_users (id, database_id, name, role_name, encrypted_password, created_by)
+        values (${id}, ${database.id}, ${name}, ${role}, ${encrypted}, ${createdBy})`;
+      const details = detailsOf({ name, databaseId: database.id });
+      const change = { accountId: database.accountId, subject: id, details };
+      await recordChange(tx, ctx.actor, { ...change, action: "sql_user.created" });
+      await createSqlUserRole(adminUrl, home, { role, password }).catch(async (error: unknown) => {
+        await dropSqlUserRole(adminUrl, home, role).catch((dropError: unknown) =>
+          ctx.log.warn({ error: dropError, role }, "dropping the role of a failed new SQL user failed"),
+        );
+        throw refusal(error);
+      });
+    });
+  } catch (error) {
+    if (!isUniqueViolation(error, "sql_users_name_key")) throw error;
+    throw new BasetideError("already_exists", `A SQL user named "${name}" already exists`);
+  }
+  return getSqlUser(ctx.db, database.id, id);
+}
+
+async function requireRoom(tx: TransactionSql, databaseId: string, most: number): Promise<void> {
+  const [has] = await tx<{ users: number }[]>`
+    select count(*)::int as users from sql_users where database_id = ${databaseId}`;
+  if (has!.users < most) return;
+  throw new BasetideError(
+    "conflict",
+    `This database has ${has!.users} SQL users, its maximum. Revoke one, or ask the operator for more (DATABASE_SQL_USERS)`,
+  );
+}
+
+/** The admin URL of the database's cluster. @throws BasetideError `conflict` if the customer hosts it */
+async function hostOf(ctx: UserContext, { clusterId }: Database): Promise<string> {
+  if (clusterId !== null) return clusterAdminUrl(ctx, clusterId);
+  throw new BasetideError(
+    "conflict",
+    "You host this database: create, change and drop its users on your server. The Connect page shows the statements",
+  );
+}
+
+function checkName(text: string): string {
+  const name = cleanText(text).replace(/\s+/g, " ").trim();
+  if (name !== "" && name.length <= MAX_NAME_LENGTH) return name;
+  throw new BasetideError(
+    "invalid_request",
+    `A SQL user's name must have 1 to ${MAX_NAME_LENGTH} characters`,
+  );
+}
+
+/** The server's refusal to create a role, as an error with a remedy; other errors as they are. */
+function refusal(error: unknown): unknown {
+  if (!isBasetideError(error) || error.details?.sqlState !== INSUFFICIENT_PRIVILEGE) return error;
+  return new BasetideError(
+    "conflict",
+    "The server does not let Basetide's role create SQL users, because it lacks a privilege. The operator's `doctor` command names it",
+    { cause: error },
+  );
+}
+
+/** `database` is an id: the activity page shows the name of its base. */
+function detailsOf({ name, databaseId }: Pick<SqlUser, "name" | "databaseId">) {
+  return { name, database: databaseId };
+}
+
+/** The context that the encrypted password of a SQL user is bound to. */
+function sqlUserContext(id: string): string {
+  return `sql_users.password:${id}`;
+}
