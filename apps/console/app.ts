@@ -24,6 +24,7 @@ import { destinationRoutes } from "./routes/destinations";
 import { analystRoutes } from "./routes/exports";
 import { webhookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
+import { nameRoutes } from "./routes/names";
 import { pageRoutes } from "./routes/pages";
 import { requestRoutes } from "./routes/requests";
 import { schemaChangeRoutes } from "./routes/schema-changes";
@@ -63,6 +64,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(baseRoutes(ctx))
     .use(workspaceRoutes(ctx))
     .use(callRoutes(ctx))
+    .use(nameRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))

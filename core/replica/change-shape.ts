@@ -8,6 +8,7 @@ import {
   renameColumns,
   renameIssueFields,
   renameTables,
+  retireTable,
 } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { Catalog, SchemaPlan } from "./plan";
@@ -42,13 +43,13 @@ export async function changeShape(
   replica: Replica,
   epoch: number,
   catalog: Catalog,
-  plan: Pick<SchemaPlan, "inPlace" | "drop">,
+  plan: Pick<SchemaPlan, "inPlace" | "drop" | "isPinned">,
   onChange: (changes: ShapeChange[]) => void = () => {},
 ): Promise<void> {
   let busy: unknown;
   for (const group of entangled(catalog, plan)) {
     try {
-      await changeGroup(replica, epoch, catalog, group);
+      await changeGroup(replica, epoch, catalog, group, plan.isPinned === true);
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
       busy = error;
@@ -93,6 +94,7 @@ async function changeGroup(
   epoch: number,
   catalog: Catalog,
   { inPlace, drop }: Group,
+  isPinned: boolean,
 ): Promise<void> {
   const { schema, sql, swap } = replica;
   const changes = inPlace.map((spec) => {
@@ -107,6 +109,7 @@ async function changeGroup(
   const notes = [
     ...tables.notes,
     ...changes.flatMap(({ spec, columns }) => renameIssueFields(swap, spec.name, columns)),
+    ...(isPinned ? drop.map((spec) => retireTable(swap, spec)) : []),
   ];
   const locked = changes.filter((one) => renamed.includes(one) || one.columns.length > 0);
   const statements = [

@@ -92,6 +92,12 @@ export function renameTables({ schema, swap }: Schemas, renames: [string, string
   };
 }
 
+/** Remembers the name of a table that is dropped, so that no other table gets it by itself. */
+export function retireTable(swap: string, { tableId, name }: TableSpec): string {
+  return `insert into ${swap}._retired_tables (table_id, name) values (${escapeLiteral(tableId)}, ${escapeLiteral(name)})
+    on conflict (table_id) do update set name = excluded.name`;
+}
+
 /**
  * Returns the statement that writes mapped rows into `table` and changes only those that differ.
  *

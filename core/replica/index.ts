@@ -31,7 +31,7 @@ export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
 export { UNSTORABLE_TEXT } from "./map-record-text";
 export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
-export { quoteIdent, snakeCase } from "./naming";
+export { quoteIdent, refusalOfName, snakeCase } from "./naming";
 export {
   applyLinkViews,
   applySettings,
@@ -105,6 +105,7 @@ export {
   recordDamage,
   takeReadVersion,
 } from "./replica";
+export { reservedWords } from "./reserved-words";
 export { connectionsOfUser, DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 export { type PasswordHandling, passwordHandling } from "./role-password";
 export type {
@@ -133,7 +134,16 @@ export { ROW_TOO_WIDE } from "./row-width";
 export { CHECKING, openForCheck, READER_CONNECTIONS, serverPool, shareServers } from "./server-pools";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
-export type { AttachmentUrls, CellIssue, ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
+export type {
+  AttachmentUrls,
+  CellIssue,
+  ColumnSpec,
+  NameSettings,
+  OwnName,
+  ReadAs,
+  TableSpec,
+  TypeSettings,
+} from "./spec";
 export {
   createSqlUserRole,
   dropSqlUserRole,
@@ -143,5 +153,5 @@ export {
   setSqlUserWritable,
 } from "./sql-users";
 export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
-export { foreignNames, settleDependents } from "./views";
+export { foreignNames, retiredTables, settleDependents } from "./views";
 export { connectedRoles, type EndReason, endExcess } from "./watchdog";

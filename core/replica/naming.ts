@@ -2,8 +2,9 @@
  * Derives SQL names for tables and columns from their names in the source.
  *
  * I1. Within one table (or one schema) names are unique, 1 to 63 bytes long, and valid in Postgres when quoted.
- * I2. An assigned name changes only when its own source name changes: the names, the number and the order of the other
- *     entries have no influence.
+ * I2. An assigned name changes only when its own source name changes, or the name that people have chosen for it: the
+ *     names, the number and the order of the other entries have no influence.
+ * I3. If names are pinned, an assigned name changes only with the name that people have chosen for it.
  */
 import { BasetideError } from "../errors";
 
@@ -64,6 +65,17 @@ export function snakeCase(sourceName: string): string {
     .normalize("NFC");
 }
 
+/** A name that was assigned before. */
+export interface KnownName {
+  name: string;
+  /** The entry's name in the source now. */
+  sourceName: string;
+  /** The source name that `name` was derived from, if that is another one: the name was pinned. */
+  namedFor?: string | undefined;
+  /** People have chosen `name`. */
+  isOwnName?: true | undefined;
+}
+
 /**
  * Assigns a SQL name to every entry, by id.
  *
@@ -73,17 +85,24 @@ export function snakeCase(sourceName: string): string {
  * holder gives up in the same call is free, and two entries that swap their source names swap their SQL names. The
  * caller must therefore be able to carry out cyclic renames.
  *
- * @param options.remembered by id: the assigned SQL name, and the source name that it was assigned for
+ * A name that people have chosen comes before all names that follow the source, but never takes a pinned one.
+ *
+ * @param options.remembered by id: the names that were assigned before
  */
 export function assignNames(
   entries: readonly { id: string; name: string }[],
   options: {
-    remembered?: ReadonlyMap<string, { name: string; sourceName: string }> | undefined;
+    remembered?: ReadonlyMap<string, KnownName> | undefined;
     kind: "table" | "column";
     /** Names that are taken and that no entry can get. */
     reserved?: readonly string[];
+    /** Names that people have chosen, by id. */
+    own?: ReadonlyMap<string, string> | undefined;
+    /** Remembered names stay, whatever the source's names become. */
+    isPinned?: boolean | undefined;
   },
 ): Map<string, string> {
+  const { remembered, own, isPinned = false } = options;
   const reserved = options.kind === "table" ? RESERVED_TABLES : RESERVED_COLUMNS;
   const taken = new Set([...reserved, ...(options.reserved ?? []).map(folded)]);
   const given = new Map<string, string>();
@@ -93,10 +112,22 @@ export function assignNames(
   };
 
   const byId = [...entries].sort((a, b) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0));
-  for (const { id, name } of byId) {
-    const known = options.remembered?.get(id);
-    if (known && isSameName(known.sourceName, name) && !taken.has(folded(known.name))) give(id, known.name);
+  const keep = (stays: (known: KnownName, chosen: string | undefined, sourceName: string) => boolean) => {
+    for (const { id, name } of byId) {
+      const known = remembered?.get(id);
+      if (!known || given.has(id) || taken.has(folded(known.name))) continue;
+      if (stays(known, own?.get(id), name)) give(id, known.name);
+    }
+  };
+  if (own) keep((known, chosen) => known.name === chosen);
+  if (isPinned) keep((known, chosen) => chosen === undefined && !known.isOwnName);
+  for (const { id } of byId) {
+    const chosen = own?.get(id);
+    if (chosen !== undefined && !given.has(id)) give(id, firstFree(chosen, taken));
   }
+  keep(
+    ({ namedFor, sourceName, isOwnName }, _, name) => !isOwnName && isSameName(namedFor ?? sourceName, name),
+  );
   const fallback = options.kind === "table" ? "table" : "field";
   for (const { id, name } of byId) {
     if (given.has(id)) continue;
@@ -105,6 +136,41 @@ export function assignNames(
     give(id, firstFree(isTaken ? `${wanted}_` : wanted, taken));
   }
   return new Map(entries.map(({ id }) => [id, given.get(id)!]));
+}
+
+/** What must be remembered with an assigned name: whether people have chosen it, or what it was derived from. */
+export function originOf(
+  name: string,
+  sourceName: string,
+  known: KnownName | undefined,
+  chosen: string | undefined,
+): Pick<KnownName, "namedFor" | "isOwnName"> {
+  if (chosen !== undefined) return { isOwnName: true };
+  if (known?.name !== name || known.isOwnName) return {};
+  const namedFor = known.namedFor ?? known.sourceName;
+  return isSameName(namedFor, sourceName) ? {} : { namedFor };
+}
+
+/**
+ * Returns why people cannot choose this name; undefined if they can. Names that a query would have to quote are
+ * refused, and so are those that Basetide gives to its own relations and columns.
+ *
+ * @param words those that Postgres reserves
+ */
+export function refusalOfName(
+  name: string,
+  kind: "table" | "column",
+  words: ReadonlySet<string>,
+): string | undefined {
+  if (Buffer.byteLength(name) > MAX_NAME_BYTES)
+    return `is longer than ${MAX_NAME_BYTES} bytes, the most that Postgres keeps`;
+  if (kind === "table" ? RESERVED_TABLES.includes(name) : RESERVED_COLUMNS.includes(name))
+    return "is a name of Basetide or Postgres";
+  if (kind === "table" && CATALOG_NAME.test(name)) return "begins like the tables of Postgres";
+  if (snakeCase(name) !== name || !/^\p{L}/u.test(name))
+    return "is not snake_case: use lower-case letters, digits and single underscores, and begin with a letter";
+  if (words.has(name)) return "is a reserved word of Postgres";
+  return undefined;
 }
 
 function isSameName(before: string, now: string): boolean {

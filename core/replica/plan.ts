@@ -9,12 +9,15 @@ import type { SourceField, SourceSchema, SourceTable } from "../source";
 import { mayHoldAttachments } from "../source";
 import { COMMENT_FORM } from "./ddl";
 import { storable } from "./map-record-text";
-import { assignNames } from "./naming";
-import type { ColumnSpec, ReadAs, TableSpec, TypeSettings } from "./spec";
+import { assignNames, originOf } from "./naming";
+import type { ColumnSpec, NameSettings, OwnName, ReadAs, RetiredName, TableSpec, TypeSettings } from "./spec";
 import { cellReaderOf, columnTypeOf } from "./type-map";
 
 /** More choices of a select are not stored: finding a value among them would be slow. */
 const MAX_CHOICES = 200;
+
+/** Of a table that loses fields again and again, the names of the latest ones are retired. */
+const MAX_RETIRED = 500;
 
 /** A table as recorded in the replica's catalog. */
 export interface CatalogTable {
@@ -34,25 +37,42 @@ export interface SchemaPlan {
   rebuild: TableSpec[];
   /** Live tables that no longer exist in the source. */
   drop: TableSpec[];
+  /** The names of dropped tables are retired. */
+  isPinned?: true;
 }
 
-/** @param foreignNames names that a table cannot have, because objects that are not ours have them */
+type PlanSettings = TypeSettings & NameSettings;
+
+/**
+ * @param foreignNames names that a table cannot have, because objects that are not ours have them
+ * @param retired the names of tables that were dropped while names were pinned, by table id
+ */
 export function planSchema(
   catalog: Catalog,
   source: SourceSchema,
-  settings: TypeSettings,
+  settings: PlanSettings,
   foreignNames: readonly string[] = [],
+  retired: ReadonlyMap<string, string> = new Map(),
 ): SchemaPlan {
-  const rememberedTables = new Map([...catalog].map(([id, { spec }]) => [id, spec]));
-  const tableNames = assignNames(source.tables, {
-    remembered: rememberedTables,
+  const chosen = Map.groupBy(settings.ownNames ?? [], ({ tableId }) => tableId);
+  const own = new Map(
+    [...chosen].flatMap(([id, names]): [string, string][] =>
+      names.filter(({ fieldId }) => fieldId === null).map(({ name }) => [id, name]),
+    ),
+  );
+  const names = namesOf(source.tables, {
     kind: "table",
+    known: [...catalog].map(([id, { spec }]) => ({ id, ...spec })),
+    own,
+    isPinned: settings.pinnedNames,
+    retired: settings.pinnedNames ? retiredTableNames(catalog, source, retired) : [],
     reserved: foreignNames,
   });
   const plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
+  if (settings.pinnedNames) plan.isPinned = true;
   for (const table of source.tables) {
     const live = catalog.get(table.id)?.spec;
-    const wanted = tableSpec(table, tableNames.get(table.id)!, live, settings);
+    const wanted = tableSpec(table, names.get(table.id)!, live, settings, chosen.get(table.id) ?? []);
     if (!live) plan.rebuild.push(wanted);
     else if (live.isDamaged) plan.rebuild.push(undamaged(live, wanted));
     else if (hasSameColumns(live, wanted)) {
@@ -85,26 +105,102 @@ function undamaged(live: TableSpec, wanted: TableSpec): TableSpec {
 
 function tableSpec(
   table: SourceTable,
-  name: string,
+  named: Named,
   live: TableSpec | undefined,
-  settings: TypeSettings,
+  settings: PlanSettings,
+  chosen: readonly OwnName[],
 ): TableSpec {
-  const remembered = new Map(live?.columns.map((column) => [column.fieldId, column]) ?? []);
-  const names = assignNames(table.fields, { remembered, kind: "column" });
+  const isPinned = settings.pinnedNames === true;
+  const retired = isPinned ? retiredNames(table, live) : [];
+  const names = namesOf(table.fields, {
+    kind: "column",
+    known: live?.columns.map((column) => ({ id: column.fieldId, ...column })) ?? [],
+    own: new Map(
+      chosen.flatMap(({ fieldId, name }): [string, string][] => (fieldId ? [[fieldId, name]] : [])),
+    ),
+    isPinned,
+    // A field that comes back has its own name again.
+    retired: (isPinned ? [...(live?.retired ?? []), ...retired] : []).map(({ fieldId, name }) => ({
+      id: fieldId,
+      name,
+    })),
+  });
   return {
     tableId: table.id,
-    name,
+    ...named,
     sourceName: storable(table.name),
     ...(table.description ? { description: storable(table.description) } : {}),
     commentForm: COMMENT_FORM,
+    ...(retired.length > 0 ? { retired } : {}),
     columns: table.fields.map((field) => columnSpec(field, names.get(field.id)!, settings)),
   };
 }
 
-function columnSpec(field: SourceField, name: string, settings: TypeSettings): ColumnSpec {
+/** Returns the names of tables that were dropped, and of those that are about to be. */
+function retiredTableNames(
+  catalog: Catalog,
+  { tables }: SourceSchema,
+  retired: ReadonlyMap<string, string>,
+): { id: string; name: string }[] {
+  const present = new Set(tables.map(({ id }) => id));
+  const going = [...catalog].flatMap(([id, { spec }]) => (present.has(id) ? [] : [{ id, name: spec.name }]));
+  return [...[...retired].map(([id, name]) => ({ id, name })), ...going];
+}
+
+/** Returns the names of fields that the table no longer has, the latest last. */
+function retiredNames(table: SourceTable, live: TableSpec | undefined): RetiredName[] {
+  if (!live) return [];
+  const present = new Set(table.fields.map(({ id }) => id));
+  const gone = [...(live.retired ?? []), ...live.columns].filter(({ fieldId }) => !present.has(fieldId));
+  const names = new Map(gone.map(({ fieldId, name }) => [fieldId, name]));
+  return [...names].map(([fieldId, name]) => ({ fieldId, name })).slice(-MAX_RETIRED);
+}
+
+/** A name, and what must be remembered with it. */
+type Named = Pick<TableSpec, "name" | "namedFor" | "isOwnName">;
+
+/** Returns the name of each entry, by id. */
+function namesOf(
+  entries: readonly { id: string; name: string }[],
+  options: {
+    kind: "table" | "column";
+    known: readonly ({ id: string; sourceName: string } & Named)[];
+    own: ReadonlyMap<string, string>;
+    isPinned: boolean | undefined;
+    retired: readonly { id: string; name: string }[];
+    reserved?: readonly string[];
+  },
+): Map<string, Named> {
+  const { kind, known, own, isPinned, retired, reserved = [] } = options;
+  const sourceNames = new Map(entries.map(({ id, name }) => [id, name]));
+  const remembered = new Map(known.map((one) => [one.id, one]));
+  for (const { id, name } of retired) {
+    const sourceName = sourceNames.get(id);
+    if (sourceName !== undefined && !remembered.has(id)) remembered.set(id, { id, name, sourceName });
+  }
+  const chosen = new Set(own.values());
+  const names = assignNames(entries, {
+    kind,
+    remembered,
+    own,
+    isPinned,
+    reserved: [
+      ...reserved,
+      ...retired.filter(({ id, name }) => !sourceNames.has(id) && !chosen.has(name)).map(({ name }) => name),
+    ],
+  });
+  return new Map(
+    [...names].map(([id, name]) => [
+      id,
+      { name, ...originOf(name, sourceNames.get(id)!, remembered.get(id), own.get(id)) },
+    ]),
+  );
+}
+
+function columnSpec(field: SourceField, named: Named, settings: TypeSettings): ColumnSpec {
   return {
     fieldId: field.id,
-    name,
+    ...named,
     sourceName: storable(field.name),
     ...(field.description ? { description: storable(field.description) } : {}),
     type: field.type,
@@ -165,12 +261,20 @@ function keepsCells(live: TableSpec, wanted: TableSpec): boolean {
  * still belongs to another column keeps its old one until then.
  */
 function renamedOnly(live: TableSpec, wanted: TableSpec): TableSpec {
-  const { columns: _, ...table } = wanted;
+  // Names are retired with their columns.
+  const { columns: _, retired: _later, ...table } = wanted;
   const named = new Map(wanted.columns.map((column) => [column.fieldId, column]));
   let columns = live.columns.map((column): ColumnSpec => {
-    const { name, sourceName, description } = named.get(column.fieldId) ?? column;
-    const { description: _old, ...kept } = column;
-    return { ...kept, name, sourceName, ...(description ? { description } : {}) };
+    const { name, namedFor, isOwnName, sourceName, description } = named.get(column.fieldId) ?? column;
+    const { description: _old, namedFor: _was, isOwnName: _own, ...kept } = column;
+    return {
+      ...kept,
+      name,
+      ...(namedFor === undefined ? {} : { namedFor }),
+      ...(isOwnName ? { isOwnName } : {}),
+      sourceName,
+      ...(description ? { description } : {}),
+    };
   });
   for (let isFree = false; !isFree; ) {
     const holders = Map.groupBy(columns, (column) => column.name);
@@ -179,7 +283,7 @@ function renamedOnly(live: TableSpec, wanted: TableSpec): TableSpec {
       holders.get(column.name)!.length > 1 ? live.columns[index]! : column,
     );
   }
-  return { ...table, columns };
+  return { ...table, ...(live.retired ? { retired: live.retired } : {}), columns };
 }
 
 function columnById(spec: TableSpec, fieldId: string): ColumnSpec {

@@ -14,6 +14,21 @@ export interface TypeSettings {
   attachmentUrls?: AttachmentUrls | undefined;
 }
 
+/** A name that people have chosen for a table, or for a column. */
+export interface OwnName {
+  tableId: string;
+  /** Null: for the table itself. */
+  fieldId: string | null;
+  name: string;
+}
+
+/** Settings of a base that determine names. */
+export interface NameSettings {
+  /** Names stay as they are when they change in the source. */
+  pinnedNames?: boolean | undefined;
+  ownNames?: readonly OwnName[] | undefined;
+}
+
 /** Basetide's own URLs for attachments; the key that signs them is stored elsewhere. */
 export interface AttachmentUrls {
   /** Their common prefix: `https://…/attachments/bas_…`. */
@@ -28,6 +43,10 @@ export interface ColumnSpec {
   name: string;
   /** The field's name in the source. */
   sourceName: string;
+  /** The source name that `name` was derived from, if that is another one: the name was pinned. */
+  namedFor?: string | undefined;
+  /** People have chosen `name`. */
+  isOwnName?: true | undefined;
   description?: string | undefined;
   type: FieldType;
   sourceType: string;
@@ -46,6 +65,11 @@ export interface TableSpec {
   /** SQL name, unique in the schema. */
   name: string;
   sourceName: string;
+  /** As for a column. */
+  namedFor?: string | undefined;
+  isOwnName?: true | undefined;
+  /** Of fields that were deleted while names were pinned: no other field gets these names by itself. */
+  retired?: RetiredName[] | undefined;
   description?: string | undefined;
   /** The form of its COMMENTs; absent if an older version wrote them. */
   commentForm?: number | undefined;
@@ -53,6 +77,11 @@ export interface TableSpec {
   columns: ColumnSpec[];
   /** In the catalog: somebody else dropped the table or a column of it. It must be rebuilt. */
   isDamaged?: true | undefined;
+}
+
+export interface RetiredName {
+  fieldId: string;
+  name: string;
 }
 
 /**

@@ -68,6 +68,15 @@ async function refreshView({ sql, swap }: Replica, view: ViewName, withinMs: num
   }
 }
 
+/** Returns the names of tables that were dropped while names were pinned, by table id. */
+export function retiredTables({ sql, swap }: Replica): Promise<Map<string, string>> {
+  return onReplica(async () => {
+    const rows = await sql<{ id: string; name: string }[]>`
+      select r.table_id as id, r.name from ${sql.unsafe(swap)}._retired_tables as r`;
+    return new Map(rows.map(({ id, name }) => [id, name]));
+  });
+}
+
 /**
  * Returns the names in the replica's schema that objects which are not ours have taken. Leftovers of these tables of
  * the source are no obstacle: a rebuild replaces them.

@@ -285,6 +285,8 @@ create table bases (
   live boolean not null default true,
   linked_records_as_text boolean not null default false,
   lookups_as_text boolean not null default false,
+  pinned_names boolean not null default false,
+  own_names jsonb not null default '[]'::jsonb,
   link_views boolean not null default false,
   history boolean not null default false,
   history_days integer not null default 30,
@@ -338,6 +340,8 @@ CREATE INDEX bases_source_idx ON bases (platform, source_base_id);
 CREATE INDEX bases_source_user_idx ON bases (platform, source_user_id) WHERE (source_user_id IS NOT NULL);
 CREATE INDEX bases_workspace_idx ON bases (workspace_id) WHERE (workspace_id IS NOT NULL);
 comment on column bases.live is 'read changes from the source''s feed, if the key allows it';
+comment on column bases.pinned_names is 'tables and columns of the replica keep their names when they are renamed in the source';
+comment on column bases.own_names is 'names that people have chosen: [{"tableId", "fieldId", "name"}], with the source''s ids; fieldId is null for a table';
 comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';

@@ -88,6 +88,12 @@ create table if not exists {{swap}}._tables (
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 
+-- Names of tables that were dropped while names were pinned.
+create table if not exists {{swap}}._retired_tables (
+  table_id text primary key,
+  name text not null
+);
+
 create sequence if not exists {{swap}}._versions;
 
 -- Numbers every shape of every table, so that a table that is dropped and comes back gets a new number. Starts after

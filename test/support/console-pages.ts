@@ -97,6 +97,7 @@ const BASES: Record<string, Address> = {
     ["", `?table=${table}`, "?as=sql", "?as=mermaid", "?as=dbt", "?as=types"].map(
       (view) => `/bases/${base}/schema${view}`,
     ),
+  "/bases/:id/names": ({ base, table }) => `/bases/${base}/names?table=${table}`,
   "/bases/:id/sql": ({ base }) => `/bases/${base}/sql`,
   "/bases/:id/connect": ({ base, sqlUser }) =>
     ["", `?user=${sqlUser}`].map((query) => `/bases/${base}/connect${query}`),

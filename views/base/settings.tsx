@@ -39,6 +39,9 @@ export function SettingsPage(props: {
               <SettingForm key={setting.name} base={base} setting={setting} refused={refused} />
             ))}
           {section === "attachments" ? <RevokeLinks base={base} /> : null}
+          {section === "names" ? (
+            <ButtonLink href={`${path}/names`}>Choose names of your own</ButtonLink>
+          ) : null}
         </Card>
       ))}
       <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />

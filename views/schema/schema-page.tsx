@@ -131,9 +131,14 @@ function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]
       id="schema-table"
       title={spec.name}
       actions={
-        <ButtonLink href={`/bases/${base.id}/data/${encodeURIComponent(spec.name)}`} isSmall>
-          Browse rows
-        </ButtonLink>
+        <>
+          <ButtonLink href={`/bases/${base.id}/names?table=${encodeURIComponent(spec.tableId)}`} isSmall>
+            Names
+          </ButtonLink>
+          <ButtonLink href={`/bases/${base.id}/data/${encodeURIComponent(spec.name)}`} isSmall>
+            Browse rows
+          </ButtonLink>
+        </>
       }
     >
       <p class="muted">

@@ -9,6 +9,7 @@ import {
   type ManagementContext,
   requestResync,
   resolveIndexes,
+  resolveOwnNames,
   revokeAttachmentLinks,
   type SyncRun,
   settingsFromJson,
@@ -71,6 +72,7 @@ export function baseRoutes(ctx: ManagementContext) {
         const changed = await updateSettings({ ...ctx, actor }, base, {
           ...settingsFromJson(body),
           indexes: body.indexes && (await resolveIndexes(ctx, base, body.indexes)),
+          ownNames: body.own_names && (await resolveOwnNames(ctx, base, body.own_names)),
           apiKey: body.api_key,
           workspaceId: body.workspace_id,
         });

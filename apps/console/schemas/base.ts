@@ -3,7 +3,7 @@ import { t } from "elysia";
 import { budget } from "./budgets";
 import { apiKey, workspaceId } from "./connect";
 import { named, nullable, strict, timestamp } from "./parts";
-import { indexes, indexesChange, plainSettings } from "./settings";
+import { indexes, indexesChange, ownNames, ownNamesChange, plainSettings } from "./settings";
 
 export const syncKind = named(
   "SyncKind",
@@ -23,7 +23,13 @@ export const idParams = t.Object({ id: t.String({ maxLength: 100, description: "
 export const settingsChange = named(
   "BaseChange",
   t.Partial(
-    t.Object({ ...plainSettings, indexes: indexesChange, api_key: apiKey, workspace_id: workspaceId }),
+    t.Object({
+      ...plainSettings,
+      indexes: indexesChange,
+      own_names: ownNamesChange,
+      api_key: apiKey,
+      workspace_id: workspaceId,
+    }),
     { ...strict, minProperties: 1 },
   ),
   { turbo: true, indexes: [{ table: "project_tasks", column: "due_date" }] },
@@ -88,7 +94,7 @@ export const base = named(
         reason: t.String(),
       }),
     ),
-    settings: named("Settings", t.Object({ ...plainSettings, indexes })),
+    settings: named("Settings", t.Object({ ...plainSettings, indexes, own_names: ownNames })),
     database: named(
       "Database",
       t.Object({

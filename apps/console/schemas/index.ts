@@ -3,4 +3,5 @@ export * from "./base";
 export * from "./budgets";
 export * from "./connect";
 export * from "./history";
+export * from "./names";
 export * from "./requests";

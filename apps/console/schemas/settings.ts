@@ -1,15 +1,21 @@
 /** The settings of a base in requests and answers of the management API, generated from the table of settings. */
 import { t } from "elysia";
-import { MOST_INDEXES, type SettingsOfType, settingList, settings } from "../../../core/control/bases";
-import { strict } from "./parts";
+import {
+  MOST_INDEXES,
+  MOST_OWN_NAMES,
+  type SettingsOfType,
+  settingList,
+  settings,
+} from "../../../core/control/bases";
+import { nullable, strict } from "./parts";
 
 type PlainSettings = Record<SettingsOfType<"boolean">, ReturnType<typeof t.Boolean>> &
   Record<SettingsOfType<"integer">, ReturnType<typeof t.Integer>>;
 
-/** All but `indexes`, which has another form in requests than in answers. */
+/** All but the lists, which have another form in requests than in answers. */
 export const plainSettings = Object.fromEntries(
   settingList
-    .filter(({ type }) => type !== "indexes")
+    .filter(({ type }) => type === "boolean" || type === "integer")
     .map((setting) => {
       const description = `${setting.effect} Default: ${setting.default}.`;
       const examples = [setting.default];
@@ -37,5 +43,28 @@ export const indexesChange = t.Array(
   {
     maxItems: MOST_INDEXES,
     description: "Columns to index, by their SQL names. Columns that are not listed lose their index",
+  },
+);
+
+const chosenName = {
+  table_id: t.String({ maxLength: 100, description: "Airtable's id of the table" }),
+  name: t.String({
+    minLength: 1,
+    maxLength: 63,
+    description: "snake_case, and none of Postgres' reserved words",
+    examples: ["due_on"],
+  }),
+};
+const FIELD = { description: "Airtable's id of the field; null for the name of the table" };
+
+export const ownNames = t.Array(t.Object({ ...chosenName, field_id: nullable(t.String(FIELD)) }), {
+  description: settings.own_names.effect,
+});
+
+export const ownNamesChange = t.Array(
+  t.Object({ ...chosenName, field_id: t.Optional(nullable(t.String({ ...FIELD, maxLength: 100 }))) }, strict),
+  {
+    maxItems: MOST_OWN_NAMES,
+    description: "All names of your own. Tables and columns that are not listed get automatic names",
   },
 );

@@ -49,6 +49,11 @@ export {
   resolveIndexes,
   sameIndexes,
 } from "./indexes";
+export {
+  type AskedName,
+  MOST_OWN_NAMES,
+  resolveOwnNames,
+} from "./own-names";
 export { readRecordRow, replicaShape } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";

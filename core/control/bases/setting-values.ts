@@ -4,8 +4,10 @@ import type { PendingQuery, Row } from "postgres";
 import { toCamelCase } from "../../camel-case";
 import type { Db } from "../../context";
 import { jsonParameter } from "../../postgres";
+import type { OwnName } from "../../replica";
 import type { AuditDetails } from "../audit";
 import type { AskedIndex, IndexSetting } from "./indexes";
+import type { AskedName } from "./own-names";
 import {
   type BaseSettings,
   type Interrupts,
@@ -34,8 +36,13 @@ type SettingsJson = {
     ? boolean
     : Name extends SettingsOfType<"integer">
       ? number
-      : Required<AskedIndex>[];
+      : Name extends SettingsOfType<"names">
+        ? Required<AskedName>[]
+        : Required<AskedIndex>[];
 };
+
+/** Settings that are lists: their columns are JSON, and their forms differ in the API. */
+const lists: ReadonlySet<SettingSpec["type"]> = new Set(["indexes", "names"]);
 
 /** The settings among a base's columns. */
 export function settingsOf(row: SettingsRow): BaseSettings {
@@ -70,7 +77,7 @@ export function settingAssignments(db: Db, given: Partial<BaseSettings>) {
 }
 
 function parameter(db: Db, { type }: Setting, value: unknown) {
-  if (type === "indexes") return db`${value === undefined ? null : jsonParameter(value)}::text::jsonb`;
+  if (lists.has(type)) return db`${value === undefined ? null : jsonParameter(value)}::text::jsonb`;
   return db`${(value as boolean | number | undefined) ?? null}`;
 }
 
@@ -81,15 +88,21 @@ function joined(db: Db, parts: PendingQuery<Row[]>[]) {
 export function settingsJson(values: BaseSettings): SettingsJson {
   const entries = settingList.map(({ name, key, type }) => {
     const value = values[key];
+    if (type === "names") return [name, (value as OwnName[]).map(asAskedName)];
     return [name, type === "indexes" ? (value as IndexSetting[]).map(asAsked) : value];
   });
   return Object.fromEntries(entries) as SettingsJson;
 }
 
-/** Returns the boolean and integer settings of an API request; indexes need the base (`resolveIndexes`). */
-export function settingsFromJson(json: Partial<Omit<SettingsJson, "indexes">>): Partial<BaseSettings> {
+/**
+ * Returns the boolean and integer settings of an API request; the others need the base (`resolveIndexes`,
+ * `resolveOwnNames`).
+ */
+export function settingsFromJson(
+  json: Partial<Omit<SettingsJson, "indexes" | "own_names">>,
+): Partial<BaseSettings> {
   const given = settingList.filter(
-    ({ name, type }) => type !== "indexes" && json[name as keyof typeof json] !== undefined,
+    ({ name, type }) => !lists.has(type) && json[name as keyof typeof json] !== undefined,
   );
   return Object.fromEntries(given.map(({ name, key }) => [key, json[name as keyof typeof json]]));
 }
@@ -100,6 +113,7 @@ export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
   return Object.fromEntries(
     given.map(({ name, key, type }) => {
       const value = changes[key];
+      if (type === "names") return [name, describeOwnNames(value as OwnName[])];
       return [
         name,
         type === "indexes" ? (value as IndexSetting[]).map(pathOf).join(", ") : (value as boolean | number),
@@ -111,7 +125,7 @@ export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
 /** Returns what a change from `before` to `now` interrupts: the most that any changed setting does. */
 export function interruptedBy(before: BaseSettings, now: BaseSettings): Interrupts {
   const changed = settingList.filter(
-    ({ key, interrupts }) => interrupts !== "nothing" && before[key] !== now[key],
+    ({ key, interrupts }) => interrupts !== "nothing" && !Bun.deepEquals(before[key], now[key]),
   );
   if (changed.some(({ interrupts }) => interrupts === "every sync")) return "every sync";
   return changed.length > 0 ? "updates" : "nothing";
@@ -123,4 +137,16 @@ function asAsked({ table, column, kind }: IndexSetting): Required<AskedIndex> {
 
 function pathOf({ table, column }: IndexSetting): string {
   return `${table}.${column}`;
+}
+
+function asAskedName({ tableId, fieldId, name }: OwnName): Required<AskedName> {
+  return { table_id: tableId, field_id: fieldId, name };
+}
+
+/** Values of the audit log are short. */
+function describeOwnNames(names: readonly OwnName[]): string {
+  const all = names
+    .map(({ tableId, fieldId, name }) => `${fieldId === null ? tableId : `${tableId}.${fieldId}`}: ${name}`)
+    .join(", ");
+  return all.length > 1000 ? `${all.slice(0, 1000)}…` : all;
 }

@@ -4,12 +4,14 @@
  * A new setting is a row here and a migration that adds its column (CONTRIBUTING, "Add a setting").
  */
 import type { CamelCase } from "../../camel-case";
+import type { OwnName } from "../../replica";
 import type { IndexSetting } from "./indexes";
 
 /** The parts of the settings page, in its order. */
 export const settingSections = {
   speed: "Speed",
   advanced: "Advanced",
+  names: "Names",
   analysts: "For analysts",
   indexes: "Indexes",
   attachments: "Attachments",
@@ -40,6 +42,7 @@ export type SettingSpec = Row &
     | { type: "boolean"; default: boolean }
     | { type: "integer"; default: number; minimum: number; maximum: number; unit: string }
     | { type: "indexes"; default: readonly [] }
+    | { type: "names"; default: readonly [] }
   );
 
 /** By name: the name of the API's field, and in camel case the key in `BaseSettings`. */
@@ -92,6 +95,27 @@ export const settings = {
     hint: "Creates and updates arrive within seconds. Deletes and computed fields take longer: about 10 minutes for 30,000 records. Use it if slow deletes are acceptable, the base has few computed fields, and the key may not manage webhooks. It replaces live changes.",
     effect: "Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`.",
     docs: "syncing.md#rapid-mode",
+    interrupts: "updates",
+  },
+  pinned_names: {
+    type: "boolean",
+    default: false,
+    section: "names",
+    label: "Pinned names",
+    hint: "Tables and columns keep their names when they are renamed in Airtable: only the comment and the console show the new name. New tables and fields get names that none had before. When you turn it off, tables and columns that were renamed meanwhile get the names that follow from Airtable's.",
+    effect:
+      "Tables and columns keep their names when they are renamed in Airtable; only their comments change.",
+    docs: "names.md#pinned-names",
+    interrupts: "updates",
+  },
+  own_names: {
+    type: "names",
+    default: [],
+    label: "Own names",
+    hint: "The names that you have chosen for tables and columns.",
+    effect:
+      "Names of your own for tables and columns, by Airtable's ids. They stay until you change them. Available after the first sync.",
+    docs: "names.md#own-names",
     interrupts: "updates",
   },
   link_views: {
@@ -199,6 +223,7 @@ interface Values {
   boolean: boolean;
   integer: number;
   indexes: IndexSetting[];
+  names: OwnName[];
 }
 type ValueOf<Name extends SettingName> = Values[Settings[Name]["type"]];
 type ColumnOf<Name extends SettingName> = Settings[Name] extends { column: infer Column extends string }

@@ -13,10 +13,12 @@ import {
   changeShape,
   dropColumns,
   foreignNames,
+  type NameSettings,
   onlyDropsColumns,
   planSchema,
   type Replica,
   readCatalog,
+  retiredTables,
   type SchemaPlan,
   type ShapeChange,
   settleDependents,
@@ -47,7 +49,7 @@ export interface SchemaTrackerOptions {
   reader: Reader;
   epoch: number;
   cache: BaseCache;
-  settings: TypeSettings;
+  settings: TypeSettings & NameSettings;
   /** The replica's catalog, if it is known; used unless a schema check is due. */
   catalog?: Catalog | undefined;
   schemaPollMs: number;
@@ -320,6 +322,7 @@ export class SchemaTracker {
             replica,
             cache.schema!.tables.map(({ id }) => id),
           ),
+          settings.pinnedNames ? await retiredTables(replica) : undefined,
         )
       : plan;
   }

@@ -13,6 +13,7 @@ import { dataPages } from "./data-pages";
 import { docsPages } from "./docs-pages";
 import { landingPage } from "./landing";
 import { invitationPage, memberPages } from "./members";
+import { namesPages } from "./names-pages";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";
 import { proxyPages } from "./proxy-pages";
@@ -48,6 +49,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(onboardingPages(ctx))
     .use(searchPages(ctx))
     .use(schemaPages(ctx))
+    .use(namesPages(ctx))
     .use(sqlPages(ctx))
     .use(connectPages(ctx))
     .use(proxyPages(ctx))

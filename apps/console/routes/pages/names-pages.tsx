@@ -1,0 +1,87 @@
+/** The page of a base's names in SQL. */
+import { Elysia } from "elysia";
+import { type Account, actorOf } from "../../../../core/control/accounts";
+import {
+  type AskedName,
+  type Base,
+  getBase,
+  replicaShape,
+  resolveOwnNames,
+  updateSettings,
+} from "../../../../core/control/bases";
+import { BasetideError } from "../../../../core/errors";
+import type { TableSpec } from "../../../../core/replica";
+import { BaseFrame } from "../../../../views/base/frame";
+import { NamesPage, type NamesProps, TABLE_INPUT } from "../../../../views/names/names-page";
+import { formErrorOf } from "../../form-error";
+import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+
+export function namesPages(ctx: ConsoleContext) {
+  async function find(id: string, account: Account, table: unknown) {
+    const base = await getBase(ctx.db, id, account.id);
+    // Not the cached shape: people look here for what they have just changed.
+    const { tables } = await replicaShape(ctx, base);
+    const shown =
+      table === undefined
+        ? tables[0]
+        : tables.find(({ tableId, name }) => tableId === table || name === table);
+    if (table !== undefined && !shown)
+      throw new BasetideError("not_found", `There is no table ${String(table)} in this database`);
+    return { base, tables, shown };
+  }
+
+  const page = (props: NamesProps) => (
+    <BaseFrame base={props.base} place="schema">
+      <NamesPage {...props} />
+    </BaseFrame>
+  );
+
+  return new Elysia({ name: "names-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/names", async ({ request, currentUser, account, params, query }) => {
+      const found = await find(params.id, account, query.table);
+      const title = `Names · ${found.base.name}`;
+      return answer(request, { title, currentUser, active: "bases", base: found.base }, page(found));
+    })
+    .post("/bases/:id/names", async ({ request, currentUser, account, params, query, body }) => {
+      const { base, tables, shown } = await find(params.id, account, query.table);
+      if (!shown) throw new BasetideError("not_found", "There are no tables yet");
+      const names = chosenNames(base, shown, body);
+      const by = { ...ctx, actor: actorOf(currentUser) };
+      const formError = await formErrorOf(async () =>
+        updateSettings(by, base, { ownNames: await resolveOwnNames(ctx, base, names) }),
+      );
+      if (!formError) {
+        const path = `/bases/${base.id}/names?table=${encodeURIComponent(shown.tableId)}`;
+        return finish(request, path, "Saved. The new names are in SQL after the next sync.");
+      }
+      const refused = { written: written(shown, body), error: formError.message };
+      const title = `Names · ${base.name}`;
+      return answer(
+        request,
+        { title, currentUser, active: "bases", base, status: formError.status },
+        page({ base, tables, shown, refused }),
+      );
+    });
+}
+
+/** Returns the base's own names, with those of one table as they were entered. */
+function chosenNames(base: Base, table: TableSpec, body: unknown): AskedName[] {
+  const others = base.settings.ownNames.filter(({ tableId }) => tableId !== table.tableId);
+  const inputs = [
+    { input: TABLE_INPUT, field_id: null },
+    ...table.columns.map(({ fieldId }) => ({ input: fieldId, field_id: fieldId })),
+  ];
+  return [
+    ...others.map(({ tableId, fieldId, name }) => ({ table_id: tableId, field_id: fieldId, name })),
+    ...inputs.flatMap(({ input, field_id }) => {
+      const name = formText(body, input);
+      return name === "" ? [] : [{ table_id: table.tableId, field_id, name }];
+    }),
+  ];
+}
+
+function written(table: TableSpec, body: unknown): Record<string, string> {
+  const inputs = [TABLE_INPUT, ...table.columns.map(({ fieldId }) => fieldId)];
+  return Object.fromEntries(inputs.map((input) => [input, formText(body, input)]));
+}
