@@ -1,13 +1,12 @@
 /** Formats schema changes, one line each, with the terms of SQL. */
 import type { SchemaChange } from "../control/bases";
+import { severityOf } from "../replica";
 
 export type SchemaChangeRow = Pick<SchemaChange, "kind" | "table" | "field" | "before" | "after">;
 
-/** Whether SQL that was valid before may fail or mean something else after the change. */
-export function isBreaking({ kind, before, after }: SchemaChangeRow): boolean {
-  if (kind === "table_dropped" || kind === "field_dropped") return true;
-  if (kind === "table_renamed" || kind === "field_renamed") return before?.name !== after?.name;
-  return kind === "field_retyped" && before?.type !== after?.type;
+/** Whether SQL that was valid before may fail or mean something else after the change, now or when an alias ends. */
+export function isBreaking(change: SchemaChangeRow): boolean {
+  return severityOf(change) !== "additive";
 }
 
 export function describeChange({ kind, table, field, before, after }: SchemaChangeRow): string {

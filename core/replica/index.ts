@@ -133,7 +133,15 @@ export {
 export { ROW_TOO_WIDE } from "./row-width";
 export { CHECKING, openForCheck, READER_CONNECTIONS, serverPool, shareServers } from "./server-pools";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
-export { type ShapeChange, type ShapeChangeKind, type ShapeName, shapeChanges } from "./shape-changes";
+export {
+  type Severity,
+  type ShapeChange,
+  type ShapeChangeKind,
+  type ShapeName,
+  severities,
+  severityOf,
+  shapeChanges,
+} from "./shape-changes";
 export type {
   AttachmentUrls,
   CellIssue,

@@ -11,6 +11,14 @@ export type ShapeChangeKind =
   | "field_renamed"
   | "field_retyped";
 
+/**
+ * What a change means for SQL. `additive`: what worked still works. `rename`: a table or a column has another name.
+ * `breaking`: a table or a column is gone, or has another type.
+ */
+export type Severity = "additive" | "rename" | "breaking";
+
+export const severities = ["additive", "rename", "breaking"] as const satisfies readonly Severity[];
+
 /** A table or a field at one time: its source name, its SQL name, and for a field its types. */
 export interface ShapeName {
   source_name: string;
@@ -27,6 +35,27 @@ export interface ShapeChange {
   field: string | null;
   before: ShapeName | null;
   after: ShapeName | null;
+}
+
+export function severityOf({
+  kind,
+  before,
+  after,
+}: Pick<ShapeChange, "kind" | "before" | "after">): Severity {
+  switch (kind) {
+    case "table_dropped":
+    case "field_dropped":
+      return "breaking";
+    case "table_renamed":
+    case "field_renamed":
+      return before?.name === after?.name ? "additive" : "rename";
+    case "field_retyped":
+      return before?.type === after?.type ? "additive" : "breaking";
+    case "table_added":
+    case "field_added":
+    case "table_rebuilt":
+      return "additive";
+  }
 }
 
 /**

@@ -637,12 +637,14 @@ create table schema_changes (
   base_id text not null,
   seen_at timestamp with time zone not null default now(),
   kind text not null,
+  severity text not null default 'additive'::text,
   table_name text not null,
   field_name text,
   before jsonb,
   after jsonb,
   constraint schema_changes_kind_check CHECK (kind = ANY (ARRAY['table_added'::text, 'table_dropped'::text, 'table_renamed'::text, 'table_rebuilt'::text, 'field_added'::text, 'field_dropped'::text, 'field_renamed'::text, 'field_retyped'::text])),
   constraint schema_changes_pkey PRIMARY KEY (id),
+  constraint schema_changes_severity_check CHECK (severity = ANY (ARRAY['additive'::text, 'rename'::text, 'breaking'::text])),
   constraint schema_changes_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 );
 CREATE INDEX schema_changes_base_idx ON schema_changes (base_id, id DESC);

@@ -1,6 +1,6 @@
 /** The schema changes of the source, which the replica has followed. */
 import type { SchemaChange } from "../../core/control/bases";
-import { Card } from "../components";
+import { Badge, Card, type Tone } from "../components";
 import { Ago } from "../components/ago";
 
 const words: Record<SchemaChange["kind"], string> = {
@@ -14,6 +14,12 @@ const words: Record<SchemaChange["kind"], string> = {
   field_retyped: "Column retyped",
 };
 
+const tones: Record<SchemaChange["severity"], Tone> = {
+  additive: "green",
+  rename: "yellow",
+  breaking: "red",
+};
+
 export function SchemaChanges({ changes, now }: { changes: SchemaChange[]; now: Date }) {
   if (changes.length === 0) return null;
   return (
@@ -25,6 +31,7 @@ export function SchemaChanges({ changes, now }: { changes: SchemaChange[]; now: 
               <Ago at={change.seen_at} now={now} />
             </span>
             <span class="wrap">
+              <Badge tone={tones[change.severity]}>{change.severity}</Badge>{" "}
               {words[change.kind] ?? change.kind}{" "}
               <code>{change.field === null ? change.table : `${change.table}.${change.field}`}</code>{" "}
               <bdi class="muted">{detailOf(change)}</bdi>

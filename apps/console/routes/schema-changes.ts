@@ -11,7 +11,7 @@ export function schemaChangeRoutes({ db }: Pick<ManagementContext, "db">) {
     "/:id/schema-changes",
     async ({ account, params, query }) => {
       const base = await getBase(db, params.id, account.id);
-      const changes = await listSchemaChanges(db, base.id, query.limit ?? DEFAULT_CHANGES);
+      const changes = await listSchemaChanges(db, base.id, query.limit ?? DEFAULT_CHANGES, query.severity);
       return changes.map((change) => ({ ...change, seen_at: change.seen_at.toISOString() }));
     },
     {

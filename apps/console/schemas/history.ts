@@ -1,5 +1,6 @@
 /** Schemas of what has happened: runs of a base, changes of its schema, and the audit log. */
 import { t } from "elysia";
+import { severities } from "../../../core/replica";
 import { syncKind } from "./base";
 import { named, nullable, timestamp } from "./parts";
 
@@ -35,6 +36,12 @@ export const runs = t.Array(
 
 export const schemaChangesQuery = t.Object({
   limit: t.Optional(t.Integer({ minimum: 1, maximum: 1000, description: "Default: 100" })),
+  // Not a UnionEnum, whose default is its first value.
+  severity: t.Optional(
+    t.Union([t.Literal("additive"), t.Literal("rename"), t.Literal("breaking")], {
+      description: "Returns only the changes of this severity",
+    }),
+  ),
 });
 
 const shapeName = named(
@@ -63,6 +70,10 @@ export const schemaChanges = t.Array(
         "field_renamed",
         "field_retyped",
       ]),
+      severity: t.UnionEnum(severities, {
+        description:
+          "What it means for SQL. additive: what worked still works; rename: a table or a column has another name, and the old one is an alias for some days; breaking: a table or a column is gone or has another type",
+      }),
       table: t.String({
         description: "SQL name of the table after the change; if it was dropped, before the change",
       }),

@@ -598,6 +598,8 @@ create table schema_changes (
   base_id text not null,
   seen_at timestamptz not null default now(),
   kind text not null,
+  -- What it means for SQL: core/replica/shape-changes.ts.
+  severity text not null default 'additive',
   -- SQL names after the change; for drops, before it. field_name is null for a change of the table itself.
   table_name text not null,
   field_name text,
@@ -607,7 +609,8 @@ create table schema_changes (
   constraint schema_changes_pkey primary key (id),
   constraint schema_changes_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint schema_changes_kind_check check (kind in ('table_added', 'table_dropped', 'table_renamed',
-    'table_rebuilt', 'field_added', 'field_dropped', 'field_renamed', 'field_retyped'))
+    'table_rebuilt', 'field_added', 'field_dropped', 'field_renamed', 'field_retyped')),
+  constraint schema_changes_severity_check check (severity in ('additive', 'rename', 'breaking'))
 );
 
 create index schema_changes_base_idx on schema_changes (base_id, id desc);

@@ -45,15 +45,18 @@ test("changes of a base's schema are listed, newest first, to its own account on
   const { status, body } = await call("GET", path, { token });
   expect(status).toBe(200);
   expect(body).toEqual([
-    { id: expect.any(String), seen_at: expect.stringMatching(/^20.*Z$/), ...dropped },
+    { id: expect.any(String), seen_at: expect.stringMatching(/^20.*Z$/), severity: "breaking", ...dropped },
     {
       id: expect.any(String),
       seen_at: expect.any(String),
+      severity: "rename",
       ...renamed,
       before: { ...renamed.before, source_name: "Count" },
     },
   ]);
   expect((await call("GET", `${path}?limit=1`, { token })).body).toHaveLength(1);
+  expect((await call("GET", `${path}?severity=rename`, { token })).body).toMatchObject([{ table: "things" }]);
+  expect((await call("GET", `${path}?severity=odd`, { token })).status).toBe(422);
   expect((await call("GET", `${path}?limit=0`, { token })).status).toBe(422);
   expect((await call("GET", path, { token: stranger })).status).toBe(404);
   expect((await call("GET", path)).status).toBe(401);
