@@ -20,6 +20,7 @@ const template = [
   "fill-columns.sql",
   "merge.sql",
   "drop-columns.sql",
+  "aliases.sql",
   "link-views.sql",
   "foreign-code.sql",
   "catalog-readers.sql",

@@ -10,6 +10,8 @@ interface OptionalFeatures {
   history: boolean;
   /** Changes of records are published on the channel `basetide`. */
   notify: boolean;
+  /** After a rename, the old name answers for so many days. */
+  aliasDays: number;
 }
 
 /** Changes deleted in one statement. */
@@ -24,17 +26,19 @@ const TRIM_BATCH = 10_000;
 export function applySettings(
   { sql, swap }: Replica,
   epoch: number,
-  wanted: Pick<OptionalFeatures, "history" | "notify">,
+  wanted: Pick<OptionalFeatures, "history" | "notify"> & Partial<Pick<OptionalFeatures, "aliasDays">>,
 ): Promise<boolean> {
   return onReplica(async () => {
     const [answer] = await sql<{ followed: boolean }[]>`
-      select ${sql.unsafe(swap)}.apply_settings(${epoch}, ${wanted.history}, ${wanted.notify}) as followed`;
+      select ${sql.unsafe(swap)}.apply_settings(
+        ${epoch}, ${wanted.history}, ${wanted.notify}, ${wanted.aliasDays ?? 0}) as followed`;
     return answer!.followed;
   });
 }
 
 /**
- * Creates the views over links, or drops them. After that they follow every change of shape by themselves.
+ * Creates the views over links, or drops them. After that they follow every change of shape by themselves. Drops the
+ * views of old names that have expired.
  *
  * @throws BasetideError `replica_busy` if queries hold a view that must be dropped (try again), `lease_lost`
  */

@@ -88,6 +88,7 @@ export function foreignNames({ sql, schema, swap }: Replica, tableIds: readonly 
       where c.relnamespace = ${schema}::regnamespace and c.relname !~ '^_'
         and not exists (select from ${sql.unsafe(swap)}._tables as t where t.name = c.relname)
         and not exists (select from ${sql.unsafe(swap)}._link_views as l where l.name = c.relname)
+        and not exists (select from ${sql.unsafe(swap)}._aliases as a where a.view = c.oid)
         and c.relname not in (
           select l.name from ${sql.unsafe(swap)}.leftovers() as l where l.table_id = any (${tableIds}::text[]))
       union

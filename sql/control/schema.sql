@@ -286,6 +286,7 @@ create table bases (
   linked_records_as_text boolean not null default false,
   lookups_as_text boolean not null default false,
   pinned_names boolean not null default false,
+  alias_days integer not null default 7,
   own_names jsonb not null default '[]'::jsonb,
   link_views boolean not null default false,
   history boolean not null default false,
@@ -341,6 +342,7 @@ CREATE INDEX bases_source_user_idx ON bases (platform, source_user_id) WHERE (so
 CREATE INDEX bases_workspace_idx ON bases (workspace_id) WHERE (workspace_id IS NOT NULL);
 comment on column bases.live is 'read changes from the source''s feed, if the key allows it';
 comment on column bases.pinned_names is 'tables and columns of the replica keep their names when they are renamed in the source';
+comment on column bases.alias_days is 'after a rename, the old name answers for so many days';
 comment on column bases.own_names is 'names that people have chosen: [{"tableId", "fieldId", "name"}], with the source''s ids; fieldId is null for a table';
 comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';

@@ -21,6 +21,7 @@ language sql as $own_columns$
   where a.attrelid = p_table and a.attnum > 0 and not a.attisdropped and a.attname not in ('id', 'created_time')
     -- Ours, but being filled: they become columns of the source later.
     and not starts_with(a.attname, '_filling_')
+    and a.attname not in (select l.name from {{swap}}.alias_columns(p_table, p_spec ->> 'tableId') as l)
     and not exists (
       select from jsonb_array_elements(p_spec -> 'columns') as s (value) where s.value ->> 'name' = a.attname)
 $own_columns$;
@@ -109,6 +110,8 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
     select 'default', o.attname, 'build', 35, array['alter table '],
       array[format(' alter column %I set default %s', o.attname, pg_get_expr(d.adbin, d.adrelid))], null, null, null
     from ours as o join pg_attrdef as d on (d.adrelid, d.adnum) = (p_table, o.attnum)
+    -- Aliases are generated.
+    where o.attgenerated = ''
     union all
     select 'column options', a.attname, 'build', 85,
       array_remove(array[case when o.target then 'alter table ' end, case when o.options then 'alter table ' end], null),
@@ -251,7 +254,8 @@ create or replace function {{swap}}.additions(p_table oid, p_spec jsonb default 
     select 'comment on column', quote_ident(a.attname), 'build', 95, array['comment on column '],
       array[format('.%I is %L', a.attname, col_description(p_table, a.attnum))], null, null, null
     from this join pg_attribute as a on a.attrelid = p_table and a.attnum > 0 and not a.attisdropped
-    where col_description(p_table, a.attnum) <> coalesce({{swap}}.own_comment(this.spec, a.attname),
+    where (a.attgenerated = '' or exists (select from mine as m where m.attname = a.attname))
+      and col_description(p_table, a.attnum) <> coalesce({{swap}}.own_comment(this.spec, a.attname),
       case when this.spec ->> 'commentForm' = '2' or exists (select from mine as m where m.attname = a.attname)
         then '' else col_description(p_table, a.attnum) end)
     union all

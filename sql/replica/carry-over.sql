@@ -337,7 +337,8 @@ create or replace function {{swap}}.others_comments(p_ids text[]) returns text[]
       join pg_description as d on (d.classoid, d.objoid) = ('pg_class'::regclass, c.oid)
       left join pg_attribute as a on (a.attrelid, a.attnum) = (c.oid, d.objsubid)
     where t.table_id = any (p_ids) and t.spec ->> 'commentForm' = '2'
-      and d.description is distinct from {{swap}}.own_comment(t.spec, case when d.objsubid > 0 then a.attname end))
+      and d.description is distinct from {{swap}}.own_comment(t.spec, case when d.objsubid > 0 then a.attname end)
+      and d.objsubid not in (select l.attnum from {{swap}}.alias_columns(c.oid, t.table_id) as l))
 $others_comments$;
 
 create or replace function {{swap}}.comment_on(p_table oid, p_column integer, p_comment text) returns void

@@ -30,10 +30,12 @@ exception when sqlstate 'BT003' then
   return false;
 end $make_history$;
 
--- apply_settings(epoch, history, notify): enables or disables recording and notifications from now on. False if history
--- is enabled and cannot be recorded; _sync_issues then says so.
-create or replace function {{swap}}.apply_settings(p_epoch bigint, p_history boolean, p_notify boolean)
-returns boolean language plpgsql as $apply_settings$
+-- apply_settings(epoch, history, notify, alias_days): enables or disables recording and notifications from now on, and
+-- sets for how long old names answer. False if history is enabled and cannot be recorded; _sync_issues then says so.
+drop function if exists {{swap}}.apply_settings(bigint, boolean, boolean);
+create or replace function {{swap}}.apply_settings(
+  p_epoch bigint, p_history boolean, p_notify boolean, p_alias_days integer
+) returns boolean language plpgsql as $apply_settings$
 declare
   v_history boolean := p_history;
 begin
@@ -41,6 +43,7 @@ begin
   perform {{swap}}.forget_views();
   perform {{swap}}.forget_carried();
   perform {{swap}}.identify_rows();
+  perform {{swap}}.set_alias_days(p_alias_days);
   if p_history and (
     not (select s.history from {{swap}}._state as s) or to_regclass('{{swap}}._sync_history') is null
   ) then
@@ -153,18 +156,18 @@ create or replace function {{swap}}.record_changes(
 begin
   execute format(
     'with updated as materialized (
-       select t.id, b.was, to_jsonb(t.*) as now
+       select t.id, b.was, to_jsonb(t.*) - $7 as now
        from unnest($5) as b (was) join {{schema}}.%1$I as t on t.id = b.was ->> ''id'' where t.id = any ($4)
      )
      insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
-     select clock_timestamp(), $1, t.id, ''insert'', null, jsonb_strip_nulls(to_jsonb(t.*) - ''id''), $2
+     select clock_timestamp(), $1, t.id, ''insert'', null, jsonb_strip_nulls(to_jsonb(t.*) - ''id'' - $7), $2
      from {{schema}}.%1$I as t where t.id = any ($3)
      union all
      select clock_timestamp(), $1, u.id, ''update'', d.old, d.new, $2
      from updated as u cross join lateral (%2$s) as d
      where d.new is not null', p_table.name, {{swap}}.differences('u.was', 'u.now', 'null', '$6')
   ) using p_table.name, p_by, p_inserted, p_updated, p_before,
-    {{swap}}.signed_columns(p_table.spec -> 'columns');
+    {{swap}}.signed_columns(p_table.spec -> 'columns'), {{swap}}.alias_names(p_table.name);
 end $record_changes$;
 
 -- record_deletes(…): records rows that are about to be deleted.
@@ -173,8 +176,8 @@ language plpgsql as $record_deletes$
 begin
   execute format(
     'insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, by)
-     select clock_timestamp(), $1, t.id, ''delete'', jsonb_strip_nulls(to_jsonb(t.*) - ''id''), $2
-     from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids;
+     select clock_timestamp(), $1, t.id, ''delete'', jsonb_strip_nulls(to_jsonb(t.*) - ''id'' - $4), $2
+     from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids, {{swap}}.alias_names(p_name);
 end $record_deletes$;
 
 -- record_swap(live, built, table): records the rows in which a table that is about to be swapped in differs from the
@@ -203,7 +206,7 @@ begin
       using ("fieldId", "columnType");
   execute format(
     'with other as materialized (
-       select coalesce(n.id, l.id) as id, to_jsonb(l.*) - ''id'' as was, to_jsonb(n.*) - ''id'' as now,
+       select coalesce(n.id, l.id) as id, to_jsonb(l.*) - ''id'' - $4 as was, to_jsonb(n.*) - ''id'' as now,
          case when l.id is null then ''insert'' when n.id is null then ''delete'' else ''update'' end as operation
        from {{schema}}.%I as l full join {{swap}}.%I as n on n.id = l.id
        where row(l.id, l.created_time%s) is distinct from row(n.id, n.created_time%s)
@@ -219,7 +222,7 @@ begin
      from other as o where o.operation <> ''update''',
     p_live.name, p_built, v_live_columns, v_built_columns, {{swap}}.differences('o.was', 'o.now', '$2', '$3')
   ) using p_table ->> 'name', coalesce(v_names, '{"created_time": "created_time"}'),
-    {{swap}}.signed_columns(p_table #> '{spec,columns}');
+    {{swap}}.signed_columns(p_table #> '{spec,columns}'), {{swap}}.alias_names(p_live.name);
 end $record_swap$;
 
 -- notify_listeners(payload): notifies listeners; the payload names the schema if it is not "public". Does nothing while slow

@@ -26,7 +26,17 @@ language sql as $can_drop_columns$
       where g.attacl is not null or g.attoptions is not null or g.attnotnull or g.atthasdef or g.attidentity <> '')
     and not exists (
       select from pg_depend as d join going as g on d.refobjid = g.attrelid and d.refobjsubid = g.attnum
-      where d.refclassid = 'pg_class'::regclass)
+      where d.refclassid = 'pg_class'::regclass and not exists (
+        -- Aliases go with their columns.
+        select from {{swap}}.alias_columns(g.attrelid, p_live.table_id) as a
+          left join pg_attrdef as f on (f.adrelid, f.adnum) = (g.attrelid, a.attnum)
+        where not a.is_needed and ((d.classid, d.objid) = ('pg_attrdef'::regclass, f.oid)
+          or (d.classid, d.objid, d.objsubid) = ('pg_class'::regclass, g.attrelid, a.attnum))
+      ) and not exists (
+        -- So do the columns of an alias of the table.
+        select from {{swap}}._aliases as a join pg_rewrite as r on r.ev_class = a.view
+        where d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+          and not exists (select from {{swap}}.dependent_views(array[a.view]))))
     and not exists (
       select from pg_inherits as i where i.inhparent = to_regclass(format('{{schema}}.%I', p_live.name)))
 $can_drop_columns$;
@@ -74,6 +84,9 @@ begin
   v_views := {{swap}}.lock_views(v_links, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.lock_relations(array[v_name], v_deadline);
+  perform {{swap}}.clear_aliases(jsonb_build_object(v_live.table_id, {{swap}}.live_table(v_name)));
+  perform {{swap}}.drop_alias_views() where not exists (
+    select from unnest({{swap}}.going_alias_views()) as a (view), {{swap}}.dependent_views(array[a.view]));
   -- From here on no other session can put anything on them.
   if not {{swap}}.can_drop_columns(v_live, p_table) then
     raise exception 'an object now depends on columns of table %', v_name using errcode = 'BT002';

@@ -104,14 +104,16 @@ create or replace function {{swap}}.link_view_changes() returns table (
   where l is distinct from w or {{swap}}.own_view(l.name) is null
 $changes$;
 
--- going_link_views(): those to drop.
+-- going_link_views(): those to drop, and aliases of tables to drop or to create again.
 create or replace function {{swap}}.going_link_views() returns oid[] language sql as $going$
   select array(select c.view from {{swap}}.link_view_changes() as c where (c.wanted).name is null and c.view is not null)
+    || {{swap}}.going_alias_views()
 $going$;
 
 -- changing_link_views(): those that change, including those to drop.
 create or replace function {{swap}}.changing_link_views() returns oid[] language sql as $changing$
   select array(select c.view from {{swap}}.link_view_changes() as c where c.view is not null)
+    || {{swap}}.going_alias_views()
 $changing$;
 
 -- lock_link_views(views, deadline): locks these exclusively.
@@ -172,7 +174,7 @@ begin
   end loop;
 end $rename_link_views$;
 
--- drop_link_views(): drops those to drop, unless they were dropped with their table.
+-- drop_link_views(): drops those to drop, unless they were dropped with their table; and stale aliases of tables.
 create or replace function {{swap}}.drop_link_views() returns void language plpgsql as $drop_link_views$
 declare
   one {{swap}}._link_views;
@@ -185,9 +187,10 @@ begin
     end if;
     delete from {{swap}}._link_views as l where (l.table_id, l.field_id) = (one.table_id, one.field_id);
   end loop;
+  perform {{swap}}.drop_alias_views();
 end $drop_link_views$;
 
--- make_link_views(): creates the missing ones.
+-- make_link_views(): creates the missing ones, and the missing aliases.
 create or replace function {{swap}}.make_link_views() returns void language plpgsql as $make_link_views$
 declare
   one {{swap}}._link_views;
@@ -206,6 +209,8 @@ begin
       set stem = excluded.stem, name = excluded.name, columns = excluded.columns;
     perform {{swap}}.describe_link_view(one);
   end loop;
+  perform {{swap}}.make_alias_columns();
+  perform {{swap}}.make_alias_views();
 end $make_link_views$;
 
 -- linking_column(view): the names of its table and of the column that it expands into rows.
@@ -246,7 +251,7 @@ begin
   perform set_config('lock_timeout', p_timeout, true);
   perform {{swap}}.lock_for_links();
   update {{swap}}._state as s set link_views = p_wanted where s.link_views <> p_wanted;
-  if not exists (select from {{swap}}.link_view_changes()) then
+  if not exists (select from {{swap}}.link_view_changes()) and not exists (select from {{swap}}.stale_alias_views()) then
     return;
   end if;
   v_going := {{swap}}.going_link_views();

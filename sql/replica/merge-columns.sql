@@ -45,7 +45,9 @@ language sql as $can_merge$
       select from wanted as w join live as l on l.name = w.was where l.type <> w.type or l.attgenerated <> '')
     and not exists (
       select from wanted as w join live as l on l.name = w.name
-      where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null))
+      where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null)
+        -- An alias makes room.
+        and l.name not in (select a.name from {{swap}}.alias_columns(l.attrelid, p_live.table_id) as a))
 $can_merge$;
 
 -- common_values(built, columns, published): the most frequent value of each new column in the built table, as text, by

@@ -217,6 +217,7 @@ declare
   v_deadline timestamptz;
   v_views jsonb[];
   v_sets text;
+  v_relations jsonb := {{swap}}.relations_of(array[p_table ->> 'table_id']);
   one record;
 begin
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
@@ -227,6 +228,7 @@ begin
   v_views := {{swap}}.lock_views(v_going, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.lock_relations(array[p_live.name], v_deadline);
+  perform {{swap}}.clear_aliases(v_relations);
   perform {{swap}}.run_all(p_renames);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);

@@ -63,6 +63,7 @@ declare
   v_changing oid[];
   v_deadline timestamptz;
   v_views jsonb[];
+  v_relations jsonb;
   one text;
 begin
   perform {{swap}}.fence(p_epoch);
@@ -90,6 +91,8 @@ begin
   v_orphans := {{swap}}.orphans_of(p_dropped);
   v_comments := {{swap}}.others_comments(array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   perform {{swap}}.lock_for_links();
+  v_relations := {{swap}}.relations_of(
+    p_dropped || array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   delete from {{swap}}._recent_writes where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
   perform {{swap}}.set_catalog(p_tables);
@@ -105,6 +108,7 @@ begin
       || v_going, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.lock_relations(p_locked || v_dropped, v_deadline);
+  perform {{swap}}.clear_aliases(v_relations);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
@@ -119,7 +123,9 @@ begin
 end $change$;
 
 -- set_catalog(tables): inserts or replaces these rows of the catalog, with a new shape each.
+-- Names that are lost become aliases.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
+  select {{swap}}.record_aliases(p_tables);
   insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
   select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.apply_sql, t.read_as
   from jsonb_to_recordset(p_tables)
@@ -225,6 +231,7 @@ begin
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   if v_old is not null then
     perform {{swap}}.lock_relations(array[v_old], v_deadline);
+    perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_relation));
     perform {{swap}}.publish_deletes(v_changes, v_old);
     foreach one in array p_renames loop
       execute one;
@@ -234,6 +241,7 @@ begin
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
   if v_old is not null then
+    perform {{swap}}.drop_alias_functions(v_relation, p_table ->> 'table_id');
     v_sequences := {{swap}}.free_sequences(v_relation);
     if {{swap}}.keep_values(v_relation, v_live, v_additions, v_name) then
       perform {{swap}}.put_aside(v_relation, p_table ->> 'table_id');

@@ -67,7 +67,8 @@ create or replace function {{swap}}.save_view(p_view oid) returns jsonb language
   select jsonb_build_object(
     'oid', c.oid::bigint,
     'is_ours', c.relnamespace = '{{schema}}'::regnamespace and c.relowner = {{swap}}.our_role()
-      and exists (select from {{swap}}._link_views as l where l.name = c.relname),
+      and (exists (select from {{swap}}._link_views as l where l.name = c.relname)
+        or exists (select from {{swap}}._aliases as a where a.view = c.oid)),
     'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'owner', o.rolname,
     'definition', pg_get_viewdef(c.oid), 'options', coalesce(array_to_string(c.reloptions, ', '), ''),
     'comment', obj_description(c.oid, 'pg_class'),

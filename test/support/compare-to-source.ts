@@ -88,6 +88,7 @@ export async function columnsByComment(
       split_part(col_description(format('%I.%I', table_schema, table_name)::regclass, ordinal_position), e'\n\n', 1) as comment
     from information_schema.columns
     where table_schema = ${schema} and table_name = ${table} and column_name not in ('id', 'created_time')
+      and is_generated = 'NEVER'
     order by ordinal_position`;
   return new Map(rows.map(({ comment, ...column }) => [comment, column]));
 }

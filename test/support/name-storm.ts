@@ -9,7 +9,7 @@ import { sourceRecord, sourceTable } from "./source-records";
 
 /** Few, so that they collide. */
 const NAMES = ["Alpha", "Beta", "alpha!", "Gamma Ray", "State", "Status", "Name 2", "Amount", "🎉", "Order"];
-const TYPES = ["text", "number", "long_text"] as const satisfies FieldType[];
+const TYPES = ["text", "number", "long_text"] as const satisfies readonly FieldType[];
 const KINDS = [
   "rename field",
   "rename field",
@@ -30,12 +30,15 @@ const RECORDS = 12;
 export class NameStorm {
   readonly #source: FakeSource;
   readonly #random: Random;
+  readonly #tablesAreUnique: boolean;
   /** Ids of the tables and fields that stay. */
   readonly kept: ReadonlySet<string>;
   #made = 0;
 
-  constructor(source: FakeSource, seed: number) {
+  /** @param options.tablesAreUnique no table ever gets a name that another has had */
+  constructor(source: FakeSource, seed: number, options: { tablesAreUnique?: boolean } = {}) {
     this.#source = source;
+    this.#tablesAreUnique = options.tablesAreUnique ?? false;
     this.#random = new Random(seed);
     for (const name of ["Tasks", "People", "Places"]) this.#addTable(name, 4);
     this.kept = new Set(
@@ -60,9 +63,10 @@ export class NameStorm {
         break;
       }
       case "rename table":
-        at.table.name = this.#name();
+        at.table.name = this.#tableName();
         break;
       case "swap table names": {
+        if (this.#tablesAreUnique) break;
         const other = this.#random.pick(tables);
         [at.table.name, other.table.name] = [other.table.name, at.table.name];
         break;
@@ -79,7 +83,7 @@ export class NameStorm {
         if (!this.kept.has(field.id) && fields.length > 1) fields.splice(fields.indexOf(field), 1);
         break;
       case "add table":
-        if (tables.length < 8) this.#addTable(this.#name(), 2);
+        if (tables.length < 8) this.#addTable(this.#tableName(), 2);
         break;
       case "delete table":
         if (!this.kept.has(at.table.id)) tables.splice(tables.indexOf(at), 1);
@@ -91,6 +95,10 @@ export class NameStorm {
   #name(): string {
     const name = this.#random.pick(NAMES);
     return this.#random.chance(0.3) ? `${name} ${this.#random.int(0, 19)}` : name;
+  }
+
+  #tableName(): string {
+    return this.#tablesAreUnique ? `Table ${++this.#made}` : this.#name();
   }
 
   #addTable(name: string, fields: number): void {

@@ -108,6 +108,20 @@ export const settings = {
     docs: "names.md#pinned-names",
     interrupts: "updates",
   },
+  alias_days: {
+    type: "integer",
+    default: 7,
+    minimum: 0,
+    maximum: 365,
+    unit: "days",
+    section: "names",
+    label: "Days that old names answer",
+    hint: "When a table or a column gets another name, the old one works for so long, until another table or column needs it. 0: it stops working at once.",
+    effect:
+      "Number of days that the old name of a renamed table or column still works. 0: it stops working at once.",
+    docs: "names.md#old-names",
+    interrupts: "nothing",
+  },
   own_names: {
     type: "names",
     default: [],

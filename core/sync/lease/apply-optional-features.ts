@@ -1,13 +1,23 @@
 /**
- * Applies the optional features of a base (views over links, history, notifications) to its replica while a worker
- * holds the lease. The SQL functions that write rows follow these settings, no matter which process calls them.
+ * Applies the optional features of a base (views over links, history, notifications, old names) to its replica while a
+ * worker holds the lease. The SQL functions that write rows follow these settings, no matter which process calls them.
  */
 import type { BaseSettings } from "../../control/bases";
 import { isBasetideError } from "../../errors";
 import type { Logger } from "../../log";
-import { applyLinkViews, applySettings, type Replica, settleDependents, trimHistory } from "../../replica";
+import {
+  applyLinkViews,
+  applySettings,
+  expireAliases,
+  type Replica,
+  settleDependents,
+  trimHistory,
+} from "../../replica";
 
-type OptionalFeatureSettings = Pick<BaseSettings, "linkViews" | "history" | "historyDays" | "notify">;
+type OptionalFeatureSettings = Pick<
+  BaseSettings,
+  "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
+>;
 
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
@@ -40,6 +50,7 @@ export class OptionalFeatureApplier {
       log.warn("history not enabled: the name of its table is in use");
     try {
       await applyLinkViews(replica, epoch, wanted.linkViews);
+      await expireAliases(replica, epoch);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
       // No work waits for the views. Views that could not be filled before are tried again with every lease.
@@ -58,6 +69,7 @@ function isSame(one: OptionalFeatureSettings, other: OptionalFeatureSettings): b
     one.linkViews === other.linkViews &&
     one.history === other.history &&
     one.historyDays === other.historyDays &&
-    one.notify === other.notify
+    one.notify === other.notify &&
+    one.aliasDays === other.aliasDays
   );
 }

@@ -78,6 +78,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
       linked_records_as_text: false,
       lookups_as_text: false,
       pinned_names: false,
+      alias_days: 7,
       own_names: [],
       link_views: false,
       history: false,

@@ -12,7 +12,7 @@ import { sourceTable } from "../../support/source-records";
 vi.setConfig({ testTimeout: 60_000 });
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
-const EXTRAS = { linkViews: false, history: false, historyDays: 30, notify: false };
+const EXTRAS = { linkViews: false, history: false, historyDays: 30, notify: false, aliasDays: 0 };
 
 /** A worker that dies right after the swap, with `names` over the table. */
 async function killedAfterSwap(definition = "select name from orders"): Promise<Shop> {

@@ -2,7 +2,7 @@
  * Readers during a storm of schema changes. The long form: STORM_CHANGES=1000 STORM_READERS=20 STORM_SEED=7.
  */
 import { expect, test } from "vitest";
-import { loadCatalog } from "../../../core/replica";
+import { applySettings, loadAliases, loadCatalog } from "../../../core/replica";
 import { type Engine, type SyncOptions, testEngine } from "../../support/engine";
 import { NameStorm } from "../../support/name-storm";
 import { whileReading } from "../../support/storm-readers";
@@ -64,4 +64,72 @@ test("pinned names never move, and no reader of them meets an error", {
   // Every name that was ever given belongs to one table or field.
   const places = [...given.values()].map(({ table, column = "" }) => `${table}.${column}`);
   expect(new Set(places).size).toBe(places.length);
+});
+
+test("where names follow, every old name of a field that exists answers, and is there once", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const engine = await testEngine({ emptySpellMs: 0 });
+  const { replica } = engine.replica;
+  const storm = new NameStorm(engine.source, SEED, { tablesAreUnique: true });
+  await applySettings(replica, engine.input().epoch, { history: false, notify: false, aliasDays: 7 });
+  /** Who had each name last: by the table's id and the name, or by a table's name. */
+  const holders = new Map<string, string>();
+  let queries: string[] = [];
+  const look = async () => {
+    const specs = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
+    const known = await loadAliases(replica);
+    const taken = new Set(
+      specs.flatMap(({ tableId, name, columns }) => [
+        `/${name}`,
+        ...columns.map((column) => `${tableId}/${column.name}`),
+      ]),
+    );
+    const places = known.map(({ tableId, fieldId, name }) => `${fieldId ? tableId : ""}/${name}`);
+    expect(new Set(places).size).toBe(places.length);
+    expect(places.filter((place) => taken.has(place))).toEqual([]);
+    const present = new Set<string>();
+    for (const { tableId, name, columns } of specs) {
+      present.add(tableId);
+      holders.set(`/${name}`, tableId);
+      for (const column of columns) {
+        present.add(column.fieldId);
+        holders.set(`${tableId}/${column.name}`, column.fieldId);
+      }
+    }
+    const found = new Map(
+      known.map(({ tableId, fieldId }, index) => [places[index]!, fieldId ?? tableId] as const),
+    );
+    for (const [place, id] of holders)
+      if (present.has(id) && !taken.has(place)) expect([place, found.get(place)]).toEqual([place, id]);
+    // Only those that stay: a name ends with its field.
+    queries = specs
+      .filter(({ tableId }) => storm.kept.has(tableId))
+      .flatMap(({ tableId, name: table, columns }) => {
+        const old = known.filter((alias) => alias.tableId === tableId);
+        const tables = [table, ...old.filter(({ fieldId }) => !fieldId).map(({ name }) => name)];
+        const names = [
+          ...columns.filter(({ fieldId }) => storm.kept.has(fieldId)),
+          ...old.filter(({ fieldId }) => fieldId && storm.kept.has(fieldId)),
+        ].map(({ name }) => `"${name}"`);
+        return tables.map((from) => `select id, ${names.join(", ")} from "${from}"`);
+      });
+  };
+  await engine.sync();
+  await look();
+  const answered = await whileReading(
+    engine.replica.readerUrl,
+    READERS,
+    () => queries,
+    async (check) => {
+      for (let change = 0; change < CHANGES; change++) {
+        storm.step();
+        if (change % 3 !== 2 && change < CHANGES - 1) continue;
+        await syncWell(engine, {});
+        await look();
+        check();
+      }
+    },
+  );
+  expect(answered).toBeGreaterThan(CHANGES);
 });
