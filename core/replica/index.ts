@@ -1,4 +1,5 @@
 /** Replicas: naming, types, DDL, rows. No other code writes to a replica. */
+export { type AliasUsers, aliasUsers } from "./alias-users";
 export { type Alias, expireAliases, loadAliases } from "./aliases";
 export {
   ATTACHMENTS_PATH,

@@ -29,6 +29,21 @@ const TOKEN = new RegExp(
   "y",
 );
 
+/** Returns the names in `sql` outside of texts and comments: quoted ones as they are, others in lower case. */
+export function identifiersOf(sql: string): Set<string> {
+  const found = new Set<string>();
+  for (let at = 0; at < sql.length; ) {
+    TOKEN.lastIndex = at;
+    const [token, ...groups] = TOKEN.exec(sql)!;
+    const [comment, dollar] = groups;
+    if (token.startsWith('"')) found.add(token.replace(/^"|"$/g, "").replaceAll('""', '"'));
+    else if (/^[A-Za-z_\u0080-\uffff]/.test(token) && !/^e'/i.test(token)) found.add(token.toLowerCase());
+    const next = at + token.length;
+    at = comment ? commentEnd(sql, at) : dollar ? dollarEnd(sql, next, dollar) : next;
+  }
+  return found;
+}
+
 /** Returns the statements of `sql`, without surrounding spaces; empty ones, and those of comments alone, are left out. */
 export function splitStatements(sql: string): SqlStatement[] {
   const statements: SqlStatement[] = [];

@@ -2,6 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
 import { Button, Card, Empty, ErrorNote, Table } from "../components";
+import { OldNamesCard, type OldNamesProps } from "./old-names";
 
 /** The input that was refused for the shown table, and why. */
 export interface RefusedNames {
@@ -15,12 +16,14 @@ export interface NamesProps {
   tables: TableSpec[];
   shown: TableSpec | undefined;
   refused?: RefusedNames | undefined;
+  /** Absent where they are not needed. */
+  old?: Omit<OldNamesProps, "base"> | undefined;
 }
 
 /** The name of the input for a table's own name; those for its columns are the fields' ids. */
 export const TABLE_INPUT = "table_name";
 
-export function NamesPage({ base, tables, shown, refused }: NamesProps) {
+export function NamesPage({ base, tables, shown, refused, old }: NamesProps) {
   const settings = `/bases/${base.id}/settings#names`;
   return (
     <div class="stack">
@@ -39,6 +42,7 @@ export function NamesPage({ base, tables, shown, refused }: NamesProps) {
       ) : (
         <Empty title="No tables yet">Names can be chosen when the first sync has finished.</Empty>
       )}
+      {old ? <OldNamesCard base={base} {...old} /> : null}
     </div>
   );
 }

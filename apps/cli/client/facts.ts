@@ -18,6 +18,14 @@ export const apiFacts = {
     "rapid": {
       "type": "boolean"
     },
+    "pinned_names": {
+      "type": "boolean"
+    },
+    "alias_days": {
+      "type": "integer",
+      "minimum": 0,
+      "maximum": 365
+    },
     "link_views": {
       "type": "boolean"
     },

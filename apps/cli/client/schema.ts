@@ -114,10 +114,24 @@ export interface paths {
       responses: { 200: { content: { "application/json": components["schemas"]["BaseCalls"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
     };
   };
+  "/api/v1/bases/{id}/names": {
+    /** Names in Airtable and in SQL */
+    get: {
+      parameters: { path: { id: string } };
+      responses: { 200: { content: { "application/json": components["schemas"]["Names"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
+  "/api/v1/bases/{id}/old-names": {
+    /** Old names that still work, and what uses them */
+    get: {
+      parameters: { path: { id: string } };
+      responses: { 200: { content: { "application/json": components["schemas"]["OldNames"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
   "/api/v1/bases/{id}/schema-changes": {
     /** Schema changes in Airtable, newest first */
     get: {
-      parameters: { path: { id: string }; query?: { limit?: number } };
+      parameters: { path: { id: string }; query?: { limit?: number; severity?: "additive" | "rename" | "breaking" } };
       responses: { 200: { content: { "application/json": (components["schemas"]["SchemaChange"])[] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
     };
   };
@@ -445,6 +459,10 @@ export interface components {
       lookups_as_text?: boolean;
       /** Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`. Default: false. */
       rapid?: boolean;
+      /** Tables and columns keep their names when they are renamed in Airtable; only their comments change. Default: false. */
+      pinned_names?: boolean;
+      /** Number of days that the old name of a renamed table or column still works. 0: it stops working at once. Default: 7. */
+      alias_days?: number;
       /** Creates a view `table__column` for each array of links, with one row per link. Default: false. */
       link_views?: boolean;
       /** Records changes of records in the table `_sync_history`. Default: false. */
@@ -467,6 +485,15 @@ export interface components {
         column: string;
         /** default: a B-tree, or GIN where the column is an array; trigram: for like '%…%', with pg_trgm */
         kind?: "default" | "trigram";
+      })[];
+      /** All names of your own. Tables and columns that are not listed get automatic names */
+      own_names?: ({
+        /** Airtable's id of the table */
+        table_id: string;
+        /** snake_case, and none of Postgres' reserved words */
+        name: string;
+        /** Airtable's id of the field; null for the name of the table */
+        field_id?: string | null;
       })[];
       /** Airtable API key */
       api_key?: string;
@@ -614,6 +641,26 @@ export interface components {
       })[];
       remains: (string)[];
     };
+    Names: {
+      tables: ({
+        table_id: string;
+        /** Name in Airtable */
+        source_name: string;
+        /** Name in SQL */
+        name: string;
+        /** Chosen with own_names */
+        is_own: boolean;
+        columns: ({
+          field_id: string;
+          /** Name in Airtable */
+          source_name: string;
+          /** Name in SQL */
+          name: string;
+          /** Chosen with own_names */
+          is_own: boolean;
+        })[];
+      })[];
+    };
     NewBase: {
       platform: string;
       /** Airtable API key */
@@ -631,6 +678,10 @@ export interface components {
         lookups_as_text?: boolean;
         /** Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`. Default: false. */
         rapid?: boolean;
+        /** Tables and columns keep their names when they are renamed in Airtable; only their comments change. Default: false. */
+        pinned_names?: boolean;
+        /** Number of days that the old name of a renamed table or column still works. 0: it stops working at once. Default: 7. */
+        alias_days?: number;
         /** Creates a view `table__column` for each array of links, with one row per link. Default: false. */
         link_views?: boolean;
         /** Records changes of records in the table `_sync_history`. Default: false. */
@@ -694,6 +745,38 @@ export interface components {
       /** Default: a fifth of the calls */
       reserve?: number;
     };
+    OldName: {
+      table_id: string;
+      /** null: it is the old name of the table */
+      field_id: string | null;
+      /** The old name */
+      name: string;
+      /** The table's current name */
+      table: string;
+      /** The column's current name */
+      column: string | null;
+      renamed_at: string;
+      expires_at: string;
+    };
+    OldNames: {
+      old_names: (components["schemas"]["OldName"])[];
+      uses: ({
+        kind: "saved query" | "view" | "function" | "statement";
+        /** Empty for a statement */
+        name: string;
+        /** The beginning of its SQL */
+        text: string;
+        /** Of a statement, since the statistics were reset */
+        calls: number | null;
+        old_names: ({
+          table_id: string;
+          field_id: string | null;
+          name: string;
+        })[];
+      })[];
+      /** The database has pg_stat_statements, so statements that use old names are listed */
+      knows_statements: boolean;
+    };
     OperatorRequest: {
       id: string;
       kind: string;
@@ -747,6 +830,8 @@ export interface components {
       id: string;
       seen_at: string;
       kind: "table_added" | "table_dropped" | "table_renamed" | "table_rebuilt" | "field_added" | "field_dropped" | "field_renamed" | "field_retyped";
+      /** What it means for SQL. additive: what worked still works; rename: a table or a column has another name, and the old one is an alias for some days; breaking: a table or a column is gone or has another type */
+      severity: "additive" | "rename" | "breaking";
       /** SQL name of the table after the change; if it was dropped, before the change */
       table: string;
       /** SQL name of the column; null for a change of the table itself */
@@ -773,6 +858,10 @@ export interface components {
       lookups_as_text: boolean;
       /** Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`. Default: false. */
       rapid: boolean;
+      /** Tables and columns keep their names when they are renamed in Airtable; only their comments change. Default: false. */
+      pinned_names: boolean;
+      /** Number of days that the old name of a renamed table or column still works. 0: it stops working at once. Default: 7. */
+      alias_days: number;
       /** Creates a view `table__column` for each array of links, with one row per link. Default: false. */
       link_views: boolean;
       /** Records changes of records in the table `_sync_history`. Default: false. */
@@ -795,6 +884,15 @@ export interface components {
         column: string;
         /** default: a B-tree, or GIN where the column is an array; trigram: for like '%…%', with pg_trgm */
         kind: "default" | "trigram";
+      })[];
+      /** Names of your own for tables and columns, by Airtable's ids. They stay until you change them. Available after the first sync. */
+      own_names: ({
+        /** Airtable's id of the table */
+        table_id: string;
+        /** snake_case, and none of Postgres' reserved words */
+        name: string;
+        /** Airtable's id of the field; null for the name of the table */
+        field_id: string | null;
       })[];
     };
     SourceBase: {

@@ -46,7 +46,11 @@ export const contents: ContentsGroup[] = [
         "Names and types",
         "How tables and fields are named, and the column type of each field type.",
       ),
-      page("docs/names.md", "Names that hold", "Pinned names, and names of your own."),
+      page(
+        "docs/names.md",
+        "Names that hold",
+        "Pinned names, names of your own, old names, and changes of the schema.",
+      ),
       page(
         "docs/types-in-code.md",
         "Types in code",

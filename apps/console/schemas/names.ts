@@ -1,6 +1,6 @@
 /** Schemas of the names of a base's tables and columns in SQL. */
 import { t } from "elysia";
-import { named } from "./parts";
+import { named, nullable, timestamp } from "./parts";
 
 const name = {
   source_name: t.String({ description: "Name in Airtable" }),
@@ -8,7 +8,7 @@ const name = {
   is_own: t.Boolean({ description: "Chosen with own_names" }),
 };
 
-export const names = named(
+export const nameList = named(
   "Names",
   t.Object({
     tables: t.Array(
@@ -18,5 +18,39 @@ export const names = named(
         columns: t.Array(t.Object({ field_id: t.String(), ...name })),
       }),
     ),
+  }),
+);
+
+const oldName = named(
+  "OldName",
+  t.Object({
+    table_id: t.String(),
+    field_id: nullable(t.String({ description: "null: it is the old name of the table" })),
+    name: t.String({ description: "The old name" }),
+    table: t.String({ description: "The table's current name" }),
+    column: nullable(t.String({ description: "The column's current name" })),
+    renamed_at: timestamp,
+    expires_at: timestamp,
+  }),
+);
+
+export const oldNameList = named(
+  "OldNames",
+  t.Object({
+    old_names: t.Array(oldName),
+    uses: t.Array(
+      t.Object({
+        kind: t.UnionEnum(["saved query", "view", "function", "statement"]),
+        name: t.String({ description: "Empty for a statement" }),
+        text: t.String({ description: "The beginning of its SQL" }),
+        calls: nullable(t.Integer({ description: "Of a statement, since the statistics were reset" })),
+        old_names: t.Array(
+          t.Object({ table_id: t.String(), field_id: nullable(t.String()), name: t.String() }),
+        ),
+      }),
+    ),
+    knows_statements: t.Boolean({
+      description: "The database has pg_stat_statements, so statements that use old names are listed",
+    }),
   }),
 );

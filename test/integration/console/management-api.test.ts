@@ -392,6 +392,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "get /api/v1/bases/{id}/dbt-sources",
     "get /api/v1/bases/{id}/er-diagram",
     "get /api/v1/bases/{id}/names",
+    "get /api/v1/bases/{id}/old-names",
     "get /api/v1/bases/{id}/runs",
     "get /api/v1/bases/{id}/schema-changes",
     "get /api/v1/bases/{id}/sql-users",

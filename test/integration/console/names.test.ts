@@ -4,6 +4,7 @@ import { consoleApp } from "../../../apps/console/app";
 import { listChanges } from "../../../core/control/audit";
 import { getBase, replicaTarget } from "../../../core/control/bases";
 import {
+  applySettings,
   changeShape,
   claimEpoch,
   loadCatalog,
@@ -11,6 +12,7 @@ import {
   planSchema,
   startBuild,
 } from "../../../core/replica";
+import { saveQuery } from "../../../core/sql-editor";
 import { asker, authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { sourceTable } from "../../support/source-records";
@@ -42,6 +44,8 @@ async function sync(tables = TABLES): Promise<void> {
   const replica = openReplica(await replicaTarget(control.ctx, base));
   try {
     const epoch = await claimEpoch(replica);
+    const { aliasDays } = base.settings;
+    await applySettings(replica, epoch, { history: false, notify: false, aliasDays });
     const catalog = await loadCatalog(replica);
     const plan = planSchema(catalog, { tables }, base.settings);
     await changeShape(replica, epoch, catalog, plan);
@@ -123,4 +127,38 @@ test("the page shows the names and changes those of one table", async () => {
   expect((await page({ table_name: "", fld0: "label", fld1: "" })).status).toBe(303);
   const { settings } = await getBase(control.ctx.db, id);
   expect(settings.ownNames).toEqual([{ tableId: "tblT", fieldId: "fld0", name: "label" }]);
+});
+
+test("old names are listed until they end, with what uses them", async () => {
+  const base = await getBase(control.ctx.db, id);
+  await saveQuery(control.ctx, base, { name: "By old names", sql: "select name from tasks" });
+  await saveQuery(control.ctx, base, {
+    name: "By new names",
+    sql: "select title from jobs where title <> 'name'",
+  });
+  const replica = openReplica(await replicaTarget(control.ctx, base));
+  await replica.sql
+    .unsafe("create view public.mine as select t.name as x from public.jobs as t")
+    .finally(() => replica.close());
+  const { status, body } = await call("GET", `/api/v1/bases/${id}/old-names`, { token: account.token });
+  expect(status).toBe(200);
+  const [table, column] = [
+    { table_id: "tblT", field_id: null, name: "tasks" },
+    { table_id: "tblT", field_id: "fld0", name: "name" },
+  ];
+  const times = { renamed_at: expect.any(String), expires_at: expect.any(String) };
+  expect(body.old_names).toEqual([
+    { ...table, table: "jobs", column: null, ...times },
+    { ...column, table: "jobs", column: "title", ...times },
+  ]);
+  const [first] = body.old_names;
+  expect(Date.parse(first.expires_at) - Date.parse(first.renamed_at)).toBe(7 * 86_400_000);
+  expect(body.uses).toMatchObject([
+    { kind: "saved query", name: "By old names", old_names: [table, column] },
+    { kind: "view", name: "public.mine", old_names: [column] },
+  ]);
+  const shown = await page();
+  expect(shown.text).toMatch(/Old names that still work/);
+  expect(shown.text).toMatch(/By old names/);
+  expect(shown.text).not.toMatch(/By new names/);
 });

@@ -11,6 +11,7 @@ import {
 } from "../../../../core/control/bases";
 import { BasetideError } from "../../../../core/errors";
 import type { TableSpec } from "../../../../core/replica";
+import { oldNames } from "../../../../core/sql-editor";
 import { BaseFrame } from "../../../../views/base/frame";
 import { NamesPage, type NamesProps, TABLE_INPUT } from "../../../../views/names/names-page";
 import { formErrorOf } from "../../form-error";
@@ -41,7 +42,12 @@ export function namesPages(ctx: ConsoleContext) {
     .get("/bases/:id/names", async ({ request, currentUser, account, params, query }) => {
       const found = await find(params.id, account, query.table);
       const title = `Names · ${found.base.name}`;
-      return answer(request, { title, currentUser, active: "bases", base: found.base }, page(found));
+      const old = await oldNames(ctx, found.base);
+      return answer(
+        request,
+        { title, currentUser, active: "bases", base: found.base },
+        page({ ...found, old }),
+      );
     })
     .post("/bases/:id/names", async ({ request, currentUser, account, params, query, body }) => {
       const { base, tables, shown } = await find(params.id, account, query.table);

@@ -1,0 +1,84 @@
+/** What a database has that may use old names: views and functions of its customers, and the statements that it ran. */
+import { onReplica, type ReplicaSql } from "./connection";
+import { quoteIdent } from "./naming";
+import type { Replica } from "./replica";
+
+/** Of each kind; the rest is not looked at. */
+const MOST = 1000;
+/** Characters of each text. */
+const MOST_TEXT = 20_000;
+
+export interface AliasUsers {
+  /** Views that depend on an old name, with the names: the table's id (empty for the name of a table), and the name. */
+  views: { name: string; text: string; aliases: { scope: string; name: string }[] }[];
+  /** Functions and procedures in SQL or PL/pgSQL, and their bodies, whatever they use. */
+  functions: { name: string; text: string }[];
+  /** Statements since the statistics were reset, the most frequent first; null without pg_stat_statements. */
+  statements: { text: string; calls: number }[] | null;
+}
+
+export function aliasUsers(replica: Replica): Promise<AliasUsers> {
+  const { sql } = replica;
+  return onReplica(async () => ({
+    views: await viewsOverAliases(replica),
+    functions: await sql<AliasUsers["functions"]>`
+      select p.oid::regprocedure::text as name, left(p.prosrc, ${MOST_TEXT}) as text
+      from pg_proc as p join pg_language as l on l.oid = p.prolang and l.lanname in ('sql', 'plpgsql')
+      where p.pronamespace <> all (array['pg_catalog', 'information_schema', ${replica.swap}]::regnamespace[]::oid[])
+        and p.prokind in ('f', 'p') and p.prosrc <> ''
+        and not exists (
+          select from pg_depend as d
+          where (d.classid, d.objid, d.deptype) = ('pg_proc'::regclass, p.oid, 'e'))
+        -- An alias before Postgres 18 is a function of ours.
+        and not (p.proowner = (select r.oid from pg_roles as r where r.rolname = current_user)
+          and p.proname in (select a.name from ${sql.unsafe(replica.swap)}._aliases as a))
+      order by 1 limit ${MOST}`,
+    statements: await statementsOf(sql),
+  }));
+}
+
+function viewsOverAliases({ sql, schema, swap }: Replica): Promise<AliasUsers["views"]> {
+  const ours = sql.unsafe(swap);
+  return sql<AliasUsers["views"]>`
+    with old as materialized (
+      select a.scope, a.name, 'pg_class'::regclass::oid as class, c.attrelid as object, c.attnum::integer as part
+      from ${ours}._aliases as a join ${ours}._tables as t on t.table_id = a.scope
+        join pg_attribute as c on c.attrelid = ${ours}.live_table(t.name) and c.attname = a.name and c.attgenerated = 'v'
+      union all
+      select a.scope, a.name, 'pg_class'::regclass, a.view, null from ${ours}._aliases as a where a.view is not null
+      union all
+      select a.scope, a.name, 'pg_proc'::regclass, p.oid, null
+      from ${ours}._aliases as a join ${ours}._tables as t on t.table_id = a.scope
+        join pg_class as c on c.oid = ${ours}.live_table(t.name)
+        join pg_proc as p on p.pronamespace = ${schema}::regnamespace and p.proname = a.name
+          and p.pronargs = 1 and p.proargtypes[0] = c.reltype
+    )
+    select c.oid::regclass::text as name, pg_get_viewdef(c.oid) as text,
+      json_agg(distinct jsonb_build_object('scope', o.scope, 'name', o.name)) as aliases
+    from old as o
+      join pg_depend as d on d.refclassid = o.class and d.refobjid = o.object
+        and (o.part is null or d.refobjsubid = o.part)
+      join pg_rewrite as r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+      join pg_class as c on c.oid = r.ev_class and c.oid <> o.object
+    where c.oid not in (select a.view from ${ours}._aliases as a where a.view is not null)
+    group by c.oid order by 1 limit ${MOST}`;
+}
+
+/** Ours are left out, where the customer's role is another one. */
+async function statementsOf(sql: ReplicaSql): Promise<AliasUsers["statements"]> {
+  const [extension] = await sql<{ schema: string }[]>`
+    select n.nspname as schema from pg_extension as e join pg_namespace as n on n.oid = e.extnamespace
+    where e.extname = 'pg_stat_statements'`;
+  if (!extension) return null;
+  try {
+    return await sql<{ text: string; calls: number }[]>`
+      select left(s.query, ${MOST_TEXT}) as text, sum(s.calls)::float8 as calls
+      from ${sql.unsafe(quoteIdent(extension.schema))}.pg_stat_statements as s
+      where s.dbid = (select d.oid from pg_database as d where d.datname = current_database())
+        and s.query !~* '_swap"?\\.|^\\s*(begin|commit|set|show|alter|create|drop|comment)\\M'
+      group by 1 order by 2 desc limit ${MOST}`;
+  } catch {
+    // It is installed, but not loaded, or not to be read by this role.
+    return null;
+  }
+}

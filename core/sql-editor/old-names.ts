@@ -1,0 +1,111 @@
+/**
+ * Old names that still answer in a base's database, and what still uses them: saved queries, views and functions of the
+ * customer's, and statements that ran.
+ *
+ * Views are found by what they depend on. For texts, a statement counts if it contains the old name as a name, and for a
+ * column a name of its table as well: a column of another table may have the same name.
+ */
+import type { Context } from "../context";
+import { type Base, replicaTarget } from "../control/bases";
+import { type Alias, type AliasUsers, aliasUsers, loadAliases, openReplica } from "../replica";
+import { listSavedQueries, type SavedQuery } from "./saved-queries";
+import { identifiersOf } from "./split";
+
+export interface OldNameUse {
+  kind: "saved query" | "view" | "function" | "statement";
+  /** Of the saved query, the view or the function; empty for a statement. */
+  name: string;
+  /** Its SQL, or the beginning of it. */
+  text: string;
+  /** For a saved query. */
+  id?: string;
+  /** For a statement: how often it ran since the statistics were reset. */
+  calls?: number;
+  aliases: Alias[];
+}
+
+interface OldNames {
+  aliases: Alias[];
+  uses: OldNameUse[];
+  /** Statements are known: the database has pg_stat_statements, which Basetide may read. */
+  knowsStatements: boolean;
+}
+
+const MOST_TEXT = 2000;
+/** Statements that are listed, the most frequent first. */
+const MOST_STATEMENTS = 50;
+
+/** @throws BasetideError `replica_unavailable` */
+export async function oldNames(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "id" | "accountId" | "database">,
+): Promise<OldNames> {
+  const replica = openReplica(await replicaTarget(ctx, base));
+  try {
+    const aliases = await loadAliases(replica);
+    if (aliases.length === 0) return { aliases, uses: [], knowsStatements: true };
+    const users = await aliasUsers(replica);
+    const saved = await listSavedQueries(ctx.db, base);
+    return { aliases, uses: usesOf(aliases, saved, users), knowsStatements: users.statements !== null };
+  } finally {
+    await replica.close();
+  }
+}
+
+export function usesOf(
+  aliases: readonly Alias[],
+  saved: readonly Pick<SavedQuery, "id" | "name" | "sql">[],
+  { views, functions, statements }: AliasUsers,
+): OldNameUse[] {
+  const byKey = new Map(
+    aliases.map((alias) => [keyOf(alias.fieldId ? alias.tableId : "", alias.name), alias]),
+  );
+  const uses: OldNameUse[] = [
+    ...saved.map(({ id, name, sql }) => ({
+      kind: "saved query" as const,
+      id,
+      name,
+      text: sql,
+      aliases: usedIn(sql, aliases),
+    })),
+    ...views.map(({ name, text, aliases: used }) => ({
+      kind: "view" as const,
+      name,
+      text,
+      aliases: used.flatMap(({ scope, name: old }) => byKey.get(keyOf(scope, old)) ?? []),
+    })),
+    ...functions.map(({ name, text }) => ({
+      kind: "function" as const,
+      name,
+      text,
+      aliases: usedIn(text, aliases),
+    })),
+    ...(statements ?? [])
+      .map(({ text, calls }) => ({
+        kind: "statement" as const,
+        name: "",
+        text,
+        calls,
+        aliases: usedIn(text, aliases),
+      }))
+      .filter((use) => use.aliases.length > 0)
+      .slice(0, MOST_STATEMENTS),
+  ];
+  return uses
+    .filter((use) => use.aliases.length > 0)
+    .map((use) => ({ ...use, text: use.text.slice(0, MOST_TEXT) }));
+}
+
+function usedIn(sql: string, aliases: readonly Alias[]): Alias[] {
+  const names = identifiersOf(sql);
+  return aliases.filter(({ tableId, fieldId, table, name }) => {
+    if (!names.has(name)) return false;
+    if (!fieldId) return true;
+    const tables = aliases.filter((other) => other.tableId === tableId && !other.fieldId);
+    return names.has(table) || tables.some((other) => names.has(other.name));
+  });
+}
+
+function keyOf(scope: string, name: string): string {
+  return JSON.stringify([scope, name]);
+}

@@ -1,0 +1,100 @@
+/** Old names that still work, until when, and what still uses them. */
+import type { Base } from "../../core/control/bases";
+import type { Alias } from "../../core/replica";
+import type { OldNameUse } from "../../core/sql-editor";
+import { Card, Table } from "../components";
+import { Time } from "../components/time";
+import { counted } from "../format";
+
+export interface OldNamesProps {
+  base: Base;
+  aliases: Alias[];
+  uses: OldNameUse[];
+  knowsStatements: boolean;
+}
+
+/** Of the text of what uses a name. */
+const MOST_SHOWN = 300;
+
+export function OldNamesCard({ base, aliases, uses, knowsStatements }: OldNamesProps) {
+  if (aliases.length === 0) return null;
+  return (
+    <Card id="old-names" title="Old names that still work">
+      <Table
+        caption="Old names that still work"
+        head={[
+          { text: "Old name" },
+          { text: "Now" },
+          { text: "Works until", isTime: true },
+          { text: "Used by" },
+        ]}
+      >
+        {aliases.map((alias) => (
+          <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>
+            <th scope="row" class="wrap">
+              <code>{pathOf(alias, alias.name)}</code>
+            </th>
+            <td class="wrap">
+              <code>{pathOf(alias, alias.column ?? alias.table)}</code>
+            </td>
+            <td>
+              <Time at={alias.expiresAt} form="bare" />
+            </td>
+            <td>{usedBy(alias, uses)}</td>
+          </tr>
+        ))}
+      </Table>
+      {uses.length > 0 ? (
+        <>
+          <h3>What still uses them</h3>
+          <ul class="log">
+            {uses.map((use) => (
+              <li key={`${use.kind} ${use.id ?? use.name} ${use.text}`}>
+                <span class="muted small nowrap">{kinds[use.kind]}</span>
+                <span class="wrap">
+                  {use.id ? (
+                    <a href={`/bases/${base.id}/sql?saved=${encodeURIComponent(use.id)}`}>
+                      <bdi>{use.name}</bdi>
+                    </a>
+                  ) : (
+                    <bdi>{use.name}</bdi>
+                  )}{" "}
+                  <code>{use.text.replace(/\s+/g, " ").slice(0, MOST_SHOWN)}</code>{" "}
+                  <span class="muted">
+                    {use.calls === undefined ? "" : `${counted(use.calls, "call")}. `}
+                    Uses {use.aliases.map((alias) => pathOf(alias, alias.name)).join(", ")}
+                  </span>
+                </span>
+              </li>
+            ))}
+          </ul>
+        </>
+      ) : null}
+      <p class="hint">
+        {knowsStatements
+          ? "Statements are those that pg_stat_statements has counted since its last reset."
+          : "Statements of your programs are not known: the extension pg_stat_statements is not available in this database."}
+      </p>
+    </Card>
+  );
+}
+
+const kinds: Record<OldNameUse["kind"], string> = {
+  "saved query": "Saved query",
+  view: "View",
+  function: "Function",
+  statement: "Statement",
+};
+
+function pathOf({ fieldId, table }: Alias, name: string): string {
+  return fieldId === null ? name : `${table}.${name}`;
+}
+
+function usedBy(alias: Alias, uses: OldNameUse[]): string {
+  const using = uses.filter(({ aliases }) =>
+    aliases.some(
+      (one) => one.name === alias.name && one.tableId === alias.tableId && one.fieldId === alias.fieldId,
+    ),
+  );
+  return using.length === 0 ? "nothing that is known" : counted(using.length, "place");
+}
