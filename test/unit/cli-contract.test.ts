@@ -44,7 +44,19 @@ const anyIndexes = fc.array(
   }),
   { maxLength: 3 },
 );
+const anyOwnNames = fc.uniqueArray(
+  fc.record({
+    table_id: fc.constantFrom("tblA", "tblB"),
+    field_id: fc.constantFrom("fldA", "fldB", null),
+    name: fc.stringMatching(/^[a-zé_]{1,12}$/),
+  }),
+  { maxLength: 3, selector: ({ name }) => name, comparator: "IsStrictlyEqual" },
+);
 const anyKinds = fc.subarray([...apiFacts.alertKinds]);
+/** The first of each id. */
+function oneEach<One extends { table_id: string; field_id: string | null }>(all: One[]): One[] {
+  return [...new Map(all.toReversed().map((one) => [`${one.table_id} ${one.field_id}`, one])).values()];
+}
 const anyState: fc.Arbitrary<AccountState> = fc
   .record({
     names: fc.uniqueArray(anyName, { maxLength: 4 }),
@@ -54,6 +66,7 @@ const anyState: fc.Arbitrary<AccountState> = fc
         name: anyName,
         settings: anySettings,
         indexes: anyIndexes,
+        ownNames: anyOwnNames,
         workspace: fc.nat(5),
       }),
       {
@@ -77,9 +90,9 @@ const anyState: fc.Arbitrary<AccountState> = fc
     }));
     return {
       workspaces,
-      bases: bases.map(({ id, name, settings, indexes, workspace }, index) => ({
+      bases: bases.map(({ id, name, settings, indexes, ownNames, workspace }, index) => ({
         ...{ id: `bas_${index}`, base_id: id, name, platform: "airtable" },
-        ...{ settings: { ...settings, indexes }, tables: [{ name: "tasks" }] },
+        ...{ settings: { ...settings, indexes, own_names: oneEach(ownNames) }, tables: [{ name: "tasks" }] },
         database: { id: `dat_${index}`, schema: "public" },
         budget: workspaces[workspace] ? { workspace_id: workspaces[workspace].id } : null,
       })),
@@ -199,6 +212,33 @@ test("indexes are compared as a set, and wait for the tables of a new base", () 
   expect(plan(starting)).toEqual([]);
   expect(pulled(starting, new Map(), parseContract(text, "f.yaml"))).toContain("tasks.name trigram");
   expect(pulled(state, new Map(), parseContract(text, "f.yaml"))).not.toContain("indexes");
+});
+
+test("own names are compared by id, and two columns of one name are an error at their line", () => {
+  const [base] = state.bases;
+  const own_names = [{ table_id: "tblA", field_id: "fldA", name: "due" }];
+  const given = {
+    ...state,
+    bases: [{ ...base!, tables: [{ name: "t", source_id: "tblA" }], settings: { own_names } }],
+  } as unknown as AccountState;
+  const head = "version: 1\nbases:\n  - base: appA\n    own_names:\n";
+  const plan = (names: string) =>
+    planContract(parseContract(`${head}${names}`, "f.yaml"), given, { prune: false });
+  expect(plan("      tblA.fldA: due\n")).toEqual([]);
+  expect(plan("      tblA.fldA: due\n      tblA: things\n")).toMatchObject([
+    {
+      line: 6,
+      isGrave: false,
+      details: ['own_names.tblA: null -> "things"'],
+      change: { own_names: [own_names[0], { table_id: "tblA", field_id: null, name: "things" }] },
+    },
+  ]);
+  expect(() => plan("      tblA.fldA: due\n      tblA.fldB: due\n")).toThrow("f.yaml:6: due is already");
+  expect(() => plan("      tblB: things\n")).toThrow("f.yaml:5: there is no table tblB");
+  const before = parseContract(`${head}      tblA.fldA: date # ours\n      tblA: gone\n`, "f.yaml");
+  const text = pulled(given, new Map(), before);
+  expect(text).toContain("      tblA.fldA: due # ours\n");
+  expect(text).not.toContain("gone");
 });
 
 test("what the file does not list is deleted only on request, and what it does not mention, never", () => {

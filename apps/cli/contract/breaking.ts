@@ -1,4 +1,4 @@
-/** Changes of the schema in Airtable after which existing queries may fail. */
+/** Changes of the schema in Airtable after which existing queries fail, or will: after a rename, old names answer for some days. */
 import { type ApiClient, type ApiSchemas, dataOf } from "../client";
 import type { ParsedContract, Problem } from "./parse";
 import { baseKey } from "./schema";
@@ -10,14 +10,6 @@ const AT_ONCE = 8;
 const MOST_CHANGES = 1000;
 
 type Change = ApiSchemas["SchemaChange"];
-
-const BREAKING: readonly Change["kind"][] = [
-  "table_dropped",
-  "table_renamed",
-  "field_dropped",
-  "field_renamed",
-  "field_retyped",
-];
 
 /** Returns when each base's last schema change was seen, by base id. One request per base. */
 export async function latestChanges(
@@ -44,7 +36,7 @@ export async function breakingChanges(
   return found.flatMap(([{ wanted, index, base }, changes]) => {
     const known = wanted.schema_as_of === undefined ? 0 : Date.parse(wanted.schema_as_of);
     return changes
-      .filter(({ kind, seen_at }) => BREAKING.includes(kind) && Date.parse(seen_at) > known)
+      .filter(({ severity, seen_at }) => severity !== "additive" && Date.parse(seen_at) > known)
       .map((change) => ({
         line: lineOf(["bases", index]),
         message: `${base.name}: ${textOf(change)}. If your queries are ready, run \`basetide pull\``,

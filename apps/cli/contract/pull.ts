@@ -175,9 +175,10 @@ function update(document: Document, item: YAMLMap, values: Entry["values"], isOw
     const written = plain(node, document);
     if (written !== undefined && isOwn?.(name, written)) continue;
     if (value === undefined) item.delete(name);
-    else if (isMap(node) && typeof value === "object" && value !== null && !Array.isArray(value))
+    else if (isMap(node) && typeof value === "object" && value !== null && !Array.isArray(value)) {
+      node.items = node.items.filter(({ key }) => String(key) in value);
       update(document, node, value as Entry["values"]);
-    else if (node === undefined || !isSame(written, value)) setValue(document, item, name, value);
+    } else if (node === undefined || !isSame(written, value)) setValue(document, item, name, value);
   }
 }
 

@@ -1,10 +1,17 @@
 /** The parts of a base in the file, in the order in which `pull` writes them. */
 import { destinationPart } from "./destination";
 import { indexesPart } from "./indexes";
+import { ownNamesPart } from "./own-names";
 import type { BasePart } from "./part";
 import { settingsPart } from "./settings";
 import { workspacePart } from "./workspace";
 
 export type { BasePart, Changing, Connecting, Difference, PartContext } from "./part";
 
-export const baseParts = [destinationPart, workspacePart, settingsPart, indexesPart] as readonly BasePart[];
+export const baseParts = [
+  destinationPart,
+  workspacePart,
+  settingsPart,
+  indexesPart,
+  ownNamesPart,
+] as readonly BasePart[];
