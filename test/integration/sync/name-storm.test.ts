@@ -23,6 +23,14 @@ async function namesOf({ replica }: Engine): Promise<Map<string, { table: string
   );
 }
 
+/** A base with room for all readers: a role has few connections. */
+async function stormyEngine(): Promise<Engine> {
+  const engine = await testEngine({ emptySpellMs: 0 });
+  const { replica, role } = engine.replica;
+  await replica.sql.unsafe(`alter role ${role} connection limit ${READERS + 2}`);
+  return engine;
+}
+
 async function syncWell(engine: Engine, options: SyncOptions): Promise<void> {
   for (let tries = 0; ; tries++) {
     const { error } = await engine.sync(options);
@@ -35,7 +43,7 @@ async function syncWell(engine: Engine, options: SyncOptions): Promise<void> {
 test("pinned names never move, and no reader of them meets an error", {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const engine = await testEngine({ emptySpellMs: 0 });
+  const engine = await stormyEngine();
   const storm = new NameStorm(engine.source, SEED);
   const options = { settings: { pinnedNames: true } };
   await engine.sync(options);
@@ -69,7 +77,7 @@ test("pinned names never move, and no reader of them meets an error", {
 test("where names follow, every old name of a field that exists answers, and is there once", {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const engine = await testEngine({ emptySpellMs: 0 });
+  const engine = await stormyEngine();
   const { replica } = engine.replica;
   const storm = new NameStorm(engine.source, SEED, { tablesAreUnique: true });
   await applySettings(replica, engine.input().epoch, { history: false, notify: false, aliasDays: 7 });
