@@ -25,6 +25,8 @@ export const errorCodes = {
   source_iterator_lost: "Airtable lost the position in a list. Basetide re-reads the table from the start.",
   source_schema_changed: "A requested table or field no longer exists. Basetide reads the schema again.",
   source_rejected: "Airtable rejected the request as invalid.",
+  view_gone:
+    "The view whose records are copied no longer exists in Airtable. The table keeps its rows. Choose another view, or all records, on the page Copied data.",
   // Syncing
   lease_lost: "Another worker took over this base. This worker has stopped writing.",
   shape_changed: "The table's columns changed after the rows were prepared. Basetide prepares them again.",
@@ -86,6 +88,7 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   source_iterator_lost: "restart_table",
   source_schema_changed: "check_schema",
   source_rejected: "retry",
+  view_gone: "check_schema",
   lease_lost: "stop",
   shape_changed: "check_schema",
   sync_stopped: "stop",
@@ -129,6 +132,7 @@ export const httpStatus: Record<ErrorCode, number> = {
   source_iterator_lost: 502,
   source_schema_changed: 502,
   source_rejected: 422,
+  view_gone: 422,
   lease_lost: 409,
   shape_changed: 409,
   sync_stopped: 409,

@@ -31,6 +31,8 @@ const pageRules: Rule[] = [
   ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],
   ["ANY", /^\/new(\/.*)?$/, "write"],
   ["GET", /^\/bases\/:id\/delete$/, "write"],
+  // It costs calls to the source.
+  ["GET", /^\/bases\/:id\/selection$/, "write"],
   // The result of a query is read, whatever the method.
   ["POST", /^\/bases\/:id\/sql(\/csv)?$/, "read"],
 ];

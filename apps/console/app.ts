@@ -28,6 +28,7 @@ import { nameRoutes } from "./routes/names";
 import { pageRoutes } from "./routes/pages";
 import { requestRoutes } from "./routes/requests";
 import { schemaChangeRoutes } from "./routes/schema-changes";
+import { selectionRoutes } from "./routes/selection";
 import { sourceRoutes } from "./routes/sources";
 import { sqlUserRoutes } from "./routes/sql-users";
 import { workspaceRoutes } from "./routes/workspaces";
@@ -66,6 +67,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(callRoutes(ctx))
     .use(nameRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
+    .use(selectionRoutes(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))

@@ -2,7 +2,7 @@
  * Reads the parameters of a list request, from its query or from the body of `listRecords`.
  */
 import { apiError, invalidRequest, unknownField } from "./errors";
-import { findField, type SandboxField, type SandboxTable } from "./model";
+import { findField, type SandboxField, type SandboxTable, type View } from "./model";
 import { type Shape, shapeOf } from "./record";
 import { booleanOf, type Query } from "./request";
 
@@ -15,6 +15,7 @@ export interface ListParams {
   maxRecords?: number;
   offset?: string;
   filter?: string;
+  view?: View;
   sort: { field: SandboxField; isDescending: boolean }[];
   shape: Shape;
   /** The same shape always gives the same text. */
@@ -88,7 +89,7 @@ export function rawFromBody(
  * @throws ApiError 422 that names an unknown field or view, or for an invalid value of a parameter
  */
 export function listParams(table: SandboxTable, raw: Record<string, unknown>): ListParams {
-  checkView(table, raw.view);
+  const view = viewOf(table, raw.view);
   const fieldNames = stringList(raw.fields);
   const shape: Shape = { ...shapeOf(raw) };
   if (fieldNames.length > 0) shape.fields = fieldNames.map((name) => fieldOf(table, name));
@@ -100,6 +101,7 @@ export function listParams(table: SandboxTable, raw: Record<string, unknown>): L
     shape,
     shapeKey: `${shape.byId}|${shape.commentCount}|${shape.fields?.map((field) => field.id).join() ?? ""}`,
   };
+  if (view) params.view = view;
   const maxRecords = wholeNumber(raw.maxRecords, Number.MAX_SAFE_INTEGER);
   if (maxRecords !== undefined) params.maxRecords = maxRecords;
   if (typeof raw.offset === "string" && raw.offset !== "") params.offset = raw.offset;
@@ -110,10 +112,10 @@ export function listParams(table: SandboxTable, raw: Record<string, unknown>): L
   return params;
 }
 
-/** A view shows all rows here: only its existence is checked. */
-function checkView(table: SandboxTable, view: unknown): void {
-  if (view === undefined || view === "") return;
-  if (table.views.some((one) => one.id === view || one.name === view)) return;
+function viewOf(table: SandboxTable, view: unknown): View | undefined {
+  if (view === undefined || view === "") return undefined;
+  const found = table.views.find((one) => one.id === view || one.name === view);
+  if (found) return found;
   const isId = typeof view === "string" && /^viw[0-9A-Za-z]{14}$/.test(view);
   throw apiError(422, isId ? "VIEW_ID_NOT_FOUND" : "VIEW_NAME_NOT_FOUND", `View ${String(view)} not found`);
 }

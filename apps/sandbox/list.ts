@@ -51,6 +51,7 @@ function startIterator(
 ): Iterator {
   table.rowIds ??= [...table.rows.keys()];
   let ids = table.rowIds;
+  if (params.view?.filter !== undefined) ids = filtered(sandbox, base, table, params.view.filter, ids);
   if (params.filter !== undefined) ids = filtered(sandbox, base, table, params.filter, ids);
   if (params.sort.length > 0) ids = sorted(sandbox, base, table, params.sort, ids);
   if (params.maxRecords !== undefined) ids = ids.slice(0, params.maxRecords);

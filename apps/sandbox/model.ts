@@ -31,6 +31,8 @@ export interface View {
   name: string;
   type: string;
   visibleFieldIds?: string[];
+  /** Only rows for which this formula is true are shown; all if absent. */
+  filter?: string;
 }
 
 export interface Comment {

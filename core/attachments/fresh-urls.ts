@@ -7,13 +7,13 @@
 
 import { withTimeout } from "../async";
 import type { Context } from "../context";
-import { type LinkedBase, openApiKey } from "../control/bases";
+import { connectOwn, type LinkedBase, sourceAccess } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { BasetideError } from "../errors";
 import { MeteredSource, type RateLimiter } from "../limiter";
 import { LruMap } from "../lru-map";
 import type { AttachmentRef } from "../replica";
-import { attachmentsIn, type Platform, platformById, type SourceRecord } from "../source";
+import { attachmentsIn, isTableCopied, type Platform, platformById, type SourceRecord } from "../source";
 import { RecordQueue, type RecordSource } from "./record-queue";
 
 /** Minimum remaining lifetime of a URL that clients get, ms: a download begins at once, a page stays open. */
@@ -65,6 +65,8 @@ export class FreshUrls {
    * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`, `control_unavailable`, `secret_unreadable`
    */
   async find(base: LinkedBase, place: AttachmentRef): Promise<FreshUrl | null> {
+    // What has been read of the record before may be more than what is copied now.
+    if (!isCopied(base, place)) return null;
     const key = `${base.id}/${place.tableId}/${place.recordId}`;
     const name = nameOf(place.fieldId, place.attachmentId);
     const known = this.#known.get(key);
@@ -118,7 +120,11 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
   async function open(): Promise<MeteredSource> {
     const signal = AbortSignal.timeout(2 * config.upstreamTimeoutMs);
     return new MeteredSource({
-      connection: platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base)),
+      connection: connectOwn(
+        ctx,
+        platformById(ctx.platforms, base.platform),
+        await sourceAccess(ctx, base.id),
+      ),
       sourceBaseId,
       limiter,
       quotaKey: quotaKeyOf(base),
@@ -151,6 +157,10 @@ function attachmentsOf(cell: unknown) {
   } catch (cause) {
     throw new BasetideError("source_bad_answer", "A cell nests too deeply", { cause });
   }
+}
+
+function isCopied({ selection }: LinkedBase, { tableId, fieldId }: AttachmentRef): boolean {
+  return !selection || (isTableCopied(selection, tableId) && !selection.tables[tableId]?.fields?.[fieldId]);
 }
 
 function nameOf(fieldId: string, attachmentId: string): string {

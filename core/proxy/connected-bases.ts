@@ -11,7 +11,7 @@ import type { Db } from "../context";
 import type { BaseState } from "../control/bases";
 import type { Logger } from "../log";
 import { LruMap } from "../lru-map";
-import { proxied } from "../source";
+import { proxied, type SourceSelection } from "../source";
 
 /**
  * Maximum age of a lookup for reads, ms. Reads of a base that was connected less than this ago may bypass its quota.
@@ -35,6 +35,9 @@ export interface ConnectedBase {
   schema: string;
   /** Also available while the control plane is unreachable: showing a write may require a read from the source. */
   encryptedApiKey: string;
+  /** What is copied; null: everything. */
+  selection: SourceSelection | null;
+  encryptedHashKey: string | null;
   turbo: boolean;
   /** Reads with the base's own key may be answered from the replica even if the request does not ask for that. */
   replicaReads: boolean;
@@ -69,7 +72,7 @@ export const connectedColumns = (db: Db) => db`
   b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId",
   b.database_id as "databaseId", b.schema_name as schema,
   (select d.cluster_id is null from databases as d where d.id = b.database_id) as "isExternal",
-  b.encrypted_api_key as "encryptedApiKey", b.turbo, b.replica_reads as "replicaReads",
+  b.encrypted_api_key as "encryptedApiKey", b.selection, b.encrypted_hash_key as "encryptedHashKey", b.turbo, b.replica_reads as "replicaReads",
   b.coalesce_writes as "coalesceWrites", b.state,
   (select d.cluster_id is not null and not d.is_writable from databases as d where d.id = b.database_id) as "isReadOnly",
   (extract(epoch from now() - greatest(b.key_accepted_at, b.sync_completed_at, b.created_at,

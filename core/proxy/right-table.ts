@@ -47,7 +47,7 @@ export async function rightTable(
   if (other !== undefined) return { ref: other, isMoved: true };
   // The records are deleted and no table has them: nothing is left to change.
   if (answer?.records.length === 0) return asNamed;
-  const schema = await askSchema();
-  const now = findNamedTable(schema.tables.map(ofSource), tableRef)?.tableId;
+  const { tables: copied, whole = copied } = await askSchema();
+  const now = findNamedTable(whole.map(ofSource), tableRef)?.tableId;
   return { ref: now ?? tableRef, isMoved: now !== undefined && now !== named };
 }

@@ -4,8 +4,9 @@
  * I1. Returns `shown` only if the replica shows the answer's image of every record, or something newer: where an image
  * lost, `Rereads` waits for one that was requested after the answer.
  */
+import { selectingOf } from "../control/bases";
 import { isBasetideError } from "../errors";
-import type { SourceRecord, SourceSchema } from "../source";
+import { type SourceRecord, type SourceSchema, selectedCells, treatmentsOf, viewOf } from "../source";
 import type { AnsweredRecord, WriteAnswer } from "./answer";
 import type { ConnectedBase } from "./connected-bases";
 import type { WritesContext } from "./context";
@@ -35,10 +36,10 @@ export interface Write {
 
 /**
  * `shown`: SQL has the write. `kept`: SQL will have it with the table, which is not built yet. `odd`: SQL has it except
- * for a cell that does not fit its column's type, which may have changed. `no_table`: neither the replica nor the
- * source has the table.
+ * for a cell that does not fit its column's type, which may have changed. `left_out`: the base does not copy the table.
+ * `no_table`: neither the replica nor the source has the table.
  */
-type Showing = "shown" | "kept" | "odd" | "no_table";
+type Showing = "shown" | "kept" | "odd" | "left_out" | "no_table";
 
 export interface ShowContext extends WritesContext {
   writeMetrics: WriteMetrics;
@@ -60,13 +61,14 @@ export async function showWrite(
 ): Promise<Showing> {
   const from = performance.now();
   const schemaSince = schemaAsker(handle, sourceReader(ctx, base, asking));
-  const show = shower(ctx, base, handle, () => schemaSince(from - SCHEMA_FRESH_MS));
+  const show = shower(ctx, base, handle, () => schemaSince(from - SCHEMA_FRESH_MS), selectedOf(ctx, base));
   const { ref, isMoved } = await tableOf(handle, write, () => schemaSince(from));
   if (isMoved) ctx.requestSchemaCheck([base.id]);
   const answered = write.answer && readVersion !== null ? { readVersion, ...write.answer } : null;
   const outcome = await show(ref, answered, write.ids);
   if (!outcome) return "no_table";
-  const { tableId, lost } = outcome;
+  const { tableId, lost, isLeftOut } = outcome;
+  if (isLeftOut) return "left_out";
   const isLost = new Set(lost);
   if (answered && isLost.size < write.ids.length) {
     const shown = write.ids.filter((id) => !isLost.has(id));
@@ -115,7 +117,8 @@ function recordReader(
     const schemaSince = schemaAsker(handle, source(AbortSignal.timeout(ctx.config.upstreamTimeoutMs)));
     return schemaSince(performance.now() - SCHEMA_FRESH_MS);
   };
-  const show = shower(ctx, base, handle, askSchema);
+  // The source is asked for what the base copies only.
+  const show = shower(ctx, base, handle, askSchema, (_, images) => images);
   return {
     read: (tableId, choose, signal) => source(signal).records(tableId, choose),
     apply: (tableId, images) => showRead({ handle, show, askSchema }, tableId, images),
@@ -126,6 +129,28 @@ function recordReader(
 interface Outcome {
   tableId: string;
   lost: string[];
+  isLeftOut?: boolean;
+}
+
+/**
+ * Reduces the images of a writer's answer, keyed by field id, to what the base copies; null: only the source can tell
+ * whether the view whose records are copied shows them.
+ */
+type Selected = (tableId: string, images: RowImages) => RowImages | null;
+
+function selectedOf(ctx: WritesContext, base: ConnectedBase): Selected {
+  const selecting = selectingOf(ctx, base);
+  if (!selecting) return (_, images) => images;
+  const { selection, hash } = selecting;
+  const treatments = treatmentsOf(selection);
+  return (tableId, images) => {
+    if (images.records.length > 0 && viewOf(selection, tableId) !== undefined) return null;
+    const records = images.records.map((record) => ({
+      ...record,
+      fields: selectedCells(record.fields, treatments, hash),
+    }));
+    return { ...images, records };
+  };
 }
 
 /**
@@ -138,15 +163,18 @@ function shower(
   base: ConnectedBase,
   handle: ReplicaHandle,
   askSchema: () => Promise<SourceSchema>,
+  selected: Selected,
 ): Show {
   return async (ref, images, ids) => {
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      const view = await viewTable(handle, ref, keysOf(images?.records ?? []), askSchema);
+      const view = await viewTable(handle, ref, keysOf(images?.records ?? []), askSchema, base.selection);
       if (!view) return null;
-      const { tableId } = view;
+      const { tableId, isLeftOut } = view;
+      if (isLeftOut) return { tableId, lost: [], isLeftOut };
       if (view.isOutdated) ctx.requestSchemaCheck([base.id]);
-      if (!images || !view.isComplete) return { tableId, lost: ids };
-      const applied = await applyTo(handle, view, byFieldId(images, view));
+      const copied = images && view.isComplete ? selected(tableId, byFieldId(images, view)) : null;
+      if (!copied) return { tableId, lost: ids };
+      const applied = await applyTo(handle, view, copied);
       if (applied !== "shape_changed") {
         const { lost, odd } = applied;
         if (odd.length > 0) ctx.requestSchemaCheck([base.id]);
@@ -177,7 +205,10 @@ async function showRead(
   const ownerOf = async ({ fields }: AnsweredRecord) => {
     if (Object.keys(fields).length === 0) return tableId;
     // The record may be in a table that is new to the replica too.
-    return ownerIn(tables, fields) ?? ownerIn((await askSchema()).tables.map(ofSource), fields) ?? tableId;
+    const known = ownerIn(tables, fields);
+    if (known !== undefined) return known;
+    const { tables: copied, whole = copied } = await askSchema();
+    return ownerIn(whole.map(ofSource), fields) ?? tableId;
   };
   const owners = await Promise.all(records.map(ownerOf));
   const byTable = Map.groupBy(records.keys(), (index) => owners[index]!);

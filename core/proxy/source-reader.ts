@@ -1,10 +1,11 @@
 /**
- * Reads from the source for a proxied write: with the base's own key, out of the clients' quota.
+ * Reads from the source for a proxied write: with the base's own key, out of the clients' quota, and without what the
+ * base does not copy.
  *
  * A repair may have to read many records one by one. Those requests wait with sync's: clients go first, and sync, which
  * shows all changes, does not wait until every repair is done.
  */
-import { decryptApiKey } from "../control/bases";
+import { connectOwn } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { MeteredSource, syncShare } from "../limiter";
 import { platformById, type SourceConnection, type SourceRecord, type SourceSchema } from "../source";
@@ -49,7 +50,7 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
 
   /** Returns the source as one request asks it. The key is decrypted for the first one: most writes make none. */
   function source(isOneOfMany = false): MeteredSource {
-    connection ??= platformById(ctx.platforms, base.platform).connect(decryptApiKey(ctx, base));
+    connection ??= connectOwn(ctx, platformById(ctx.platforms, base.platform), base);
     // A long series of reads uses sync's part of the quota, or one of the two would wait forever. For a database on a
     // customer's own server every write of other accounts is repaired: such repairs take nothing from the other
     // accounts' clients.

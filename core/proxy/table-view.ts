@@ -4,13 +4,22 @@
  * Requests and answers contain names, which users change; the replica's catalog has them as of the last schema check.
  * Unknown names are looked up in a freshly loaded catalog, then in the source's own schema.
  */
-import { proxied, type SourceSchema, type SourceTable } from "../source";
+import {
+  isTableCopied,
+  proxied,
+  type SourceSchema,
+  type SourceSelection,
+  type SourceTable,
+  treatmentsOf,
+} from "../source";
 import type { LiveTable, ReplicaHandle } from "./replica-handle";
 
 export interface TableView {
   tableId: string;
   /** Undefined: the source has the table, the replica not yet. */
   live: LiveTable | undefined;
+  /** The base does not copy the table. */
+  isLeftOut: boolean;
   /** The field's id, or undefined for an unknown name. */
   fieldId(key: string): string | undefined;
   /** Is the replica behind the source's schema, as far as this request shows? */
@@ -47,6 +56,7 @@ export interface NamedTable {
  * what `keys` mean in it.
  *
  * @param askSource returns the source's schema; called only for what the catalog does not know
+ * @param selection what of the base is copied; null: everything
  * @returns null if the source does not know the table either
  */
 export async function viewTable(
@@ -54,22 +64,40 @@ export async function viewTable(
   ref: string,
   keys: ReadonlySet<string>,
   askSource: () => Promise<SourceSchema>,
+  selection: SourceSelection | null,
 ): Promise<TableView | null> {
+  if (selection && isTableId(ref) && !isTableCopied(selection, ref)) return leftOut(ref);
+  const isOmitted = omittedIn(selection);
+  let known: TableView | undefined;
   for (const load of [() => handle.tables(), () => handle.reloadTables()]) {
     const tables = await load();
     const named = findNamedTable([...tables.values()].map(ofCatalog), ref);
     if (!named) continue;
-    const view = viewOf(named, tables.get(named.tableId), keys);
-    if (view.isComplete) return view;
+    known = viewOf(named, tables.get(named.tableId), keys, isOmitted);
+    if (known.isComplete) return known;
   }
-  const schema = await askSource();
-  const named = findNamedTable(schema.tables.map(ofSource), ref);
+  const { tables, whole = tables } = await askSource();
+  const named = findNamedTable(whole.map(ofSource), ref);
   if (!named) return null;
+  if (selection && !isTableCopied(selection, named.tableId)) return leftOut(named.tableId);
   const live = (await handle.tables()).get(named.tableId);
-  return {
-    ...viewOf(named, live, keys),
-    isOutdated: live !== undefined || !isFirstSync(await handle.tables()),
-  };
+  const view = viewOf(named, live, keys, isOmitted);
+  // The catalog does not have the names of omitted fields, and is not behind because of that.
+  const isOmittedKey = (key: string) => isOmitted(view.fieldId(key) ?? "");
+  const isExplained = (key: string) => isOmittedKey(key) || known?.fieldId(key) === view.fieldId(key);
+  const isSame = selection !== null && known?.tableId === view.tableId && [...keys].every(isExplained);
+  return { ...view, isOutdated: live ? !isSame : !isFirstSync(await handle.tables()) };
+}
+
+/** A table whose writes concern no replica. */
+function leftOut(tableId: string): TableView {
+  const none = { live: undefined, fieldId: () => undefined };
+  return { tableId, ...none, isLeftOut: true, isOutdated: false, isComplete: true, isByName: false };
+}
+
+function omittedIn(selection: SourceSelection | null): (fieldId: string) => boolean {
+  const treatments = selection ? treatmentsOf(selection) : undefined;
+  return (fieldId) => treatments?.get(fieldId) === "omitted";
 }
 
 /** A replica whose first sync has not built a table yet is not behind. */
@@ -77,17 +105,23 @@ function isFirstSync(tables: ReadonlyMap<string, LiveTable>): boolean {
   return tables.size === 0;
 }
 
-function viewOf(named: NamedTable, live: LiveTable | undefined, keys: ReadonlySet<string>): TableView {
+function viewOf(
+  named: NamedTable,
+  live: LiveTable | undefined,
+  keys: ReadonlySet<string>,
+  isOmitted: (fieldId: string) => boolean,
+): TableView {
   const ids = new Set(named.fields.map((field) => field.id));
   const byName = new Map(named.fields.map((field) => [field.name, field.id]));
   const fieldId = (key: string) => {
     if (ids.has(key)) return key;
     return byName.get(key) ?? (isFieldId(key) ? key : undefined);
   };
-  const all = [...keys];
+  const all = [...keys].filter((key) => !isOmitted(key));
   return {
     tableId: named.tableId,
     live,
+    isLeftOut: false,
     fieldId,
     isOutdated: all.some((key) => !ids.has(key) && !byName.has(key)),
     isComplete: all.every((key) => fieldId(key) !== undefined),

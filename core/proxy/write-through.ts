@@ -237,7 +237,8 @@ export class WriteThrough {
       );
       if (showing === "no_table") log.warn("write to a table that Airtable's schema does not have");
       else log.debug({ records: write.ids.length }, `write ${showing}`);
-      return showing === "shown";
+      // A table that is not copied has nothing that SQL could still show.
+      return showing === "shown" || showing === "left_out";
     } catch (error) {
       if (share === "own_read" && isRefusal(error)) {
         this.#refused.add(base);

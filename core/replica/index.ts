@@ -16,6 +16,7 @@ export { differingRows } from "./differing-rows";
 export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
 export { viewsWithForeignCode } from "./foreign-code";
+export { type CellsToForget, cellsToForget, forgetCells } from "./forget-cells";
 export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";
 export {
@@ -144,15 +145,16 @@ export {
   severityOf,
   shapeChanges,
 } from "./shape-changes";
-export type {
-  AttachmentUrls,
-  CellIssue,
-  ColumnSpec,
-  NameSettings,
-  OwnName,
-  ReadAs,
-  TableSpec,
-  TypeSettings,
+export {
+  type AttachmentUrls,
+  type CellIssue,
+  type ColumnSpec,
+  type NameSettings,
+  type OwnName,
+  READ_VIEW,
+  type ReadAs,
+  type TableSpec,
+  type TypeSettings,
 } from "./spec";
 export {
   createSqlUserRole,

@@ -5,6 +5,7 @@
  * I2. Nothing is lost silently: a value that does not fit becomes null and is reported; an unusual value that fits a
  *     text column is stored as its JSON text.
  */
+import { isCellHash } from "../source";
 import { type CellReporter, jsonText, storable } from "./map-record-text";
 import { dateText, durationText, timestampText } from "./map-record-time";
 import type { Row } from "./spec";
@@ -21,6 +22,9 @@ const MAX_DECIMAL_LENGTH = 1000;
 /** Returns a string as it is, anything else as JSON text. */
 export const readText: TextReader = (cell, reporter) =>
   typeof cell === "string" ? storable(cell, reporter) : asJson(cell, reporter);
+
+/** Never stores anything else in the column of a hashed field, nor shows it in an issue. */
+export const readHash: TextReader = (cell) => (isCellHash(cell) ? cell : null);
 
 /** Returns the result of a formula as text; a failed computation is null. */
 export const readComputed: TextReader = (cell, reporter) => {

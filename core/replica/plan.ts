@@ -132,6 +132,7 @@ function tableSpec(
     ...(table.description ? { description: storable(table.description) } : {}),
     commentForm: COMMENT_FORM,
     ...(retired.length > 0 ? { retired } : {}),
+    ...(table.partial ? { partial: table.partial } : {}),
     columns: table.fields.map((field) => columnSpec(field, names.get(field.id)!, settings)),
   };
 }
@@ -261,8 +262,8 @@ function keepsCells(live: TableSpec, wanted: TableSpec): boolean {
  * still belongs to another column keeps its old one until then.
  */
 function renamedOnly(live: TableSpec, wanted: TableSpec): TableSpec {
-  // Names are retired with their columns.
-  const { columns: _, retired: _later, ...table } = wanted;
+  // Names are retired with their columns. Until the rebuild has brought what was missing, it is still missing.
+  const { columns: _, retired: _later, partial = live.partial, ...table } = wanted;
   const named = new Map(wanted.columns.map((column) => [column.fieldId, column]));
   let columns = live.columns.map((column): ColumnSpec => {
     const { name, namedFor, isOwnName, sourceName, description } = named.get(column.fieldId) ?? column;
@@ -283,7 +284,12 @@ function renamedOnly(live: TableSpec, wanted: TableSpec): TableSpec {
       holders.get(column.name)!.length > 1 ? live.columns[index]! : column,
     );
   }
-  return { ...table, ...(live.retired ? { retired: live.retired } : {}), columns };
+  return {
+    ...table,
+    ...(partial && { partial }),
+    ...(live.retired ? { retired: live.retired } : {}),
+    columns,
+  };
 }
 
 function columnById(spec: TableSpec, fieldId: string): ColumnSpec {

@@ -2,7 +2,7 @@
  * The shape of a replicated table: the planner derives it from the source's schema, the catalog in `<schema>_swap`
  * stores it, and the mapper and the writer use it.
  */
-import type { FieldType } from "../source";
+import type { FieldType, MissingPart } from "../source";
 
 export type ColumnType = "text" | "text[]" | "numeric" | "bool" | "date" | "timestamp";
 
@@ -75,6 +75,8 @@ export interface TableSpec {
   commentForm?: number | undefined;
   /** All columns except `id` and `created_time`, which every table has first. */
   columns: ColumnSpec[];
+  /** The base's selection leaves out fields or records: reads that need them cannot be answered from this table. */
+  partial?: MissingPart | undefined;
   /** In the catalog: somebody else dropped the table or a column of it. It must be rebuilt. */
   isDamaged?: true | undefined;
 }
@@ -89,6 +91,9 @@ export interface RetiredName {
  * the table's cells come from; a token that disappears means that such cells may have changed though no record did.
  */
 export type ReadAs = Record<string, string[]>;
+
+/** The key in `ReadAs` of the view whose records alone were read; absent if all were. No field has this id. */
+export const READ_VIEW = "view";
 
 /** A value that did not fit its column, or fit only after a repair. */
 export interface CellIssue {

@@ -16,6 +16,7 @@ import {
   readDuration,
   readFirstItem,
   readFirstLink,
+  readHash,
   readItems,
   readLinks,
   readNumber,
@@ -171,6 +172,13 @@ export const typeMap: Record<FieldType, TypeRow> = {
     fits: "sometimes",
     reported: false,
     readsBack: "result",
+  },
+  hashed: {
+    label: "Hashed field",
+    column: "text",
+    read: readHash,
+    note: "a keyed hash of the cell, for fields that [the selection](selection.md) hashes",
+    reported: false,
   },
   last_modified_by: { label: "Last modified by", ...person, reported: false },
   last_modified_time: {

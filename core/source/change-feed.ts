@@ -138,6 +138,11 @@ export interface ChangeFeed {
    * @param options.hasLastingUrls the source's URLs are not stored anywhere
    */
   changesByItself(schema: SourceSchema, options?: { hasLastingUrls: boolean }): boolean;
+  /**
+   * Are there shown cells that depend on others over a link that is not shown? The changes of those do not lead to the
+   * records that depend on them. Needs no call.
+   */
+  hasHiddenDependencies(schema: SourceSchema, isShown: (fieldId: string) => boolean): boolean;
   /** Returns the changes from `cursor` (1 or more) on; also extends the webhook's life as a refresh does. */
   listPayloads(baseId: string, webhookId: string, cursor: number, signal: AbortSignal): Promise<ChangeBatch>;
 }

@@ -17,11 +17,26 @@ export type {
 export { SourceClock } from "./clock";
 export type { Call } from "./dialect";
 export { following } from "./following";
+export { createCellHash, isCellHash } from "./hash-cell";
 export type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
+export { type Selecting, selectedSource } from "./selected-source";
+export {
+  copiesEverything,
+  type FieldTreatment,
+  isTableCopied,
+  type NewTables,
+  type SourceSelection,
+  selectedCells,
+  type TableSelection,
+  treatmentsOf,
+  viewOf,
+} from "./selection";
+export { checkSelection, mayBeHashed } from "./selection-check";
 export { isStale } from "./stale";
 export type {
   FieldType,
+  MissingPart,
   Platform,
   RecordPage,
   SourceBase,

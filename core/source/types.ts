@@ -32,6 +32,7 @@ export type FieldType =
   | "email"
   | "external_sync_source"
   | "formula"
+  | "hashed"
   | "last_modified_by"
   | "last_modified_time"
   | "links"
@@ -66,16 +67,37 @@ export interface SourceField {
   options?: Record<string, unknown> | undefined;
 }
 
+export interface SourceView {
+  id: string;
+  name: string;
+}
+
 export interface SourceTable {
   id: string;
   name: string;
   description?: string | undefined;
+  /** Empty if the primary field is not copied. */
   primaryFieldId: string;
   fields: SourceField[];
+  /** Only in an answer to a request for views. */
+  views?: SourceView[] | undefined;
+  /** With a selection: only some of the fields, or only the records of the view `viewId`, are copied. */
+  partial?: MissingPart | undefined;
+  viewId?: string | undefined;
+  /** The source no longer has that view: the table cannot be read. */
+  isViewGone?: boolean | undefined;
 }
 
+/** What is missing from a copy of a table: some of its fields, or some of its records and perhaps fields. */
+export type MissingPart = "fields" | "records";
+
 export interface SourceSchema {
+  /** The tables and fields that are copied. */
   tables: SourceTable[];
+  /** With a selection: all tables, with all fields; see `selectedSchema`. */
+  whole?: SourceTable[] | undefined;
+  /** With a selection that asks about new tables: those that wait for an answer. */
+  unanswered?: { id: string; name: string }[] | undefined;
 }
 
 /** One record as the source returns it; `fields` is keyed by field id, empty cells are absent. */
@@ -144,6 +166,12 @@ export interface SourceConnections {
   take(signal: AbortSignal): Promise<HeldConnection>;
 }
 
+/** The part of a table that a list is limited to. */
+export interface ListedPart {
+  fields?: readonly string[] | undefined;
+  view?: string | undefined;
+}
+
 /** A connection to one platform with one key. Every call may throw a BasetideError `source_…`. */
 export interface SourceConnection {
   /** Undefined if the platform is not reached over a network. */
@@ -156,7 +184,12 @@ export interface SourceConnection {
   whoami(signal: AbortSignal): Promise<SourceIdentity>;
   /** Returns the bases that the key can see. */
   listBases(signal: AbortSignal): Promise<SourceBase[]>;
-  getSchema(baseId: string, signal: AbortSignal): Promise<SourceSchema>;
+  /** @param options.withViews true to include the views of each table */
+  getSchema(
+    baseId: string,
+    signal: AbortSignal,
+    options?: { withViews?: boolean | undefined },
+  ): Promise<SourceSchema>;
   /** Could this be the id of a record? Anything else need not be requested. */
   isRecordId(id: string): boolean;
   /**
@@ -166,6 +199,8 @@ export interface SourceConnection {
    * @param options.filter a formula of the platform; only matching records are returned
    * @param options.isKnown returns whether a page with this digest has been read before: its records will probably not
    *   be looked at
+   * @param options.fields ids: cells of other fields are left out of the answer
+   * @param options.view id: only records that it shows are returned
    */
   listPage(
     baseId: string,
@@ -175,7 +210,7 @@ export interface SourceConnection {
       filter?: string | undefined;
       sort?: { field: string; direction: "asc" | "desc" }[];
       isKnown?: ((digest: bigint) => boolean) | undefined;
-    },
+    } & ListedPart,
     signal: AbortSignal,
   ): Promise<RecordPage>;
   /**
@@ -188,7 +223,7 @@ export interface SourceConnection {
     baseId: string,
     table: SourceTable,
     ids: readonly string[],
-    options: { offset?: string | undefined },
+    options: { offset?: string | undefined } & ListedPart,
     signal: AbortSignal,
   ): Promise<RecordPage>;
   /**

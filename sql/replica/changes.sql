@@ -90,6 +90,32 @@ begin
 exception when dependent_objects_still_exist then null;
 end $drop_history$;
 
+-- forget_cells(epoch, table id, name, fields, columns): removes the values of these columns from recorded changes, and
+-- those of the fields from the recent-writes log unless they are hashes. Null: all values of the table.
+create or replace function {{swap}}.forget_cells(
+  p_epoch bigint, p_table_id text, p_name text, p_fields text[], p_columns text[]
+) returns void language plpgsql as $forget_cells$
+declare
+  v_field text;
+begin
+  perform {{swap}}.fence(p_epoch);
+  if p_fields is null then
+    update {{swap}}._recent_writes set image = null where table_id = p_table_id and image is not null;
+  end if;
+  foreach v_field in array coalesce(p_fields, '{}') loop
+    update {{swap}}._recent_writes as w set image = w.image #- array['fields', v_field]
+    where w.table_id = p_table_id and w.image #>> array['fields', v_field] !~ '^[0-9a-f]{64}$';
+  end loop;
+  if to_regclass('{{swap}}._sync_history') is null then
+    return;
+  elsif p_columns is null then
+    delete from {{swap}}._sync_history where table_name = p_name;
+  else
+    update {{swap}}._sync_history as h set old = h.old - p_columns, new = h.new - p_columns
+    where h.table_name = p_name and (h.old ?| p_columns or h.new ?| p_columns);
+  end if;
+end $forget_cells$;
+
 -- signed_columns(columns of a spec): names of columns whose texts may be signed URLs, which change at every read.
 create or replace function {{swap}}.signed_columns(p_columns jsonb) returns text[] language sql as $signed$
   select array(
@@ -181,8 +207,8 @@ begin
 end $record_deletes$;
 
 -- record_swap(live, built, table): records the rows in which a table that is about to be swapped in differs from the
--- live one. Columns that only one of them has, or that changed type, are not compared: the shape changed, not the
--- records. p_live.name is null for the first table of its id: all its rows are new.
+-- live one. Columns that only one of them has, or that changed type or became hashes, are not compared: the shape
+-- changed, not the records. p_live.name is null for the first table of its id: all its rows are new.
 create or replace function {{swap}}.record_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
 language plpgsql as $record_swap$
 declare
@@ -201,9 +227,10 @@ begin
     string_agg(format(', l.%I', o.name), '' order by o.name),
     string_agg(format(', n.%I', n.name), '' order by o.name)
   into v_names, v_live_columns, v_built_columns
-  from jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, name text, "columnType" text)
-    join jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, name text, "columnType" text)
-      using ("fieldId", "columnType");
+  from jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, name text, "columnType" text, type text)
+    join jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, name text, "columnType" text, type text)
+      using ("fieldId", "columnType")
+  where (o.type = 'hashed') = (n.type = 'hashed');
   execute format(
     'with other as materialized (
        select coalesce(n.id, l.id) as id, to_jsonb(l.*) - ''id'' - $4 as was, to_jsonb(n.*) - ''id'' as now,

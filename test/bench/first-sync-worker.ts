@@ -23,6 +23,7 @@ const connection: SourceConnection = {
   changeFeed: {
     dependents: dependentsOf,
     changesByItself: () => false,
+    hasHiddenDependencies: () => false,
     createWebhook: unused,
     listWebhooks: unused,
     deleteWebhook: unused,

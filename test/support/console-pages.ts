@@ -89,6 +89,7 @@ const BASES: Record<string, Address> = {
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),
   "/bases/:id/:place": ({ base }) => ["runs", "issues"].map((place) => `/bases/${base}/${place}`),
   "/bases/:id/settings": ({ base }) => `/bases/${base}/settings`,
+  "/bases/:id/selection": ({ base }) => `/bases/${base}/selection`,
   "/bases/:id/settings/:name": ({ base }) => `/bases/${base}/settings/lookups_as_text?value=on`,
   "/bases/:id/delete": ({ base }) => `/bases/${base}/delete`,
   "/bases/:id/sync": ({ base }) => `/bases/${base}/sync`,

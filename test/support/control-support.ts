@@ -16,7 +16,13 @@ import { ensureDefaultCluster } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { connectControl } from "../../core/postgres";
 import { createSecretBox } from "../../core/secrets";
-import { factsOf, type Platform, type SourceBase, type SourceConnection } from "../../core/source";
+import {
+  factsOf,
+  type Platform,
+  type SourceBase,
+  type SourceConnection,
+  type SourceTable,
+} from "../../core/source";
 import { controlDatabase, type TestDatabase } from "./database";
 import type { ReplicaServer } from "./replica-server";
 
@@ -25,6 +31,27 @@ export const OTHER_KEY = "patOther.0123456789abcdef";
 export const SOURCE_BASES: SourceBase[] = [
   { id: "appOne", name: "Inventory", permission: "create" },
   { id: "appTwo", name: "Sales \u0000& more", permission: "read" },
+];
+/** The tables of each of them. */
+export const SOURCE_TABLES: SourceTable[] = [
+  {
+    id: "tblItems",
+    name: "Items",
+    primaryFieldId: "fldName",
+    fields: [
+      { id: "fldName", name: "Name", type: "text", sourceType: "singleLineText" },
+      { id: "fldEmail", name: "E-mail", type: "email", sourceType: "email" },
+      { id: "fldFiles", name: "Files", type: "attachment", sourceType: "multipleAttachments" },
+    ],
+    views: [{ id: "viwOpen", name: "Open ones" }],
+  },
+  {
+    id: "tblNotes",
+    name: "Notes",
+    primaryFieldId: "fldText",
+    fields: [{ id: "fldText", name: "Text", type: "text", sourceType: "singleLineText" }],
+    views: [],
+  },
 ];
 
 export interface TestControl {
@@ -99,7 +126,7 @@ function fakePlatform(): Platform {
       if (apiKey === OTHER_KEY) return SOURCE_BASES.slice(1);
       throw new BasetideError("source_key_refused", "Authentication required");
     },
-    getSchema: refuse,
+    getSchema: async () => ({ tables: SOURCE_TABLES }),
     isRecordId: () => true,
     listPage: refuse,
     getRecord: refuse,

@@ -13,7 +13,8 @@ import {
   type SourceRecord,
   type SourceTable,
 } from "../../core/source";
-import { dependentsOf } from "../../core/source/airtable/dependents";
+import { dependentsOf, hasHiddenDependencies } from "../../core/source/airtable/dependents";
+import type { ListedPart } from "../../core/source/types";
 
 export interface FakeTable {
   table: SourceTable;
@@ -31,6 +32,8 @@ export function modifiedSince(sinceMs: number): string {
 export class FakeSource {
   readonly tables: FakeTable[] = [];
   pageSize = 100;
+  /** Which records each view shows, by its id. */
+  readonly views = new Map<string, (record: SourceRecord) => boolean>();
   /** An iterator is a fixed list of ids; cells are read when their page is. */
   readonly #iterators: string[][] = [];
   /** Calls that were made, newest last: `schema`, `list tbl1 0`, `look tbl1 0` (lists modified records). */
@@ -44,6 +47,7 @@ export class FakeSource {
   readonly changeFeed: ChangeFeed = {
     dependents: dependentsOf,
     changesByItself: () => false,
+    hasHiddenDependencies,
     createWebhook: notThere,
     listWebhooks: notThere,
     deleteWebhook: notThere,
@@ -83,7 +87,7 @@ export class FakeSource {
         return { tables: structuredClone(this.tables.map(({ table }) => table)) };
       },
       isRecordId: (id) => id.startsWith("rec"),
-      listPage: async (_base, table, { offset, filter }) => {
+      listPage: async (_base, table, { offset, filter, ...part }) => {
         const [iterator, from] = offset?.split("/").map(Number) ?? [this.#iterators.length, 0];
         const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}`;
         // Reserved before another caller can ask.
@@ -98,18 +102,30 @@ export class FakeSource {
         const ids = this.#iterators[iterator!]!;
         const next = from! + this.pageSize;
         const page = ids.slice(from, next).flatMap((id) => records.get(id) ?? []);
-        return this.onPage(what, pageOf(page, next < ids.length ? `${iterator}/${next}` : undefined));
+        const listed = this.#listed(page, part);
+        return this.onPage(what, pageOf(listed, next < ids.length ? `${iterator}/${next}` : undefined));
       },
-      listByIds: async (_base, table, ids) => {
+      listByIds: async (_base, table, ids, part) => {
         await call(`ids ${table.id}`);
-        const page = pageOf(ids.flatMap((id) => find(table.id).records.get(id) ?? []));
-        return this.onPage(`ids ${table.id}`, page);
+        const found = ids.flatMap((id) => find(table.id).records.get(id) ?? []);
+        return this.onPage(`ids ${table.id}`, pageOf(this.#listed(found, part)));
       },
       getRecord: async (_base, tableId, id) => {
         await call(`get ${tableId} ${id}`);
         return find(tableId).records.get(id) ?? null;
       },
     };
+  }
+
+  /** The records that the view shows, with these fields. */
+  #listed(records: SourceRecord[], { fields, view }: ListedPart): SourceRecord[] {
+    const isShown = (view !== undefined && this.views.get(view)) || (() => true);
+    return records.filter(isShown).map((record) => ({
+      ...record,
+      fields: Object.fromEntries(
+        Object.entries(record.fields).filter(([id]) => fields?.includes(id) ?? true),
+      ),
+    }));
   }
 
   platform(): Platform {

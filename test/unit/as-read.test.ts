@@ -19,6 +19,7 @@ const facts: SyncFacts = {
   state: "active",
   settings: structuredClone(settings),
   resyncRequestedAt: new Date(at),
+  selection: null,
   schemaCheckRequestedAt: null,
   catchUpRequestedAt: null,
   databaseId: "db1",

@@ -4,6 +4,7 @@ import type { Base } from "../../core/control/bases";
 import { Button, DialogLink, PageHead, Tabs } from "../components";
 import { inDigits } from "../format";
 import { type BasePlace, basePlaces, baseTabs } from "./pages";
+import { Unanswered } from "./selection";
 
 export function BaseFrame(props: { base: Base; place: BasePlace; children: ComponentChildren }) {
   const { base, place, children } = props;
@@ -29,6 +30,7 @@ export function BaseFrame(props: { base: Base; place: BasePlace; children: Compo
           mark: page.place === "issues" && base.issueCount > 0 ? inDigits(base.issueCount) : undefined,
         }))}
       />
+      {place === "overview" ? <Unanswered base={base} /> : null}
       {children}
     </>
   );

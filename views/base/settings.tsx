@@ -11,10 +11,12 @@ import type { Workspace } from "../../core/control/budgets";
 import { Button, ButtonLink, Card, DialogLink, Field, FormPanel, SettingsLayout } from "../components";
 import { ToastNews } from "../frame/toasts";
 import { WorkspaceChoice } from "./budget";
+import { selectionPath } from "./selection";
 import { type RefusedSetting, SettingForm } from "./setting-form";
 
 /** The sections that are not settings of the base itself. */
 const otherSections = [
+  ["copied-data", "Copied data"],
   ["call-budget", "Call budget"],
   ["key", "API key"],
   ["end", "Delete"],
@@ -44,6 +46,13 @@ export function SettingsPage(props: {
           ) : null}
         </Card>
       ))}
+      <Card id="copied-data" title="Copied data">
+        <p class="muted">
+          Which tables, fields and records are copied from Airtable, and which fields only as hashes.{" "}
+          {base.selection ? "Some are left out." : "Everything is copied."}
+        </p>
+        <ButtonLink href={selectionPath(base)}>Choose what is copied</ButtonLink>
+      </Card>
       <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
       <Card id="key" title="API key">
         <p class="muted">Encrypted at rest, and never shown.</p>

@@ -21,6 +21,7 @@ const NAMES: Record<FieldType, string> = {
   email: "Email",
   external_sync_source: "Sync source",
   formula: "Formula",
+  hashed: "Hashed",
   last_modified_by: "Last modified by",
   last_modified_time: "Last modified time",
   links: "Link to another record",

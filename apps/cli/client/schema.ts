@@ -135,6 +135,19 @@ export interface paths {
       responses: { 200: { content: { "application/json": (components["schemas"]["SchemaChange"])[] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
     };
   };
+  "/api/v1/bases/{id}/selection": {
+    /** What of the base is copied, and what could be */
+    get: {
+      parameters: { path: { id: string } };
+      responses: { 200: { content: { "application/json": components["schemas"]["SelectionOfBase"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+    /** Choose what is copied */
+    put: {
+      parameters: { path: { id: string } };
+      requestBody: { content: { "application/json": components["schemas"]["SelectionChange"] } };
+      responses: { 200: { content: { "application/json": components["schemas"]["SelectionOfBase"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
   "/api/v1/bases/{id}/dbt-sources": {
     /** The tables as dbt sources */
     get: {
@@ -340,7 +353,7 @@ export interface components {
     ApiError: {
       error: {
         /** Stable name of the error */
-        code: "source_key_refused" | "source_forbidden" | "source_not_found" | "source_rate_limited" | "source_billing_limit" | "source_unavailable" | "source_timeout" | "source_bad_answer" | "source_iterator_lost" | "source_schema_changed" | "source_rejected" | "lease_lost" | "shape_changed" | "sync_stopped" | "sync_crashed" | "replica_unavailable" | "replica_busy" | "replica_refused" | "destination_invalid" | "query_failed" | "query_stopped" | "control_unavailable" | "secret_unreadable" | "quota_timeout" | "budget_spent" | "unauthorized" | "invalid_credentials" | "forbidden" | "not_found" | "rate_limited" | "invalid_request" | "unsupported_media_type" | "method_not_allowed" | "malformed_request" | "already_exists" | "conflict" | "config_invalid" | "port_taken" | "postgres_failed" | "internal";
+        code: "source_key_refused" | "source_forbidden" | "source_not_found" | "source_rate_limited" | "source_billing_limit" | "source_unavailable" | "source_timeout" | "source_bad_answer" | "source_iterator_lost" | "source_schema_changed" | "source_rejected" | "view_gone" | "lease_lost" | "shape_changed" | "sync_stopped" | "sync_crashed" | "replica_unavailable" | "replica_busy" | "replica_refused" | "destination_invalid" | "query_failed" | "query_stopped" | "control_unavailable" | "secret_unreadable" | "quota_timeout" | "budget_spent" | "unauthorized" | "invalid_credentials" | "forbidden" | "not_found" | "rate_limited" | "invalid_request" | "unsupported_media_type" | "method_not_allowed" | "malformed_request" | "already_exists" | "conflict" | "config_invalid" | "port_taken" | "postgres_failed" | "internal";
         /** What happened and what to do, for people */
         message: string;
         /** Identifies the call in the log of the service */
@@ -846,6 +859,60 @@ export interface components {
       source_type?: string;
       /** Type of the column */
       type?: string;
+    };
+    Selection: {
+      /** What happens to tables that are not listed, such as new ones. `ask`: Not copied; the console asks, and `unanswered` lists them */
+      new_tables: "copy" | "ask" | "ignore";
+      tables: ({
+        table_id: string;
+        copied: boolean;
+        /** Only the records in this view are copied; null: all records */
+        view_id?: string | null;
+        /** Ids of fields that are not copied */
+        omitted_fields?: (string)[];
+        /** Ids of fields that are copied as a keyed hash */
+        hashed_fields?: (string)[];
+      })[];
+    };
+    SelectionChange: {
+      /** What happens to tables that are not listed, such as new ones. `ask`: Not copied; the console asks, and `unanswered` lists them */
+      new_tables: "copy" | "ask" | "ignore";
+      tables: ({
+        table_id: string;
+        copied: boolean;
+        /** Only the records in this view are copied; null: all records */
+        view_id?: string | null;
+        /** Ids of fields that are not copied */
+        omitted_fields?: (string)[];
+        /** Ids of fields that are copied as a keyed hash */
+        hashed_fields?: (string)[];
+      })[];
+    };
+    SelectionOfBase: {
+      selection: components["schemas"]["Selection"];
+      /** New tables in Airtable that wait for a decision, with `new_tables` = `ask` */
+      unanswered: ({
+        table_id: string;
+        name: string;
+      })[];
+      /** What Airtable has now */
+      available: ({
+        table_id: string;
+        name: string;
+        fields: ({
+          field_id: string;
+          name: string;
+          /** As Airtable calls it */
+          type: string;
+          /** It can be hashed, but not omitted */
+          is_primary: boolean;
+          may_be_hashed: boolean;
+        })[];
+        views: ({
+          view_id: string;
+          name: string;
+        })[];
+      })[];
     };
     Settings: {
       /** Airtable reports changes, if the key may manage webhooks. `rapid` takes precedence. Default: true. */

@@ -67,6 +67,11 @@ export const contents: ContentsGroup[] = [
         "What happens to your views, indexes and triggers when a table changes.",
       ),
       page("docs/attachments.md", "Attachments", "Links to attachments that do not expire."),
+      page(
+        "docs/selection.md",
+        "Choose what is copied",
+        "Tables, views and fields; omitted and hashed fields.",
+      ),
     ],
   },
   {

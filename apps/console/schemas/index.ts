@@ -5,3 +5,4 @@ export * from "./connect";
 export * from "./history";
 export * from "./names";
 export * from "./requests";
+export * from "./selection";

@@ -24,6 +24,7 @@ export const auditActions = {
   "base.connected": "connected a base",
   "base.changed": "changed settings",
   "base.sync_requested": "requested a resync",
+  "base.selection_changed": "changed what is copied",
   "base.attachment_links_revoked": "revoked all attachment links",
   "base.moved": "moved a base to another cluster",
   "base.deleted": "deleted a base",

@@ -15,7 +15,7 @@ export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: 
 }
 
 /** A base whose attachments have URLs of ours, and the signer that checks them. */
-export interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId"> {
+export interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId" | "selection"> {
   signer: AttachmentSigner;
 }
 
@@ -29,7 +29,7 @@ export async function linkedBase(
   baseId: string,
 ): Promise<LinkedBase | null> {
   const [row] = await db<(Omit<LinkedBase, "signer"> & { encryptedKey: string; keyVersion: number })[]>`
-    select id, platform, source_base_id as "sourceBaseId", encrypted_attachment_key as "encryptedKey",
+    select id, platform, source_base_id as "sourceBaseId", selection, encrypted_attachment_key as "encryptedKey",
       attachment_key_version as "keyVersion"
     from bases where id = ${baseId} and encrypted_attachment_key is not null and state <> 'deleting'`;
   if (!row) return null;

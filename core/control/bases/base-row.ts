@@ -3,6 +3,7 @@
 import type { Db } from "../../context";
 import type { ErrorCode } from "../../errors";
 import type { CellIssue } from "../../replica";
+import type { SourceSelection } from "../../source";
 import { hasNotifications } from "../feeds";
 import { settingColumns, settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
@@ -94,6 +95,10 @@ export interface Base {
   name: string;
   state: BaseState;
   settings: BaseSettings;
+  /** What is copied; null: everything. */
+  selection: SourceSelection | null;
+  /** Tables that are new in the source and wait until a person decides whether they are copied. */
+  unansweredTables: { id: string; name: string }[];
   database: { id: string; name: string; schema: string; host: string; port: number };
   /** Of the key that signs its attachment URLs; 0: it has none yet. */
   attachmentKeyVersion: number;
@@ -141,6 +146,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
   const rows = await db<BaseRow[]>`
     select b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId", b.name, b.state,
       (select to_json(s) from (select ${settingColumns(db)}) as s) as settings,
+      b.selection, b.unanswered_tables as "unansweredTables",
       json_build_object('id', d.id, 'name', d.name, 'schema', b.schema_name,
         'host', coalesce(d.external_host, c.public_host), 'port', coalesce(d.external_port, c.public_port)) as database,
       b.attachment_key_version as "attachmentKeyVersion", b.workspace_id as "workspaceId",

@@ -54,6 +54,7 @@ export {
   MOST_OWN_NAMES,
   resolveOwnNames,
 } from "./own-names";
+export { connectOwn, selectingOf, sourceAccess } from "./own-source";
 export { readRecordRow, replicaShape } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
@@ -78,6 +79,7 @@ export {
   searchTables,
   searchTerms,
 } from "./search";
+export { readSelectable, setSelection } from "./selection";
 export {
   interruptedBy,
   type Setting,

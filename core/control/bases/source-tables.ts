@@ -34,7 +34,11 @@ export interface SourceTableDisplay {
 }
 
 /** Replaces what is stored of the base's tables; writes only what differs. Nothing is stored of a deleted base. */
-export async function saveSourceTables(db: Db, baseId: string, { tables }: SourceSchema): Promise<void> {
+export async function saveSourceTables(
+  db: Db,
+  baseId: string,
+  { tables, unanswered = [] }: SourceSchema,
+): Promise<void> {
   const rows = tables.map(({ id, name, primaryFieldId, fields }) => {
     const names = fields.map((field) => field.name);
     return {
@@ -46,6 +50,9 @@ export async function saveSourceTables(db: Db, baseId: string, { tables }: Sourc
       search_text: searchLines([name, ...names]),
     };
   });
+  await db`
+    update bases set unanswered_tables = ${jsonParameter(unanswered)}::text::jsonb
+    where id = ${baseId} and unanswered_tables <> ${jsonParameter(unanswered)}::text::jsonb`;
   await db`
     with base as (
       select id from bases where id = ${baseId} for key share

@@ -1,5 +1,6 @@
 /** Facts that a running sync depends on and that people may change at any time, read for many bases at once. */
 import type { Db } from "../../context";
+import type { SourceSelection } from "../../source";
 import type { BaseState } from "./base-row";
 import { settingColumns, settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
@@ -8,6 +9,7 @@ export interface SyncFacts {
   id: string;
   state: BaseState;
   settings: BaseSettings;
+  selection: SourceSelection | null;
   resyncRequestedAt: Date | null;
   schemaCheckRequestedAt: Date | null;
   catchUpRequestedAt: Date | null;
@@ -24,7 +26,7 @@ export interface SyncFacts {
 /** Returns the facts of those bases that exist. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {
   const rows = await db<(Omit<SyncFacts, "settings"> & { settings: SettingsRow })[]>`
-    select id, state, (select to_json(s) from (select ${settingColumns(db)}) as s) as settings,
+    select id, state, (select to_json(s) from (select ${settingColumns(db)}) as s) as settings, selection,
       attachment_key_version as "attachmentKeyVersion", resync_requested_at as "resyncRequestedAt",
       schema_check_requested_at as "schemaCheckRequestedAt", catch_up_requested_at as "catchUpRequestedAt",
       database_id as "databaseId", md5(encrypted_api_key) as "keyVersion",

@@ -60,6 +60,8 @@ const CELLS: Record<FieldType, string> = {
   email: "string",
   external_sync_source: "string",
   formula: "string | number | boolean",
+  // The copy does not say what it was.
+  hashed: "unknown",
   last_modified_by: "AirtableCollaborator",
   last_modified_time: "string",
   links: "string[]",

@@ -2,7 +2,14 @@
  * Answers a read from a replica, in the source's own JSON, if every requested cell can be restored exactly. All other
  * reads go to the source.
  */
-import { type CatalogTable, type ColumnSpec, type ReadRows, type Replica, readRows } from "../../replica";
+import {
+  type CatalogTable,
+  type ColumnSpec,
+  READ_VIEW,
+  type ReadRows,
+  type Replica,
+  readRows,
+} from "../../replica";
 import { type CellMaker, cellMaker } from "./cells";
 import { translateFormula } from "./formula";
 import { readOffset, writeOffset } from "./offset";
@@ -40,6 +47,7 @@ export async function answerRead(
   const otherwise = request.offset === undefined ? undefined : LOST;
   const table = tableOf(tables, request.tableRef);
   if (!table || (request.offset !== undefined && cursor?.tableId !== table.spec.tableId)) return otherwise;
+  if (lacks(table, request)) return otherwise;
   const { columns } = table.spec;
   const makers = makersOf(columns, request.fields);
   if (!makers) return otherwise;
@@ -82,6 +90,15 @@ interface Making {
 /** Finds a table by its id or its exact name. */
 function tableOf(tables: ReadonlyMap<string, CatalogTable>, ref: string): CatalogTable | undefined {
   return tables.get(ref) ?? tables.values().find(({ spec }) => spec.sourceName === ref);
+}
+
+/**
+ * Does the table lack records or fields of the answer, because the base does not copy them? Records of other views are
+ * there again only once the table has been read without a view.
+ */
+function lacks({ spec, readAs }: CatalogTable, { fields }: ReadRequest): boolean {
+  if (spec.partial === "records" || readAs?.[READ_VIEW]) return true;
+  return spec.partial === "fields" && fields.length === 0;
 }
 
 /** Undefined if a field is unknown, or its column does not store all of a cell. */

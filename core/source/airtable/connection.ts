@@ -7,7 +7,7 @@
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
 import type { ChangeFeed } from "../change-feed";
-import type { RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
+import type { ListedPart, RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
 import { parseAnswer } from "./answers";
 import type { Client } from "./client";
 import { isAirtableId, limits } from "./limits";
@@ -18,7 +18,7 @@ import { createChangeFeed } from "./webhooks";
 /** Pages of 1,000 bases after which a list of bases is considered endless. */
 const MAX_BASES_PAGES = 1_000;
 
-interface ListOptions {
+interface ListOptions extends ListedPart {
   offset?: string | undefined;
   filter?: string | undefined;
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
@@ -34,7 +34,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
   async function listRecords(
     baseId: string,
     table: SourceTable,
-    { offset, filter, sort, isKnown }: ListOptions,
+    { offset, filter, sort, fields, view, isKnown }: ListOptions,
     signal: AbortSignal,
   ): Promise<RecordPage> {
     const body = {
@@ -42,6 +42,8 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
       returnFieldsByFieldId: true,
       filterByFormula: filter,
       sort,
+      fields,
+      view,
       offset,
     };
     const bytes = await request(`${recordsPath(baseId, table.id)}/listRecords`, { body, signal });
@@ -80,9 +82,9 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
       throw new BasetideError("source_bad_answer", "Airtable's list of bases does not end");
     },
 
-    async getSchema(baseId, signal) {
+    async getSchema(baseId, signal, { withViews } = {}) {
       const path = `/v0/meta/bases/${encodeURIComponent(baseId)}/tables`;
-      return readSchema(parseAnswer(await request(path, { signal })));
+      return readSchema(parseAnswer(await request(path, { signal })), withViews);
     },
 
     isRecordId: (id) => isAirtableId("rec", id),

@@ -29,6 +29,26 @@ export function dependentsOf(schema: SourceSchema): Dependents {
   };
 }
 
+/**
+ * Returns whether a shown cell depends on other records over a link that no shown field holds, directly or by way of
+ * cells that are not shown.
+ */
+export function hasHiddenDependencies(schema: SourceSchema, isShown: (fieldId: string) => boolean): boolean {
+  const { edges } = dependencyGraph(schema);
+  const all = [...edges].flatMap(([from, to]) => to.map((edge) => ({ from, ...edge })));
+  const byTarget = Map.groupBy(all, ({ to }) => to);
+  const needed = new Set<FieldNode>(
+    all.filter(({ isCell, to }) => isCell && isShown(to)).map(({ to }) => to),
+  );
+  for (const node of needed) {
+    for (const { from, hop } of byTarget.get(node) ?? []) {
+      if (hop && !isShown(hop.viaLinkFieldId) && !isShown(hop.inverseLinkFieldId ?? "")) return true;
+      needed.add(from);
+    }
+  }
+  return false;
+}
+
 function hopsFrom(graph: DependencyGraph, starts: readonly FieldNode[]): Hop[] {
   const hops = new Map<string, Hop>();
   const seen = new Set<FieldNode>(starts);

@@ -5,7 +5,15 @@
  */
 import { z } from "zod";
 import { BasetideError } from "../../errors";
-import type { FieldType, SourceBase, SourceField, SourceIdentity, SourceSchema, SourceTable } from "../types";
+import type {
+  FieldType,
+  SourceBase,
+  SourceField,
+  SourceIdentity,
+  SourceSchema,
+  SourceTable,
+  SourceView,
+} from "../types";
 import { type AirtableIdKind, isAirtableId } from "./limits";
 
 /** Airtable's name of a type → ours. Types that are not listed are `unknown`, for example `manualSort`. */
@@ -73,6 +81,9 @@ const wireTable = z.object({
   fields: distinct(wireField).max(MAX_FIELDS),
 });
 const wireSchema = z.object({ tables: distinct(wireTable) });
+const wireWithViews = z.object({
+  tables: distinct(wireTable.extend({ views: z.array(z.object({ id, name })).nullish() })),
+});
 const wireBases = z.object({
   bases: z.array(z.object({ id, name, permissionLevel: z.string().nullish() })),
   offset: z.string().nullish(),
@@ -84,8 +95,11 @@ const wireIdentity = z.object({
 });
 
 /** @throws BasetideError `source_bad_answer`, naming the first part that is not valid */
-export function readSchema(answer: unknown): SourceSchema {
-  return { tables: check(wireSchema, answer, "schema").tables.map(readTable) };
+export function readSchema(answer: unknown, withViews = false): SourceSchema {
+  const tables: WireTable[] = withViews
+    ? check(wireWithViews, answer, "schema").tables
+    : check(wireSchema, answer, "schema").tables;
+  return { tables: tables.map(readTable) };
 }
 
 /** Reads one page of the list of bases. @throws BasetideError `source_bad_answer` */
@@ -107,13 +121,16 @@ export function readIdentity(answer: unknown): SourceIdentity {
   return { id: userId, email: email ?? undefined, scopes: scopes ?? undefined };
 }
 
-function readTable(table: z.infer<typeof wireTable>): SourceTable {
+type WireTable = z.infer<typeof wireTable> & { views?: SourceView[] | null | undefined };
+
+function readTable(table: WireTable): SourceTable {
   return {
     id: table.id,
     name: table.name,
     description: table.description || undefined,
     primaryFieldId: table.primaryFieldId ?? table.fields[0]?.id ?? "",
     fields: table.fields.map(readField),
+    ...(table.views && { views: table.views }),
   };
 }
 

@@ -7,7 +7,7 @@ import type { ChangeFeed, SourceWebhook } from "../change-feed";
 import type { SourceField, SourceSchema } from "../types";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
-import { dependentsOf } from "./dependents";
+import { dependentsOf, hasHiddenDependencies } from "./dependents";
 import { readBatch } from "./payloads";
 import { check } from "./schema";
 
@@ -37,6 +37,7 @@ export function createChangeFeed(request: Request): ChangeFeed {
   return {
     dependents: dependentsOf,
     changesByItself,
+    hasHiddenDependencies,
 
     async createWebhook(baseId, { notificationUrl }, signal) {
       const body = { notificationUrl, specification: SPECIFICATION };

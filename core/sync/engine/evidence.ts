@@ -5,7 +5,8 @@
  * sometimes answer "no records" with status 200 for a table that has thousands, for as long as a minute. An answer
  * that contains any record is trusted about the other requested ones. So each request includes a witness: a record
  * that existed a moment ago. If no witness is left, some of the missing records are requested one by one, which is a
- * different kind of answer.
+ * different kind of answer. No such answer tells what a view shows: for a table of which only a view is copied, "no
+ * records" is believed once it has lasted longer than such a spell.
  */
 
 import { wait } from "../../async";
@@ -59,10 +60,12 @@ export async function* evidenceOf(
   let [known, isNoneLeft] = [witness, false];
   for (let from = 0; from < asked.length; ) {
     const batch = asked.slice(from, from + batchSize);
+    const isSpellOver = performance.now() >= until;
     const readVersion = await freshReadVersion(reader);
     const pages = await metered(reader).listByIds(table, known === undefined ? batch : [...batch, known]);
     const found = new Set(pages.flatMap((page) => Array.from({ length: page.size }, (_, at) => page.id(at))));
-    if (found.size === 0 && !isNoneLeft) {
+    if (found.size === 0 && table.viewId !== undefined) isNoneLeft ||= isSpellOver;
+    else if (found.size === 0 && !isNoneLeft) {
       const suspects = known === undefined ? sample(asked) : [known, ...sample(asked)];
       known = await firstThere(reader, table, suspects);
       isNoneLeft = known === undefined;
@@ -72,7 +75,7 @@ export async function* evidenceOf(
       yield { found: pages.map((page) => ({ page, readVersion })), gone, readVersion };
       known ??= found.values().next().value;
       from += batchSize;
-    } else if (performance.now() < until) {
+    } else if (!isSpellOver) {
       await wait(emptySpellMs / TRIES, reader.stop);
     } else {
       throw new BasetideError(

@@ -4,7 +4,7 @@
  * record's modification time shows. Because the comparison is with the definitions at the time of reading, and not
  * with those last seen, a change while no worker held the base is noticed, too.
  */
-import { markRead, type ReadAs, type Replica, traitsOf } from "../../replica";
+import { markRead, READ_VIEW, type ReadAs, type Replica, traitsOf } from "../../replica";
 import type { SourceConnection, SourceField, SourceSchema } from "../../source";
 import type { BaseCache } from "../state";
 import type { SchemaTracker } from "./schema-tracker";
@@ -23,8 +23,11 @@ export function readAsNow(
   const found = known.get(schema);
   if (found) return found;
   const dependents = changeFeed?.dependents(schema);
-  const tables = new Map<string, ReadAs>(schema.tables.map(({ id }) => [id, {}]));
-  for (const table of schema.tables) {
+  const tables = new Map<string, ReadAs>(
+    schema.tables.map(({ id, viewId }): [string, ReadAs] => [id, viewId ? { [READ_VIEW]: [viewId] } : {}]),
+  );
+  // A copied cell may be computed from cells that are not copied.
+  for (const table of schema.whole ?? schema.tables) {
     for (const field of table.fields) {
       const tokens = tokensOf(field);
       const reached = dependents?.hops(table.id, field.id) ?? [];
@@ -56,11 +59,11 @@ function token(...parts: unknown[]): string {
 }
 
 /**
- * Returns whether cells may have changed since they were read, although no record was edited. Added and deleted fields
- * do not count.
+ * Returns whether cells may have changed since they were read, although no record was edited, or the records of another
+ * view were read. Added and deleted fields do not count.
  */
 export function isOutdated(then: ReadAs | undefined, now: ReadAs): boolean {
-  if (!then) return true;
+  if (!then || then[READ_VIEW]?.[0] !== now[READ_VIEW]?.[0]) return true;
   return Object.entries(then).some(([fieldId, tokens]) => {
     const current = now[fieldId];
     return current !== undefined && tokens.some((one) => !current.includes(one));

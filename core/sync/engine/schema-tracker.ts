@@ -10,9 +10,12 @@ import { isBasetideError } from "../../errors";
 import {
   type Catalog,
   type CatalogTable,
+  type CellsToForget,
+  cellsToForget,
   changeShape,
   dropColumns,
   foreignNames,
+  forgetCells,
   type NameSettings,
   onlyDropsColumns,
   planSchema,
@@ -70,6 +73,8 @@ export interface TableShape {
   source: SourceTable | undefined;
   live: CatalogTable | undefined;
   rebuild: TableSpec | undefined;
+  /** The source has it, but it is not copied: its changes may still reach computed cells of other tables. */
+  isLeftOut?: boolean | undefined;
 }
 
 export class SchemaTracker {
@@ -82,6 +87,8 @@ export class SchemaTracker {
    */
   #confirmedNarrow: TableSpec[] = [];
   readonly #notNarrowed = new Set<string>();
+  /** Cells that the selection no longer copies as they are, and that live tables still had at the last check. */
+  #toForget: CellsToForget[] = [];
   #schema: SourceSchema = { tables: [] };
   #catalog: Catalog = new Map();
   /** Number of catalog reads that have begun, and the number of the read that the current catalog comes from. */
@@ -123,10 +130,13 @@ export class SchemaTracker {
   }
 
   table(id: string): TableShape {
+    const { tables, whole } = this.#schema;
+    const source = tables.find((table) => table.id === id);
     return {
-      source: this.#schema.tables.find((table) => table.id === id),
+      source,
       live: this.#catalog.get(id),
       rebuild: this.#plan.rebuild.find((spec) => spec.tableId === id),
+      ...(!source && whole?.some((table) => table.id === id) && { isLeftOut: true }),
     };
   }
 
@@ -221,6 +231,7 @@ export class SchemaTracker {
       await this.#reportMisplaced();
       cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
       for (const { id } of cache.schema!.tables) this.#confirmedDrops.delete(id);
+      await this.#forgetCells();
       await this.#makePlan();
       if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
       const isInPlace = this.#plan.inPlace.length > 0 || this.#plan.drop.length > 0;
@@ -307,6 +318,16 @@ export class SchemaTracker {
       await onMisplaced(records);
     }
     this.#moved = moved;
+  }
+
+  /** Once when they are first seen, and once more when the tables have none: writes were recorded until then. */
+  async #forgetCells(): Promise<void> {
+    const { cache, replica, epoch } = this.#options;
+    const before = this.#toForget;
+    const now = cellsToForget(this.#catalog, cache.schema!);
+    if (Bun.deepEquals(before, now)) return;
+    for (const cells of [...before, ...now]) await forgetCells(replica, epoch, cells);
+    this.#toForget = now;
   }
 
   async #makePlan(): Promise<void> {

@@ -2,19 +2,32 @@
  * A base while a worker holds its lease: connections and settings, kept up to date with changes that people make
  * during the lease.
  *
- * Turbo and a new API key apply from the next request on. A pause ends the sync; a deletion aborts even the current
- * request. Changes that need another sync (according to the table of settings, for example other column types, and
- * Resync) interrupt the running one. Resync and some settings do not interrupt a first sync or a rebuild, which would
- * have to start over.
+ * Turbo and a new API key apply from the next request on. A pause or another selection of what is copied ends the
+ * lease; a deletion aborts even the current request. Changes that need another sync (according to the table of
+ * settings, for example other column types, and Resync) interrupt the running one. Resync and some settings do not
+ * interrupt a first sync or a rebuild, which would have to start over.
  */
 
 import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import type { Context } from "../../context";
-import { type Base, interruptedBy, openApiKey, type SyncFacts } from "../../control/bases";
+import {
+  type Base,
+  decryptApiKey,
+  interruptedBy,
+  openApiKey,
+  type SyncFacts,
+  selectingOf,
+  sourceAccess,
+} from "../../control/bases";
 import { quotaKeyOf } from "../../control/budgets";
 import { syncShare } from "../../limiter";
-import type { Platform, SourceConnection } from "../../source";
-import { following } from "../../source";
+import {
+  following,
+  type Platform,
+  type Selecting,
+  type SourceConnection,
+  selectedSource,
+} from "../../source";
 import { type BaseCache, requestSchemaCheck } from "../state";
 import { isAsRead } from "./as-read";
 import type { SettingsWatch } from "./settings-watch";
@@ -51,6 +64,8 @@ export class LeasedBase implements Disposable {
   #stop: LinkedAbort;
   #kill: LinkedAbort;
   #apiKey: string;
+  /** The same during the whole lease: what is cached depends on it. */
+  readonly #selecting: Selecting | undefined;
   #keyVersion: string | undefined;
   #connected: SourceConnection;
   #isTurbo: boolean;
@@ -65,10 +80,11 @@ export class LeasedBase implements Disposable {
   /** performance.now() */
   #factsAt = Number.NEGATIVE_INFINITY;
 
-  private constructor(input: LeaseInput, apiKey: string) {
+  private constructor(input: LeaseInput, apiKey: string, selecting: Selecting | undefined) {
     this.#input = input;
     this.#apiKey = apiKey;
-    this.#connected = input.platform.connect(apiKey, input.cache.sourceClock);
+    this.#selecting = selecting;
+    this.#connected = this.#connect(apiKey);
     this.connection = following(() => this.#connected);
     this.#isTurbo = input.base.settings.turbo;
     this.#syncedBase = input.base;
@@ -79,7 +95,13 @@ export class LeasedBase implements Disposable {
 
   /** @throws BasetideError `secret_unreadable`, `not_found` */
   static async open(input: LeaseInput): Promise<LeasedBase> {
-    return new LeasedBase(input, await openApiKey(input.ctx, input.base));
+    const { ctx, base } = input;
+    const access = await sourceAccess(ctx, base.id);
+    return new LeasedBase(
+      input,
+      decryptApiKey(ctx, access),
+      selectingOf(ctx, { ...access, selection: base.selection }),
+    );
   }
 
   /**
@@ -156,6 +178,14 @@ export class LeasedBase implements Disposable {
       this.#stop.abort();
       return;
     }
+    if (!Bun.deepEquals(facts.selection, this.#input.base.selection)) {
+      this.#input.ctx.log.info(
+        { baseId: facts.id },
+        "lease ended: the selection of what is copied has changed",
+      );
+      this.#stop.abort();
+      return;
+    }
     this.#timeline ??= facts.timeline;
     if (this.#timeline !== facts.timeline) {
       this.#input.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server failed over");
@@ -190,17 +220,22 @@ export class LeasedBase implements Disposable {
     );
   }
 
+  #connect(apiKey: string): SourceConnection {
+    const { platform, cache } = this.#input;
+    return selectedSource(platform.connect(apiKey, cache.sourceClock), this.#selecting);
+  }
+
   /** Connects with a new key. The first version that is seen is assumed to belong to the current key. */
   async #applyKey(version: string): Promise<void> {
     if (version === this.#keyVersion) return;
     const isFirst = this.#keyVersion === undefined;
     this.#keyVersion = version;
-    const { ctx, base, platform, cache } = this.#input;
+    const { ctx, base } = this.#input;
     try {
       const apiKey = await openApiKey(ctx, base);
       if (apiKey === this.#apiKey) return;
       this.#apiKey = apiKey;
-      this.#connected = platform.connect(apiKey, cache.sourceClock);
+      this.#connected = this.#connect(apiKey);
       this.#changed.notify();
       this.notify();
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");

@@ -14,11 +14,12 @@ import { recordChange } from "../../control/audit";
 import {
   attachmentSigner,
   type Base,
+  connectOwn,
   fence,
   getBase,
-  openApiKey,
   type Progress,
   replicaTarget,
+  sourceAccess,
 } from "../../control/bases";
 import { quotaKeyOf } from "../../control/budgets";
 import { recordFeedGapOfBase } from "../../control/feeds";
@@ -164,7 +165,7 @@ async function readerFor(
   signal: AbortSignal,
 ): Promise<Omit<Reader, "counts" | "onFirstRequest">> {
   return {
-    connection: platformById(ctx.platforms, base.platform).connect(await openApiKey(ctx, base)),
+    connection: connectOwn(ctx, platformById(ctx.platforms, base.platform), await sourceAccess(ctx, base.id)),
     sourceBaseId: base.sourceBaseId,
     limiter: ctx.limiter,
     quotaKey: quotaKeyOf(base),

@@ -6,7 +6,7 @@
 import type { Base, RunReport } from "../../control/bases";
 import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
-import type { SourceSchema } from "../../source";
+import type { SourceSchema, SourceSelection } from "../../source";
 import { SourceClock } from "../../source";
 import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
@@ -46,6 +46,8 @@ export interface BaseCache {
   epoch: number;
   /** The database that the cache describes. */
   databaseId: string | null;
+  /** The selection by which `schema` was read. */
+  selection: SourceSelection | null;
   schema: SourceSchema | null;
   /** The replica's catalog as it was last read. */
   catalog: KnownCatalog | null;
@@ -107,6 +109,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
   return {
     epoch,
     databaseId: null,
+    selection: null,
     schema: null,
     catalog: null,
     issuesState: null,
@@ -151,6 +154,11 @@ export function restore(
   if (!isContinued) cache.scanStartedAt = Number.NEGATIVE_INFINITY;
   cache.epoch = epoch;
   cache.databaseId = base.database.id;
+  const { selection = null } = base;
+  if (!Bun.deepEquals(cache.selection, selection)) {
+    cache.selection = selection;
+    cache.schema = null;
+  }
   // The new lease has dropped them.
   cache.builds.clear();
   cache.failures = base.error ? Math.max(1, known?.failures ?? 0) : 0;

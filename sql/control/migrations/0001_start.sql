@@ -367,6 +367,9 @@ create table bases (
   own_attachment_urls boolean not null default false,
   encrypted_attachment_key text,
   attachment_key_version integer not null default 0,
+  selection jsonb,
+  encrypted_hash_key text,
+  unanswered_tables jsonb not null default '[]',
   replica_reads boolean not null default false,
   coalesce_writes boolean not null default false,
   indexes jsonb not null default '[]',
@@ -433,6 +436,9 @@ comment on column bases.notify is 'changes of records are sent to listeners of t
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
 comment on column bases.encrypted_attachment_key is 'signs those URLs; stored while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';
+comment on column bases.selection is 'what is copied, by the source''s ids of tables, views and fields; null: everything';
+comment on column bases.encrypted_hash_key is 'hashes the cells of fields that the selection hashes; never replaced, because hashes would no longer join';
+comment on column bases.unanswered_tables is 'new tables in the source that the selection asks about: [{"id", "name"}]';
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';

@@ -158,6 +158,7 @@ test("I8: another account's objects do not exist, on every page and in every cal
       workspaces: { name: "mine" },
       alerts: { name: "mine" },
       "sql-users": { name: "mine" },
+      selection: { new_tables: "copy", tables: [] },
       members: method === "PATCH" ? { role: "viewer" } : { revoke_tokens: true },
     };
     const [, kind] = Object.entries(changes).find(([name]) => path.includes(name)) ?? [];

@@ -395,6 +395,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "get /api/v1/bases/{id}/old-names",
     "get /api/v1/bases/{id}/runs",
     "get /api/v1/bases/{id}/schema-changes",
+    "get /api/v1/bases/{id}/selection",
     "get /api/v1/bases/{id}/sql-users",
     "get /api/v1/bases/{id}/sql-users/{user}/credentials",
     "get /api/v1/bases/{id}/types",
@@ -421,6 +422,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "post /api/v1/requests",
     "post /api/v1/source-bases",
     "post /api/v1/workspaces",
+    "put /api/v1/bases/{id}/selection",
   ]);
 });
 

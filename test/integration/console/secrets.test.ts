@@ -5,6 +5,7 @@ import { consoleApp } from "../../../apps/console/app";
 import { createWebhook } from "../../../core/alerts";
 import { createBase, openApiKey, replicaTarget } from "../../../core/control/bases";
 import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
+import { newHashKey } from "../../../core/control/bases/own-source";
 import { webhookSecretContext } from "../../../core/control/feeds";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createSqlUser, databaseCredentials, getDatabase } from "../../../core/control/placement";
@@ -51,7 +52,9 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
     values (${base.id}, 'ach1', ${ctx.secrets.encrypt("mac", webhookSecretContext(base.id))})
     on conflict (base_id) do update set webhook_id = 'ach1', encrypted_secret = excluded.encrypted_secret`;
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
-  await ctx.db`update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)} where id = ${base.id}`;
+  await ctx.db`
+    update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)},
+      encrypted_hash_key = ${newHashKey(ctx, base.id)} where id = ${base.id}`;
   await createSqlUser(
     { ...ctx, actor: { kind: "system", name: "test" } },
     await getDatabase(ctx.db, base.database.id),

@@ -1,8 +1,17 @@
 /** The adapter with the sandbox: complete bases, read as the sync reads them. */
+import net from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
-import type { RecordPage, SourceConnection, SourceRecord, SourceTable } from "../../../core/source";
+import {
+  createCellHash,
+  type RecordPage,
+  type SourceConnection,
+  type SourceRecord,
+  type SourceSelection,
+  type SourceTable,
+  selectedSource,
+} from "../../../core/source";
 import { createAirtable } from "../../../core/source/airtable";
 import { splitPage } from "../../../core/source/airtable/split";
 import { dataFolder, noDataReason } from "../../support/data";
@@ -146,6 +155,67 @@ test("a filter and a sort reach the source, short or long", async () => {
     expect(recordsOf([page])).toEqual([all[7]]);
   }
 });
+
+test("with 95 of 100 fields omitted a page is at least ten times smaller on the wire", async () => {
+  const fields = Array.from({ length: 100 }, (_, index) => ({
+    name: `Field ${index}`,
+    type: "singleLineText",
+  }));
+  // Digits of hashes, which no compression makes much shorter than others.
+  const cell = createCellHash("any");
+  const records = Array.from({ length: 100 }, (_, row) => ({
+    fields: Object.fromEntries(fields.map(({ name }) => [name, cell([row, name]).slice(0, 30)])),
+  }));
+  const baseId = sandbox.control.createBase({ name: "Wide", tables: [{ name: "Wide", fields, records }] });
+  await using relay = await countingRelay(sandbox.url);
+  const upstreams = { "api.airtable.com": relay.url };
+  const plain = createAirtable({ upstreams, timeoutMs: 30_000 }).connect(sandbox.key);
+  const [table] = (await plain.getSchema(baseId, never)).tables;
+  const omitted = table!.fields.slice(5).map(({ id }) => [id, "omitted"] as const);
+  const selection: SourceSelection = {
+    newTables: "copy",
+    tables: { [table!.id]: { copied: true, fields: Object.fromEntries(omitted) } },
+  };
+  const bytesOf = async (source: SourceConnection) => {
+    const [copied] = (await source.getSchema(baseId, never)).tables;
+    const before = relay.bytes();
+    const page = await source.listPage(baseId, copied!, {}, never);
+    expect(page.size).toBe(100);
+    return { bytes: relay.bytes() - before, fields: Object.keys(page.record(0).fields).length };
+  };
+  const whole = await bytesOf(plain);
+  const some = await bytesOf(selectedSource(plain, { selection, hash: cell }));
+  expect([whole.fields, some.fields]).toEqual([100, 5]);
+  expect(whole.bytes / some.bytes).toBeGreaterThanOrEqual(10);
+});
+
+/** Counts the bytes of answers. */
+async function countingRelay(url: string): Promise<{ url: string; bytes(): number } & AsyncDisposable> {
+  let bytes = 0;
+  const sockets = new Set<net.Socket>();
+  const server = net.createServer((client) => {
+    const source = net.connect(Number(new URL(url).port), new URL(url).hostname);
+    for (const socket of [client, source]) {
+      sockets.add(socket);
+      socket.on("error", () => {});
+    }
+    source.on("data", (chunk) => {
+      bytes += chunk.length;
+    });
+    client.pipe(source);
+    source.pipe(client);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as net.AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    bytes: () => bytes,
+    async [Symbol.asyncDispose]() {
+      for (const socket of sockets) socket.destroy();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
 
 test("a key can read its user and its bases, and a wrong one is refused", async () => {
   const baseId = sandbox.control.generate({ records: 0, seed: 10, name: "Mine" });

@@ -20,6 +20,7 @@ import { proxyPages } from "./proxy-pages";
 import { requestPages } from "./request-pages";
 import { schemaPages } from "./schema-pages";
 import { searchPages } from "./search-pages";
+import { selectionPages } from "./selection-pages";
 import { signInPages } from "./sign-in";
 import { signInServicePages } from "./sign-in-services";
 import { signUpPages } from "./sign-up";
@@ -54,6 +55,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(connectPages(ctx))
     .use(proxyPages(ctx))
     .use(dataPages(ctx))
+    .use(selectionPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))

@@ -56,7 +56,8 @@ export async function keepCheckingSchema(checking: SchemaChecking): Promise<void
  */
 function forgetGone({ dirty, schemaTracker }: SchemaChecking): void {
   for (const id of dirty.waitingTables()) {
-    if (!schemaTracker.table(id).source && !dirty.isSuspect(id)) dirty.forgetTable(id);
+    const { source, isLeftOut } = schemaTracker.table(id);
+    if (!source && !isLeftOut && !dirty.isSuspect(id)) dirty.forgetTable(id);
   }
 }
 

@@ -87,12 +87,13 @@ export class DependentFinder {
    */
   async #find(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
     const { replica, schemaTracker, linkedRecordsAsText } = this.#setting;
-    const { inverseLinkFieldId: inverse } = hop;
+    const from = schemaTracker.catalog.get(hop.fromTableId);
+    // An inverse that is not copied leads nowhere.
+    const inverse = from?.spec.columns.find(({ fieldId }) => fieldId === hop.inverseLinkFieldId)?.fieldId;
     const found = new Set<string>();
     const add = (all: Iterable<string>) => {
       for (const id of all) found.add(id);
     };
-    const from = schemaTracker.catalog.get(hop.fromTableId);
     let searched = ids;
     if (inverse !== undefined && from) {
       for (const id of ids) add(links(fresh.get(id)?.fields[inverse]));

@@ -127,8 +127,8 @@ function name(reading: FeedReading, batch: FeedBatch, readVersion: number | unde
         fields: fields.length > 0 ? new Set(fields) : null,
       });
     for (const id of destroyed) dirty.add(tableId, id, { cursor, why: "destroyed", fields: null });
-    const shape = schemaTracker.table(tableId);
-    if (fieldsChanged || !shape.source || !shape.live) dirty.suspect(tableId, cursor);
+    const { source, live, isLeftOut } = schemaTracker.table(tableId);
+    if (fieldsChanged || (!isLeftOut && (!source || !live))) dirty.suspect(tableId, cursor);
     nameRetyped(reading, tableId, table, cursor);
   }
   const { tablesCreated, tablesDestroyed, tablesChanged } = changes;

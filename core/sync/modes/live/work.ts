@@ -10,7 +10,7 @@ import { failurePauseMs } from "../../pacing";
 import { type DirtyBatch, MAX_BATCH, MassChange } from "../../state";
 import type { SyncSessionInput } from "../shared";
 import type { LiveBatches } from "./batches";
-import { isStrangeId, type Rereading, removeDestroyed, reread } from "./reread";
+import { isStrangeId, type Rereading, removeDestroyed, reread, settledByReading } from "./reread";
 
 /**
  * Tables that are worked on at once: latency should not be the limit, and no table should wait behind a bulk edit.
@@ -67,11 +67,13 @@ export async function keepWorking(work: Work): Promise<void> {
 /**
  * Returns whether the table is live with the source's schema. If it is not yet, it is being rebuilt or looked for by a
  * schema check. A table that only gets new columns is worked on meanwhile, unless it must be read completely: the
- * rebuild does that.
+ * rebuild does that. The records of a table that is not copied only name their dependents, at any time.
  */
 function isReady(work: Work, tableId: string): boolean {
-  const { source, live, rebuild } = work.foreground.schemaTracker.table(tableId);
-  if (!source || !live || work.dirty.isSuspect(tableId)) return false;
+  const { source, live, rebuild, isLeftOut } = work.foreground.schemaTracker.table(tableId);
+  if (work.dirty.isSuspect(tableId)) return false;
+  if (isLeftOut) return true;
+  if (!source || !live) return false;
   return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(work, tableId));
 }
 
@@ -81,6 +83,10 @@ async function workOn(work: Work, tableId: string, state: TableState): Promise<v
   const shape = schemaTracker.table(tableId);
   let batch: DirtyBatch | undefined;
   try {
+    if (shape.isLeftOut) {
+      const settle = await settledByReading(work, tableId);
+      return await settle({ lost: [] });
+    }
     batch = dirty.takeDestroyed(tableId);
     if (batch) await removeDestroyed(work, batch);
     if (isToBeSwept(work, tableId)) {

@@ -1,0 +1,96 @@
+/** Reads and changes what of a base is copied. */
+import { BasetideError } from "../../errors";
+import { createRateLimiter, MeteredSource } from "../../limiter";
+import { jsonParameter } from "../../postgres";
+import {
+  checkSelection,
+  copiesEverything,
+  isTableCopied,
+  platformById,
+  type SourceSchema,
+  type SourceSelection,
+} from "../../source";
+import { type AuditDetails, recordChange } from "../audit";
+import { quotaKeyOf } from "../budgets";
+import type { Base } from "./base-row";
+import { getBase, type ManagementContext, openApiKey } from "./bases";
+import { newHashKey } from "./own-source";
+
+type ReadingContext = Pick<ManagementContext, "config" | "db" | "log" | "metrics" | "platforms" | "secrets">;
+
+/**
+ * Returns what can be selected: the source's tables with all fields and views, by one call of the base's own key.
+ *
+ * @throws BasetideError `source_…`, `quota_timeout`, `secret_unreadable`
+ */
+export async function readSelectable(ctx: ReadingContext, base: Base): Promise<SourceSchema> {
+  const { platform, sourceBaseId } = base;
+  const deadlineMs = ctx.config.upstreamTimeoutMs;
+  const signal = AbortSignal.timeout(deadlineMs);
+  const source = new MeteredSource({
+    connection: platformById(ctx.platforms, platform).connect(await openApiKey(ctx, base)),
+    sourceBaseId,
+    limiter: createRateLimiter(ctx),
+    quotaKey: quotaKeyOf(base),
+    queue: { priority: "client", deadlineMs, signal, isOwnKey: true, shownAs: "console" },
+    signal,
+  });
+  return source.send((at) => at.getSchema(sourceBaseId, signal, { withViews: true }));
+}
+
+/**
+ * Changes what of the base is copied. The next sync rebuilds only tables that get fields or other cells, and drops the
+ * others' columns, or the tables themselves, in place.
+ *
+ * @param schema what can be selected, as `readSelectable` has just returned it
+ * @throws BasetideError `invalid_request` for a part that the source does not have or that cannot be treated so,
+ *   `conflict` if the base is being deleted
+ */
+export async function setSelection(
+  ctx: ManagementContext,
+  base: Base,
+  asked: SourceSelection,
+  schema: SourceSchema,
+): Promise<Base> {
+  const checked = checkSelection(asked, schema, base.selection);
+  const selection = copiesEverything(checked) ? null : checked;
+  const unanswered = unansweredIn(schema, checked);
+  await ctx.db.begin(async (tx) => {
+    const [row] = await tx`
+      update bases set selection = ${selection && jsonParameter(selection)}::text::jsonb,
+        encrypted_hash_key = coalesce(encrypted_hash_key, ${selection && newHashKey(ctx, base.id)}),
+        unanswered_tables = ${jsonParameter(unanswered)}::text::jsonb,
+        rests_until = null, schema_check_requested_at = now()
+      where id = ${base.id} and state <> 'deleting' returning id`;
+    if (!row) throw new BasetideError("conflict", "The base is being deleted");
+    const { accountId, id } = base;
+    const details = detailsOf(checked, schema);
+    await recordChange(tx, ctx.actor, { accountId, action: "base.selection_changed", subject: id, details });
+  });
+  // Must not fail the request: the selection is stored, and the queue's reconciler finds the base.
+  if (base.state !== "paused") {
+    await ctx.queue.requestSync(base.id).catch((error: unknown) => {
+      ctx.log.warn({ baseId: base.id, error }, "queueing a sync failed");
+    });
+  }
+  return getBase(ctx.db, base.id);
+}
+
+function unansweredIn({ tables }: SourceSchema, { newTables, tables: chosen }: SourceSelection) {
+  if (newTables !== "ask") return [];
+  return tables.filter(({ id }) => !chosen[id]).map(({ id, name }) => ({ id, name }));
+}
+
+/** Counts only: the names of what is left out are not stored. */
+function detailsOf(selection: SourceSelection, { tables }: SourceSchema): AuditDetails {
+  const copied = tables.filter(({ id }) => isTableCopied(selection, id));
+  const treatments = copied.flatMap(({ id }) => Object.values(selection.tables[id]?.fields ?? {}));
+  return {
+    new_tables: selection.newTables,
+    tables: copied.length,
+    of_tables: tables.length,
+    views: copied.filter(({ id }) => selection.tables[id]?.viewId !== undefined).length,
+    omitted_fields: treatments.filter((treatment) => treatment === "omitted").length,
+    hashed_fields: treatments.filter((treatment) => treatment === "hashed").length,
+  };
+}

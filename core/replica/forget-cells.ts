@@ -1,0 +1,52 @@
+/**
+ * Removes what the replica still holds, outside of its tables, of cells that a base no longer copies as they are: from
+ * the recorded changes and from the recent-writes log.
+ */
+import type { SourceSchema } from "../source";
+import { onReplica } from "./connection";
+import type { Catalog } from "./plan";
+import type { Replica } from "./replica";
+
+export interface CellsToForget {
+  tableId: string;
+  /** SQL name of the table. */
+  name: string;
+  /** The fields and their columns; null: all cells of the table. */
+  columns: { fieldId: string; name: string }[] | null;
+}
+
+/**
+ * Returns the cells that live tables have in plain text and that the selection omits, hashes or leaves out. Fields that
+ * were deleted in the source are not among them: their recorded changes stay.
+ */
+export function cellsToForget(catalog: Catalog, { tables, whole = [] }: SourceSchema): CellsToForget[] {
+  const found: CellsToForget[] = [];
+  for (const { id, fields } of whole) {
+    const live = catalog.get(id)?.spec;
+    if (!live) continue;
+    const copied = tables.find((table) => table.id === id);
+    const plain = new Set(copied?.fields.filter(({ type }) => type !== "hashed").map((field) => field.id));
+    const known = new Set(fields.map((field) => field.id));
+    const columns = live.columns.filter(
+      ({ fieldId, type }) => known.has(fieldId) && !plain.has(fieldId) && type !== "hashed",
+    );
+    const named = columns.map(({ fieldId, name }) => ({ fieldId, name }));
+    if (!copied) found.push({ tableId: id, name: live.name, columns: null });
+    else if (named.length > 0) found.push({ tableId: id, name: live.name, columns: named });
+  }
+  return found;
+}
+
+/** @throws BasetideError `lease_lost` */
+export async function forgetCells(
+  { sql, swap }: Replica,
+  epoch: number,
+  { tableId, name, columns }: CellsToForget,
+): Promise<void> {
+  const fieldIds = columns?.map(({ fieldId }) => fieldId) ?? null;
+  const names = columns?.map((column) => column.name) ?? null;
+  await onReplica(
+    () => sql`select ${sql.unsafe(swap)}.forget_cells(${epoch}, ${tableId}, ${name}, ${fieldIds}::text[],
+      ${names}::text[])`,
+  );
+}

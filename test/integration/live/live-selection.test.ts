@@ -1,0 +1,109 @@
+/** Live mode of a base of which only a part is copied. */
+import { expect, test, vi } from "vitest";
+import type { SourceSelection } from "../../../core/source";
+import { editor } from "../../support/fake-feed";
+import { liveEngine } from "../../support/live-engine";
+import { until } from "../../support/poll";
+import { select, testHash, wholeText } from "../../support/select";
+import { personRecord, teamRecord, teamsAndPeople } from "../../support/teams";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const SECRET = "s3cret";
+
+/** Teams and their people, with only a part of them copied and kept live. */
+async function scene(selection: SourceSelection) {
+  const engine = await liveEngine({ emptySpellMs: 300, absentMs: [50, 50] });
+  const { source, webhook } = engine;
+  const { teams, people } = teamsAndPeople();
+  const made = {
+    teams: source.add(teams, [teamRecord("recT1", "Red", ["recP1"])]),
+    people: source.add({ ...people, views: [{ id: "viwA", name: "Those with an A" }] }, [
+      personRecord("recP1", "Ann", ["recT1"], ["Red"]),
+      personRecord("recP2", `Bob ${SECRET}`),
+    ]),
+  };
+  source.views.set("viwA", ({ fields }) => String(fields.fldPName).startsWith("A"));
+  select(engine, selection);
+  expect((await engine.sync()).error).toBeUndefined();
+  source.calls.length = 0;
+  const running = engine.start({ schemaPollMs: 60_000 });
+  await until(() => webhook.reads > 0, { what: "the feed is read" });
+  const edit = {
+    teams: editor(webhook, { source, table: made.teams }),
+    people: editor(webhook, { source, table: made.people }),
+  };
+  const rows = async () => (await engine.rows("people")) as Record<string, unknown>[];
+  return { ...made, ...engine, engine, running, edit, rows };
+}
+
+test("a change in a table that is not copied reaches the copied cells that show it, and is not read itself", async () => {
+  const { edit, rows, source, people, settled } = await scene({
+    newTables: "ignore",
+    tables: { tblP: { copied: true } },
+  });
+  people.records.set("recP1", personRecord("recP1", "Ann", ["recT1"], ["Crimson"]));
+  edit.teams.silently(teamRecord("recT1", "Crimson", ["recP1"]));
+  edit.teams.tell({
+    changedRecordsById: { recT1: { current: { cellValuesByFieldId: { fldTName: "Crimson" } } } },
+  });
+  await until(async () => String((await rows())[0]?.team_names) === "Crimson", {
+    what: "the lookup is current",
+  });
+  await settled();
+  expect(source.calls.filter((call) => call.includes("tblT") || call === "schema")).toEqual([]);
+});
+
+test("omitted and hashed cells of edited records are nowhere, nor are records that the view does not show", async () => {
+  const { edit, rows, engine, settled } = await scene({
+    newTables: "ignore",
+    tables: { tblP: { copied: true, viewId: "viwA", fields: { fldPName: "hashed", fldPNames: "omitted" } } },
+  });
+  expect((await rows()).map(({ id }) => id)).toEqual(["recP1"]);
+  edit.people.put(personRecord("recP1", "Ann's new name", ["recT1"], [SECRET]));
+  edit.people.put(personRecord("recP3", "Al"));
+  edit.people.put(personRecord("recP4", `Cem ${SECRET}`));
+  edit.people.put(personRecord("recP2", `Bobby ${SECRET}`));
+  await settled();
+  const expected = [
+    ["recP1", testHash("Ann's new name")],
+    ["recP3", testHash("Al")],
+  ];
+  await until(
+    async () =>
+      Bun.deepEquals(
+        (await rows()).map(({ id, name }) => [id, name]),
+        expected,
+      ),
+    {
+      what: "the shown records are current",
+      timeoutMs: 30_000,
+    },
+  );
+  // An edit lets a record leave the view.
+  edit.people.put(personRecord("recP3", "Zoe"));
+  await until(async () => (await rows()).length === 1, { what: "it is gone", timeoutMs: 30_000 });
+  await settled();
+  expect(await wholeText(engine.replica.replica.sql)).not.toContain(SECRET);
+});
+
+test("another view is read at once by the next lease, and no other table is", async () => {
+  const both = (viewId?: string): SourceSelection => ({
+    newTables: "copy",
+    tables: { tblP: { copied: true, ...(viewId && { viewId }) } },
+  });
+  const { engine, running, rows, source } = await scene(both());
+  expect(await rows()).toHaveLength(2);
+  await running.stop();
+  for (const [viewId, count] of [
+    ["viwA", 1],
+    [undefined, 2],
+  ] as const) {
+    select(engine, both(viewId));
+    source.calls.length = 0;
+    const next = engine.start({ schemaPollMs: 60_000 });
+    await until(async () => (await rows()).length === count, { what: `${count} rows`, timeoutMs: 30_000 });
+    expect(source.calls).not.toContain("list tblT 0");
+    await next.stop();
+  }
+});

@@ -1,0 +1,283 @@
+/** What of a base is copied: its tables; and one table's fields and view. */
+import type { Base } from "../../core/control/bases";
+import {
+  type FieldTreatment,
+  isTableCopied,
+  mayBeHashed,
+  type NewTables,
+  type SourceField,
+  type SourceSelection,
+  type SourceTable,
+} from "../../core/source";
+import { Button, ButtonLink, Card, Empty, ErrorNote, Field, Note, SelectField, Table } from "../components";
+import { counted } from "../format";
+
+export interface SelectionProps {
+  base: Base;
+  selection: SourceSelection;
+  /** What the source has. */
+  tables: SourceTable[];
+  search: string;
+  error?: string | undefined;
+}
+
+const newTablesText: Record<NewTables, string> = {
+  copy: "Copy them",
+  ask: "Ask: do not copy them until you decide here",
+  ignore: "Ignore them",
+};
+
+export const treatmentText: Record<FieldTreatment | "copied", string> = {
+  copied: "Copied",
+  hashed: "Hashed",
+  omitted: "Omitted",
+};
+
+/** The tables whose name contains the text, or of one table the fields. */
+export function namedLike<Named extends { name: string }>(all: readonly Named[], search: string): Named[] {
+  const wanted = search.toLowerCase();
+  return all.filter(({ name }) => name.toLowerCase().includes(wanted));
+}
+
+/** Instead of the forms, if the source cannot be asked. */
+export function NotSelectable({ base, error }: { base: Base; error: string }) {
+  return (
+    <>
+      <ErrorNote title="Airtable could not be asked for the base's tables">{error}</ErrorNote>
+      <ButtonLink href={selectionPath(base)}>Try again</ButtonLink>
+    </>
+  );
+}
+
+export function SelectedTables({ base, selection, tables, search, error }: SelectionProps) {
+  const shown = namedLike(tables, search);
+  return (
+    <Card id="copied-data" title="Copied data">
+      <p class="muted">
+        Only what is chosen here leaves Airtable. A table that is not copied costs no calls. A change reads
+        only the tables that get other columns. <a href="/docs/selection">How it works</a>
+      </p>
+      <Unanswered base={base} />
+      {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
+      <Search base={base} search={search} label="Find a table" />
+      <form method="post" action={selectionPath(base)} class="stack">
+        <input type="hidden" name="q" value={search} />
+        <input type="hidden" name="shown" value={shown.map(({ id }) => id).join(" ")} />
+        <SelectField
+          label="New tables"
+          name="new_tables"
+          value={selection.newTables}
+          options={Object.entries(newTablesText).map(([value, text]) => ({ value, text }))}
+          hint="What happens to tables that are created in Airtable from now on."
+        />
+        {shown.length === 0 ? (
+          <Empty title="No table has this name" />
+        ) : (
+          <Table
+            caption="Tables of the base in Airtable"
+            head={[{ text: "Table" }, { text: "Copied" }, { text: "Action", isHidden: true }]}
+          >
+            {shown.map((table) => (
+              <TableRow key={table.id} base={base} selection={selection} table={table} />
+            ))}
+          </Table>
+        )}
+        <div class="actions">
+          <Button kind="primary">Save</Button>
+          <Button name="set" value="copied">
+            Copy all shown
+          </Button>
+          <Button name="set" value="omitted">
+            Copy none shown
+          </Button>
+        </div>
+      </form>
+    </Card>
+  );
+}
+
+function TableRow({
+  base,
+  selection,
+  table,
+}: {
+  base: Base;
+  selection: SourceSelection;
+  table: SourceTable;
+}) {
+  const id = `table_${table.id}`;
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <input type="checkbox" id={id} name={id} value="on" checked={isTableCopied(selection, table.id)} />{" "}
+        <label for={id}>
+          <bdi>{table.name}</bdi>
+        </label>
+      </th>
+      <td class="wrap">{summaryOf(selection, table)}</td>
+      <td class="number">
+        <ButtonLink isSmall href={selectionPath(base, { table: table.id })}>
+          Fields and records<span class="visually-hidden"> of {table.name}</span>
+        </ButtonLink>
+      </td>
+    </tr>
+  );
+}
+
+function summaryOf(selection: SourceSelection, { id, fields, views = [] }: SourceTable): string {
+  if (!isTableCopied(selection, id)) return "Not copied";
+  const { viewId, fields: treatments = {} } = selection.tables[id] ?? {};
+  const of = (treatment: FieldTreatment) =>
+    fields.filter((field) => treatments[field.id] === treatment).length;
+  const [omitted, hashed] = [of("omitted"), of("hashed")];
+  const parts = [
+    omitted === 0 ? "All fields" : `${fields.length - omitted} of ${counted(fields.length, "field")}`,
+    ...(hashed > 0 ? [`${hashed} hashed`] : []),
+    ...(viewId === undefined
+      ? []
+      : [`view “${views.find((view) => view.id === viewId)?.name ?? `${viewId}, which is gone`}”`]),
+  ];
+  return parts.join(", ");
+}
+
+export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
+  const { base, selection, table, search, error } = props;
+  const { viewId = "", fields: treatments = {} } = selection.tables[table.id] ?? {};
+  const shown = namedLike(table.fields, search);
+  const views = (table.views ?? []).map((view) => ({
+    value: view.id,
+    text: `Only those in the view ${view.name}`,
+  }));
+  const isGone = viewId !== "" && !views.some(({ value }) => value === viewId);
+  return (
+    <Card
+      id="copied-fields"
+      title={`Copied data of ${table.name}`}
+      actions={
+        <ButtonLink isSmall href={selectionPath(base)}>
+          All tables
+        </ButtonLink>
+      }
+    >
+      {isTableCopied(selection, table.id) ? null : <Note tone="warn">This table is not copied.</Note>}
+      {isGone ? (
+        <Note tone="warn" title="The chosen view no longer exists in Airtable">
+          The table keeps its rows, and is not updated until you choose another view or all records.
+        </Note>
+      ) : null}
+      {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
+      <Search base={base} search={search} label="Find a field" table={table.id} />
+      <form method="post" action={selectionPath(base)} class="stack">
+        <input type="hidden" name="q" value={search} />
+        <input type="hidden" name="table" value={table.id} />
+        <SelectField
+          label="Records"
+          name="view"
+          value={viewId}
+          options={[{ value: "", text: "All records" }, ...views]}
+          hint="A record that enters or leaves the view without an edit appears or disappears within one full check."
+        />
+        {shown.length === 0 ? (
+          <Empty title="No field has this name" />
+        ) : (
+          <Table
+            caption={`Fields of ${table.name}`}
+            head={[{ text: "Field" }, { text: "Type" }, { text: "Copied as" }]}
+          >
+            {shown.map((field) => (
+              <FieldRow
+                key={field.id}
+                field={field}
+                table={table}
+                treatment={treatments[field.id] ?? "copied"}
+              />
+            ))}
+          </Table>
+        )}
+        <div class="actions">
+          <Button kind="primary">Save</Button>
+          {(["copied", "hashed", "omitted"] as const).map((treatment) => (
+            <Button key={treatment} name="set" value={treatment}>
+              {treatmentText[treatment]}: all shown
+            </Button>
+          ))}
+        </div>
+        <p class="hint">
+          A hash is the same wherever the same value is, so it joins and groups, and does not show the value.
+          The primary field can be hashed, but not omitted.
+        </p>
+      </form>
+    </Card>
+  );
+}
+
+function FieldRow(props: { field: SourceField; table: SourceTable; treatment: FieldTreatment | "copied" }) {
+  const { field, table, treatment } = props;
+  const id = `field_${field.id}`;
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        <label for={id}>
+          <bdi>{field.name}</bdi>
+        </label>
+      </th>
+      <td>{field.sourceType}</td>
+      <td>
+        <select id={id} name={id}>
+          {treatmentsFor(field, table).map((one) => (
+            <option key={one} value={one} selected={one === treatment}>
+              {treatmentText[one]}
+            </option>
+          ))}
+        </select>
+      </td>
+    </tr>
+  );
+}
+
+/** How the field may be copied. */
+export function treatmentsFor(
+  field: SourceField,
+  { primaryFieldId }: SourceTable,
+): (FieldTreatment | "copied")[] {
+  return [
+    "copied",
+    ...(mayBeHashed(field) ? ["hashed" as const] : []),
+    ...(field.id === primaryFieldId ? [] : ["omitted" as const]),
+  ];
+}
+
+function Search(props: { base: Base; search: string; label: string; table?: string }) {
+  const { base, search, label, table } = props;
+  return (
+    <form action={selectionPath(base)} class="search">
+      {table === undefined ? null : <input type="hidden" name="table" value={table} />}
+      <Field label={label} name="q" type="search" value={search} />
+      <Button>Find</Button>
+    </form>
+  );
+}
+
+/** New tables that wait for a decision; nothing if there are none. */
+export function Unanswered({ base }: { base: Base }) {
+  const { unansweredTables = [] } = base;
+  if (unansweredTables.length === 0) return null;
+  return (
+    <Note tone="warn" title={`${counted(unansweredTables.length, "new table")} in Airtable, not copied`}>
+      <p>
+        {unansweredTables.map(({ id, name }, index) => (
+          <span key={id}>
+            {index > 0 ? ", " : ""}
+            <bdi>{name}</bdi>
+          </span>
+        ))}
+        . <a href={selectionPath(base)}>Choose whether to copy</a> them.
+      </p>
+    </Note>
+  );
+}
+
+export function selectionPath({ id }: Pick<Base, "id">, query: Record<string, string> = {}): string {
+  const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
+  return `/bases/${id}/selection${search === "" ? "" : `?${search}`}`;
+}
