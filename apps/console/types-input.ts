@@ -7,7 +7,7 @@ type Shape = Awaited<ReturnType<typeof replicaShape>>;
 export async function typesInput(
   { db }: Pick<ManagementContext, "db">,
   base: Base,
-  { tables, linkViews }: Shape,
+  { tables, linkViews, attachmentViews }: Shape,
 ): Promise<TypesInput> {
   const ids = tables.map(({ tableId }) => tableId);
   const shown = await sourceTables(db, base.id, ids);
@@ -15,6 +15,7 @@ export async function typesInput(
     base,
     tables,
     linkViews,
+    attachmentViews,
     choicesOf(tableId, fieldId) {
       const { colors } = shown.get(tableId)?.fields[fieldId] ?? {};
       // The control plane keeps them in no order.

@@ -1,11 +1,18 @@
 /** Generates a dbt `sources.yml` for a base's replica: describes its tables to dbt. */
 import { stringify } from "yaml";
 import type { Base } from "../control/bases";
-import { type ColumnSpec, type LinkView, snakeCase, type TableSpec } from "../replica";
+import {
+  ATTACHMENT_DETAILS,
+  type AttachmentView,
+  type ColumnSpec,
+  type LinkView,
+  type ReplicaViews,
+  snakeCase,
+  type TableSpec,
+} from "../replica";
 
-interface Shape {
+interface Shape extends ReplicaViews {
   tables: TableSpec[];
-  linkViews: LinkView[];
 }
 
 /** The columns of every table. */
@@ -27,14 +34,18 @@ const RECORD_COLUMNS = [
 /** @returns YAML; the dbt source has the base's name, in snake_case */
 export function dbtSources(
   base: Pick<Base, "name" | "sourceBaseId"> & { database: Pick<Base["database"], "name" | "schema"> },
-  { tables, linkViews }: Shape,
+  { tables, linkViews, attachmentViews }: Shape,
 ): string {
   const source = {
     name: snakeCase(base.name) || "basetide",
     description: `${base.name} (${base.sourceBaseId}), kept up to date by Basetide`,
     database: base.database.name,
     schema: base.database.schema,
-    tables: [...tables.map(tableEntry), ...linkViews.map((view) => viewEntry(view, tables))],
+    tables: [
+      ...tables.map(tableEntry),
+      ...linkViews.map((view) => viewEntry(view, tables)),
+      ...attachmentViews.map((view) => filesEntry(view, tables)),
+    ],
   };
   return stringify(literal({ version: 2, sources: [source] }), {
     lineWidth: 110,
@@ -75,18 +86,37 @@ function columnEntry({ name, sourceName, fieldId, sourceType, description, colum
   };
 }
 
-function viewEntry({ name, tableId, fieldId, columns: [from, to] }: LinkView, tables: TableSpec[]) {
-  const table = tables.find((one) => one.tableId === tableId);
-  const column = table?.columns.find((one) => one.fieldId === fieldId);
+function viewEntry(view: LinkView, tables: TableSpec[]) {
   return {
-    name,
-    description: `One row per link of ${table?.name ?? tableId}.${column?.name ?? fieldId}`,
+    name: view.name,
+    description: `One row per link of ${viewedColumn(view, tables)}`,
+    columns: keyColumns(view),
+  };
+}
+
+function filesEntry(view: AttachmentView, tables: TableSpec[]) {
+  return {
+    name: view.name,
+    description: `One row per attachment of ${viewedColumn(view, tables)}`,
     columns: [
-      { name: from, quote: true, data_type: "text", tests: ["not_null"] },
-      { name: "position", quote: true, data_type: "integer", tests: ["not_null"] },
-      { name: to, quote: true, data_type: "text", tests: ["not_null"] },
+      ...keyColumns(view),
+      ...ATTACHMENT_DETAILS.map(({ name, type }) => ({ name, quote: true, data_type: type })),
     ],
   };
+}
+
+function viewedColumn({ tableId, fieldId }: LinkView, tables: TableSpec[]): string {
+  const table = tables.find((one) => one.tableId === tableId);
+  const column = table?.columns.find((one) => one.fieldId === fieldId);
+  return `${table?.name ?? tableId}.${column?.name ?? fieldId}`;
+}
+
+function keyColumns({ columns: [from, to] }: LinkView) {
+  return [
+    { name: from, quote: true, data_type: "text", tests: ["not_null"] },
+    { name: "position", quote: true, data_type: "integer", tests: ["not_null"] },
+    { name: to, quote: true, data_type: "text", tests: ["not_null"] },
+  ];
 }
 
 function described(origin: string, description: string | undefined): string {

@@ -141,7 +141,9 @@ export function findNamedTable(tables: NamedTable[], ref: string): NamedTable | 
 }
 
 export function ofCatalog({ spec }: LiveTable): NamedTable {
-  const fields = spec.columns.map((column) => ({ id: column.fieldId, name: column.sourceName }));
+  const fields = spec.columns
+    .filter(({ filesOf }) => filesOf === undefined)
+    .map((column) => ({ id: column.fieldId, name: column.sourceName }));
   return { tableId: spec.tableId, name: spec.sourceName, fields };
 }
 

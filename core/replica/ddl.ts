@@ -25,7 +25,7 @@ export function createTable(schema: string, name: string, spec: TableSpec): stri
 export function columnStorage(schema: string, name: string, { columns }: TableSpec): string[] {
   if (!mayBeTooWide(columns)) return [];
   const changes = columns
-    .filter(({ columnType }) => ["text", "text[]", "numeric"].includes(columnType))
+    .filter(({ columnType }) => ["text", "text[]", "numeric", "jsonb"].includes(columnType))
     .map((column) => `alter column ${quoteIdent(column.name)} set storage external`);
   return [`alter table ${schema}.${quoteIdent(name)} ${changes.join(", ")}`];
 }

@@ -36,10 +36,13 @@ export { UNSTORABLE_TEXT } from "./map-record-text";
 export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
 export { quoteIdent, refusalOfName, snakeCase } from "./naming";
 export {
+  ATTACHMENT_DETAILS,
+  type AttachmentView,
   applyLinkViews,
   applySettings,
   type LinkView,
-  loadLinkViews,
+  loadViews,
+  type ReplicaViews,
   trimHistory,
 } from "./optional-features";
 export { endPauses, pauseRole } from "./paused-roles";

@@ -8,7 +8,7 @@
 import { isCellHash } from "../source";
 import { type CellReporter, jsonText, storable } from "./map-record-text";
 import { dateText, durationText, timestampText } from "./map-record-time";
-import type { Row } from "./spec";
+import type { FileDetails, Row } from "./spec";
 
 /** Reads a cell that is present (neither absent nor null). */
 export type CellReader = (cell: unknown, reporter: CellReporter) => Row[string];
@@ -18,6 +18,9 @@ type TextReader = (cell: unknown, reporter: CellReporter) => string | null;
 /** A plain decimal number, short enough for numeric's 131,072 digits before and 16,383 after the point. */
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)$/;
 const MAX_DECIMAL_LENGTH = 1000;
+
+/** The largest width or height that the views over attachments can show, which cast it to `integer`. */
+const MAX_PIXELS = 2 ** 31 - 1;
 
 /** Returns a string as it is, anything else as JSON text. */
 export const readText: TextReader = (cell, reporter) =>
@@ -82,6 +85,14 @@ export const readAiText: TextReader = (cell, reporter) => {
 
 export const readAttachments: CellReader = (cell, reporter) => readList(cell, attachmentText, reporter);
 
+/**
+ * Reads the details of attachments, at the positions that their URLs have in `readAttachments`; null for any other element.
+ * Reports nothing: the other reader reports what is no attachment. A detail of another type than expected is left out.
+ */
+export const readFiles: CellReader = (cell) => readList(cell, fileDetails, SILENT);
+
+const SILENT: CellReporter = { report: () => {} };
+
 export const readLinks: CellReader = (cell, reporter) => readList(cell, linkText, reporter);
 
 export const readFirstLink: CellReader = (cell, reporter) => firstOf(readList(cell, linkText, reporter));
@@ -95,17 +106,21 @@ export const readFirstItem: CellReader = (cell, reporter) => firstOf(readList(ce
  * Reads every element with `read`, and flattens lists within the list by one level; null elements stay. A cell that is
  * not a list becomes a list of one, but a cell that failed as a whole is null.
  */
-function readList(cell: unknown, read: TextReader, reporter: CellReporter): (string | null)[] | null {
+function readList<Value>(
+  cell: unknown,
+  read: (item: unknown, reporter: CellReporter) => Value | null,
+  reporter: CellReporter,
+): (Value | null)[] | null {
   if (!Array.isArray(cell)) {
     const failure = failureOf(cell);
     return failure === undefined ? [read(cell, reporter)] : unfit(failure, reporter);
   }
-  const texts: (string | null)[] = [];
+  const values: (Value | null)[] = [];
   for (const item of cell) {
-    if (!Array.isArray(item)) texts.push(item === null ? null : read(item, reporter));
-    else for (const inner of item) texts.push(inner === null ? null : read(inner, reporter));
+    if (!Array.isArray(item)) values.push(item === null ? null : read(item, reporter));
+    else for (const inner of item) values.push(inner === null ? null : read(inner, reporter));
   }
-  return texts;
+  return values;
 }
 
 function firstOf(texts: (string | null)[] | null): string | null {
@@ -125,6 +140,23 @@ function attachmentText(item: unknown, reporter: CellReporter): string | null {
   if (isObject(item) && typeof item.url === "string") return storable(item.url, reporter);
   if (isObject(item)) return unfit(failureOf(item) ?? "an attachment without a URL", reporter);
   return readText(item, reporter);
+}
+
+function fileDetails(item: unknown): FileDetails | null {
+  if (!isObject(item) || typeof item.id !== "string") return null;
+  const { filename, type, size, width, height } = item;
+  return {
+    id: storable(item.id),
+    ...(typeof filename === "string" && { filename: storable(filename) }),
+    ...(typeof type === "string" && { type: storable(type) }),
+    ...(isCount(size, Number.MAX_SAFE_INTEGER) && { size }),
+    ...(isCount(width, MAX_PIXELS) && { width }),
+    ...(isCount(height, MAX_PIXELS) && { height }),
+  };
+}
+
+function isCount(value: unknown, most: number): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most;
 }
 
 function linkText(item: unknown, reporter: CellReporter): string | null {

@@ -68,9 +68,9 @@ export function mapRecords(
 }
 
 function compileColumn(tableId: string, column: ColumnSpec, signer: AttachmentSigner | undefined) {
-  const { fieldId, name, type, columnType } = column;
+  const { name, type, columnType } = column;
   return {
-    fieldId,
+    fieldId: column.filesOf ?? column.fieldId,
     name,
     read: cellReaderOf(type, columnType),
     absent: typeMap[type].absent ?? null,

@@ -173,6 +173,42 @@ export function refusalOfName(
   return undefined;
 }
 
+/**
+ * Returns a free name that ends with `suffix`, by id, for each entry: its stem is cut before the suffix is, and a number
+ * follows if the name is taken. An entry that has a name for the same stem keeps it.
+ */
+export function assignSuffixed(
+  entries: readonly { id: string; stem: string }[],
+  options: {
+    suffix: string;
+    /** Names of other entries. */
+    taken: Iterable<string>;
+    /** By id. */
+    remembered: ReadonlyMap<string, { name: string; stem: string }>;
+  },
+): Map<string, string> {
+  const taken = new Set(Array.from(options.taken, folded));
+  const given = new Map<string, string>();
+  const give = (id: string, name: string) => {
+    given.set(id, name);
+    taken.add(folded(name));
+  };
+  for (const { id, stem } of entries) {
+    const known = options.remembered.get(id);
+    if (known?.stem === stem && !taken.has(folded(known.name))) give(id, known.name);
+  }
+  const byId = entries.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+  for (const { id, stem } of byId) {
+    if (given.has(id)) continue;
+    for (let nth = 1; !given.has(id); nth++) {
+      const end = nth === 1 ? options.suffix : `${options.suffix}_${nth}`;
+      const name = cutToBytes(stem, MAX_NAME_BYTES - end.length) + end;
+      if (!taken.has(folded(name))) give(id, name);
+    }
+  }
+  return given;
+}
+
 function isSameName(before: string, now: string): boolean {
   return before === now || snakeCase(before) === snakeCase(now);
 }

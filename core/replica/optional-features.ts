@@ -78,14 +78,52 @@ export interface LinkView {
   columns: [string, string];
 }
 
-/** Returns the existing views over links. Empty if the last sync ran with an older version of Basetide. */
-export function loadLinkViews({ sql, swap }: Replica): Promise<LinkView[]> {
+/** A view over attachments, as readers see it. */
+export interface AttachmentView extends LinkView {
+  /** Its columns for the record and the attachment's id; the others are `ATTACHMENT_DETAILS`. */
+  columns: [string, string];
+}
+
+/** The columns of a view over attachments that are named alike in all of them, after the position and the id. */
+export const ATTACHMENT_DETAILS = [
+  { name: "filename", type: "text" },
+  { name: "type", type: "text" },
+  { name: "size", type: "bigint" },
+  { name: "width", type: "integer" },
+  { name: "height", type: "integer" },
+  { name: "url", type: "text" },
+] as const;
+
+/** The views of a replica, by name. */
+export interface ReplicaViews {
+  linkViews: LinkView[];
+  attachmentViews: AttachmentView[];
+}
+
+/** Returns the existing views over links and attachments. None if the last sync ran with an older version of Basetide. */
+export function loadViews({ sql, swap }: Replica): Promise<ReplicaViews> {
   return onReplica(async () => {
     const [state] = await sql<{ knows: boolean }[]>`
-      select to_regclass(${`${swap}._link_views`}) is not null as knows`;
-    if (!state?.knows) return [];
-    return sql<LinkView[]>`
-      select name, table_id as "tableId", field_id as "fieldId", columns
-      from ${sql.unsafe(swap)}._link_views order by name`;
+      select exists (
+        select from pg_attribute
+        where attrelid = to_regclass(${`${swap}._tables`}) and attname = 'has_files' and not attisdropped
+      ) as knows`;
+    if (!state?.knows) return { linkViews: [], attachmentViews: [] };
+    const ours = sql.unsafe(swap);
+    const views = await sql<(LinkView & { filesOf: string | null })[]>`
+      with files as materialized (
+        select t.table_id, c."fieldId" as field_id, c."filesOf"
+        from ${ours}._tables as t
+          cross join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, "filesOf" text)
+        where t.has_files and c."filesOf" is not null
+      )
+      select v.name, v.table_id as "tableId", v.field_id as "fieldId", v.columns, f."filesOf"
+      from ${ours}._link_views as v left join files as f using (table_id, field_id)
+      order by v.name`;
+    const [files, links] = [views.filter(({ filesOf }) => filesOf), views.filter(({ filesOf }) => !filesOf)];
+    return {
+      linkViews: links.map(({ filesOf: _, ...view }) => view),
+      attachmentViews: files.map(({ filesOf, ...view }) => ({ ...view, fieldId: filesOf! })),
+    };
   });
 }

@@ -8,6 +8,7 @@
 import type { SourceField, SourceSchema, SourceTable } from "../source";
 import { mayHoldAttachments } from "../source";
 import { COMMENT_FORM } from "./ddl";
+import { withFileColumns } from "./file-columns";
 import { storable } from "./map-record-text";
 import { assignNames, originOf } from "./naming";
 import type { ColumnSpec, NameSettings, OwnName, ReadAs, RetiredName, TableSpec, TypeSettings } from "./spec";
@@ -125,6 +126,7 @@ function tableSpec(
       name,
     })),
   });
+  const columns = table.fields.map((field) => columnSpec(field, names.get(field.id)!, settings));
   return {
     tableId: table.id,
     ...named,
@@ -133,7 +135,7 @@ function tableSpec(
     commentForm: COMMENT_FORM,
     ...(retired.length > 0 ? { retired } : {}),
     ...(table.partial ? { partial: table.partial } : {}),
-    columns: table.fields.map((field) => columnSpec(field, names.get(field.id)!, settings)),
+    columns: settings.attachmentViews ? withFileColumns(columns, live?.columns) : columns,
   };
 }
 
@@ -152,7 +154,8 @@ function retiredTableNames(
 function retiredNames(table: SourceTable, live: TableSpec | undefined): RetiredName[] {
   if (!live) return [];
   const present = new Set(table.fields.map(({ id }) => id));
-  const gone = [...(live.retired ?? []), ...live.columns].filter(({ fieldId }) => !present.has(fieldId));
+  const columns = live.columns.filter(({ filesOf }) => filesOf === undefined);
+  const gone = [...(live.retired ?? []), ...columns].filter(({ fieldId }) => !present.has(fieldId));
   const names = new Map(gone.map(({ fieldId, name }) => [fieldId, name]));
   return [...names].map(([fieldId, name]) => ({ fieldId, name })).slice(-MAX_RETIRED);
 }

@@ -33,6 +33,7 @@ const widest: Record<ColumnType, number> = {
   bool: 1,
   date: 7,
   timestamp: 15,
+  jsonb: MAX_INLINE_BYTES,
 };
 
 /** Why a cell was emptied, for people. */

@@ -4,12 +4,15 @@
  */
 import type { FieldType, MissingPart } from "../source";
 
-export type ColumnType = "text" | "text[]" | "numeric" | "bool" | "date" | "timestamp";
+/** `jsonb` only for the details of attachments. */
+export type ColumnType = "text" | "text[]" | "numeric" | "bool" | "date" | "timestamp" | "jsonb";
 
 /** Settings of a base that change column types. */
 export interface TypeSettings {
   linkedRecordsAsText: boolean;
   lookupsAsText: boolean;
+  /** A column with the details of the files for each column of attachments, and so a view over them. */
+  attachmentViews?: boolean | undefined;
   /** Basetide's own URLs for attachments; absent: the source's URLs. */
   attachmentUrls?: AttachmentUrls | undefined;
 }
@@ -38,6 +41,7 @@ export interface AttachmentUrls {
 }
 
 export interface ColumnSpec {
+  /** Unique in the table: the field's id in the source, or for details of attachments an id of ours. */
   fieldId: string;
   /** SQL name, unique in the table. */
   name: string;
@@ -58,6 +62,8 @@ export interface ColumnSpec {
   columnType: ColumnType;
   /** URLs of the attachments in its cells; absent: the source's. */
   attachmentUrls?: AttachmentUrls | undefined;
+  /** For details of attachments: the id of the field that has the attachments. */
+  filesOf?: string | undefined;
 }
 
 export interface TableSpec {
@@ -106,5 +112,21 @@ export interface CellIssue {
   reason: string;
 }
 
+/** An attachment as it is stored next to its URL; what the source does not tell is absent. */
+export interface FileDetails {
+  id: string;
+  filename?: string;
+  /** The media type. */
+  type?: string;
+  /** Bytes. */
+  size?: number;
+  /** Pixels. */
+  width?: number;
+  height?: number;
+}
+
 /** One row for the writer: `id`, `created_time`, and a value per column name, for JSON → recordset. */
-export type Row = Record<string, string | number | boolean | null | (string | null)[]>;
+export type Row = Record<
+  string,
+  string | number | boolean | null | (string | null)[] | (FileDetails | null)[]
+>;

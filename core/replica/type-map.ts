@@ -14,6 +14,7 @@ import {
   readComputed,
   readDate,
   readDuration,
+  readFiles,
   readFirstItem,
   readFirstLink,
   readHash,
@@ -280,6 +281,7 @@ export function columnTypeOf(
 
 /** Returns the reader for cells of this field type into a column of `columnType`. */
 export function cellReaderOf(type: FieldType, columnType: ColumnType): CellReader {
+  if (columnType === "jsonb") return readFiles;
   const { read, instead } = typeMap[type];
   return instead?.column === columnType ? instead.read : read;
 }

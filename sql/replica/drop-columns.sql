@@ -10,6 +10,20 @@ returns table (attnum smallint, name name) language sql as $going_columns$
   where o."fieldId" not in (select n."fieldId" from jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text))
 $going_columns$;
 
+-- rules_that_go(live, table): the rules of our views over columns that go, if the view goes with them and nothing else
+-- needs it.
+create or replace function {{swap}}.rules_that_go(p_live {{swap}}._tables, p_table jsonb) returns oid[]
+language plpgsql stable as $rules_that_go$
+begin
+  return array(
+    select r.oid from {{swap}}._link_views as l
+      join pg_rewrite as r on r.ev_class = {{swap}}.own_view(l.name)
+    where l.table_id = p_live.table_id
+      and l.field_id not in (select n."fieldId" from jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text))
+      and not exists (select from {{swap}}.dependent_views(array[r.ev_class]))
+      and not exists (select from {{swap}}.dependents_of(array[r.ev_class])));
+end $rules_that_go$;
+
 -- can_drop_columns(live, table): returns whether nothing depends on them, and nothing that others put on them would be
 -- lost silently.
 create or replace function {{swap}}.can_drop_columns(p_live {{swap}}._tables, p_table jsonb) returns boolean
@@ -36,7 +50,8 @@ language sql as $can_drop_columns$
         -- So do the columns of an alias of the table.
         select from {{swap}}._aliases as a join pg_rewrite as r on r.ev_class = a.view
         where d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
-          and not exists (select from {{swap}}.dependent_views(array[a.view]))))
+          and not exists (select from {{swap}}.dependent_views(array[a.view]))
+      ) and not (d.classid = 'pg_rewrite'::regclass and d.objid = any ({{swap}}.rules_that_go(p_live, p_table))))
     and not exists (
       select from pg_inherits as i where i.inhparent = to_regclass(format('{{schema}}.%I', p_live.name)))
 $can_drop_columns$;
@@ -91,12 +106,12 @@ begin
   if not {{swap}}.can_drop_columns(v_live, p_table) then
     raise exception 'an object now depends on columns of table %', v_name using errcode = 'BT002';
   end if;
-  perform {{swap}}.run_all(array(
-    select format('alter table {{schema}}.%I drop column %I', v_name, g) from unnest(v_going) as g));
-  perform {{swap}}.run_all(p_renames);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
+  perform {{swap}}.run_all(array(
+    select format('alter table {{schema}}.%I drop column %I', v_name, g) from unnest(v_going) as g));
+  perform {{swap}}.run_all(p_renames);
   perform {{swap}}.run_all(p_statements);
   perform {{swap}}.make_link_views();
   perform {{swap}}.make_views(v_views);

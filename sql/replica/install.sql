@@ -123,6 +123,9 @@ create index if not exists _recent_writes_by_version on {{swap}}._recent_writes 
 -- For replicas that an earlier version created.
 alter table {{swap}}._recent_writes add column if not exists written boolean not null default false;
 alter table {{swap}}._tables add column if not exists file oid;
+-- The spec has columns with details of attachments: link-views.sql. Reading the specs of a thousand tables is slow.
+alter table {{swap}}._tables add column if not exists has_files boolean
+  generated always as (jsonb_path_exists(spec, '$.columns[*].filesOf')) stored;
 
 -- identify_rows(): gives tables without a primary key a replica identity: a publication of the customer's may include
 -- all tables, and Postgres then refuses updates of a table that has neither. A table that a reader holds is left for

@@ -1,4 +1,9 @@
--- Views over link arrays, by the base's setting: <table>__<column>, one row per link. Installed with install.sql.
+-- Views over link arrays and over attachments, by the base's settings: <table>__<column>, one row per link or file.
+-- Installed with install.sql. Below, "link view" means both.
+--
+-- A view over attachments belongs to the column with the details of the files, whose "filesOf" in the catalog is the
+-- field of the attachments (core/replica/file-columns.ts): it exists as long as that column does. It takes the URLs from
+-- the column of the attachments, so that URLs which change leave the details as they are.
 --
 -- They change in the transaction that changes the tables under them, so they are never missing or inconsistent.
 -- Customers' views over them are preserved like those over tables (views.sql): a view follows a renamed one, and
@@ -10,7 +15,7 @@ create table if not exists {{swap}}._link_views (
   -- Its name unless that is taken.
   stem text not null,
   name text not null,
-  -- Its columns for the linking record and the linked record.
+  -- Its columns for the linking record and the linked record, or for the record and the attachment's id.
   columns text[] not null,
   constraint _link_views_pkey primary key (table_id, field_id)
 );
@@ -43,12 +48,13 @@ end $stem$;
 create or replace function {{swap}}.wanted_link_views() returns setof {{swap}}._link_views
 language plpgsql as $wanted$
 declare
+  v_links boolean := (select s.link_views from {{swap}}._state as s);
   one record;
   v_stem text;
   v_taken text[];
   wanted {{swap}}._link_views;
 begin
-  if not (select s.link_views from {{swap}}._state as s) then
+  if not v_links and not exists (select from {{swap}}._tables as t where t.has_files) then
     return;
   end if;
   v_taken := array(
@@ -59,13 +65,20 @@ begin
     union select y.typname from pg_type as y where y.typnamespace = '{{schema}}'::regnamespace and y.typrelid = 0
   );
   for one in
-    select t.table_id, t.name as table_name, c."fieldId" as field_id, c.name as column_name, l.stem, l.name as had
+    select t.table_id, t.name as table_name, c."fieldId" as field_id, v.name as column_name,
+      c."filesOf" is not null as has_files, l.stem, l.name as had
     from {{swap}}._tables as t
       cross join jsonb_to_recordset(t.spec -> 'columns')
-        as c ("fieldId" text, name text, type text, "columnType" text)
+        as c ("fieldId" text, name text, type text, "columnType" text, "filesOf" text)
+      cross join lateral (
+        select case when c."filesOf" is null then c.name else (
+          select f.name from jsonb_to_recordset(t.spec -> 'columns') as f ("fieldId" text, name text)
+          where f."fieldId" = c."filesOf") end
+      ) as v (name)
       left join {{swap}}._link_views as l on (l.table_id, l.field_id) = (t.table_id, c."fieldId")
-    where c.type = 'links' and c."columnType" = 'text[]'
-    order by l.stem is distinct from {{swap}}.link_view_stem(t.name, c.name),
+    where (v_links or t.has_files) and v.name is not null
+      and (c."filesOf" is not null or v_links and c.type = 'links' and c."columnType" = 'text[]')
+    order by l.stem is distinct from {{swap}}.link_view_stem(t.name, v.name),
       t.table_id collate "C", c."fieldId" collate "C"
   loop
     v_stem := {{swap}}.link_view_stem(one.table_name, one.column_name);
@@ -77,10 +90,11 @@ begin
       exit when wanted.name <> all (v_taken);
       wanted.name := {{swap}}.cut_name(v_stem, 63 - length('_' || nth)) || '_' || nth;
     end loop;
-    wanted.columns := array[
-      {{swap}}.cut_name(one.table_name, 60) || '_id', {{swap}}.cut_name(one.column_name, 60) || '_id'];
+    wanted.columns := array[{{swap}}.cut_name(one.table_name, 60) || '_id', case when one.has_files
+      then 'attachment_id' else {{swap}}.cut_name(one.column_name, 60) || '_id' end];
     if wanted.columns[1] = wanted.columns[2] then
-      wanted.columns[2] := {{swap}}.cut_name('linked_' || one.column_name, 60) || '_id';
+      wanted.columns[2] := case when one.has_files
+        then 'file_id' else {{swap}}.cut_name('linked_' || one.column_name, 60) || '_id' end;
     end if;
     v_taken := v_taken || wanted.name;
     return next wanted;
@@ -196,13 +210,7 @@ declare
   one {{swap}}._link_views;
 begin
   foreach one in array array(select c.wanted from {{swap}}.link_view_changes() as c where c.view is null) loop
-    execute (
-      select format(
-        'create view {{swap}}.%I as
-         select t.id as %I, l.nth::integer as "position", l.id as %I
-         from {{schema}}.%I as t cross join lateral unnest(t.%I) with ordinality as l (id, nth) where l.id is not null',
-        one.name, one.columns[1], one.columns[2], n.table_name, n.column_name)
-      from {{swap}}.linking_column(one) as n);
+    execute {{swap}}.link_view_statement(one);
     perform {{swap}}.show_relation(one.name, 'view');
     insert into {{swap}}._link_views select (one).*
     on conflict (table_id, field_id) do update
@@ -213,24 +221,53 @@ begin
   perform {{swap}}.make_alias_views();
 end $make_link_views$;
 
--- linking_column(view): the names of its table and of the column that it expands into rows.
-create or replace function {{swap}}.linking_column(
-  p_view {{swap}}._link_views, out table_name text, out column_name text
-) language sql as $linking$
-  select t.name, c.name
-  from {{swap}}._tables as t, jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, name text)
+-- link_view_statement(view): creates it in {{swap}}.
+create or replace function {{swap}}.link_view_statement(p_view {{swap}}._link_views) returns text
+language plpgsql as $statement$
+declare
+  n record;
+begin
+  select * into n from {{swap}}.viewed_columns(p_view);
+  if n.files_name is null then
+    return format(
+      'create view {{swap}}.%I as
+       select t.id as %I, l.nth::integer as "position", l.id as %I
+       from {{schema}}.%I as t cross join lateral unnest(t.%I) with ordinality as l (id, nth) where l.id is not null',
+      p_view.name, p_view.columns[1], p_view.columns[2], n.table_name, n.column_name);
+  end if;
+  return format(
+    'create view {{swap}}.%I as
+     select t.id as %I, f.nth::integer as "position", f.file ->> ''id'' as %I, f.file ->> ''filename'' as "filename",
+       f.file ->> ''type'' as "type", (f.file ->> ''size'')::bigint as "size", (f.file ->> ''width'')::integer as "width",
+       (f.file ->> ''height'')::integer as "height", t.%I[f.nth::integer] as "url"
+     from {{schema}}.%I as t cross join lateral jsonb_array_elements(t.%I) with ordinality as f (file, nth)
+     where jsonb_typeof(f.file) = ''object''',
+    p_view.name, p_view.columns[1], p_view.columns[2], n.column_name, n.table_name, n.files_name);
+end $statement$;
+
+-- viewed_columns(view): the names of its table and of the column that it expands into rows; files_name: of the column
+-- with the details of attachments.
+create or replace function {{swap}}.viewed_columns(
+  p_view {{swap}}._link_views, out table_name text, out column_name text, out files_name text
+) language sql as $viewed$
+  select t.name, coalesce(f.name, c.name), case when f.name is not null then c.name end
+  from {{swap}}._tables as t
+    cross join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, name text, "filesOf" text)
+    left join jsonb_to_recordset(t.spec -> 'columns') as f ("fieldId" text, name text) on f."fieldId" = c."filesOf"
   where t.table_id = p_view.table_id and c."fieldId" = p_view.field_id
-$linking$;
+$viewed$;
 
 create or replace function {{swap}}.describe_link_view(p_view {{swap}}._link_views) returns void
 language plpgsql as $describe$
 declare
   n record;
 begin
-  select * into n from {{swap}}.linking_column(p_view);
-  execute format('comment on view {{schema}}.%I is %L', p_view.name,
-    format('One row per link of %I.%I: %I links to %I, at this position in the array, counted from 1.',
-      n.table_name, n.column_name, p_view.columns[1], p_view.columns[2]));
+  select * into n from {{swap}}.viewed_columns(p_view);
+  execute format('comment on view {{schema}}.%I is %L', p_view.name, format(
+    case when n.files_name is null
+      then 'One row per link of %I.%I: %I links to %I, at this position in the array, counted from 1.'
+      else 'One row per attachment of %I.%I: %I has %I, at this position in the cell, counted from 1. size is in bytes, width and height in pixels.' end,
+    n.table_name, n.column_name, p_view.columns[1], p_view.columns[2]));
 end $describe$;
 
 -- lock_for_links(): serializes changes of the views. Taken before any other lock on a table or a view.
@@ -266,3 +303,6 @@ begin
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
 end $apply_link_views$;
+
+-- From older versions.
+drop function if exists {{swap}}.linking_column({{swap}}._link_views);

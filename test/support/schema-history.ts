@@ -31,6 +31,7 @@ const KINDS = [
   "delete table",
   "links as text",
   "lookups as text",
+  "views over attachments",
   "restart",
 ] as const;
 
@@ -87,16 +88,22 @@ const TYPES: FieldType[] = [
   "lookup",
   "formula",
   "single_select",
+  "attachment",
 ];
 
 export interface Settings {
   linkedRecordsAsText: boolean;
   lookupsAsText: boolean;
+  attachmentViews: boolean;
 }
 
 /** The base that a history changes. */
 export class World {
-  readonly settings: Settings = { linkedRecordsAsText: false, lookupsAsText: false };
+  readonly settings: Settings = {
+    linkedRecordsAsText: false,
+    lookupsAsText: false,
+    attachmentViews: false,
+  };
   /** Another worker runs the next sync. */
   isRestarted = false;
   /** Names of fields that were deleted. */
@@ -172,6 +179,9 @@ export class World {
       case "lookups as text":
         this.settings.lookupsAsText = !this.settings.lookupsAsText;
         break;
+      case "views over attachments":
+        this.settings.attachmentViews = !this.settings.attachmentViews;
+        break;
       case "restart":
         this.isRestarted = true;
         break;
@@ -228,6 +238,10 @@ export class World {
         return [`recL${version}`, "recM"];
       case "lookup":
         return [version, `v${version}`];
+      case "attachment": {
+        const file = { id: `att${version}`, url: `https://files.example/${version}` };
+        return [{ ...file, filename: `${version}.txt`, size: version }, file];
+      }
       case "barcode":
         return { text: version % 2 ? "no digits" : `${version}` };
       default:

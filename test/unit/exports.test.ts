@@ -34,15 +34,24 @@ test("dbt gets every table and column: its type, its name at the source, and the
       columns: ["projects_id", "tasks_id"] as [string, string],
     },
   ];
-  const { version, sources } = parse(dbtSources(base, { tables: specs, linkViews }));
+  const attachmentViews = [
+    {
+      name: "tasks__files",
+      tableId: "tblT",
+      fieldId: "fld9",
+      columns: ["tasks_id", "attachment_id"] as [string, string],
+    },
+  ];
+  const { version, sources } = parse(dbtSources(base, { tables: specs, linkViews, attachmentViews }));
   expect(version).toBe(2);
   expect(sources).toMatchObject([{ name: "project_tracker", database: "bt_1", schema: "public" }]);
   expect(sources[0].tables.map(({ name }: { name: string }) => name)).toEqual([
     "projects",
     "tasks",
     "projects__tasks",
+    "tasks__files",
   ]);
-  const [first, , view] = sources[0].tables;
+  const [first, , view, files] = sources[0].tables;
   expect(first.description).toBe("Projects (tblP)\n\nAll that we do");
   expect(first.columns).toEqual([
     { name: "id", description: expect.any(String), data_type: "text", tests: ["unique", "not_null"] },
@@ -56,6 +65,11 @@ test("dbt gets every table and column: its type, its name at the source, and the
     "position",
     "tasks_id",
   ]);
+  expect(
+    files.columns.map(({ name, data_type }: Record<string, string>) => `${name} ${data_type}`).join(),
+  ).toBe(
+    "tasks_id text,position integer,attachment_id text,filename text,type text,size bigint,width integer,height integer,url text",
+  );
 });
 
 /** How Jinja renders a text whose only expression is a quoted text. */
@@ -74,7 +88,9 @@ fuzz(
     (parts) => {
       const text = `x${parts.join("")}x`;
       const [spec] = specsOf([{ ...tasks, name: text, description: text }]);
-      const { sources } = parse(dbtSources({ ...base, name: text }, { tables: [spec!], linkViews: [] }));
+      const { sources } = parse(
+        dbtSources({ ...base, name: text }, { tables: [spec!], linkViews: [], attachmentViews: [] }),
+      );
       expect(rendered(sources[0].tables[0].description)).toBe(`${text} (tblT)\n\n${text}`);
       expect(rendered(sources[0].description)).toBe(`${text} (app1), kept up to date by Basetide`);
     },
@@ -109,7 +125,9 @@ test("with any names at the source, the YAML has them and the diagram stays vali
       named.description = description;
       named.fields[0]!.linkedTableId = "tblP";
       const [spec] = specsOf([named]);
-      const { sources } = parse(dbtSources({ ...base, name: baseName }, { tables: [spec!], linkViews: [] }));
+      const { sources } = parse(
+        dbtSources({ ...base, name: baseName }, { tables: [spec!], linkViews: [], attachmentViews: [] }),
+      );
       const [told] = sources[0].tables;
       expect(told.name).toBe(spec!.name);
       expect(told.description.startsWith(spec!.sourceName)).toBe(true);

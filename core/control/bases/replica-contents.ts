@@ -1,20 +1,19 @@
 /** What a base's replica has now, because the control plane does not store it: the columns of its tables, and a row. */
 import type { Context } from "../../context";
 import {
-  type LinkView,
   loadCatalog,
-  loadLinkViews,
+  loadViews,
   openReplica,
   quoteIdent,
+  type ReplicaViews,
   type TableSpec,
 } from "../../replica";
 import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
 
-interface ReplicaShape {
+interface ReplicaShape extends ReplicaViews {
   /** All live tables, by name. */
   tables: TableSpec[];
-  linkViews: LinkView[];
 }
 
 /** Reads the tables with their columns. @throws BasetideError `replica_unavailable` */
@@ -26,7 +25,7 @@ export async function replicaShape(
   try {
     const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
     tables.sort((a, b) => (a.name < b.name ? -1 : 1));
-    return { tables, linkViews: await loadLinkViews(replica) };
+    return { tables, ...(await loadViews(replica)) };
   } finally {
     await replica.close();
   }

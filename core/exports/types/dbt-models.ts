@@ -16,7 +16,10 @@ export function dbtProject(input: TypesInput, { tables, base }: TypeModel): { pa
     fallback: "stg",
   });
   return [
-    { path: "sources.yml", text: dbtSources(input.base, input) },
+    {
+      path: "sources.yml",
+      text: dbtSources(input.base, { ...input, attachmentViews: input.attachmentViews ?? [] }),
+    },
     { path: "staging.yml", text: properties(tables, names) },
     ...tables.map((table) => ({ path: `${names.get(table.id)}.sql`, text: staging(source, table) })),
   ];

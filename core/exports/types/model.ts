@@ -1,12 +1,14 @@
 /** What all languages are generated from: the tables of a replica with resolved links, in an order that does not change. */
 import type { Base } from "../../control/bases";
-import type { ColumnSpec, LinkView, TableSpec } from "../../replica";
+import type { AttachmentView, ColumnSpec, LinkView, TableSpec } from "../../replica";
 import { assignIdentifiers, unicodeTypeName } from "./names";
 
 export interface TypesInput {
   base: Pick<Base, "name" | "sourceBaseId"> & { database: Pick<Base["database"], "name" | "schema"> };
   tables: TableSpec[];
   linkViews: LinkView[];
+  /** Only for the sources of dbt. */
+  attachmentViews?: AttachmentView[] | undefined;
   /** The choices of a select that the replica's catalog does not have. */
   choicesOf?: (tableId: string, fieldId: string) => string[] | undefined;
 }
@@ -28,7 +30,7 @@ export interface TypedTable {
   sourceName: string;
   /** Name and description in the source. */
   doc: string;
-  /** All columns except `id` and `created_time`, by SQL name. */
+  /** All columns except `id`, `created_time` and those with details of attachments, by SQL name. */
   columns: TypedColumn[];
 }
 
@@ -82,6 +84,7 @@ export function typeModel({ base, tables, linkViews, choicesOf }: TypesInput): T
   for (const spec of specs) {
     const table = typed.get(spec.tableId)!;
     table.columns = spec.columns
+      .filter(({ filesOf }) => filesOf === undefined)
       .toSorted(byName)
       .map((column) => typedColumn(spec, column, typed.get(column.linkedTableId ?? ""), choicesOf));
   }
@@ -126,7 +129,7 @@ function typedColumn(
     sourceName,
     doc: described(`${sourceName} (${fieldId}, ${sourceType})`, description),
     spec,
-    kind: columnType === "text[]" ? "text" : columnType,
+    kind: columnType === "text[]" || columnType === "jsonb" ? "text" : columnType,
     isList,
     hasEmptyElements: isList && type === "lookup",
     // Airtable omits every empty cell; only of a checkbox that means a value.

@@ -28,7 +28,8 @@ export function movedNames(catalog: Catalog, { tables }: SourceSchema): MovedNam
     const fields = new Map(
       tables.find(({ id }) => id === tableId)?.fields.map((field) => [field.name, field.id]),
     );
-    if (spec.columns.some(({ sourceName, fieldId }) => (fields.get(sourceName) ?? fieldId) !== fieldId))
+    const columns = spec.columns.filter(({ filesOf }) => filesOf === undefined);
+    if (columns.some(({ sourceName, fieldId }) => (fields.get(sourceName) ?? fieldId) !== fieldId))
       add(tableId, tableId);
   }
   return moved;

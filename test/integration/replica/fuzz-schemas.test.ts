@@ -28,8 +28,12 @@ beforeAll(async () => {
 });
 afterAll(() => replica?.[Symbol.asyncDispose]());
 
-const settings = fc.record({ linkedRecordsAsText: fc.boolean(), lookupsAsText: fc.boolean() });
-type Settings = { linkedRecordsAsText: boolean; lookupsAsText: boolean };
+const settings = fc.record({
+  linkedRecordsAsText: fc.boolean(),
+  lookupsAsText: fc.boolean(),
+  attachmentViews: fc.boolean(),
+});
+type Settings = { linkedRecordsAsText: boolean; lookupsAsText: boolean; attachmentViews: boolean };
 
 /** Checks `schema` as a sync does, and builds what is needed. */
 async function follow({ replica, epoch }: TestReplica, schema: SourceSchema, as: Settings): Promise<Catalog> {
@@ -110,6 +114,6 @@ test("many tables, and tables of 500 fields with any names, all exist", {
       ...Array.from({ length: MANY_TABLES - 3 }, (_, index) => table(index + 3, index % 3)),
     ],
   };
-  const as = { linkedRecordsAsText: false, lookupsAsText: true };
+  const as = { linkedRecordsAsText: false, lookupsAsText: true, attachmentViews: false };
   await expectFollowed(large, schema, as, await follow(large, schema, as));
 });

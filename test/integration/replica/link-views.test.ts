@@ -1,15 +1,18 @@
-/** Views over arrays of links: one row per link, whatever happens to the tables under them. */
+/** Views over arrays of links and over attachments: one row per link or file, whatever happens to the tables under them. */
 import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
 import {
   applyLinkViews,
   changeShape,
+  dropColumns,
   loadCatalog,
-  loadLinkViews,
+  loadViews,
+  onlyDropsColumns,
   planSchema,
   type Replica,
   startBuild,
+  type TypeSettings,
 } from "../../../core/replica";
 import type { SourceTable } from "../../../core/source";
 import { testEngine } from "../../support/engine";
@@ -34,7 +37,11 @@ async function replicaOf(tables: SourceTable[]): Promise<TestReplica & { reader:
 }
 
 /** Applies these tables to the replica, as a sync does; built rows have two links in each array. */
-async function become({ replica, epoch }: TestReplica, tables: SourceTable[], settings = SETTINGS) {
+async function become(
+  { replica, epoch }: TestReplica,
+  tables: SourceTable[],
+  settings: TypeSettings = SETTINGS,
+) {
   const catalog = await loadCatalog(replica);
   const plan = planSchema(catalog, { tables }, settings);
   await changeShape(replica, epoch, catalog, plan);
@@ -50,7 +57,7 @@ async function become({ replica, epoch }: TestReplica, tables: SourceTable[], se
   }
 }
 
-const viewNames = async (replica: Replica) => (await loadLinkViews(replica)).map(({ name }) => name);
+const viewNames = async (replica: Replica) => (await loadViews(replica)).linkViews.map(({ name }) => name);
 
 test("a view has one row per link, with its place in the array, and can be joined", async () => {
   const { replica, epoch, reader } = await replicaOf([
@@ -192,6 +199,43 @@ test("the customer's objects over a view survive its renames and rebuilds, and a
   expect(await customer`select table_name from _sync_issues`).toHaveLength(0);
 });
 
+test("the columns of a view that nothing else needs are dropped in place; a customer's view over it becomes an orphan", async () => {
+  const files = { ...SETTINGS, attachmentViews: true };
+  const table = sourceTable("tbl1", "Orders", { Scans: "attachment", Items: "links", Note: "text" });
+  const test = await replicaOf([]);
+  const { replica, epoch, role } = test;
+  await applyLinkViews(replica, epoch, true);
+  await become(test, [table], files);
+  expect((await loadViews(replica)).attachmentViews).toMatchObject([
+    { name: "orders__scans", tableId: "tbl1", fieldId: "fld0", columns: ["orders_id", "attachment_id"] },
+  ]);
+  const dropped = async (wanted: SourceTable, settings: typeof files) => {
+    const catalog = await loadCatalog(replica);
+    const spec = planSchema(catalog, { tables: [wanted] }, settings).rebuild[0]!;
+    const live = catalog.get("tbl1")!;
+    expect(onlyDropsColumns(live.spec, spec)).toBe(true);
+    return dropColumns(replica, epoch, live, spec);
+  };
+  const items = { ...table, fields: table.fields.filter(({ name }) => name !== "Items") };
+  expect(await dropped(items, files)).toBe(true);
+  expect(await viewNames(replica)).toEqual([]);
+  expect((await loadViews(replica)).attachmentViews).toHaveLength(1);
+  await replica.sql.unsafe(
+    `grant create on schema public to ${role}; alter role ${role} set default_transaction_read_only = off`,
+  );
+  await using customer = readerOf(test.readerUrl);
+  await customer`create view public.mine as select filename from orders__scans`;
+  // Its owner keeps the definition: a new table is swapped in.
+  expect(await dropped(items, { ...files, attachmentViews: false })).toBe(false);
+  await become(test, [items]);
+  expect(await customer`select table_name from _sync_issues`).toMatchObject([{ table_name: "public.mine" }]);
+  await become(test, [items], files);
+  expect(await customer`select filename from mine`).toHaveLength(0);
+  await customer`drop view mine`;
+  expect(await dropped(items, { ...files, attachmentViews: false })).toBe(true);
+  expect((await loadViews(replica)).attachmentViews).toEqual([]);
+});
+
 test("a query that locks a view delays only its removal", async () => {
   const { replica, epoch, reader, readerUrl } = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links" }),
@@ -218,17 +262,20 @@ test("unlocked objects are changed, however long a busy server takes for so many
   expect(await viewNames(replica)).toEqual([]);
 });
 
-/** Columns of links without a view, in one statement's snapshot. */
+/** Columns of links, or of details of attachments, without a view, in one statement's snapshot. */
 const unviewed = (sql: postgres.Sql) => sql<{ name: string }[]>`
   select t.relname || '.' || a.attname as name
   from pg_class as t
-    join pg_attribute as a on a.attrelid = t.oid and a.atttypid = 'text[]'::regtype and not a.attisdropped
-    join pg_description as d on d.objoid = t.oid and d.objsubid = a.attnum and d.description ~ '\n\nfld\\d+, links'
+    join pg_attribute as a on a.attrelid = t.oid and not a.attisdropped
+      and a.atttypid in ('text[]'::regtype, 'jsonb'::regtype)
+    join pg_description as d on d.objoid = t.oid and d.objsubid = a.attnum
+      and d.description ~ '\n\nfld\\d+(, links|/files)'
   where t.relkind = 'r' and t.relnamespace = 'public'::regnamespace and not exists (
     select from pg_class as v
-    where v.relkind = 'v' and v.relnamespace = t.relnamespace and v.relname = t.relname || '__' || a.attname)`;
+    where v.relkind = 'v' and v.relnamespace = t.relnamespace
+      and v.relname = t.relname || '__' || regexp_replace(a.attname, '__files$', ''))`;
 
-test("through any history of the schema, every array of links has its view at every moment", {
+test("through any history of the schema, every array of links and all attachments have their view at every moment", {
   timeout: 30_000 + HISTORIES * 5_000,
 }, async () => {
   let looks = 0;
@@ -273,10 +320,10 @@ test("through any history of the schema, every array of links has its view at ev
   expect(looks).toBeGreaterThan(HISTORIES * 5);
 });
 
-/** The views are those of the catalog's arrays of links, and show their contents. */
+/** The views are those of the catalog's arrays of links and attachments, and show their contents. */
 async function expectViews(replica: Replica): Promise<void> {
   const { sql } = replica;
-  const views = await loadLinkViews(replica);
+  const { linkViews: views, attachmentViews } = await loadViews(replica);
   const wanted = [...(await loadCatalog(replica)).values()].flatMap(({ spec }) =>
     spec.columns
       .filter(({ type, columnType }) => type === "links" && columnType === "text[]")
@@ -293,5 +340,25 @@ async function expectViews(replica: Replica): Promise<void> {
        from public."${spec.name}" as t, unnest(t."${column.name}") with ordinality as l (id, nth)`,
     );
     expect(shown.map(({ link }) => link).sort()).toEqual(links.map(({ link }) => link).sort());
+  }
+  const files = [...(await loadCatalog(replica)).values()].flatMap(({ spec }) =>
+    spec.columns
+      .filter(({ filesOf }) => filesOf !== undefined)
+      .map(({ filesOf }) => ({ spec, column: spec.columns.find(({ fieldId }) => fieldId === filesOf)! })),
+  );
+  expect(attachmentViews).toHaveLength(files.length);
+  for (const { spec, column } of files) {
+    const view = attachmentViews.find(
+      ({ tableId, fieldId }) => tableId === spec.tableId && fieldId === column.fieldId,
+    )!;
+    const [from] = view.columns;
+    const shown = await sql.unsafe(
+      `select "${from}" || ' ' || position || ' ' || url as file from public."${view.name}"`,
+    );
+    const urls = await sql.unsafe(
+      `select t.id || ' ' || l.nth || ' ' || l.url as file
+       from public."${spec.name}" as t, unnest(t."${column.name}") with ordinality as l (url, nth)`,
+    );
+    expect(shown.map(({ file }) => file).sort()).toEqual(urls.map(({ file }) => file).sort());
   }
 }

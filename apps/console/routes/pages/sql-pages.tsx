@@ -8,6 +8,7 @@ import { type Base, getBase, readerTarget } from "../../../../core/control/bases
 import { csvCell, csvLine } from "../../../../core/data-browser";
 import { httpStatus, isBasetideError } from "../../../../core/errors";
 import { sampleQueries } from "../../../../core/exports";
+import { ATTACHMENT_DETAILS } from "../../../../core/replica";
 import {
   deleteSavedQuery,
   listSavedQueries,
@@ -78,13 +79,15 @@ export function sqlPages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/sql/names", async ({ account, params }) => {
       const base = await find(params.id, account);
-      const { tables, linkViews } = await cachedShape(ctx, base);
+      const { tables, linkViews, attachmentViews } = await cachedShape(ctx, base);
+      const details = ATTACHMENT_DETAILS.map(({ name }) => name);
       const names = Object.fromEntries([
         ...tables.map(({ name, columns }) => [
           name,
           ["id", "created_time", ...columns.map((one) => one.name)],
         ]),
         ...linkViews.map(({ name, columns: [from, to] }) => [name, [from, "position", to]]),
+        ...attachmentViews.map(({ name, columns: [from, to] }) => [name, [from, "position", to, ...details]]),
       ]);
       return Response.json(
         { schema: base.database.schema, tables: names },
