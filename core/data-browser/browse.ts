@@ -32,7 +32,14 @@ const MOST_CHANGES = 50;
 const CHANGE_BYTES = 20_000;
 
 /** A cell as it is shown: text, a check mark, or the elements of a list and their number. */
-export type Cell = string | boolean | null | { elements: string[]; total: number };
+export type Cell = string | boolean | null | CellList;
+
+export interface CellList {
+  elements: string[];
+  total: number;
+  /** Of attachments: their names, as far as known. */
+  names?: (string | null)[] | undefined;
+}
 
 export interface BrowsedRow {
   id: string;
@@ -295,9 +302,9 @@ function issuesOf({ schema }: BrowsedTable): string {
   return `"${schema.replaceAll('"', '""')}"._sync_issues`;
 }
 
-/** A driver's value as a cell: a list arrives as `[total, elements]`. */
+/** A driver's value as a cell: a list arrives as `[total, elements]`, that of attachments with their names. */
 function toCell(value: unknown, { kind }: BrowsedColumn): Cell {
   if (kind !== "list" || !Array.isArray(value)) return (value ?? null) as string | boolean | null;
-  const [total, elements] = value as [number, (string | null)[]];
-  return { total, elements: elements.map((element) => element ?? "") };
+  const [total, elements, names] = value as [number, (string | null)[], CellList["names"]];
+  return { total, elements: elements.map((element) => element ?? ""), names };
 }

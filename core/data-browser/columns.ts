@@ -30,6 +30,8 @@ export interface BrowsedColumn {
   isIndexed: boolean;
   /** Of a column with links, if the linked table exists. */
   link: LinkedTable | undefined;
+  /** Of a column with attachments: the SQL name of the column with their names, if there is one. */
+  files?: string | undefined;
 }
 
 export interface BrowsedTable {
@@ -62,6 +64,8 @@ const OWN_NAMES: Record<string, string> = { id: "Record ID", created_time: "Crea
 /** Our comments: the name, then the id and type in the source, each a paragraph. */
 const FIELD = /\n\n(fld\w+), /;
 const TABLE = /\n\n(tbl\w+)(?:\n\n|$)/;
+/** The details of a field's attachments: no column of the grid, but the attachments get their names from there. */
+const FILES = /\n\n(fld\w+)\/files, /;
 
 /** @returns undefined if there is no such table of ours */
 export async function describeTable(
@@ -119,7 +123,10 @@ export function browsedTable(
   shown: SourceTableDisplay | undefined,
   linked: Map<string, LinkedTable>,
 ): BrowsedTable {
-  const described = columns.map((column): BrowsedColumn => {
+  const filesOf = ({ comment: text }: CatalogColumn) => FILES.exec(text ?? "")?.[1];
+  const files = new Map(columns.map((column) => [filesOf(column), column.name]));
+  const shownColumns = columns.filter((column) => filesOf(column) === undefined);
+  const described = shownColumns.map((column): BrowsedColumn => {
     const fieldId = FIELD.exec(column.comment ?? "")?.[1];
     const display = fieldId !== undefined && shown ? ownEntry(shown.fields, fieldId) : undefined;
     const isOurs = fieldId === undefined && Object.hasOwn(OWN_NAMES, column.name);
@@ -133,6 +140,7 @@ export function browsedTable(
       display,
       isIndexed: column.isIndexed,
       link: display?.type === "links" ? linked.get(display.linkedTableId ?? "") : undefined,
+      files: fieldId === undefined ? undefined : files.get(fieldId),
     };
   });
   const fields = described.slice(2);

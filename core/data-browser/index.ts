@@ -5,6 +5,7 @@ export {
   browsePage,
   browseRecord,
   type Cell,
+  type CellList,
   elementsOf,
   PAGE_ROWS,
   type RecordChange,

@@ -101,7 +101,8 @@ function segmentStatement(
   const cells = columns.map((column) => cellOf(column, form));
   const key = form === "whole" ? [`${cell}::text`] : [];
   // Cells are clipped after the limit, or a sort would decompress the long texts of every row.
-  const read = [...new Set(["id", sorted.name, ...columns.map(({ name }) => name)])];
+  const ofCell = ({ name, files }: BrowsedColumn) => (files && form !== "whole" ? [name, files] : [name]);
+  const read = [...new Set(["id", sorted.name, ...columns.flatMap(ofCell)])];
   const text = `select ${["t.id", ...key, ...cells].map((one, index) => `${one} as c${index}`).join(", ")}
 from (
   select ${read.map((name) => `t.${quoteIdent(name)}`).join(", ")}
@@ -176,18 +177,27 @@ where t.id = any (array(select json_array_elements_text($1::text::json)))`,
   };
 }
 
-/** Text; a list is JSON: its length, and its first elements. */
+/** Text; a list is JSON: its length, its first elements, and the names of attachments. */
 function cellOf(column: BrowsedColumn, form: CellForm): string {
   const cell = `t.${quoteIdent(column.name)}`;
   if (column.kind === "checkbox") return cell;
   if (form === "whole") return column.kind === "list" ? `to_json(${cell})` : `${cell}::text`;
-  const characters = (form === "grid" ? CELL_CHARACTERS : RECORD_CHARACTERS) + 1;
+  // The URL of an attachment leads nowhere if it is clipped.
+  const isClipped = form === "grid" && column.shownAs !== "attachment";
+  const characters = (isClipped ? CELL_CHARACTERS : RECORD_CHARACTERS) + 1;
   const elements = form === "grid" ? CELL_ELEMENTS : RECORD_ELEMENTS;
   if (column.kind === "list") {
     return `case when ${cell} is not null then json_build_array(cardinality(${cell}), (select coalesce(json_agg(left(e.one, ${characters})
-order by e.at), '[]') from unnest(${cell}[1:${elements}]) with ordinality as e (one, at))) end`;
+order by e.at), '[]') from unnest(${cell}[1:${elements}]) with ordinality as e (one, at))${fileNames(column, elements)}) end`;
   }
   return column.kind === "text" ? `left(${cell}, ${characters})` : `${cell}::text`;
+}
+
+/** Another member of the list's JSON. */
+function fileNames({ files }: BrowsedColumn, elements: number): string {
+  if (files === undefined) return "";
+  return `, (select coalesce(json_agg(left(f.one ->> 'filename', ${CELL_CHARACTERS + 1}) order by f.at), '[]')
+from jsonb_array_elements(t.${quoteIdent(files)}) with ordinality as f (one, at) where f.at <= ${elements})`;
 }
 
 function nameOf({ schema, name }: BrowsedTable): string {

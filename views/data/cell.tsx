@@ -1,6 +1,12 @@
 /** One cell of a grid or of a record, by its field's type. */
 import type { ComponentChildren } from "preact";
-import { type BrowsedColumn, CELL_CHARACTERS, type Cell, elementsOf } from "../../core/data-browser";
+import {
+  type BrowsedColumn,
+  CELL_CHARACTERS,
+  type Cell,
+  type CellList,
+  elementsOf,
+} from "../../core/data-browser";
 import { colorClass, fileName, formatNumber, formatTime, isPicture } from "./format-cell";
 import { recordPath, webLink } from "./paths";
 
@@ -58,14 +64,16 @@ function Text({ column, text, isWhole }: CellProps & { text: string }) {
   return isWhole ? <span class="pre-line wrap">{text}</span> : <bdi>{clipped(text)}</bdi>;
 }
 
-function List({ column, list, isWhole }: CellProps & { list: Exclude<Cell, string | boolean | null> }) {
+function List({ column, list, isWhole }: CellProps & { list: CellList }) {
   const { shownAs } = column;
   const more = list.total - list.elements.length;
   return (
     <Chips more={more}>
       {list.elements.map((text, index) => {
         const key = `${index} ${text}`;
-        if (shownAs === "attachment") return <Attachment key={key} url={text} index={index} />;
+        if (shownAs === "attachment") {
+          return <Attachment key={key} url={text} name={list.names?.[index] || fileName(text, index)} />;
+        }
         if (isPerson(shownAs)) return <Person key={key} text={text} />;
         if (shownAs === "multiple_select" || shownAs === "single_select") {
           return <Tag key={key} column={column} text={text} />;
@@ -128,9 +136,8 @@ function Person({ text }: { text: string }) {
  * By its name. Thumbnails would load customers' files from Airtable's host into the console, which its policy for images
  * forbids, or cost a call to Airtable.
  */
-function Attachment({ url, index }: { url: string; index: number }) {
+function Attachment({ url, name }: { url: string; name: string }) {
   const href = webLink(url);
-  const name = fileName(url, index);
   const look = `chip plain file ${isPicture(name) ? "picture" : ""}`.trim();
   if (!href) return <span class={look}>{name}</span>;
   return (
