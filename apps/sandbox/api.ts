@@ -184,7 +184,7 @@ function uploadAttachment(
     throw apiError(422, "INVALID_ATTACHMENT_OBJECT", "The file is larger than 5 MB");
   const id = sandbox.store.random.id("att");
   sandbox.attachments.keep(id, bytes);
-  const attachment = { ...newAttachment(id, `upload:${id}`, filename, bytes.length), type: contentType };
+  const attachment = newAttachment(id, `upload:${id}`, filename, { size: bytes.length, contentType });
   const current = row.cells[field.id];
   sandbox.store.change(base, "publicApi", request.key.user, (transaction) =>
     transaction.setCell(table, row, field, [...(Array.isArray(current) ? current : []), attachment]),

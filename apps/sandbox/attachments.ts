@@ -138,9 +138,14 @@ export function writtenAttachments(value: unknown, current: unknown, random: Ran
   });
 }
 
-export function newAttachment(id: string, url: string, filename?: string, size?: number): StoredAttachment {
+export function newAttachment(
+  id: string,
+  url: string,
+  filename?: string,
+  { size, contentType }: { size?: number; contentType?: string } = {},
+): StoredAttachment {
   const name = filename ?? decodeName(url.split(/[?#]/)[0]!.split("/").pop() || "attachment");
-  const type = mimeType(name);
+  const type = contentType ?? mimeType(name);
   const attachment: StoredAttachment = {
     id,
     url,
