@@ -5,6 +5,7 @@ import {
   type Catalog,
   type CellIssue,
   compileMapper,
+  type NameSettings,
   onlyAddsColumns,
   onlyDropsColumns,
   planSchema,
@@ -19,7 +20,7 @@ import { sourceRecord, sourceTable } from "../support/source-records";
 const OFF: TypeSettings = { linkedRecordsAsText: false, lookupsAsText: false };
 const ON: TypeSettings = { ...OFF, attachmentViews: true };
 
-function specOf(table: SourceTable, settings = ON, live?: TableSpec): TableSpec {
+function specOf(table: SourceTable, settings: TypeSettings & NameSettings = ON, live?: TableSpec): TableSpec {
   const catalog: Catalog = new Map(live ? [[table.id, { spec: live, shape: 1 }]] : []);
   const plan = planSchema(catalog, { tables: [table] }, settings);
   return plan.rebuild[0] ?? plan.inPlace[0] ?? live!;
@@ -137,6 +138,16 @@ test("turning the views on only adds columns, turning them off only drops them, 
   const live = specOf(notes, OFF);
   const catalog: Catalog = new Map([["tbl2", { spec: live, shape: 1 }]]);
   expect(planSchema(catalog, { tables: [notes] }, ON)).toEqual({ inPlace: [], rebuild: [], drop: [] });
+});
+
+test("with pinned names, the column of details keeps its name, too, and with a name of one's own it follows that", () => {
+  const renamed = sourceTable("tbl1", "Papers", { Name: "text", Scans: "attachment" });
+  const pinned = specOf(renamed, { ...ON, pinnedNames: true }, spec);
+  expect(pinned.columns.map(({ name }) => name)).toEqual(["name", "files", "files__files"]);
+  expect(pinned.retired).toBeUndefined();
+  const ownNames = [{ tableId: "tbl1", fieldId: "fld1", name: "pictures" }];
+  const own = specOf(renamed, { ...ON, pinnedNames: true, ownNames }, pinned);
+  expect(own.columns.map(({ name }) => name)).toEqual(["name", "pictures", "pictures__files"]);
 });
 
 test("other URLs for attachments leave their details as they are", () => {

@@ -40,6 +40,9 @@ export const apiFacts = {
     "notify": {
       "type": "boolean"
     },
+    "attachment_views": {
+      "type": "boolean"
+    },
     "own_attachment_urls": {
       "type": "boolean"
     },

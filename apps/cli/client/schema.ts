@@ -484,6 +484,8 @@ export interface components {
       history_days?: number;
       /** Sends changes of records to sessions that listen to the channel `basetide`. Default: false. */
       notify?: boolean;
+      /** Creates a view `table__column` for each column of attachments, with one row per file: name, type, size, dimensions and URL. Reads tables with attachments again. Default: false. */
+      attachment_views?: boolean;
       /** Stores attachments as signed links of the console, which redirect to current URLs of Airtable. Affected rows are read and written again. Default: false. */
       own_attachment_urls?: boolean;
       /** The proxy answers reads with the base's own key from Postgres if the answer is exact; a response header says who answered. Default: false. */
@@ -703,6 +705,8 @@ export interface components {
         history_days?: number;
         /** Sends changes of records to sessions that listen to the channel `basetide`. Default: false. */
         notify?: boolean;
+        /** Creates a view `table__column` for each column of attachments, with one row per file: name, type, size, dimensions and URL. Reads tables with attachments again. Default: false. */
+        attachment_views?: boolean;
         /** Stores attachments as signed links of the console, which redirect to current URLs of Airtable. Affected rows are read and written again. Default: false. */
         own_attachment_urls?: boolean;
         /** The proxy answers reads with the base's own key from Postgres if the answer is exact; a response header says who answered. Default: false. */
@@ -937,6 +941,8 @@ export interface components {
       history_days: number;
       /** Sends changes of records to sessions that listen to the channel `basetide`. Default: false. */
       notify: boolean;
+      /** Creates a view `table__column` for each column of attachments, with one row per file: name, type, size, dimensions and URL. Reads tables with attachments again. Default: false. */
+      attachment_views: boolean;
       /** Stores attachments as signed links of the console, which redirect to current URLs of Airtable. Affected rows are read and written again. Default: false. */
       own_attachment_urls: boolean;
       /** The proxy answers reads with the base's own key from Postgres if the answer is exact; a response header says who answered. Default: false. */

@@ -20,7 +20,9 @@ export function nameRoutes(ctx: ManagementContext) {
           tables: tables.map((table) => ({
             table_id: table.tableId,
             ...nameJson(table),
-            columns: table.columns.map((column) => ({ field_id: column.fieldId, ...nameJson(column) })),
+            columns: table.columns
+              .filter(({ filesOf }) => filesOf === undefined)
+              .map((column) => ({ field_id: column.fieldId, ...nameJson(column) })),
           })),
         };
       },

@@ -18,7 +18,12 @@ export interface ChangeEffect {
 }
 
 /** Settings of which a change reads tables again. */
-export const retypingSettings = ["linkedRecordsAsText", "lookupsAsText", "ownAttachmentUrls"] as const;
+export const retypingSettings = [
+  "linkedRecordsAsText",
+  "lookupsAsText",
+  "attachmentViews",
+  "ownAttachmentUrls",
+] as const;
 export type RetypingSetting = (typeof retypingSettings)[number];
 
 /** Returns the effect of a resync, which reads every table. @param pageSize of the source */
@@ -34,24 +39,28 @@ export function settingEffect(
   pageSize: number,
 ): ChangeEffect {
   const settings = { ...base.settings, ...change };
-  const isRewritten = change.ownAttachmentUrls !== undefined;
+  const ofAttachments = change.ownAttachmentUrls ?? change.attachmentViews;
   let columns = 0;
   const affected = new Set<string>();
   for (const table of tables) {
     for (const column of table.columns) {
-      const isAffected = isRewritten
-        ? column.type === "attachment"
-        : columnTypeOf(column, settings) !== column.columnType;
+      if (column.filesOf !== undefined) continue;
+      const isAffected =
+        ofAttachments === undefined
+          ? columnTypeOf(column, settings) !== column.columnType
+          : column.type === "attachment";
       if (!isAffected) continue;
       columns++;
       affected.add(table.name);
     }
   }
-  return effectOn(
+  const effect = effectOn(
     base.tables.filter(({ name }) => affected.has(name)),
     columns,
     pageSize,
   );
+  // Views and their columns are dropped in place.
+  return change.attachmentViews === false ? { ...effect, calls: 0 } : effect;
 }
 
 function effectOn(tables: Base["tables"], columns: number, pageSize: number): ChangeEffect {

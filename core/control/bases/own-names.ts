@@ -2,6 +2,7 @@
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import {
+  type ColumnSpec,
   foreignNames,
   loadCatalog,
   type OwnName,
@@ -77,7 +78,8 @@ export function checkOwnNames({ wanted, before, tables, foreign, words }: Checke
     if (known.has(keyOf(one))) continue;
     const table = byId.get(one.tableId);
     if (!table) throw refused(`The base has no table ${one.tableId} in its database`);
-    if (one.fieldId !== null && !table.columns.some(({ fieldId }) => fieldId === one.fieldId))
+    const isField = ({ fieldId, filesOf }: ColumnSpec) => fieldId === one.fieldId && filesOf === undefined;
+    if (one.fieldId !== null && !table.columns.some(isField))
       throw refused(`Table ${table.name} has no field ${one.fieldId} in its database`);
     const refusal = refusalOfName(one.name, one.fieldId === null ? "table" : "column", words);
     if (refusal) throw refused(`The name ${one.name} ${refusal}. Choose another one`);

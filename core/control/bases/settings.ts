@@ -185,6 +185,17 @@ export const settings = {
     docs: "sql.md#indexes",
     interrupts: "nothing",
   },
+  attachment_views: {
+    type: "boolean",
+    default: false,
+    section: "attachments",
+    label: "Views over attachments",
+    hint: "Creates a view `table__column` for each column of attachments, with one row per file: its name, type, size, dimensions and link. Tables with attachments are read again.",
+    effect:
+      "Creates a view `table__column` for each column of attachments, with one row per file: name, type, size, dimensions and URL. Reads tables with attachments again.",
+    docs: "attachments.md#views-over-attachments",
+    interrupts: "every sync",
+  },
   own_attachment_urls: {
     type: "boolean",
     default: false,

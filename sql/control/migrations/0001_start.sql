@@ -364,6 +364,7 @@ create table bases (
   history boolean not null default false,
   history_days integer not null default 30,
   notify boolean not null default false,
+  attachment_views boolean not null default false,
   own_attachment_urls boolean not null default false,
   encrypted_attachment_key text,
   attachment_key_version integer not null default 0,
@@ -433,6 +434,7 @@ comment on column bases.own_names is 'names that people have chosen: [{"tableId"
 comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
+comment on column bases.attachment_views is 'the replica has a view for each column of attachments: one row per file';
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
 comment on column bases.encrypted_attachment_key is 'signs those URLs; stored while the setting is off, for URLs handed out before';
 comment on column bases.attachment_key_version is 'raised with a new key: rows signed with an older one are written again';

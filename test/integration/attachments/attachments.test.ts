@@ -332,7 +332,7 @@ test("a refused key of the base is not shown to the holder of a link", async () 
   expect(said).not.toMatch(/key|token|auth/i);
 });
 
-test("a running worker writes new links when they are revoked, and the source's URLs when they are disabled, in live mode too", async () => {
+test("a running worker writes new links when they are revoked, the source's URLs when they are disabled, and views when they are enabled, in live mode too", async () => {
   await using fleet = await startFleet({ env: { CONSOLE_URL: CONSOLE } });
   const { ctx, sandbox } = fleet;
   for (const live of [false, true]) {
@@ -353,5 +353,16 @@ test("a running worker writes new links when they are revoked, and the source's 
     expect(second.split("?")[0]).toBe(first.split("?")[0]);
     await updateSettings(ctx, base, { ownAttachmentUrls: false });
     await until(async () => (await link()).startsWith(sandbox.url), { what: "the source's URL is back" });
+    const files = () => sql<{ filename: string }[]>`select filename from documents__files order by filename`;
+    await updateSettings(ctx, base, { attachmentViews: true });
+    const shown = await until(() => files().catch(() => undefined), { what: "a view over the attachments" });
+    expect(shown.map(({ filename }) => filename)).toEqual(["0.txt", "1.txt"]);
+    await updateSettings(ctx, base, { attachmentViews: false });
+    const isGone = () =>
+      files().then(
+        () => false,
+        (error) => error.code === "42P01",
+      );
+    await until(isGone, { what: "the view is gone" });
   }
 });

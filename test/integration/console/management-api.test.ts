@@ -84,6 +84,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
       history: false,
       history_days: 30,
       notify: false,
+      attachment_views: false,
       own_attachment_urls: false,
       indexes: [],
       paused: false,

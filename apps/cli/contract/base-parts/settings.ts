@@ -19,6 +19,7 @@ interface Limits {
 export const REBUILDING: readonly string[] = [
   "linked_records_as_text",
   "lookups_as_text",
+  "attachment_views",
   "own_attachment_urls",
 ];
 

@@ -59,7 +59,7 @@ export function confirmationPages(ctx: ConsoleContext) {
       const effect = settingEffect(base, tables, { [key]: isOn }, pageSizeOf(base));
       return askAboutBase(request, currentUser, base, {
         title: `Turn ${isOn ? "on" : "off"} “${setting.label}”?`,
-        effect: <p>{retyped(key, effect)}</p>,
+        effect: <p>{retyped(key, effect, isOn)}</p>,
         button: isOn ? "Turn on" : "Turn off",
         action: `${back}/${setting.name}`,
         values: { value },
@@ -194,11 +194,16 @@ function inFigures({ tables, records, calls }: ChangeEffect): string {
   return `${counted(records, "record")} in ${counted(tables, "table")}, about ${counted(calls, "call")}`;
 }
 
-function retyped(key: RetypingSetting, effect: ChangeEffect): string {
+function retyped(key: RetypingSetting, effect: ChangeEffect, isOn: boolean): string {
   const { columns, tables, calls } = effect;
   if (columns === 0) return "No column of this base is affected now.";
   const what = `${counted(columns, "column")} in ${counted(tables, "table")}`;
   const about = `about ${counted(calls, "call")} to Airtable`;
   if (key === "ownAttachmentUrls") return `Links in ${what} are written again; ${about}.`;
+  if (key === "attachmentViews") {
+    return isOn
+      ? `A view is created for each of ${what}, and the tables are read again; ${about}.`
+      : `The views over ${what} are dropped. Queries that use them will fail.`;
+  }
   return `${what} change${columns === 1 ? "s" : ""} type, and the tables are rebuilt; ${about}. Queries that expect the old type may fail.`;
 }

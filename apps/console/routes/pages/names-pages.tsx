@@ -21,7 +21,12 @@ export function namesPages(ctx: ConsoleContext) {
   async function find(id: string, account: Account, table: unknown) {
     const base = await getBase(ctx.db, id, account.id);
     // Not the cached shape: people look here for what they have just changed.
-    const { tables } = await replicaShape(ctx, base);
+    const shape = await replicaShape(ctx, base);
+    // Columns with details of attachments are named after those of the attachments.
+    const tables = shape.tables.map((table) => ({
+      ...table,
+      columns: table.columns.filter(({ filesOf }) => filesOf === undefined),
+    }));
     const shown =
       table === undefined
         ? tables[0]
