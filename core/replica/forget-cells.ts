@@ -27,9 +27,10 @@ export function cellsToForget(catalog: Catalog, { tables, whole = [] }: SourceSc
     const copied = tables.find((table) => table.id === id);
     const plain = new Set(copied?.fields.filter(({ type }) => type !== "hashed").map((field) => field.id));
     const known = new Set(fields.map((field) => field.id));
-    const columns = live.columns.filter(
-      ({ fieldId, type }) => known.has(fieldId) && !plain.has(fieldId) && type !== "hashed",
-    );
+    const columns = live.columns.filter(({ fieldId, filesOf = fieldId, type }) => {
+      // Details of attachments go with their field.
+      return known.has(filesOf) && !plain.has(filesOf) && type !== "hashed";
+    });
     const named = columns.map(({ fieldId, name }) => ({ fieldId, name }));
     if (!copied) found.push({ tableId: id, name: live.name, columns: null });
     else if (named.length > 0) found.push({ tableId: id, name: live.name, columns: named });

@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import {
   type Catalog,
   type CellIssue,
+  cellsToForget,
   compileMapper,
   type NameSettings,
   onlyAddsColumns,
@@ -148,6 +149,21 @@ test("with pinned names, the column of details keeps its name, too, and with a n
   const ownNames = [{ tableId: "tbl1", fieldId: "fld1", name: "pictures" }];
   const own = specOf(renamed, { ...ON, pinnedNames: true, ownNames }, pinned);
   expect(own.columns.map(({ name }) => name)).toEqual(["name", "pictures", "pictures__files"]);
+});
+
+test("the recorded details of attachments are forgotten with a field that is no longer copied", () => {
+  const copied = { ...documents, fields: documents.fields.slice(0, 1) };
+  const catalog: Catalog = new Map([["tbl1", { spec, shape: 1 }]]);
+  expect(cellsToForget(catalog, { tables: [copied], whole: [documents] })).toEqual([
+    {
+      tableId: "tbl1",
+      name: "documents",
+      columns: [
+        { fieldId: "fld1", name: "files" },
+        { fieldId: "fld1/files", name: "files__files" },
+      ],
+    },
+  ]);
 });
 
 test("other URLs for attachments leave their details as they are", () => {
