@@ -58,7 +58,7 @@ async function scene(fields: Record<string, unknown>[] = TEXTS) {
     async rows(): Promise<[Record<string, unknown>[], Record<string, unknown>[]]> {
       const names = await base.reader<{ name: string }[]>`
         select table_name as name from information_schema.tables
-        where table_schema = 'public' and table_name in ('tasks', 'copy', 'tasks_2025')`;
+        where table_schema = 'public' and table_type = 'BASE TABLE' and table_name in ('tasks', 'copy', 'tasks_2025')`;
       const all = names.map(({ name }) => name);
       const [first, second] = all.includes("copy") ? ["tasks", "copy"] : ["tasks_2025", "tasks"];
       return [await base.rows(first!), await base.rows(second!)];
