@@ -282,7 +282,7 @@ test("moving a base of a running worker does not disturb its syncs", {
 });
 
 test("a move that is canceled or whose process dies leaves the base where it was, and nothing else", {
-  timeout: 60_000,
+  timeout: 120_000,
 }, async () => {
   const { ctx } = fleet;
   const { id } = await fleet.connect(generate(300, 51));
