@@ -107,7 +107,7 @@ export async function runProcess(
     void nextSignal().then(() => process.exit(1));
     await releases.disposeAsync();
     ctx.log.info("stopped");
-    // A connection that was being opened meanwhile, and is in no pool any more, would keep the process running.
+    // A connection that was being opened meanwhile, and is no longer in a pool, would keep the process running.
     process.exit(0);
   } catch (error) {
     await endFailed(role, error, releases, clean);

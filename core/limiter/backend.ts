@@ -50,7 +50,7 @@ export interface LimiterBackend {
    * @param back reservations of this backend that are returned unused
    * @param latestAt until then (this process's clock, ms) the call may wait for those of other keys, to share a
    *   statement with them; at once if absent
-   * @param isWanted false if nothing is to be reserved any more when the statement is sent
+   * @param isWanted false if nothing is left to reserve when the statement is sent
    */
   acquire(
     withinMs: number[],

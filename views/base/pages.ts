@@ -16,7 +16,7 @@ export interface BasePage {
   place: BasePlace;
   suffix: string;
   text: string;
-  /** Its name beside pages of the account. */
+  /** Its name in a list that also has pages of the account. */
   longText?: string;
   key: string;
 }

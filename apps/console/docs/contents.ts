@@ -48,7 +48,7 @@ export const contents: ContentsGroup[] = [
       ),
       page(
         "docs/names.md",
-        "Names that hold",
+        "Stable names",
         "Pinned names, names of your own, old names, and changes of the schema.",
       ),
       page(

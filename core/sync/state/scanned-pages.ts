@@ -11,7 +11,7 @@
 /** The count of a page that is not intact. */
 const CHANGED = 0xffff;
 const MOST_PAGES = 0xffff;
-/** Numbers of pages that are not listed any more, in addition to as many as there are listed ones. */
+/** Numbers of pages that are no longer listed, in addition to as many as there are listed ones. */
 const SPARE = 16;
 const FIRST_CAPACITY = 4;
 const GROWTH = 1.25;
@@ -36,7 +36,7 @@ export class ScannedPages {
     return this.#used === MOST_PAGES;
   }
 
-  /** True if most numbers are those of pages that are not listed any more. */
+  /** True if most numbers are those of pages that are no longer listed. */
   get isSparse(): boolean {
     return this.#used > 2 * this.#positions + SPARE;
   }

@@ -97,7 +97,7 @@ test("the pages choose tables, fields and a view by plain forms, and show what i
     expect(page.text).toContain(part);
   expect((await ask(`${path}?q=note`, { account })).text).not.toContain("table_tblItems");
 
-  // A form without the box of Notes, which is shown: it is not copied any more.
+  // A form without the box of Notes, which is shown: it is no longer copied.
   const tables = { new_tables: "ask", shown: "tblItems tblNotes", table_tblItems: "on", q: "" };
   expect((await ask(path, { account, form: tables })).status).toBe(303);
   expect(await stored()).toEqual({

@@ -83,7 +83,7 @@ describe.each(["18", "15"])("Postgres %s", (version) => {
     await shop.become({ Condition: "number", Amount: "number" }, "Purchases");
     await answers("5");
     expect(await aliases(shop)).toHaveLength(3);
-    // A name that comes back is no alias any longer.
+    // A name that comes back is no longer an alias.
     await shop.become({ State: "number", Amount: "number" }, "Orders");
     expect(await aliases(shop)).toEqual(["purchases → orders", "condition → state", "status → state"]);
     expect(await valuesOf(customer, "select o.condition + o.state from orders as o")).toEqual(["10"]);
