@@ -10,6 +10,7 @@
 import { Random } from "../../apps/sandbox/random";
 import { longFaults } from "./faults";
 import { Chaos, type Fault } from "./harness/chaos";
+import { contractCounts } from "./harness/contract";
 import { Figures } from "./harness/figures";
 import { disturbed, TIMES } from "./harness/heal";
 import { Service } from "./harness/service";
@@ -113,6 +114,7 @@ function report(): void {
   );
   console.log(`answered before SQL had it, and said so: ${pending} (${calmPending} with nothing in the way)`);
   console.log(`cells compared with the source: ${figures.cells}`);
+  console.log(`the contract: ${JSON.stringify(contractCounts(service.bases))}`);
   const { most, kept, uncertain } = service.arrivals;
   console.log(`most requests of a base in a second: ${most}`);
   for (const one of uncertain) console.log(`not certain, as the source stood still: ${one}`);

@@ -6,6 +6,7 @@ import { expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
 import { shortFaults } from "./faults";
 import { Chaos } from "./harness/chaos";
+import { contractCounts } from "./harness/contract";
 import { Figures } from "./harness/figures";
 import { TIMES } from "./harness/heal";
 import { Service } from "./harness/service";
@@ -33,6 +34,10 @@ test("I1-I7: whatever is killed, disconnected or full, nothing is lost, no reade
   expect(figures.missed).toBe(0);
   expect(chaos.people.answered.ok).toBeGreaterThan(20);
   expect(figures.percentile(TIMES.workerLost, 100)).toBeLessThan(WORKER_LOST_MS);
+  const contract = contractCounts(service.bases);
+  console.log(contract);
+  expect(contract.looks).toBeGreaterThan(50);
+  expect(contract.renames).toBeGreaterThan(0);
   expect(await repairsDone(chaos)).toEqual([]);
   expect(await service.untilGreen(GREEN_MS)).toEqual([]);
 });

@@ -41,7 +41,7 @@ export class Figures {
 
   found(wrong: readonly string[]): void {
     for (const one of wrong) {
-      const invariant = /^I[1-8](?=:)/.exec(one)?.[0] ?? "-";
+      const invariant = /^(?:I[1-8]|contract|selection)(?=:)/.exec(one)?.[0] ?? "-";
       this.violations.set(invariant, (this.violations.get(invariant) ?? 0) + 1);
     }
   }
@@ -63,7 +63,7 @@ export class Figures {
   describe(): string {
     const kinds = [...this.#kinds].sort(([a], [b]) => (a < b ? -1 : 1));
     const times = [...this.#times].sort(([a], [b]) => (a < b ? -1 : 1));
-    const invariants = ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "-"];
+    const invariants = ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "contract", "selection", "-"];
     return [
       `${"".padEnd(66)}  ---- healed alone ----  -- others in its way --`,
       `${"fault".padEnd(60)} times  ${"ran".padStart(6)}     n    p95  longest     n    p95  longest  wrong`,

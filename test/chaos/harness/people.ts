@@ -11,6 +11,7 @@ import type { WatchedBase } from "./watched-base";
 const CLIENT_PAUSE_MS: [number, number] = [300, 1200];
 const EDIT_PAUSE_MS: [number, number] = [80, 400];
 const SHAPE_PAUSE_MS: [number, number] = [3000, 9000];
+const CONTRACT_PAUSE_MS: [number, number] = [2000, 6000];
 export const BEAT_MS = 500;
 const CLIENT_TIMEOUT_MS = 12_000;
 /** airtable.js fails on an answer that is not a list of records, and never settles its promise, ms. */
@@ -58,6 +59,7 @@ export class People {
         ...clients,
         this.#forever(EDIT_PAUSE_MS, () => this.#edit(base)),
         this.#forever(SHAPE_PAUSE_MS, () => this.#reshape(base)),
+        this.#forever(CONTRACT_PAUSE_MS, () => this.#changeContract(base)),
         this.#forever([BEAT_MS, BEAT_MS], () => this.#beat(base)),
       );
     }
@@ -201,6 +203,11 @@ export class People {
           name: `Extra other ${name}`,
         });
     }
+  }
+
+  #changeContract({ contract }: WatchedBase): Promise<void> {
+    const { random, apiKey, endpoints } = this.#options;
+    return contract.change(random, apiKey, random.pick(endpoints));
   }
 
   async #beat(base: WatchedBase): Promise<void> {

@@ -18,6 +18,7 @@ import { until } from "../../support/poll";
 import { clockMs } from "../../support/stall-watch";
 import { ArrivalCheck } from "./arrivals";
 import { installAudit, type Writer } from "./audit";
+import { ledgerTable } from "./contract";
 import type { Part } from "./parts";
 import { type ChaosSource, startSource } from "./source";
 import { type Role, type Supervised, supervise } from "./supervised";
@@ -215,7 +216,7 @@ export class Service implements AsyncDisposable {
   /** All violations since the last call. */
   takeViolations(): string[] {
     const kept = [
-      ...this.bases.flatMap((base) => [base.violations, base.audit.violations]),
+      ...this.bases.flatMap((base) => [base.violations, base.audit.violations, base.contract.violations]),
       this.arrivals.violations,
       ...this.processes.map((one) => one.faults),
     ];
@@ -285,9 +286,14 @@ export class Service implements AsyncDisposable {
     const ownerUrl = new URL(cluster.ownLine.over(cluster.postgres.url));
     ownerUrl.pathname = new URL(readerUrl).pathname;
     const facts = { id, sourceBaseId, mode, readerUrl, ownerUrl: ownerUrl.href };
-    const base = new WatchedBase(facts, cluster, this.source);
+    const base = new WatchedBase(facts, cluster, this.source, {
+      // Names hold in every second base, and follow in the others.
+      arePinned: this.bases.length % 2 === 1,
+      manage: (...call) => this.#manage(...call),
+    });
     this.bases.push(base);
     await installAudit(base.owner);
+    await base.contract.begin(await this.source.dump(sourceBaseId));
     await this.#api("PATCH", `bases/${id}`, { paused: false });
     base.learn(await this.source.dump(sourceBaseId));
   }
@@ -300,6 +306,13 @@ export class Service implements AsyncDisposable {
       intervalMs: 200,
     });
     base.watch();
+  }
+
+  async #manage(method: string, path: string, body?: unknown): Promise<unknown> {
+    const answer = await this.#api(method, path, body);
+    const text = await answer.text();
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
+    return text ? JSON.parse(text) : undefined;
   }
 
   #api(method: string, path: string, body?: unknown): Promise<Response> {
@@ -319,7 +332,7 @@ async function startCluster(name: string): Promise<Cluster> {
   return { name, part: `cluster ${name}`, postgres, line, ownLine };
 }
 
-/** One table that clients write to, one with a pulse, and one with lookups into the first. */
+/** One table that clients write to, one with a pulse, one with lookups into the first, and the contract's. */
 function sourceBase(mode: Mode) {
   const name = mode.padEnd(6, "0");
   const [tableId, tokenId, linkId] = [`tblBusy0000${name}`, `fldToken000${name}`, `fldLink0000${name}`];
@@ -362,6 +375,7 @@ function sourceBase(mode: Mode) {
           fields: { Note: `note ${index}`, Busy: [busyId(index % BUSY_RECORDS)] },
         })),
       },
+      ledgerTable(mode),
     ],
   };
 }

@@ -3,6 +3,7 @@ import type { Sql } from "postgres";
 import { compareToSource } from "../../support/compare-to-source";
 import { until } from "../../support/poll";
 import type { Chaos } from "./chaos";
+import type { Service } from "./service";
 import type { WatchedBase } from "./watched-base";
 
 /** A feed whose last notification was lost is detected by the comparison of SQL with the source, once a minute, ms. */
@@ -38,7 +39,7 @@ export async function settle({ service, figures, people }: Chaos, boundMs: numbe
   const wait = (condition: () => Promise<boolean>, timeoutMs: number, what: string) =>
     until(condition, { what, timeoutMs, intervalMs: POLL_MS, retryErrors: true });
   const checks = service.bases.flatMap((base) => [
-    equal(base, boundMs).then((cells) => {
+    equal(service, base, boundMs).then((cells) => {
       figures.cells += cells;
       figures.note(`quiet: SQL equals the source (${base.facts.mode})`, performance.now() - quietAt);
     }),
@@ -68,23 +69,32 @@ export async function settle({ service, figures, people }: Chaos, boundMs: numbe
 }
 
 /** @returns cells compared */
-async function equal(base: WatchedBase, boundMs: number): Promise<number> {
-  const dump = await base.source.dump(base.facts.sourceBaseId);
+async function equal(service: Service, base: WatchedBase, boundMs: number): Promise<number> {
+  const { contract } = base;
+  const treatment = await until(() => service.onControl((control) => contract.treatment(control)), {
+    what: "the selection is known",
+    timeoutMs: boundMs,
+    retryErrors: true,
+  });
+  const { dump, ignored } = contract.shownOf(await base.source.dump(base.facts.sourceBaseId), treatment);
   let differences: string[] = [];
   const isEqual = async () => {
-    const compared = await compareToSource(base.reader, dump);
+    const compared = await compareToSource(base.reader, dump, "public", ignored);
     differences = compared.differences;
     return differences.length > 0 ? undefined : compared;
   };
+  let cells: number;
   try {
     const options = { what: "equal", timeoutMs: boundMs, intervalMs: COMPARE_MS, retryErrors: true };
-    return (await until(isEqual, options)).cells;
+    cells = (await until(isEqual, options)).cells;
   } catch (error) {
     const why = differences.length > 0 ? differences.slice(0, 3).join("; ") : String(error);
     throw new Error(
       `I3: ${base.facts.mode} differs from its source ${boundMs} ms after the last change: ${why}`,
     );
   }
+  await service.onControl((control) => contract.searched(control, treatment, boundMs));
+  return cells;
 }
 
 /**

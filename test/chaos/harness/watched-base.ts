@@ -7,6 +7,7 @@
 import postgres from "postgres";
 import type { SourceDump } from "../../support/compare-to-source";
 import { Audit } from "./audit";
+import { Contract, type Manage } from "./contract";
 import type { Cluster } from "./service";
 import type { ChaosSource, TokenHistory } from "./source";
 
@@ -42,6 +43,7 @@ export class WatchedBase {
   readonly owner: postgres.Sql;
   readonly reader: postgres.Sql;
   readonly history: TokenHistory;
+  readonly contract: Contract;
   /** Records of the busy table that may be written to. */
   ids: string[] = [];
   sideTableId = "";
@@ -70,7 +72,9 @@ export class WatchedBase {
     /** The location of its replica. */
     readonly cluster: Cluster,
     readonly source: ChaosSource,
+    names: { arePinned: boolean; manage: Manage },
   ) {
+    this.contract = new Contract(this, names.arePinned, names.manage);
     const options = {
       max: 2,
       onnotice: () => {},
@@ -122,6 +126,7 @@ export class WatchedBase {
 
   watch(): void {
     this.#watching = this.#watch();
+    this.contract.watch();
   }
 
   /** A client was told this state of the record: SQL must not show an older one from now on. */
@@ -140,10 +145,12 @@ export class WatchedBase {
   mark(): () => void {
     const floors = new Map(this.#floors);
     const rewindAudit = this.audit.mark();
+    const rewindContract = this.contract.mark();
     return () => {
       this.#floors = floors;
       this.#losses++;
       rewindAudit();
+      rewindContract();
     };
   }
 
@@ -155,6 +162,7 @@ export class WatchedBase {
   async close(): Promise<void> {
     this.#isOver = true;
     await this.#watching;
+    await this.contract.close();
     await Promise.all([this.owner.end({ timeout: 1 }), this.reader.end({ timeout: 1 })]);
   }
 
