@@ -1,6 +1,5 @@
-/** What a database has that may use old names: views and functions of its customers, and the statements that it ran. */
-import { onReplica, type ReplicaSql } from "./connection";
-import { quoteIdent } from "./naming";
+/** What a database has that may use old names: views and functions of its customers. */
+import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
 /** Of each kind; the rest is not looked at. */
@@ -13,8 +12,6 @@ export interface AliasUsers {
   views: { name: string; text: string; aliases: { scope: string; name: string }[] }[];
   /** Functions and procedures in SQL or PL/pgSQL, and their bodies, whatever they use. */
   functions: { name: string; text: string }[];
-  /** Statements since the statistics were reset, the most frequent first; null without pg_stat_statements. */
-  statements: { text: string; calls: number }[] | null;
 }
 
 export function aliasUsers(replica: Replica): Promise<AliasUsers> {
@@ -33,7 +30,6 @@ export function aliasUsers(replica: Replica): Promise<AliasUsers> {
         and not (p.proowner = (select r.oid from pg_roles as r where r.rolname = current_user)
           and p.proname in (select a.name from ${sql.unsafe(replica.swap)}._aliases as a))
       order by 1 limit ${MOST}`,
-    statements: await statementsOf(sql),
   }));
 }
 
@@ -62,23 +58,4 @@ function viewsOverAliases({ sql, schema, swap }: Replica): Promise<AliasUsers["v
       join pg_class as c on c.oid = r.ev_class and c.oid <> o.object
     where c.oid not in (select a.view from ${ours}._aliases as a where a.view is not null)
     group by c.oid order by 1 limit ${MOST}`;
-}
-
-/** Ours are left out, where the customer's role is another one. */
-async function statementsOf(sql: ReplicaSql): Promise<AliasUsers["statements"]> {
-  const [extension] = await sql<{ schema: string }[]>`
-    select n.nspname as schema from pg_extension as e join pg_namespace as n on n.oid = e.extnamespace
-    where e.extname = 'pg_stat_statements'`;
-  if (!extension) return null;
-  try {
-    return await sql<{ text: string; calls: number }[]>`
-      select left(s.query, ${MOST_TEXT}) as text, sum(s.calls)::float8 as calls
-      from ${sql.unsafe(quoteIdent(extension.schema))}.pg_stat_statements as s
-      where s.dbid = (select d.oid from pg_database as d where d.datname = current_database())
-        and s.query !~* '_swap"?\\.|^\\s*(begin|commit|set|show|alter|create|drop|comment)\\M'
-      group by 1 order by 2 desc limit ${MOST}`;
-  } catch {
-    // It is installed, but not loaded, or not to be read by this role.
-    return null;
-  }
 }

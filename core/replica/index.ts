@@ -167,6 +167,7 @@ export {
   type SqlUserRole,
   setSqlUserWritable,
 } from "./sql-users";
+export { type StatementCount, statementCounts } from "./statements";
 export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, retiredTables, settleDependents } from "./views";
 export { connectedRoles, type EndReason, endExcess } from "./watchdog";

@@ -7,7 +7,17 @@
  */
 import type { Context } from "../context";
 import { type Base, replicaTarget } from "../control/bases";
-import { type Alias, type AliasUsers, aliasUsers, loadAliases, openReplica } from "../replica";
+import { clusterAdminUrl, getDatabase } from "../control/placement";
+import type { ServerUrl } from "../external";
+import {
+  type Alias,
+  type AliasUsers,
+  aliasUsers,
+  loadAliases,
+  openReplica,
+  type StatementCount,
+  statementCounts,
+} from "../replica";
 import { listSavedQueries, type SavedQuery } from "./saved-queries";
 import { identifiersOf } from "./split";
 
@@ -27,7 +37,7 @@ export interface OldNameUse {
 interface OldNames {
   aliases: Alias[];
   uses: OldNameUse[];
-  /** Statements are known: the database has pg_stat_statements, which Basetide may read. */
+  /** All statements are known: the server has pg_stat_statements, and Basetide may read it. */
   knowsStatements: boolean;
 }
 
@@ -40,22 +50,42 @@ export async function oldNames(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "id" | "accountId" | "database">,
 ): Promise<OldNames> {
-  const replica = openReplica(await replicaTarget(ctx, base));
+  const target = await replicaTarget(ctx, base);
+  const replica = openReplica(target);
   try {
     const aliases = await loadAliases(replica);
     if (aliases.length === 0) return { aliases, uses: [], knowsStatements: true };
     const users = await aliasUsers(replica);
     const saved = await listSavedQueries(ctx.db, base);
-    return { aliases, uses: usesOf(aliases, saved, users), knowsStatements: users.statements !== null };
+    const { statements, isComplete } = await statementCounts({
+      database: target.role === undefined ? undefined : base.database.name,
+      role: target.role,
+      from: await statisticsUrls(ctx, base, target.url),
+    });
+    return {
+      aliases,
+      uses: usesOf(aliases, saved, { ...users, statements }),
+      knowsStatements: isComplete,
+    };
   } finally {
     await replica.close();
   }
 }
 
+/** Where the server's statistics may be: of a hosted database, in the admin's own one first. */
+async function statisticsUrls(
+  ctx: Pick<Context, "db" | "secrets">,
+  base: Pick<Base, "database">,
+  url: ServerUrl,
+): Promise<ServerUrl[]> {
+  const { clusterId } = await getDatabase(ctx.db, base.database.id);
+  return clusterId === null ? [url] : [await clusterAdminUrl(ctx, clusterId), url];
+}
+
 export function usesOf(
   aliases: readonly Alias[],
   saved: readonly Pick<SavedQuery, "id" | "name" | "sql">[],
-  { views, functions, statements }: AliasUsers,
+  { views, functions, statements }: AliasUsers & { statements: StatementCount[] },
 ): OldNameUse[] {
   const byKey = new Map(
     aliases.map((alias) => [keyOf(alias.fieldId ? alias.tableId : "", alias.name), alias]),
@@ -80,7 +110,7 @@ export function usesOf(
       text,
       aliases: usedIn(text, aliases),
     })),
-    ...(statements ?? [])
+    ...statements
       .map(({ text, calls }) => ({
         kind: "statement" as const,
         name: "",

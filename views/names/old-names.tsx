@@ -73,7 +73,7 @@ export function OldNamesCard({ base, aliases, uses, knowsStatements }: OldNamesP
       <p class="hint">
         {knowsStatements
           ? "Statements are those that pg_stat_statements has counted since its last reset."
-          : "Statements of your programs are not known: the extension pg_stat_statements is not available in this database."}
+          : "Not all statements of your programs are known: the server does not have the extension pg_stat_statements, or Basetide may not read it."}
       </p>
     </Card>
   );

@@ -791,7 +791,7 @@ export interface components {
           name: string;
         })[];
       })[];
-      /** The database has pg_stat_statements, so statements that use old names are listed */
+      /** The server has pg_stat_statements, and Basetide may read it: all statements that use old names are listed */
       knows_statements: boolean;
     };
     OperatorRequest: {

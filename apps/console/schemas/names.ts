@@ -50,7 +50,8 @@ export const oldNameList = named(
       }),
     ),
     knows_statements: t.Boolean({
-      description: "The database has pg_stat_statements, so statements that use old names are listed",
+      description:
+        "The server has pg_stat_statements, and Basetide may read it: all statements that use old names are listed",
     }),
   }),
 );
