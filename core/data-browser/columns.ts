@@ -4,6 +4,7 @@
  */
 import type { FieldDisplay, SourceTableDisplay } from "../control/bases";
 import type { ReaderSql } from "../control/placement";
+import { quoteIdent } from "../replica";
 import type { FieldType } from "../source";
 
 /** What can be compared and how it is shown, by the type of the column. */
@@ -23,6 +24,8 @@ export interface BrowsedColumn {
   sourceName: string;
   fieldId: string | undefined;
   kind: ColumnKind;
+  /** The server's administrator added a column of another type: it is read as text. */
+  isForeign?: boolean | undefined;
   /** The type that decides how a cell is shown: of a computed field, its result's. */
   shownAs: FieldType | undefined;
   display: FieldDisplay | undefined;
@@ -54,11 +57,16 @@ interface CatalogColumn {
 }
 
 const KINDS: Record<string, ColumnKind> = {
+  text: "text",
   "text[]": "list",
   numeric: "number",
   boolean: "checkbox",
   date: "date",
   "timestamp without time zone": "time",
+  "character varying": "text",
+  integer: "number",
+  bigint: "number",
+  "double precision": "number",
 };
 const OWN_NAMES: Record<string, string> = { id: "Record ID", created_time: "Created" };
 /** Our comments: the name, then the id and type in the source, each a paragraph. */
@@ -136,6 +144,7 @@ export function browsedTable(
       sourceName: sourceName || column.name,
       fieldId,
       kind: KINDS[column.type] ?? "text",
+      isForeign: !Object.hasOwn(KINDS, column.type),
       shownAs: column.name === "created_time" && isOurs ? "created_time" : (display?.result ?? display?.type),
       display,
       isIndexed: column.isIndexed,
@@ -158,6 +167,12 @@ export function browsedTable(
 function beforeIds(comment: string | null, ids: RegExp): string {
   const at = ids.exec(comment ?? "");
   return at ? comment!.slice(0, at.index) : "";
+}
+
+/** The SQL for a cell of the row `alias`. */
+export function cellSql({ name, isForeign }: Pick<BrowsedColumn, "name" | "isForeign">, alias = "t"): string {
+  const cell = `${alias}.${quoteIdent(name)}`;
+  return isForeign ? `${cell}::text` : cell;
 }
 
 function ownEntry<T>(entries: Record<string, T>, key: string): T | undefined {

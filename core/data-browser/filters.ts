@@ -1,6 +1,6 @@
 /** Filters of the data browser: the operators of each kind of column, the values that they take, and their SQL. */
 import { quoteIdent } from "../replica";
-import type { BrowsedColumn, ColumnKind } from "./columns";
+import { type BrowsedColumn, type ColumnKind, cellSql } from "./columns";
 
 export interface Filter {
   /** SQL name. */
@@ -84,7 +84,7 @@ export function filterSql(
   schema: string,
   add: (value: string) => string,
 ): string {
-  const cell = `t.${quoteIdent(column.name)}`;
+  const cell = cellSql(column);
   switch (operator) {
     case "contains":
       return containing(cell, column, schema, `${add(`%${escapeLike(value)}%`)}::text`);

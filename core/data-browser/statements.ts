@@ -5,7 +5,7 @@
  * value and rows without, each read by a statement that an index on the column can serve in both directions.
  */
 import { quoteIdent } from "../replica";
-import type { BrowsedColumn, BrowsedTable, ColumnKind } from "./columns";
+import { type BrowsedColumn, type BrowsedTable, type ColumnKind, cellSql } from "./columns";
 import { type Filter, filterSql } from "./filters";
 
 export interface Sort {
@@ -86,7 +86,7 @@ function segmentStatement(
   const values: string[] = [];
   const add = (value: string) => `$${values.push(clean(value))}`;
   const sorted = columnNamed(table, sort.column);
-  const cell = `t.${quoteIdent(sorted.name)}`;
+  const cell = cellSql(sorted);
   const conditions = filters.map((filter) =>
     filterSql(filter, columnNamed(table, filter.column), table.schema, add),
   );
@@ -124,10 +124,10 @@ function beyond(
   const sign = isReversed ? "<" : ">";
   const id = `${add(cursor.id)}::text`;
   if (sorted.name === "id") return `t.id ${sign} ${id}`;
-  const cell = `t.${quoteIdent(sorted.name)}`;
+  const cell = cellSql(sorted);
   const at =
     cursor.value === undefined
-      ? `(select b.${quoteIdent(sorted.name)} from ${nameOf(table)} as b where b.id = ${id})`
+      ? `(select ${cellSql(sorted, "b")} from ${nameOf(table)} as b where b.id = ${id})`
       : cursor.value === null
         ? "null"
         : // The driver would convert values of other types than text by rules of its own.
@@ -179,7 +179,7 @@ where t.id = any (array(select json_array_elements_text($1::text::json)))`,
 
 /** Text; a list is JSON: its length, its first elements, and the names of attachments. */
 function cellOf(column: BrowsedColumn, form: CellForm): string {
-  const cell = `t.${quoteIdent(column.name)}`;
+  const cell = cellSql(column);
   if (column.kind === "checkbox") return cell;
   if (form === "whole") return column.kind === "list" ? `to_json(${cell})` : `${cell}::text`;
   // The URL of an attachment leads nowhere if it is clipped.

@@ -162,6 +162,47 @@ test("another account's base is not found, and the browser's connection cannot w
   await expect(writable`create table public.mine (id int)`).rejects.toMatchObject({ code: "25006" });
 });
 
+test("columns of any type that the server's administrator added are shown, sorted and filtered as text", async () => {
+  const admin = await fleet.owner(base);
+  const types = ["jsonb", "json", "uuid", "inet", "point", "timestamptz", "int[]", "xml"];
+  const added = types.map((type, index) => `add column added_${index} ${type}`);
+  await admin.unsafe(`alter table tasks ${added.join(", ")}`);
+  await admin.unsafe(`
+    update tasks set added_0 = '{"a": 1}', added_1 = '{"b": 2}', added_2 = gen_random_uuid(), added_3 = '10.0.0.7',
+      added_4 = '(1,2)', added_5 = '2026-01-02 03:04:05+00', added_6 = '{4,5}', added_7 = '<c/>'
+    where id <> (select max(id) from tasks)`);
+  const columns = types.map((_, index) => `added_${index}`);
+  try {
+    for (const [index, part] of [
+      `{"a": 1}`,
+      `{"b": 2}`,
+      "-",
+      "10.0.0.7",
+      "(1,2)",
+      "2026-01-02",
+      "{4,5}",
+      "c/",
+    ].entries()) {
+      const query = new URLSearchParams({
+        sort: columns[index]!,
+        f: columns[index]!,
+        o: "contains",
+        v: part,
+      });
+      for (const column of columns) query.append("col", column);
+      const found = await page(`/tasks?${query}`);
+      expect([part, found.status]).toEqual([part, 200]);
+      expect(idsIn(found.text)).toHaveLength(100);
+      const next = /rel="next"[^>]*href="([^"]+)"/.exec(found.text)![1]!.replaceAll("&amp;", "&");
+      expect(idsIn((await ask(next, { account: owner })).text)).toHaveLength(100);
+    }
+    expect((await page("/tasks/recTask0000000001")).status).toBe(200);
+    expect((await page("/tasks/download?format=csv&sort=added_0&col=added_4")).text).toContain("(1,2)");
+  } finally {
+    await admin.unsafe(`alter table tasks ${columns.map((name) => `drop column ${name}`).join(", ")}`);
+  }
+});
+
 test("a base without tables, and a database that refuses the login, say what to do", async () => {
   const source = fleet.sandbox.control.createBase({ name: "Later", tables: [] });
   const later = await fleet.connect(source, { paused: true });
