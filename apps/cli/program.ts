@@ -8,6 +8,7 @@ import { CliError, EXIT, failureText } from "./failure";
 import { addLogCommands } from "./log-commands";
 import { addLoginCommands } from "./login-commands";
 import { addSqlCommands } from "./sql-commands";
+import { addSqlUserCommands } from "./sql-user-commands";
 import { addTypesCommand } from "./types-command";
 
 export function cliProgram(): Command {
@@ -20,6 +21,7 @@ export function cliProgram(): Command {
   addLoginCommands(program);
   addBasesCommand(program);
   addSqlCommands(program);
+  addSqlUserCommands(program);
   addLogCommands(program);
   addTypesCommand(program);
   addContractCommands(program);

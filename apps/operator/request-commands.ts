@@ -1,12 +1,13 @@
 /**
- * `request list|approve|deny`, `database set-writable`: the requests of customers, and the only one that a command
- * carries out.
+ * `request list|approve|deny`, `database set-writable|set-connections|sql-users`: the requests of customers, and the
+ * databases that hold replicas.
  */
 import { type Command, InvalidArgumentError } from "commander";
 import {
   approveRequest,
   denyRequest,
   getDatabase,
+  listAllSqlUsers,
   listRequests,
   type OperatorRequest,
   setConnectionLimit,
@@ -63,6 +64,20 @@ export function addDatabaseCommands(program: Command): void {
       print({ id, name, role, connections }, options.json, facts);
     });
   database
+    .command("sql-users")
+    .description(
+      "list SQL users of hosted databases, with who created them and when they were last connected",
+    )
+    .argument("[id]", "id of the database: dat_…; default: all")
+    .option("--json", "print JSON", false)
+    .action(async (id: string | undefined, options: { json: boolean }) => {
+      const users = await withContext(async ({ db }) => {
+        if (id !== undefined) await getDatabase(db, id);
+        return listAllSqlUsers(db, id);
+      });
+      print(users.map(sqlUserRow), options.json, (rows) => table(rows, "No SQL users"));
+    });
+  database
     .command("set-writable")
     .description("allow a database's role to create tables and views, or revoke that right")
     .argument("<id>", "id of the database: dat_…")
@@ -91,6 +106,19 @@ function toRow(request: OperatorRequest) {
     created_at: request.createdAt.toISOString(),
     message: request.message,
     answer: request.answer,
+  };
+}
+
+function sqlUserRow(user: Awaited<ReturnType<typeof listAllSqlUsers>>[number]) {
+  return {
+    id: user.id,
+    database: user.databaseId,
+    account: user.email,
+    name: user.name,
+    user: user.role,
+    created_by: user.createdBy,
+    created_at: user.createdAt.toISOString(),
+    last_seen_at: user.lastSeenAt?.toISOString() ?? null,
   };
 }
 

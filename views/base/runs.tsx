@@ -6,7 +6,7 @@ import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { formatElapsed, inDigits } from "../format";
 
-const runKindLabels: Record<SyncKind, string> = {
+export const runKindLabels: Record<SyncKind, string> = {
   first: "First sync",
   rebuild: "Rebuild",
   sweep: "Full sync",

@@ -16,6 +16,7 @@ export function Accounts({ accounts, now }: { accounts: AccountSummary[]; now: D
           { text: "Bases", isNumber: true },
           { text: "Records", isNumber: true },
           { text: "Databases", isNumber: true },
+          { text: "SQL users", isNumber: true },
           { text: "Region" },
           { text: "Role" },
         ]}
@@ -31,6 +32,7 @@ export function Accounts({ accounts, now }: { accounts: AccountSummary[]; now: D
             <td class="number">{inDigits(account.bases)}</td>
             <td class="number">{inDigits(account.records)}</td>
             <td class="number">{inDigits(account.databases)}</td>
+            <td class="number">{inDigits(account.sqlUsers)}</td>
             <td>{account.region ?? <span class="muted">Default</span>}</td>
             <td>{account.isOperator ? <Badge>Operator</Badge> : "Customer"}</td>
           </tr>

@@ -1,6 +1,8 @@
 /** A customer's base as the operator sees it: its state and its size, and none of its rows. */
 import type { SyncRun } from "../../core/control/bases";
+import type { SqlUser } from "../../core/control/placement";
 import type { BaseSummary, Indicator } from "../../core/control/status";
+import { runKindLabels } from "../base/runs";
 import { Badge, Card, Empty } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
@@ -12,12 +14,14 @@ export interface OperatorBaseProps {
   owner: string;
   indicator: Indicator;
   runs: SyncRun[];
+  /** Undefined: the customer hosts the database. */
+  users: SqlUser[] | undefined;
   now: Date;
 }
 
 const tones = { green: "green", yellow: "yellow", red: "red" } as const;
 
-export function OperatorBase({ base, owner, indicator, runs, now }: OperatorBaseProps) {
+export function OperatorBase({ base, owner, indicator, runs, users, now }: OperatorBaseProps) {
   return (
     <>
       <Card id="base" title={base.name || base.sourceBaseId}>
@@ -50,6 +54,15 @@ export function OperatorBase({ base, owner, indicator, runs, now }: OperatorBase
         </dl>
         <p class="muted">Operators see no rows, columns or credentials of customers.</p>
       </Card>
+      <Card id="sql-users" title="SQL users">
+        {users === undefined ? (
+          <p class="muted">The customer hosts this database and manages its users.</p>
+        ) : users.length === 0 ? (
+          <p class="muted">None. The customer connects with the database's own role.</p>
+        ) : (
+          <SqlUsers users={users} now={now} />
+        )}
+      </Card>
       <Card id="runs" title="Latest syncs">
         {runs.length === 0 ? <Empty title="No sync yet" /> : <Runs runs={runs} now={now} />}
       </Card>
@@ -63,6 +76,32 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
       <dt>{name}</dt>
       <dd class="wrap">{children}</dd>
     </>
+  );
+}
+
+function SqlUsers({ users, now }: { users: SqlUser[]; now: Date }) {
+  return (
+    <Table
+      caption="SQL users"
+      head={[{ text: "Name" }, { text: "User" }, { text: "Created" }, { text: "Last seen" }]}
+    >
+      {users.map((user) => (
+        <tr key={user.id}>
+          <th scope="row" class="wrap">
+            <bdi>{user.name}</bdi>
+          </th>
+          <td class="nowrap">
+            <code>{user.role}</code>
+          </td>
+          <td class="wrap">
+            <bdi>{user.createdBy}</bdi>, <Ago at={user.createdAt} now={now} />
+          </td>
+          <td class="nowrap">
+            {user.lastSeenAt ? <Ago at={user.lastSeenAt} now={now} /> : <span class="muted">never</span>}
+          </td>
+        </tr>
+      ))}
+    </Table>
   );
 }
 
@@ -83,11 +122,11 @@ function Runs({ runs, now }: { runs: SyncRun[]; now: Date }) {
           <td class="nowrap">
             <Ago at={new Date(run.started_at)} now={now} />
           </td>
-          <td>{run.kind}</td>
+          <td class="nowrap">{runKindLabels[run.kind]}</td>
           <td class="number">{inDigits(run.syncs)}</td>
           <td class="number">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
           <td class="wrap">
-            {run.completed_at ? <Badge tone="green">Done</Badge> : <Badge tone="red">Failed</Badge>}
+            {run.completed_at ? <Badge tone="green">Completed</Badge> : <Badge tone="red">Failed</Badge>}
           </td>
         </tr>
       ))}

@@ -83,6 +83,7 @@ export interface AccountSummary {
   bases: number;
   records: number;
   databases: number;
+  sqlUsers: number;
   createdAt: Date;
 }
 
@@ -96,7 +97,9 @@ export async function listAccounts(db: Db): Promise<AccountSummary[]> {
     )
     select a.id, a.email, a.is_operator as "isOperator", a.region, a.created_at as "createdAt",
       coalesce(h.bases, 0) as bases, coalesce(h.records, 0) as records,
-      (select count(*)::int from databases as d where d.account_id = a.id) as databases
+      (select count(*)::int from databases as d where d.account_id = a.id) as databases,
+      (select count(*)::int from sql_users as u join databases as d on d.id = u.database_id
+        where d.account_id = a.id) as "sqlUsers"
     from accounts as a left join held as h on h.account_id = a.id
     order by a.created_at desc, a.id`;
 }

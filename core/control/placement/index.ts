@@ -50,7 +50,7 @@ export {
   type RequestKind,
   requestKinds,
 } from "./requests";
-export { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
+export { getSqlUser, listAllSqlUsers, listSqlUsers, nameSqlUsers, type SqlUser } from "./sql-user-rows";
 export {
   copySqlUsers,
   createSqlUser,

@@ -26,6 +26,25 @@ export async function listSqlUsers(db: Db, databaseId: string): Promise<SqlUser[
   return db<SqlUser[]>`${selectSqlUsers(db)} where database_id = ${databaseId} order by lower(name), id`;
 }
 
+/** SQL users of all accounts, or of one database, with the owner of the account, for the operator. */
+export async function listAllSqlUsers(
+  db: Db,
+  databaseId?: string | undefined,
+): Promise<(SqlUser & { email: string })[]> {
+  return db`
+    select u.*, a.email
+    from (${selectSqlUsers(db)}) as u join databases as d on d.id = u."databaseId"
+      join accounts as a on a.id = d.account_id
+    ${databaseId === undefined ? db`` : db`where d.id = ${databaseId}`}
+    order by lower(a.email), d.id, lower(u.name), u.id`;
+}
+
+/** Returns the text with the names of the database's SQL users in place of their roles, which its reader does not know. */
+export async function nameSqlUsers(db: Db, databaseId: string, text: string): Promise<string> {
+  const users = await listSqlUsers(db, databaseId);
+  return users.reduce((named, { role, name }) => named.replaceAll(role, `the SQL user "${name}"`), text);
+}
+
 /** @throws BasetideError `not_found`, also if it belongs to another database */
 export async function getSqlUser(db: Db, databaseId: string, id: string): Promise<SqlUser> {
   const [user] = isId("sql_user", id)

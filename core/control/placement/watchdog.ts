@@ -41,7 +41,8 @@ interface Customer {
   isWritable: boolean;
   /** Of all roles of the database together. */
   connections: number;
-  isSqlUser: boolean;
+  /** The name of the SQL user; null for the database's own role. */
+  sqlUser: string | null;
 }
 
 export function startWatchdog(ctx: WatchContext): Running {
@@ -71,10 +72,10 @@ export function startWatchdog(ctx: WatchContext): Running {
     if (!(await takeTurn(ctx))) return;
     const customers = await ctx.db<Customer[]>`
       select cluster_id as "clusterId", account_id as "accountId", role_name as role, name as database,
-        is_writable as "isWritable", connection_limit as connections, false as "isSqlUser"
+        is_writable as "isWritable", connection_limit as connections, null as "sqlUser"
       from databases where cluster_id is not null
       union all
-      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, true
+      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, u.name
       from sql_users as u join databases as d on d.id = u.database_id where d.cluster_id is not null`;
     await Promise.all(
       (await listClusters(ctx.db)).map(async ({ id, name }) => {
@@ -98,19 +99,23 @@ export function startWatchdog(ctx: WatchContext): Running {
     const admin = poolOf(adminUrl);
     await recordTimeline(ctx.db, id, admin);
     const limits = new Map(customers.map((customer) => [customer.role, limitOf(customer)]));
+    const named = (role: string) => {
+      const sqlUser = customers.find((customer) => customer.role === role)?.sqlUser;
+      return sqlUser ? { sqlUser } : {};
+    };
     for (const role of await endPauses(admin, limits))
       ctx.log.info({ cluster, role }, "customer's pause ended");
     const roles = customers.map(({ role }) => role);
     const databases = customers.map(({ database }) => database);
     const connections = customers.map((customer) => customer.connections);
-    const users = customers.filter(({ isSqlUser }) => isSqlUser).map(({ role }) => role);
+    const users = customers.filter(({ sqlUser }) => sqlUser !== null).map(({ role }) => role);
     if (users.length > 0) await recordSqlUsersSeen(ctx.db, await connectedRoles(admin, users));
     const ids = customers.map(({ accountId }) => accountId);
     const accounts = { ids, connections: ctx.config.accountConnections };
     const writers = customers.filter(({ isWritable }) => isWritable).map(({ role }) => role);
     for (const session of await endExcess(admin, { roles, databases, connections, writers, accounts })) {
       ended.inc({ reason: session.reason satisfies EndReason });
-      ctx.log.warn({ cluster, ...session }, "session of a customer terminated");
+      ctx.log.warn({ cluster, ...session, ...named(session.role) }, "session of a customer terminated");
     }
     const readers = roles.filter((role) => !writers.includes(role));
     const idWatch = idWatches.get(adminUrl) ?? watchIds();
@@ -124,7 +129,10 @@ export function startWatchdog(ctx: WatchContext): Running {
       const pause = await pauseRole(admin, role);
       if (!pause) continue;
       paused.inc();
-      ctx.log.warn({ cluster, ...pause }, "customer paused: consumes transaction ids too fast");
+      ctx.log.warn(
+        { cluster, ...pause, ...named(role) },
+        "customer paused: consumes transaction ids too fast",
+      );
     }
   }
 
@@ -157,8 +165,8 @@ export function startWatchdog(ctx: WatchContext): Running {
 }
 
 /** Connections that the role may open. */
-function limitOf({ connections, isSqlUser }: Customer): number {
-  return isSqlUser ? connectionsOfUser(connections) : connections;
+function limitOf({ connections, sqlUser }: Customer): number {
+  return sqlUser === null ? connections : connectionsOfUser(connections);
 }
 
 /** Whether a check is due and this process runs it. A row decides, so no leader election is needed. */

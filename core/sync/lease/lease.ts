@@ -27,6 +27,7 @@ import {
   restUntil,
   syncFacts,
 } from "../../control/bases";
+import { nameSqlUsers } from "../../control/placement";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
@@ -355,10 +356,15 @@ async function release({ ctx, baseId, budget }: Lease, restMs: number): Promise<
 }
 
 /** Saves a report for the run history and the metrics. */
-async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<void> {
+async function saveRun(lease: Lease, base: Base, result: RunReport): Promise<void> {
   const { ctx, cache } = lease;
   // A failure that is caused by the removal of the replica is not a failure of the base.
-  if (report.error && (await hasLeft(ctx, base))) return;
+  if (result.error && (await hasLeft(ctx, base))) return;
+  const report = { ...result };
+  if (result.error?.code === "replica_busy") {
+    const message = await nameSqlUsers(ctx.db, base.database.id, result.error.message);
+    report.error = { code: "replica_busy", message };
+  }
   const isCapOver = base.error?.code === "source_billing_limit";
   // Postgres would parse and compare them.
   const areKnown =
@@ -376,7 +382,7 @@ async function saveRun(lease: Lease, base: Base, report: RunReport): Promise<voi
   lease.hasFailed = report.error !== undefined && report.error.code !== "replica_busy";
   if (report.error) {
     cache.failures++;
-    cache.failedWith = report.error;
+    cache.failedWith = result.error;
   }
   if (!report.completedAt) return;
   lease.syncedFrom = report.kind === "live" ? null : report.startedAt;

@@ -1,7 +1,9 @@
 /** SQL users: further logins of a hosted database, each with a name, a password, and a revocation of its own. */
 import type postgres from "postgres";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runCli } from "../../../apps/cli/program";
 import { consoleApp } from "../../../apps/console/app";
+import { listAccounts } from "../../../core/control/accounts";
 import { type Base, createBase, deleteBase } from "../../../core/control/bases";
 import {
   checkReplicas,
@@ -9,7 +11,9 @@ import {
   type Database,
   databaseCredentials,
   getDatabase,
+  listAllSqlUsers,
   listSqlUsers,
+  nameSqlUsers,
   replicaDatabases,
   revokeSqlUser,
   rotateCredentials,
@@ -26,6 +30,7 @@ import { ENFORCED_SETTINGS, ROLE_DEFAULTS } from "../../../core/replica/role-lim
 import { createSqlUserRole } from "../../../core/replica/sql-users";
 import { asAdmin } from "../../support/admin";
 import { canLogIn } from "../../support/can-log-in";
+import { asker, authByHeader } from "../../support/console";
 import {
   type Call,
   caller,
@@ -360,7 +365,76 @@ test("the API lists, creates, shows, rotates and revokes; a name is unique, and 
   expect((await ask("GET")).body).toEqual([]);
 }, 60_000);
 
+test("the customers' command line lists, creates, shows, rotates and revokes users by their names", async () => {
+  await revokeAll();
+  const app = consoleApp(control.ctx);
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: (request) => app.handle(request) });
+  vi.stubEnv("BASETIDE_URL", `http://127.0.0.1:${server.port}`);
+  vi.stubEnv("BASETIDE_TOKEN", token);
+  const printed: string[] = [];
+  const spies = [
+    vi.spyOn(console, "log").mockImplementation((text: unknown) => void printed.push(String(text))),
+    vi.spyOn(console, "error").mockImplementation((text: unknown) => void printed.push(String(text))),
+  ];
+  const cli = async (...words: string[]) => {
+    printed.length = 0;
+    process.exitCode = 0;
+    await runCli(["sql-users", ...words]);
+    const code = process.exitCode;
+    process.exitCode = 0;
+    return { text: printed.join("\n"), code: Number(code) };
+  };
+  try {
+    const made = JSON.parse((await cli("create", base.id, "Metabase", "--json")).text);
+    expect(made.sql_user.name).toBe("Metabase");
+    expect(await canLogIn(made.credentials.url)).toBe(true);
+    const listed = await cli("list", base.id);
+    expect(listed.text).toMatch(/name +user +created_by[\s\S]*Metabase +bt_\w+ /);
+    expect(listed.text).not.toContain(made.credentials.password);
+    const shown = JSON.parse((await cli("credentials", base.id, "metabase", "--json")).text);
+    expect(shown).toEqual(made.credentials);
+    const rotated = JSON.parse((await cli("rotate", base.id, "Metabase", "--json")).text);
+    expect([await canLogIn(rotated.url), await canLogIn(made.credentials.url)]).toEqual([true, false]);
+    expect((await cli("rotate", base.id, "Lina")).text).toContain("The database has: Metabase");
+    const refused = await cli("revoke", base.id, "Metabase");
+    expect([refused.code, await canLogIn(rotated.url)]).toEqual([130, true]);
+    expect((await cli("revoke", base.id, "Metabase", "--yes")).text).toBe("Metabase is revoked");
+    expect(await canLogIn(rotated.url)).toBe(false);
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+    vi.unstubAllEnvs();
+    await server.stop(true);
+  }
+});
+
+test("the operator sees who has users and when they were connected, without passwords", async () => {
+  const { user, url } = await made("Looker");
+  await recordSqlUsersSeen(as.db, [user.role]);
+  const { password } = new URL(url);
+  const ask = asker(consoleApp(control.ctx, authByHeader()));
+  const account = { ...(await control.addAccount("op@example.org")), isOperator: true };
+  const { text, status } = await ask(`/operator/bases/${base.id}`, { account });
+  expect(status).toBe(200);
+  expect(text).toMatch(new RegExp(`Looker[\\s\\S]*${user.role}[\\s\\S]*ada@example.org`));
+  expect(text).not.toContain(password);
+  const [row] = await listAllSqlUsers(as.db, user.databaseId);
+  expect(row).toMatchObject({ name: "Looker", email: "ada@example.org", lastSeenAt: expect.any(Date) });
+  expect(await listAllSqlUsers(as.db)).toContainEqual(row);
+  const owner = (await listAccounts(as.db)).find(({ id }) => id === accountId);
+  expect(owner!.sqlUsers).toBe((await listAllSqlUsers(as.db)).length);
+});
+
+test("a table that is locked names the SQL user that locks it", async () => {
+  const { user } = await made("Nightly export");
+  const named = (text: string) => nameSqlUsers(as.db, user.databaseId, text);
+  expect(await named(`locked by ${user.role} (psql, pid 7)`)).toBe(
+    'locked by the SQL user "Nightly export" (psql, pid 7)',
+  );
+  expect(await named("locked by autovacuum worker (pid 7)")).toBe("locked by autovacuum worker (pid 7)");
+});
+
 test("two creations at once cannot exceed the maximum, and a role that cannot be created leaves no row", async () => {
+  await revokeAll();
   const database = await databaseOf();
   const few = { ...as, config: { ...as.config, databaseSqlUsers: 1 } };
   const answers = await Promise.all(

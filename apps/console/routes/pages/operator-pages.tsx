@@ -17,6 +17,7 @@ import {
   drainCluster,
   listClusters,
   listRequests,
+  listSqlUsers,
 } from "../../../../core/control/placement";
 import { indicatorOf, selectBaseSummaries } from "../../../../core/control/status";
 import { BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
@@ -146,16 +147,21 @@ export function operatorPages(ctx: ConsoleContext) {
       const now = new Date();
       const [base] = await selectBaseSummaries(db, db`b.id = ${params.id}`);
       if (!base) throw new BasetideError("not_found", "There is no such base; it may have been deleted");
-      const [runs, [account]] = await Promise.all([
+      const [owner] = await db<{ email: string; databaseId: string; isHosted: boolean }[]>`
+        select a.email, d.id as "databaseId", d.cluster_id is not null as "isHosted"
+        from bases as b join accounts as a on a.id = b.account_id join databases as d on d.id = b.database_id
+        where b.id = ${base.id}`;
+      if (!owner) throw new BasetideError("not_found", "There is no such base; it may have been deleted");
+      const [runs, users] = await Promise.all([
         listRuns(db, base.id, RUNS),
-        db<{ email: string }[]>`select email from accounts where id = ${base.accountId}`,
+        owner.isHosted ? listSqlUsers(db, owner.databaseId) : undefined,
       ]);
       const indicator = indicatorOf(base, now);
       return answer(
         request,
         page(currentUser),
         <AdminFrame place="fleet">
-          <OperatorBase {...{ base, indicator, runs, now }} owner={account?.email ?? base.accountId} />
+          <OperatorBase {...{ base, indicator, runs, users, now }} owner={owner.email} />
         </AdminFrame>,
       );
     })
