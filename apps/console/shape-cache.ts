@@ -2,9 +2,9 @@
  * The columns of bases and what their tables hold, kept for a short time: a page that shows them would otherwise log in
  * to a database for each request. Callers check first that the base is the account's.
  */
-import { type Base, readerTarget, replicaShape } from "../../core/control/bases";
+import { type Base, listSchemaChanges, readerTarget, replicaShape } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
-import { inSampleTurn, sampleTable, type TableSample } from "../../core/sql-editor";
+import { inSampleTurn, type OldNames, oldNames, sampleTable, type TableSample } from "../../core/sql-editor";
 import type { ConsoleContext } from "./page-kit";
 
 type Shape = Awaited<ReturnType<typeof replicaShape>>;
@@ -40,12 +40,32 @@ export class TimedCache<T> {
 }
 
 const shapes = new TimedCache<Shape>({ keptMs: KEPT_MS, most: 100 });
+const names = new TimedCache<{ shape: Shape; old: OldNames }>({ keptMs: KEPT_MS, most: 100 });
 const samples = new TimedCache<TableSample>({ keptMs: KEPT_MS, most: 200 });
 
 /** @throws BasetideError `replica_unavailable` */
 export function cachedShape(ctx: ConsoleContext, base: Base): Promise<Shape> {
   const key = JSON.stringify([base.id, base.database.id, base.tables.map(({ name }) => name)]);
   return shapes.get(key, () => replicaShape(ctx, base));
+}
+
+/**
+ * The columns, and the old names that still work. A name that a sync changes shows at once; what uses an old name is
+ * read each time.
+ *
+ * @throws BasetideError `replica_unavailable`
+ */
+export async function currentNames(
+  ctx: ConsoleContext,
+  base: Base,
+): Promise<{ shape: Shape; old: OldNames }> {
+  const [latest] = await listSchemaChanges(ctx.db, base.id, 1);
+  const key = JSON.stringify([base.id, base.database.id, latest?.id ?? null]);
+  const known = await names.get(key, async () => {
+    const [shape, old] = await Promise.all([replicaShape(ctx, base), oldNames(ctx, base)]);
+    return { shape, old };
+  });
+  return known.old.aliases.length === 0 ? known : { ...known, old: await oldNames(ctx, base) };
 }
 
 /** @throws as `sampleTable` and `inSampleTurn` */

@@ -34,7 +34,7 @@ export interface OldNameUse {
   aliases: Alias[];
 }
 
-interface OldNames {
+export interface OldNames {
   aliases: Alias[];
   uses: OldNameUse[];
   /** All statements are known: the server has pg_stat_statements, and Basetide may read it. */

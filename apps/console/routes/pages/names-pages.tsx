@@ -5,23 +5,21 @@ import {
   type AskedName,
   type Base,
   getBase,
-  replicaShape,
   resolveOwnNames,
   updateSettings,
 } from "../../../../core/control/bases";
 import { BasetideError } from "../../../../core/errors";
 import type { TableSpec } from "../../../../core/replica";
-import { oldNames } from "../../../../core/sql-editor";
 import { BaseFrame } from "../../../../views/base/frame";
 import { NamesPage, type NamesProps, TABLE_INPUT } from "../../../../views/names/names-page";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
+import { currentNames } from "../../shape-cache";
 
 export function namesPages(ctx: ConsoleContext) {
   async function find(id: string, account: Account, table: unknown) {
     const base = await getBase(ctx.db, id, account.id);
-    // Not the cached shape: people look here for what they have just changed.
-    const shape = await replicaShape(ctx, base);
+    const { shape, old } = await currentNames(ctx, base);
     // Columns with details of attachments are named after those of the attachments.
     const tables = shape.tables.map((table) => ({
       ...table,
@@ -33,7 +31,7 @@ export function namesPages(ctx: ConsoleContext) {
         : tables.find(({ tableId, name }) => tableId === table || name === table);
     if (table !== undefined && !shown)
       throw new BasetideError("not_found", `There is no table ${String(table)} in this database`);
-    return { base, tables, shown };
+    return { base, tables, shown, old };
   }
 
   const page = (props: NamesProps) => (
@@ -47,12 +45,7 @@ export function namesPages(ctx: ConsoleContext) {
     .get("/bases/:id/names", async ({ request, currentUser, account, params, query }) => {
       const found = await find(params.id, account, query.table);
       const title = `Names · ${found.base.name}`;
-      const old = await oldNames(ctx, found.base);
-      return answer(
-        request,
-        { title, currentUser, active: "bases", base: found.base },
-        page({ ...found, old }),
-      );
+      return answer(request, { title, currentUser, active: "bases", base: found.base }, page(found));
     })
     .post("/bases/:id/names", async ({ request, currentUser, account, params, query, body }) => {
       const { base, tables, shown } = await find(params.id, account, query.table);
