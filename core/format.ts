@@ -21,7 +21,14 @@ export function formatDuration(ms: number): string {
   if (seconds < 10) return `${(Math.floor(seconds * 10) / 10).toFixed(1)} s`;
   if (seconds < 60) return `${Math.floor(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  if (minutes < 60) return twoUnits(minutes, "min", Math.floor(seconds % 60), "s");
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  return hours < 48
+    ? twoUnits(hours, "h", minutes % 60, "min")
+    : twoUnits(Math.floor(hours / 24), "d", hours % 24, "h");
+}
+
+/** `3 min 20 s`, `3 min`. */
+function twoUnits(great: number, greatUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${great} ${greatUnit}` : `${great} ${greatUnit} ${small} ${smallUnit}`;
 }

@@ -75,7 +75,7 @@ test("a pause for the call budget is no delay; what is late after it is", () => 
   const rested = (ms: number) => ({ sync: synced(10_000, 9e7), restsUntil: ago(ms) });
   expect(indicatorOf(base(rested(-3_600_000)), now)).toMatchObject({
     color: "green",
-    reason: "Paced by the call budget; the next sync starts in 1 h 0 min",
+    reason: "Paced by the call budget; the next sync starts in 1 h",
   });
   expect(color(rested(80_000))).toBe("green");
   expect(color(rested(80_001))).toBe("yellow");
@@ -100,7 +100,7 @@ describe("a base in rapid mode", () => {
     expect(color(sweptAgo(1_260_001))).toBe("yellow");
     expect(color(sweptAgo(3_300_001))).toBe("red");
     expect(indicatorOf(base(sweptAgo(1_300_000)), now).reason).toBe(
-      "Deletes and computed fields were last checked 21 min 40 s ago; usually it takes 10 min 0 s",
+      "Deletes and computed fields were last checked 21 min 40 s ago; usually it takes 10 min",
     );
   });
 });
@@ -136,7 +136,7 @@ describe("a base in live mode", () => {
   test("is green without a sync for hours, and shows when SQL last equaled the source", () => {
     expect(indicatorOf(base(live()), now)).toMatchObject({
       color: "green",
-      reason: "Live; the database matched Airtable 1 min 0 s ago",
+      reason: "Live; the database matched Airtable 1 min ago",
     });
   });
 
@@ -145,7 +145,7 @@ describe("a base in live mode", () => {
     expect(colorOf({ dueAt: ago(60_001) })).toBe("yellow");
     expect(colorOf({ dueAt: ago(300_001) })).toBe("red");
     expect(reason({ readAt: ago(9e5), dueAt: ago(3e5) })).toBe(
-      "Airtable has not been checked for changes for 15 min 0 s",
+      "Airtable has not been checked for changes for 15 min",
     );
   });
 
@@ -180,7 +180,7 @@ describe("a base in live mode", () => {
     expect(colorOf(waiting(60_001))).toBe("yellow");
     expect(colorOf(waiting(300_001))).toBe("red");
     expect(reason({ waiting: 1, waitingSince: ago(120_000) })).toBe(
-      "1 changed record waits to be read, the oldest for 2 min 0 s",
+      "1 changed record waits to be read, the oldest for 2 min",
     );
   });
 
@@ -224,7 +224,7 @@ test("a first sync is green while it runs, yellow if no worker has started it fo
   expect(color({ ...starting, progress })).toBe("green");
   expect(indicatorOf(base({ ...starting, createdAt: ago(60_001) }), now)).toMatchObject({
     color: "yellow",
-    reason: "The first sync has been waiting to start for 1 min 0 s",
+    reason: "The first sync has been waiting to start for 1 min",
   });
 });
 

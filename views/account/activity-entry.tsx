@@ -79,7 +79,11 @@ const labels: Record<string, string> = {
 
 function detail(name: string, value: unknown, subjects: Subjects): string {
   if (name === "times") return `${value} times`;
-  if (name === "browser") return value === "new" ? "from a new browser" : "from a known browser";
+  if (name === "from") return `from ${value}`;
+  if (name === "browser") return value === "new" ? "new browser" : "known browser";
+  if (name === "expires_in_days") return value === "never" ? "never expires" : `expires in ${value} days`;
+  if (name === "scopes") return `scopes: ${String(value).replaceAll(" ", ", ")}`;
+  if (name === "destination" && value === "new") return "new database";
   const label = settingByName(name)?.label ?? labels[name] ?? name.replaceAll("_", " ");
   return `${label}: ${inText(value, subjects)}`;
 }

@@ -90,9 +90,7 @@ export function SignInSettings(props: SignInSettingsProps) {
               <Badge tone="green">On</Badge> Sign-ins need your password and a code of your app.
             </>
           ) : (
-            <span class="muted">
-              Protects your account with a code of an authenticator app, besides your password.
-            </span>
+            <span class="muted">Require a code from an authenticator app in addition to your password.</span>
           )}
         </p>
         <div class="actions">

@@ -43,7 +43,7 @@ function TurnOn({ error }: { error: string | undefined }) {
   return (
     <Card id="two-factor" title="Two-factor authentication">
       <p class="muted">
-        Sign-ins then need your password and a code of an authenticator app, such as 1Password or Google
+        You will sign in with your password and a code from an authenticator app, such as 1Password or Google
         Authenticator.
       </p>
       <form method="post" action={PATH} class="stack rows">

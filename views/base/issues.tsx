@@ -5,7 +5,7 @@
 import type { Base, BaseIssue } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
 import { factsOf } from "../../core/source";
-import { Card } from "../components";
+import { Card, Empty } from "../components";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
 import { inDigits } from "../format";
@@ -30,17 +30,23 @@ export function Issues({ base }: { base: Base }) {
 
 /** @param props.shape the tables with their fields; empty while the database cannot be reached */
 export function IssuesPage({ base, shape }: { base: Base; shape: TableSpec[] }) {
+  if (base.issueCount === 0) {
+    return (
+      <Card id="issues-card" title="Issues">
+        <Empty title="No issues">
+          Every value fits its column, and all of your own objects were kept. In SQL, issues are in the table{" "}
+          <code>_sync_issues</code>.
+        </Empty>
+      </Card>
+    );
+  }
   return (
     <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
       <p class="muted">
-        {base.issueCount === 0
-          ? "No issues: every value fits its column, and all of your own objects were kept. "
-          : ""}
         {base.issueCount > base.issues.length
           ? `The latest ${inDigits(base.issues.length)} are listed. `
           : ""}
-        {base.issueCount === 0 ? "Issues would also be listed" : "All issues are also listed"} in the table{" "}
-        <code>_sync_issues</code> of the database.
+        In SQL, all issues are in the table <code>_sync_issues</code>.
       </p>
       <IssueTables base={base} shape={shape} issues={base.issues} />
     </Card>

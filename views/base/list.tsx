@@ -206,10 +206,13 @@ function BaseRow({ base, status, today, now }: ListedBase & { now: Date }) {
   );
 }
 
-/** The age of the data. A live base reads nothing while nothing changes: its lag is the time that a change takes. */
+/**
+ * The age of the data. A live base reads nothing while nothing changes: its lag is the time that a change takes, and
+ * unknown until something has changed.
+ */
 export function lagOf({ base, status }: Pick<ListedBase, "base" | "status">, now: Date): number | null {
   if (!status.asOf) return null;
-  if (status.isCurrent && isLive(base) && base.sync?.kind === "live") return median(base.recentSweepMs);
+  if (status.isCurrent && isLive(base)) return base.sync?.kind === "live" ? median(base.recentSweepMs) : null;
   return Math.max(0, now.getTime() - status.asOf.getTime());
 }
 

@@ -4,6 +4,7 @@ import type { TableSpec } from "../../core/replica";
 import { Card } from "../components";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
+import { fieldTypeName } from "../schema/field-types";
 
 export function Tables({ base }: { base: Base }) {
   return (
@@ -61,22 +62,22 @@ export function Columns({ spec }: { spec: TableSpec }) {
       caption={`${spec.name}: columns, their types and fields`}
       head={[{ text: "Column" }, { text: "Type" }, { text: "Field in Airtable" }, { text: "Field type" }]}
     >
-      <ColumnRow name="id" type="text" source="the record's id" sourceType="" />
-      <ColumnRow name="created_time" type="timestamp" source="when the record was created" sourceType="" />
+      <ColumnRow name="id" type="text" source="Record ID" fieldType="" />
+      <ColumnRow name="created_time" type="timestamp" source="Created time, UTC" fieldType="" />
       {spec.columns.map((column) => (
         <ColumnRow
           key={column.fieldId}
           name={column.name}
           type={column.columnType}
           source={column.sourceName}
-          sourceType={column.sourceType}
+          fieldType={fieldTypeName(column)}
         />
       ))}
     </Table>
   );
 }
 
-function ColumnRow(props: { name: string; type: string; source: string; sourceType: string }) {
+function ColumnRow(props: { name: string; type: string; source: string; fieldType: string }) {
   return (
     <tr>
       <th scope="row" class="wrap">
@@ -88,7 +89,7 @@ function ColumnRow(props: { name: string; type: string; source: string; sourceTy
       <td class="wrap">
         <bdi>{props.source}</bdi>
       </td>
-      <td class="wrap muted">{props.sourceType}</td>
+      <td class="wrap muted">{props.fieldType}</td>
     </tr>
   );
 }

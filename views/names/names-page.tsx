@@ -85,7 +85,11 @@ function TableNames({
     refused ? (refused.written[input] ?? "") : (chosen.get(fieldId) ?? "");
   return (
     <Card id="own-names" title={`Names of ${table.name}`}>
-      <form method="post" action={`/bases/${base.id}/names?table=${encodeURIComponent(table.tableId)}`}>
+      <form
+        method="post"
+        class="stack"
+        action={`/bases/${base.id}/names?table=${encodeURIComponent(table.tableId)}`}
+      >
         {refused ? <ErrorNote title="Nothing was changed">{refused.error}</ErrorNote> : null}
         <Table
           caption={`Names of ${table.name} and its columns`}

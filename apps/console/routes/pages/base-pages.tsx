@@ -100,7 +100,7 @@ export function basePages(ctx: ConsoleContext) {
           <Columns spec={spec} />
         </DialogContent>
       ) : (
-        <BaseFrame base={base} place="overview">
+        <BaseFrame base={base} place="schema">
           <Card id="columns" title={`Columns of ${spec.name}`}>
             <Columns spec={spec} />
           </Card>
