@@ -27,6 +27,8 @@ import { table } from "./print";
 const UPDATES = Number(process.env.HOT_UPDATES ?? 1_000_000);
 const ROWS = Number(process.env.HOT_ROWS ?? 1);
 const HOT_SHARE = 0.95;
+/** Updates of the recent-writes log in a minute, at five calls of ten records a second. Autovacuum comes once a minute. */
+const LOGGED_A_MINUTE = 3000;
 /** The allowed size of a table with its indexes: several times that of a few hundred rows. */
 const MOST_BYTES = 4 * 2 ** 20;
 const KB = 1024;
@@ -57,7 +59,8 @@ export async function run(): Promise<boolean> {
   const worn: (Wear & { isIndexed: boolean })[] = [];
   const wear = async (sql: postgres.Sql, all: HotRows[], isIndexed = false) => {
     for (const hot of all) {
-      for (const one of await wearOut(sql, hot, ROWS, UPDATES * ROWS)) {
+      const vacuumEvery = isIndexed ? LOGGED_A_MINUTE : undefined;
+      for (const one of await wearOut(sql, hot, ROWS, UPDATES * ROWS, vacuumEvery)) {
         console.log(JSON.stringify(one));
         worn.push({ ...one, isIndexed });
       }

@@ -149,17 +149,27 @@ export function recentWritesHotRows({ swap }: Replica): HotRows[] {
   ];
 }
 
-/** Updates rows of each of the tables `updates` times, taking turns among this many rows. */
+/**
+ * Updates rows of each of the tables `updates` times, taking turns among this many rows.
+ *
+ * @param vacuumEvery updates between two vacuums, for tables that depend on autovacuum: in a time-lapse it would come too
+ *   late by as much as time passes faster
+ */
 export async function wearOut(
   sql: postgres.Sql,
   { tables, statements }: HotRows,
   rows: number,
   updates: number,
+  vacuumEvery = updates,
 ): Promise<Wear[]> {
   // Every row exists before the updates are counted.
   await repeat(sql, statements, rows, rows);
   const before = await statistics(sql, tables);
-  await repeat(sql, statements, rows, updates);
+  for (let done = 0; done < updates; done += vacuumEvery) {
+    await repeat(sql, statements, rows, Math.min(vacuumEvery, updates - done));
+    if (vacuumEvery < updates)
+      for (const table of before) await sql`vacuum ${sql(table.schema)}.${sql(table.table)}`;
+  }
   const after = await until(
     async () => {
       const now = await statistics(sql, tables);
@@ -193,8 +203,8 @@ async function repeat(sql: postgres.Sql, statements: string[], rows: number, tim
 }
 
 async function statistics(sql: postgres.Sql, tables: string[]) {
-  const rows = await sql<{ table: string; updates: number; hot: number; bytes: number }[]>`
-    select relname as table, n_tup_upd::float8 as updates, n_tup_hot_upd::float8 as hot,
+  const rows = await sql<{ schema: string; table: string; updates: number; hot: number; bytes: number }[]>`
+    select schemaname as schema, relname as table, n_tup_upd::float8 as updates, n_tup_hot_upd::float8 as hot,
       pg_total_relation_size(relid)::float8 as bytes
     from pg_stat_user_tables where relname = any (${tables})`;
   return tables.map((table) => rows.find((row) => row.table === table)!);

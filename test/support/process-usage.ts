@@ -21,9 +21,9 @@ export function exactCpuSeconds(pid: number): number {
   return nanoseconds.reduce((sum, one) => sum + one, 0) / 1e9;
 }
 
-/** Resident memory of the process alone, bytes. */
+/** Resident memory of the process alone, bytes; 0 for one that has ended, but still has an entry. */
 export function residentBytes(pid: number): number {
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  const [, kilobytes = 0] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kilobytes) * 1024;
 }
 
