@@ -39,7 +39,9 @@ interface RowQuery {
   /** Only rows with these ids. */
   ids?: string[] | undefined;
   limit: number;
-  /** A larger table is not sorted: `isTooLarge`. */
+  /** SQL names of the columns that must be null: `isFilled`. */
+  blankColumns?: string[] | undefined;
+  /** A larger table is not sorted, nor searched for a cell that should be null: `isTooLarge`. */
   maxSortedBytes?: number | undefined;
 }
 
@@ -55,6 +57,8 @@ export interface ReadRows {
   /** Any record has such a cell in the columns; in those that decide which rows are read, or their order. */
   hasIssues: boolean;
   hasDecisiveIssues: boolean;
+  /** A row has a cell in `blankColumns`: one of these rows, or any row if there are more than `limit`. */
+  isFilled: boolean;
   isTooLarge: boolean;
   /** Start of the last completed sync; null before the first. */
   asOf: Date | null;
@@ -67,6 +71,7 @@ export async function readRows(
   query: RowQuery,
 ): Promise<ReadRows> {
   const { condition, after, ids, limit, sort = [], conditionColumns = [], maxSortedBytes } = query;
+  const { blankColumns = [] } = query;
   const place = sql.unsafe(schema);
   const own = sql.unsafe(swap);
   const table = sql`${place}.${sql(spec.name)}`;
@@ -81,8 +86,9 @@ export async function readRows(
   const mayBeUnknown = (condition && !isCertain(condition)) || sort.some(({ choices }) => choices);
   const keys = sort.map((key, index) => sql`${keySql(sql, key)} as ${sql(`k${index}`)}`);
   const keyTexts = sort.map((_, index) => sql`found.${sql(`k${index}`)}::text`);
+  const isSearched = sort.length > 0 || (blankColumns.length > 0 && ids === undefined);
   const isSmall =
-    sort.length > 0 && maxSortedBytes !== undefined
+    isSearched && maxSortedBytes !== undefined
       ? sql`(select pg_relation_size((select tableoid from ${table} limit 1)) <= ${maxSortedBytes}::int8)`
       : sql`true`;
   // The primary key has the order of the database's collation. Without it, bytes are compared faster.
@@ -101,14 +107,15 @@ export async function readRows(
     columns.length === 0
       ? sql`false`
       : sql`exists (select from ${issues} and record_id <> '' and field = any (${columns}))`;
+  const given = sql`${isSmall}
+    ${conditions ? (mayBeUnknown ? sql`and ${conditions} is not false` : sql`and ${conditions}`) : sql``}
+    ${ids === undefined ? sql`` : sql`and id = any (${ids})`}`;
   const [answer] = await byName(
     () => sql<(ReadRows & { shape: number | null })[]>`
       with known as (
         select ${joined(sql, ", ", [sql`id`, ...keys])}, ${unknownSql(sql, mayBeUnknown ? conditions : undefined, sort)} as is_unknown
         from ${table} as t
-        where ${isSmall}
-          ${conditions ? (mayBeUnknown ? sql`and ${conditions} is not false` : sql`and ${conditions}`) : sql``}
-          ${ids === undefined ? sql`` : sql`and id = any (${ids})`}
+        where ${given}
       ), found as (
         select * from known
         ${after ? sql`where ${mayBeUnknown ? sql`is_unknown or ` : sql``}${afterSql(sql, spec, sort, idOrder, after)}` : sql``}
@@ -125,6 +132,7 @@ export async function readRows(
           and record_id in (select id from found) and field = any (${answered})) as "withIssues",
         ${hasIssuesIn(answered)} as "hasIssues",
         ${hasIssuesIn(decisive)} as "hasDecisiveIssues",
+        ${filledSql(sql, blankColumns, { table, given, limit })} as "isFilled",
         not coalesce(${isSmall}, true) as "isTooLarge",
         (select case when started_at <= completed_at then started_at else completed_at - duration_last end
           from ${own}._sync_meta) as "asOf",
@@ -152,6 +160,22 @@ function unknownSql(sql: ReplicaSql, condition: SqlFragment | undefined, sort: S
   );
   const parts = [...(condition ? [sql`(${condition}) is null`] : []), ...newChoices];
   return parts.length === 0 ? sql`false` : sql`(${joined(sql, " or ", parts)})`;
+}
+
+/** A list is one answer: its first page already depends on the cells of the others. */
+function filledSql(
+  sql: ReplicaSql,
+  columns: string[],
+  { table, given, limit }: { table: SqlFragment; given: SqlFragment; limit: number },
+): SqlFragment {
+  if (columns.length === 0) return sql`false`;
+  const isFilled = sql`num_nonnulls(${joined(
+    sql,
+    ", ",
+    columns.map((name) => sql`t.${sql(name)}`),
+  )}) > 0`;
+  return sql`(exists (select from found join ${table} as t using (id) where ${isFilled})
+    or ((select count(*) from found) >= ${limit} and exists (select from ${table} as t where ${given} and ${isFilled})))`;
 }
 
 /** Is the row after the position? The last key decides only among rows that are equal in all others. */

@@ -10,13 +10,13 @@ import {
   type Replica,
   readRows,
 } from "../../replica";
-import { type CellMaker, cellMaker } from "./cells";
+import { type CellMaker, cellMaker, isNullIfEmpty } from "./cells";
 import { translateFormula } from "./formula";
 import { readOffset, writeOffset } from "./offset";
 import type { ReadRequest } from "./request";
 import { sortKeys } from "./sort";
 
-/** A larger table takes longer than 20 ms to sort: about 10,000 wide rows. */
+/** A larger table takes longer than 20 ms to sort, or to search for a cell: about 10,000 wide rows. */
 const MAX_SORTED_BYTES = 16 * 1024 * 1024;
 
 export interface ReadAnswer {
@@ -60,6 +60,7 @@ export async function answerRead(
   if (atMost < 1) return otherwise;
   const found = await readRows(replica, table, {
     columns: makers.map(({ column }) => column.name),
+    blankColumns: makers.filter(({ make }) => make === blank).map(({ column }) => column.name),
     condition: formula?.condition,
     conditionColumns: formula?.columns,
     sort,
@@ -69,7 +70,8 @@ export async function answerRead(
     limit: atMost + 1,
     maxSortedBytes: MAX_SORTED_BYTES,
   });
-  if (found.isTooLarge || found.isUnknown || found.withIssues > 0 || !found.asOf) return otherwise;
+  if (found.isTooLarge || found.isUnknown || found.isFilled || found.withIssues > 0 || !found.asOf)
+    return otherwise;
   const hasMore = found.rows.length > atMost && given + atMost < request.maxRecords;
   // A later page with such a cell could not be continued by the source.
   if (found.hasDecisiveIssues || (hasMore && found.hasIssues)) return otherwise;
@@ -87,6 +89,9 @@ interface Making {
   make: CellMaker;
 }
 
+/** For cells of which only that they are empty can be restored. */
+const blank: CellMaker = () => undefined;
+
 /** Finds a table by its id or its exact name. */
 function tableOf(tables: ReadonlyMap<string, CatalogTable>, ref: string): CatalogTable | undefined {
   return tables.get(ref) ?? tables.values().find(({ spec }) => spec.sourceName === ref);
@@ -101,15 +106,17 @@ function lacks({ spec, readAs }: CatalogTable, { fields }: ReadRequest): boolean
   return spec.partial === "fields" && fields.length === 0;
 }
 
-/** Undefined if a field is unknown, or its column does not store all of a cell. */
-function makersOf(columns: ColumnSpec[], fields: string[]): Making[] | undefined {
+/** Undefined if a field is unknown, or cells of its column cannot be restored. */
+function makersOf(all: ColumnSpec[], fields: string[]): Making[] | undefined {
+  // The source has no field for the details of attachments.
+  const columns = all.filter(({ filesOf }) => filesOf === undefined);
   const wanted =
     fields.length === 0
       ? columns
       : fields.map((ref) => columns.find(({ fieldId, sourceName }) => fieldId === ref || sourceName === ref));
   const making: Making[] = [];
   for (const column of new Set(wanted)) {
-    const make = column && cellMaker(column);
+    const make = column && (cellMaker(column) ?? (isNullIfEmpty(column) ? blank : undefined));
     if (!make) return undefined;
     making.push({ column, make });
   }

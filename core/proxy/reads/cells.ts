@@ -1,6 +1,7 @@
 /**
  * Converts a row back to the record that the source would return, for types whose column stores the whole cell. Cells
- * of other types (attachments, people, buttons …) cannot be restored: the source answers reads of them.
+ * of other types (attachments, people, buttons …) cannot be restored: the source answers reads of them. Of most, it can
+ * be restored that the cell is empty.
  */
 import { type ColumnSpec, type ReadBack, traitsOf } from "../../replica";
 import type { FieldType } from "../../source";
@@ -48,6 +49,27 @@ export function cellMaker({ type, columnType, result }: ColumnSpec): CellMaker |
     default:
       return makers[readsBack];
   }
+}
+
+/**
+ * Types of which the column stores a part of the cell, but is null only for an empty cell, or for one with an issue. Not
+ * so buttons and generated texts: their cells hold more than what is blank.
+ */
+const NULL_IF_EMPTY = new Set<FieldType>([
+  "attachment",
+  "barcode",
+  "collaborator",
+  "collaborators",
+  "created_by",
+  "duration",
+  "last_modified_by",
+  "links",
+]);
+
+/** Does a null in the column show that the cell is empty, and that the source therefore omits it? */
+export function isNullIfEmpty({ type, columnType }: ColumnSpec): boolean {
+  // As text, a lookup whose elements are all empty is null, too.
+  return NULL_IF_EMPTY.has(type) || (type === "lookup" && columnType === "text[]");
 }
 
 /** Are cells of the type text that is stored unchanged? */

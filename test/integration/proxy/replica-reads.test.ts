@@ -49,8 +49,15 @@ beforeAll(async () => {
         fields: [
           { name: "Name", type: "singleLineText" },
           { name: "File", type: "multipleAttachments" },
+          { name: "Who", type: "singleCollaborator" },
+          { name: "Time", type: "duration", options: { durationFormat: "h:mm" } },
         ],
-        records: [{ fields: { Name: "one" } }],
+        records: [
+          { fields: { Name: "none" } },
+          { fields: { Name: "a file", File: [{ url: "https://example.org/a.png", filename: "a.png" }] } },
+          { fields: { Name: "none" } },
+          { fields: { Name: "some time", Time: 60 } },
+        ],
       },
     ],
   });
@@ -217,6 +224,39 @@ test.each([
   const ours = await read(path);
   expect(ours.by === "source" || ours.by === null).toBe(true);
   expect(ours.status).toBe((await read(path, { header: null })).status);
+});
+
+test("a field whose cells SQL has in part is in the replica's answers while it is empty in all records of the list", async () => {
+  const where = (formula: string) => `Files?filterByFormula=${encodeURIComponent(formula)}`;
+  await read("People?maxRecords=1");
+  const whole = (await read("Files", SOURCE)).json as Answer;
+  const idOf = (name: string) =>
+    whole.records.find(({ fields }) => (fields as { Name?: string }).Name === name)!.id;
+  const [none, file] = [idOf("none"), idOf("a file")];
+  const inOrder = (answer: unknown) => {
+    const { records } = answer as Partial<Answer>;
+    return records?.sort((a, b) => (a.id < b.id ? -1 : 1)) ?? answer;
+  };
+  for (const [path, by] of [
+    [`Files/${none}`, "replica"],
+    [`Files/${file}`, "source"],
+    [where("{Name} = 'none'"), "replica"],
+    [where("{Name} = 'some time'"), "source"],
+    ["Files?fields%5B%5D=Name&fields%5B%5D=Who", "replica"],
+    ["Files?fields%5B%5D=Name&fields%5B%5D=Time", "source"],
+  ]) {
+    const ours = await read(path!);
+    expect([path, ours.by]).toEqual([path, by]);
+    if (by !== "replica") continue;
+    const theirs = await read(path!, SOURCE);
+    expect(inOrder(ours.json)).toEqual(inOrder(theirs.json));
+  }
+});
+
+test("a list with an attachment on a later page is the source's from its first page", async () => {
+  const first = (await read("Files?pageSize=1&fields%5B%5D=Name")).json as Answer;
+  expect(first.records[0]!.fields).toEqual({ Name: expect.stringMatching(/./) });
+  for (const pageSize of [1, 2, 3]) expect((await read(`Files?pageSize=${pageSize}`)).by).toBe("source");
 });
 
 test("the replica answers no key that the source has not accepted, and no request that does not ask for it", async () => {
