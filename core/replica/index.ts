@@ -118,6 +118,7 @@ export type {
   Comparison,
   Condition,
   DateExpression,
+  DatePart,
   DateUnit,
   NumberExpression,
   TextExpression,

@@ -14,7 +14,13 @@ export type TextExpression =
   | { kind: "record_id" }
   | { kind: "join"; of: TextExpression[] }
   | { kind: "lower" | "upper" | "trim"; of: TextExpression }
-  | { kind: "left" | "right"; of: TextExpression; length: number };
+  | { kind: "left" | "right"; of: TextExpression; length: number }
+  /** `length` characters from position `from`, which counts from 1. */
+  | { kind: "mid"; of: TextExpression; from: number; length: number }
+  /** Every `old` becomes `by`. */
+  | { kind: "substitute"; of: TextExpression; old: string; by: string }
+  /** A date by a pattern of `to_char`. */
+  | { kind: "date_text"; date: DateExpression; pattern: string };
 
 /** Null for a blank cell: it is unknown whether that counts as 0. */
 export type NumberExpression =
@@ -23,7 +29,8 @@ export type NumberExpression =
   | { kind: "column"; column: string; isText: boolean }
   | { kind: "length"; of: TextExpression }
   /** Whole units from `from` to `to`, towards zero. */
-  | { kind: "difference"; from: DateExpression; to: DateExpression; unitMs: number };
+  | { kind: "difference"; from: DateExpression; to: DateExpression; unitMs: number }
+  | { kind: "date_part"; date: DateExpression; part: DatePart };
 
 /** A moment in UTC; null for a blank cell. */
 export type DateExpression =
@@ -34,6 +41,9 @@ export type DateExpression =
   | { kind: "add"; of: DateExpression; count: number; unit: DateUnit };
 
 export type DateUnit = "millisecond" | "second" | "minute" | "hour" | "day" | "week" | "month" | "year";
+
+/** `dow`: from 0, Sunday. */
+export type DatePart = "year" | "month" | "day" | "hour" | "minute" | "second" | "dow";
 
 export type Comparison = "=" | "<" | "<=" | ">" | ">=";
 
@@ -107,6 +117,7 @@ export function isCertain(condition: Condition): boolean {
 }
 
 function isCertainText(text: TextExpression): boolean {
+  if (text.kind === "substitute") return isCertainText(text.of);
   return text.kind === "constant" || text.kind === "column" || text.kind === "record_id";
 }
 
@@ -202,6 +213,16 @@ function textSql(sql: ReplicaSql, text: TextExpression): SqlFragment {
         text.kind === "left" ? sql`left(${of}, ${text.length}::int)` : sql`right(${of}, ${text.length}::int)`;
       return countable(sql, of, part);
     }
+    case "mid": {
+      const of = textSql(sql, text.of);
+      return countable(sql, of, sql`substr(${of}, ${text.from}::int, ${text.length}::int)`);
+    }
+    case "substitute":
+      return sql`replace(${textSql(sql, text.of)}, ${text.old}::text, ${text.by}::text)`;
+    case "date_text": {
+      const date = dateSql(sql, text.date);
+      return usual(sql, date, sql`to_char(${date}, ${text.pattern})`);
+    }
   }
 }
 
@@ -218,6 +239,10 @@ function numberSql(sql: ReplicaSql, number: NumberExpression): SqlFragment {
     case "difference": {
       const ms = sql`extract(epoch from ${dateSql(sql, number.to)} - ${dateSql(sql, number.from)}) * 1000`;
       return sql`trunc(${ms} / ${String(number.unitMs)}::text::numeric)`;
+    }
+    case "date_part": {
+      const date = dateSql(sql, number.date);
+      return usual(sql, date, sql`trunc(extract(${sql.unsafe(number.part)} from ${date}))`);
     }
   }
 }
@@ -239,6 +264,11 @@ function dateSql(sql: ReplicaSql, date: DateExpression): SqlFragment {
       return sql`(${dateSql(sql, date.of)} + ${interval})`;
     }
   }
+}
+
+/** Null for years that are written, or counted, in several ways. */
+function usual(sql: ReplicaSql, date: SqlFragment, value: SqlFragment): SqlFragment {
+  return sql`(case when ${date} >= '0001-01-01' and ${date} < '10000-01-01' then ${value} end)`;
 }
 
 /** Null if `of` has a character beyond U+FFFF, which the source counts as two. */

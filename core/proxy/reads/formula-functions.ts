@@ -2,9 +2,10 @@
  * The functions that are translated, in one table. `docs/proxy.md` has a table generated from it, and a property test
  * compares each of them with the sandbox's formula engine.
  */
-import type { DateExpression, DateUnit, TextExpression } from "../../replica";
+import type { DateExpression, DatePart, DateUnit, TextExpression } from "../../replica";
 import { Untranslatable } from "./formula-syntax";
 import {
+  compareValues,
   constantNumber,
   constantText,
   contains,
@@ -27,13 +28,22 @@ interface TranslatedFunction {
   translate: (args: Argument[], use: Use) => Value;
 }
 
+/** Each pattern repeats the value in SQL. */
+const MAX_PATTERNS = 20;
+
 /** A plain use: neither decisive nor one of several. */
 const ASIDE: Use = { isPositive: false, isInOr: false };
+
+/** With a blank date, the source fails. */
+const NOT_IN_OR = "not in `OR` or `XOR`, nor in an `AND` within another function than `AND`";
+
+const AS_DIFFERENCE = "as `DATETIME_DIFF`";
 
 export const translatedFunctions: Record<string, TranslatedFunction> = {
   AND: {
     form: "`AND(…)`",
-    translate: (args, use) => all("and", atLeast(1, args), use),
+    // Elsewhere, the result decides even if it is false: an error in one part is not that of the others.
+    translate: (args, use) => all("and", atLeast(1, args), use.isPositive ? use : { ...use, isInOr: true }),
   },
   OR: {
     form: "`OR(…)`",
@@ -62,6 +72,11 @@ export const translatedFunctions: Record<string, TranslatedFunction> = {
         no: no ? no(use) : { kind: "blank" },
       };
     },
+  },
+  SWITCH: {
+    form: '`SWITCH(value, "a", b, …, other)`',
+    only: "up to 20 patterns",
+    translate: choice,
   },
   TRUE: { form: "`TRUE()`", translate: constant({ kind: "number", number: { kind: "constant", value: 1 } }) },
   FALSE: {
@@ -92,28 +107,37 @@ export const translatedFunctions: Record<string, TranslatedFunction> = {
   LOWER: {
     form: "`LOWER(text)`",
     only: "compared with, or searched for, text in ASCII; otherwise while no row has other characters",
-    translate: (args) => folded("lower", args),
+    translate: (args, use) => folded("lower", args, use),
   },
   UPPER: {
     form: "`UPPER(text)`",
     only: "while no row has characters outside ASCII",
-    translate: (args) => folded("upper", args),
+    translate: (args, use) => folded("upper", args, use),
   },
   TRIM: {
     form: "`TRIM(text)`",
-    translate: (args) => textValue({ kind: "trim", of: textOf(exactly(1, args)[0]!) }),
+    translate: (args, use) => textValue({ kind: "trim", of: textOf(exactly(1, args)[0]!, use) }),
   },
   LEN: {
     form: "`LEN(text)`",
     only: "while no row has characters beyond U+FFFF (emoji)",
-    translate: (args) => ({ kind: "number", number: { kind: "length", of: textOf(exactly(1, args)[0]!) } }),
+    translate: (args, use) => ({
+      kind: "number",
+      number: { kind: "length", of: textOf(exactly(1, args)[0]!, use) },
+    }),
   },
-  LEFT: { form: "`LEFT(text, 3)`", only: "as `LEN`", translate: (args) => side("left", args) },
-  RIGHT: { form: "`RIGHT(text, 3)`", only: "as `LEN`", translate: (args) => side("right", args) },
+  LEFT: { form: "`LEFT(text, 3)`", only: "as `LEN`", translate: (args, use) => side("left", args, use) },
+  RIGHT: { form: "`RIGHT(text, 3)`", only: "as `LEN`", translate: (args, use) => side("right", args, use) },
+  MID: { form: "`MID(text, 2, 3)`", only: "as `LEN`", translate: middle },
+  SUBSTITUTE: {
+    form: '`SUBSTITUTE(text, "a", "b")`',
+    only: "every occurrence, by text that is not longer",
+    translate: substituted,
+  },
   CONCATENATE: {
     form: "`CONCATENATE(…)`, `&`",
     only: "of texts",
-    translate: (args) => concatenation(atLeast(1, args)),
+    translate: (args, use) => concatenation(atLeast(1, args), use),
   },
   ARRAYJOIN: {
     form: '`ARRAYJOIN(field, ", ")`',
@@ -132,16 +156,51 @@ export const translatedFunctions: Record<string, TranslatedFunction> = {
     only: "to `TODAY()`, `NOW()`, `CREATED_TIME()` or a date in ISO 8601; all units but quarters",
     translate: dateAdd,
   },
+  DATETIME_PARSE: {
+    form: '`DATETIME_PARSE("2026-01-31")`',
+    only: "of text in ISO 8601, without a format or with `YYYY-MM-DD`",
+    translate: parsed,
+  },
+  DATETIME_FORMAT: {
+    form: '`DATETIME_FORMAT(date, "YYYY-MM-DD")`',
+    only: `of \`YYYY\`, \`MM\`, \`M\`, \`DD\`, \`D\`, \`HH\`, \`H\`, \`mm\`, \`ss\`, \`T\`, \`- / : . ,\` and spaces; ${AS_DIFFERENCE}`,
+    translate: formatted,
+  },
+  YEAR: { form: "`YEAR(date)`", only: AS_DIFFERENCE, translate: datePart("year") },
+  MONTH: { form: "`MONTH(date)`", only: AS_DIFFERENCE, translate: datePart("month") },
+  DAY: { form: "`DAY(date)`", only: AS_DIFFERENCE, translate: datePart("day") },
+  HOUR: { form: "`HOUR(date)`", only: AS_DIFFERENCE, translate: datePart("hour") },
+  MINUTE: { form: "`MINUTE(date)`", only: AS_DIFFERENCE, translate: datePart("minute") },
+  SECOND: { form: "`SECOND(date)`", only: AS_DIFFERENCE, translate: datePart("second") },
+  WEEKDAY: {
+    form: "`WEEKDAY(date)`",
+    only: `weeks begin on Sunday; ${AS_DIFFERENCE}`,
+    translate: datePart("dow"),
+  },
   DATETIME_DIFF: {
     form: '`DATETIME_DIFF(date, date, "days")`',
-    only: "up to weeks; not in `OR` or `XOR`",
+    only: `up to weeks; ${NOT_IN_OR}`,
     translate: difference,
   },
 };
 
 /** Joins texts, for the function and for `&`. */
-export function concatenation(args: Argument[]): Value {
-  return textValue({ kind: "join", of: args.map(textOf) });
+export function concatenation(args: Argument[], use: Use): Value {
+  return textValue({ kind: "join", of: args.map((arg) => textOf(arg, use)) });
+}
+
+/** The value is compared with each pattern in turn. */
+function choice(args: Argument[], use: Use): Value {
+  const [subject, ...rest] = atLeast(3, args);
+  if (rest.length > 2 * MAX_PATTERNS) throw new Untranslatable();
+  const part = { ...use, isPositive: false };
+  const other = rest.length % 2 === 1 ? rest.pop()!(use) : ({ kind: "blank" } as const);
+  let chosen: Value = other;
+  for (let at = rest.length - 2; at >= 0; at -= 2) {
+    const condition = compareValues(subject!(part), "=", rest[at]!(part));
+    chosen = { kind: "if", condition, yes: rest[at + 1]!(use), no: chosen };
+  }
+  return chosen;
 }
 
 function all(kind: "and" | "or" | "xor", args: Argument[], use: Use): Value {
@@ -166,19 +225,42 @@ function position(args: Argument[], use: Use, isCaseIgnored: boolean): Value {
   };
 }
 
-function folded(kind: "lower" | "upper", args: Argument[]): Value {
-  const of = textOf(exactly(1, args)[0]!);
+function folded(kind: "lower" | "upper", args: Argument[], use: Use): Value {
+  const of = textOf(exactly(1, args)[0]!, use);
   if (of.kind !== "constant") return textValue({ kind, of });
   const value = kind === "lower" ? of.value.toLowerCase() : of.value.toUpperCase();
   return { kind: "text", text: { kind: "constant", value } };
 }
 
-function side(kind: "left" | "right", args: Argument[]): Value {
+function side(kind: "left" | "right", args: Argument[], use: Use): Value {
   const [text, count] = exactly(2, args);
-  const length = constantNumber(count!(ASIDE));
-  if (length === undefined || !Number.isInteger(length) || length < 0 || length > 100_000)
+  return textValue({ kind, of: textOf(text!, use), length: countOf(count!, 0) });
+}
+
+function middle(args: Argument[], use: Use): Value {
+  const [text, from, count] = exactly(3, args);
+  return textValue({
+    kind: "mid",
+    of: textOf(text!, use),
+    from: countOf(from!, 1),
+    length: countOf(count!, 0),
+  });
+}
+
+/** A constant number of characters. */
+function countOf(argument: Argument, least: number): number {
+  const count = constantNumber(argument(ASIDE));
+  if (count === undefined || !Number.isInteger(count) || count < least || count > 100_000)
     throw new Untranslatable();
-  return textValue({ kind, of: textOf(text!), length });
+  return count;
+}
+
+function substituted(args: Argument[], use: Use): Value {
+  const [text, oldText, newText] = exactly(3, args);
+  const [old, by] = [constantText(oldText!(ASIDE)), constantText(newText!(ASIDE))];
+  // Half of a surrogate pair occurs in no text of Postgres's. A text that grows may become too long for the source.
+  if (!old?.isWellFormed() || !by?.isWellFormed() || by.length > old.length) throw new Untranslatable();
+  return textValue({ kind: "substitute", of: textOf(text!, use), old, by });
 }
 
 function arrayJoin(args: Argument[]): Value {
@@ -220,6 +302,54 @@ function dateAdd(args: Argument[]): Value {
   return { kind: "date", date: { kind: "add", of, count, unit: unitOf(unit!) } };
 }
 
+function parsed(args: Argument[]): Value {
+  const [text, format] = args;
+  if (!text || args.length > 2) throw new Untranslatable();
+  const iso = constantText(text(ASIDE));
+  const pattern = format && constantText(format(ASIDE));
+  // Less than a day, or another format, is read in ways that are not documented.
+  if (iso === undefined || (format && (pattern !== "YYYY-MM-DD" || iso.length !== pattern.length)))
+    throw new Untranslatable();
+  return { kind: "date", date: dateOf(text) };
+}
+
+/** The parts of a format that mean the same in both languages, as Postgres's. */
+const FORMATS: Record<string, string> = {
+  YYYY: "YYYY",
+  MM: "MM",
+  M: "FMMM",
+  DD: "DD",
+  D: "FMDD",
+  HH: "HH24",
+  H: "FMHH24",
+  mm: "MI",
+  ss: "SS",
+  T: '"T"',
+};
+
+function formatted(args: Argument[], use: Use): Value {
+  const [date, format] = exactly(2, args);
+  const of = failingDate(date!, use);
+  const runs = constantText(format!(ASIDE))?.match(/([A-Za-z])\1*|[^A-Za-z]/g) ?? [];
+  const pattern = runs.map((run) => FORMATS[run] ?? (/^[-/:., ]$/.test(run) ? run : undefined));
+  if (pattern.length === 0 || pattern.length > 50 || pattern.includes(undefined)) throw new Untranslatable();
+  return textValue({ kind: "date_text", date: of, pattern: pattern.join("") });
+}
+
+function datePart(part: DatePart): TranslatedFunction["translate"] {
+  return (args, use) => {
+    const date = failingDate(exactly(1, args)[0]!, use);
+    return { kind: "number", number: { kind: "date_part", date, part } };
+  };
+}
+
+/** With a blank date, the source fails, and with it an OR of which another part is true. */
+function failingDate(argument: Argument, use: Use): DateExpression {
+  const date = dateOf(argument);
+  if (mayBeBlank(date) && use.isInOr) throw new Untranslatable();
+  return date;
+}
+
 const UNIT_MS: Partial<Record<DateUnit, number>> = {
   millisecond: 1,
   second: 1000,
@@ -233,10 +363,8 @@ function difference(args: Argument[], use: Use): Value {
   const [to, from, unit] = args;
   if (!to || !from || args.length > 3) throw new Untranslatable();
   const unitMs = UNIT_MS[unit ? unitOf(unit) : "second"];
-  const [start, end] = [dateOf(from), dateOf(to)];
-  // With a blank date, the source fails, and with it an OR of which another part is true.
-  const mayFail = mayBeBlank(start) || mayBeBlank(end);
-  if (unitMs === undefined || (mayFail && use.isInOr)) throw new Untranslatable();
+  const [start, end] = [failingDate(from, use), failingDate(to, use)];
+  if (unitMs === undefined) throw new Untranslatable();
   return { kind: "number", number: { kind: "difference", from: start, to: end, unitMs } };
 }
 
@@ -262,8 +390,9 @@ function unitOf(argument: Argument): DateUnit {
   return unit as DateUnit;
 }
 
-function textOf(argument: Argument): TextExpression {
-  const value = argument(ASIDE);
+/** An error in a part of a text is one of the whole: what is known of the whole's use holds for the part. */
+function textOf(argument: Argument, use: Use): TextExpression {
+  const value = argument({ ...use, isPositive: false });
   if (value.kind !== "text") throw new Untranslatable();
   return value.text;
 }

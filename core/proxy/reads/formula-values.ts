@@ -21,7 +21,7 @@ export type Value =
 
 /**
  * How the value is used. `isPositive`: the row is left out if it is false, whatever else is true. `isInOr`: it is one
- * of several, so that an error in it would decide. Where a blank date may be false or an error, it is false if
+ * of several, so that an error in it would decide, although the others have decided without it. Where a blank date may be false or an error, it is false if
  * `isPositive`, and otherwise unknown.
  */
 export interface Use {
@@ -34,7 +34,13 @@ export function not(of: Condition): Condition {
 }
 
 /** SQL repeats the operand of these functions: nested, it would grow exponentially. */
-const COPIES: Partial<Record<TextExpression["kind"], number>> = { lower: 3, upper: 3, left: 4, right: 4 };
+const COPIES: Partial<Record<TextExpression["kind"], number>> = {
+  lower: 3,
+  upper: 3,
+  left: 4,
+  right: 4,
+  mid: 4,
+};
 const MAX_COPIES = 16;
 
 /** @throws Untranslatable if the text is nested too deeply for SQL */

@@ -55,7 +55,7 @@ class Translator {
         return translatedFunctions[node.name]!.translate(node.args.map(this.#argument), use);
       }
       case "join":
-        return concatenation(node.parts.map(this.#argument));
+        return concatenation(node.parts.map(this.#argument), use);
       case "compare": {
         // The comparison may negate an operand.
         const part = { ...use, isPositive: false };

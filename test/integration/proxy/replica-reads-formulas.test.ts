@@ -137,10 +137,14 @@ async function isExact(table: string, formula: string): Promise<boolean> {
 }
 
 const EXAMPLES: Record<string, string[]> = {
-  AND: ["AND({Done}, {Age} > 3)", "AND({Name} = 'Ada')"],
+  AND: [
+    "AND({Done}, {Age} > 3)",
+    "AND({Name} = 'Ada')",
+    "AND({Done}, AND({Born}, DATETIME_DIFF({Seen}, {Born}, 'days') > 0))",
+  ],
   OR: ["OR({Name} = 'bob', {Age} < 3, {Stage} = 'done')"],
   XOR: ["XOR({Done}, {Age} > 3, {Name} = 'bob')"],
-  NOT: ["NOT({Done})", "NOT(IS_AFTER({Born}, '1990-02-03'))"],
+  NOT: ["NOT({Done})", "NOT(YEAR({Born}) = 1991)", "NOT(IS_AFTER({Born}, '1990-02-03'))"],
   IF: [
     "IF({Done}, {Age} > 3, {Name} = 'Ada')",
     "IF({Done}, {Name}, {Nick}) = 'Ada'",
@@ -184,6 +188,29 @@ const EXAMPLES: Record<string, string[]> = {
     "IS_AFTER({Seen}, DATEADD('2026-03-31', -2, 'months'))",
     "IS_BEFORE({Born}, DATEADD(TODAY(), -7, 'days'))",
   ],
+  SWITCH: [
+    "SWITCH({Stage}, 'todo', {Done}, 'done', {Age} > 3)",
+    "SWITCH({Name}, 'Ada', 'x', 'bob', {Nick}, 'kim') = 'x'",
+    "SWITCH({Goal}, 1, 'a', 2, 'b', 'c') = 'c'",
+  ],
+  MID: ["MID({Name}, 2, 2) = 'da'", "MID({Name} & {Nick}, 4, 100) = 'x'"],
+  SUBSTITUTE: ["SUBSTITUTE({Name}, 'a', '') = 'Ad'", "FIND('L', SUBSTITUTE({Name}, 'ADA ', ''))"],
+  DATETIME_PARSE: [
+    "IS_AFTER({Born}, DATETIME_PARSE('1990-02-03'))",
+    "{Born} < DATETIME_PARSE('1990-02-03', 'YYYY-MM-DD')",
+  ],
+  DATETIME_FORMAT: [
+    "DATETIME_FORMAT({Born}, 'YYYY-MM-DD') = '1990-02-02'",
+    "DATETIME_FORMAT({Seen}, 'D.M.YYYY, HH:mm:ss') != '1.1.2026, 00:04:00'",
+    "FIND('T03', DATETIME_FORMAT({Seen}, 'YYYY-MM-DDTHH'))",
+  ],
+  YEAR: ["YEAR({Born}) = 1990", "YEAR(TODAY()) > 2000"],
+  MONTH: ["MONTH({Born}) = 2", "MONTH({Born})"],
+  DAY: ["DAY({Seen}) < 3"],
+  HOUR: ["HOUR({Seen}) >= 3", "HOUR({Seen})"],
+  MINUTE: ["MINUTE({Seen}) = 4"],
+  SECOND: ["SECOND({Seen}) > 5"],
+  WEEKDAY: ["WEEKDAY({Born}) = 5", "NOT(WEEKDAY({Born}) = 0)"],
   DATETIME_DIFF: [
     "DATETIME_DIFF({Seen}, '2026-01-01', 'hours') > 30",
     "DATETIME_DIFF('2026-01-01', {Seen}, 'd') = -1",
@@ -240,6 +267,11 @@ const { condition } = fc.letrec<{ text: string; condition: string }>((tie) => {
         .tuple(fc.constantFrom("LEFT", "RIGHT"), tie("text"), fc.nat(4))
         .map(([name, of, n]) => `${name}(${of}, ${n})`),
       fc.tuple(tie("text"), tie("text")).map(([a, b]) => `CONCATENATE(${a}, ${b})`),
+      fc.tuple(tie("text"), fc.nat(3), fc.nat(4)).map(([of, from, n]) => `MID(${of}, ${from + 1}, ${n})`),
+      tie("text").map((of) => `SUBSTITUTE(${of}, 'a', 'b')`),
+      fc
+        .tuple(date, fc.constantFrom("YYYY-MM-DD", "D/M", "HH:mm:ss"))
+        .map(([of, format]) => `DATETIME_FORMAT(${of}, '${format}')`),
     ),
     condition: fc.oneof(
       { depthSize: "small" },
@@ -267,6 +299,16 @@ const { condition } = fc.letrec<{ text: string; condition: string }>((tie) => {
       fc
         .tuple(date, date, fc.constantFrom("day", "month", "year", "hour"))
         .map(([a, b, unit]) => `IS_SAME(${a}, ${b}, '${unit}')`),
+      fc
+        .tuple(
+          fc.constantFrom("YEAR", "MONTH", "DAY", "HOUR", "SECOND", "WEEKDAY"),
+          date,
+          fc.integer({ min: 0, max: 5 }),
+        )
+        .map(([name, of, n]) => `(${name}(${of}) > ${n})`),
+      fc
+        .tuple(column("Name", "Stage"), tie("condition"), tie("condition"))
+        .map(([of, a, b]) => `SWITCH(${of}, 'Ada', ${a}, 'todo', ${b})`),
       fc
         .tuple(date, date, fc.integer({ min: -40, max: 40 }))
         .map(([a, b, n]) => `(DATETIME_DIFF(${a}, ${b}, 'days') > ${n})`),

@@ -17,6 +17,13 @@ export const dateFunctions: Record<string, FunctionSpec> = {
     ["date", "number", "unit"],
     (date, count, unit) => addUnits(date, count, unit) ?? ERROR,
   ),
+  YEAR: datePart((date) => date.getUTCFullYear()),
+  MONTH: datePart((date) => date.getUTCMonth() + 1),
+  DAY: datePart((date) => date.getUTCDate()),
+  HOUR: datePart((date) => date.getUTCHours()),
+  MINUTE: datePart((date) => date.getUTCMinutes()),
+  SECOND: datePart((date) => date.getUTCSeconds()),
+  WEEKDAY: datePart((date) => date.getUTCDay()),
   DATETIME_DIFF: strictFunction(
     ["date", "date"],
     (a, b, unit: Unit = "second") => unitsBetween(a.ms, b.ms, unit),
@@ -28,6 +35,10 @@ export const dateFunctions: Record<string, FunctionSpec> = {
   IS_BEFORE: strictFunction(["dateOrBlank", "dateOrBlank"], (a, b) => (a && b && a.ms < b.ms ? 1 : 0)),
   IS_SAME: strictFunction(["dateOrBlank", "dateOrBlank"], isSame, ["unit"]),
 };
+
+function datePart(of: (date: Date) => number): FunctionSpec {
+  return strictFunction(["date"], ({ ms }) => of(new Date(ms)));
+}
 
 function isSame(a: FormulaDate | null, b: FormulaDate | null, unit: Unit = "millisecond"): number {
   return a && b && startOf(a.ms, unit) === startOf(b.ms, unit) ? 1 : 0;
