@@ -4,7 +4,7 @@
  *
  * A million updates of a row are 11 days of one a second, and more than a day of the busiest row. The updates come far
  * faster than in service, so autovacuum has less time for each. Run: `bun run bench hot-rows`, with HOT_UPDATES
- * (1000000, of each row) and HOT_ROWS (1).
+ * (1000000, of each row), HOT_ROWS (1) and HOT_TABLES (all, or some with commas between them).
  */
 import { rmSync } from "node:fs";
 import { join } from "node:path";
@@ -26,6 +26,7 @@ import { table } from "./print";
 
 const UPDATES = Number(process.env.HOT_UPDATES ?? 1_000_000);
 const ROWS = Number(process.env.HOT_ROWS ?? 1);
+const TABLES = process.env.HOT_TABLES?.split(",");
 const HOT_SHARE = 0.95;
 /** Updates of the recent-writes log in a minute, at five calls of ten records a second. Autovacuum comes once a minute. */
 const LOGGED_A_MINUTE = 3000;
@@ -58,7 +59,7 @@ export async function run(): Promise<boolean> {
 
   const worn: (Wear & { isIndexed: boolean })[] = [];
   const wear = async (sql: postgres.Sql, all: HotRows[], isIndexed = false) => {
-    for (const hot of all) {
+    for (const hot of all.filter(({ tables }) => !TABLES || tables.some((name) => TABLES.includes(name)))) {
       const vacuumEvery = isIndexed ? LOGGED_A_MINUTE : undefined;
       for (const one of await wearOut(sql, hot, ROWS, UPDATES * ROWS, vacuumEvery)) {
         console.log(JSON.stringify(one));
