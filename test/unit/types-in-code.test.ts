@@ -7,18 +7,20 @@ import { type TypesLanguage, typesIn, typesLanguages } from "../../core/exports"
 import { planSchema, type TableSpec } from "../../core/replica";
 import type { FieldType, SourceTable } from "../../core/source";
 import { anyText, fuzz } from "../support/fuzz";
-import { linkViewsOf } from "../support/link-views";
+import { attachmentViewsOf, linkViewsOf } from "../support/link-views";
 import { sourceTable } from "../support/source-records";
 
 const PYTHON = "/usr/bin/python3";
 const base = { name: "Project Tracker", sourceBaseId: "app1", database: { name: "bt_1", schema: "public" } };
 
 function specsOf(tables: SourceTable[], linkedRecordsAsText = false): TableSpec[] {
-  return planSchema(new Map(), { tables }, { linkedRecordsAsText, lookupsAsText: false }).rebuild;
+  const settings = { linkedRecordsAsText, lookupsAsText: false, attachmentViews: true };
+  return planSchema(new Map(), { tables }, settings).rebuild;
 }
 
 function textOf(lang: TypesLanguage, tables: TableSpec[], title = base.name): string {
-  const input = { base: { ...base, name: title }, tables, linkViews: linkViewsOf(tables) };
+  const views = { linkViews: linkViewsOf(tables), attachmentViews: attachmentViewsOf(tables) };
+  const input = { base: { ...base, name: title }, tables, ...views };
   return typesIn(lang, input)
     .map(({ text }) => text)
     .join("\n");
@@ -41,7 +43,7 @@ const tasks = sourceTable("tblT", "Tasks", { Title: "text" });
 const specs = specsOf([projects, tasks]);
 
 test("in TypeScript: ids of their own, choices, what may be empty, names and descriptions", () => {
-  const input = { base, tables: specs, linkViews: [], choicesOf: () => ["red", "blue"] };
+  const input = { base, tables: specs, linkViews: [], attachmentViews: [], choicesOf: () => ["red", "blue"] };
   const [{ text }] = typesIn("ts", input);
   expect(text).toContain('export type ProjectsId = string & { readonly __table: "tblP" };');
   const row = text.slice(text.indexOf("export interface ProjectsRow"));
@@ -114,6 +116,7 @@ const fieldTypes: FieldType[] = [
   "lookup",
   "barcode",
   "formula",
+  "attachment",
 ];
 const anyTable = (id: string) =>
   fc
@@ -190,10 +193,15 @@ fuzz(
       const columns = fields
         .filter(({ kind }) => kind === "scalar")
         .map(({ dbName, name }) => dbName ?? name);
-      expect(columns.sort()).toEqual(["id", "created_time", ...spec.columns.map(({ name }) => name)].sort());
+      expect(columns.sort()).toEqual(["id", "created_time", ...namesOf(spec)].sort());
     }
   }),
 );
+
+/** The columns that types have. */
+function namesOf({ columns }: TableSpec): string[] {
+  return columns.filter(({ filesOf }) => filesOf === undefined).map(({ name }) => name);
+}
 
 /** The text without the lines that are comments. */
 function withoutComments(mark: string, text: string): string {
@@ -202,6 +210,34 @@ function withoutComments(mark: string, text: string): string {
     .filter((line) => !line.startsWith(mark))
     .join("\n");
 }
+
+test("a view over attachments is a type of its own, with what may be empty, in every language", () => {
+  const documents = sourceTable("tblD", "Documents", { Name: "text", Files: "attachment" });
+  const tables = specsOf([documents]);
+  const view = (lang: TypesLanguage, from: string) => {
+    const text = textOf(lang, tables);
+    return text.slice(text.indexOf(from)).replace(/^ *(\/\/|\/\*|#:).*\n/gm, "");
+  };
+  expect(view("ts", "export interface DocumentsFilesRow")).toMatch(
+    /^.*\n {2}documents_id: DocumentsId;\n {2}position: number;\n {2}attachment_id: string;\n {2}filename: string \| null;\n {2}type: string \| null;\n {2}size: Numeric \| null;\n {2}width: number \| null;\n {2}height: number \| null;\n {2}url: string;\n\}/,
+  );
+  expect(textOf("ts", tables)).not.toContain("files__files");
+  expect(view("kysely", "export interface DocumentsFilesTable")).toContain("size: Copied<Numeric | null>;");
+  expect(view("zod", "export const DocumentsFilesRow")).toContain("size: numeric.nullable(),");
+  expect(view("drizzle", "export const documentsFiles ")).toContain(
+    'size: pg.bigint("size", { mode: "number" }),',
+  );
+  expect(view("prisma", "model DocumentsFiles ")).toContain("size BigInt?");
+  expect(view("pydantic", "class DocumentsFiles(")).toContain("size: typing.Optional[int]");
+  expect(view("sqlalchemy", "DocumentsFiles = sa.Table(")).toContain('sa.Column("size", sa.BigInteger),');
+  expect(JSON.parse(textOf("jsonschema", tables)).$defs.DocumentsFiles.properties.size.type).toEqual([
+    "integer",
+    "null",
+  ]);
+  expect(textOf("hasura", tables)).toContain('"documents__files"');
+  expect(textOf("postgraphile", tables)).toContain("(documents_id) references public.documents (id)");
+  expect(textOf("dbt", tables)).toContain("name: documents__files");
+});
 
 test("PostgREST, PostGraphile and Hasura get the relations of links in their own form", () => {
   expect(textOf("postgrest", specs)).toContain(

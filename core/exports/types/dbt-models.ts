@@ -18,7 +18,7 @@ export function dbtProject(input: TypesInput, { tables, base }: TypeModel): { pa
   return [
     {
       path: "sources.yml",
-      text: dbtSources(input.base, { ...input, attachmentViews: input.attachmentViews ?? [] }),
+      text: dbtSources(input.base, input),
     },
     { path: "staging.yml", text: properties(tables, names) },
     ...tables.map((table) => ({ path: `${names.get(table.id)}.sql`, text: staging(source, table) })),

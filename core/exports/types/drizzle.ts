@@ -1,11 +1,11 @@
-/** Drizzle: tables, and the relations of single links and of link views. */
+/** Drizzle: tables, and the relations of single links and of views. */
 import {
   CREATED_TIME_DOC,
   ID_DOC,
   POSITION_DOC,
   type TypedColumn,
-  type TypedLinkView,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 import { assignIdentifiers, shortened, variableName } from "./names";
@@ -22,23 +22,23 @@ const RESERVED = new Set(
 );
 
 export function drizzleTables(model: TypeModel): string {
-  const { base, tables, links } = model;
+  const { base, tables, views } = model;
   const { schema } = base.database;
   const isPublic = schema === "public";
   const entries = [
     ...tables.map(({ id, name }) => ({ id, name })),
-    ...links.map(({ name }) => ({ id: name, name })),
+    ...views.map(({ name }) => ({ id: name, name })),
   ];
   const variables = assignIdentifiers(entries, {
     spell: variableName,
     fallback: "table",
     reserved: RESERVED,
   });
-  const variableOf = (one: TypedTable | TypedLinkView) => variables.get("id" in one ? one.id : one.name)!;
+  const variableOf = (one: TypedTable | TypedView) => variables.get("id" in one ? one.id : one.name)!;
   const sidesOf = relationsOf(model, variableOf);
   const all = [
     ...tables.map((table) => ({ id: table.id, one: table, columns: tableColumns(table) })),
-    ...links.map((view) => ({ id: view.name, one: view, columns: linkColumns(view) })),
+    ...views.map((view) => ({ id: view.name, one: view, columns: viewColumns(view) })),
   ];
   const create = isPublic ? "pg.pgTable" : "schema.table";
   return [
@@ -69,17 +69,21 @@ function tableColumns({ typeName, columns }: TypedTable): string[] {
   ];
 }
 
-function linkColumns({ from, to, columns: [fromId, toId] }: TypedLinkView): string[] {
-  const id = (name: string, table: TypedTable | undefined) =>
+function viewColumns({ from, to, columns: [fromId, toId], toDoc, details }: TypedView): string[] {
+  const id = (name: string, doc: string, table: TypedTable | undefined) =>
     columnText(
       name,
-      `A record${table ? ` of ${table.name}` : ""}`,
+      doc,
       `pg.text(${quoted(name)})${table ? `.$type<${table.typeName}Id>()` : ""}.notNull()`,
     );
   return [
-    id(fromId, from),
+    id(fromId, `The record of ${from.name}`, from),
     columnText("position", POSITION_DOC, 'pg.integer("position").notNull()'),
-    id(toId, to),
+    id(toId, toDoc, to),
+    ...details.map(({ name, kind, isNullable, doc }) => {
+      const type = kind === "bigint" ? `bigint("${name}", { mode: "number" })` : `${kind}("${name}")`;
+      return columnText(name, doc, `pg.${type}${isNullable ? "" : ".notNull()"}`);
+    }),
   ];
 }
 
@@ -122,10 +126,13 @@ const MAX_ALIAS_BYTES = 60;
 /** What remains of a relation's name next to a long name of a variable. */
 const MIN_NAME_BYTES = 16;
 
-function relationsText(variable: string, one: TypedTable | TypedLinkView, sides: Side[]): string[] {
+function relationsText(variable: string, one: TypedTable | TypedView, sides: Side[]): string[] {
   if (sides.length === 0) return [];
   const most = Math.max(MAX_ALIAS_BYTES - Buffer.byteLength(`${variable}_`), MIN_NAME_BYTES);
-  const columns = "id" in one ? one.columns.map(({ name }) => name) : one.columns;
+  const columns =
+    "id" in one
+      ? one.columns.map(({ name }) => name)
+      : [...one.columns, ...one.details.map(({ name }) => name)];
   const names = assignIdentifiers(
     sides.map(({ name }) => ({ id: name, name })),
     { spell: (name) => shortened(name, most), fallback: "relation", reserved: new Set(columns) },

@@ -1,5 +1,5 @@
-/** Hasura: a request to its metadata API that tracks all tables and link views, and creates their relationships. */
-import type { TypedLinkView, TypedTable, TypeModel } from "./model";
+/** Hasura: a request to its metadata API that tracks all tables and views, and creates their relationships. */
+import type { TypedTable, TypedView, TypeModel } from "./model";
 import { asciiAttribute, assignIdentifiers } from "./names";
 import { relationsOf, type Side } from "./relations";
 
@@ -11,7 +11,7 @@ export function hasuraMetadata(model: TypeModel): string {
   const sidesOf = relationsOf(model, ({ name }) => name);
   const all = [
     ...model.tables.map((one) => ({ one, sides: sidesOf(one.id) })),
-    ...model.links.map((one) => ({ one, sides: sidesOf(one.name) })),
+    ...model.views.map((one) => ({ one, sides: sidesOf(one.name) })),
   ];
   const names = assignIdentifiers(
     all.map(({ one }) => ({ id: one.name, name: one.name })),
@@ -49,7 +49,7 @@ export function hasuraMetadata(model: TypeModel): string {
 }
 
 /** Names of GraphQL have ASCII letters only; a name that is none of them gets another one. */
-function configuration(one: TypedTable | TypedLinkView, tables: ReadonlyMap<string, string>) {
+function configuration(one: TypedTable | TypedView, tables: ReadonlyMap<string, string>) {
   const plain = namesIn(one, []);
   const other = columnsOf(one).filter((name) => plain.get(`column ${name}`) !== name);
   const columns = other.map((name) => [name, { custom_name: plain.get(`column ${name}`) }]);
@@ -60,14 +60,14 @@ function configuration(one: TypedTable | TypedLinkView, tables: ReadonlyMap<stri
   };
 }
 
-function columnsOf(one: TypedTable | TypedLinkView): string[] {
+function columnsOf(one: TypedTable | TypedView): string[] {
   return "id" in one
     ? ["id", "created_time", ...one.columns.map(({ name }) => name)]
-    : ["position", ...one.columns];
+    : ["position", ...one.columns, ...one.details.map(({ name }) => name)];
 }
 
 /** Columns first, so that relations do not change their names. */
-function namesIn(one: TypedTable | TypedLinkView, sides: Side[]): Map<string, string> {
+function namesIn(one: TypedTable | TypedView, sides: Side[]): Map<string, string> {
   const entries = [
     ...columnsOf(one).map((name) => ({ id: `column ${name}`, name })),
     ...sides.map(({ name }) => ({ id: `relation ${name}`, name })),

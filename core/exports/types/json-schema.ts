@@ -4,8 +4,8 @@ import {
   ID_DOC,
   POSITION_DOC,
   type TypedColumn,
-  type TypedLinkView,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 
@@ -14,10 +14,10 @@ const TIMESTAMP = { type: "string", pattern: "^\\d{4,}-\\d\\d-\\d\\dT\\d\\d:\\d\
 
 type Schema = Record<string, unknown>;
 
-export function jsonSchema({ title, tables, links }: TypeModel): string {
+export function jsonSchema({ title, tables, views }: TypeModel): string {
   const rows = [
     ...tables.map((table) => [table.typeName, tableSchema(table)] as const),
-    ...links.map((view) => [view.typeName, linkSchema(view)] as const),
+    ...views.map((view) => [view.typeName, viewSchema(view)] as const),
   ];
   const ids = tables.map(({ id, typeName, sourceName }) => {
     const description = `The id of a record of ${sourceName} (${id})`;
@@ -39,11 +39,15 @@ function tableSchema({ typeName, name, sourceName, doc, columns }: TypedTable): 
   ]);
 }
 
-function linkSchema({ name, doc, from, to, columns: [fromId, toId] }: TypedLinkView): Schema {
+function viewSchema({ name, doc, from, to, columns: [fromId, toId], toDoc, details }: TypedView): Schema {
   return objectSchema(name, name, doc, [
     [fromId, idOf(from.typeName)],
     ["position", { type: "integer", minimum: 1, description: POSITION_DOC }],
-    [toId, to ? idOf(to.typeName) : { type: "string" }],
+    [toId, { ...(to ? idOf(to.typeName) : { type: "string" }), description: toDoc }],
+    ...details.map(({ name: detail, kind, isNullable, doc: description }): [string, Schema] => [
+      detail,
+      { ...orNull({ type: kind === "text" ? "string" : "integer" }, isNullable), description },
+    ]),
   ]);
 }
 

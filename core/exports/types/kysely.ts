@@ -1,7 +1,6 @@
 /** Kysely: the interface of the database. No column can be written, because the replica is read-only. */
 import type { TypeModel } from "./model";
 import {
-  linkProperties,
   NUMERIC,
   rowProperties,
   type TsProperty,
@@ -9,6 +8,7 @@ import {
   tsIds,
   tsInterface,
   UNKNOWN_CHOICE,
+  viewProperties,
 } from "./ts-parts";
 
 const PARTS = `/** A column that is read only: write to Airtable. */
@@ -16,9 +16,9 @@ export type Copied<Value> = ColumnType<Value, never, never>;
 `;
 
 export function kyselyTypes(model: TypeModel): string {
-  const { base, tables, links } = model;
+  const { base, tables, views } = model;
   const { schema } = base.database;
-  const names = [...tables, ...links].map(({ name, typeName }) => ({
+  const names = [...tables, ...views].map(({ name, typeName }) => ({
     name,
     type: `${typeName}Table`,
     doc: "",
@@ -31,7 +31,7 @@ export function kyselyTypes(model: TypeModel): string {
     PARTS,
     tsIds(model),
     ...tables.map((table) => tsInterface(`${table.typeName}Table`, table.doc, copied(rowProperties(table)))),
-    ...links.map((view) => tsInterface(`${view.typeName}Table`, view.doc, copied(linkProperties(view)))),
+    ...views.map((view) => tsInterface(`${view.typeName}Table`, view.doc, copied(viewProperties(view)))),
     tsInterface("Database", `All tables, by their names in SQL.${where}`, names),
   ].join("\n");
 }

@@ -1,14 +1,19 @@
 /** What all languages are generated from: the tables of a replica with resolved links, in an order that does not change. */
 import type { Base } from "../../control/bases";
-import type { AttachmentView, ColumnSpec, LinkView, TableSpec } from "../../replica";
+import {
+  ATTACHMENT_DETAILS,
+  type AttachmentView,
+  type ColumnSpec,
+  type LinkView,
+  type TableSpec,
+} from "../../replica";
 import { assignIdentifiers, unicodeTypeName } from "./names";
 
 export interface TypesInput {
   base: Pick<Base, "name" | "sourceBaseId"> & { database: Pick<Base["database"], "name" | "schema"> };
   tables: TableSpec[];
   linkViews: LinkView[];
-  /** Only for the sources of dbt. */
-  attachmentViews?: AttachmentView[] | undefined;
+  attachmentViews: AttachmentView[];
   /** The choices of a select that the replica's catalog does not have. */
   choicesOf?: (tableId: string, fieldId: string) => string[] | undefined;
 }
@@ -18,7 +23,7 @@ export interface TypeModel {
   /** For the head of a file. */
   title: string;
   tables: TypedTable[];
-  links: TypedLinkView[];
+  views: TypedView[];
 }
 
 export interface TypedTable {
@@ -52,16 +57,29 @@ export interface TypedColumn {
   choices: string[] | undefined;
 }
 
-/** A view with a row per link. */
-export interface TypedLinkView {
+/** A view with a row per link, or per attachment. */
+export interface TypedView {
   name: string;
   typeName: string;
   doc: string;
   from: TypedTable;
+  /** Of links: the other table, if it is in the replica. */
   to: TypedTable | undefined;
   column: TypedColumn;
-  /** SQL names of the columns for the linking and the linked record. */
+  /** SQL names of the columns for the record, and for the linked record or the attachment's id. */
   columns: [string, string];
+  /** What the second one is, for a comment. */
+  toDoc: string;
+  /** Of attachments: the columns after these and the position. */
+  details: TypedDetail[];
+}
+
+/** A column of each view over attachments. */
+export interface TypedDetail {
+  name: string;
+  kind: "text" | "integer" | "bigint";
+  isNullable: boolean;
+  doc: string;
 }
 
 /** More choices help no one, and compilers get slow. */
@@ -69,14 +87,35 @@ const MOST_CHOICES = 200;
 
 export const ID_DOC = "The record's id in Airtable";
 export const CREATED_TIME_DOC = "When the record was created, UTC";
-export const POSITION_DOC = "The position of the link in its cell, from 1";
+export const POSITION_DOC = "The position in the cell, from 1";
 
-export function typeModel({ base, tables, linkViews, choicesOf }: TypesInput): TypeModel {
+const DETAIL_DOCS: Record<(typeof ATTACHMENT_DETAILS)[number]["name"], string> = {
+  filename: "The file's name",
+  type: "The media type, such as image/jpeg",
+  size: "In bytes",
+  width: "In pixels, of an image",
+  height: "In pixels, of an image",
+  url: "The URL that the table has",
+};
+const DETAILS = ATTACHMENT_DETAILS.map(
+  ({ name, type }): TypedDetail => ({
+    name,
+    kind: type,
+    isNullable: name !== "url",
+    doc: DETAIL_DOCS[name],
+  }),
+);
+
+export function typeModel({ base, tables, linkViews, attachmentViews, choicesOf }: TypesInput): TypeModel {
+  const views = [
+    ...linkViews.map((view) => ({ view, details: [] })),
+    ...attachmentViews.map((view) => ({ view, details: DETAILS })),
+  ].sort((a, b) => byName(a.view, b.view));
   const specs = tables.toSorted(byName);
   const names = assignIdentifiers(
     [
       ...specs.map(({ tableId, name }) => ({ id: `table ${tableId}`, name })),
-      ...linkViews.map((view) => ({ id: viewKey(view), name: view.name })),
+      ...views.map(({ view }) => ({ id: viewKey(view), name: view.name })),
     ],
     { spell: typeNameOf, fallback: "Table", reserved: RESERVED_TYPES },
   );
@@ -92,7 +131,7 @@ export function typeModel({ base, tables, linkViews, choicesOf }: TypesInput): T
     base,
     title: `${base.name} (${base.sourceBaseId}), copied by Basetide`,
     tables: [...typed.values()],
-    links: linkViews.toSorted(byName).flatMap((view) => typedView(view, typed, names)),
+    views: views.flatMap(({ view, details }) => typedView(view, details, typed, names)),
   };
 }
 
@@ -142,15 +181,20 @@ function typedColumn(
 
 function typedView(
   view: LinkView,
+  details: TypedDetail[],
   tables: ReadonlyMap<string, TypedTable>,
   names: ReadonlyMap<string, string>,
-): TypedLinkView[] {
+): TypedView[] {
   const from = tables.get(view.tableId);
   const column = from?.columns.find(({ fieldId }) => fieldId === view.fieldId);
   if (!from || !column) return [];
-  const doc = `One row per link of ${from.name}.${column.name}\n\n${column.doc}`;
+  const isOfFiles = details.length > 0;
+  const doc = `One row per ${isOfFiles ? "attachment" : "link"} of ${from.name}.${column.name}\n\n${column.doc}`;
   const typeName = names.get(viewKey(view))!;
-  return [{ name: view.name, typeName, doc, from, to: column.linked, column, columns: view.columns }];
+  const { name, columns } = view;
+  const { linked: to } = column;
+  const toDoc = isOfFiles ? "The attachment's id" : `The linked record${to ? ` of ${to.name}` : ""}`;
+  return [{ name, typeName, doc, from, to, column, columns, toDoc, details }];
 }
 
 function viewKey({ tableId, fieldId }: LinkView): string {

@@ -17,7 +17,7 @@ export function postgraphileTags(model: TypeModel): string {
     );
   const tagged: [string, Tags][] = [
     ...model.tables.map(({ id, name }): [string, Tags] => [name, { foreignKey: foreignKeys(id) }]),
-    ...model.links.map(({ name, columns: [from] }): [string, Tags] => [
+    ...model.views.map(({ name, columns: [from] }): [string, Tags] => [
       name,
       { primaryKey: `${from},position`, foreignKey: foreignKeys(name) },
     ]),

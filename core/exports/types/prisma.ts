@@ -1,11 +1,11 @@
-/** Prisma: a schema with a model per table and link view. Prisma has no unions of texts, so choices are comments. */
+/** Prisma: a schema with a model per table and view. Prisma has no unions of texts, so choices are comments. */
 import {
   CREATED_TIME_DOC,
   ID_DOC,
   POSITION_DOC,
   type TypedColumn,
-  type TypedLinkView,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 import { asciiAttribute, asciiTypeName, assignIdentifiers } from "./names";
@@ -30,18 +30,18 @@ interface Field {
 }
 
 export function prismaSchema(model: TypeModel): string {
-  const { base, tables, links } = model;
+  const { base, tables, views } = model;
   const { schema } = base.database;
   const entries = [
     ...tables.map(({ id, name }) => ({ id, name })),
-    ...links.map(({ name }) => ({ id: name, name })),
+    ...views.map(({ name }) => ({ id: name, name })),
   ];
   const names = assignIdentifiers(entries, { spell: asciiTypeName, fallback: "Table", reserved: RESERVED });
-  const nameOf = (one: TypedTable | TypedLinkView) => names.get("id" in one ? one.id : one.name)!;
+  const nameOf = (one: TypedTable | TypedView) => names.get("id" in one ? one.id : one.name)!;
   const sidesOf = relationsOf(model, nameOf);
   const where = schema === "public" ? "" : `\n  schemas  = [${quoted(schema)}]`;
   const end = schema === "public" ? [] : [`  @@schema(${quoted(schema)})`];
-  const block = (id: string, one: TypedTable | TypedLinkView, columns: Field[], ...keys: string[]) => {
+  const block = (id: string, one: TypedTable | TypedView, columns: Field[], ...keys: string[]) => {
     const sides = sidesOf(id);
     const plain = assignIdentifiers(
       [
@@ -73,10 +73,10 @@ generator client {
 }
 `,
     ...tables.map((table) => block(table.id, table, tableFields(table))),
-    ...links.map((view) => {
+    ...views.map((view) => {
       const [from] = view.columns;
       const key = assignIdentifiers([{ id: from, name: from }], { spell: asciiAttribute, fallback: "field" });
-      return block(view.name, view, linkFields(view), `@@id([${key.get(from)}, position])`);
+      return block(view.name, view, viewFields(view), `@@id([${key.get(from)}, position])`);
     }),
   ].join("\n");
 }
@@ -100,11 +100,15 @@ function tableFields({ columns }: TypedTable): Field[] {
   ];
 }
 
-function linkFields({ columns: [from, to] }: TypedLinkView): Field[] {
+function viewFields({ from: { name: table }, columns: [from, to], toDoc, details }: TypedView): Field[] {
   return [
-    { column: from, name: from, type: "String", doc: "The linking record" },
+    { column: from, name: from, type: "String", doc: `The record of ${table}` },
     { column: "position", name: "position", type: "Int", doc: POSITION_DOC },
-    { column: to, name: to, type: "String", doc: "The linked record" },
+    { column: to, name: to, type: "String", doc: toDoc },
+    ...details.map(({ name, kind, isNullable, doc }) => {
+      const type = { text: "String", integer: "Int", bigint: "BigInt" }[kind];
+      return { column: name, name, type: isNullable ? `${type}?` : type, doc };
+    }),
   ];
 }
 

@@ -3,8 +3,9 @@ import {
   CREATED_TIME_DOC,
   ID_DOC,
   POSITION_DOC,
-  type TypedLinkView,
+  type TypedDetail,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 import { annotation, attributesOf, pythonHead, pythonIds } from "./python-parts";
@@ -25,7 +26,7 @@ export function pydanticModels(model: TypeModel): string {
   return [
     pythonHead(model, IMPORTS) + pythonIds(model),
     ...model.tables.map(tableModel),
-    ...model.links.map(linkModel),
+    ...model.views.map(viewModel),
   ].join("\n\n");
 }
 
@@ -47,13 +48,17 @@ ${docstring(doc, "    ")}
 ${lines.join("")}`;
 }
 
-function linkModel({ typeName, doc, from, to, columns: [fromId, toId] }: TypedLinkView): string {
+function viewModel({ typeName, doc, from, to, columns: [fromId, toId], details }: TypedView): string {
   const id = (name: string, type: string) =>
     `    ${linkAttribute(name)}: ${type} = pydantic.Field(..., alias=${quoted(name)})\n`;
+  const detail = ({ name, kind, isNullable, doc: text }: TypedDetail) => {
+    const type = kind === "text" ? "str" : "int";
+    return `    ${name}: ${isNullable ? `typing.Optional[${type}]` : type} = pydantic.Field(..., description=${quoted(text)})\n`;
+  };
   return `class ${typeName}(pydantic.BaseModel):
 ${docstring(doc, "    ")}
 ${id(fromId, `${from.typeName}Id`)}    position: int = pydantic.Field(..., description=${quoted(POSITION_DOC)})
-${id(toId, to ? `${to.typeName}Id` : "str")}`;
+${id(toId, to ? `${to.typeName}Id` : "str")}${details.map(detail).join("")}`;
 }
 
 function linkAttribute(name: string): string {

@@ -2,10 +2,10 @@
  * Relations between records, for the languages that have them. Two underscores in a row occur in no column, so the name
  * of a relation never meets one.
  *
- * An array of links is a relation through its link view, if the base has link views. A column with a single link is a
+ * An array of links or attachments is a relation through its view, if the base has such views. A column with a single link is a
  * relation by itself.
  */
-import type { TypedColumn, TypedLinkView, TypedTable, TypeModel } from "./model";
+import type { TypedColumn, TypedTable, TypedView, TypeModel } from "./model";
 
 /** One side of a relation, as a property of the table that it belongs to. */
 export interface Side {
@@ -19,13 +19,13 @@ export interface Side {
 }
 
 /**
- * Returns the sides by table id, and for link views by their name.
+ * Returns the sides by table id, and for views by their name.
  *
- * @param name the name of the type or variable of a table or link view in this language
+ * @param name the name of the type or variable of a table or view in this language
  */
 export function relationsOf(
-  { tables, links }: TypeModel,
-  name: (one: TypedTable | TypedLinkView) => string,
+  { tables, views }: TypeModel,
+  name: (one: TypedTable | TypedView) => string,
 ): (key: string) => Side[] {
   const sides = new Map<string, Side[]>();
   const add = (key: string, side: Side) => sides.set(key, [...(sides.get(key) ?? []), side]);
@@ -38,7 +38,7 @@ export function relationsOf(
       add(to.id, { name: `${table.name}__${column.name}`, relation, table: name(table) });
     }
   }
-  for (const view of links) {
+  for (const view of views) {
     const [fromId, toId] = view.columns;
     const relation = `${view.from.id} ${view.column.fieldId}`;
     const ends = [

@@ -3,8 +3,9 @@ import {
   CREATED_TIME_DOC,
   ID_DOC,
   type TypedColumn,
-  type TypedLinkView,
+  type TypedDetail,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 import { annotation, attributesOf, pythonHead, pythonIds } from "./python-parts";
@@ -42,7 +43,7 @@ export function sqlalchemyModels(model: TypeModel): string {
   return [
     pythonHead(model, IMPORTS) + pythonIds(model),
     ...model.tables.map((table) => tableClass(model, table)),
-    ...model.links.map((view) => linkTable(model, view)),
+    ...model.views.map((view) => viewTable(model, view)),
   ].join("\n\n");
 }
 
@@ -86,15 +87,23 @@ function relationText({ typeName }: TypedTable, { isList, linked }: TypedColumn,
 `;
 }
 
-function linkTable(model: TypeModel, { typeName, name, doc, columns: [from, to] }: TypedLinkView): string {
+function viewTable(
+  model: TypeModel,
+  { typeName, name, doc, columns: [from, to], details }: TypedView,
+): string {
   const { schema } = model.base.database;
   const where = schema === "public" ? "" : `    schema=${quoted(schema)},\n`;
   return `${lineComments("#:", doc)}${typeName} = sa.Table(
     ${quoted(name)},
     Base.metadata,
     sa.Column(${quoted(from)}, sa.Text, nullable=False),
-    sa.Column("position", sa.BigInteger, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
     sa.Column(${quoted(to)}, sa.Text, nullable=False),
-${where})
+${details.map(detailText).join("")}${where})
 `;
+}
+
+function detailText({ name, kind, isNullable }: TypedDetail): string {
+  const type = { text: "Text", integer: "Integer", bigint: "BigInteger" }[kind];
+  return `    sa.Column("${name}", sa.${type}${isNullable ? "" : ", nullable=False"}),\n`;
 }

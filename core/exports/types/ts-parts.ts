@@ -4,8 +4,8 @@ import {
   ID_DOC,
   POSITION_DOC,
   type TypedColumn,
-  type TypedLinkView,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 import { jsDoc, key, quoted } from "./text";
@@ -28,7 +28,7 @@ export const UNKNOWN_CHOICE = `/** A choice that was added to a select after thi
 export type UnknownChoice = string & Record<never, never>;
 `;
 
-export const NUMERIC = `/** A column of type numeric: drivers return it as text, with all of its digits. */
+export const NUMERIC = `/** A column of type numeric or bigint: drivers return it as text, with all of its digits. */
 export type Numeric = string;
 `;
 
@@ -66,15 +66,21 @@ export function rowProperties({ typeName, columns }: TypedTable): TsProperty[] {
   ];
 }
 
-export function linkProperties({ from, to, columns: [fromId, toId] }: TypedLinkView): TsProperty[] {
+export function viewProperties({
+  from,
+  to,
+  columns: [fromId, toId],
+  toDoc,
+  details,
+}: TypedView): TsProperty[] {
   return [
-    { name: fromId, type: `${from.typeName}Id`, doc: `The linking record of ${from.name}` },
+    { name: fromId, type: `${from.typeName}Id`, doc: `The record of ${from.name}` },
     { name: "position", type: "number", doc: POSITION_DOC },
-    {
-      name: toId,
-      type: to ? `${to.typeName}Id` : "string",
-      doc: `The linked record${to ? ` of ${to.name}` : ""}`,
-    },
+    { name: toId, type: to ? `${to.typeName}Id` : "string", doc: toDoc },
+    ...details.map(({ name, kind, isNullable, doc }) => {
+      const type = { text: "string", integer: "number", bigint: "Numeric" }[kind];
+      return { name, type: isNullable ? `${type} | null` : type, doc };
+    }),
   ];
 }
 

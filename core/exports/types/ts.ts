@@ -2,17 +2,17 @@
 import type { TypedTable, TypeModel } from "./model";
 import { CELL_TYPES, tsCellType } from "./ts-cell";
 import {
-  linkProperties,
   NUMERIC,
   rowProperties,
   tsHead,
   tsIds,
   tsInterface,
   UNKNOWN_CHOICE,
+  viewProperties,
 } from "./ts-parts";
 
 export function typescript(model: TypeModel): string {
-  const { tables, links } = model;
+  const { tables, views } = model;
   return [
     tsHead(model),
     UNKNOWN_CHOICE,
@@ -20,11 +20,11 @@ export function typescript(model: TypeModel): string {
     CELL_TYPES,
     tsIds(model),
     ...tables.map((table) => tsInterface(`${table.typeName}Row`, table.doc, rowProperties(table))),
-    ...links.map((view) => tsInterface(`${view.typeName}Row`, view.doc, linkProperties(view))),
+    ...views.map((view) => tsInterface(`${view.typeName}Row`, view.doc, viewProperties(view))),
     ...tables.map(airtableTypes),
-    tableMap("Rows", "The rows of each table and link view, by its name in SQL", [
+    tableMap("Rows", "The rows of each table and view, by its name in SQL", [
       ...tables.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
-      ...links.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
+      ...views.map(({ name, typeName }) => ({ name, type: `${typeName}Row` })),
     ]),
     tableMap(
       "Records",

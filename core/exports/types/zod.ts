@@ -4,14 +4,14 @@ import {
   ID_DOC,
   POSITION_DOC,
   type TypedColumn,
-  type TypedLinkView,
   type TypedTable,
+  type TypedView,
   type TypeModel,
 } from "./model";
 import { jsDoc, key, quoted } from "./text";
 import { tsHead } from "./ts-parts";
 
-const PARTS = `/** A number; drivers return the type numeric as text. */
+const PARTS = `/** A number; drivers return the types numeric and bigint as text. */
 export const numeric = z.union([z.number(), z.string().regex(/^[+-]?[0-9.]+$/).transform(Number)]);
 
 /** A number of any length, as text. */
@@ -34,7 +34,7 @@ interface Property {
 }
 
 export function zodSchemas(model: TypeModel): string {
-  const { tables, links } = model;
+  const { tables, views } = model;
   const ids = tables.map(
     ({ id, typeName, sourceName }) =>
       `${jsDoc(`The id of a record of ${sourceName} (${id})`)}export const ${typeName}Id = z.string().brand<${quoted(id)}>();
@@ -46,7 +46,7 @@ export type ${typeName}Id = z.output<typeof ${typeName}Id>;
     PARTS,
     ...ids,
     ...tables.map((table) => objectSchema(table.typeName, table.doc, rowOf(table))),
-    ...links.map((view) => objectSchema(view.typeName, view.doc, linkOf(view))),
+    ...views.map((view) => objectSchema(view.typeName, view.doc, viewOf(view))),
   ].join("\n");
 }
 
@@ -65,11 +65,15 @@ function rowOf({ typeName, columns }: TypedTable): Property[] {
   ];
 }
 
-function linkOf({ from, to, columns: [fromId, toId] }: TypedLinkView): Property[] {
+function viewOf({ from, to, columns: [fromId, toId], toDoc, details }: TypedView): Property[] {
   return [
-    { name: fromId, schema: `${from.typeName}Id`, doc: `The linking record of ${from.name}` },
+    { name: fromId, schema: `${from.typeName}Id`, doc: `The record of ${from.name}` },
     { name: "position", schema: "z.number()", doc: POSITION_DOC },
-    { name: toId, schema: to ? `${to.typeName}Id` : "z.string()", doc: "The linked record" },
+    { name: toId, schema: to ? `${to.typeName}Id` : "z.string()", doc: toDoc },
+    ...details.map(({ name, kind, isNullable, doc }) => {
+      const schema = { text: "z.string()", integer: "z.number()", bigint: "numeric" }[kind];
+      return { name, schema: isNullable ? `${schema}.nullable()` : schema, doc };
+    }),
   ];
 }
 
