@@ -58,7 +58,7 @@ export function Page(props: PageProps) {
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
       </head>
-      <body class={bodyClass(currentUser)}>
+      <body class={currentUser ? "framed" : "plain"}>
         <a class="skip" href="#main">
           Skip to the content
         </a>
@@ -87,12 +87,6 @@ export function Page(props: PageProps) {
       </body>
     </html>
   );
-}
-
-/** `viewer` hides the forms that the user's role does not allow, which the routes refuse. */
-function bodyClass(currentUser: CurrentUser | null | undefined): string {
-  if (!currentUser) return "plain";
-  return can(currentUser.account.role, "write") ? "framed" : "framed viewer";
 }
 
 function VisitorBar({ isSignedOut }: { isSignedOut: boolean }) {

@@ -5,7 +5,8 @@
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
  *     form needs a token and all of them work without JavaScript.
- * P2. `signedIn` checks that the user's role in the account allows the route (`access.ts`).
+ * P2. `signedIn` checks that the user's role in the account allows the route (`access.ts`), and `answer` takes out of
+ *     the page what the role does not allow.
  * P3. A view's names and texts reach the markup through preact, which escapes them.
  */
 import { Elysia } from "elysia";
@@ -20,6 +21,7 @@ import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
 import { themeOf } from "./cookies";
 import { type Flash, type FlashContext, flashCookie, noFlashCookie, readFlash } from "./flash";
+import { cutForRole, isCut } from "./role-view";
 import { refuseForeign } from "./same-origin";
 
 /** What pages need in addition to the management of bases. */
@@ -72,15 +74,17 @@ interface Answer extends Omit<PageProps, "assets" | "children" | "theme" | "toas
 /** Answers htmx with the view alone, and a browser with the whole page. */
 export function answer(request: Request, page: Answer, view: VNode): Response {
   const { status, headers, ...props } = page;
+  const role = props.currentUser?.account.role;
+  const edit = role && isCut(role) ? (html: string) => cutForRole(html, role) : undefined;
   // Screen readers read the title first, so a user who sent a form learns at once that it failed.
   if (status === 422) props.title = `Error: ${props.title}`;
-  if (isHtmx(request)) return renderFragment(view, { status, headers });
+  if (isHtmx(request)) return renderFragment(view, { status, headers, edit });
   const left = flashes.get(request);
   const response = renderPage(
     <Page {...props} theme={themeOf(request)} toast={left?.flash?.toast} assets={assetUrls}>
       {view}
     </Page>,
-    { status, headers },
+    { status, headers, edit },
   );
   if (left?.flash) response.headers.append("set-cookie", noFlashCookie(left.ctx.consoleUrl));
   return response;

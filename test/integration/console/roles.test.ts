@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { permissionFor } from "../../../apps/console/access";
+import { routeOf } from "../../../apps/console/role-view";
 import { can, createToken, isInScope, roles, scopes, type TokenScope } from "../../../core/control/accounts";
 import { createBase } from "../../../core/control/bases";
 import { type TestConsole, testConsole } from "../../support/console-support";
@@ -98,6 +99,12 @@ test("a viewer and an editor reach the pages that their role allows, and no othe
   }
 }, 120_000);
 
+test("the rules of routes apply to the paths that pages have", () => {
+  for (const { method, path, url, permission } of routes(false)) {
+    expect([method, path, permissionFor(method, routeOf(url))]).toEqual([method, path, permission]);
+  }
+});
+
 test("a token reaches the calls that its scopes and its creator's role allow, and no others", async () => {
   const { db } = made.control.ctx;
   const call = caller(made.app);
@@ -163,3 +170,50 @@ test("only the owner changes roles, and nobody changes the owner's", async () =>
     expect((await owner.post(`/account/members/${unknown}/role`, role)).status).toBe(404);
   }
 });
+
+test("pages have no form and no link to what the reader's role does not allow", async () => {
+  const patterns = made.app.routes.filter(({ path }) => !path.startsWith("/api/") && !OTHERS.test(path));
+  const pattern = (method: string, url: string) => {
+    const parts = url.split("/");
+    const fits = (path: string) => {
+      const names = path.split("/");
+      return (
+        names.length === parts.length && names.every((name, i) => name.startsWith(":") || name === parts[i])
+      );
+    };
+    return patterns.find((route) => route.method === method && fits(route.path))?.path;
+  };
+  const offers = async () => {
+    const found = new Set<string>();
+    for (const { path, url, permission } of routes(false).filter(({ method }) => method === "GET")) {
+      if (!can("viewer", permission)) continue;
+      const { text } = await friend.get(url);
+      const main = text.includes("<main") ? text.slice(text.indexOf("<main"), text.indexOf("</main>")) : text;
+      const posts = [...main.matchAll(/<form[^>]* action="([^"?#]+)/g)].filter(([tag]) =>
+        /method="post"/.test(tag),
+      );
+      const links = main.matchAll(/<\w+[^>]* (?:href|hx-get)="(\/[^"?#]*)/g);
+      for (const [method, matches] of [
+        ["POST", posts],
+        ["GET", links],
+      ] as const) {
+        for (const [, to] of matches) {
+          const route = pattern(method, to!);
+          if (route && !can("viewer", permissionFor(method, route))) found.add(`${path}: ${method} ${route}`);
+        }
+      }
+      if (/<details[^>]*form-panel/.test(main)) found.add(`${path}: panel`);
+      for (const what of main.match(/>(Replace the key|Delete this base…|Resync|New token)</g) ?? [])
+        found.add(`${path}: ${what}`);
+    }
+    return [...found].filter((one) => !/^\/(requests|account): panel/.test(one));
+  };
+  await owner.post(`/account/members/${friendId}/role`, { role: "editor" });
+  expect((await offers()).length).toBeGreaterThan(10);
+  await owner.post(`/account/members/${friendId}/role`, { role: "viewer" });
+  expect(await offers()).toEqual([]);
+  // Settings stay, for reading.
+  const { text } = await friend.get(`/bases/${baseId}/settings`);
+  expect(text).toMatch(/<input[^>]*name="value"[^>]*disabled/);
+  expect(text).not.toContain(`action="/bases/${baseId}/settings`);
+}, 60_000);
