@@ -65,6 +65,7 @@ const LONGEST = [
   "integration/replica/distant-replica",
   "integration/postgres/poolers",
   "browser/sql-and-schema",
+  "browser/names-and-sql-users",
   "integration/proxy/proxy-history",
   "integration/proxy/consistency",
   "integration/replica/tenant-limits",
