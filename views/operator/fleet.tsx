@@ -46,7 +46,11 @@ export function Fleet({ workers, state, queue, openRequests, unhealthy, quaranti
             <dt>Oldest lag</dt>
             <dd>{state.oldestLagMs === null ? "–" : formatElapsed(state.oldestLagMs)}</dd>
             <dd class="muted small wrap">
-              {state.oldestBaseId === null ? "no base lags" : <BaseLink id={state.oldestBaseId} />}
+              {state.oldestBaseId === null || state.oldestLagMs === 0 ? (
+                "no base lags"
+              ) : (
+                <BaseLink id={state.oldestBaseId}>{state.oldestBaseName}</BaseLink>
+              )}
             </dd>
           </div>
           <div>

@@ -33,6 +33,7 @@ export interface FleetState {
   oldestLagMs: number | null;
   /** The id of that base. */
   oldestBaseId: string | null;
+  oldestBaseName: string | null;
 }
 
 /** Reports that the worker is alive; call it every few seconds. */
@@ -85,14 +86,12 @@ export async function listWorkers(db: Db): Promise<WorkerStatus[]> {
 
 /** The fleet's bases and how far behind they are. */
 export async function fleetState(db: Db): Promise<FleetState> {
-  const [row] = await db<
-    (FleetState["bases"] & { oldestLagMs: number | null; oldestBaseId: string | null })[]
-  >`
+  const [row] = await db<(FleetState["bases"] & Omit<FleetState, "bases">)[]>`
     with oldest as (
-      select id, extract(epoch from now() - shown_at)::float8 * 1000 as lag_ms
+      select id, name, extract(epoch from now() - shown_at)::float8 * 1000 as lag_ms
       from (
         -- A live base counts as current until its feed is due to be read.
-        select b.id, case when f.state = 'on' and b.live and not b.rapid then least(f.due_at, now())
+        select b.id, b.name, case when f.state = 'on' and b.live and not b.rapid then least(f.due_at, now())
           else b.sync_started_at end as shown_at
         from bases as b left join live_feeds as f on f.base_id = b.id
         -- A base that waits for its call budget lags on purpose.
@@ -105,8 +104,9 @@ export async function fleetState(db: Db): Promise<FleetState> {
       count(*) filter (where state = 'starting')::int as starting,
       count(*) filter (where state = 'paused')::int as paused,
       count(*) filter (where state = 'needs_attention')::int as "needsAttention",
-      (select lag_ms from oldest) as "oldestLagMs", (select id from oldest) as "oldestBaseId"
+      (select lag_ms from oldest) as "oldestLagMs", (select id from oldest) as "oldestBaseId",
+      (select name from oldest) as "oldestBaseName"
     from bases`;
-  const { oldestLagMs, oldestBaseId, ...bases } = row!;
-  return { bases, oldestLagMs, oldestBaseId };
+  const { oldestLagMs, oldestBaseId, oldestBaseName, ...bases } = row!;
+  return { bases, oldestLagMs, oldestBaseId, oldestBaseName };
 }

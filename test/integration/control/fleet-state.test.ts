@@ -27,6 +27,7 @@ test("workers report themselves with their leases, and delete their row when the
     bases: { syncing: 1, starting: 0, paused: 0, needsAttention: 0 },
     oldestLagMs: expect.any(Number),
     oldestBaseId: base.id,
+    oldestBaseName: base.name,
   });
   expect(await queueDepth(db)).toMatchObject({ active: 1 });
   const use = await until(
