@@ -4,7 +4,7 @@ import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm } from "../budget/plans";
-import { Badge, Button, ButtonLink, Card, ErrorNote, Field, FormPanel } from "../components";
+import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Field, FormPanel } from "../components";
 import { counted } from "../format";
 import { AccountFrame } from "./frame";
 
@@ -31,6 +31,9 @@ export function Workspaces({ currentUser, workspaces, form, errors }: Workspaces
         its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
         <a href="/docs/syncing#the-call-budget">How budgets work</a>
       </p>
+      {workspaces.length === 0 ? (
+        <Empty title="No workspace yet">Until you add one, syncs are not paced to a monthly cap.</Empty>
+      ) : null}
       {workspaces.map(({ workspace, budget }) => (
         <Card
           key={workspace.id}
