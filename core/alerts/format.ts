@@ -76,6 +76,7 @@ const summaries: Record<AlertKind, (count: number) => string> = {
   recovered: (count) => `${bases(count)} recovered`,
   needs_attention: (count) => `${count} ${count === 1 ? "base needs" : "bases need"} attention`,
   call_budget: (count) => `${count} call ${count === 1 ? "budget runs" : "budgets run"} out`,
+  new_table: (count) => `new tables in ${count === 1 ? "1 base" : `${count} bases`}`,
   breaking_change: (count) => `breaking schema changes in ${count === 1 ? "1 base" : `${count} bases`}`,
   schema_changed: (count) => `${bases(count)} changed ${count === 1 ? "its" : "their"} schema`,
 };
@@ -101,6 +102,8 @@ function titleOf({ kind, facts }: Alert): string {
       return isAboutKey(facts) ? `${name} needs a working API key` : `${name} needs attention`;
     case "call_budget":
       return `${name}: ${budgetTitles[facts.level ?? "forecast"]}`;
+    case "new_table":
+      return `${name} has new tables in Airtable`;
     case "breaking_change":
       return `${name}: a schema change may break queries`;
     case "schema_changed":
@@ -118,7 +121,7 @@ const budgetTitles: Record<NonNullable<AlertFacts["level"]>, string> = {
 function detailOf({ kind, facts }: Alert): string {
   const since = `Since ${inUtc(facts.since)}`;
   const reason = oneLine(facts.reason, MAX_REASON_LENGTH);
-  if (kind === "schema_changed" || kind === "breaking_change") {
+  if (kind === "new_table" || kind === "schema_changed" || kind === "breaking_change") {
     const { changes = [], changeCount = changes.length } = facts;
     const rest = changeCount - changes.length;
     const named = changes.map((change) => oneLine(change, MAX_REASON_LENGTH)).join("; ");
@@ -153,6 +156,8 @@ function adviceOf({ kind, facts }: Alert): string {
       return facts.level === "spent"
         ? `nothing, if your data can stay as it is until ${inUtc(facts.endsAt ?? facts.since)}; your apps can keep calling. Otherwise upgrade the plan in Airtable and on the workspace's page.`
         : "reduce the calls of your apps, or upgrade the plan in Airtable and on the workspace's page.";
+    case "new_table":
+      return "choose under Copied data on the base's page whether to copy them.";
     case "breaking_change":
       return "check whether your queries use a table or column that was dropped, renamed or given another type.";
     case "schema_changed":

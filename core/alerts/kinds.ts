@@ -5,6 +5,7 @@ export const alertKinds = [
   "recovered",
   "needs_attention",
   "call_budget",
+  "new_table",
   "breaking_change",
   "schema_changed",
 ] as const;
@@ -33,6 +34,11 @@ export const alertKindLabels: Record<AlertKind, { label: string; short: string; 
     short: "budget",
     hint: "The workspace will exceed its monthly cap, or sync has used its share of it.",
   },
+  new_table: {
+    label: "A new table waits for a decision",
+    short: "new tables",
+    hint: "A table was created in Airtable, and the base asks before it copies new tables.",
+  },
   breaking_change: {
     label: "A schema change breaks queries",
     short: "breaking changes",
@@ -50,6 +56,7 @@ export const usualKinds: AlertKind[] = [
   "recovered",
   "needs_attention",
   "call_budget",
+  "new_table",
   "breaking_change",
 ];
 
@@ -73,7 +80,7 @@ export interface AlertFacts {
   level?: BudgetLevel;
   /** call_budget: when the next month's calls begin to count, ISO 8601. */
   endsAt?: string;
-  /** breaking_change, schema_changed: the first changes as text, and the number of all. */
+  /** new_table, breaking_change, schema_changed: the first changes as text, and the number of all. */
   changes?: string[];
   changeCount?: number;
 }

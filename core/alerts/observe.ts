@@ -4,7 +4,7 @@ import type { Db } from "../context";
 import { type Budget, budgetsOf } from "../control/budgets";
 import { type CurrentPeriod, periodOf } from "../control/history";
 import { type BaseSummary, indicatorOf, selectBaseSummaries } from "../control/status";
-import type { AlertFacts, BudgetLevel } from "./kinds";
+import type { AlertFacts, AlertKind, BudgetLevel } from "./kinds";
 import type { BaseCondition } from "./rules";
 import { describeChange, isBreaking, type SchemaChangeRow } from "./schema-format";
 
@@ -95,9 +95,10 @@ interface SeenChanges {
   firstAt: Date;
   lastId: string;
   /** One alert of each kind that occurred. */
-  alerts: { kind: "breaking_change" | "schema_changed"; facts: ChangeFacts }[];
+  alerts: { kind: ChangeAlert; facts: ChangeFacts }[];
 }
 
+type ChangeAlert = Extract<AlertKind, "new_table" | "breaking_change" | "schema_changed">;
 type ChangeFacts = Pick<AlertFacts, "name" | "changes" | "changeCount">;
 
 /**
@@ -128,21 +129,17 @@ export async function seenChanges(tx: TransactionSql, now: Date): Promise<SeenCh
 }
 
 function alertsAbout(name: string, changes: SchemaChangeRow[]): SeenChanges["alerts"] {
-  const { breaking_change = [], schema_changed = [] } = Object.groupBy(changes, (change) =>
-    isBreaking(change) ? "breaking_change" : "schema_changed",
-  );
-  const groups = [
-    { kind: "breaking_change", changes: breaking_change },
-    { kind: "schema_changed", changes: schema_changed },
-  ] as const;
-  return groups
-    .filter((group) => group.changes.length > 0)
-    .map((group) => ({
-      kind: group.kind,
-      facts: {
-        name,
-        changes: group.changes.slice(0, MAX_CHANGES).map(describeChange),
-        changeCount: group.changes.length,
-      },
-    }));
+  const groups = Object.groupBy(changes, alertAbout);
+  return changeAlerts.flatMap((kind) => {
+    const { [kind]: of = [] } = groups;
+    const facts = { name, changes: of.slice(0, MAX_CHANGES).map(describeChange), changeCount: of.length };
+    return of.length > 0 ? [{ kind, facts }] : [];
+  });
+}
+
+const changeAlerts: ChangeAlert[] = ["new_table", "breaking_change", "schema_changed"];
+
+function alertAbout(change: SchemaChangeRow): ChangeAlert {
+  if (change.kind === "table_waiting") return "new_table";
+  return isBreaking(change) ? "breaking_change" : "schema_changed";
 }

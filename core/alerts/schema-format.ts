@@ -20,6 +20,8 @@ export function describeChange({ kind, table, field, before, after }: SchemaChan
       return `Table ${before?.name} is now ${table}${inSource(before?.source_name, after?.source_name)}`;
     case "table_rebuilt":
       return `Table ${table} was rebuilt`;
+    case "table_waiting":
+      return `Table “${table}” is new in Airtable, and is not copied`;
     case "field_added":
       return `${column} was added${after?.type ? ` (${after.type})` : ""}`;
     case "field_dropped":

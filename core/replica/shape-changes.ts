@@ -9,7 +9,9 @@ export type ShapeChangeKind =
   | "field_added"
   | "field_dropped"
   | "field_renamed"
-  | "field_retyped";
+  | "field_retyped"
+  /** Nothing has changed in SQL: a new table of the source is not copied until a person decides. */
+  | "table_waiting";
 
 /**
  * What a change means for SQL. `additive`: what worked still works. `rename`: a table or a column has another name.
@@ -54,6 +56,7 @@ export function severityOf({
     case "table_added":
     case "field_added":
     case "table_rebuilt":
+    case "table_waiting":
       return "additive";
   }
 }

@@ -139,7 +139,7 @@ create table alerts (
   kind text not null,
   at timestamp with time zone not null,
   facts jsonb not null,
-  constraint alerts_kind_check CHECK (kind = ANY (ARRAY['red'::text, 'recovered'::text, 'needs_attention'::text, 'call_budget'::text, 'breaking_change'::text, 'schema_changed'::text])),
+  constraint alerts_kind_check CHECK (kind = ANY (ARRAY['red'::text, 'recovered'::text, 'needs_attention'::text, 'call_budget'::text, 'new_table'::text, 'breaking_change'::text, 'schema_changed'::text])),
   constraint alerts_pkey PRIMARY KEY (id),
   constraint alerts_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE,
   constraint alerts_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE,
@@ -652,7 +652,7 @@ create table schema_changes (
   field_name text,
   before jsonb,
   after jsonb,
-  constraint schema_changes_kind_check CHECK (kind = ANY (ARRAY['table_added'::text, 'table_dropped'::text, 'table_renamed'::text, 'table_rebuilt'::text, 'field_added'::text, 'field_dropped'::text, 'field_renamed'::text, 'field_retyped'::text])),
+  constraint schema_changes_kind_check CHECK (kind = ANY (ARRAY['table_added'::text, 'table_dropped'::text, 'table_renamed'::text, 'table_rebuilt'::text, 'field_added'::text, 'field_dropped'::text, 'field_renamed'::text, 'field_retyped'::text, 'table_waiting'::text])),
   constraint schema_changes_pkey PRIMARY KEY (id),
   constraint schema_changes_severity_check CHECK (severity = ANY (ARRAY['additive'::text, 'rename'::text, 'breaking'::text])),
   constraint schema_changes_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE

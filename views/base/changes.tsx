@@ -12,6 +12,7 @@ const words: Record<SchemaChange["kind"], string> = {
   field_dropped: "Column dropped",
   field_renamed: "Column renamed",
   field_retyped: "Column retyped",
+  table_waiting: "New table, not copied until you decide",
 };
 
 const tones: Record<SchemaChange["severity"], Tone> = {

@@ -67,6 +67,7 @@ export const apiFacts = {
     "recovered",
     "needs_attention",
     "call_budget",
+    "new_table",
     "breaking_change",
     "schema_changed"
   ],

@@ -320,7 +320,7 @@ export interface paths {
 
 export interface components {
   schemas: {
-    AlertKind: "red" | "recovered" | "needs_attention" | "call_budget" | "breaking_change" | "schema_changed";
+    AlertKind: "red" | "recovered" | "needs_attention" | "call_budget" | "new_table" | "breaking_change" | "schema_changed";
     Alerts: {
       members: ({
         user_id: string;
@@ -846,10 +846,10 @@ export interface components {
     SchemaChange: {
       id: string;
       seen_at: string;
-      kind: "table_added" | "table_dropped" | "table_renamed" | "table_rebuilt" | "field_added" | "field_dropped" | "field_renamed" | "field_retyped";
+      kind: "table_added" | "table_dropped" | "table_renamed" | "table_rebuilt" | "field_added" | "field_dropped" | "field_renamed" | "field_retyped" | "table_waiting";
       /** What it means for SQL. additive: what worked still works; rename: a table or a column has another name, and the old one is an alias for some days; breaking: a table or a column is gone or has another type */
       severity: "additive" | "rename" | "breaking";
-      /** SQL name of the table after the change; if it was dropped, before the change */
+      /** SQL name of the table after the change; if it was dropped, before the change; for `table_waiting`, its name in Airtable */
       table: string;
       /** SQL name of the column; null for a change of the table itself */
       field: string | null;

@@ -14,6 +14,9 @@ const kind = named(
       t.Literal("call_budget", {
         description: "This month's calls will not last, or sync has used its share of them",
       }),
+      t.Literal("new_table", {
+        description: "A new table in Airtable is not copied until a person decides",
+      }),
       t.Literal("breaking_change", {
         description: "Tables or columns were dropped, renamed or given another type",
       }),

@@ -69,13 +69,15 @@ export const schemaChanges = t.Array(
         "field_dropped",
         "field_renamed",
         "field_retyped",
+        "table_waiting",
       ]),
       severity: t.UnionEnum(severities, {
         description:
           "What it means for SQL. additive: what worked still works; rename: a table or a column has another name, and the old one is an alias for some days; breaking: a table or a column is gone or has another type",
       }),
       table: t.String({
-        description: "SQL name of the table after the change; if it was dropped, before the change",
+        description:
+          "SQL name of the table after the change; if it was dropped, before the change; for `table_waiting`, its name in Airtable",
       }),
       field: nullable(
         t.String({ description: "SQL name of the column; null for a change of the table itself" }),

@@ -50,9 +50,7 @@ export async function saveSourceTables(
       search_text: searchLines([name, ...names]),
     };
   });
-  await db`
-    update bases set unanswered_tables = ${jsonParameter(unanswered)}::text::jsonb
-    where id = ${baseId} and unanswered_tables <> ${jsonParameter(unanswered)}::text::jsonb`;
+  await saveUnanswered(db, baseId, unanswered);
   await db`
     with base as (
       select id from bases where id = ${baseId} for key share
@@ -70,6 +68,22 @@ export async function saveSourceTables(
         field_names = excluded.field_names, search_text = excluded.search_text
       where (s.primary_field_id, s.fields, s.name, s.field_names, s.search_text) is distinct from
         (excluded.primary_field_id, excluded.fields, excluded.name, excluded.field_names, excluded.search_text)`;
+}
+
+/** Replaces the tables that wait for a decision. Each new one is an event in the log of schema changes, once. */
+async function saveUnanswered(db: Db, baseId: string, tables: { id: string; name: string }[]): Promise<void> {
+  const given = jsonParameter(tables);
+  await db`
+    with base as (
+      select id, unanswered_tables as before from bases
+      where id = ${baseId} and unanswered_tables <> ${given}::text::jsonb for no key update
+    ), saved as (
+      update bases set unanswered_tables = ${given}::text::jsonb from base where bases.id = base.id
+    )
+    insert into schema_changes (base_id, kind, severity, table_name)
+    select base.id, 'table_waiting', 'additive', t.name
+    from base, jsonb_to_recordset(${given}::text::jsonb) as t (id text, name text)
+    where not exists (select from jsonb_to_recordset(base.before) as b (id text) where b.id = t.id)`;
 }
 
 /** Returns what is stored of these tables, by the source's table id. */

@@ -619,7 +619,7 @@ create table schema_changes (
   constraint schema_changes_pkey primary key (id),
   constraint schema_changes_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint schema_changes_kind_check check (kind in ('table_added', 'table_dropped', 'table_renamed',
-    'table_rebuilt', 'field_added', 'field_dropped', 'field_renamed', 'field_retyped')),
+    'table_rebuilt', 'field_added', 'field_dropped', 'field_renamed', 'field_retyped', 'table_waiting')),
   constraint schema_changes_severity_check check (severity in ('additive', 'rename', 'breaking'))
 );
 
@@ -996,7 +996,8 @@ create table alerts (
   constraint alerts_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint alerts_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete cascade,
   constraint alerts_kind_check check (
-    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'breaking_change', 'schema_changed'))
+    kind in ('red', 'recovered', 'needs_attention', 'call_budget', 'new_table', 'breaking_change',
+      'schema_changed'))
 );
 create index alerts_at_idx on alerts (at);
 create index alerts_account_idx on alerts (account_id);

@@ -5,7 +5,13 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { alertKinds, createWebhook, setPreferences, updateWebhook } from "../../../core/alerts";
 import { evaluate } from "../../../core/alerts/evaluate";
-import { getBase, recordSchemaChanges, updateSettings } from "../../../core/control/bases";
+import {
+  getBase,
+  listSchemaChanges,
+  recordSchemaChanges,
+  saveSourceTables,
+  updateSettings,
+} from "../../../core/control/bases";
 import { createWorkspace } from "../../../core/control/budgets";
 import { connectControl } from "../../../core/postgres";
 import { type AlertScene, alertScene } from "../../support/alert-scene";
@@ -142,6 +148,28 @@ test("the results of a first sync are no change of the schema", async () => {
   await db`update schema_changes set seen_at = ${scene.now()} where base_id = ${id}`;
   await scene.settle();
   expect((await scene.alertsOf(account.id)).map(({ kind }) => kind)).toEqual(["schema_changed"]);
+});
+
+test("a new table that waits for a decision is an additive change, and told once", async () => {
+  const account = await scene.account(["Marketing"]);
+  const [id] = account.ids as [string];
+  const { db } = scene.ctx;
+  await scene.look();
+  const unanswered = [{ id: "tblP", name: "Payroll" }];
+  for (let check = 0; check < 2; check++) await saveSourceTables(db, id, { tables: [], unanswered });
+  await db`update schema_changes set seen_at = ${scene.now()} where base_id = ${id}`;
+  await scene.settle();
+  expect((await scene.alertsOf(account.id)).map(({ kind }) => kind)).toEqual(["new_table"]);
+  expect(await listSchemaChanges(db, id, 10)).toMatchObject([
+    { kind: "table_waiting", severity: "additive", table: "Payroll" },
+  ]);
+  // Who has decided is not told again, and who is asked about another table is.
+  await saveSourceTables(db, id, { tables: [], unanswered: [{ id: "tblQ", name: "Quotes" }] });
+  await db`update schema_changes set seen_at = ${scene.now()} where base_id = ${id}`;
+  await scene.pass(70);
+  await scene.settle();
+  const [, second] = await scene.alertsOf(account.id);
+  expect(second).toMatchObject({ kind: "new_table" });
 });
 
 test("a new webhook is told what is red now; one that was not told of a failure is not told of its end", async () => {
