@@ -1,10 +1,11 @@
 /** `basetide bases …`: list, show, create, sync, pause, resume. */
 import type { Command } from "commander";
 import { type ApiBase, findBase } from "./base-ref";
-import { type ApiSchemas, apiFacts, dataOf } from "./client";
+import { type ApiClient, type ApiSchemas, apiFacts, dataOf } from "./client";
 import { type Common, command, promptSecret } from "./commands";
 import { CliError } from "./failure";
 import { formatFacts, formatTable, printResult } from "./output";
+import { addSelectionCommand } from "./selection-command";
 import { openClient } from "./session";
 
 interface CreateOptions extends Common {
@@ -12,6 +13,7 @@ interface CreateOptions extends Common {
   workspace?: string;
   databaseId?: string;
   schema?: string;
+  only?: string;
 }
 
 export function addBasesCommand(program: Command): void {
@@ -38,20 +40,23 @@ export function addBasesCommand(program: Command): void {
       .option("--platform <platform>", "the platform", apiFacts.defaultPlatform)
       .option("--workspace <id>", "the workspace whose cap includes its calls")
       .option("--database-id <id>", "one of the account's databases; with --schema")
+      .option("--only <tables>", "copy only these tables: names or ids in Airtable, separated by commas")
       .option("--schema <name>", "a schema in that database, or in the database of DESTINATION_URL")
       .action(async (baseId: string, options: CreateOptions) => {
         const apiKey = process.env.AIRTABLE_API_KEY || (await promptSecret("Airtable API key"));
+        const client = openClient();
+        const source = { platform: options.platform, api_key: apiKey, base_id: baseId };
         const body: ApiSchemas["NewBase"] = {
-          platform: options.platform,
-          api_key: apiKey,
-          base_id: baseId,
+          ...source,
           ...destinationOf(options),
+          ...(options.only ? { selection: await onlyTables(client, source, options.only) } : {}),
           ...(options.workspace ? { workspace_id: options.workspace } : {}),
         };
-        const base = await dataOf(openClient().POST("/api/v1/bases", { body }));
+        const base = await dataOf(client.POST("/api/v1/bases", { body }));
         printResult(base, options.json ?? false, baseText);
       }),
   );
+  addSelectionCommand(bases);
   bases.addCommand(
     command("sync", "sync now")
       .argument("<base>", "id, Airtable id or name")
@@ -79,6 +84,24 @@ export function addBasesCommand(program: Command): void {
         }),
     );
   }
+}
+
+/** The selection of these tables and no others, now or later. @throws CliError `not_found` */
+async function onlyTables(
+  client: ApiClient,
+  source: ApiSchemas["SourceBaseKey"],
+  list: string,
+): Promise<ApiSchemas["Selection"]> {
+  const available = await dataOf(client.POST("/api/v1/source-tables", { body: source }));
+  const tables = list.split(",").map((part) => {
+    const wanted = part.trim();
+    const found =
+      available.find(({ table_id }) => table_id === wanted) ?? available.find(({ name }) => name === wanted);
+    const known = available.map(({ name }) => name).join(", ");
+    if (!found) throw new CliError("not_found", `There is no table ${wanted}. The base has: ${known}`);
+    return { table_id: found.table_id, copied: true };
+  });
+  return { new_tables: "ignore", tables };
 }
 
 /** The URL of a customer's own database has a password, so it comes from the environment. */

@@ -79,6 +79,7 @@ const ONBOARDING: Record<string, Address> = {
   "/new/:id/base": ({ draft }) => `/new/${draft}/base`,
   "/new/:id/destination": ({ draft }) => `/new/${draft}/destination`,
   "/new/:id/start": ({ draft }) => `/new/${draft}/start`,
+  "/new/:id/selection": ({ draft }) => `/new/${draft}/selection`,
 };
 
 const BASES: Record<string, Address> = {

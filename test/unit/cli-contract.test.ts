@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { apiFacts, createApiClient, dataOf } from "../../apps/cli/client";
+import { type ApiSchemas, apiFacts, createApiClient, dataOf } from "../../apps/cli/client";
 import { REBUILDING } from "../../apps/cli/contract/base-parts/settings";
 import { ContractError, parseContract } from "../../apps/cli/contract/parse";
 import { planContract, unlisted } from "../../apps/cli/contract/plan";
@@ -52,6 +52,20 @@ const anyOwnNames = fc.uniqueArray(
   }),
   { maxLength: 3, selector: ({ name }) => name, comparator: "IsStrictlyEqual" },
 );
+const anyFields = (...ids: string[]) => fc.subarray(ids);
+const anySelection = fc.record({
+  new_tables: fc.constantFrom("copy", "ask", "ignore"),
+  tables: fc.uniqueArray(
+    fc.record({
+      table_id: fc.constantFrom("tblA", "tblB", "tblC"),
+      copied: fc.boolean(),
+      view_id: fc.constantFrom(null, "viwA"),
+      omitted_fields: anyFields("fldA", "fldB"),
+      hashed_fields: anyFields("fldC", "fldD"),
+    }),
+    { maxLength: 3, selector: ({ table_id }) => table_id },
+  ),
+});
 const anyKinds = fc.subarray([...apiFacts.alertKinds]);
 /** The first of each id. */
 function oneEach<One extends { table_id: string; field_id: string | null }>(all: One[]): One[] {
@@ -67,6 +81,7 @@ const anyState: fc.Arbitrary<AccountState> = fc
         settings: anySettings,
         indexes: anyIndexes,
         ownNames: anyOwnNames,
+        selection: anySelection,
         workspace: fc.nat(5),
       }),
       {
@@ -90,9 +105,10 @@ const anyState: fc.Arbitrary<AccountState> = fc
     }));
     return {
       workspaces,
-      bases: bases.map(({ id, name, settings, indexes, ownNames, workspace }, index) => ({
+      bases: bases.map(({ id, name, settings, selection, indexes, ownNames, workspace }, index) => ({
         ...{ id: `bas_${index}`, base_id: id, name, platform: "airtable" },
         ...{ settings: { ...settings, indexes, own_names: oneEach(ownNames) }, tables: [{ name: "tasks" }] },
+        selection,
         database: { id: `dat_${index}`, schema: "public" },
         budget: workspaces[workspace] ? { workspace_id: workspaces[workspace].id } : null,
       })),
@@ -101,6 +117,7 @@ const anyState: fc.Arbitrary<AccountState> = fc
         webhooks: webhooks.map((one, index) => ({ ...one, id: `whk_${index}`, form: "json" })),
         messages: [],
       },
+      available: new Map(),
     } as unknown as AccountState;
   });
 
@@ -145,6 +162,7 @@ const state = {
     webhooks: [],
     messages: [],
   },
+  available: new Map(),
 } as unknown as AccountState;
 
 const FILE = `# Ours.
@@ -239,6 +257,135 @@ test("own names are compared by id, and two columns of one name are an error at 
   const text = pulled(given, new Map(), before);
   expect(text).toContain("      tblA.fldA: due # ours\n");
   expect(text).not.toContain("gone");
+});
+
+const field = (field_id: string, name: string, type: string, primary = false) => ({
+  ...{ field_id, name, type, is_primary: primary },
+  may_be_hashed: type !== "multipleRecordLinks",
+});
+const AVAILABLE: ApiSchemas["SelectableTable"][] = [
+  {
+    ...{ table_id: "tblA", name: "Contacts", views: [{ view_id: "viwA", name: "Open ones" }] },
+    fields: [
+      field("fldName", "Name", "singleLineText", true),
+      field("fldMail", "E-mail", "email"),
+      field("fldNotes", "Notes", "multilineText"),
+      field("fldTasks", "Tasks", "multipleRecordLinks"),
+    ],
+  },
+  { table_id: "tblB", name: "Salaries", views: [], fields: [field("fldS", "Name", "singleLineText", true)] },
+];
+
+/** What the plan says of a file with this selection, for a base with the other one. */
+function selecting(lines: string[], selection: ApiSchemas["Selection"] = { new_tables: "copy", tables: [] }) {
+  const given = {
+    ...state,
+    bases: [{ ...state.bases[0]!, selection }],
+    available: new Map([["bas_1", AVAILABLE]]),
+  };
+  const text = [
+    "version: 1",
+    "bases:",
+    "  - base: appA",
+    "    selection:",
+    ...lines.map((line) => `      ${line}`),
+  ];
+  const parsed = () => parseContract(`${text.join("\n")}\n`, "f.yaml");
+  return {
+    plan: () => planContract(parsed(), given, { prune: false }),
+    pull: () => pulled(given, new Map(), parsed()),
+  };
+}
+
+test("a selection names tables, views and fields by name or id; what drops or rebuilds is asked before", () => {
+  const chosen = [
+    "new_tables: ask",
+    "tables:",
+    "  Contacts: {view: Open ones, omitted: [Notes], hashed: [fldMail]} # ours",
+    "  tblB: false",
+  ];
+  const selection: ApiSchemas["Selection"] = {
+    new_tables: "ask",
+    tables: [
+      {
+        table_id: "tblA",
+        copied: true,
+        view_id: "viwA",
+        omitted_fields: ["fldNotes"],
+        hashed_fields: ["fldMail"],
+      },
+      { table_id: "tblB", copied: false, view_id: null, omitted_fields: [], hashed_fields: [] },
+    ],
+  };
+  expect(selecting(chosen).plan()).toMatchObject([
+    {
+      line: 7,
+      isGrave: true,
+      details: [
+        "selection.new_tables: copy -> ask",
+        "selection.Contacts: all records -> Open ones",
+        "selection.Contacts.E-mail: copied -> hashed",
+        "selection.Contacts.Notes: copied -> omitted",
+        "selection.Salaries: copied -> not copied",
+      ],
+      change: { selection },
+    },
+  ]);
+  // The same by names: nothing to do, and a pull keeps them with their comments.
+  expect(selecting(chosen, selection).plan()).toEqual([]);
+  expect(selecting(chosen, selection).pull()).toContain(chosen[2]!);
+  const other = { ...selection, tables: [{ table_id: "tblA", copied: false }] };
+  expect(selecting(chosen, other).pull()).toContain("tblA: false");
+  // A further table, or another rule for new ones, reads and drops nothing that is there.
+  const [isAdded] = selecting(["new_tables: ignore", "tables:", "  tblA: true", "  Salaries: true"], {
+    new_tables: "ignore",
+    tables: [{ table_id: "tblA", copied: true }],
+  }).plan();
+  expect(isAdded).toMatchObject({
+    line: 8,
+    isGrave: false,
+    details: ["selection.Salaries: not copied -> copied"],
+  });
+  const rule = selecting(["new_tables: ignore", "tables: {tblA: true, tblB: true}"]).plan();
+  expect(rule).toMatchObject([{ isGrave: false, details: ["selection.new_tables: copy -> ignore"] }]);
+  expect(selecting(["new_tables: ignore", "tables: {tblA: true}"]).plan()).toMatchObject([{ isGrave: true }]);
+});
+
+test.each([
+  [
+    ["tables:", "  Contact: true"],
+    6,
+    "there is no table Contact in the base. Correct it, or remove it; it has Contacts",
+  ],
+  [["tables:", "  Contacts: true", "  tblA: {omitted: [Notes]}"], 7, "is a table that is listed before"],
+  [
+    ["tables:", "  tblA:", "    view: Closed ones"],
+    7,
+    "there is no view Closed ones in Contacts. Correct it, or remove",
+  ],
+  [
+    ["tables:", "  tblA:", "    omitted:", "      - Notes", "      - Nots"],
+    9,
+    "there is no field Nots in Contacts",
+  ],
+  [
+    ["tables:", "  tblA:", "    omitted: [Notes]", "    hashed: [fldNotes]"],
+    8,
+    "is listed twice. Omit it or hash it",
+  ],
+  [["tables:", "  tblA: {omitted: [Name]}"], 6, "is the primary field"],
+  [["tables:", "  tblA: {hashed: [Tasks]}"], 6, "cannot be hashed. Omit it"],
+  [["new_tables: ignore", "tables: {tblA: false}"], 4, "no table would be copied. Choose at least one"],
+  [["new_tables: never"], 5, "selection.new_tables"],
+  [["tables:", "  tblA:", "    omited: [Notes]"], 7, "omited is not known"],
+])("a selection that cannot be has an error with its line: %j", (lines, line, message) => {
+  let problems: unknown;
+  try {
+    selecting(lines).plan();
+  } catch (error) {
+    problems = (error as ContractError).problems;
+  }
+  expect(problems).toMatchObject([{ line, message: expect.stringContaining(message) }]);
 });
 
 test("what the file does not list is deleted only on request, and what it does not mention, never", () => {

@@ -12,8 +12,21 @@ import {
 import { Button, ButtonLink, Card, Empty, ErrorNote, Field, Note, SelectField, Table } from "../components";
 import { counted } from "../format";
 
+/** Whose selection it is: a base's, or that of one that is being connected. */
+export interface SelectionPlace {
+  /** Of the page and its forms. */
+  path: string;
+  unanswered: Base["unansweredTables"];
+  /** Where to go on, if the selection is one step of several. */
+  next?: { href: string; text: string };
+}
+
+export function placeOf(base: Base): SelectionPlace {
+  return { path: selectionPath(base), unanswered: base.unansweredTables };
+}
+
 export interface SelectionProps {
-  base: Base;
+  place: SelectionPlace;
   selection: SourceSelection;
   /** What the source has. */
   tables: SourceTable[];
@@ -40,16 +53,16 @@ export function namedLike<Named extends { name: string }>(all: readonly Named[],
 }
 
 /** Instead of the forms, if the source cannot be asked. */
-export function NotSelectable({ base, error }: { base: Base; error: string }) {
+export function NotSelectable({ path, error }: { path: string; error: string }) {
   return (
     <>
       <ErrorNote title="Airtable could not be asked for the base's tables">{error}</ErrorNote>
-      <ButtonLink href={selectionPath(base)}>Try again</ButtonLink>
+      <ButtonLink href={path}>Try again</ButtonLink>
     </>
   );
 }
 
-export function SelectedTables({ base, selection, tables, search, error }: SelectionProps) {
+export function SelectedTables({ place, selection, tables, search, error }: SelectionProps) {
   const shown = namedLike(tables, search);
   return (
     <Card id="copied-data" title="Copied data">
@@ -57,10 +70,10 @@ export function SelectedTables({ base, selection, tables, search, error }: Selec
         Only what is chosen here leaves Airtable. A table that is not copied costs no calls. A change reads
         only the tables that get other columns. <a href="/docs/selection">How it works</a>
       </p>
-      <Unanswered base={base} />
+      <UnansweredNote place={place} />
       {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
-      <Search base={base} search={search} label="Find a table" />
-      <form method="post" action={selectionPath(base)} class="stack">
+      <Search place={place} search={search} label="Find a table" />
+      <form method="post" action={place.path} class="stack">
         <input type="hidden" name="q" value={search} />
         <input type="hidden" name="shown" value={shown.map(({ id }) => id).join(" ")} />
         <SelectField
@@ -78,7 +91,7 @@ export function SelectedTables({ base, selection, tables, search, error }: Selec
             head={[{ text: "Table" }, { text: "Copied" }, { text: "Action", isHidden: true }]}
           >
             {shown.map((table) => (
-              <TableRow key={table.id} base={base} selection={selection} table={table} />
+              <TableRow key={table.id} place={place} selection={selection} table={table} />
             ))}
           </Table>
         )}
@@ -90,6 +103,7 @@ export function SelectedTables({ base, selection, tables, search, error }: Selec
           <Button name="set" value="omitted">
             Copy none shown
           </Button>
+          <Next place={place} />
         </div>
       </form>
     </Card>
@@ -97,11 +111,11 @@ export function SelectedTables({ base, selection, tables, search, error }: Selec
 }
 
 function TableRow({
-  base,
+  place,
   selection,
   table,
 }: {
-  base: Base;
+  place: SelectionPlace;
   selection: SourceSelection;
   table: SourceTable;
 }) {
@@ -116,7 +130,7 @@ function TableRow({
       </th>
       <td class="wrap">{summaryOf(selection, table)}</td>
       <td class="number">
-        <ButtonLink isSmall href={selectionPath(base, { table: table.id })}>
+        <ButtonLink isSmall href={withQuery(place.path, { table: table.id })}>
           Fields and records<span class="visually-hidden"> of {table.name}</span>
         </ButtonLink>
       </td>
@@ -141,7 +155,7 @@ function summaryOf(selection: SourceSelection, { id, fields, views = [] }: Sourc
 }
 
 export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
-  const { base, selection, table, search, error } = props;
+  const { place, selection, table, search, error } = props;
   const { viewId = "", fields: treatments = {} } = selection.tables[table.id] ?? {};
   const shown = namedLike(table.fields, search);
   const views = (table.views ?? []).map((view) => ({
@@ -154,7 +168,7 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
       id="copied-fields"
       title={`Copied data of ${table.name}`}
       actions={
-        <ButtonLink isSmall href={selectionPath(base)}>
+        <ButtonLink isSmall href={place.path}>
           All tables
         </ButtonLink>
       }
@@ -166,8 +180,8 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
         </Note>
       ) : null}
       {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
-      <Search base={base} search={search} label="Find a field" table={table.id} />
-      <form method="post" action={selectionPath(base)} class="stack">
+      <Search place={place} search={search} label="Find a field" table={table.id} />
+      <form method="post" action={place.path} class="stack">
         <input type="hidden" name="q" value={search} />
         <input type="hidden" name="table" value={table.id} />
         <SelectField
@@ -201,6 +215,7 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
               {treatmentText[treatment]}: all shown
             </Button>
           ))}
+          <Next place={place} />
         </div>
         <p class="hint">
           A hash is the same wherever the same value is, so it joins and groups, and does not show the value.
@@ -247,10 +262,14 @@ export function treatmentsFor(
   ];
 }
 
-function Search(props: { base: Base; search: string; label: string; table?: string }) {
-  const { base, search, label, table } = props;
+function Next({ place: { next } }: { place: SelectionPlace }) {
+  return next ? <ButtonLink href={next.href}>{next.text}</ButtonLink> : null;
+}
+
+function Search(props: { place: SelectionPlace; search: string; label: string; table?: string }) {
+  const { place, search, label, table } = props;
   return (
-    <form action={selectionPath(base)} class="search">
+    <form action={place.path} class="search">
       {table === undefined ? null : <input type="hidden" name="table" value={table} />}
       <Field label={label} name="q" type="search" value={search} />
       <Button>Find</Button>
@@ -260,24 +279,31 @@ function Search(props: { base: Base; search: string; label: string; table?: stri
 
 /** New tables that wait for a decision; nothing if there are none. */
 export function Unanswered({ base }: { base: Base }) {
-  const { unansweredTables = [] } = base;
-  if (unansweredTables.length === 0) return null;
+  return <UnansweredNote place={placeOf(base)} />;
+}
+
+function UnansweredNote({ place: { path, unanswered = [] } }: { place: SelectionPlace }) {
+  if (unanswered.length === 0) return null;
   return (
-    <Note tone="warn" title={`${counted(unansweredTables.length, "new table")} in Airtable, not copied`}>
+    <Note tone="warn" title={`${counted(unanswered.length, "new table")} in Airtable, not copied`}>
       <p>
-        {unansweredTables.map(({ id, name }, index) => (
+        {unanswered.map(({ id, name }, index) => (
           <span key={id}>
             {index > 0 ? ", " : ""}
             <bdi>{name}</bdi>
           </span>
         ))}
-        . <a href={selectionPath(base)}>Choose whether to copy</a> them.
+        . <a href={path}>Choose whether to copy</a> them.
       </p>
     </Note>
   );
 }
 
-export function selectionPath({ id }: Pick<Base, "id">, query: Record<string, string> = {}): string {
+export function selectionPath({ id }: Pick<Base, "id">): string {
+  return `/bases/${id}/selection`;
+}
+
+export function withQuery(path: string, query: Record<string, string>): string {
   const search = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
-  return `/bases/${id}/selection${search === "" ? "" : `?${search}`}`;
+  return search === "" ? path : `${path}?${search}`;
 }

@@ -48,6 +48,11 @@ export function StartStep(props: StartProps) {
           </dd>
           <dt>Tables</dt>
           <dd>{describeSize(draft)}</dd>
+          <dt>Copied</dt>
+          <dd>
+            {draft.selection ? "A part of them" : "Everything"}.{" "}
+            <a href={`/new/${draft.id}/selection`}>Choose what is copied</a>
+          </dd>
           <dt>Destination</dt>
           <dd class="wrap">{describe(draft, database, region)}</dd>
         </dl>
@@ -95,9 +100,9 @@ function aboutWorkspace(workspace: Workspace, { callsPerMonth, used }: Budget): 
   return `${calls}, shared with the workspace's other bases.`;
 }
 
-function describeSize({ size }: Draft): string {
+function describeSize({ size, selection }: Draft): string {
   if (!size) return "All of them";
-  return `All ${counted(size.tables, "table")}, ${size.isExact ? "" : "more than "}${counted(size.records, "record")}`;
+  return `${selection ? "" : "All "}${counted(size.tables, "table")}, ${size.isExact ? "" : "more than "}${counted(size.records, "record")}`;
 }
 
 function describe({ destination }: Draft, database: string | undefined, region: string | null): string {

@@ -16,6 +16,14 @@ export interface paths {
       responses: { 200: { content: { "application/json": (components["schemas"]["SourceBase"])[] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
     };
   };
+  "/api/v1/source-tables": {
+    /** Tables, fields and views of a base before it is connected */
+    post: {
+      parameters: {  };
+      requestBody: { content: { "application/json": components["schemas"]["SourceBaseKey"] } };
+      responses: { 200: { content: { "application/json": (components["schemas"]["SelectableTable"])[] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
   "/api/v1/destinations/check": {
     /** Check a database that you host */
     post: {
@@ -382,6 +390,7 @@ export interface components {
       state: "starting" | "active" | "paused" | "needs_attention" | "deleting";
       indicator: components["schemas"]["Indicator"];
       settings: components["schemas"]["Settings"];
+      selection: components["schemas"]["Selection"];
       database: components["schemas"]["Database"];
       tables: ({
         name: string;
@@ -716,6 +725,7 @@ export interface components {
         /** Stops the running sync and all requests to Airtable. The database stays readable. Default: false. */
         paused?: boolean;
       };
+      selection?: components["schemas"]["Selection"];
       /** Id of the workspace whose cap includes the base's calls: wsp_… */
       workspace_id?: string | null;
     };
@@ -864,6 +874,23 @@ export interface components {
       /** Type of the column */
       type?: string;
     };
+    SelectableTable: {
+      table_id: string;
+      name: string;
+      fields: ({
+        field_id: string;
+        name: string;
+        /** As Airtable calls it */
+        type: string;
+        /** It can be hashed, but not omitted */
+        is_primary: boolean;
+        may_be_hashed: boolean;
+      })[];
+      views: ({
+        view_id: string;
+        name: string;
+      })[];
+    };
     Selection: {
       /** What happens to tables that are not listed, such as new ones. `ask`: Not copied; the console asks, and `unanswered` lists them */
       new_tables: "copy" | "ask" | "ignore";
@@ -900,23 +927,7 @@ export interface components {
         name: string;
       })[];
       /** What Airtable has now */
-      available: ({
-        table_id: string;
-        name: string;
-        fields: ({
-          field_id: string;
-          name: string;
-          /** As Airtable calls it */
-          type: string;
-          /** It can be hashed, but not omitted */
-          is_primary: boolean;
-          may_be_hashed: boolean;
-        })[];
-        views: ({
-          view_id: string;
-          name: string;
-        })[];
-      })[];
+      available: (components["schemas"]["SelectableTable"])[];
     };
     Settings: {
       /** Airtable reports changes, if the key may manage webhooks. `rapid` takes precedence. Default: true. */
@@ -972,6 +983,12 @@ export interface components {
       id: string;
       name: string;
       permission: string;
+    };
+    SourceBaseKey: {
+      platform: string;
+      /** Airtable API key */
+      api_key: string;
+      base_id: string;
     };
     SqlUser: {
       id: string;

@@ -7,6 +7,7 @@ import type { Connecting } from "./base-parts";
 import { ContractError, type ParsedContract, type Path, type Problem } from "./parse";
 import type { ContractWebhook } from "./schema";
 import { variableOf } from "./secret";
+import { resolveChosen } from "./selection/resolve";
 import type { PlanStep } from "./step";
 
 type SecretOf = (reference: string) => string;
@@ -32,6 +33,34 @@ export function resolveSecrets(parsed: ParsedContract, steps: PlanStep[], env: N
 }
 
 /**
+ * Returns the steps with the selections of new bases by ids. One request for each.
+ *
+ * @throws ContractError for what such a base does not have, before anything is changed; ApiFailure
+ */
+export async function resolveSelections(
+  client: ApiClient,
+  parsed: ParsedContract,
+  steps: PlanStep[],
+  secretOf: SecretOf,
+): Promise<PlanStep[]> {
+  const problems: Problem[] = [];
+  const resolved = steps.map(async (step): Promise<PlanStep> => {
+    if (step.on !== "base" || !("connecting" in step) || !step.connecting.chosen) return step;
+    const { chosen, ...connecting } = step.connecting;
+    const { base, platform = apiFacts.defaultPlatform, api_key = "" } = step.create;
+    const body = { platform, base_id: base, api_key: secretOf(api_key) };
+    const available = await dataOf(client.POST("/api/v1/source-tables", { body }));
+    const selection = resolveChosen(chosen, available, [...step.path, "selection"], (path, message) =>
+      problems.push({ line: parsed.lineOf(path), message }),
+    );
+    return { ...step, connecting: { ...connecting, selection } };
+  });
+  const result = await Promise.all(resolved);
+  if (problems.length > 0) throw new ContractError(parsed.file, problems);
+  return result;
+}
+
+/**
  * @returns what the service shows only once: the secret that signs a new webhook's messages
  * @throws ApiFailure
  */
@@ -51,14 +80,17 @@ export async function applyStep(
     await client.PATCH("/api/v1/alerts/webhooks/{id}", { params: pathOf(step.id), body: step.change });
   } else if ("create" in step) {
     const { base, platform = apiFacts.defaultPlatform, api_key = "" } = step.create;
-    const { workspace, ...given } = withUrl(step.connecting, secretOf);
+    const { workspace, chosen: _, ...given } = withUrl(step.connecting, secretOf);
     const inWorkspace = await workspaceId(client, workspace);
     const body = { ...given, ...inWorkspace, platform, base_id: base, api_key: secretOf(api_key) };
     await ignoring("already_exists", client.POST("/api/v1/bases", { body }));
   } else {
-    const { workspace, ...change } = step.change;
+    const { workspace, selection, ...change } = step.change;
     const body = { ...change, ...(await workspaceId(client, workspace)) };
-    await client.PATCH("/api/v1/bases/{id}", { params: pathOf(step.id), body });
+    const params = pathOf(step.id);
+    // First: what is no longer copied must not be copied by a sync that another setting starts.
+    if (selection) await client.PUT("/api/v1/bases/{id}/selection", { params, body: selection });
+    if (Object.keys(body).length > 0) await client.PATCH("/api/v1/bases/{id}", { params, body });
   }
   return undefined;
 }

@@ -1,11 +1,9 @@
 /** Changes of the schema in Airtable after which existing queries fail, or will: after a rename, old names answer for some days. */
 import { type ApiClient, type ApiSchemas, dataOf } from "../client";
+import { eachAtOnce } from "./at-once";
 import type { ParsedContract, Problem } from "./parse";
-import { baseKey } from "./schema";
-import type { AccountState } from "./state";
+import { type AccountState, listedBases } from "./state";
 
-/** Requests at the same time, where each base needs one. */
-const AT_ONCE = 8;
 /** The most that one request returns. */
 const MOST_CHANGES = 1000;
 
@@ -16,7 +14,7 @@ export async function latestChanges(
   client: ApiClient,
   { bases }: AccountState,
 ): Promise<Map<string, string>> {
-  const found = await eachOf(bases, ({ id }) => changesOf(client, id, 1));
+  const found = await eachAtOnce(bases, ({ id }) => changesOf(client, id, 1));
   return new Map(found.flatMap(([{ id }, [change]]) => (change ? [[id, change.seen_at]] : [])));
 }
 
@@ -26,13 +24,8 @@ export async function breakingChanges(
   { contract, lineOf }: ParsedContract,
   { bases }: AccountState,
 ): Promise<Problem[]> {
-  const listed = (contract.bases ?? []).flatMap((wanted, index) => {
-    const base = bases.find(
-      ({ base_id, platform }) => baseKey({ base: base_id, platform }) === baseKey(wanted),
-    );
-    return base ? [{ wanted, index, base }] : [];
-  });
-  const found = await eachOf(listed, ({ base }) => changesOf(client, base.id, MOST_CHANGES));
+  const listed = listedBases(contract, bases);
+  const found = await eachAtOnce(listed, ({ base }) => changesOf(client, base.id, MOST_CHANGES));
   return found.flatMap(([{ wanted, index, base }, changes]) => {
     const known = wanted.schema_as_of === undefined ? 0 : Date.parse(wanted.schema_as_of);
     return changes
@@ -48,20 +41,6 @@ function changesOf(client: ApiClient, id: string, limit: number): Promise<Change
   return dataOf(
     client.GET("/api/v1/bases/{id}/schema-changes", { params: { path: { id }, query: { limit } } }),
   );
-}
-
-/** @returns each item with its result, in the order of the items */
-async function eachOf<Item, Value>(
-  items: readonly Item[],
-  work: (item: Item) => Promise<Value>,
-): Promise<[Item, Value][]> {
-  const results: [Item, Value][] = [];
-  const waiting = items.entries();
-  const one = async () => {
-    for (const [index, item] of waiting) results[index] = [item, await work(item)];
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, one));
-  return results;
 }
 
 function textOf({ kind, table, field, before, after }: Change): string {

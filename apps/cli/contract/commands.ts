@@ -8,7 +8,7 @@ import { printResult } from "../output";
 import { openClient } from "../session";
 import { escapeControls } from "../terminal";
 import { annotate } from "./annotate";
-import { applyStep, resolveSecrets } from "./apply";
+import { applyStep, resolveSecrets, resolveSelections } from "./apply";
 import { breakingChanges, latestChanges } from "./breaking";
 import { readContract, writeContract } from "./file";
 import { planContract, unlisted } from "./plan";
@@ -51,7 +51,7 @@ export function addContractCommands(program: Command): void {
 async function pull({ file, json = false }: FileOptions): Promise<void> {
   const client = openClient();
   const before = existsSync(file) ? readContract(file) : undefined;
-  const state = await readAccountState(client);
+  const state = await readAccountState(client, before?.contract);
   const text = pulled(state, await latestChanges(client, state), before);
   const isChanged = !before || readFileSync(file, "utf8") !== text;
   if (isChanged) writeContract(file, text);
@@ -62,7 +62,7 @@ async function pull({ file, json = false }: FileOptions): Promise<void> {
 
 async function diff({ file, prune = false, json = false }: FileOptions): Promise<void> {
   const parsed = readContract(file);
-  const state = await readAccountState(openClient());
+  const state = await readAccountState(openClient(), parsed.contract);
   const steps = planContract(parsed, state, { prune });
   printResult(steps.map(stepJson), json, () =>
     planText(steps, prune ? [] : unlisted(parsed.contract, state)),
@@ -73,8 +73,9 @@ async function diff({ file, prune = false, json = false }: FileOptions): Promise
 async function apply({ file, prune = false, yes = false, json = false }: FileOptions): Promise<void> {
   const parsed = readContract(file);
   const client = openClient();
-  const steps = planContract(parsed, await readAccountState(client), { prune });
-  const secretOf = resolveSecrets(parsed, steps, process.env);
+  const planned = planContract(parsed, await readAccountState(client, parsed.contract), { prune });
+  const secretOf = resolveSecrets(parsed, planned, process.env);
+  const steps = await resolveSelections(client, parsed, planned, secretOf);
   console.error(escapeControls(planText(steps, [])));
   const grave = steps.filter(({ isGrave }) => isGrave).length;
   if (grave > 0 && !yes && !(await confirm(`${grave} of these rebuild tables or delete data. Continue?`)))
@@ -111,10 +112,13 @@ async function named<Value>(
 async function check({ file, json = false }: FileOptions): Promise<void> {
   const parsed = readContract(file);
   const client: ApiClient = openClient();
-  const state = await readAccountState(client);
+  const state = await readAccountState(client, parsed.contract);
   const rebuilt = planContract(parsed, state, { prune: false })
     .filter(({ isGrave }) => isGrave)
-    .map(({ line, what, details }) => ({ line, message: `${what} will be rebuilt: ${details.join(", ")}` }));
+    .map(({ line, what, details }) => ({
+      line,
+      message: `${what}: tables would be rebuilt, or data dropped: ${details.join(", ")}`,
+    }));
   const found = [...rebuilt, ...(await breakingChanges(client, parsed, state))];
   printResult(
     found,
@@ -129,7 +133,7 @@ const SIGNS = { create: "+", change: "~", delete: "-" } as const;
 
 function planText(steps: PlanStep[], others: string[]): string {
   const lines = steps.flatMap(({ effect, what, details, isGrave }) => [
-    `${SIGNS[effect]} ${what}${isGrave && effect !== "delete" ? "  (rebuilds tables)" : ""}`,
+    `${SIGNS[effect]} ${what}${isGrave && effect !== "delete" ? "  (rebuilds or drops)" : ""}`,
     ...details.map((one) => `    ${one}`),
   ]);
   const rest = others.length > 0 ? [`Not in the file: ${others.join(", ")}`] : [];

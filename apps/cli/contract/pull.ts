@@ -92,7 +92,7 @@ function baseEntry(base: AccountState["bases"][number], state: AccountState, lat
       schema_as_of: latest,
     },
     isOwn: (written, value) =>
-      baseParts.some(({ key, isOwn }) => key === written && isOwn?.(value, base)) ||
+      baseParts.some(({ key, isOwn }) => key === written && isOwn?.(value, base, state)) ||
       // An explicit platform is the same as none.
       (written === "platform" && value === platform),
   };

@@ -12,6 +12,7 @@ import {
   resolveOwnNames,
   revokeAttachmentLinks,
   type SyncRun,
+  selectionFromJson,
   settingsFromJson,
   updateSettings,
 } from "../../../core/control/bases";
@@ -39,6 +40,7 @@ export function baseRoutes(ctx: ManagementContext) {
           sourceBaseId: body.base_id,
           destination: body.destination,
           settings: body.settings && settingsFromJson(body.settings),
+          selection: body.selection && selectionFromJson(body.selection),
           workspaceId: body.workspace_id,
         });
         set.status = 201;

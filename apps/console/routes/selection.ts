@@ -2,9 +2,13 @@
 import { Elysia } from "elysia";
 import {
   type Base,
+  EVERYTHING,
   getBase,
   type ManagementContext,
   readSelectable,
+  selectableJson,
+  selectionFromJson,
+  selectionJson,
   setSelection,
 } from "../../../core/control/bases";
 import type { SourceSchema } from "../../../core/source";
@@ -12,7 +16,6 @@ import { bearerAuth } from "../bearer-auth";
 import * as schemas from "../schemas";
 import { raises } from "../schemas/parts";
 import { cachedSelectable } from "../selectable-cache";
-import { EVERYTHING, selectableJson, selectionFromJson, selectionJson } from "../selection-json";
 
 export function selectionRoutes(ctx: ManagementContext) {
   const { db } = ctx;

@@ -3,6 +3,7 @@ import { t } from "elysia";
 import { budget } from "./budgets";
 import { apiKey, workspaceId } from "./connect";
 import { named, nullable, strict, timestamp } from "./parts";
+import { selection } from "./selection";
 import { indexes, indexesChange, ownNames, ownNamesChange, plainSettings } from "./settings";
 
 export const syncKind = named(
@@ -95,6 +96,7 @@ export const base = named(
       }),
     ),
     settings: named("Settings", t.Object({ ...plainSettings, indexes, own_names: ownNames })),
+    selection,
     database: named(
       "Database",
       t.Object({

@@ -2,6 +2,7 @@
 import { t } from "elysia";
 import { platformFacts } from "../../../core/source";
 import { named, nullable, strict } from "./parts";
+import { selection } from "./selection";
 import { plainSettings } from "./settings";
 
 export const apiKey = t.String({
@@ -80,15 +81,24 @@ export const destinationChecks = named(
   }),
 );
 
+const sourceBaseId = t.String({ minLength: 1, maxLength: 100, pattern: "^[A-Za-z0-9_-]+$" });
+
+export const sourceBaseKey = named(
+  "SourceBaseKey",
+  t.Object({ platform: t.String({ maxLength: 50 }), api_key: apiKey, base_id: sourceBaseId }, strict),
+  { platform: platformFacts[0]!.id, api_key: "patXXXXXXXXXXXXXX.XXXXXXXX", base_id: "appW4Xn2Yq8Lr5TzK" },
+);
+
 export const newBase = named(
   "NewBase",
   t.Object(
     {
       platform: t.String({ maxLength: 50 }),
       api_key: apiKey,
-      base_id: t.String({ minLength: 1, maxLength: 100, pattern: "^[A-Za-z0-9_-]+$" }),
+      base_id: sourceBaseId,
       destination: t.Optional(destination),
       settings: t.Optional(t.Partial(t.Object(plainSettings), strict)),
+      selection: t.Optional(selection),
       workspace_id: t.Optional(workspaceId),
     },
     strict,

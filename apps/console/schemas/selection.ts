@@ -55,32 +55,39 @@ const example = {
   ],
 };
 
+/** What is copied, by ids only. */
+export const selection = named("Selection", form, example);
+
 /** As a body, whose fields the reference shows with its operation. */
 export const selectionChange = named("SelectionChange", form, example);
+
+const selectableTable = named(
+  "SelectableTable",
+  t.Object({
+    table_id: t.String(),
+    name: t.String(),
+    fields: t.Array(
+      t.Object({
+        field_id: t.String(),
+        name: t.String(),
+        type: t.String({ description: "As Airtable calls it" }),
+        is_primary: t.Boolean({ description: "It can be hashed, but not omitted" }),
+        may_be_hashed: t.Boolean(),
+      }),
+    ),
+    views: t.Array(t.Object({ view_id: t.String(), name: t.String() })),
+  }),
+);
+
+export const selectableTables = t.Array(selectableTable);
 
 export const selectionAnswer = named(
   "SelectionOfBase",
   t.Object({
-    selection: named("Selection", form, example),
+    selection,
     unanswered: t.Array(t.Object({ table_id: t.String(), name: t.String() }), {
       description: "New tables in Airtable that wait for a decision, with `new_tables` = `ask`",
     }),
-    available: t.Array(
-      t.Object({
-        table_id: t.String(),
-        name: t.String(),
-        fields: t.Array(
-          t.Object({
-            field_id: t.String(),
-            name: t.String(),
-            type: t.String({ description: "As Airtable calls it" }),
-            is_primary: t.Boolean({ description: "It can be hashed, but not omitted" }),
-            may_be_hashed: t.Boolean(),
-          }),
-        ),
-        views: t.Array(t.Object({ view_id: t.String(), name: t.String() })),
-      }),
-      { description: "What Airtable has now" },
-    ),
+    available: t.Array(selectableTable, { description: "What Airtable has now" }),
   }),
 );

@@ -6,9 +6,9 @@ import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { isId, newId } from "../../ids";
-import { cleanText, isUniqueViolation } from "../../postgres";
+import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { ReaderTarget } from "../../replica";
-import { type Platform, platformById, type SourceBase } from "../../source";
+import { type Platform, platformById, type SourceBase, type SourceSelection } from "../../source";
 import { recordChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
 import {
@@ -22,7 +22,9 @@ import {
 } from "../placement";
 import { newAttachmentKey } from "./attachment-keys";
 import { type Base, selectBases } from "./base-row";
+import { newHashKey } from "./hash-key";
 import { applyKey, removeWebhook } from "./remove-webhook";
+import { checkChoice, readSelectableWith } from "./selectable";
 import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
 import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
@@ -48,6 +50,8 @@ interface NewBase {
   sourceBaseId: string;
   destination?: Destination | undefined;
   settings?: Partial<BaseSettings> | undefined;
+  /** What is copied; absent: everything. */
+  selection?: SourceSelection | undefined;
   /** The workspace whose cap applies; without one there is no cap. */
   workspaceId?: string | null | undefined;
 }
@@ -78,7 +82,8 @@ export async function listSourceBases(
  * Connects a source base: checks the key, prepares the destination, and requests the first sync.
  *
  * @throws BasetideError `already_exists` if the account has connected it, `source_…` if the key cannot read it,
- *   `destination_invalid`, `not_found` for a workspace that is not the account's
+ *   `destination_invalid`, `not_found` for a workspace that is not the account's, `invalid_request` for a selection
+ *   that the source cannot fulfill
  */
 export async function createBase(ctx: ManagementContext, accountId: string, base: NewBase): Promise<Base> {
   const { db, log, secrets } = ctx;
@@ -86,6 +91,7 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
   if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
   const source = await findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId);
   const userId = await findSourceUser(ctx, base.platform, base.apiKey);
+  const choice = base.selection && checkChoice(base.selection, await readSelectableWith(ctx, base), null);
   const destination = await prepareDestination(ctx, accountId, base.destination ?? { kind: "new" });
   const id = newId("base");
   const settings = base.settings ?? {};
@@ -94,12 +100,15 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
     await db.begin(async (tx) => {
       await tx`
         insert into bases (id, account_id, platform, source_base_id, name, encrypted_api_key, database_id, schema_name,
-          state, encrypted_attachment_key, attachment_key_version, workspace_id, source_user_id, ${settingColumns(db)})
+          state, encrypted_attachment_key, attachment_key_version, workspace_id, source_user_id, selection, encrypted_hash_key,
+          unanswered_tables, ${settingColumns(db)})
         values (${id}, ${accountId}, ${base.platform}, ${source.id}, ${cleanText(source.name)},
           ${secrets.encrypt(base.apiKey, apiKeyContext(id))}, ${destination.databaseId}, ${destination.schema},
           ${settings.paused ? "paused" : "starting"},
           ${settings.ownAttachmentUrls ? newAttachmentKey(ctx, id) : null}, ${settings.ownAttachmentUrls ? 1 : 0},
-          ${workspaceId}, ${userId}, ${settingValues(db, settings)})`;
+          ${workspaceId}, ${userId}, ${choice?.selection ? jsonParameter(choice.selection) : null}::text::jsonb,
+          ${choice?.selection ? newHashKey(ctx, id) : null}, ${jsonParameter(choice?.unanswered ?? [])}::text::jsonb,
+          ${settingValues(db, settings)})`;
       const details = {
         name: cleanText(source.name),
         source_base: source.id,

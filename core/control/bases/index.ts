@@ -79,7 +79,9 @@ export {
   searchTables,
   searchTerms,
 } from "./search";
+export { checkChoice, readSelectableWith } from "./selectable";
 export { readSelectable, setSelection } from "./selection";
+export { EVERYTHING, selectableJson, selectionFromJson, selectionJson } from "./selection-json";
 export {
   interruptedBy,
   type Setting,

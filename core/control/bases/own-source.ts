@@ -2,7 +2,6 @@
  * The source as a base reads it: with its own key, and without what its selection leaves out. Everything that reads
  * records of a connected base connects here.
  */
-import { randomBytes } from "node:crypto";
 import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import {
@@ -14,8 +13,7 @@ import {
   selectedSource,
 } from "../../source";
 import { decryptApiKey } from "./bases";
-
-const KEY_BYTES = 32;
+import { openHashKey } from "./hash-key";
 
 /** What a base stores about reading its source. */
 export interface SourceAccess {
@@ -25,11 +23,6 @@ export interface SourceAccess {
   selection: SourceSelection | null;
   /** Null until a selection is made. */
   encryptedHashKey: string | null;
-}
-
-/** Returns a new key for the hashes of the base's cells, encrypted. It never changes: hashes would no longer join. */
-export function newHashKey({ secrets }: Pick<Context, "secrets">, baseId: string): string {
-  return secrets.encrypt(randomBytes(KEY_BYTES).toString("base64url"), keyContext(baseId));
 }
 
 /** Connects with what was read already. @throws BasetideError `secret_unreadable` */
@@ -43,13 +36,13 @@ export function connectOwn(
 
 /** Returns what `selectedSource` needs; undefined if everything is copied. @throws BasetideError `secret_unreadable` */
 export function selectingOf(
-  { secrets }: Pick<Context, "secrets">,
+  ctx: Pick<Context, "secrets">,
   { id, selection, encryptedHashKey }: Omit<SourceAccess, "encryptedApiKey">,
 ): Selecting | undefined {
   if (!selection) return undefined;
   // Without its key, a cell would have to be shown or lost.
   if (encryptedHashKey === null) throw new BasetideError("secret_unreadable");
-  return { selection, hash: createCellHash(secrets.decrypt(encryptedHashKey, keyContext(id))) };
+  return { selection, hash: createCellHash(openHashKey(ctx, id, encryptedHashKey)) };
 }
 
 /** Reads what the base stores. @throws BasetideError `not_found` */
@@ -59,8 +52,4 @@ export async function sourceAccess({ db }: Pick<Context, "db">, baseId: string):
     from bases where id = ${baseId}`;
   if (row) return row;
   throw new BasetideError("not_found", `There is no base ${baseId}`);
-}
-
-function keyContext(baseId: string): string {
-  return `bases.hash_key:${baseId}`;
 }

@@ -1,41 +1,21 @@
 /** Reads and changes what of a base is copied. */
 import { BasetideError } from "../../errors";
-import { createRateLimiter, MeteredSource } from "../../limiter";
 import { jsonParameter } from "../../postgres";
-import {
-  checkSelection,
-  copiesEverything,
-  isTableCopied,
-  platformById,
-  type SourceSchema,
-  type SourceSelection,
-} from "../../source";
+import { isTableCopied, type SourceSchema, type SourceSelection } from "../../source";
 import { type AuditDetails, recordChange } from "../audit";
-import { quotaKeyOf } from "../budgets";
 import type { Base } from "./base-row";
 import { getBase, type ManagementContext, openApiKey } from "./bases";
-import { newHashKey } from "./own-source";
-
-type ReadingContext = Pick<ManagementContext, "config" | "db" | "log" | "metrics" | "platforms" | "secrets">;
+import { newHashKey } from "./hash-key";
+import { checkChoice, readSelectableWith, type SelectableContext } from "./selectable";
 
 /**
  * Returns what can be selected: the source's tables with all fields and views, by one call of the base's own key.
  *
  * @throws BasetideError `source_…`, `quota_timeout`, `secret_unreadable`
  */
-export async function readSelectable(ctx: ReadingContext, base: Base): Promise<SourceSchema> {
+export async function readSelectable(ctx: SelectableContext, base: Base): Promise<SourceSchema> {
   const { platform, sourceBaseId } = base;
-  const deadlineMs = ctx.config.upstreamTimeoutMs;
-  const signal = AbortSignal.timeout(deadlineMs);
-  const source = new MeteredSource({
-    connection: platformById(ctx.platforms, platform).connect(await openApiKey(ctx, base)),
-    sourceBaseId,
-    limiter: createRateLimiter(ctx),
-    quotaKey: quotaKeyOf(base),
-    queue: { priority: "client", deadlineMs, signal, isOwnKey: true, shownAs: "console" },
-    signal,
-  });
-  return source.send((at) => at.getSchema(sourceBaseId, signal, { withViews: true }));
+  return readSelectableWith(ctx, { platform, sourceBaseId, apiKey: await openApiKey(ctx, base) }, "client");
 }
 
 /**
@@ -52,9 +32,7 @@ export async function setSelection(
   asked: SourceSelection,
   schema: SourceSchema,
 ): Promise<Base> {
-  const checked = checkSelection(asked, schema, base.selection);
-  const selection = copiesEverything(checked) ? null : checked;
-  const unanswered = unansweredIn(schema, checked);
+  const { checked, selection, unanswered } = checkChoice(asked, schema, base.selection);
   await ctx.db.begin(async (tx) => {
     const [row] = await tx`
       update bases set selection = ${selection && jsonParameter(selection)}::text::jsonb,
@@ -74,11 +52,6 @@ export async function setSelection(
     });
   }
   return getBase(ctx.db, base.id);
-}
-
-function unansweredIn({ tables }: SourceSchema, { newTables, tables: chosen }: SourceSelection) {
-  if (newTables !== "ask") return [];
-  return tables.filter(({ id }) => !chosen[id]).map(({ id, name }) => ({ id, name }));
 }
 
 /** Counts only: the names of what is left out are not stored. */

@@ -29,8 +29,10 @@ export async function measureBase(
 ): Promise<BaseSize> {
   const size = { tables: tables.length, records: 0, calls: 0, isExact: tables.length <= MEASURED_TABLES };
   const pages = tables.slice(0, MEASURED_TABLES).map(async (table, index) => {
+    // Records are only counted, so no other cell is transferred: people have not chosen yet what is copied.
+    const part = { fields: [table.primaryFieldId] };
     try {
-      return await source.send((connection) => connection.listPage(sourceBaseId, table, {}, signal));
+      return await source.send((connection) => connection.listPage(sourceBaseId, table, part, signal));
     } catch (error) {
       if (index === 0 || !isBasetideError(error)) throw error;
       return null;

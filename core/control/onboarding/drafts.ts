@@ -7,9 +7,9 @@ import type { Context, Db } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { cleanText, jsonParameter } from "../../postgres";
-import { platformById, type SourceBase } from "../../source";
+import { platformById, type SourceBase, type SourceSchema, type SourceSelection } from "../../source";
 import type { Base } from "../bases";
-import { createBase, type ManagementContext } from "../bases";
+import { checkChoice, createBase, type ManagementContext, readSelectableWith } from "../bases";
 import type { DatabaseCheck } from "../placement";
 import { type Destination, inspectDestination } from "../placement";
 import type { BaseSize } from "./base-size";
@@ -36,6 +36,8 @@ export interface Draft {
   size: BaseSize | null;
   /** Without the URL of an external database, which is encrypted. */
   destination: DraftDestination | null;
+  /** What will be copied; null: everything. */
+  selection: SourceSelection | null;
   /** The base that was created from the draft. */
   baseId: string | null;
   updatedAt: Date;
@@ -140,7 +142,8 @@ export async function setDraftBase(
   const size = await checkReading(ctx, draft.platform, await openKey(ctx, draft), sourceBaseId);
   await ctx.db`
     update base_drafts set source_base_id = ${choice.id}, source_base_name = ${cleanText(choice.name)},
-      source_size = ${JSON.stringify(size)}::text::jsonb, updated_at = now()
+      source_size = ${JSON.stringify(size)}::text::jsonb,
+      selection = case when source_base_id = ${choice.id} then selection end, updated_at = now()
     where id = ${draft.id}`;
 }
 
@@ -192,6 +195,7 @@ export async function finishDraft(
     apiKey,
     sourceBaseId: sourceBase.id,
     destination,
+    selection: draft.selection ?? undefined,
     workspaceId: workspace.id,
   });
   await ctx.db`
@@ -204,6 +208,36 @@ export async function finishDraft(
 /** Checks the stored key again: its owner may have added a scope. @throws BasetideError as `setDraftKey` */
 export async function recheckDraftKey(ctx: ManagementContext, draft: Draft): Promise<void> {
   await setDraftKey(ctx, draft, await openKey(ctx, draft));
+}
+
+/**
+ * Returns what of the chosen base can be copied.
+ *
+ * @throws BasetideError `conflict` if no base is chosen, `source_…`, `quota_timeout`
+ */
+export async function draftSelectable(ctx: ManagementContext, draft: Draft): Promise<SourceSchema> {
+  const { platform, sourceBase } = draft;
+  if (!sourceBase) throw new BasetideError("conflict", "Choose a base first");
+  const apiKey = await openKey(ctx, draft);
+  return readSelectableWith(ctx, { platform, sourceBaseId: sourceBase.id, apiKey }, "client");
+}
+
+/**
+ * Stores what will be copied once the base is connected.
+ *
+ * @param schema of the source, just read
+ * @throws BasetideError `invalid_request`, as `checkSelection`
+ */
+export async function setDraftSelection(
+  { db }: Pick<Context, "db">,
+  draft: Draft,
+  asked: SourceSelection,
+  schema: SourceSchema,
+): Promise<void> {
+  const { selection } = checkChoice(asked, schema, draft.selection);
+  await db`
+    update base_drafts set selection = ${selection && jsonParameter(selection)}::text::jsonb, updated_at = now()
+    where id = ${draft.id} and base_id is null`;
 }
 
 /** Returns the source's list from a short cache, so that typing in the search box does not cost a call per letter. */
@@ -260,7 +294,7 @@ async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
   const rows = await db<(Omit<Draft, "sourceBase"> & { base: string | null; name: string | null })[]>`
     select id, account_id as "accountId", platform, encrypted_api_key is not null as "hasKey",
       reports_changes as "reportsChanges", source_base_id as base, source_base_name as name, source_size as size,
-      destination, base_id as "baseId",
+      destination, selection, base_id as "baseId",
       updated_at as "updatedAt"
     from base_drafts where ${where}`;
   return rows.map(({ base, name, ...draft }) => ({

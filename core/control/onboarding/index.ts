@@ -5,6 +5,7 @@ export {
   createDraft,
   type Draft,
   draftChoices,
+  draftSelectable,
   finishDraft,
   getDraft,
   latestDraft,
@@ -12,4 +13,5 @@ export {
   setDraftBase,
   setDraftDestination,
   setDraftKey,
+  setDraftSelection,
 } from "./drafts";

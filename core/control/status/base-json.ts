@@ -1,7 +1,7 @@
 /** A base as JSON, for the management API and the operator's command line. */
 import type { Db } from "../../context";
 import { serverNow } from "../../postgres";
-import { type Base, type LiveState, settingsJson } from "../bases";
+import { type Base, EVERYTHING, type LiveState, selectionJson, settingsJson } from "../bases";
 import { type Budget, budgetsOf, nextMonth, toBudgetJson } from "../budgets";
 import { indicatorOf } from "./indicator";
 
@@ -33,6 +33,7 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
     state: base.state,
     indicator: indicatorJson(base, now),
     settings: settingsJson(base.settings),
+    selection: selectionJson(base.selection ?? EVERYTHING),
     database: base.database,
     tables: base.tables,
     sync: {

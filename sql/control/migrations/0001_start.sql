@@ -472,6 +472,7 @@ create table base_drafts (
   source_base_name text,
   source_size jsonb,
   destination jsonb,
+  selection jsonb,
   encrypted_url text,
   base_id text,
   created_at timestamptz not null default now(),
@@ -485,6 +486,7 @@ comment on column base_drafts.choices is 'bases that the key can read, as the so
 comment on column base_drafts.reports_changes is 'whether the key may read the feed of changes; null if that could not be determined';
 comment on column base_drafts.source_size is 'number of tables, and of records as far as a few calls could count them';
 comment on column base_drafts.destination is 'the destination, an external one without its URL';
+comment on column base_drafts.selection is 'what will be copied, as bases.selection';
 comment on column base_drafts.encrypted_url is 'URL of an external destination';
 comment on column base_drafts.base_id is 'the base that was created; from then on the draft holds no secret';
 

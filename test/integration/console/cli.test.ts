@@ -8,7 +8,7 @@ import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { runCli } from "../../../apps/cli/program";
 import { consoleApp } from "../../../apps/console/app";
-import { recordRun } from "../../../core/control/bases";
+import { deleteBase, getBase, recordRun } from "../../../core/control/bases";
 import { newId } from "../../../core/ids";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { node } from "../../support/node";
@@ -327,6 +327,71 @@ function changeOf(baseId: string) {
   return { base_id: baseId, ...change };
 }
 
+test("what is copied is in the file by name or id; what cannot be is found before anything is changed", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const file = contract();
+  const head = "version: 1\nbases:\n  - base: appOne\n    selection:\n";
+  const write = (selection: string, rest = "") => writeFileSync(file, `${head}${selection}${rest}`);
+  write(
+    "      tables:\n        Items: {view: Gone, omitted: [Files]}\n        Itmes: false\n",
+    "    settings: {turbo: false}\n",
+  );
+  calls.length = 0;
+  const refused = await onFile(["apply", "--yes"]);
+  expect([refused.code, refused.errors]).toEqual([
+    1,
+    expect.stringMatching(/yaml:6: .*view Gone[\s\S]*yaml:7: .*Itmes/),
+  ]);
+  expect(calls.filter((call) => !call.startsWith("GET"))).toEqual([]);
+
+  write(
+    "      new_tables: ask\n      tables:\n        Items: {view: Open ones, omitted: [Files], hashed: [E-mail]} # ours\n",
+  );
+  const before = readFileSync(file, "utf8");
+  expect((await onFile(["apply"])).errors).toContain("error (not_confirmed)");
+  expect((await onFile(["check"])).out).toContain("Items.Files: copied -> omitted");
+  expect((await onFile(["apply", "--yes"])).code).toBe(0);
+  expect((await onFile(["apply"])).out).toBe("Nothing to do\n");
+  expect((await cli(["bases", "selection", "Inventory"])).out).toMatch(
+    /Notes +table +Notes +tblNotes +not yet decided/,
+  );
+  await onFile(["pull"]);
+  expect(readFileSync(file, "utf8")).toContain(before.split("\n")[6]);
+  rmSync(file);
+  await onFile(["pull"]);
+  expect(readFileSync(file, "utf8")).toContain("tblItems:\n          view: viwOpen\n");
+  calls.length = 0;
+  expect((await onFile(["apply"])).out).toBe("Nothing to do\n");
+  expect(calls).toHaveLength(3);
+});
+
+test("a base is connected with a part of its tables, which are checked before it is created", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const created = await cli(["bases", "create", "appTwo", "--only", "Notes", "--json"], {
+    AIRTABLE_API_KEY: GOOD_KEY,
+  });
+  const { id, selection } = JSON.parse(created.out);
+  expect(selection).toMatchObject({ new_tables: "ignore", tables: [{ table_id: "tblNotes", copied: true }] });
+  await deleteBase(control.ctx, await getBase(control.ctx.db, id));
+  const file = contract();
+  const entry = `version: 1\nbases:\n  - base: appTwo\n    api_key: \${KEY}\n    selection:\n      tables:\n`;
+  writeFileSync(file, `${entry}        Nots: false\n`);
+  const refused = await onFile(["apply"], { KEY: GOOD_KEY });
+  expect([refused.code, refused.errors]).toEqual([
+    1,
+    expect.stringMatching(/yaml:7: there is no table Nots/),
+  ]);
+  writeFileSync(file, `${entry}        Notes: false\n        Items: {hashed: [E-mail]}\n`);
+  expect((await onFile(["apply"], { KEY: GOOD_KEY })).errors).toContain("+ base appTwo");
+  const shown = JSON.parse((await cli(["bases", "show", "appTwo", "--json"])).out);
+  expect(shown.selection.tables).toMatchObject([
+    { table_id: "tblItems", hashed_fields: ["fldEmail"] },
+    { table_id: "tblNotes", copied: false },
+  ]);
+});
+
 test("types are printed or written, compared in CI, and never written outside of the folder", {
   timeout: TIMEOUT_MS,
 }, async () => {
@@ -367,5 +432,5 @@ test("completion knows every command; bash and zsh accept their scripts", {
     "-c",
     `source <(${node ?? process.execPath} ${program} completion bash); COMP_WORDS=(basetide bases s); COMP_CWORD=2; _basetide; echo "\${COMPREPLY[@]}"`,
   ]);
-  expect(asked.stdout.toString().trim().split(" ").sort()).toEqual(["show", "sync"]);
+  expect(asked.stdout.toString().trim().split(" ").sort()).toEqual(["selection", "show", "sync"]);
 });

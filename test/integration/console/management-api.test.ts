@@ -89,6 +89,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
       indexes: [],
       paused: false,
     }),
+    selection: { new_tables: "copy", tables: [] },
     database: {
       id: expect.stringMatching(/^dat_/),
       name: expect.not.stringMatching(/inventory/i),
@@ -422,6 +423,7 @@ test("OpenAPI describes every call, without a page that loads anything", async (
     "post /api/v1/destinations/check",
     "post /api/v1/requests",
     "post /api/v1/source-bases",
+    "post /api/v1/source-tables",
     "post /api/v1/workspaces",
     "put /api/v1/bases/{id}/selection",
   ]);

@@ -158,6 +158,32 @@ test("starting twice creates one base, and leaves no secret behind", async () =>
   expect((await person.get(draft.to("key"))).location).toBe(`/bases/${bases[0]!.id}`);
 });
 
+test("what is copied is chosen before anything is read: the base begins with it", async () => {
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  expect((await person.get(draft.to("selection"))).status).toBe(200);
+  const { text } = await person.get(draft.to("selection"));
+  const [first, ...others] = [...text.matchAll(/name="table_(tbl\w+)"/g)].map(([, id]) => id!);
+  const shown = [first, ...others].join(" ");
+  const wrong = await person.post(draft.to("selection"), { new_tables: "ask", shown, set: "omitted", q: "" });
+  expect([wrong.status, wrong.text]).toEqual([422, expect.stringContaining("No table would be copied")]);
+  const form = { new_tables: "ignore", shown, [`table_${first}`]: "on", q: "" };
+  expect((await person.post(draft.to("selection"), form)).location).toBe(draft.to("selection"));
+  expect((await person.get(draft.to("selection"))).text).toContain(`href="${draft.to("start")}"`);
+  const stranger = await site.person();
+  expect((await stranger.get(draft.to("selection"))).status).toBe(404);
+
+  await person.post(draft.to("destination"), { kind: "new" });
+  expect((await person.get(draft.to("start"))).text).toContain("A part of them");
+  await person.post(draft.to("start"), { plan: "business" });
+  const [base] = await listBases(site.control.ctx.db, person.accountId);
+  const ignored = others.map((id) => [id, { copied: false }]);
+  expect(base!.selection).toEqual({
+    newTables: "ignore",
+    tables: { [first!]: { copied: true }, ...Object.fromEntries(ignored) },
+  });
+});
+
 test("two bases can share a database under different schemas", async () => {
   const person = await site.person();
   const first = await beginWithBase(person, baseIds[0]!);

@@ -5,7 +5,7 @@ import { consoleApp } from "../../../apps/console/app";
 import { createWebhook } from "../../../core/alerts";
 import { createBase, openApiKey, replicaTarget } from "../../../core/control/bases";
 import { newAttachmentKey } from "../../../core/control/bases/attachment-keys";
-import { newHashKey } from "../../../core/control/bases/own-source";
+import { newHashKey } from "../../../core/control/bases/hash-key";
 import { webhookSecretContext } from "../../../core/control/feeds";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createSqlUser, databaseCredentials, getDatabase } from "../../../core/control/placement";

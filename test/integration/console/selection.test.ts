@@ -1,9 +1,9 @@
 /** Choosing what is copied: in the API, and in the console without JavaScript. */
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
-import { getBase, type ManagementContext } from "../../../core/control/bases";
+import { getBase, type ManagementContext, selectingOf, sourceAccess } from "../../../core/control/bases";
 import { asker, authByHeader } from "../../support/console";
-import { managementApi } from "../../support/control-support";
+import { GOOD_KEY, managementApi } from "../../support/control-support";
 
 const api = managementApi();
 const { call, connect, newAccount } = api;
@@ -55,6 +55,27 @@ test("the API reads and replaces the selection, and asks for a sync", async () =
     hashed_fields: 1,
     views: 1,
   });
+});
+
+test("a base is connected with a selection of what its tables are before; a wrong one connects nothing", async () => {
+  const account = await newAccount();
+  const asked = { platform: "airtable", api_key: GOOD_KEY, base_id: "appOne" };
+  const tables = await call("POST", "/api/v1/source-tables", { token: account.token, body: asked });
+  expect(tables.body.map(({ table_id }: { table_id: string }) => table_id)).toEqual(["tblItems", "tblNotes"]);
+  const selection = { new_tables: "ask", tables: [{ ...ITEMS, hashed_fields: ["fldEmail"] }] };
+  const wrong = { ...selection, tables: [{ ...ITEMS, hashed_fields: ["fldX"] }] };
+  const refused = await connect(account.token, { selection: wrong });
+  expect(refused).toMatchObject({
+    status: 422,
+    body: { error: { message: expect.stringContaining("fldX") } },
+  });
+  expect((await call("GET", "/api/v1/bases", { token: account.token })).body).toEqual([]);
+  const made = await connect(account.token, { selection });
+  expect(made).toMatchObject({ status: 201, body: { selection } });
+  const base = await getBase(api.control.ctx.db, made.body.id);
+  expect(base.unansweredTables).toEqual([{ id: "tblNotes", name: "Notes" }]);
+  // It can be read by a worker: the key of its hashes is there.
+  expect(selectingOf(api.control.ctx, await sourceAccess(api.control.ctx, base.id))).toBeDefined();
 });
 
 test("the API rejects what cannot be done, names the part, and changes nothing", async () => {

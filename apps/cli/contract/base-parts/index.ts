@@ -3,6 +3,7 @@ import { destinationPart } from "./destination";
 import { indexesPart } from "./indexes";
 import { ownNamesPart } from "./own-names";
 import type { BasePart } from "./part";
+import { selectionPart } from "./selection";
 import { settingsPart } from "./settings";
 import { workspacePart } from "./workspace";
 
@@ -12,6 +13,7 @@ export const baseParts = [
   destinationPart,
   workspacePart,
   settingsPart,
+  selectionPart,
   indexesPart,
   ownNamesPart,
 ] as readonly BasePart[];

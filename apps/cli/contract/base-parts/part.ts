@@ -7,6 +7,7 @@
 import type { z } from "zod";
 import type { ApiSchemas } from "../../client";
 import type { Path } from "../parse";
+import type { Chosen } from "../selection/chosen";
 import type { AccountState } from "../state";
 
 export interface BasePart<Value = unknown> {
@@ -14,9 +15,11 @@ export interface BasePart<Value = unknown> {
   key: string;
   schema: z.ZodType<Value>;
   /** What the base has, as `pull` writes it; undefined: nothing is written. */
-  read(base: ApiSchemas["Base"], state: AccountState): Value | undefined;
+  read(base: ApiSchemas["Base"], state: AccountState): unknown;
   /** Whether what people wrote stays as it is on `pull`, although it differs. */
-  isOwn?(written: Value, base: ApiSchemas["Base"]): boolean;
+  isOwn?(written: Value, base: ApiSchemas["Base"], state: AccountState): boolean;
+  /** Whether the comparison needs the tables that the base has in Airtable, which cost it a call. */
+  needsTables?(wanted: Value, base: ApiSchemas["Base"]): boolean;
   /** What must change so that the base has the wanted value. */
   compare(wanted: Value, base: ApiSchemas["Base"], context: PartContext): Difference | undefined;
   /** Its part of the request that connects the base. */
@@ -39,10 +42,17 @@ export interface Difference {
   /** The lines that differ. */
   paths: Path[];
   change: Changing;
-  /** Tables are read again. */
+  /** Tables are read again, or something is dropped. */
   isRebuilding?: boolean;
 }
 
 /** Requests to the API; a workspace has its name, because it may be created by an earlier step. */
-export type Changing = ApiSchemas["BaseChange"] & { workspace?: string | null };
-export type Connecting = Partial<ApiSchemas["NewBase"]> & { workspace?: string | null };
+export type Changing = ApiSchemas["BaseChange"] & {
+  workspace?: string | null;
+  selection?: ApiSchemas["Selection"];
+};
+export type Connecting = Partial<ApiSchemas["NewBase"]> & {
+  workspace?: string | null;
+  /** By names or ids: the tables are known once there is a key. */
+  chosen?: Chosen;
+};

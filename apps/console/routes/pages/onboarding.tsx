@@ -31,6 +31,7 @@ import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planCosts, planOf } from "../../plan-question";
 import { destinationPages } from "./destination";
+import { draftSelectionPages } from "./draft-selection";
 
 export function onboardingPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -96,6 +97,7 @@ export function onboardingPages(ctx: ConsoleContext) {
       const { message, status } = formError;
       return startPage(ctx, request, currentUser, draft, { form, errors: { form: message }, status });
     })
+    .use(draftSelectionPages(ctx))
     .use(destinationPages(ctx));
 }
 

@@ -1,5 +1,5 @@
 /** The selection of a base, and what can be selected, as the management API shows them. */
-import { BasetideError } from "../../core/errors";
+import { BasetideError } from "../../errors";
 import {
   type FieldTreatment,
   mayBeHashed,
@@ -7,7 +7,7 @@ import {
   type SourceSchema,
   type SourceSelection,
   type TableSelection,
-} from "../../core/source";
+} from "../../source";
 
 export interface SelectionJson {
   new_tables: NewTables;
