@@ -44,6 +44,7 @@ const LONGEST = [
   "integration/limiter/limiter-live",
   "matrix/short",
   "browser/data-browser",
+  "browser/selection",
   "integration/fleet/metrics",
   "integration/proxy/replica-reads-shapes",
   "integration/console/rate-limits",
