@@ -7,6 +7,7 @@ import type { SandboxHandle } from "../../apps/sandbox/server";
 import type { Account, ApiBase, NewBase } from "../security/account";
 import { columnsByComment, compareToSource } from "../support/compare-to-source";
 import { until } from "../support/poll";
+import type { PostgresVersion } from "../support/servers/postgres-versions";
 import type { Service } from "./service";
 import { makeSourceBase, type SourceBase } from "./source-base";
 import { check, type Steps } from "./steps";
@@ -16,6 +17,7 @@ const TIMEOUT_MS = 60_000;
 const FORBIDDEN = "42501";
 
 export interface LifeOptions {
+  version: PostgresVersion;
   service: Service;
   account: Account;
   sandbox: SandboxHandle;
@@ -85,6 +87,7 @@ export class Life {
       this.#control.renameField(this.source.id, "Projects", "Extra", "Size");
       await this.#same();
     });
+    await steps.run("old names of fields and tables", () => this.#oldNames());
     await steps.run("field retyped", async () => {
       this.#control.retypeField(this.source.id, "Projects", "Size", "number", { precision: 0 });
       await this.#same();
@@ -101,6 +104,7 @@ export class Life {
     if (!this.#isHosted) return;
     await steps.run("reader cannot write", () => this.#cannotWrite());
     await steps.run("reader cannot open another database", () => this.#cannotCross());
+    await steps.run("SQL user", () => this.#sqlUser());
     await steps.run("password rotated", () => this.#rotate());
     await steps.run("second base in the database", () => this.#addSecond());
   }
@@ -234,6 +238,49 @@ export class Life {
     await this.#reader.begin("read write", (tx) => tx`refresh materialized view ${amounts}`);
   }
 
+  /** Before Postgres 18, the old name of a column needs its table's name, and the schema in the search_path. */
+  async #oldNames(): Promise<void> {
+    const count = (sql: postgres.Sql) => countOldNames(sql, this.schema);
+    check((await count(this.#reader)) === 1, "the old name of a column shows other values");
+    this.#control.renameTable(this.source.id, "Tasks", "Chores");
+    await this.#same();
+    const [row] = await this.#reader`select count(*)::int as n from ${this.#named("tasks")}`;
+    check(row!.n === this.source.tasks.length, "the old name of a table shows other rows");
+    this.#control.renameTable(this.source.id, "Chores", "Tasks");
+    await this.#same();
+  }
+
+  /** Reads by a login of its own, also by old names; Postgres 15 cannot have such users. */
+  async #sqlUser(): Promise<void> {
+    const { account, sslmode, version } = this.given;
+    const path = `bases/${this.#id}/sql-users`;
+    if (version === "15") {
+      const { status, text } = await account.api("POST", path, { name: "analyst" });
+      check(status === 409 && text.includes("Postgres 15"), `a SQL user on Postgres 15: ${status} ${text}`);
+      return;
+    }
+    const { sql_user, credentials } = await account.ask<{
+      sql_user: { id: string };
+      credentials: { url: string };
+    }>("POST", path, { name: "analyst" });
+    const url = withMode(credentials.url, sslmode);
+    await ask(url, async (sql) => {
+      check((await countOldNames(sql, this.schema)) === 1, "the SQL user reads other values by an old name");
+      const [row] = await sql`select count(*)::int as n from chores`;
+      check(row!.n === this.source.tasks.length, "the SQL user reads other rows by an old name");
+      await refused(
+        sql.begin("read write", (tx) => tx.unsafe("delete from projects")),
+        "a SQL user that deletes",
+      );
+    });
+    await account.ask("DELETE", `${path}/${sql_user.id}`);
+    const opens = await ask(url, (sql) => sql`select 1`).then(
+      () => true,
+      () => false,
+    );
+    check(!opens, "a revoked SQL user logs in");
+  }
+
   async #changeLinks(): Promise<void> {
     const typeOf = async () =>
       (await columnsByComment(this.#reader, "projects", this.schema)).get("Tasks")?.type;
@@ -335,6 +382,16 @@ export class Life {
     const { differences } = await compareToSource(this.#reader, second.dump(), "second");
     check(differences.length === 0, differences.join("; "));
   }
+}
+
+/** The rows in which the old name `extra` and the current one have the same value. */
+async function countOldNames(sql: postgres.Sql, schema: string): Promise<number> {
+  return sql.begin(async (tx) => {
+    await tx`select set_config('search_path', ${schema}, true)`;
+    const [row] = await tx`
+      select count(*)::int as n from projects as p where p.extra is not null and p.extra = p.size`;
+    return row!.n as number;
+  }) as Promise<number>;
 }
 
 /**

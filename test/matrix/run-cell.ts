@@ -77,6 +77,7 @@ async function live(
   const control = steps["control plane"];
   const account = await service.account("matrix");
   const given = {
+    version: cell.version,
     service,
     account,
     sandbox,

@@ -15,6 +15,7 @@ import { testEngine } from "../../support/engine";
 import { type OwnDatabase, ownDatabase } from "../../support/own-database";
 import { readerOf } from "../../support/replica";
 import { type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
+import type { PostgresVersion } from "../../support/servers/postgres-versions";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 60_000 });
@@ -45,14 +46,18 @@ async function runHousekeeping({ test: { replica, epoch } }: OwnDatabase): Promi
 const valuesOf = async (sql: postgres.Sql, query: string) =>
   (await sql.unsafe(query).values()).map((row) => row[0]) as unknown[];
 
-let old: PostgresServer;
+/** The long form: on each version. */
+const OLDER: PostgresVersion[] = process.env.ALIASES === "all" ? ["15", "16", "17"] : ["15"];
+const older = new Map<PostgresVersion, PostgresServer>();
 beforeAll(async () => {
-  old = await postgresServer({ version: "15" });
+  for (const version of OLDER) older.set(version, await postgresServer({ version }));
 }, 120_000);
-afterAll(() => old?.[Symbol.asyncDispose]());
+afterAll(async () => {
+  for (const server of older.values()) await server[Symbol.asyncDispose]();
+});
 
-describe.each(["18", "15"])("Postgres %s", (version) => {
-  const make = (fields: Fields) => withAliases(fields, version === "15" ? old.url : undefined);
+describe.each(["18", ...OLDER] as const)("Postgres %s", (version) => {
+  const make = (fields: Fields) => withAliases(fields, older.get(version)?.url);
 
   test("old names of a table and of its columns answer, through further renames and a swap", async () => {
     const shop = await make({ State: "text", Amount: "number" });
