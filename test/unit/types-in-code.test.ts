@@ -193,14 +193,16 @@ fuzz(
       const columns = fields
         .filter(({ kind }) => kind === "scalar")
         .map(({ dbName, name }) => dbName ?? name);
-      expect(columns.sort()).toEqual(["id", "created_time", ...namesOf(spec)].sort());
+      expect(columns.sort()).toEqual(["id", "created_time", ...readByPrisma(spec)].sort());
     }
   }),
 );
 
-/** The columns that types have. */
-function namesOf({ columns }: TableSpec): string[] {
-  return columns.filter(({ filesOf }) => filesOf === undefined).map(({ name }) => name);
+/** The columns without details of attachments, and without lists of lookups, which Prisma does not support. */
+function readByPrisma({ columns }: TableSpec): string[] {
+  const isUnread = ({ filesOf, type, columnType }: TableSpec["columns"][number]) =>
+    filesOf !== undefined || (type === "lookup" && columnType === "text[]");
+  return columns.filter((column) => !isUnread(column)).map(({ name }) => name);
 }
 
 /** The text without the lines that are comments. */

@@ -117,8 +117,12 @@ function fieldText(name: string, { column, type, doc, attributes = "" }: Field):
   return `${lineComments("///", doc, "  ")}  ${name} ${type}${attributes}${map}\n`;
 }
 
-/** Prisma reads an array that is NULL as an empty one. */
-function typeOf({ kind, isList, isNullable }: TypedColumn): { type: string; attributes?: string } {
+/** Prisma reads an array that is NULL as an empty one. It reads no row with a list that has an empty element. */
+function typeOf({ kind, isList, hasEmptyElements, isNullable }: TypedColumn): {
+  type: string;
+  attributes?: string;
+} {
+  if (hasEmptyElements) return { type: 'Unsupported("text[]")?' };
   const type = {
     text: "String",
     numeric: "Decimal",

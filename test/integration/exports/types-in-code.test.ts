@@ -25,6 +25,7 @@ import { FIELD_TYPES, readSchema } from "../../../core/source/airtable/schema";
 import { ownDatabase } from "../../support/control-support";
 import { dataFolder, noDataReason } from "../../support/data";
 import { attachmentViewsOf, createViews, linkViewsOf } from "../../support/link-views";
+import { countWithPrisma } from "../../support/prisma/client";
 import { repoRoot } from "../../support/source-files";
 
 const PYTHON = "/usr/bin/python3";
@@ -204,6 +205,25 @@ test("Prisma accepts the schema", () => {
   for (const sample of samples) {
     const [{ text }] = files("prisma", sample);
     validate(JSON.stringify({ prismaSchema: [["schema.prisma", text]], noColor: true }));
+  }
+});
+
+test("Prisma's client reads every table and relation through the schema", {
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
+  skip(
+    !process.env.PRISMA,
+    "the client of Prisma has 300 MB of packages: set PRISMA=1 to install and run it",
+  );
+  for (const sample of samples) {
+    const [{ text }] = files("prisma", sample);
+    const names = relationsOf(sample.tables);
+    const [expected] = await sample.sql.unsafe(
+      `select json_object_agg(name, n) as counts from (${names
+        .map((name) => `select '${name}' as name, (select count(*)::int from ${quoteIdent(name)}) as n`)
+        .join(" union all ")}) as c`,
+    );
+    expect(await countWithPrisma(text, sample.url)).toEqual(expected!.counts);
   }
 });
 

@@ -1,0 +1,41 @@
+/**
+ * Packages that only some tests need, from a folder with a `package.json` and its lock file. They are installed on first
+ * use into `node_modules/.cache`, so that the project's `bun install` stays small.
+ */
+import { createHash } from "node:crypto";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { repoRoot } from "./source-files";
+
+const FILES = ["package.json", "bun.lock"];
+
+/**
+ * Installs the pinned packages once per lock file, all or nothing.
+ *
+ * @param what for the error's message, such as "Postgres"
+ * @returns the folder that contains their `node_modules`
+ */
+export function installPinned(from: string, name: string, what: string): string {
+  const hash = createHash("sha256")
+    .update(readFileSync(join(from, "bun.lock")))
+    .digest("hex")
+    .slice(0, 12);
+  const folder = join(repoRoot, "node_modules", ".cache", `${name}-${hash}`);
+  if (existsSync(folder)) return folder;
+  const partial = `${folder}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
+  mkdirSync(partial, { recursive: true });
+  try {
+    for (const file of FILES) cpSync(join(from, file), join(partial, file));
+    const { success, stderr } = Bun.spawnSync(
+      [process.execPath, "install", "--frozen-lockfile", "--ignore-scripts"],
+      { cwd: partial, stdout: "ignore", stderr: "pipe" },
+    );
+    if (!success) throw new Error(`The ${what} packages could not be installed: ${stderr.toString()}`);
+    renameSync(partial, folder);
+  } catch (error) {
+    rmSync(partial, { recursive: true, force: true });
+    // Another process was faster: its folder is equal to this one.
+    if (!existsSync(folder)) throw error;
+  }
+  return folder;
+}

@@ -1,0 +1,59 @@
+/** Prisma's own client, generated from a schema and queried: the packages take 300 MB, so they are installed on demand. */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { installPinned } from "../install-pinned";
+
+/**
+ * Generates the client, and reads all rows of every model with everything that it is related to.
+ *
+ * @returns the number of rows, by table
+ */
+export async function countWithPrisma(schema: string, url: string): Promise<Record<string, number>> {
+  const installed = installPinned(import.meta.dirname, "basetide-prisma", "Prisma");
+  // In the folder of the packages, where the client finds its runtime.
+  const folder = join(installed, `base-${crypto.randomUUID().slice(0, 8)}`);
+  mkdirSync(folder);
+  const put = (name: string, text: string) => writeFileSync(join(folder, name), text);
+  try {
+    const provider = 'provider = "prisma-client-js"';
+    put("schema.prisma", schema.replace(provider, `${provider}\n  output = "./client"`));
+    put("prisma.config.ts", 'export default { schema: "schema.prisma" };\n');
+    put("main.mjs", PROGRAM);
+    await run(folder, join(installed, "node_modules/prisma/build/index.js"), "generate");
+    return JSON.parse(await run(folder, "main.mjs", url));
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const PROGRAM = `
+import { PrismaPg } from "@prisma/adapter-pg";
+import prisma from "./client/index.js";
+
+const client = new prisma.PrismaClient({
+  adapter: new PrismaPg({ connectionString: process.argv[2], max: 1 }),
+});
+const counts = {};
+for (const { name, dbName, fields } of prisma.Prisma.dmmf.datamodel.models) {
+  const related = fields.filter(({ kind }) => kind === "object").map((field) => [field.name, true]);
+  const include = related.length > 0 ? { include: Object.fromEntries(related) } : {};
+  const rows = await client[name[0].toLowerCase() + name.slice(1)].findMany(include);
+  counts[dbName ?? name] = rows.length;
+}
+await client.$disconnect();
+console.log(JSON.stringify(counts));
+`;
+
+/** @throws with all it printed if it fails */
+async function run(cwd: string, ...command: string[]): Promise<string> {
+  // The engine of migrations would be downloaded, although generating a client runs none.
+  const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1" };
+  const child = Bun.spawn([process.execPath, ...command], { cwd, env, stdout: "pipe", stderr: "pipe" });
+  const [out, errors, code] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+    child.exited,
+  ]);
+  if (code !== 0) throw new Error(`${command.join(" ")}: ${out}${errors}`);
+  return out;
+}
