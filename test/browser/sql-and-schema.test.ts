@@ -4,6 +4,7 @@ import type { Browser, Cookie } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import type { Base } from "../../core/control/bases";
+import { saveQuery } from "../../core/sql-editor";
 import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
@@ -192,3 +193,36 @@ test.skipIf(noBrowser)("both fit on a phone", async () => {
   await visitor.inspect("schema-phone");
   visitor.expectNoProblems();
 });
+
+// Last: the others use the old name as the current one.
+test.skipIf(noBrowser)(
+  "the names page lists an old name, until when it works, and what still uses it",
+  async () => {
+    const query = { name: "Prices", sql: "select price from items" };
+    await saveQuery(fleet.ctx, base, query);
+    await saveQuery(fleet.ctx, base, { name: "Costs", sql: "select cost from items" });
+    fleet.sandbox.control.renameField(base.sourceBaseId, "Items", "Price", "Cost");
+    const owner = await fleet.owner(base);
+    await until(
+      () => owner`create or replace view expensive as select i.price from items as i where i.cost > 1`,
+      {
+        what: "the column has its new name",
+        timeoutMs: 60_000,
+        retryErrors: true,
+      },
+    );
+    await using visitor = await visit("names");
+    const { page } = visitor;
+    const row = page
+      .getByRole("table", { name: "Old names that still work" })
+      .getByRole("row", { name: "items.price" });
+    expect(await row.textContent()).toMatch(/^items\.priceitems\.cost.*2 places$/);
+    const uses = page.locator("#old-names li");
+    expect(await uses.count()).toBe(2);
+    await uses.filter({ hasText: "View" }).getByText("expensive").first().waitFor();
+    await visitor.inspect("old-names");
+    await uses.getByRole("link", { name: "Prices" }).click();
+    await page.getByRole("textbox", { name: "SQL", exact: true }).getByText(query.sql).waitFor();
+    visitor.expectNoProblems();
+  },
+);
