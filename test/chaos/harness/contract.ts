@@ -143,7 +143,8 @@ export class Contract {
   async change(random: Random, apiKey: string, endpoint: string): Promise<void> {
     const { source, facts } = this.base;
     const at = `bases/${facts.sourceBaseId}/tables/${this.#tableId}`;
-    const kind = random.next();
+    // A rename first, so that even a short run has one.
+    const kind = this.counts.renames === 0 ? 0 : random.next();
     if (kind < 0.3) {
       await source.call("PATCH", `${at}/fields/${this.#stateId}`, { name: random.pick(STATES) });
       this.counts.renames++;
