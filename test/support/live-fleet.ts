@@ -2,14 +2,18 @@
  * A fleet whose bases are in live mode: a console that receives notifications, and a check that a base's feed is read
  * to its end.
  */
+
 import { startConsole } from "../../apps/console/start";
+import type { SandboxHandle } from "../../apps/sandbox/server";
 import { type Base, getBase } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
-import { type Fleet, type FleetOptions, startFleet } from "./fleet";
+import { type Fleet, type FleetOptions, type FleetSource, startFleet } from "./fleet";
 import { freePort } from "./free-port";
 import { until } from "./poll";
 
-export async function startLiveFleet(options: FleetOptions = {}): Promise<Fleet> {
+export async function startLiveFleet<Source extends FleetSource = SandboxHandle>(
+  options: FleetOptions<Source> = {},
+): Promise<Fleet<Source>> {
   await using releases = new AsyncDisposableStack();
   const port = await freePort();
   const address = { CONSOLE_PORT: String(port), CONSOLE_URL: `http://127.0.0.1:${port}` };
