@@ -1,6 +1,12 @@
 /** The bases that are red or need attention now, for pages. */
 import type { Db } from "../context";
-import { type BaseSummary, indicatorOf, listBaseSummaries, selectBaseSummaries } from "../control/status";
+import {
+  type BaseSummary,
+  indicatorOf,
+  listBaseSummaries,
+  selectBaseSummaries,
+  statusOf,
+} from "../control/status";
 import { conditionOf } from "./observe";
 
 export interface FailingBase {
@@ -8,7 +14,10 @@ export interface FailingBase {
   accountId: string;
   name: string;
   condition: "red" | "needs_attention";
+  /** For the operator, with the answer of Airtable or a server. */
   reason: string;
+  /** For the customer: one sentence, without it. */
+  headline: string;
 }
 
 /** A failing base of any account. */
@@ -53,7 +62,7 @@ function toFailing(base: BaseSummary, now: Date): FailingBase[] {
   const { color, reason } = indicatorOf(base, now);
   const condition = conditionOf(base.state, color);
   if (condition !== "red" && condition !== "needs_attention") return [];
-  return [
-    { id: base.id, accountId: base.accountId, name: base.name || base.sourceBaseId, condition, reason },
-  ];
+  const { headline } = statusOf(base, now);
+  const { id, accountId, sourceBaseId } = base;
+  return [{ id, accountId, name: base.name || sourceBaseId, condition, reason, headline }];
 }

@@ -2,6 +2,7 @@
  * Every page of the console and an address of it, for tests and benches that open all of them. A unit test compares the
  * list with the console's routes, so that a new page cannot be forgotten.
  */
+import { loadDocs } from "../../apps/console/docs/site";
 
 /** What the addresses name; `ConsoleScene` makes it. */
 export interface PageIds {
@@ -37,7 +38,7 @@ const PUBLIC: Record<string, Address> = {
   "/docs/search": "/docs/search?q=webhook",
   "/docs/api": "/docs/api",
   "/docs/files/*": "/docs/files/monitoring",
-  "/docs/*": () => ["quick-start", "security", "operations", "configuration"].map((page) => `/docs/${page}`),
+  "/docs/*": () => loadDocs().groups.flatMap(({ entries }) => entries.map(({ href }) => href)),
   "/sign-in": "/sign-in",
   "/sign-in/code": "/sign-in/code",
   "/forgot-password": "/forgot-password",

@@ -13,12 +13,12 @@ export function FailingNow({ bases }: { bases: FailingBase[] }) {
   return (
     <Note tone="warn" title={titleOf(bases)}>
       <ul>
-        {bases.slice(0, MOST_NAMED).map(({ id, name, reason }) => (
+        {bases.slice(0, MOST_NAMED).map(({ id, name, headline }) => (
           <li key={id} class="wrap">
             <a href={`/bases/${id}`}>
               <bdi>{name}</bdi>
             </a>
-            : {reason}
+            : {headline}
           </li>
         ))}
         {rest > 0 ? (

@@ -114,6 +114,8 @@ test("abandoned deliveries are on the page, with the reason and the number of at
     from account_members where account_id = ${person.accountId}`;
   const { text } = await person.get(PATH);
   expect(text).toContain("1 base is red now");
+  expect(text).toContain("</a>: Airtable");
+  expect(text).not.toContain("Away");
   expect(text).toContain(`href="/bases/${id}"`);
   expect(text).toContain("Not delivered");
   expect(text).toContain("The mail server answered 550; 9 attempts");
