@@ -45,7 +45,8 @@ export function cutForRole(html: string, role: Role): string {
     .on(`${within}a[href^="/"]`, {
       element(link) {
         if (mayOpen(pathIn(link.getAttribute("href")))) return;
-        if (link.getAttribute("class")?.includes("button")) link.remove();
+        const isControl = /\bbutton\b/.test(link.getAttribute("class") ?? "") || link.hasAttribute("role");
+        if (isControl) link.remove();
         else link.removeAndKeepContent();
       },
     })

@@ -116,8 +116,7 @@ export function LagLegend({ history, most = LISTED }: { history: LagHistory; mos
           {shown.map((period) => (
             <li key={period.beganAt.toISOString()}>
               <span class="nowrap">
-                <span class={`key span ${period.kind}`} aria-hidden="true" /> {periodNames[period.kind]}:{" "}
-                {period.label}
+                <span class={`key span ${period.kind}`} aria-hidden="true" /> {titleOf(period)}
               </span>{" "}
               <span class="muted">
                 <Span period={period} range={range} now={now} />
@@ -204,7 +203,12 @@ function describe(period: Period, now: Date): string {
   const { beganAt, endedAt } = period;
   const [from, to] = [beganAt, endedAt].map((at) => at && timeText.bareDay(at));
   const when = to ? `${from} to ${to} UTC` : `since ${from} UTC`;
-  return `${periodNames[period.kind]}: ${period.label}, ${when}, ${lasted(period, now)}`;
+  return `${titleOf(period)}, ${when}, ${lasted(period, now)}`;
+}
+
+/** `Outage: Key rejected`, `Paused`. */
+function titleOf({ kind, label }: Period): string {
+  return label.startsWith(periodNames[kind]) ? label : `${periodNames[kind]}: ${label}`;
 }
 
 function Span({ period, range, now }: { period: Period; range: LagHistory["range"]; now: Date }) {

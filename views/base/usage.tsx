@@ -50,21 +50,22 @@ export function Usage({ use }: { use: QuotaUse }) {
           <span>now</span>
         </p>
       </div>
+      <p class="small muted">Calls this month</p>
       <dl class="figures three">
         <div>
           <dt>
-            <span class="key" aria-hidden="true" /> Sync, this month
+            <span class="key" aria-hidden="true" /> Sync
           </dt>
           <dd>{inDigits(month.sync)}</dd>
         </div>
         <div>
           <dt>
-            <span class="key client" aria-hidden="true" /> Your apps, this month
+            <span class="key client" aria-hidden="true" /> Your apps
           </dt>
           <dd>{inDigits(month.client)}</dd>
         </div>
         <div>
-          <dt>Total, this month</dt>
+          <dt>Total</dt>
           <dd>{inDigits(month.sync + month.client)}</dd>
         </div>
       </dl>
