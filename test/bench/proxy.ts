@@ -15,9 +15,8 @@ import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
+import { type Bench, call, Pacer, send, sendToAll, WAYS, type Way } from "./proxy-requests";
 
-/** The spacing of a base's requests at which none waits for the rate limit, ms. */
-const SPACING_MS = 230;
 const BASES = 40;
 /** Bases whose requests are measured: one after the other, so that none waits for another. */
 const MEASURED_BASES = 12;
@@ -47,18 +46,6 @@ const LIMITS = {
   "peak memory while 1 GB streams, MB": 200,
 };
 type Figure = keyof typeof LIMITS;
-
-interface Bench {
-  source: SandboxProcess;
-  /** The proxy's URL, with the upstream's host. */
-  proxied: string;
-  /** The minimal forwarder's URL. */
-  bare: string;
-  pids: { proxied: number; bare: number };
-  /** The proxy's metrics. */
-  metrics: string;
-  bases: { id: string; path: string; record: string }[];
-}
 
 export async function run(): Promise<boolean> {
   await using releases = new AsyncDisposableStack();
@@ -181,43 +168,6 @@ async function addedCpu(bench: Bench, kind: "read" | "write"): Promise<number> {
   return each("proxied") - each("bare");
 }
 
-const WAYS = ["direct", "bare", "proxied"] as const;
-type Way = (typeof WAYS)[number];
-
-/** Requests to every base, as fast as its rate limit allows. */
-async function sendToAll(bench: Bench, ways: readonly Way[], kind: "read" | "write", each: number) {
-  const pacer = new Pacer();
-  const toBase = async (base: Bench["bases"][number]) => {
-    for (let count = 0; count < each; count++) {
-      await pacer.turn(base);
-      for (const way of ways) await send(bench, way, kind, base, count);
-    }
-  };
-  await Promise.all(bench.bases.map(toBase));
-}
-
-/** Keeps the requests of a base so far apart that none waits for its rate limit. */
-class Pacer {
-  readonly #nextAt = new Map<object, number>();
-
-  async turn(base: object): Promise<void> {
-    await Bun.sleep(Math.max(0, (this.#nextAt.get(base) ?? 0) - performance.now()));
-    this.#nextAt.set(base, performance.now() + SPACING_MS);
-  }
-}
-
-async function send(
-  { source, bare, proxied }: Bench,
-  way: Way,
-  kind: "read" | "write",
-  { path, record }: Bench["bases"][number],
-  count: number,
-): Promise<void> {
-  const at = { direct: source.url, bare, proxied }[way];
-  if (kind === "read") await call("GET", `${at}${path}?pageSize=10`, source.key);
-  else await call("PATCH", `${at}${path}/${record}`, source.key, { fields: { Name: `${way} ${count}` } });
-}
-
 /** Reservations of clients that expired before they were used, since the proxy began. */
 async function expired({ metrics }: Bench): Promise<number> {
   const text = await (await fetch(metrics)).text();
@@ -288,17 +238,6 @@ async function peakMemory(proxied: string, pid: number): Promise<number> {
 /** The process's highest resident memory since the last reset, MB. */
 function memoryPeak(pid: number): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1000;
-}
-
-async function call(method: string, url: string, key: string, body?: unknown): Promise<string> {
-  const answer = await fetch(url, {
-    method,
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await answer.text();
-  if (answer.status !== 200) throw new Error(`${method} ${url}: ${answer.status} ${text}`);
-  return text;
 }
 
 function report(figures: [Figure, number][]): boolean {
