@@ -1,7 +1,7 @@
 /** One HTTP answer from the bytes of a connection: whatever the pieces, the same answer; whatever is not valid, none. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { InvalidAnswer } from "../../core/http/connections/answer-parser";
+import { type AnswerHead, AnswerParser, InvalidAnswer } from "../../core/http/connections/answer-parser";
 import { AnswerReader, AnswerTooLarge } from "../../core/http/connections/answer-reader";
 
 const MOST = 10_000;
@@ -41,15 +41,67 @@ test("the answer does not depend on the pieces in which it arrives, nor on how i
       (pieces, isChunked, isInterim, at) => {
         const body = Buffer.concat(pieces);
         const length = isChunked ? "Transfer-Encoding: chunked" : `content-length: ${body.length}`;
-        const head = text(`HTTP/1.1 200 OK\nDate: today\n${length}\nx-a: 1\nX-A:  2 `);
+        const head = text(`HTTP/1.1 200 OK\nDate: today\n${length}\nretry-after: 1\nRetry-After:  2 `);
         const interim = isInterim ? text("HTTP/1.1 103 Early Hints\nlink: x") : Buffer.alloc(0);
         const reader = read(Buffer.concat([interim, head, isChunked ? chunked(pieces) : body]), at);
         expect(reader.answer).toMatchObject({ status: 200, body });
-        expect([reader.answer!.headers.get("date"), reader.answer!.headers.get("x-a")]).toEqual([
+        expect([reader.answer!.headers.get("date"), reader.answer!.headers.get("retry-after")]).toEqual([
           "today",
           "1, 2",
         ]);
         expect(reader.keepsAlive).toBe(true);
+      },
+    ),
+  );
+});
+
+test("a head is read as its lines are one by one", () => {
+  const name = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*$/;
+  const line = fc.oneof(
+    fc.tuple(
+      fc.constantFrom("Date", "X-A", "x-a", "Keep-Alive", "content-encoding", "retry-AFTER", "Connection"),
+      fc.constantFrom(":", ": ", ":\t", " :", ""),
+      fc.constantFrom("", "a", "b", " a b ", "date: x", "\xe9", "é".repeat(3), "\n", "\r", "\0", "\x7f"),
+      fc.constantFrom("", " "),
+    ),
+    fc.tuple(fc.string({ minLength: 1, maxLength: 8 })),
+  );
+  fc.assert(
+    fc.property(
+      fc.array(
+        line.map((parts) => parts.join("")),
+        { maxLength: 5 },
+      ),
+      (lines) => {
+        const expected: [string, string][] = [];
+        let isValid = true;
+        const head = Buffer.from(["HTTP/1.1 200", ...lines, "content-length: 0"].join("\r\n"), "latin1");
+        for (const one of head.toString("latin1").split("\r\n").slice(1)) {
+          const [, key, value = ""] = name.exec(one) ?? [];
+          if (key === undefined) isValid = false;
+          else if (key.toLowerCase() !== "content-encoding") expected.push([key, value]);
+          else {
+            const before = expected.find(([other]) => other.toLowerCase() === "content-encoding");
+            if (!before) expected.push([key, value]);
+            else if (before[1] !== value) isValid = false;
+          }
+        }
+        let read: AnswerHead | undefined;
+        const sink = {
+          head(head: AnswerHead) {
+            read = head;
+          },
+          body() {},
+          end() {},
+        };
+        const push = () => new AnswerParser(sink).push(Buffer.concat([head, Buffer.from("\r\n\r\n")]));
+        if (!isValid) return expect(push).toThrow(InvalidAnswer);
+        push();
+        expect(read!.lines).toEqual(expected);
+        for (const key of ["date", "keep-alive", "content-encoding", "retry-after", "connection"]) {
+          const values = expected.filter(([other]) => other.toLowerCase() === key).map(([, value]) => value);
+          expect(read!.headers.get(key)).toBe(values.length > 0 ? values.join(", ") : undefined);
+        }
       },
     ),
   );

@@ -10,20 +10,26 @@
 const MOST_HEAD_BYTES = 64 * 1024;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LINE_END = Buffer.from("\r\n");
-const STATUS_LINE = /^HTTP\/1\.([01]) (\d{3})(?: ([\t\x20-\x7e\x80-\xff]*))?$/;
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*$/;
+const NAME = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const TEXT = "[\\t\\x20-\\x7e\\x80-\\xff]*";
+/** A whole head. One match checks all of its lines. */
+const HEAD = new RegExp(`^HTTP/1\\.([01]) (\\d{3})(?: (${TEXT}))?((?:\\r\\n${NAME}:${TEXT})*)$`);
+const HEADER = new RegExp(`^(${NAME}):[\\t ]*(${TEXT}?)[\\t ]*$`);
+/** The headers that are read, here and by those who receive whole answers. The others are only passed on. */
+const READ_HEADER =
+  /\r\n(connection|content-encoding|content-length|date|keep-alive|retry-after|transfer-encoding):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*(?=\r\n|$)/gi;
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
 /** Headers that must not be repeated with different values. */
 const SINGLE = new Set(["content-length", "transfer-encoding", "content-encoding"]);
 const NO_BYTES = Buffer.alloc(0);
 
 export interface AnswerHead {
-  status: number;
-  statusText: string;
-  /** By name in lower case; repeated ones are joined. */
-  headers: ReadonlyMap<string, string>;
+  readonly status: number;
+  readonly statusText: string;
+  /** Those of READ_HEADER, by name in lower case; repeated ones are joined. */
+  readonly headers: ReadonlyMap<string, string>;
   /** Each header as it was sent. */
-  lines: readonly (readonly [name: string, value: string])[];
+  readonly lines: readonly (readonly [name: string, value: string])[];
 }
 
 /** Gets the parts of an answer as they arrive. */
@@ -54,7 +60,8 @@ export class AnswerParser {
   #status = 0;
   #statusText = "";
   #headers = new Map<string, string>();
-  #lines: [string, string][] = [];
+  /** The lines of the head after the first, each behind a CRLF. */
+  #lines = "";
   /** Bytes of the body, or of the chunk, that have yet to arrive. */
   #left = 0;
 
@@ -106,22 +113,20 @@ export class AnswerParser {
 
   /** @returns whether it is one of HTTP/1.0 */
   #parseHead(head: string): boolean {
-    const [first = "", ...lines] = head.split("\r\n");
-    const [, minor, status, statusText = ""] = STATUS_LINE.exec(first) ?? [];
-    if (status === undefined) throw new InvalidAnswer("no status line");
+    const [, minor, status, statusText = "", lines = ""] = HEAD.exec(head) ?? [];
+    if (status === undefined) throw new InvalidAnswer("an invalid head");
     this.#status = Number(status);
     this.#statusText = statusText;
+    this.#lines = lines;
     this.#headers = new Map();
-    this.#lines = [];
-    for (const line of lines) {
-      const [, name, value = ""] = HEADER.exec(line) ?? [];
-      if (name === undefined) throw new InvalidAnswer("an invalid header");
+    READ_HEADER.lastIndex = 0;
+    for (let found = READ_HEADER.exec(lines); found; found = READ_HEADER.exec(lines)) {
+      const [, name = "", value = ""] = found;
       const key = name.toLowerCase();
       const known = this.#headers.get(key);
       if (known !== undefined && SINGLE.has(key) && known !== value) throw new InvalidAnswer(`${key} twice`);
       if (known !== undefined && SINGLE.has(key)) continue;
       this.#headers.set(key, known === undefined ? value : `${known}, ${value}`);
-      this.#lines.push([name, value]);
     }
     return minor === "0";
   }
@@ -158,8 +163,16 @@ export class AnswerParser {
   }
 
   #tellHead(length: number | undefined): void {
+    const lines = this.#lines;
     this.#sink.head(
-      { status: this.#status, statusText: this.#statusText, headers: this.#headers, lines: this.#lines },
+      {
+        status: this.#status,
+        statusText: this.#statusText,
+        headers: this.#headers,
+        get lines() {
+          return linesOf(lines);
+        },
+      },
       length,
     );
   }
@@ -255,4 +268,18 @@ export class AnswerParser {
     };
     this.#sink.end();
   }
+}
+
+/** Returns each header, and one that must be single once. Only answers that are passed on need them. */
+function linesOf(lines: string): [name: string, value: string][] {
+  const single = new Set<string>();
+  return lines
+    .split("\r\n")
+    .slice(1)
+    .flatMap((line) => {
+      const [, name = "", value = ""] = HEADER.exec(line) ?? [];
+      const key = name.toLowerCase();
+      if (SINGLE.has(key) && single.size === single.add(key).size) return [];
+      return [[name, value]] as [[string, string]];
+    });
 }

@@ -2,7 +2,7 @@
 import { type AnswerHead, AnswerParser } from "./answer-parser";
 
 /** An answer that was read to its end. */
-export interface HttpAnswer extends AnswerHead {
+export interface HttpAnswer extends Pick<AnswerHead, "status" | "headers"> {
   /** As it was sent: it may be compressed. Belongs to the caller. */
   body: Buffer;
 }
@@ -31,7 +31,8 @@ export class AnswerReader {
         this.#pieces.push(piece);
       },
       end: () => {
-        this.answer = { ...this.#head!, body: this.#joined() };
+        const { status, headers } = this.#head!;
+        this.answer = { status, headers, body: this.#joined() };
       },
     });
   }
