@@ -36,6 +36,7 @@ export { checkSelection, mayBeHashed } from "./selection-check";
 export { isStale } from "./stale";
 export type {
   FieldType,
+  LastPage,
   MissingPart,
   Platform,
   RecordPage,

@@ -123,6 +123,11 @@ export interface RecordPage {
    * was requested without `isKnown`, or if equal records may look different in it.
    */
   readonly digest: bigint | undefined;
+  /**
+   * A 64-bit hash of the answer as it was sent, which is known without decompressing it. Undefined unless the page is
+   * the last of its list: offsets differ in each answer.
+   */
+  readonly received?: bigint | undefined;
   /** Id of record `index`. */
   id(index: number): string;
   /**
@@ -133,6 +138,13 @@ export interface RecordPage {
   record(index: number): SourceRecord;
   /** Does record `index` hold attachments, whose URLs expire? */
   hasAttachments(index: number): boolean;
+}
+
+/** What must be remembered of the last page of a list to recognize it. */
+export interface LastPage {
+  received: bigint;
+  digest: bigint;
+  firstId: string | undefined;
 }
 
 export interface SourceBase {
@@ -199,6 +211,7 @@ export interface SourceConnection {
    * @param options.filter a formula of the platform; only matching records are returned
    * @param options.isKnown returns whether a page with this digest has been read before: its records will probably not
    *   be looked at
+   * @param options.last the last page of the same list, if one was read before
    * @param options.fields ids: cells of other fields are left out of the answer
    * @param options.view id: only records that it shows are returned
    */
@@ -210,6 +223,7 @@ export interface SourceConnection {
       filter?: string | undefined;
       sort?: { field: string; direction: "asc" | "desc" }[];
       isKnown?: ((digest: bigint) => boolean) | undefined;
+      last?: LastPage | undefined;
     } & ListedPart,
     signal: AbortSignal,
   ): Promise<RecordPage>;

@@ -1,15 +1,12 @@
 /**
- * Sends HTTP requests to Airtable: returns the body as bytes, or throws one of our errors.
+ * Sends HTTP requests to Airtable: returns the body, or throws one of our errors.
  *
  * Every request ends, whatever the other side does: by the time-out, which includes the body, by the size limit, or by
  * the caller's signal. The key is sent only in the header. A request is sent once, on a connection of the process's
  * pool.
  */
-import { promisify } from "node:util";
-import zlib from "node:zlib";
 import packageJson from "../../../package.json" with { type: "json" };
 import { BasetideError, errorCodes } from "../../errors";
-import { gunzipAtOnce } from "../../http";
 import {
   AnswerTimeout,
   AnswerTooLarge,
@@ -23,9 +20,8 @@ import type { SourceClock } from "../clock";
 import { STALE_CONNECTION } from "../stale";
 import type { SourceConnections } from "../types";
 import { refusedCall } from "./answers";
+import { errorReason, MAX_BODY_BYTES, ReceivedBody, tooLarge } from "./received-body";
 
-/** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
-const MAX_BODY_BYTES = 64 * 1024 * 1024;
 /** Text that a request line or a header can carry. */
 const PRINTABLE = /^[\x21-\x7e]+$/;
 const USER_AGENT = `Basetide/${packageJson.version}`;
@@ -41,7 +37,7 @@ interface ClientOptions {
 
 /**
  * Sends one request for `path` (encoded, with its query); a `body` makes it a POST of JSON, and without a `method` it
- * is a GET. Returns the body of a 200.
+ * is a GET. Returns the text of a 200.
  *
  * @param options.held the connection to send it on; without one it waits for any
  */
@@ -56,6 +52,8 @@ export type Request = (
 ) => Promise<Buffer>;
 
 export interface Client {
+  /** The same, and returns the body before it is decompressed. */
+  receive: (...call: Parameters<Request>) => Promise<ReceivedBody>;
   /**
    * Throws `sync_stopped` if the caller's signal aborts, `source_timeout`, `source_unavailable` if the source cannot be
    * reached or closes the connection, `source_bad_answer` for a redirect or a body over 64 MB, and the error that
@@ -76,7 +74,9 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
   ].join("\r\n");
   const postHead = `${head}Content-Type: application/json\r\n`;
 
-  async function request(path: string, options: Parameters<Request>[1]): Promise<Buffer> {
+  const request: Request = async (path, options) => (await receive(path, options)).text();
+
+  async function receive(path: string, options: Parameters<Request>[1]): Promise<ReceivedBody> {
     const { signal, body, method = body === undefined ? "GET" : "POST" } = options;
     if (!PRINTABLE.test(path)) throw new RangeError("a path must be encoded");
     if (!PRINTABLE.test(apiKey)) {
@@ -95,9 +95,9 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
       };
       const answer = await held.exchange(asked, signal);
       clock?.record(Date.parse(answer.headers.get("date") ?? ""));
-      const bytes = await decompressed(answer.body, answer.headers.get("content-encoding") ?? "identity");
-      if (answer.status === 200) return bytes;
-      throw withoutKey(refusedCall(answer.status, headersOf(answer), bytes), apiKey);
+      const received = new ReceivedBody(answer.body, answer.headers.get("content-encoding") ?? "identity");
+      if (answer.status === 200) return received;
+      throw withoutKey(refusedCall(answer.status, headersOf(answer), await received.text()), apiKey);
     } catch (error) {
       if (error instanceof BasetideError) throw error;
       if (error instanceof AnswerTooLarge) throw tooLarge();
@@ -115,7 +115,7 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
     }
   }
 
-  return { request, connections: connectionsOf(pool, address) };
+  return { request, receive, connections: connectionsOf(pool, address) };
 }
 
 /** Wraps the pool so that it throws the source's errors. */
@@ -141,37 +141,6 @@ function headersOf({ headers }: HttpAnswer): Headers {
   return new Headers(retryAfter === undefined ? {} : { "retry-after": retryAfter });
 }
 
-const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip);
-
-/** @throws BasetideError `source_bad_answer` */
-async function decompressed(bytes: Buffer, encoding: string): Promise<Buffer> {
-  if (encoding === "identity" || bytes.length === 0) return bytes;
-  let cause: unknown;
-  if (/^(x-)?gzip$/i.test(encoding)) {
-    const atOnce = gunzipAtOnce(bytes);
-    if (atOnce) return atOnce;
-    try {
-      return await gunzip(bytes, { maxOutputLength: MAX_BODY_BYTES });
-    } catch (error) {
-      if (codeOf(error) === "ERR_BUFFER_TOO_LARGE") throw tooLarge();
-      cause = error;
-    }
-  }
-  const reason = cause === undefined ? encoding : codeOf(cause);
-  throw new BasetideError("source_bad_answer", `Airtable's answer cannot be decompressed (${reason})`, {
-    cause,
-    details: { reason },
-  });
-}
-
-function tooLarge(): BasetideError {
-  return new BasetideError("source_bad_answer", `Airtable's answer is larger than ${MAX_BODY_BYTES} bytes`);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && "code" in error ? String(error.code) : String(error);
-}
-
 function networkError(
   cause: unknown,
   signal: AbortSignal,
@@ -189,7 +158,7 @@ function networkError(
 }
 
 function unreachable(cause: unknown, address: string): BasetideError {
-  const reason = cause instanceof StaleConnection ? STALE_CONNECTION : codeOf(cause);
+  const reason = cause instanceof StaleConnection ? STALE_CONNECTION : errorReason(cause);
   return new BasetideError(
     "source_unavailable",
     `Airtable could not be reached at ${address} (${reason}). ${errorCodes.source_unavailable}`,

@@ -7,11 +7,11 @@
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
 import type { ChangeFeed } from "../change-feed";
-import type { ListedPart, RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
+import type { LastPage, ListedPart, RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
 import { parseAnswer } from "./answers";
 import type { Client } from "./client";
 import { isAirtableId, limits } from "./limits";
-import { asRecord, readPage } from "./page";
+import { asRecord, readReceivedPage } from "./page";
 import { readBases, readIdentity, readSchema } from "./schema";
 import { createChangeFeed } from "./webhooks";
 
@@ -23,6 +23,7 @@ interface ListOptions extends ListedPart {
   filter?: string | undefined;
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
   isKnown?: ((digest: bigint) => boolean) | undefined;
+  last?: LastPage | undefined;
 }
 
 /** @param held the connection that the next call is sent on, if one is already taken */
@@ -34,7 +35,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
   async function listRecords(
     baseId: string,
     table: SourceTable,
-    { offset, filter, sort, fields, view, isKnown }: ListOptions,
+    { offset, filter, sort, fields, view, isKnown, last }: ListOptions,
     signal: AbortSignal,
   ): Promise<RecordPage> {
     const body = {
@@ -46,8 +47,13 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
       view,
       offset,
     };
-    const bytes = await request(`${recordsPath(baseId, table.id)}/listRecords`, { body, signal });
-    const page = readPage(bytes, table, isKnown);
+    const path = `${recordsPath(baseId, table.id)}/listRecords`;
+    const page = await readReceivedPage(
+      await client.receive(path, { body, signal, held }),
+      table,
+      isKnown,
+      last,
+    );
     if (page.offset !== undefined && page.offset === offset) {
       throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not advance`);
     }

@@ -7,9 +7,10 @@
  */
 import { BasetideError } from "../../errors";
 import { MAX_LEVELS, nestsDeeper } from "../../nesting";
-import type { RecordPage, SourceRecord, SourceTable } from "../types";
+import type { LastPage, RecordPage, SourceRecord, SourceTable } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { isAirtableId } from "./limits";
+import type { ReceivedBody } from "./received-body";
 import { outlinePage, type PageOutline, splitPage } from "./split";
 
 /** The most levels of a record that is searched for attachments: with more, the search could exhaust the stack. */
@@ -22,6 +23,8 @@ const ATTACHMENT_ID_OPENS = Buffer.from('"att');
  * Reads a list answer.
  *
  * @param isKnown returns whether the caller has read a page with this digest before; without it, the page has no digest
+ * @param again returns the bytes again, when records of a known page are looked at after all: until then, its bytes
+ *   are not used, and may be freed
  * @throws BasetideError `source_bad_answer` if the answer is not a list of records; `record` may still throw it for one
  *   record
  */
@@ -29,18 +32,48 @@ export function readPage(
   bytes: Buffer,
   table: SourceTable,
   isKnown?: (digest: bigint) => boolean,
-): RecordPage {
+  again: () => Buffer = () => bytes,
+): AirtablePage {
   const mayHold = tableMayHoldAttachments(table);
   const outline = isKnown && outlinePage(bytes);
   // Signed URLs differ in each answer.
   if (!outline || (mayHold && bytes.includes(ATTACHMENT_ID_OPENS)))
     return wholePage(bytes, mayHold, undefined);
   const digest = Bun.hash.wyhash(bytes.subarray(0, outline.listEnd));
-  const whole = () => wholePage(bytes, mayHold, digest);
-  return isKnown(digest) ? new KnownPage(outline, digest, whole) : whole();
+  if (!isKnown(digest)) return wholePage(bytes, mayHold, digest);
+  return new KnownPage(outline, digest, () => wholePage(again(), mayHold, digest));
 }
 
-function wholePage(bytes: Buffer, mayHold: boolean, digest: bigint | undefined): RecordPage {
+/**
+ * Reads a list answer, or recognizes it before it is decompressed.
+ *
+ * @param last of this list, as it was received last
+ * @throws BasetideError as `readPage`, and for a body that cannot be decompressed
+ */
+export async function readReceivedPage(
+  received: ReceivedBody,
+  table: SourceTable,
+  isKnown?: (digest: bigint) => boolean,
+  last?: LastPage,
+): Promise<RecordPage> {
+  const again = () => received.textNow();
+  if (!isKnown) return readPage(await received.text(), table);
+  const hash = Bun.hash.wyhash(received.bytes);
+  if (last?.received === hash && isKnown(last.digest)) {
+    const { firstId, digest } = last;
+    const whole = () => wholePage(again(), tableMayHoldAttachments(table), digest);
+    return new KnownPage({ firstId, offset: undefined }, digest, whole, hash);
+  }
+  const page = readPage(await received.text(), table, isKnown, again);
+  if (page instanceof KnownPage) received.dropText();
+  // The offset differs in each answer, and is somewhere in the compressed bytes.
+  if (page.offset === undefined) page.received = hash;
+  return page;
+}
+
+type AirtablePage = Page | KnownPage;
+
+function wholePage(bytes: Buffer, mayHold: boolean, digest: bigint | undefined): Page {
   const split = splitPage(bytes);
   if (split === null) return parsedPage(bytes, mayHold);
   const { starts, ends, ids, offset } = split;
@@ -49,7 +82,7 @@ function wholePage(bytes: Buffer, mayHold: boolean, digest: bigint | undefined):
 }
 
 /** Reads the page with `JSON.parse`. */
-function parsedPage(bytes: Buffer, mayHold: boolean): RecordPage {
+function parsedPage(bytes: Buffer, mayHold: boolean): Page {
   const answer = parse(new TextDecoder().decode(bytes), "a list of records");
   if (!isObject(answer) || !Array.isArray(answer.records)) throw bad("a list answer has no records");
   const { records: items, offset = null } = answer;
@@ -64,6 +97,7 @@ class Page implements RecordPage {
   readonly size: number;
   readonly offset: string | undefined;
   readonly digest: bigint | undefined;
+  received: bigint | undefined;
   readonly #ids: string[];
   readonly #mayHold: boolean;
   /** Returns the JSON of a record, in UTF-8. */
@@ -124,13 +158,20 @@ class KnownPage implements RecordPage {
   readonly firstId: string | undefined;
   readonly offset: string | undefined;
   readonly digest: bigint;
+  received: bigint | undefined;
   readonly #read: () => RecordPage;
   #page: RecordPage | undefined;
 
-  constructor({ firstId, offset }: PageOutline, digest: bigint, read: () => RecordPage) {
+  constructor(
+    { firstId, offset }: Pick<PageOutline, "firstId" | "offset">,
+    digest: bigint,
+    read: () => RecordPage,
+    received?: bigint,
+  ) {
     this.firstId = firstId;
     this.offset = offset;
     this.digest = digest;
+    this.received = received;
     this.#read = read;
   }
 

@@ -5,7 +5,13 @@ import { nextMonth } from "../../control/budgets";
 import { BasetideError, isBasetideError, nextStep } from "../../errors";
 import { MeteredSource, type RateLimiter } from "../../limiter";
 import type { Logger } from "../../log";
-import { isStale, type RecordPage, type SourceConnection, type SourceTable } from "../../source";
+import {
+  isStale,
+  type LastPage,
+  type RecordPage,
+  type SourceConnection,
+  type SourceTable,
+} from "../../source";
 import type { ReadVersionSource } from "../state";
 
 /** How often a request that failed transiently is retried, and the bounds of the pauses between attempts. */
@@ -101,6 +107,8 @@ interface ListOptions {
   onAsk?: () => void;
   /** Returns whether the page at this position has been read before. */
   isKnown?: (position: number, digest: bigint) => boolean;
+  /** The last page of the list as it was read before. */
+  last?: LastPage | undefined;
 }
 
 /**
@@ -152,14 +160,14 @@ async function readPage(
   source: MeteredSource,
   table: SourceTable,
   offset: string | undefined,
-  { filter, onAsk, isKnown }: ListOptions,
+  { filter, onAsk, isKnown, last }: ListOptions,
   position: number,
 ): Promise<VersionedPage> {
   const readVersion = await reader.readVersions.current();
   const page = await source.send((connection, signal) => {
     if (offset === undefined) onAsk?.();
     const known = isKnown && ((digest: bigint) => isKnown(position, digest));
-    return connection.listPage(reader.sourceBaseId, table, { offset, filter, isKnown: known }, signal);
+    return connection.listPage(reader.sourceBaseId, table, { offset, filter, isKnown: known, last }, signal);
   });
   return { page, readVersion };
 }

@@ -91,7 +91,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
   let position = 0;
   let last: RecordPage | undefined;
   const isKnown = (at: number, digest: bigint) => fingerprints.knowsPage(at, digest);
-  for await (const versioned of readTable(reader, source, { isKnown })) {
+  for await (const versioned of readTable(reader, source, { isKnown, last: table.lastPage })) {
     const { page } = versioned;
     await sweep.schemaTracker.refreshIfDue();
     table = liveTable(sweep, table);
@@ -103,6 +103,8 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
     }
     if (changed.indices.length > 0) await takePage(sweep, table, versioned, changed, outcome);
     if (page.firstId !== undefined) last = page;
+    const { received, digest, firstId } = page;
+    if (received !== undefined && digest !== undefined) table.lastPage = { received, digest, firstId };
     sweep.onProgress(fingerprints.seen);
   }
   table = liveTable(sweep, table);

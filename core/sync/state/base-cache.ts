@@ -6,7 +6,7 @@
 import type { Base, RunReport } from "../../control/bases";
 import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
-import type { SourceSchema, SourceSelection } from "../../source";
+import type { LastPage, SourceSchema, SourceSelection } from "../../source";
 import { SourceClock } from "../../source";
 import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
@@ -19,6 +19,8 @@ export interface TableCache {
   /** True if the URLs of its attachments are ours: they do not expire and need no refresh. */
   hasLastingUrls: boolean;
   fingerprints: Fingerprints;
+  /** The last page of the table's list, as the last sweep read it. */
+  lastPage?: LastPage | undefined;
   /** True if the fingerprints cover every row of the replica, which needs a complete sweep. */
   isComplete: boolean;
   massChange: MassChange;
