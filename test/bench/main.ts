@@ -18,6 +18,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   live: () => import("./live"),
   load: () => import("./load"),
   memory: () => import("./memory"),
+  page: () => import("./page"),
   proxy: () => import("./proxy"),
   reads: () => import("./reads"),
   quota: () => import("./quota"),
