@@ -115,7 +115,7 @@ const ways: Record<string, (nth: number) => Promise<unknown>> = {
   "the same, split": attachments!.split,
 };
 // Its spans go to no collector.
-if (isTraced) await startTracing("bench", "http://127.0.0.1:9", { warn() {} });
+if (isTraced) await startTracing("bench", "http://127.0.0.1:9", createLogger("fatal", "bench"));
 const costs = new Map(Object.keys(ways).map((name) => [name, [] as number[]]));
 for (let turn = -WARM_TURNS; turn < TURNS; turn++) {
   for (const [name, way] of Object.entries(ways)) {

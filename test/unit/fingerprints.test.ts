@@ -87,6 +87,8 @@ test("a record takes at most 16 bytes at any size, and an empty table nothing", 
   expect(prints.see("rec1", 1n)).toBe(false);
 });
 
+const PERIOD = 40;
+
 /** The ids and contents of a page's records. */
 const pages = fc.array(fc.tuple(ids, fc.integer({ min: 1, max: 3 })), { maxLength: 4 });
 const unchanged = Array.from({ length: 4 }, (_, page) =>
@@ -105,9 +107,23 @@ const events = fc.array(
     { weight: 6, arbitrary: sweep },
     { weight: 1, arbitrary: fc.constantFrom("expectAll", "evict", "beginScan", "forgetUnseen") },
     { weight: 1, arbitrary: fc.record(changes) },
+    { weight: 1, arbitrary: fc.record({ passed: fc.nat(2 * PERIOD) }) },
   ),
   { maxLength: 20, size: "max" },
 );
+
+/** Every third record has a fingerprint that changes once in every period. */
+const phaseOf = (id: string) => (Number(id.slice(3)) % 3 === 0 ? Number(id.slice(3)) % PERIOD : undefined);
+function printOf(id: string, content: number, now: number): bigint {
+  const phase = phaseOf(id);
+  return BigInt(
+    content && phase !== undefined ? 10 + 10 * Math.floor((now + phase) / PERIOD) + content : content,
+  );
+}
+function lastsUntil(id: string, now: number): number {
+  const phase = phaseOf(id);
+  return phase === undefined ? Infinity : (1 + Math.floor((now + phase) / PERIOD)) * PERIOD - phase;
+}
 
 test("a page that is seen as a whole counts exactly as if its records had been looked at", () => {
   let repeated = 0;
@@ -116,11 +132,12 @@ test("a page that is seen as a whole counts exactly as if its records had been l
       const [whole, single] = [new Fingerprints(), new Fingerprints()];
       const both = [whole, single];
       let list = unchanged;
+      let now = 0;
       const change = (way: string, id: string, content: number) => {
         for (const prints of both) {
-          if (way === "learn") prints.learn(id, BigInt(content));
+          if (way === "learn") prints.learn(id, printOf(id, content, now));
           else if (way === "expect") prints.expect(id);
-          else prints.see(id, BigInt(content));
+          else prints.see(id, printOf(id, content, now));
         }
       };
       const seePage = (prints: Fingerprints, page: [string, number][], position: number) => {
@@ -134,12 +151,16 @@ test("a page that is seen as a whole counts exactly as if its records had been l
             return page[index]![0];
           },
         };
-        const differing = prints.seePage(listed, (index) => BigInt(page[index]![1]), position);
+        const differing = prints.seePage(listed, (index) => printOf(...page[index]!, now), position, {
+          now,
+          validUntil: () => Math.min(...page.map(([id]) => lastsUntil(id, now))),
+        });
         if (!isLookedAt) repeated++;
         return differing;
       };
       for (const step of all) {
         if (typeof step === "string") for (const prints of both) prints[step as "evict"]();
+        else if ("passed" in step) now += step.passed;
         else if ("way" in step) change(step.way, step.id, step.content);
         else {
           const { edit, until, applied, between } = step;

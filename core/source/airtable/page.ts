@@ -12,6 +12,7 @@ import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./a
 import { isAirtableId } from "./limits";
 import type { ReceivedBody } from "./received-body";
 import { outlinePage, type PageOutline, splitPage } from "./split";
+import { unsignedDigest } from "./unsigned-digest";
 
 /** The most levels of a record that is searched for attachments: with more, the search could exhaust the stack. */
 const MAX_SEARCHED_LEVELS = 1000;
@@ -36,11 +37,12 @@ export function readPage(
 ): AirtablePage {
   const mayHold = tableMayHoldAttachments(table);
   const outline = isKnown && outlinePage(bytes);
-  // Signed URLs differ in each answer.
-  if (!outline || (mayHold && bytes.includes(ATTACHMENT_ID_OPENS)))
-    return wholePage(bytes, mayHold, undefined);
-  const digest = Bun.hash.wyhash(bytes.subarray(0, outline.listEnd));
-  if (!isKnown(digest)) return wholePage(bytes, mayHold, digest);
+  if (!outline) return wholePage(bytes, mayHold, undefined);
+  const { listEnd } = outline;
+  const digest = mayHold
+    ? (unsignedDigest(bytes, listEnd) ?? undefined)
+    : Bun.hash.wyhash(bytes.subarray(0, listEnd));
+  if (digest === undefined || !isKnown(digest)) return wholePage(bytes, mayHold, digest);
   return new KnownPage(outline, digest, () => wholePage(again(), mayHold, digest));
 }
 
@@ -103,6 +105,9 @@ class Page implements RecordPage {
   /** Returns the JSON of a record, in UTF-8. */
   readonly #slice: (index: number) => Buffer;
   readonly #parsed: (SourceRecord | undefined)[];
+  /** The fingerprints of records with attachments; undefined for others. */
+  readonly #unsigned: (bigint | undefined)[] = [];
+  readonly #attached: boolean[] = [];
 
   constructor(
     ids: string[],
@@ -132,9 +137,12 @@ class Page implements RecordPage {
   }
 
   fingerprint(index: number): bigint {
-    return Bun.hash.wyhash(
-      this.hasAttachments(index) ? JSON.stringify(withoutSignedUrls(this.record(index))) : this.#slice(index),
-    );
+    if (!this.hasAttachments(index)) return Bun.hash.wyhash(this.#slice(index));
+    const known = this.#unsigned[index];
+    if (known !== undefined) return known;
+    const fingerprint = Bun.hash.wyhash(JSON.stringify(withoutSignedUrls(this.record(index))));
+    this.#unsigned[index] = fingerprint;
+    return fingerprint;
   }
 
   record(index: number): SourceRecord {
@@ -148,8 +156,11 @@ class Page implements RecordPage {
   }
 
   hasAttachments(index: number): boolean {
-    if (!this.#mayHold || !this.#slice(index).includes(ATTACHMENT_ID_OPENS)) return false;
-    return holdsAttachment(requireShallow(this.record(index), MAX_SEARCHED_LEVELS).fields);
+    if (!this.#mayHold) return false;
+    this.#attached[index] ??=
+      this.#slice(index).includes(ATTACHMENT_ID_OPENS) &&
+      holdsAttachment(requireShallow(this.record(index), MAX_SEARCHED_LEVELS).fields);
+    return this.#attached[index]!;
   }
 }
 

@@ -21,7 +21,14 @@ import {
   type ShapeChange,
 } from "../../replica";
 import type { RecordPage, SourceRecord, SourceTable } from "../../source";
-import { type BaseCache, fingerprintIn, isUrlRefresh, type TableCache, tableCache } from "../state";
+import {
+  type BaseCache,
+  fingerprintIn,
+  isUrlRefresh,
+  type TableCache,
+  tableCache,
+  validUntil,
+} from "../state";
 import { evidenceOf } from "./evidence";
 import { readAsNow, rememberRead } from "./read-as";
 import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
@@ -90,7 +97,7 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
   fingerprints.beginScan();
   let position = 0;
   let last: RecordPage | undefined;
-  const isKnown = (at: number, digest: bigint) => fingerprints.knowsPage(at, digest);
+  const isKnown = (at: number, digest: bigint) => fingerprints.knowsPage(at, digest, performance.now());
   for await (const versioned of readTable(reader, source, { isKnown, last: table.lastPage })) {
     const { page } = versioned;
     await sweep.schemaTracker.refreshIfDue();
@@ -278,8 +285,11 @@ interface Changed {
 /** @param position of the page in the table's list; absent for other pages */
 function changedRecords(page: RecordPage, table: TableCache, position?: number): Changed {
   const { fingerprints } = table;
-  const fingerprintOf = (index: number) => fingerprintIn(table, page, index);
-  const indices = fingerprints.seePage(page, fingerprintOf, position);
+  const now = performance.now();
+  const indices = fingerprints.seePage(page, (index) => fingerprintIn(table, page, index, now), position, {
+    now,
+    validUntil: () => validUntil(table, page, now),
+  });
   const refreshed = new Set<string>();
   for (const index of indices) {
     const id = page.id(index);

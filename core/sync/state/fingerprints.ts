@@ -39,6 +39,9 @@ interface ListedPage {
   id(index: number): string;
 }
 
+/** For fingerprints that depend on the records only. */
+const TIMELESS = { now: 0, validUntil: () => Infinity };
+
 export class Fingerprints {
   #slots = new Uint32Array(0);
   /** The last page that had the record of each slot; if scans are kept, the last scan that saw it. */
@@ -99,12 +102,18 @@ export class Fingerprints {
    * Marks the records of a page as seen.
    *
    * @param position of the page in the table's list; absent for other pages
+   * @param time when the fingerprints are taken, and until when all of them stay as they are, although the digest does
    * @returns the indices of records whose fingerprints do not equal the known ones
    */
-  seePage(page: ListedPage, fingerprintOf: (index: number) => bigint, position?: number): number[] {
+  seePage(
+    page: ListedPage,
+    fingerprintOf: (index: number) => bigint,
+    position?: number,
+    time: { now: number; validUntil: () => number } = TIMELESS,
+  ): number[] {
     const { digest } = page;
     const isListed = digest !== undefined && position !== undefined;
-    const repeated = isListed ? this.#pages.repeat(position, digest, this.#scan) : undefined;
+    const repeated = isListed ? this.#pages.repeat(position, digest, this.#scan, time.now) : undefined;
     if (repeated !== undefined) {
       this.#seen += repeated;
       return [];
@@ -119,13 +128,14 @@ export class Fingerprints {
       if (!this.#isEqual(at, fingerprintOf(index))) differing.push(index);
     }
     const isWhole = differing.length === 0 && marked === size;
-    if (isListed && isWhole && !this.#isKeepingScans) this.#pages.list(mark, position, digest, size);
+    if (isListed && isWhole && !this.#isKeepingScans)
+      this.#pages.list(mark, position, digest, size, time.validUntil());
     return differing;
   }
 
   /** Returns whether `seePage` need not look at the records of a page with this digest, as far as is known now. */
-  knowsPage(position: number, digest: bigint): boolean {
-    return this.#pages.isIntact(position, digest);
+  knowsPage(position: number, digest: bigint, now: number): boolean {
+    return this.#pages.isIntact(position, digest, now);
   }
 
   /** Returns whether the fingerprint equals the known one; marks nothing. */

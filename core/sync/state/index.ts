@@ -19,4 +19,4 @@ export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { MissedChanges } from "./missed-changes";
 export { ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
-export { fingerprintIn, isUrlRefresh } from "./record-fingerprint";
+export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";

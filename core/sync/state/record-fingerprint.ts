@@ -18,8 +18,7 @@ export const URL_REFRESH_MS = 60 * 60_000;
 export function recordFingerprint(page: RecordPage, index: number, nowMs = performance.now()): bigint {
   const fingerprint = page.fingerprint(index);
   if (!page.hasAttachments(index)) return fingerprint;
-  const phaseMs = Number(fingerprint % BigInt(URL_REFRESH_MS));
-  return fingerprint ^ BigInt(1 + Math.floor((nowMs + phaseMs) / URL_REFRESH_MS));
+  return fingerprint ^ BigInt(1 + Math.floor((nowMs + phaseOf(fingerprint)) / URL_REFRESH_MS));
 }
 
 /** Returns the fingerprint of record `index` in this table: our own URLs do not expire and need no refresh. */
@@ -27,8 +26,29 @@ export function fingerprintIn(
   { hasLastingUrls }: Pick<TableCache, "hasLastingUrls">,
   page: RecordPage,
   index: number,
+  nowMs = performance.now(),
 ): bigint {
-  return hasLastingUrls ? page.fingerprint(index) : recordFingerprint(page, index);
+  return hasLastingUrls ? page.fingerprint(index) : recordFingerprint(page, index, nowMs);
+}
+
+/** Returns when the first of the page's fingerprints in this table changes by itself; Infinity: none does. */
+export function validUntil(
+  { hasLastingUrls }: Pick<TableCache, "hasLastingUrls">,
+  page: RecordPage,
+  nowMs: number,
+): number {
+  let until = Infinity;
+  if (hasLastingUrls) return until;
+  for (let index = 0; index < page.size; index++) {
+    if (!page.hasAttachments(index)) continue;
+    const phaseMs = phaseOf(page.fingerprint(index));
+    until = Math.min(until, (1 + Math.floor((nowMs + phaseMs) / URL_REFRESH_MS)) * URL_REFRESH_MS - phaseMs);
+  }
+  return until;
+}
+
+function phaseOf(fingerprint: bigint): number {
+  return Number(fingerprint % BigInt(URL_REFRESH_MS));
 }
 
 /**

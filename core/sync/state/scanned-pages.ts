@@ -21,6 +21,8 @@ export class ScannedPages {
   #digests = new BigUint64Array(0);
   /** Number of records. */
   #counts = new Uint16Array(0);
+  /** Until when a page stays intact (performance.now()); absent while all do for good. */
+  #untils: Float64Array | undefined;
   /** The latest intact page at each position of the list. */
   #listed = new Uint16Array(0);
   #positions = 0;
@@ -28,7 +30,8 @@ export class ScannedPages {
 
   get bytes(): number {
     const { byteLength } = this.#scans;
-    return byteLength + this.#digests.byteLength + this.#counts.byteLength + this.#listed.byteLength;
+    const untils = this.#untils?.byteLength ?? 0;
+    return byteLength + this.#digests.byteLength + this.#counts.byteLength + this.#listed.byteLength + untils;
   }
 
   /** True if no page can be added before `renumber` or `merge`. */
@@ -55,8 +58,12 @@ export class ScannedPages {
     return page;
   }
 
-  /** Lists an added page: all its records are known, and were seen in this page only. */
-  list(page: number, position: number, digest: bigint, count: number): void {
+  /**
+   * Lists an added page: all its records are known, and were seen in this page only.
+   *
+   * @param until from then on, the page is not intact
+   */
+  list(page: number, position: number, digest: bigint, count: number, until = Infinity): void {
     if (count >= CHANGED || position >= MOST_PAGES) return;
     if (position >= this.#listed.length) {
       const listed = this.#listed;
@@ -67,12 +74,15 @@ export class ScannedPages {
     this.#listed[position] = page;
     this.#digests[page] = digest;
     this.#counts[page] = count;
+    if (until !== Infinity) this.#untils ??= new Float64Array(this.#scans.length).fill(Infinity);
+    if (this.#untils) this.#untils[page] = until;
   }
 
   /** Returns whether the page at this position of the list is intact and has this digest. */
-  isIntact(position: number, digest: bigint): boolean {
+  isIntact(position: number, digest: bigint, now: number): boolean {
     const page = this.#listed[position] ?? 0;
-    return page !== 0 && this.#counts[page] !== CHANGED && this.#digests[page] === digest;
+    if (page === 0 || this.#counts[page] === CHANGED || this.#digests[page] !== digest) return false;
+    return this.#untils === undefined || now < this.#untils[page]!;
   }
 
   /**
@@ -80,8 +90,8 @@ export class ScannedPages {
    *
    * @returns the number of its records; undefined if they must be looked at
    */
-  repeat(position: number, digest: bigint, scan: number): number | undefined {
-    if (!this.isIntact(position, digest)) return undefined;
+  repeat(position: number, digest: bigint, scan: number, now: number): number | undefined {
+    if (!this.isIntact(position, digest, now)) return undefined;
     const page = this.#listed[position]!;
     if (this.#scans[page] === scan) return undefined;
     this.#scans[page] = scan;
@@ -106,6 +116,7 @@ export class ScannedPages {
     this.#scans = new Uint32Array(0);
     this.#digests = new BigUint64Array(0);
     this.#counts = new Uint16Array(0);
+    this.#untils = undefined;
     this.#listed = new Uint16Array(0);
     this.#positions = 0;
     this.#used = 0;
@@ -113,7 +124,13 @@ export class ScannedPages {
 
   /** Forgets all pages but the listed ones that are intact. @returns the new number of each page, 0 for forgotten ones */
   renumber(): Uint16Array {
-    const before = { scans: this.#scans, digests: this.#digests, counts: this.#counts, listed: this.#listed };
+    const before = {
+      scans: this.#scans,
+      digests: this.#digests,
+      counts: this.#counts,
+      untils: this.#untils,
+      listed: this.#listed,
+    };
     const numbers = new Uint16Array(this.#used + 1);
     const kept = [...before.listed.entries()].filter(
       ([, page]) => page !== 0 && before.counts[page] !== CHANGED,
@@ -122,7 +139,7 @@ export class ScannedPages {
     for (const [position, page] of kept) {
       const number = this.add(before.scans[page]!);
       numbers[page] = number;
-      this.list(number, position, before.digests[page]!, before.counts[page]!);
+      this.list(number, position, before.digests[page]!, before.counts[page]!, before.untils?.[page]);
     }
     return numbers;
   }
@@ -139,12 +156,15 @@ export class ScannedPages {
 
   #grow(least: number): void {
     const length = Math.max(FIRST_CAPACITY, Math.ceil(least * GROWTH));
-    const [scans, digests, counts] = [this.#scans, this.#digests, this.#counts];
+    const [scans, digests, counts, untils] = [this.#scans, this.#digests, this.#counts, this.#untils];
     this.#scans = new Uint32Array(length);
     this.#digests = new BigUint64Array(length);
     this.#counts = new Uint16Array(length);
     this.#scans.set(scans);
     this.#digests.set(digests);
     this.#counts.set(counts);
+    if (!untils) return;
+    this.#untils = new Float64Array(length).fill(Infinity);
+    this.#untils.set(untils);
   }
 }
