@@ -107,7 +107,7 @@ export function beginSync(
   return onReplica(async () => {
     const [row] = await sql<SyncBegin[]>`
       select read_version as "readVersion", is_same_catalog as "isSameCatalog", written
-      from ${sql.unsafe(swap)}.begin_sync(${epoch}, ${known.catalog}::text::bigint,
+      from ${sql.unsafe(swap)}.mark_sync(${epoch}, false, true, ${known.catalog}::text::bigint,
         ${[...known.loggedUpTo.keys()]}::text[], ${[...known.loggedUpTo.values()]}::bigint[])`;
     return row!;
   });
@@ -122,7 +122,7 @@ export function beginSync(
 export function completeSync({ sql, swap }: Replica, epoch: number): Promise<string> {
   return onReplica(async () => {
     const [row] = await sql<{ issues: string }[]>`
-      select ${sql.unsafe(swap)}.complete_sync(${epoch}) as issues`;
+      select issues from ${sql.unsafe(swap)}.mark_sync(${epoch}, true, false)`;
     return row!.issues;
   });
 }
@@ -213,5 +213,7 @@ export async function markSyncEnded({ sql, swap }: Replica, epoch: number): Prom
 }
 
 async function markSync({ sql, swap }: Replica, epoch: number, isCompleted: boolean): Promise<void> {
-  await onReplica(() => sql`select ${sql.unsafe(swap)}.mark_sync(${epoch}, ${isCompleted})`);
+  await onReplica(
+    () => sql`select from ${sql.unsafe(swap)}.mark_sync(${epoch}, ${isCompleted}, ${!isCompleted})`,
+  );
 }

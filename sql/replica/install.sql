@@ -322,52 +322,86 @@ begin
 end $lock$;
 
 -- catalog_state(): changes whenever a row of the catalog does, or the owner of its table. Saves reading the specs.
+-- The owner is a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table.
 create or replace function {{swap}}.catalog_state() returns bigint language sql stable as $catalog_state$
-  select coalesce(bit_xor(hashtextextended(format('%s %s %s %s', t.table_id, t.shape, t.xmin, c.relowner), 0)), 0)
+  select coalesce(bit_xor(hashtextextended(format('%s %s %s %s', t.table_id, t.shape, t.xmin,
+    (select c.relowner from pg_class as c
+      where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}'))), 0)), 0)
   from {{swap}}._tables as t
-    left join pg_class as c on c.relnamespace = to_regnamespace('{{schema}}') and c.relname = t.name
 $catalog_state$;
 
--- begin_sync(epoch, catalog, tables, applied versions): a sync starts now. Returns a read version, whether the catalog
--- still has this state, and which of the tables have committed entries of the recent-writes log beyond their applied
--- version. Takes no table's lock: entries that are committed later are found by the next sync.
-create or replace function {{swap}}.begin_sync(
-  p_epoch bigint, p_catalog bigint, p_tables text[], p_applied_versions bigint[],
-  out read_version bigint, out is_same_catalog boolean, out written text[]
-) language plpgsql as $begin_sync$
+-- mark_sync(epoch, completes, begins, …): the running sync has completed now, another one begins now, or both. With
+-- p_tables, a sync begins that reads these tables, and the result is:
+--   read_version     a new one
+--   is_same_catalog  whether the catalog still has the state p_catalog
+--   written          the tables that have committed entries of the recent-writes log beyond their applied version. Takes
+--                    no table's lock: entries that are committed later are found by the next sync
+-- If one has completed, `issues` is the state of _sync_issues: it differs if they do.
+--
+-- Every sync of every base calls it, usually with cold caches: therefore it calls few functions, and its statements are
+-- planned once. The update contains the conditions of fence(), which takes over when one of them is not met.
+--
+-- A commit that only marks times is not waited for. If the server crashes before it is durable, _sync_meta shows earlier
+-- times, which were true as well; rows are not lost, since their commits are waited for. A read version is waited for,
+-- too: after a crash of a single session, the server restarts as the same incarnation, and would issue it again.
+drop function if exists {{swap}}.begin_sync(bigint, bigint, text[], bigint[]);
+drop function if exists {{swap}}.complete_sync(bigint);
+drop function if exists {{swap}}.mark_sync(bigint, boolean);
+create or replace function {{swap}}.mark_sync(
+  p_epoch bigint, p_completes boolean, p_begins boolean,
+  p_catalog bigint default null, p_tables text[] default null, p_applied_versions bigint[] default null,
+  out read_version bigint, out is_same_catalog boolean, out written text[], out issues text
+) language plpgsql set plan_cache_mode = force_generic_plan as $mark_sync$
+declare
+  -- Before any lock: what has completed is in the replica already, and what begins has requested nothing yet.
+  v_now timestamptz := clock_timestamp();
+  v_is_fenced boolean := false;
 begin
-  -- Moves the numbers of a new incarnation, too.
-  perform {{swap}}.fence(p_epoch);
-  update {{swap}}._sync_meta set started_at = clock_timestamp();
-  read_version := nextval('{{swap}}._versions');
-  is_same_catalog := p_catalog is not null and p_catalog = {{swap}}.catalog_state();
-  written := array(
-    select k.table_id from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
-    where exists (
-      select from {{swap}}._recent_writes as j
-      where j.table_id = k.table_id and j.applied_version > k.applied_version));
-end $begin_sync$;
-
--- complete_sync(epoch): the running sync has completed. Returns the state of _sync_issues: it differs if they do.
-create or replace function {{swap}}.complete_sync(p_epoch bigint) returns text
-language plpgsql as $complete_sync$
-begin
-  perform {{swap}}.mark_sync(p_epoch, true);
-  return (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i);
-end $complete_sync$;
-
--- mark_sync(epoch, completed): a sync starts, or has completed, now.
-create or replace function {{swap}}.mark_sync(p_epoch bigint, p_completed boolean) returns void
-language plpgsql as $mark$
-begin
-  perform {{swap}}.fence(p_epoch);
-  if p_completed then
-    update {{swap}}._sync_meta
-    set completed_at = clock_timestamp(), duration_last = clock_timestamp() - started_at;
-  else
-    update {{swap}}._sync_meta set started_at = clock_timestamp();
+  if current_setting('transaction_isolation') <> 'read committed'
+    or p_tables is not null and current_setting('synchronous_commit') in ('off', 'local', 'remote_write')
+  then
+    perform {{swap}}.prepare_session();
   end if;
-end $mark$;
+  -- A condition costs less than a statement; the result is never null.
+  if pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0)) is null then
+    return;
+  end if;
+  loop
+    update {{swap}}._sync_meta as m
+    set completed_at = case when p_completes then v_now else m.completed_at end,
+      duration_last = case when p_completes then v_now - m.started_at else m.duration_last end,
+      -- Later than completed_at: a sync is running.
+      started_at = case when p_begins then v_now + interval '1 microsecond' else m.started_at end
+    from {{swap}}._state as s
+    where v_is_fenced
+      or s.epoch = p_epoch and (s.timeline = {{swap}}.timeline()) is not false and s.incarnation = {{swap}}.incarnation()
+    returning case when p_completes then (
+      select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i) end
+    into issues;
+    exit when found or v_is_fenced;
+    -- Raises, or moves the numbers of a new incarnation.
+    perform {{swap}}.fence(p_epoch);
+    v_is_fenced := true;
+  end loop;
+  if p_tables is not null then
+    read_version := nextval('{{swap}}._versions');
+    select
+      -- As in catalog_state().
+      p_catalog is not null and p_catalog = (
+        select coalesce(bit_xor(hashtextextended(format('%s %s %s %s', t.table_id, t.shape, t.xmin,
+          (select c.relowner from pg_class as c
+            where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}'))), 0)), 0)
+        from {{swap}}._tables as t),
+      array(
+        select k.table_id from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
+        where exists (
+          select from {{swap}}._recent_writes as j
+          where j.table_id = k.table_id and j.applied_version > k.applied_version))
+    into is_same_catalog, written;
+  elsif not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
+    perform set_config('synchronous_commit', 'off', true);
+  end if;
+end $mark_sync$;
 
 -- mark_sync_started(epoch, ago): a sync is running that started `ago` before now.
 create or replace function {{swap}}.mark_sync_started(p_epoch bigint, p_ago interval) returns void

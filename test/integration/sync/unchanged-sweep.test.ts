@@ -64,8 +64,8 @@ test("a sweep without changes sends two statements, however many pages it reads"
       deleted: 0,
     });
     expect(statements).toEqual([
-      expect.stringContaining(".begin_sync("),
-      expect.stringContaining(".complete_sync("),
+      expect.stringContaining(".mark_sync(…, false, true"),
+      expect.stringContaining(".mark_sync(…, true, false"),
     ]);
   }
 });
