@@ -3,7 +3,7 @@
  * limiter and queue are real; there are no requests to a source and no replicas (test/support/fleet-process.ts).
  *
  * CPU is that of the server alone, so it is valid on a busy machine. Run: `bun run bench control`, with CONTROL_BUSY (60),
- * CONTROL_IDLE (1000), CONTROL_SECONDS (20, of each measurement).
+ * CONTROL_IDLE (1000, at least CONTROL_BUSY), CONTROL_SECONDS (20, of each measurement).
  */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
@@ -41,6 +41,10 @@ interface Cost {
 }
 
 export async function run(): Promise<boolean> {
+  if (IDLE < BUSY)
+    throw new Error(
+      `CONTROL_IDLE (${IDLE}) is less than CONTROL_BUSY (${BUSY}), but the busy bases are some of the idle ones: raise CONTROL_IDLE`,
+    );
   await using releases = new AsyncDisposableStack();
   const folder = scratchFolder("control");
   releases.defer(() => rmSync(folder, { recursive: true, force: true }));

@@ -93,4 +93,4 @@ export {
 export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
 export { type FieldDisplay, type SourceTableDisplay, saveSourceTables, sourceTables } from "./source-tables";
 export { recordSourceUser } from "./source-user";
-export { type SyncFacts, syncFacts, syncVersions } from "./sync-facts";
+export { type SyncFacts, type SyncVersion, syncFactHashes, syncFacts, syncVersions } from "./sync-facts";

@@ -2,22 +2,36 @@
  * Informs leases of changes that people make to their bases while a sync is running: settings, the API key, a pause, a
  * deletion, a requested sync or schema check.
  *
- * Polls with one query a second for all bases that a worker holds, which only reads whether their rows have changed. A
- * notification could get lost and would need the same query as a fallback.
+ * Polls with one query a second for all bases that a worker holds, which only reads whether their rows have changed.
+ * Runs change them as well: a second query shows which rows were changed by people. A notification could get lost and
+ * would need the same queries as a fallback.
  */
 import type { Context } from "../../context";
-import { type SyncFacts, syncFacts, syncVersions } from "../../control/bases";
+import {
+  type SyncFacts,
+  type SyncVersion,
+  syncFactHashes,
+  syncFacts,
+  syncVersions,
+} from "../../control/bases";
 
 const POLL_MS = 1000;
 
 /** Called once a second with the current state of the base; undefined when the base no longer exists. */
 type OnFacts = (facts: SyncFacts | undefined) => void;
 
+interface Known {
+  version: SyncVersion;
+  /** Undefined: the base was deleted meanwhile, or has just been created. */
+  hash: string | undefined;
+  facts: SyncFacts;
+}
+
 export class SettingsWatch {
   #ctx: Pick<Context, "db" | "log">;
   #watched = new Map<string, Set<OnFacts>>();
   /** What was read last of each watched base. */
-  #known = new Map<string, { version: string; facts: SyncFacts }>();
+  #known = new Map<string, Known>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(ctx: Pick<Context, "db" | "log">) {
@@ -43,18 +57,28 @@ export class SettingsWatch {
       this.#timer = undefined;
       return;
     }
+    const { db } = this.#ctx;
     try {
-      // The versions first: what changes between the two queries is read again.
-      const versions = await syncVersions(this.#ctx.db, asked);
-      const changed = asked.filter(
-        (id) => versions.has(id) && this.#known.get(id)?.version !== versions.get(id),
-      );
-      const facts = changed.length > 0 ? await syncFacts(this.#ctx.db, changed) : [];
-      const known = new Map(facts.map((one) => [one.id, { version: versions.get(one.id)!, facts: one }]));
-      for (const id of asked) {
-        const unchanged = this.#known.get(id);
-        if (unchanged && unchanged.version === versions.get(id)) known.set(id, unchanged);
+      // The versions first, then the hashes: what changes between the queries is read again.
+      const versions = await syncVersions(db, asked);
+      const known = new Map<string, Known>();
+      const ran: string[] = [];
+      const changed: string[] = [];
+      for (const [id, version] of versions) {
+        const before = this.#known.get(id);
+        if (before?.version.clusters !== version.clusters) changed.push(id);
+        else if (before.version.base !== version.base) ran.push(id);
+        else known.set(id, before);
       }
+      const hashes = await hashesOf(db, [...ran, ...changed]);
+      for (const id of ran) {
+        const before = this.#known.get(id)!;
+        if (before.hash === hashes.get(id)) known.set(id, { ...before, version: versions.get(id)! });
+        else changed.push(id);
+      }
+      const facts = changed.length > 0 ? await syncFacts(db, changed) : [];
+      for (const one of facts)
+        known.set(one.id, { version: versions.get(one.id)!, hash: hashes.get(one.id), facts: one });
       this.#known = known;
       for (const id of asked)
         for (const onFacts of this.#watched.get(id) ?? []) onFacts(known.get(id)?.facts);
@@ -63,4 +87,8 @@ export class SettingsWatch {
     }
     this.#timer = setTimeout(() => this.#poll(), POLL_MS);
   }
+}
+
+async function hashesOf(db: Context["db"], ids: string[]): Promise<Map<string, string>> {
+  return ids.length > 0 ? await syncFactHashes(db, ids) : new Map();
 }
