@@ -155,3 +155,25 @@ test("I5: a lease that was overtaken begins and completes no sync", async () => 
   await expect(completeSync(own, epoch)).rejects.toMatchObject({ code: "lease_lost" });
   expect(await meta()).toEqual(before);
 });
+
+test("I1: a commit that issues a read version is waited for, one that only marks times is not", async () => {
+  const { replica } = await scene();
+  const { replica: own, epoch } = replica;
+  const waits = (setting: string, call: string) =>
+    own.sql.begin(async (sql) => {
+      await sql.unsafe(`set local synchronous_commit = ${setting}`);
+      await sql.unsafe(`select from public_swap.mark_sync(${epoch}, ${call})`);
+      const [row] = await sql<{ mode: string }[]>`select current_setting('synchronous_commit') as mode`;
+      return row!.mode;
+    });
+  for (const setting of ["on", "off", "local", "remote_apply"]) {
+    expect(await waits(setting, "true, false"), setting).toBe("off");
+    expect(await waits(setting, "false, true"), setting).toBe("off");
+    expect(await waits(setting, "false, true, null, '{}', '{}'"), setting).toBe(
+      setting === "remote_apply" ? setting : "on",
+    );
+  }
+  // The first statement of another incarnation moves all numbers.
+  await own.sql`update public_swap._state set incarnation = 'an earlier one'`;
+  expect(await waits("off", "true, false")).toBe("on");
+});
