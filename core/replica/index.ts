@@ -12,6 +12,7 @@ export {
 export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
 export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH } from "./connection";
+export { copyNames } from "./copy-names";
 export { differingRows } from "./differing-rows";
 export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";

@@ -35,7 +35,7 @@ import {
 } from "../../control/placement";
 import { BasetideError } from "../../errors";
 import { type RateLimiter, syncShare } from "../../limiter";
-import { claimEpoch, openReplica, type Replica, takeReadVersion } from "../../replica";
+import { claimEpoch, copyNames, openReplica, type Replica, takeReadVersion } from "../../replica";
 import type { Platform } from "../../source";
 import { platformById } from "../../source";
 import type { Reader } from "../engine";
@@ -97,7 +97,9 @@ async function moveLocked(
     const [source, target] = [await open(from), await open(to)];
     const written = releases.use(await writtenElsewhere(source));
     const reader = await readerFor(ctx, base, target, options.signal);
-    await firstSync(ctx, base, target, reader, options);
+    const epoch = await claimEpoch(target);
+    await copyNames(source, target, epoch);
+    await firstSync(ctx, base, target, epoch, reader, options);
     const loadSigner = () => attachmentSigner(ctx, baseId);
     await copyWrites(target, reader, await written.take(), loadSigner);
     await copySqlUsers(ctx, from, to);
@@ -183,10 +185,10 @@ async function firstSync(
   ctx: MoveContext,
   base: Base,
   target: Replica,
+  epoch: number,
   reader: Omit<Reader, "counts" | "onFirstRequest">,
   { onProgress = () => {} }: MoveOptions,
 ): Promise<void> {
-  const epoch = await claimEpoch(target);
   const cache = emptyCache(epoch);
   cache.attachmentSigner = await attachmentSigner(ctx, base.id);
   const report = await syncBase({

@@ -8,8 +8,10 @@ import {
   finishDeletions,
   getBase,
   pause,
+  readSelectable,
   replicaTarget,
   resume,
+  setSelection,
 } from "../../../core/control/bases";
 import { quotaKeyOf } from "../../../core/control/budgets";
 import {
@@ -25,6 +27,7 @@ import { CallCounter, createRateLimiter } from "../../../core/limiter";
 import {
   applyRowImages,
   compileMapper,
+  loadAliases,
   loadCatalog,
   mapRecords,
   openReplica,
@@ -36,6 +39,7 @@ import { NotificationListener } from "../../../core/sync/modes/live";
 import { BudgetWatch } from "../../../core/sync/pacing";
 import { asAdmin } from "../../support/admin";
 import { canLogIn } from "../../support/can-log-in";
+import type { SourceDump } from "../../support/compare-to-source";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
@@ -262,6 +266,74 @@ test("a base moves to another cluster while it is read and written, and leaves n
   await deleteBase(ctx, moved);
   expect(await remains(moved)).toEqual({});
 });
+
+test.each([false, true])(
+  "a moved base keeps its names and old names, its selection and its views (pinned names: %s)",
+  {
+    timeout: 60_000,
+  },
+  async (pinnedNames) => {
+    const { ctx, sandbox } = fleet;
+    const field = (name: string, type = "singleLineText") => ({ name, type });
+    const sourceId = sandbox.control.createBase({
+      name: "Named",
+      tables: [
+        {
+          name: "Papers",
+          fields: [field("Title"), field("State"), field("Secret"), field("Files", "multipleAttachments")],
+          records: [{ fields: { Title: "one", State: "open", Secret: "planted" } }],
+        },
+      ],
+    });
+    const [papers] = (sandbox.control.dump(sourceId) as unknown as SourceDump).tables;
+    sandbox.control.updateRecords(sourceId, "Papers", [
+      {
+        id: papers!.records[0]!.id,
+        fields: { Files: [{ url: "https://files.example/a", filename: "a.txt" }] },
+      },
+    ]);
+    const secret = papers!.fields.find(({ name }) => name === "Secret")!.id;
+    const { id } = await fleet.connect(sourceId, { paused: true, pinnedNames, attachmentViews: true });
+    const asked = {
+      newTables: "copy",
+      tables: { [papers!.id]: { copied: true, fields: { [secret]: "omitted" } } },
+    } as const;
+    const unsynced = await getBase(ctx.db, id);
+    await setSelection(ctx, unsynced, asked, await readSelectable(ctx, unsynced));
+    await resume(ctx, await getBase(ctx.db, id));
+    const base = await fleet.synced(id);
+    sandbox.control.renameField(sourceId, "Papers", "State", "Status");
+    sandbox.control.renameTable(sourceId, "Papers", "Articles");
+    await ctx.db`update bases set schema_check_requested_at = now() where id = ${id}`;
+    const isChecked = async () =>
+      (await ctx.db`select from bases where id = ${id} and schema_check_requested_at is null`).length === 1;
+    await until(isChecked, { what: "the schema is checked", timeoutMs: 30_000 });
+    const [table, column] = pinnedNames ? ["papers", "state"] : ["articles", "status"];
+    // What programs rely on: names, and old names for the rest of their time.
+    const seen = async () => {
+      const now = await getBase(ctx.db, id);
+      const reader = await fleet.reader(now);
+      const [row] = await reader`select * from papers`;
+      const [file] = await reader`select filename from ${reader(`${table}__files`)}`;
+      const [current] = await reader`select * from ${reader(table!)}`;
+      const replica = openReplica(await replicaTarget(ctx, now));
+      const aliases = await loadAliases(replica).finally(() => replica.close());
+      return { row, file, current: Object.keys(current!).sort(), aliases };
+    };
+    const isRenamed = async () => (await seen()).current.includes(column!);
+    await until(isRenamed, { what: "names are settled", timeoutMs: 30_000, retryErrors: true });
+    const before = await seen();
+    expect(before.aliases.map(({ name }) => name)).toEqual(pinnedNames ? [] : ["papers", "state"]);
+    expect(before.row).toMatchObject({ title: "one", state: "open" });
+    const { there } = await clustersOf(base);
+    const moved = await moveBase(mover(), id, there, { signal: new AbortController().signal, graceMs: 1 });
+    expect(moved.database.id).not.toBe(base.database.id);
+    const withoutUrls = ({ row, ...rest }: typeof before) => ({ ...rest, row: { ...row, files: null } });
+    expect(withoutUrls(await seen())).toEqual(withoutUrls(before));
+    expect(before.current).not.toContain("secret");
+    await deleteBase(ctx, moved);
+  },
+);
 
 test("moving a base of a running worker does not disturb its syncs", {
   timeout: 60_000,
