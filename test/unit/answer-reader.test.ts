@@ -95,7 +95,10 @@ test("a head is read as its lines are one by one", () => {
           end() {},
         };
         const push = () => new AnswerParser(sink).push(Buffer.concat([head, Buffer.from("\r\n\r\n")]));
-        if (!isValid) return expect(push).toThrow(InvalidAnswer);
+        if (!isValid) {
+          expect(push).toThrow(InvalidAnswer);
+          return;
+        }
         push();
         expect(read!.lines).toEqual(expected);
         for (const key of ["date", "keep-alive", "content-encoding", "retry-after", "connection"]) {
