@@ -21,6 +21,7 @@ const LONGEST = [
   "integration/live/live-replicas",
   "integration/fleet/backpressure",
   "integration/fleet/scaling",
+  "integration/fleet/selection",
   "browser/live-and-budget",
   "security/isolation-property",
   "integration/postgres/failover",
