@@ -39,14 +39,20 @@ export function connectReplica(url: ServerUrl, options: Partial<ServerPoolOption
   return replicaPool(url, options).sql;
 }
 
-/** Like `connectReplica`; `isConnected` says whether a statement would run without a login. */
+/**
+ * Like `connectReplica`; `isConnected` says whether a statement would run without a login.
+ *
+ * @param options.isOnce it is for a single statement without parameters
+ */
 export function replicaPool(
   url: ServerUrl,
-  { use = "sync", ...session }: Partial<ServerPoolOptions> = {},
+  { use = "sync", isOnce = false, ...session }: Partial<ServerPoolOptions> & { isOnce?: boolean } = {},
 ): { sql: ReplicaSql; isConnected: () => boolean } {
   const isPatient = typeof url !== "string" && use === "writes";
   const options = {
-    max: MAX_CONNECTIONS,
+    max: isOnce ? 1 : MAX_CONNECTIONS,
+    // Only parameters need the server's types.
+    fetch_types: !isOnce,
     idle_timeout: isPatient ? EXTERNAL_WRITES_IDLE_TIMEOUT : IDLE_TIMEOUT,
     connect_timeout: CONNECT_TIMEOUT,
     onnotice: () => {},

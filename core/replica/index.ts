@@ -100,6 +100,7 @@ export {
   completeSync,
   type KnownCatalog,
   loadCatalog,
+  markAtRest,
   markRead,
   markSyncCompleted,
   markSyncEnded,

@@ -10,8 +10,15 @@ export interface Replica extends Schemas {
   sql: ReplicaSql;
   /** Returns whether a statement would run without a login. */
   isConnected(): boolean;
+  /** Closes the connections, and frees what they need, until the next statement. Waits for those that are running. */
+  rest(): Promise<void>;
+  /** Runs one statement without parameters on a connection of its own, which is closed afterwards. */
+  once<Row extends object>(text: string): Promise<Row[]>;
   close(): Promise<void>;
 }
+
+/** How long a pool that is closed waits for its statements. */
+const CLOSE_SECONDS = 5;
 
 /** The location of a replica: the owner's URL of its database, and its schema there. */
 export interface ReplicaTarget {
@@ -21,8 +28,36 @@ export interface ReplicaTarget {
 
 /** Opens a replica that `installReplica` has installed. Connects on first use. */
 export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Replica {
-  const { sql, isConnected } = replicaPool(target.url, { use });
-  return { ...schemasOf(target.schema), sql, isConnected, close: () => sql.end({ timeout: 5 }) };
+  let pool: ReturnType<typeof replicaPool> | undefined;
+  let isClosed = false;
+  const end = async () => {
+    const ended = pool;
+    pool = undefined;
+    await ended?.sql.end({ timeout: CLOSE_SECONDS });
+  };
+  return {
+    ...schemasOf(target.schema),
+    get sql() {
+      pool ??= replicaPool(target.url, { use });
+      // As with any pool that has ended, its statements fail.
+      if (isClosed) void pool.sql.end({ timeout: 0 });
+      return pool.sql;
+    },
+    isConnected: () => pool?.isConnected() ?? false,
+    rest: end,
+    async once<Row extends object>(text: string) {
+      const { sql } = replicaPool(target.url, { use, isOnce: true });
+      try {
+        return [...(await sql.unsafe<Row[]>(text).simple())];
+      } finally {
+        void sql.end({ timeout: CLOSE_SECONDS });
+      }
+    },
+    async close() {
+      isClosed = true;
+      await end();
+    },
+  };
 }
 
 /** The epoch of a new lease, and what the replica was like when it began. */
@@ -205,6 +240,20 @@ export async function markSyncUnchanged({ sql, swap }: Replica, epoch: number, a
   await onReplica(
     () => sql`select ${sql.unsafe(swap)}.mark_sync_unchanged(${epoch}, ${agoMs} * interval '1 ms')`,
   );
+}
+
+/**
+ * The same for a base at rest, in one message on a connection of its own.
+ *
+ * @returns whether the tables are whole; if not, the next lease repairs them
+ */
+export function markAtRest({ once, swap }: Replica, epoch: number, agoMs: number): Promise<boolean> {
+  return onReplica(async () => {
+    const [row] = await once<{ isWhole: boolean }>(
+      `select ${swap}.mark_at_rest(${Math.trunc(epoch)}, ${Number(agoMs)} * interval '1 ms') as "isWhole"`,
+    );
+    return row!.isWhole;
+  });
 }
 
 /** Records in `_sync_meta` that no sync is running: the previous one, if any, ended without completing. */

@@ -22,6 +22,18 @@ begin
   return v_emptied;
 end $record_damage$;
 
+-- mark_at_rest(epoch, ago): mark_sync_unchanged, for a base at rest. Returns whether the tables are as record_damage left
+-- them: if not, the lease ends, and the next one records the damage. A table that was swapped in since then has no file.
+create or replace function {{swap}}.mark_at_rest(p_epoch bigint, p_ago interval) returns boolean
+language plpgsql as $mark_at_rest$
+begin
+  perform {{swap}}.mark_sync_unchanged(p_epoch, p_ago);
+  return not exists (
+    select from {{swap}}._tables as t
+    where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec)
+      or t.file <> pg_relation_filenode({{swap}}.live_table(t.name)));
+end $mark_at_rest$;
+
 -- live_table(name): the table of that name in {{schema}}, or null.
 create or replace function {{swap}}.live_table(p_name text) returns oid language sql stable as $live_table$
   select c.oid from pg_class as c

@@ -57,6 +57,7 @@ export class FakeWebhook {
 
 class FakeFeed implements Feed {
   readonly hasNotifications = true;
+  readonly isSettled = true;
   #webhook: FakeWebhook;
   #next: number;
 

@@ -3,7 +3,7 @@ import { onTestFinished } from "vitest";
 import type { RunReport } from "../../core/control/bases";
 import { isBasetideError } from "../../core/errors";
 import { trimOldRecentWrites } from "../../core/sync/lease/trim-recent-writes";
-import { liveBase } from "../../core/sync/modes/live";
+import { type LiveInput, liveBase } from "../../core/sync/modes/live";
 import type { Cadence } from "../../core/sync/pacing";
 import type { BaseCache } from "../../core/sync/state";
 import { type Engine, type SyncOptions, testEngine } from "./engine";
@@ -20,6 +20,8 @@ export interface LiveEngine extends Engine {
   runs: RunReport[];
   /** Nothing runs periodically unless a test sets it. */
   cadence: Cadence;
+  /** What live mode gets in `start`, until `signal` aborts. */
+  liveInput(signal: AbortSignal, options?: SyncOptions): LiveInput;
   /** Starts live mode with the worker's caches. It runs until the test ends, it is stopped, or `isOver`. */
   start(options?: SyncOptions): Running;
   /** Resolves when everything in the feed is in the replica, and the cursor is durable. */
@@ -52,24 +54,28 @@ export async function liveEngine(
     cycleMs: DAY_MS,
   };
   let failure: unknown;
-  const start = (syncOptions: SyncOptions = {}): Running => {
-    const stop = new AbortController();
-    let isOver = false;
+  const liveInput = (signal: AbortSignal, syncOptions: SyncOptions = {}): LiveInput => {
     const input = engine.input(syncOptions);
     const cache: BaseCache = engine.cache;
-    const ended = liveBase({
+    return {
       ...input,
       base: { ...input.base, error: null, sweep: { startedAt: new Date() } as never },
-      reader: { ...input.reader, stop: stop.signal },
+      reader: { ...input.reader, stop: signal },
       cache,
       feed: webhook.open(),
       cadence: () => cadence,
-      isOver: () => isOver,
+      isOver: () => false,
       onRun: async (report) => void runs.push(report),
       onRead: (at) => trimOldRecentWrites(input.replica, cache, at),
       onMissed: () => {},
       absentMs: options.absentMs,
-    }).catch((error: unknown) => {
+    };
+  };
+  const start = (syncOptions: SyncOptions = {}): Running => {
+    const stop = new AbortController();
+    let isOver = false;
+    const input = liveInput(stop.signal, syncOptions);
+    const ended = liveBase({ ...input, isOver: () => isOver }).catch((error: unknown) => {
       if (!isBasetideError(error, "sync_stopped")) failure = error;
       return error;
     });
@@ -91,6 +97,7 @@ export async function liveEngine(
     webhook,
     runs,
     cadence,
+    liveInput,
     start,
     async settled() {
       const isSettled = () => failure !== undefined || webhook.saved === webhook.payloads.length + 1;

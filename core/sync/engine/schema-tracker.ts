@@ -125,6 +125,13 @@ export class SchemaTracker {
     return this.#catalog;
   }
 
+  /** True while nothing is left to do until the next schema check. */
+  get isSettled(): boolean {
+    const { schemaCheckRequestedAt } = this.#options.cache;
+    const isBusy = this.#running !== undefined || this.#retryAt < Number.POSITIVE_INFINITY;
+    return !isBusy && this.#plan.rebuild.length === 0 && !schemaCheckRequestedAt;
+  }
+
   get rebuild(): TableSpec[] {
     return this.#plan.rebuild;
   }

@@ -38,7 +38,7 @@ import { CatchUps, newReport, syncBase } from "../engine";
 import type { NotificationListener } from "../modes/live";
 import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
-import { type BaseCache, forgetRows, restore } from "../state";
+import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
@@ -132,7 +132,15 @@ export async function holdLease(
     const indexes = new IndexKeeper(replica, epoch, log, (before, now) =>
       renameIndexes(ctx.db, baseId, before, now),
     );
-    const lease = { ctx: { ...ctx, log }, ...what, indexes, syncedFrom, isSaturated, hasFailed: false };
+    const lease = {
+      ctx: { ...ctx, log },
+      ...what,
+      indexes,
+      syncedFrom,
+      isSaturated,
+      hasFailed: false,
+      isOverdue: false,
+    };
     await applyOptionalFeatures(lease, base);
     if (base.sourceUserId === null) void learnUser(lease);
     await using catchUps = new CatchUps(() => catchUpInput(lease), leased.stop);
@@ -186,6 +194,8 @@ export interface Lease {
   isSaturated: () => boolean;
   /** True if a sync has failed, and none has completed since. */
   hasFailed: boolean;
+  /** True if another lease must find out what is wrong with the replica. */
+  isOverdue: boolean;
   /** When the last completed sync began; null after live mode, which starts no sync while nothing changes. */
   syncedFrom: Date | null;
 }
@@ -206,7 +216,7 @@ async function syncUntil(
     // The base was moved to another database, or paused and resumed within a second: another lease continues.
     if (base.database.id !== first.database.id || leased.isOver) return 0;
     // The next lease would have to read a table again that waits to go live.
-    if (performance.now() >= until && cache.builds.size === 0) return 0;
+    if ((lease.isOverdue || performance.now() >= until) && cache.builds.size === 0) return 0;
     const startedAt = performance.now();
     const apiKey = leased.apiKey;
     try {
@@ -257,6 +267,7 @@ async function syncAs(
 ): Promise<RunReport | { restMs: number } | null> {
   const { ctx, replica, platform, cache, leased } = lease;
   const isForced = base.resyncRequestedAt !== null;
+  unpackCache(cache);
   await applyAttachmentKey(ctx, base, cache);
   const progress = progressSaver(ctx, base.id);
   using sync = leased.begin(base, isForced);

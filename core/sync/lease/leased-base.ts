@@ -51,14 +51,19 @@ interface RunningSync extends Disposable {
   isBuilding: boolean;
 }
 
+/** How often what could not be applied is tried again while the facts stay the same. */
+const RETRY_MS = 5000;
+
 export class LeasedBase implements Disposable {
   /** Sends each request with the API key that the base has at that moment. */
   readonly connection: SourceConnection;
   /** Makes the feed be read at once, if there is one. */
   notify: () => void = () => {};
-  /** Called once a second with the time of the latest catch-up request. */
+  /** Called while a schema check is requested, once a second. */
+  onSchemaCheck: () => void = () => {};
+  /** Called with the time of the latest catch-up request; once a second until it is completed. */
   onCatchUp: (requestedAt: Date | null) => void = () => {};
-  /** Called once a second with the current settings. */
+  /** Called with the current settings when they have changed, and every few seconds. */
   onSettings: (settings: SyncFacts["settings"]) => void = () => {};
   #input: LeaseInput;
   #stop: LinkedAbort;
@@ -79,6 +84,8 @@ export class LeasedBase implements Disposable {
   #facts: SyncFacts | undefined;
   /** performance.now() */
   #factsAt = Number.NEGATIVE_INFINITY;
+  /** What was applied last: the facts, to which sync, and when. */
+  #applied: { facts: SyncFacts; sync: RunningSync | undefined; at: number } | undefined;
 
   private constructor(input: LeaseInput, apiKey: string, selecting: Selecting | undefined) {
     this.#input = input;
@@ -169,6 +176,7 @@ export class LeasedBase implements Disposable {
   #notice(facts: SyncFacts | undefined): void {
     this.#facts = facts;
     this.#factsAt = performance.now();
+    if (facts && this.#isApplied(facts)) return;
     if (!facts || facts.state === "deleting" || facts.state === "paused") {
       this.#stop.abort();
       if (facts?.state !== "paused") this.#kill.abort();
@@ -192,10 +200,12 @@ export class LeasedBase implements Disposable {
       this.#stop.abort();
       return;
     }
+    this.#applied = { facts, sync: this.#sync?.handle, at: this.#factsAt };
     this.#isTurbo = facts.settings.turbo;
     this.onSettings(facts.settings);
     const { cache } = this.#input;
     requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
+    if (cache.schemaCheckRequestedAt) this.onSchemaCheck();
     this.onCatchUp(facts.catchUpRequestedAt);
     void this.#applyKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
@@ -205,6 +215,13 @@ export class LeasedBase implements Disposable {
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
       this.#changed.notify();
     }
+  }
+
+  /** Most facts are those of a second ago: a worker may have thousands of bases at rest. */
+  #isApplied(facts: SyncFacts): boolean {
+    if (facts !== this.#applied?.facts || this.#applied.sync !== this.#sync?.handle) return false;
+    const isWaiting = facts.catchUpRequestedAt || facts.schemaCheckRequestedAt || !this.#keyVersion;
+    return !isWaiting && this.#factsAt - this.#applied.at < RETRY_MS;
   }
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {

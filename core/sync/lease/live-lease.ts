@@ -9,11 +9,13 @@ import {
   type LiveInput,
   liveBase,
   openFeed,
+  restUntilDue,
 } from "../modes/live";
 import type { SyncSessionInput } from "../modes/shared";
 import type { LeasedBudget } from "../pacing";
 import { cadenceOf } from "../pacing";
 import type { BaseCache } from "../state";
+import type { LeasedBase } from "./leased-base";
 import type { SyncMetrics } from "./metrics";
 
 interface LiveLease {
@@ -21,6 +23,8 @@ interface LiveLease {
   platform: Platform;
   cache: BaseCache;
   budget: LeasedBudget;
+  leased: Pick<LeasedBase, "onSchemaCheck">;
+  isOverdue: boolean;
 }
 
 /** Opens the feed of a base that is set to live mode; null if it is not, or if there is no feed at the moment. */
@@ -40,12 +44,9 @@ export async function feedOf(
   return openFeed(ctx, base, asking, cache);
 }
 
-/** Runs live mode until the lease is over; see `liveBase`. */
-export function goLive(
-  { ctx, platform, budget }: LiveLease,
-  feed: LiveFeed,
-  input: SyncSessionInput,
-): Promise<void> {
+/** Runs live mode until the lease is over; it pauses while the base is at rest. See `liveBase` and `restUntilDue`. */
+export async function goLive(lease: LiveLease, feed: LiveFeed, input: SyncSessionInput): Promise<void> {
+  const { ctx, platform, budget, leased } = lease;
   const { modifiedSince } = platform;
   const liveInput: LiveInput = {
     ...input,
@@ -61,6 +62,16 @@ export function goLive(
           modifiedSince,
           onDrift: (count) => ctx.syncMetrics.unreported("comparison", count),
         })),
+    endsAtRest: true,
   };
-  return liveBase(liveInput);
+  for (let first: LiveInput["first"]; ; ) {
+    const rest = await liveBase({ ...liveInput, first });
+    if (!rest) return;
+    leased.onSchemaCheck = () => feed.notify();
+    const end = await restUntilDue(liveInput, rest);
+    leased.onSchemaCheck = () => {};
+    lease.isOverdue = end.isOver;
+    if (end.isOver) return;
+    first = end.first;
+  }
 }

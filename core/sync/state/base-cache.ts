@@ -16,6 +16,8 @@ import { MassChange } from "./mass-change";
 export interface TableCache {
   live: CatalogTable;
   map: RecordMapper;
+  /** While the base rests: `live` has no columns, and `map` is missing. `tableCache` restores both. */
+  isPacked?: boolean;
   /** True if the URLs of its attachments are ours: they do not expire and need no refresh. */
   hasLastingUrls: boolean;
   fingerprints: Fingerprints;
@@ -51,6 +53,8 @@ export interface BaseCache {
   /** The selection by which `schema` was read. */
   selection: SourceSelection | null;
   schema: SourceSchema | null;
+  /** The same as compressed JSON, while the base rests. */
+  packedSchema: Uint8Array | null;
   /** The replica's catalog as it was last read. */
   catalog: KnownCatalog | null;
   /** The state of `_sync_issues` whose issues the last run reported. */
@@ -113,6 +117,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     databaseId: null,
     selection: null,
     schema: null,
+    packedSchema: null,
     catalog: null,
     issuesState: null,
     schemaSeenAt: Number.NEGATIVE_INFINITY,
@@ -160,6 +165,7 @@ export function restore(
   if (!Bun.deepEquals(cache.selection, selection)) {
     cache.selection = selection;
     cache.schema = null;
+    cache.packedSchema = null;
   }
   // The new lease has dropped them.
   cache.builds.clear();
@@ -201,7 +207,10 @@ export function mappingOf(
  */
 export function tableCache(cache: BaseCache, live: CatalogTable): TableCache {
   const known = cache.tables.get(live.spec.tableId);
-  if (known?.live.shape === live.shape) return known;
+  if (known?.live.shape === live.shape) {
+    if (!known.isPacked) return known;
+    return Object.assign(known, { live, ...mappingOf(cache, live.spec), isPacked: false });
+  }
   const table: TableCache = {
     live,
     ...mappingOf(cache, live.spec),

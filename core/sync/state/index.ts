@@ -18,5 +18,6 @@ export { Fingerprints } from "./fingerprints";
 export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { MissedChanges } from "./missed-changes";
+export { packCache, unpackCache } from "./pack";
 export { ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";

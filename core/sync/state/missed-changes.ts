@@ -18,6 +18,11 @@ export class MissedChanges {
   /** When each record was found changed, by table. */
   #suspects = new Map<string, Map<string, number>>();
 
+  /** True while no difference waits to be judged. */
+  get isSettled(): boolean {
+    return this.#suspects.size === 0;
+  }
+
   /** Records that the feed named these records, or that they depend on records that it named. */
   named(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
     if (nowMs - this.#rotatedAt > NAMED_BEFORE_MS) {

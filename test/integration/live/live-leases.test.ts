@@ -181,13 +181,15 @@ test.concurrent("I7: if a worker is killed between a payload and its cursor, not
 /** Longer than a lease that is not idle. */
 const REST_MS = 75_000;
 
-test.concurrent("an idle live base keeps no logins beyond the duration of a lease, and its next lease reuses the connection", {
+test.concurrent("a live base at rest keeps its lease and no connection, and a read of its feed takes one login", {
   timeout: 300_000,
 }, async () => {
   await using fleet = await startLiveFleet({ sandbox: { settings: { rateLimitOff: true } } });
   const { control } = fleet.sandbox;
   const fields = [{ name: "Name", type: "singleLineText" as const }];
-  const source = control.createBase({ tables: [{ name: "Tasks", fields, records: [] }] });
+  const source = control.createBase({
+    tables: [{ name: "Tasks", fields, records: [{ fields: { Name: "first" } }] }],
+  });
   const base = await connectLive(fleet, source);
   // As if a notification had arrived: the feed is read at the next one, and after five minutes.
   await fleet.ctx.db`update live_feeds set notified_at = now() where base_id = ${base.id}`;
@@ -211,14 +213,32 @@ test.concurrent("an idle live base keeps no logins beyond the duration of a leas
   await Bun.sleep(REST_MS);
   expect({ ...(await facts()), epoch: await epoch() }).toEqual(before);
 
+  const owner = await fleet.owner(base);
+  const completedAt = async () => {
+    const [row] = await owner<{ at: Date }[]>`select completed_at as at from _sync_meta`;
+    return row!.at;
+  };
+  const completed = await completedAt();
+  const loggedIn = (await facts()).logins;
   await fleet.ctx.db`select pg_notify('basetide_notification', ${base.id})`;
-  await until(async () => (await epoch()) > before.epoch, {
-    what: "another lease begins",
+  await until(async () => (await completedAt()) > completed, {
+    what: "the read is in _sync_meta",
     timeoutMs: 60_000,
   });
-  await until(async () => (await facts()).open === 0, { what: "it is idle again", timeoutMs: 60_000 });
-  // One more if a statement has waited for the first.
-  expect((await facts()).logins - before.logins).toBeLessThanOrEqual(2);
+  expect(await epoch()).toBe(before.epoch);
+  expect((await facts()).logins - loggedIn).toBeLessThanOrEqual(2);
+
+  // A read also finds that someone has emptied a table.
+  const rows = async () => (await owner`select from tasks`).length;
+  await owner`truncate tasks`;
+  await fleet.ctx.db`select pg_notify('basetide_notification', ${base.id})`;
+  await until(async () => (await rows()) === 1, { what: "the row is back", timeoutMs: 60_000 });
+  expect(await epoch()).toBeGreaterThan(before.epoch);
+
+  // A change starts live mode again.
+  const [table] = control.dump(source).tables as unknown as WireTable[];
+  control.createRecords(source, table!.id, [{ fields: { Name: "after the rest" } }]);
+  await until(async () => (await rows()) === 2, { what: "the record is in SQL", timeoutMs: 60_000 });
   await server.end({ timeout: 1 });
 });
 

@@ -16,8 +16,8 @@ import type { LiveBatches } from "./batches";
 import type { Feed } from "./feed-types";
 
 const TRIM_INTERVAL_MS = 30_000;
-/** An idle base logs in for it only after this time. */
-const LONGEST_UNTRIMMED_MS = 3600_000;
+/** A base at rest logs in for it only after this time. Each lease does it, too. */
+export const LONGEST_UNTRIMMED_MS = 6 * 3600_000;
 /** While an action is not due yet, its interval is checked this often. */
 const TICK_MS = 1000;
 

@@ -76,6 +76,11 @@ export class LiveBatches {
     return this.#liveBatch !== undefined;
   }
 
+  /** True while there is no batch, and no failure that only a batch clears. */
+  get isSettled(): boolean {
+    return this.#liveBatch === undefined && !this.#isFailing && this.#lost === undefined;
+  }
+
   /**
    * Records a read of the feed whose changes are in the dirty set now.
    *

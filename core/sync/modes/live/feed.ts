@@ -150,6 +150,10 @@ export class LiveFeed implements Feed {
     return this.#gap.since;
   }
 
+  get isSettled(): boolean {
+    return this.#doubt === "none" && this.#trust.graceMs === Number.POSITIVE_INFINITY;
+  }
+
   get gapAgoMs(): number {
     return this.#gap.agoMs;
   }

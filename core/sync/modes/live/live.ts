@@ -9,8 +9,8 @@
 
 import { TaskGroup } from "../../../async";
 import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
-import { ACTIVE_FOR_MS, type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
-import { LiveCache } from "../../state";
+import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
+import { LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
 import { endIfOver, keepRebuilding, keepSweeping, sweepExclusively } from "../shared";
 import { keepCheckingSchema } from "./apply-schema";
@@ -20,8 +20,9 @@ import { DependentFinder } from "./dependents";
 import type { DriftCheck } from "./drift";
 import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
-import { type FeedReading, keepReading, recordDue } from "./read-feed";
+import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
 import { settledByReading } from "./reread";
+import { isSettled, liveCadence, liveRestOf, type Rest, SHORTEST_REST_MS } from "./rest";
 import { keepSavingCursor } from "./save-cursor";
 import { keepWorking, knownSize } from "./work";
 
@@ -35,6 +36,10 @@ export interface LiveInput extends SyncSessionInput {
   absentMs?: readonly number[] | undefined;
   /** Compares SQL with the source, once, to check that the feed reports everything. */
   compare?: ((replica: ComparedReplica) => Promise<unknown>) | undefined;
+  /** A read of the feed from before live mode started. */
+  first?: FeedRead | undefined;
+  /** Ends when the base is at rest, too. */
+  endsAtRest?: boolean;
 }
 
 /** What a comparison needs to know about the replica, and about the changes that wait. */
@@ -44,14 +49,16 @@ export type ComparedReplica = Sweep & Required<Pick<DriftCheck, "isPending" | "i
  * Reads the feed, and scans in the background, until the lease is over. Gives each loop what it reads and what it
  * reports to; the dirty set wakes those that wait for each other.
  *
+ * @returns how the base can rest, if it ended because the base is at rest
  * @throws BasetideError an error that ends the sync of the whole base: `sync_stopped`, `lease_lost`, or one that needs
  *   attention
  */
-export async function liveBase(input: LiveInput): Promise<void> {
+export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   using taskGroup = new TaskGroup(input.reader.stop);
   const { stop } = taskGroup;
   const { base, replica, epoch, feed, cache: baseCache, absentMs, compare, onMissed, onRun } = input;
   const { connection, log } = input.reader;
+  unpackCache(baseCache);
   baseCache.live ??= new LiveCache();
   const cache = baseCache.live;
   const { dirty, missedChanges } = cache;
@@ -77,19 +84,15 @@ export async function liveBase(input: LiveInput): Promise<void> {
     hasLastingUrls: input.attachmentUrls !== undefined,
   });
   const sizeOf = (tableId: string) => knownSize(input, tableId);
-  const cadence = () => {
-    const { changedAt, batchCalls } = cache;
+  const sizes = () => {
     const { tables } = schemaTracker;
-    return input.cadence({
-      mode: "live",
-      hasNotifications: feed.hasNotifications,
-      isActive: changedAt !== undefined && Date.now() - changedAt.getTime() < ACTIVE_FOR_MS,
+    return {
       sweepCalls: sweepCallsOf(tables.map(({ id }) => ({ records: sizeOf(id) ?? 0 }))),
       tables: tables.length,
       changesByItself: dependents.changesByItself,
-      batchCalls,
-    });
+    };
   };
+  const cadence = () => liveCadence(input, cache, sizes());
   known = cadence;
 
   const hasGap = () => feed.gapSince !== null;
@@ -100,8 +103,18 @@ export async function liveBase(input: LiveInput): Promise<void> {
   const foreground: Sweep = { ...sweep, reader: readers.foreground };
   const naming = { dirty, dependents, missedChanges };
   const jobs = new Map<string, Promise<void>>();
+  let rest: Rest | undefined;
+  const isAtRest = () => {
+    const isBusy = reading.isReading || !batches.isSettled || jobs.size > 0 || !schemaTracker.isSettled;
+    if (isBusy || !input.endsAtRest || !isSettled(input)) return false;
+    rest = liveRestOf(input, sizes());
+    return rest.dueInMs() >= SHORTEST_REST_MS && rest.readInMs() >= SHORTEST_REST_MS;
+  };
   const session: SyncSession = {
-    input: { ...input, isOver: () => input.isOver() && !batches.isActive && jobs.size === 0 },
+    input: {
+      ...input,
+      isOver: () => (input.isOver() && !batches.isActive && jobs.size === 0) || isAtRest(),
+    },
     schemaTracker,
     split: readers.split,
     taskGroup,
@@ -123,6 +136,7 @@ export async function liveBase(input: LiveInput): Promise<void> {
     cadence,
     onMissed,
     stop,
+    isReading: false,
   };
   const compared: ComparedReplica = {
     ...foreground,
@@ -132,7 +146,7 @@ export async function liveBase(input: LiveInput): Promise<void> {
   const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
     await taskGroup.run([
-      keepReading(reading),
+      keepReading(reading, input.first),
       keepWorking({
         ...naming,
         batches,
@@ -158,4 +172,5 @@ export async function liveBase(input: LiveInput): Promise<void> {
     await batches.end();
   }
   await saving;
+  return isAtRest() ? rest : undefined;
 }

@@ -33,27 +33,41 @@ export interface FeedReading {
   /** Called with the number of records that only a sweep found changed. */
   onMissed: (count: number) => void;
   stop: AbortSignal;
+  /** True from the notification, or the due time, that causes a read until its changes are named. */
+  isReading: boolean;
 }
 
-/** Reads the feed forever. */
-export async function keepReading(reading: FeedReading): Promise<void> {
+/** A read of the feed whose changes have not been named yet. */
+export interface FeedRead {
+  asked: { at: number; date: Date };
+  batch: FeedBatch;
+}
+
+/**
+ * Reads the feed forever.
+ *
+ * @param first a read that was made before
+ */
+export async function keepReading(reading: FeedReading, first?: FeedRead): Promise<void> {
   const { feed, reader, cache, batches, onMissed, stop } = reading;
-  const { bucket, missedChanges } = cache;
+  const { missedChanges } = cache;
   /** Foreground requests that are already included in the average cost of reads. */
   let counted = 0;
+  let before = first;
   for (let failures = 0; ; ) {
-    const { notificationGapMs } = reading.cadence();
     // An earlier lease may have read it recently. After a failed read, the reason for that read still holds.
     const restMs = dueInMs(reading);
-    if (restMs > 0 && failures === 0) {
+    if (restMs > 0 && failures === 0 && !before) {
       await recordDue(reading);
-      if (await feed.wakeUp(restMs, stop)) {
-        await wait(bucket.waitMs(performance.now(), notificationGapMs), stop);
-        bucket.take(performance.now(), notificationGapMs);
-      }
+      const isNotified = await feed.wakeUp(restMs, stop);
+      reading.isReading = true;
+      if (isNotified) await turnOf(reading);
     }
+    reading.isReading = true;
     try {
-      cache.readAt = await readToEnd(reading);
+      cache.readAt = await readToEnd(reading, before);
+      before = undefined;
+      reading.isReading = false;
       const { requests } = reader.counts;
       cache.batchCalls += (requests - counted - cache.batchCalls) * LATEST_PART;
       counted = requests;
@@ -73,27 +87,49 @@ export async function keepReading(reading: FeedReading): Promise<void> {
   }
 }
 
+/** Waits until a notification may cause a read. */
+export async function turnOf({
+  cache: { bucket },
+  cadence,
+  stop,
+}: Pick<FeedReading, "cadence" | "stop"> & { cache: Pick<LiveCache, "bucket"> }): Promise<void> {
+  const { notificationGapMs } = cadence();
+  await wait(bucket.waitMs(performance.now(), notificationGapMs), stop);
+  bucket.take(performance.now(), notificationGapMs);
+}
+
 /** Records for the console when the feed is read next, and how many records wait. */
-export async function recordDue(reading: Pick<FeedReading, "feed" | "cache" | "cadence">): Promise<void> {
+export async function recordDue(
+  reading: Pick<FeedReading, "feed" | "cadence"> & {
+    cache: Pick<LiveCache, "dirty" | "changedAt" | "readAt">;
+  },
+): Promise<void> {
   const { dirty, changedAt } = reading.cache;
   const dueAt = new Date(Date.now() + dueInMs(reading));
   await reading.feed.recordDue(dueAt, { waiting: dirty.size, ...(changedAt && { changedAt }) });
 }
 
 /** Returns the time until the feed is read without a notification, ms. */
-function dueInMs({ cache, cadence }: Pick<FeedReading, "cache" | "cadence">): number {
+export function dueInMs({
+  cache,
+  cadence,
+}: Pick<FeedReading, "cadence"> & { cache: Pick<LiveCache, "readAt"> }): number {
   return Math.max(0, cache.readAt + cadence().pollMs - performance.now());
 }
 
 /** @returns when the last request was made (performance.now()) */
-async function readToEnd(reading: FeedReading): Promise<number> {
-  for (;;) {
-    const asked = { at: performance.now(), date: new Date() };
-    const batch = await reading.feed.read(reading.reader);
+async function readToEnd(reading: FeedReading, first?: FeedRead): Promise<number> {
+  for (let before = first; ; before = undefined) {
+    const { asked, batch } = before ?? (await readOnce(reading));
     name(reading, batch, oldReadVersion(reading.trims, asked.at));
     reading.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
     if (!batch.mightHaveMore) return asked.at;
   }
+}
+
+export async function readOnce({ feed, reader }: Pick<FeedReading, "feed" | "reader">): Promise<FeedRead> {
+  const asked = { at: performance.now(), date: new Date() };
+  return { asked, batch: await feed.read(reader) };
 }
 
 /**

@@ -1,0 +1,136 @@
+/**
+ * A live base at rest: no change waits, no table is being read, and nothing is due soon.
+ *
+ * The loops of live mode have ended then, and the replica has no connection. What is left is one wait: for a
+ * notification, or until the feed is read again. A read without changes is written to `_sync_meta` in one statement.
+ * Anything else starts live mode again, which goes on from that read.
+ *
+ * R1. A read that reports something is not written here: live mode writes it when its changes are in SQL.
+ */
+import { asBasetideError } from "../../../errors";
+import { markAtRest } from "../../../replica";
+import { isWholeBases, type Reader } from "../../engine";
+import { ACTIVE_FOR_MS, type Cadence } from "../../pacing";
+import { type LiveCache, packCache } from "../../state";
+import { sweptAgoMs } from "../shared";
+import { LONGEST_UNTRIMMED_MS } from "./background";
+import type { LiveInput } from "./live";
+import { dueInMs, type FeedRead, readOnce, recordDue, turnOf } from "./read-feed";
+
+/** A base does not rest for less: to start live mode again costs a login and some statements. */
+export const SHORTEST_REST_MS = 10_000;
+/** Whether other bases need the room is checked this often. */
+const LONGEST_WAIT_MS = 30_000;
+
+/** What the cadence of a base depends on, besides its cache and its budget. */
+type Sizes = Pick<Parameters<LiveInput["cadence"]>[0], "sweepCalls" | "tables" | "changesByItself">;
+
+export interface Rest {
+  cadence(): Cadence;
+  /** Time until the feed is read without a notification, ms. */
+  readInMs(): number;
+  /** Time until anything else is due, ms. */
+  dueInMs(): number;
+}
+
+/** How a rest ended: the lease is over, or live mode starts again, with a read of the feed if there was one. */
+export type RestEnd = { isOver: boolean; first?: FeedRead };
+
+/** Returns the intervals of all activities. */
+export function liveCadence(input: Pick<LiveInput, "feed" | "cadence">, cache: LiveCache, sizes: Sizes) {
+  const { changedAt, batchCalls } = cache;
+  return input.cadence({
+    mode: "live",
+    hasNotifications: input.feed.hasNotifications,
+    isActive: changedAt !== undefined && Date.now() - changedAt.getTime() < ACTIVE_FOR_MS,
+    ...sizes,
+    batchCalls,
+  });
+}
+
+/** Returns whether nothing waits to be done. */
+export function isSettled({ cache, feed }: Pick<LiveInput, "cache" | "feed">): boolean {
+  const { live, scan, builds, schemaCheckRequestedAt } = cache;
+  if (!live || scan || builds.size > 0 || schemaCheckRequestedAt) return false;
+  return live.dirty.size === 0 && live.missedChanges.isSettled && feed.gapSince === null && feed.isSettled;
+}
+
+/** Returns when a base that is at rest now has something to do. It refers only to what outlives the loops. */
+export function liveRestOf(input: LiveInput, sizes: Sizes): Rest {
+  const { base, cache } = input;
+  const live = cache.live!;
+  const cadence = () => liveCadence(input, live, sizes);
+  return {
+    cadence,
+    readInMs: () => dueInMs({ cache: live, cadence }),
+    dueInMs() {
+      const now = performance.now();
+      const { freshnessMs, schemaMs, sweepEveryMs } = cadence();
+      const sweptMs = cache.scanStartedAt === null ? sweptAgoMs(base) : now - cache.scanStartedAt;
+      const trimmedAt = cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
+      return Math.min(
+        input.compare ? live.comparedAt + freshnessMs - now : Number.POSITIVE_INFINITY,
+        cache.schemaSeenAt + schemaMs - now,
+        sweepEveryMs - sweptMs,
+        trimmedAt + LONGEST_UNTRIMMED_MS - now,
+      );
+    },
+  };
+}
+
+/**
+ * Waits until the base has something to do.
+ *
+ * @throws BasetideError an error that ends the sync of the whole base, such as `sync_stopped` or `lease_lost`
+ */
+export async function restUntilDue(input: LiveInput, rest: Rest): Promise<RestEnd> {
+  const { feed, cache, replica, epoch } = input;
+  const live = cache.live!;
+  const reader: Reader = {
+    ...input.reader,
+    counts: { requests: 0, waitMs: 0 },
+    onFirstRequest: () => {},
+    kind: "payloads",
+  };
+  const reading = { feed, reader, cache: live, cadence: rest.cadence, stop: reader.stop };
+  await replica.rest();
+  packCache(cache);
+  for (;;) {
+    if (input.isOver() || input.isGivenUp?.()) return { isOver: true };
+    if (!isSettled(input) || rest.dueInMs() <= 0) return { isOver: false };
+    const readInMs = rest.readInMs();
+    if (readInMs > 0) {
+      if (!(await feed.wakeUp(Math.min(readInMs, rest.dueInMs(), LONGEST_WAIT_MS), reader.stop))) continue;
+      await turnOf(reading);
+    }
+    const first = await readOnce(reading).catch((caught: unknown) => {
+      const error = asBasetideError(caught);
+      if (isWholeBases(error)) throw error;
+      reader.log.debug({ error }, "reading the feed failed; live mode tries again");
+    });
+    if (!first || isNews(first)) {
+      // A read that failed is repeated at once; so is this one, if live mode cannot start with it.
+      live.readAt = Number.NEGATIVE_INFINITY;
+      return { isOver: false, ...(first && { first }) };
+    }
+    live.readAt = first.asked.at;
+    if (!feed.gapSince && !(await markRead())) return { isOver: true };
+    await recordDue(reading);
+  }
+
+  /** @returns false if another lease must find out what is wrong with the replica */
+  async function markRead(): Promise<boolean> {
+    try {
+      return await markAtRest(replica, epoch, performance.now() - live.readAt);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      if (isWholeBases(error)) throw error;
+      reader.log.debug({ error }, "writing _sync_meta failed; another lease tries again");
+      return false;
+    }
+  }
+}
+
+function isNews({ batch }: FeedRead): boolean {
+  return batch.payloads > 0 || batch.mightHaveMore || batch.hasGap;
+}
