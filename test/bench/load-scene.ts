@@ -11,7 +11,8 @@ import { type Program, startProgram } from "../support/program";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 
-const SHAPE = { records: 1000, tables: 2 };
+/** Pages of 100 records: a sweep of the default shape takes ten requests. */
+const SHAPE = { records: Number(process.env.LOAD_RECORDS ?? 1000), tables: 2 };
 const CONNECT_AT_ONCE = 8;
 
 export type MeasuredPart = "worker" | "control plane" | "replicas" | "sandbox";

@@ -6,7 +6,8 @@
  * base is first synced alone: its sweeps are the baseline for those of all. CPU is printed per process and request,
  * since that is valid on a busy machine where times are not.
  *
- * Run: `bun run bench load`, with LOAD_SECONDS (600) and LOAD_BASES (300), and these options:
+ * Run: `bun run bench load`, with LOAD_SECONDS (600), LOAD_BASES (300) and LOAD_RECORDS of each base (1000), and these
+ * options:
  *
  * - `--short`: CPU per request only, in less than half a minute, without the rate limit; beside the last line of
  *   docs/performance.md;
