@@ -73,7 +73,7 @@ function answerOf(all: Fields[]): string {
 
 /** Signs every URL again. */
 const signed = (answer: string, salt: string) =>
-  Buffer.from(answer.replaceAll(URL_HOLE, `https://signed.example/${salt}`));
+  Buffer.from(answer.replaceAll(URL_HOLE, () => `https://signed.example/${salt}`));
 
 function read(bytes: Buffer) {
   const page = readPage(bytes, table, () => false);
