@@ -47,7 +47,7 @@ function see(base: BaseSummary, now: Date): SeenBase {
 }
 
 export function conditionOf(state: BaseSummary["state"], color: string): BaseCondition {
-  if (state === "paused" || state === "deleting") return "frozen";
+  if (state === "paused" || state === "moving" || state === "deleting") return "frozen";
   if (state === "needs_attention") return "needs_attention";
   return color === "red" ? "red" : "well";
 }

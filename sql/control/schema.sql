@@ -20,6 +20,22 @@ CREATE UNIQUE INDEX account_members_own_key ON account_members (user_id) WHERE (
 CREATE UNIQUE INDEX account_members_owner_key ON account_members (account_id) WHERE (role = 'owner'::text);
 CREATE INDEX account_members_user_idx ON account_members (user_id);
 
+create table account_moves (
+  account_id text not null,
+  direction text not null,
+  state text not null default 'moving'::text,
+  email text not null,
+  installation text not null,
+  base_ids text[] not null default '{}'::text[],
+  user_ids text[] not null default '{}'::text[],
+  quota_keys text[] not null default '{}'::text[],
+  began_at timestamp with time zone not null default now(),
+  ended_at timestamp with time zone,
+  constraint account_moves_direction_check CHECK (direction = ANY (ARRAY['out'::text, 'in'::text])),
+  constraint account_moves_pkey PRIMARY KEY (account_id),
+  constraint account_moves_state_check CHECK (state = ANY (ARRAY['moving'::text, 'moved'::text]))
+);
+
 create table accounts (
   id text not null,
   email text not null,
@@ -332,11 +348,11 @@ create table bases (
   replica_epoch bigint,
   constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
   constraint bases_history_days_check CHECK (history_days >= 1 AND history_days <= 3650),
-  constraint bases_paused_check CHECK (state = 'deleting'::text OR is_paused = (state = 'paused'::text)),
+  constraint bases_paused_check CHECK ((state = ANY (ARRAY['moving'::text, 'deleting'::text])) OR is_paused = (state = 'paused'::text)),
   constraint bases_pkey PRIMARY KEY (id),
   constraint bases_schema_key UNIQUE (database_id, schema_name),
   constraint bases_source_key UNIQUE (account_id, platform, source_base_id),
-  constraint bases_state_check CHECK (state = ANY (ARRAY['starting'::text, 'active'::text, 'paused'::text, 'needs_attention'::text, 'deleting'::text])),
+  constraint bases_state_check CHECK (state = ANY (ARRAY['starting'::text, 'active'::text, 'paused'::text, 'needs_attention'::text, 'moving'::text, 'deleting'::text])),
   constraint bases_sync_kind_check CHECK (sync_kind = ANY (ARRAY['first'::text, 'rebuild'::text, 'sweep'::text, 'rapid'::text, 'live'::text])),
   constraint bases_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint bases_database_fkey FOREIGN KEY (database_id) REFERENCES databases(id),
@@ -486,6 +502,16 @@ create table live_feeds (
   constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),
   constraint live_feeds_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 ) with (fillfactor=50);
+
+create table moved_bases (
+  base_id text not null,
+  platform text not null,
+  source_base_id text not null,
+  proxy_url text,
+  moved_at timestamp with time zone not null default now(),
+  constraint moved_bases_pkey PRIMARY KEY (base_id)
+);
+CREATE INDEX moved_bases_source_idx ON moved_bases (platform, source_base_id);
 
 create table quota_blocks (
   key text not null,

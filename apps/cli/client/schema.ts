@@ -387,7 +387,7 @@ export interface components {
       platform: string;
       base_id: string;
       name: string;
-      state: "starting" | "active" | "paused" | "needs_attention" | "deleting";
+      state: "starting" | "active" | "paused" | "needs_attention" | "moving" | "deleting";
       indicator: components["schemas"]["Indicator"];
       settings: components["schemas"]["Settings"];
       selection: components["schemas"]["Selection"];

@@ -86,6 +86,7 @@ export const base = named(
       t.Literal("active"),
       t.Literal("paused"),
       t.Literal("needs_attention"),
+      t.Literal("moving"),
       t.Literal("deleting"),
     ]),
     indicator: named(

@@ -11,7 +11,7 @@ import type { BaseSettings, SettingsRow } from "./settings";
 /** Number of latest syncs that define the usual duration. */
 export const USUAL_SWEEPS = 20;
 
-export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "deleting";
+export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "moving" | "deleting";
 /**
  * `rapid`: a cycle, which asks every table for modified records; `live`: a batch of the changes that the source's
  * feed reported.

@@ -109,6 +109,8 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
           ${workspaceId}, ${userId}, ${choice?.selection ? jsonParameter(choice.selection) : null}::text::jsonb,
           ${choice?.selection ? newHashKey(ctx, id) : null}, ${jsonParameter(choice?.unanswered ?? [])}::text::jsonb,
           ${settingValues(db, settings)})`;
+      // A base that was moved to another control plane, and is connected here again.
+      await tx`delete from moved_bases where platform = ${base.platform} and source_base_id = ${source.id}`;
       const details = {
         name: cleanText(source.name),
         source_base: source.id,
@@ -223,9 +225,9 @@ export async function updateSettings(
         error_code = case when ${hasNewKey}::boolean then null else error_code end,
         error_message = case when ${hasNewKey}::boolean then null else error_message end,
         error_since = case when ${hasNewKey}::boolean then null else error_since end
-      where id = ${base.id} and state <> 'deleting'
+      where id = ${base.id} and state not in ('moving', 'deleting')
       returning state`;
-    if (!row) throw new BasetideError("conflict", "The base is being deleted");
+    if (!row) throw new BasetideError("conflict", "The base is being moved or deleted");
     const details = {
       ...settingDetails(changes),
       ...(changes.workspaceId === undefined ? {} : { workspace_id: changes.workspaceId }),
@@ -268,8 +270,9 @@ export async function requestResync(ctx: ManagementContext, base: Base): Promise
   await ctx.db.begin(async (tx) => {
     const [updated] = await tx`
       update bases set resync_requested_at = now()
-      where id = ${base.id} and state not in ('paused', 'deleting') returning id`;
-    if (!updated) throw new BasetideError("conflict", "The base is paused or being deleted; resume it first");
+      where id = ${base.id} and state not in ('paused', 'moving', 'deleting') returning id`;
+    if (!updated)
+      throw new BasetideError("conflict", "The base is paused, or being moved or deleted; resume it first");
     const { accountId, id } = base;
     await recordChange(tx, ctx.actor, { accountId, action: "base.sync_requested", subject: id });
   });

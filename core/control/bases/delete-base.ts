@@ -119,6 +119,8 @@ async function mark(
   return ctx.db.begin(async (tx) => {
     const [was] = await tx<{ state: string; move_database_id: string | null }[]>`
       select state, move_database_id from bases where id = ${base.id} for update`;
+    if (was?.state === "moving")
+      throw new BasetideError("conflict", "The base is being moved to another control plane");
     if (was && was.state !== "deleting") {
       await tx`update bases set state = 'deleting' where id = ${base.id}`;
       const details = { name: base.name, source_base: base.sourceBaseId };

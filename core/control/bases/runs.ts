@@ -168,7 +168,7 @@ function updateBase(db: Db, baseId: string, told: Told) {
   return db`
     update bases set
       state = case
-        when state in ('paused', 'deleting') then state
+        when state in ('paused', 'moving', 'deleting') then state
         when ${isCompleted}::boolean then 'active'
         when ${needsAttention}::boolean then 'needs_attention'
         else state

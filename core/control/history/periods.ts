@@ -27,7 +27,7 @@ export type CurrentPeriod = Pick<Period, "kind" | "label" | "asOf">;
 /** Returns the period that the base is in; null if it is current, has no data yet, or is being deleted. */
 export function periodOf(base: StatusFacts, now: Date): CurrentPeriod | null {
   const { color, cause } = indicatorOf(base, now);
-  if (!base.sync || cause === "ok" || cause === "deleting") return null;
+  if (!base.sync || cause === "ok" || cause === "moving" || cause === "deleting") return null;
   const { word, asOf } = statusOf(base, now);
   const isBudget = cause === "paced" || base.error?.code === "budget_spent";
   const kind = cause === "paused" ? "pause" : isBudget ? "budget" : color === "red" ? "outage" : "delay";

@@ -26,6 +26,7 @@ export type Cause =
   | "queued"
   | "paced"
   | "paused"
+  | "moving"
   | "deleting"
   | "read_only"
   | "error"
@@ -64,6 +65,9 @@ export type IndicatorFacts = Pick<
 
 export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   if (base.state === "deleting") return { color: "yellow", reason: "Being deleted", cause: "deleting" };
+  if (base.state === "moving") {
+    return { color: "yellow", reason: "Being moved to another control plane", cause: "moving" };
+  }
   if (base.state === "paused") return { color: "yellow", reason: "Syncing is paused", cause: "paused" };
   if (base.isReadOnly) {
     const reason = "The control plane is read-only, so nothing is synced";

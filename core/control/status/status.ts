@@ -75,6 +75,14 @@ export function statusOf(base: StatusFacts, now: Date): BaseStatus {
         remedy: { text: "Resume", to: "resume" },
         next: "No sync runs until you resume it.",
       };
+    case "moving":
+      return {
+        ...facts,
+        word: "Being moved",
+        headline:
+          "The operator is moving this account to another control plane. The database stays readable.",
+        next: "Syncing resumes there when the move is complete.",
+      };
     case "deleting":
       return { ...facts, word: "Being deleted", headline: "This base is being deleted." };
     case "read_only":

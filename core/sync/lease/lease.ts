@@ -408,7 +408,9 @@ async function hasLeft({ db }: Pick<Context, "db">, base: Base): Promise<boolean
   const known = await syncFacts(db, [base.id]).catch(() => null);
   const facts = known?.[0];
   if (!known) return false;
-  return !facts || facts.state === "deleting" || facts.databaseId !== base.database.id;
+  return (
+    !facts || facts.state === "deleting" || facts.state === "moving" || facts.databaseId !== base.database.id
+  );
 }
 
 /** Returns whether the base should make room for others. */
@@ -421,5 +423,5 @@ function needsAttention({ error }: RunReport): boolean {
 }
 
 function isToBeSynced(base: Base): boolean {
-  return base.state !== "paused" && base.state !== "deleting";
+  return base.state !== "paused" && base.state !== "moving" && base.state !== "deleting";
 }

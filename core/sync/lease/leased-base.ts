@@ -177,7 +177,7 @@ export class LeasedBase implements Disposable {
     this.#facts = facts;
     this.#factsAt = performance.now();
     if (facts && this.#isApplied(facts)) return;
-    if (!facts || facts.state === "deleting" || facts.state === "paused") {
+    if (!facts || facts.state === "deleting" || facts.state === "moving" || facts.state === "paused") {
       this.#stop.abort();
       if (facts?.state !== "paused") this.#kill.abort();
       return;

@@ -132,6 +132,8 @@ function inSchema(base: Base): { id: string; schema: string } {
 async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName: string): Promise<Database> {
   const cluster = await clusterByName(ctx.db, clusterName);
   if (base.state === "deleting") throw new BasetideError("conflict", "The base is being deleted");
+  if (base.state === "moving")
+    throw new BasetideError("conflict", "The base is being moved to another control plane");
   if (from.clusterId === null) {
     throw new BasetideError("conflict", "The base is in a database that the customer hosts");
   }
@@ -150,7 +152,7 @@ async function prepare(ctx: MoveContext, base: Base, from: Database, clusterName
   const to = await createHostedDatabase(ctx, base.accountId, base.database.schema, cluster, from.connections);
   const [recorded] = await ctx.db`
     update bases set move_database_id = ${to.id}
-    where id = ${base.id} and state <> 'deleting' and move_database_id is null returning id`;
+    where id = ${base.id} and state not in ('moving', 'deleting') and move_database_id is null returning id`;
   if (recorded) return to;
   await removeUnusedDatabase(ctx, to.id);
   throw new BasetideError("conflict", "The base is being deleted");

@@ -418,8 +418,8 @@ create table bases (
   constraint bases_workspace_fkey foreign key (workspace_id) references workspaces (id) on delete set null,
   constraint bases_source_key unique (account_id, platform, source_base_id),
   constraint bases_schema_key unique (database_id, schema_name),
-  constraint bases_state_check check (state in ('starting', 'active', 'paused', 'needs_attention', 'deleting')),
-  constraint bases_paused_check check (state = 'deleting' or is_paused = (state = 'paused')),
+  constraint bases_state_check check (state in ('starting', 'active', 'paused', 'needs_attention', 'moving', 'deleting')),
+  constraint bases_paused_check check (state in ('moving', 'deleting') or is_paused = (state = 'paused')),
   constraint bases_history_days_check check (history_days between 1 and 3650),
   constraint bases_sync_kind_check check (sync_kind in ('first', 'rebuild', 'sweep', 'rapid', 'live')),
   constraint bases_error_check check (num_nulls(error_code, error_message, error_since) in (0, 3))
@@ -521,6 +521,42 @@ create table requests (
 create index requests_account_idx on requests (account_id, created_at);
 -- A repeated request changes nothing.
 create unique index requests_open_key on requests (account_id, kind, coalesce(database_id, '')) where state = 'open';
+
+-- An account that is being moved to another control plane, or was. Not deleted with the account.
+create table account_moves (
+  account_id text not null,
+  -- out: from here; in: to here, until it is complete.
+  direction text not null,
+  -- moving: neither control plane serves the account, and the move can be aborted; moved: the other one has it.
+  state text not null default 'moving',
+  email text not null,
+  -- The id of the other control plane's installation.
+  installation text not null,
+  base_ids text[] not null default '{}',
+  -- in: what the move has created here besides the account's own rows.
+  user_ids text[] not null default '{}',
+  quota_keys text[] not null default '{}',
+  -- When the last base was stopped.
+  began_at timestamptz not null default now(),
+  ended_at timestamptz,
+  constraint account_moves_pkey primary key (account_id),
+  constraint account_moves_direction_check check (direction in ('out', 'in')),
+  constraint account_moves_state_check check (state in ('moving', 'moved'))
+);
+
+-- Bases that another control plane has now: proxies refuse requests for them, instead of sending them outside the rate
+-- limit that the other one keeps.
+create table moved_bases (
+  base_id text not null,
+  platform text not null,
+  source_base_id text not null,
+  -- The public URL of the other one's proxy, if the operator has named it.
+  proxy_url text,
+  moved_at timestamptz not null default now(),
+  constraint moved_bases_pkey primary key (base_id)
+);
+
+create index moved_bases_source_idx on moved_bases (platform, source_base_id);
 
 -- ---------------------------------------------------------------------------------------------------------------- syncing
 
