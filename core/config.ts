@@ -178,6 +178,12 @@ export const configVariables = {
     meaning:
       "comma-separated keys that only decrypt: earlier values of `SECRET_KEY`, and, during a rotation, the next one",
   },
+  TARGET_SECRET_KEY: {
+    check: secretKey.optional(),
+    shown: "unset",
+    meaning:
+      "the `SECRET_KEY` of the control plane that `operator account move` moves an account to; no other process reads it",
+  },
   SMTP_URL: {
     check: z
       .string()

@@ -52,6 +52,7 @@ const LAYERS = [
   "sync/pacing",
   "queue",
   "keys",
+  "control/account-move",
   "control/setup",
   "control/onboarding",
   "control/members",

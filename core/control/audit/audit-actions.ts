@@ -1,6 +1,10 @@
 /** All actions of the audit log, each as a predicate of its actor: "a@b.c connected a base". */
 export const auditActions = {
   "account.created": "created the account",
+  "account.move_started": "began to move an account to another control plane",
+  "account.move_aborted": "aborted the move of an account",
+  "account.moved_out": "moved an account to another control plane",
+  "account.moved_in": "moved the account here from another control plane",
   "sign_in.succeeded": "signed in",
   "sign_in.failed": "refused sign-ins",
   "sign_in.linked": "linked a sign-in service",

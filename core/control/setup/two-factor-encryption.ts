@@ -61,7 +61,21 @@ export async function rotateTwoFactors(
   return done;
 }
 
-function keysOf({ config }: EncryptionContext) {
+/** Returns the values of a second factor as the keys of `to` encrypt them; null if none of `from` opens them. */
+export async function encryptTwoFactor(
+  from: Context["config"],
+  to: Context["config"],
+  [secret, backupCodes]: [string, string],
+): Promise<[string, string] | null> {
+  const plain = await opened(keysOf({ config: from }), { id: "", secret, backup_codes: backupCodes });
+  if (plain === null) return null;
+  const { symmetricEncrypt } = await library();
+  const key = keysOf({ config: to });
+  const [one, other] = await Promise.all(plain.map((data) => symmetricEncrypt({ key, data })));
+  return [one!, other!];
+}
+
+function keysOf({ config }: Pick<Context, "config">) {
   const all = numberedKeys(config, PURPOSE);
   const keys = new Map(all.map(({ version, value }) => [version, value]));
   return { keys, currentVersion: all[0]!.version };

@@ -1,0 +1,145 @@
+/**
+ * Decides for every table of the control plane whether its rows move with an account, and which rows those are.
+ *
+ * Which rows belong to an account follows from the foreign keys. A table in neither list stops a move before it begins,
+ * and fails a test: whoever adds a table decides.
+ */
+import { BasetideError } from "../../errors";
+
+/** Tables whose rows move. Foreign keys lead from each to `accounts` or `users`, except where a column is named. */
+const MOVED: Record<string, { ownedBy?: "account_id" | "key" }> = {
+  accounts: {},
+  users: {},
+  user_logins: {},
+  two_factors: {},
+  account_members: {},
+  invitations: {},
+  api_tokens: {},
+  workspaces: {},
+  databases: {},
+  sql_users: {},
+  bases: {},
+  base_drafts: {},
+  requests: {},
+  live_feeds: {},
+  source_tables: {},
+  saved_queries: {},
+  schema_changes: {},
+  sync_runs: {},
+  base_days: {},
+  base_periods: {},
+  base_crashes: {},
+  repairs: {},
+  alert_preferences: {},
+  alert_webhooks: {},
+  alert_states: {},
+  alerts: {},
+  alert_messages: {},
+  alert_notices: {},
+  audit_log: { ownedBy: "account_id" },
+  quota_blocks: { ownedBy: "key" },
+  quota_callers: { ownedBy: "key" },
+  quota_calls: { ownedBy: "key" },
+  quota_days: { ownedBy: "key" },
+  quota_kinds: { ownedBy: "key" },
+  quota_throttled: { ownedBy: "key" },
+};
+
+/** Tables whose rows stay, and why. */
+export const STAYING: Record<string, string> = {
+  accepted_keys: "the first request with a key proves it again",
+  account_moves: "records the moves of this control plane",
+  alert_clock: "of this control plane",
+  attempts: "counts attempts of minutes",
+  clusters: "servers are registered in each control plane",
+  installation: "of this control plane",
+  installed_functions: "of this control plane",
+  job_holders: "processes of this control plane",
+  moved_bases: "what this control plane no longer has",
+  quota_minutes: "the last hour",
+  quota_proxies: "processes of this control plane",
+  quota_users: "the last seconds; the new rate limiter opens each base after a pause",
+  quota_windows: "the last seconds; the new rate limiter opens each base after a pause",
+  rate_limits: "counts requests of minutes",
+  sessions: "people sign in again, at another address",
+  task_attempts: "of work that this control plane has begun",
+  verifications: "links of minutes; a new one can be requested",
+  watchdog_clock: "of this control plane",
+  workers: "processes of this control plane",
+};
+
+export const MOVED_TABLES: readonly string[] = Object.keys(MOVED);
+
+export interface ForeignKey {
+  columns: string[];
+  parent: string;
+  parentColumns: string[];
+}
+
+export interface TableShape {
+  name: string;
+  columns: string[];
+  /** A column that Postgres numbers: rows get new numbers in the other control plane. */
+  identity: string | null;
+  keys: ForeignKey[];
+}
+
+/** References that no foreign key declares, to a numbered table. */
+export const UNDECLARED: Record<string, { column: string; parent: string }> = {
+  alert_states: { column: "cursor", parent: "schema_changes" },
+};
+
+/** @throws BasetideError `internal` for a table that is in neither list */
+export function requireDecided(names: string[]): void {
+  const undecided = names.filter((name) => !(name in MOVED) && !(name in STAYING));
+  if (undecided.length === 0) return;
+  throw new BasetideError(
+    "internal",
+    `It is not decided whether the rows of ${undecided.join(", ")} move with an account (core/control/account-move/tables.ts)`,
+  );
+}
+
+/** Returns the tables whose rows move, each after those that it refers to. */
+export function inOrder(shapes: TableShape[]): TableShape[] {
+  const byName = new Map(shapes.filter(({ name }) => name in MOVED).map((shape) => [shape.name, shape]));
+  const ordered = new Set<TableShape>();
+  const visit = (shape: TableShape, path: string[]) => {
+    if (ordered.has(shape)) return;
+    if (path.includes(shape.name)) throw new Error(`Tables refer to each other: ${path.join(", ")}`);
+    const parents = [...shape.keys.map(({ parent }) => parent), UNDECLARED[shape.name]?.parent ?? ""];
+    for (const name of parents) {
+      const parent = byName.get(name);
+      if (parent && parent !== shape) visit(parent, [...path, shape.name]);
+    }
+    ordered.add(shape);
+  };
+  for (const shape of byName.values()) visit(shape, []);
+  return [...ordered];
+}
+
+/**
+ * Returns the condition on `alias`, a row of the table, to belong to the account: $1 is the account's id, $2 are ids of
+ * users, and $3 keys of the quota.
+ *
+ * The key to `accounts` decides where there is one. Otherwise, those to the account's other rows, and only if there is
+ * none, that to `users`: a person may be a member of several accounts.
+ */
+export function belongs(name: string, shapes: Map<string, TableShape>, alias = "t"): string {
+  const ownedBy = MOVED[name]?.ownedBy;
+  if (ownedBy === "account_id") return `${alias}.account_id = $1::text`;
+  if (ownedBy === "key") return `${alias}.key = any ($3::text[])`;
+  if (name === "accounts") return `${alias}.id = $1::text`;
+  if (name === "users") return `${alias}.id = any ($2::text[])`;
+  const keys = shapes.get(name)!.keys.filter(({ parent }) => parent in MOVED && parent !== name);
+  const direct = keys.find(({ parent }) => parent === "accounts");
+  if (direct) return `${alias}.${direct.columns[0]} = $1::text`;
+  const owners = keys.filter(({ parent }) => parent !== "users");
+  const ways = (owners.length > 0 ? owners : keys).map(({ columns, parent, parentColumns }) => {
+    const inner = `${alias}p`;
+    const own = columns.map((column) => `${alias}.${column}`).join(", ");
+    const theirs = parentColumns.map((column) => `${inner}.${column}`).join(", ");
+    return `(${own}) in (select ${theirs} from ${parent} as ${inner} where ${belongs(parent, shapes, inner)})`;
+  });
+  if (ways.length === 0) throw new Error(`No foreign key leads from ${name} to an account`);
+  return `(${ways.join(" or ")})`;
+}

@@ -1,0 +1,78 @@
+/** Which tables move with an account, and which of their rows: decided for every table, in an order that works. */
+import { readFileSync } from "node:fs";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import {
+  belongs,
+  inOrder,
+  MOVED_TABLES,
+  requireDecided,
+  STAYING,
+  type TableShape,
+} from "../../core/control/account-move/tables";
+
+const schema = readFileSync(new URL("../../sql/control/schema.sql", import.meta.url), "utf8");
+
+/** The tables of the control plane, as its schema file has them. */
+const shapes: TableShape[] = [
+  ...schema.matchAll(/^create (?:unlogged )?table (\w+) \(\n([\s\S]*?)\n\)/gm),
+].map(([, name, body]) => ({
+  name: name!,
+  columns: [...body!.matchAll(/^ {2}(\w+) (?!PRIMARY|UNIQUE|FOREIGN|CHECK)/gm)].map(([, column]) => column!),
+  identity: /^ {2}(\w+) .*generated always as identity/m.exec(body!)?.[1] ?? null,
+  keys: [...body!.matchAll(/FOREIGN KEY \(([^)]*)\) REFERENCES (\w+)\(([^)]*)\)/g)].map(
+    ([, columns, parent, parentColumns]) => ({
+      columns: columns!.split(", "),
+      parent: parent!,
+      parentColumns: parentColumns!.split(", "),
+    }),
+  ),
+}));
+const byName = new Map(shapes.map((shape) => [shape.name, shape]));
+
+test("for every table it is decided whether its rows move with an account", () => {
+  expect(shapes.length).toBeGreaterThan(50);
+  expect([...MOVED_TABLES, ...Object.keys(STAYING)].sort()).toEqual(shapes.map(({ name }) => name).sort());
+  requireDecided(shapes.map(({ name }) => name));
+});
+
+test("a table that nobody has decided on is named", () => {
+  expect(() => requireDecided(["accounts", "invoices"])).toThrow(/invoices.*tables\.ts/);
+});
+
+/** Sessions are the people's own, and end with the move. */
+const DROPPED = new Set(["sessions"]);
+
+test("every table with a foreign key to what moves, moves as well", () => {
+  const staying = shapes.filter(({ name }) => name in STAYING && !DROPPED.has(name));
+  for (const { name, keys } of staying)
+    expect([name, keys.filter(({ parent }) => MOVED_TABLES.includes(parent))]).toEqual([name, []]);
+});
+
+test("whatever the catalog's order, each table comes after those that it refers to", () => {
+  fc.assert(
+    fc.property(fc.shuffledSubarray(shapes, { minLength: shapes.length }), (shuffled) => {
+      const names = inOrder(shuffled).map(({ name }) => name);
+      expect(names.toSorted()).toEqual([...MOVED_TABLES].sort());
+      for (const name of names) {
+        for (const { parent } of byName.get(name)!.keys) {
+          if (names.includes(parent)) expect(names.indexOf(parent)).toBeLessThanOrEqual(names.indexOf(name));
+        }
+      }
+      expect(names.indexOf("schema_changes")).toBeLessThan(names.indexOf("alert_states"));
+    }),
+    { numRuns: 50 },
+  );
+});
+
+test("rows belong to an account by its own key, else by its bases, and only then by its people", () => {
+  expect(belongs("api_tokens", byName)).toBe("t.account_id = $1::text");
+  expect(belongs("sync_runs", byName)).toBe(
+    "((t.base_id) in (select tp.id from bases as tp where tp.account_id = $1::text))",
+  );
+  expect(belongs("two_factors", byName)).toBe(
+    "((t.user_id) in (select tp.id from users as tp where tp.id = any ($2::text[])))",
+  );
+  expect(belongs("quota_calls", byName)).toBe("t.key = any ($3::text[])");
+  expect(belongs("alert_states", byName)).toContain(" or ");
+});
