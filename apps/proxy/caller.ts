@@ -8,7 +8,7 @@ import { clientNetwork } from "../../core/http";
 import { firstLetters } from "../../core/keys";
 import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
 import type { ProxyContext } from "./context";
-import { type OwnAnswer, ownAnswer } from "./own-answers";
+import { type OwnAnswer, ownAnswer, servedElsewhere } from "./own-answers";
 
 /** Statuses with which the source says that it has not served a request. */
 const NOT_SERVED = new Set([401, 403, 404, 429]);
@@ -48,6 +48,7 @@ export async function admit(
     const refusedMs = ctx.keys.refusedForMs(keyHash);
     if (refusedMs > 0) return ownAnswer("PROXY_KEY_REFUSED", { retryAfterMs: refusedMs });
     const found = await ctx.writes.bases.recent(sourceBaseId);
+    if (found.elsewhere) return servedElsewhere(found.elsewhere);
     const make = (isProven: boolean, leave?: () => void) =>
       callerOf(ctx, { sourceBaseId, keyHash, authorization, found, isProven, leave });
     if (!found.mayBeConnected) return make(ctx.keys.isKnown(keyHash));

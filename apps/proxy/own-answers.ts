@@ -2,6 +2,7 @@
  * The proxy's own answers: `{"error":{"type","message"},"sender":"proxy"}`; a 429 also has `errors`, in the source's
  * form.
  */
+import type { BaseElsewhere } from "../../core/proxy";
 import { requestId } from "../../core/request-id";
 import { setExposed } from "./cors";
 import type { ProxyMetrics } from "./metrics";
@@ -16,6 +17,9 @@ interface Known {
 
 /** The source's own type for a rate limit. */
 const RATE_LIMIT = "RATE_LIMIT_REACHED";
+
+const MOVED =
+  "This base is no longer served here: it was moved to another installation of Basetide. The request was not forwarded.";
 
 const answers = {
   PROXY_TIMEOUT: { status: 504, message: "Airtable did not respond in time." },
@@ -76,12 +80,18 @@ const answers = {
     status: 503,
     message: "The proxy has reached its limit for request bodies in memory. The request was not forwarded.",
   },
+  PROXY_BASE_MOVING: {
+    status: 503,
+    message:
+      "The base is being moved to another installation of Basetide. The request was not forwarded. Retry in some seconds.",
+  },
+  PROXY_BASE_MOVED: { status: 410, message: MOVED },
   PROXY_ERROR: { status: 500, message: "Internal error in the proxy. Its log has the details." },
 } satisfies Record<string, Known>;
 
 export type OwnAnswer = keyof typeof answers;
 
-const retryAfter: Partial<Record<OwnAnswer, number>> = { PROXY_BUSY: 1000 };
+const retryAfter: Partial<Record<OwnAnswer, number>> = { PROXY_BUSY: 1000, PROXY_BASE_MOVING: 5000 };
 
 /**
  * @param options.told replaces the default message of this answer
@@ -104,6 +114,15 @@ export function ownAnswer(
   // The source has two forms for this, the documented one and the one that it sends; clients know either.
   const errors = status === 429 ? { errors: [{ error: RATE_LIMIT, message: text }] } : {};
   return Response.json({ error, ...errors, sender: "proxy" }, { status, headers });
+}
+
+/**
+ * Returns the answer for a base that another control plane has. The key is not checked: no request for the base may be
+ * sent from here, not even that of a check.
+ */
+export function servedElsewhere({ isOver, proxyUrl }: BaseElsewhere): Response {
+  if (!isOver) return ownAnswer("PROXY_BASE_MOVING");
+  return ownAnswer("PROXY_BASE_MOVED", proxyUrl ? { told: `${MOVED} Use the proxy at ${proxyUrl}.` } : {});
 }
 
 const answerOf: Record<UpstreamFailure, OwnAnswer> = {

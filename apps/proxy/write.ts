@@ -18,7 +18,7 @@ import { span } from "../../core/trace";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { setExposed } from "./cors";
-import { failed } from "./own-answers";
+import { failed, servedElsewhere } from "./own-answers";
 import { recordRateLimit, waitForQuota } from "./quota";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
@@ -76,6 +76,7 @@ export async function sendWrite(
   const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
   let held: HeldConnection | undefined;
   try {
+    if (prepared.elsewhere) return servedElsewhere(prepared.elsewhere);
     // In this order: a request with a reservation must be sent at once.
     await prepared.ready;
     await isComplete;

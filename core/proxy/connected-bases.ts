@@ -93,6 +93,22 @@ export interface BaseLookup {
    * False only where no account has connected the base, as far as is or was known: requests then need no reservation.
    */
   mayBeConnected: boolean;
+  /**
+   * Another control plane has the base, or is about to: its rate limiter counts the requests, so none may be sent from
+   * here.
+   */
+  elsewhere?: BaseElsewhere | undefined;
+}
+
+/** `isOver`: the move is complete. `proxyUrl`: the proxy to use, if the operator has named it. */
+export interface BaseElsewhere {
+  isOver: boolean;
+  proxyUrl: string | null;
+}
+
+interface Known {
+  bases: ConnectedBase[];
+  moved: BaseElsewhere | undefined;
 }
 
 /** Identifies the base's replica. The key changes when the base is moved to another database. */
@@ -103,7 +119,7 @@ export function replicaKey({ id, databaseId, schema }: ConnectedBase): string {
 export class ConnectedBases {
   readonly #db: Db;
   readonly #log: Logger;
-  readonly #known = new LruMap<string, { bases: ConnectedBase[]; at: number }>(MAX_REMEMBERED);
+  readonly #known = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
   readonly #asking = new Map<string, Promise<BaseLookup>>();
   /** Lookups whose statement has not been sent yet. */
   readonly #beginning = new Map<string, Promise<BaseLookup>>();
@@ -117,7 +133,7 @@ export class ConnectedBases {
   /** Returns the bases as of a few seconds ago at most. Never fails. */
   async recent(sourceBaseId: string): Promise<BaseLookup> {
     const known = this.#known.get(sourceBaseId);
-    if (known && performance.now() - known.at < MAX_AGE_MS) return foundNow(known.bases);
+    if (known && performance.now() - known.at < MAX_AGE_MS) return foundNow(known);
     const asking = this.#asking.get(sourceBaseId) ?? this.current(sourceBaseId);
     this.#asking.set(sourceBaseId, asking);
     try {
@@ -143,9 +159,9 @@ export class ConnectedBases {
   async #lookUp(sourceBaseId: string): Promise<BaseLookup> {
     if (performance.now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
-      const bases = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
-      this.#known.set(sourceBaseId, { bases, at: performance.now() });
-      return foundNow(bases);
+      const known = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
+      this.#known.set(sourceBaseId, { ...known, at: performance.now() });
+      return foundNow(known);
     } catch (error) {
       this.#log.warn({ error }, "reading connected bases failed");
       this.#awayUntil = performance.now() + AWAY_MS;
@@ -159,8 +175,9 @@ export class ConnectedBases {
   }
 
   #lastKnown(sourceBaseId: string): BaseLookup {
-    const bases = this.#known.get(sourceBaseId)?.bases;
-    return { bases: bases ?? [], isCurrent: false, mayBeConnected: bases?.length !== 0 };
+    const known = this.#known.get(sourceBaseId);
+    if (!known) return { bases: [], isCurrent: false, mayBeConnected: true };
+    return { ...foundNow(known), isCurrent: false };
   }
 
   /** Records that the source has just accepted the base's own key. Returns at once. */
@@ -174,14 +191,20 @@ export class ConnectedBases {
     });
   }
 
-  async #select(sourceBaseId: string): Promise<ConnectedBase[]> {
+  async #select(sourceBaseId: string): Promise<Known> {
     const rows = await this.#db<ConnectedRow[]>`
       select ${connectedColumns(this.#db)} from bases as b
       where b.platform = ${proxied.id} and b.source_base_id = ${sourceBaseId} and b.state <> 'deleting'`;
-    return rows.map(toConnected);
+    if (rows.length > 0) return { bases: rows.map(toConnected), moved: undefined };
+    const [moved] = await this.#db<{ proxyUrl: string | null }[]>`
+      select proxy_url as "proxyUrl" from moved_bases
+      where platform = ${proxied.id} and source_base_id = ${sourceBaseId} order by moved_at desc limit 1`;
+    return { bases: [], moved: moved && { isOver: true, proxyUrl: moved.proxyUrl } };
   }
 }
 
-function foundNow(bases: ConnectedBase[]): BaseLookup {
-  return { bases, isCurrent: true, mayBeConnected: bases.length > 0 };
+function foundNow({ bases, moved }: Known): BaseLookup {
+  const isMoving = bases.length > 0 && bases.every(({ state }) => state === "moving");
+  const elsewhere = isMoving ? { isOver: false, proxyUrl: null } : moved;
+  return { bases, isCurrent: true, mayBeConnected: bases.length > 0, elsewhere };
 }

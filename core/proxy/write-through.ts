@@ -12,7 +12,7 @@ import { requestCatchUp } from "../control/jobs";
 import { isBasetideError } from "../errors";
 import { proxied } from "../source";
 import { isRefusal, RefusedBases, type Share, shareOf } from "./audience";
-import { type ConnectedBase, ConnectedBases, replicaKey } from "./connected-bases";
+import { type BaseElsewhere, type ConnectedBase, ConnectedBases, replicaKey } from "./connected-bases";
 import type { WritesContext } from "./context";
 import { writeMetrics } from "./metrics";
 import type { ReadAnswer, ReadRequest } from "./reads";
@@ -37,6 +37,8 @@ export interface PreparedWrite {
   bases: ConnectedBase[];
   /** False: the write needs no reservation. */
   mayBeConnected: boolean;
+  /** Another control plane has the base by now: the write must not be sent. */
+  elsewhere: BaseElsewhere | undefined;
   /** Resolves when every replica has returned a read version or failed to. */
   ready: Promise<void>;
   /** Must be called right before the source is asked: later read versions are worthless. */
@@ -98,7 +100,7 @@ export class WriteThrough {
     // The control plane will most likely name the same bases: their replicas are asked at the same time.
     const known = giversOf(this.bases.known(sourceBaseId));
     const early = new Map(known.map((base) => [replicaKey(base), take(base)]));
-    const { bases, mayBeConnected } = await this.bases.current(sourceBaseId);
+    const { bases, mayBeConnected, elsewhere } = await this.bases.current(sourceBaseId);
     const givers = giversOf(bases);
     const refresh = setInterval(() => void givers.map(take), REFRESH_MS);
     const show = (base: ConnectedBase, write: Write, all = bases) =>
@@ -111,6 +113,7 @@ export class WriteThrough {
     return {
       bases,
       mayBeConnected,
+      elsewhere,
       ready: Promise.all(givers.map((base) => early.get(replicaKey(base)) ?? take(base))).then(() => {}),
       freeze() {
         isFrozen = true;
