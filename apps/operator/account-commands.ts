@@ -1,4 +1,4 @@
-/** `account create`, `account reset-link`, `account remove-two-factor`, `token create`: access to the console and the management API. */
+/** `account create`, `account move`, `account reset-link`, `account remove-two-factor`, `token create`: access to the console and the management API. */
 import type { Command } from "commander";
 import {
   accountByEmail,
@@ -7,6 +7,7 @@ import {
   makeResetLink,
   removeTwoFactor,
 } from "../../core/control/accounts";
+import { addAccountMoveCommand } from "./account-move-command";
 import { withContext } from "./context";
 import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";
@@ -54,6 +55,8 @@ export function addAccountCommands(program: Command): void {
       });
       print(answer, options.json, facts);
     });
+
+  addAccountMoveCommand(account);
 
   program
     .command("token")

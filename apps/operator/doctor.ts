@@ -195,6 +195,10 @@ function examineBase(ctx: Context, base: Base, tasks: QuarantinedTask[]): Doctor
     const fix = async () => void (await finishDeletions(ctx, () => listBases(ctx.db)));
     return [{ ...warning("base", `${base.id} has not been deleted completely`, remedy), fix }];
   }
+  if (base.state === "moving") {
+    const remedy = "Repeat `operator account move` until it is complete, or end it with --abort";
+    return [warning("base", `${base.id} is being moved to another control plane, and is not served`, remedy)];
+  }
   if (!base.error) return [];
   const remedy =
     base.state === "needs_attention" && base.error.code !== "sync_crashed"
