@@ -30,6 +30,7 @@ import { insertAccount, type Transfer } from "./transfer";
  * reservations are for the next second.
  */
 const DRAIN_MS = 6000;
+const MARGIN_MS = 5000;
 /** How long a worker may take to release a base. A worker that is frozen for longer can no longer write. */
 const RELEASE_MS = 20_000;
 
@@ -133,7 +134,7 @@ export async function requireSameTarget(target: ControlPlane, installation: stri
 
 /** Marks all bases. A base that was connected during an interruption is stopped like the others. */
 async function stopBases(
-  { db, actor }: ControlPlane,
+  { db, actor, config }: ControlPlane,
   { id, email }: MovingAccount,
   installation: string,
 ): Promise<void> {
@@ -142,7 +143,8 @@ async function stopBases(
     const stopped = await tx<{ id: string }[]>`
       update bases set state = 'moving'
       where account_id = ${id} and state not in ('moving', 'deleting') and move_database_id is null returning id`;
-    await closeQuota(tx, await quotaKeysOf(tx, id));
+    // A client's request waits for a reservation for up to two of these times.
+    await closeQuota(tx, await quotaKeysOf(tx, id), 2 * config.upstreamTimeoutMs + MARGIN_MS);
     const [begun] = await tx<{ is_new: boolean }[]>`
       insert into account_moves as m (account_id, direction, email, installation, base_ids)
       values (${id}, 'out', ${email}, ${installation}, array(select id from bases where account_id = ${id} order by id))

@@ -3,13 +3,15 @@ import type { Sql, TransactionSql } from "postgres";
 
 type AnyDb = Sql | TransactionSql;
 
-/** Longer than any request waits for a reservation, ms. */
-const CLOSED_MS = 600_000;
 /** As long as a rate limiter waits that has lost its data, ms. */
 const REOPENED_AFTER_MS = 2100;
 
-/** From now on, no process of the source gets a reservation for these keys, whatever it has cached. */
-export async function closeQuota(tx: AnyDb, keys: string[]): Promise<void> {
+/**
+ * From now on, no process of the source gets a reservation for these keys, whatever it has cached.
+ *
+ * @param closedMs longer than any request waits for a reservation; a client that waits already is told this time
+ */
+export async function closeQuota(tx: AnyDb, keys: string[], closedMs: number): Promise<void> {
   for (const key of keys) {
     await tx`select pg_advisory_xact_lock(hashtextextended(${`quota:${key}`}, 0))`;
     await tx`
@@ -17,7 +19,7 @@ export async function closeQuota(tx: AnyDb, keys: string[]): Promise<void> {
       where not exists (select from quota_windows where key = ${key})`;
     await tx`
       update quota_windows set blocked_until = greatest(blocked_until,
-        extract(epoch from clock_timestamp())::float8 * 1000 + ${CLOSED_MS}::float8)
+        extract(epoch from clock_timestamp())::float8 * 1000 + ${closedMs}::float8)
       where key = ${key}`;
   }
 }
