@@ -2,16 +2,16 @@
 import type { Command } from "commander";
 import {
   abortMove,
-  type ControlPlane,
   findMovingAccount,
   type MovePlan,
   type MovingAccount,
   moveAccount,
+  type PlaneContext,
   planMove,
 } from "../../core/control/account-move";
 import { BasetideError } from "../../core/errors";
 import { closeContext, createContext } from "../../core/process";
-import { confirm } from "./confirm";
+import { confirmed } from "./confirm";
 import { withContext } from "./context";
 import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";
@@ -59,8 +59,8 @@ export function addAccountMoveCommand(account: Command): void {
 }
 
 async function run(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   given: string,
   options: MoveCommandOptions,
 ): Promise<void> {
@@ -76,7 +76,7 @@ async function run(
   if (!yes) {
     if (plan) console.error(`${toText(plan)}\n`);
     const question = plan ? "Stop the account here and move it?" : "Complete the move?";
-    if (!(await confirm(question)))
+    if (!(await confirmed(question)))
       throw new BasetideError("invalid_request", "Nothing was changed. Confirm the move with --yes");
   }
   await moveAccount(source, target, account, move);
@@ -85,8 +85,8 @@ async function run(
 
 /** Null if the account's rows have moved already. */
 async function planOf(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   account: MovingAccount,
   options: { isMerging: boolean },
 ): Promise<MovePlan | null> {
@@ -96,9 +96,9 @@ async function planOf(
 
 /** @throws BasetideError `config_invalid` without TARGET_SECRET_KEY */
 async function withTarget(
-  source: ControlPlane,
+  source: PlaneContext,
   databaseUrl: string,
-  work: (target: ControlPlane) => Promise<void>,
+  work: (target: PlaneContext) => Promise<void>,
 ): Promise<void> {
   const { targetSecretKey: secretKey } = source.config;
   if (secretKey === undefined) {

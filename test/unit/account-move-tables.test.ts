@@ -4,17 +4,17 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import {
   belongs,
-  inOrder,
   MOVED_TABLES,
+  type MovedTable,
+  parentsFirst,
   requireDecided,
   STAYING,
-  type TableShape,
 } from "../../core/control/account-move/tables";
 
 const schema = readFileSync(new URL("../../sql/control/schema.sql", import.meta.url), "utf8");
 
 /** The tables of the control plane, as its schema file has them. */
-const shapes: TableShape[] = [
+const shapes: MovedTable[] = [
   ...schema.matchAll(/^create (?:unlogged )?table (\w+) \(\n([\s\S]*?)\n\)/gm),
 ].map(([, name, body]) => ({
   name: name!,
@@ -52,7 +52,7 @@ test("every table with a foreign key to what moves, moves as well", () => {
 test("whatever the catalog's order, each table comes after those that it refers to", () => {
   fc.assert(
     fc.property(fc.shuffledSubarray(shapes, { minLength: shapes.length }), (shuffled) => {
-      const names = inOrder(shuffled).map(({ name }) => name);
+      const names = parentsFirst(shuffled).map(({ name }) => name);
       expect(names.toSorted()).toEqual([...MOVED_TABLES].sort());
       for (const name of names) {
         for (const { parent } of byName.get(name)!.keys) {

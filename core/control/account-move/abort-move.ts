@@ -3,7 +3,7 @@ import { BasetideError } from "../../errors";
 import { asOnly } from "../../postgres";
 import { recordChange } from "../audit";
 import { movedTables } from "./catalog";
-import type { ControlPlane } from "./control-plane";
+import type { PlaneContext } from "./control-plane";
 import { loadMove, type MoveOptions, requireSameTarget } from "./move-account";
 import type { MovingAccount } from "./plan";
 import { reopenQuota } from "./quota";
@@ -13,8 +13,8 @@ import { removeArrived } from "./transfer";
 
 /** @throws BasetideError `conflict` if there is no move, or the target has the account already */
 export async function abortMove(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   account: MovingAccount,
   { onStep }: Pick<MoveOptions, "onStep"> = {},
 ): Promise<void> {
@@ -38,7 +38,7 @@ export async function abortMove(
   if (!done) throw new BasetideError("conflict", "The account is being moved by another command");
 }
 
-async function restart({ db, actor }: ControlPlane, { id, email }: MovingAccount): Promise<void> {
+async function restart({ db, actor }: PlaneContext, { id, email }: MovingAccount): Promise<void> {
   await db.begin(async (tx) => {
     await tx`
       update bases set

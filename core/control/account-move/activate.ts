@@ -2,14 +2,14 @@
 import { BasetideError } from "../../errors";
 import { recordChange } from "../audit";
 import { recordFeedGapOfBase } from "../feeds";
-import type { ControlPlane } from "./control-plane";
+import type { PlaneContext } from "./control-plane";
 import type { MovingAccount } from "./plan";
 import { reopenQuota } from "./quota";
 import { quotaKeysOf } from "./scope";
 
 /** @throws BasetideError `conflict` if the target does not have the account, because its database was restored */
 export async function requireArrived(
-  { db }: ControlPlane,
+  { db }: PlaneContext,
   accountId: string,
   sourceInstallation: string,
 ): Promise<void> {
@@ -30,7 +30,7 @@ export async function requireArrived(
  * compares everything (its gap); any other base is compared at once.
  */
 export async function activate(
-  { db, actor }: ControlPlane,
+  { db, actor }: PlaneContext,
   { id, email }: MovingAccount,
   sourceInstallation: string,
 ): Promise<void> {

@@ -1,11 +1,11 @@
 /** Reads from the catalog what a move must know of the tables of a control plane. */
 import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
-import { inOrder, requireDecided, type TableShape } from "./tables";
+import { type MovedTable, parentsFirst, requireDecided } from "./tables";
 
 /** The tables whose rows move, parents first. @throws BasetideError `internal` for a table that nobody has decided on */
-export async function movedTables(db: Db): Promise<TableShape[]> {
-  const shapes = await db<TableShape[]>`
+export async function movedTables(db: Db): Promise<MovedTable[]> {
+  const shapes = await db<MovedTable[]>`
     select c.relname as name,
       (select array_agg(a.attname::text order by a.attnum) from pg_attribute as a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
@@ -23,12 +23,12 @@ export async function movedTables(db: Db): Promise<TableShape[]> {
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations'
     order by 1`;
   requireDecided(shapes.map(({ name }) => name));
-  return inOrder(shapes);
+  return parentsFirst(shapes);
 }
 
 /** @throws BasetideError `conflict` if the tables differ: the control planes run different versions */
-export function requireSameTables(source: TableShape[], target: TableShape[]): void {
-  const text = (shapes: TableShape[]) =>
+export function requireSameTables(source: MovedTable[], target: MovedTable[]): void {
+  const text = (shapes: MovedTable[]) =>
     shapes.map(({ name, columns }) => `${name}(${columns.toSorted().join()})`);
   const known = new Set(text(target));
   const other = text(source).find((table) => !known.has(table));

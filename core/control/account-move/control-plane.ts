@@ -3,10 +3,10 @@ import type { Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { pendingMigrations } from "../setup";
 
-export type ControlPlane = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
+export type PlaneContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
 /** Reads the id of a control plane's installation. @throws BasetideError `conflict` if no process has ever started on it */
-export async function installationOf({ db }: Pick<ControlPlane, "db">): Promise<string> {
+export async function installationOf({ db }: Pick<PlaneContext, "db">): Promise<string> {
   const [row] = await db<{ id: string }[]>`select id from installation`;
   if (row) return row.id;
   throw new BasetideError(
@@ -20,7 +20,7 @@ export async function installationOf({ db }: Pick<ControlPlane, "db">): Promise<
  *
  * @throws BasetideError `conflict`, `config_invalid`
  */
-export async function requireOther(source: ControlPlane, target: ControlPlane): Promise<void> {
+export async function requireOther(source: PlaneContext, target: PlaneContext): Promise<void> {
   const pending = await pendingMigrations(target.db);
   if (pending.length > 0) {
     throw new BasetideError(

@@ -16,13 +16,13 @@ import { asOnly } from "../../postgres";
 import { recordChange } from "../audit";
 import { forgetJobs, untilReleased } from "../jobs";
 import { activate, requireArrived } from "./activate";
-import { type ControlPlane, installationOf } from "./control-plane";
+import { installationOf, type PlaneContext } from "./control-plane";
 import { type MovingAccount, planMove } from "./plan";
 import { requireProxies } from "./proxies";
 import { closeQuota, countQuota } from "./quota";
 import { fenceReplicas, labelDatabases } from "./replicas";
 import { takeRows } from "./rows";
-import { quotaKeysOf, scopeOf } from "./scope";
+import { accountScopeOf, quotaKeysOf } from "./scope";
 import { insertAccount, type Transfer } from "./transfer";
 
 /**
@@ -52,7 +52,7 @@ interface MoveRow {
 }
 
 /** Finds an account by its id or its owner's address, also one that has left. @throws BasetideError `not_found` */
-export async function findMovingAccount({ db }: ControlPlane, given: string): Promise<MovingAccount> {
+export async function findMovingAccount({ db }: PlaneContext, given: string): Promise<MovingAccount> {
   const [account] = await db<MovingAccount[]>`
     select id, email from accounts where id = ${given} or lower(email) = lower(${given.trim()})
     union all
@@ -69,8 +69,8 @@ export async function findMovingAccount({ db }: ControlPlane, given: string): Pr
  * @throws BasetideError `conflict`, with the remedy; nothing is changed if it comes before the first step
  */
 export async function moveAccount(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   account: MovingAccount,
   options: MoveOptions,
 ): Promise<void> {
@@ -81,8 +81,8 @@ export async function moveAccount(
 }
 
 async function moveLocked(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   account: MovingAccount,
   options: MoveOptions,
 ): Promise<void> {
@@ -111,7 +111,7 @@ async function moveLocked(
   await cleanUp(source, account.id);
 }
 
-export async function loadMove({ db }: ControlPlane, accountId: string): Promise<MoveRow | undefined> {
+export async function loadMove({ db }: PlaneContext, accountId: string): Promise<MoveRow | undefined> {
   const [row] = await db<(MoveRow & { direction: string })[]>`
     select direction, state, installation, ended_at, base_ids from account_moves where account_id = ${accountId}`;
   if (row?.direction === "in") {
@@ -124,7 +124,7 @@ export async function loadMove({ db }: ControlPlane, accountId: string): Promise
 }
 
 /** @throws BasetideError `conflict` */
-export async function requireSameTarget(target: ControlPlane, installation: string): Promise<void> {
+export async function requireSameTarget(target: PlaneContext, installation: string): Promise<void> {
   if ((await installationOf(target)) === installation) return;
   throw new BasetideError(
     "conflict",
@@ -134,7 +134,7 @@ export async function requireSameTarget(target: ControlPlane, installation: stri
 
 /** Marks all bases. A base that was connected during an interruption is stopped like the others. */
 async function stopBases(
-  { db, actor, config }: ControlPlane,
+  { db, actor, config }: PlaneContext,
   { id, email }: MovingAccount,
   installation: string,
 ): Promise<void> {
@@ -157,7 +157,7 @@ async function stopBases(
   });
 }
 
-async function drain(source: ControlPlane, accountId: string, drainMs: number): Promise<void> {
+async function drain(source: PlaneContext, accountId: string, drainMs: number): Promise<void> {
   const { db } = source;
   const [move] = await db<{ stopped_ms: number; base_ids: string[] }[]>`
     select (extract(epoch from now() - began_at) * 1000)::float8 as stopped_ms, base_ids
@@ -184,9 +184,9 @@ async function transferRows(
       select state from bases where account_id = ${id} order by id for update`;
     if (bases.some(({ state }) => state !== "moving"))
       throw new BasetideError("conflict", "A base was connected or deleted meanwhile. Repeat the command");
-    const everyone = await scopeOf(tx, id);
+    const everyone = await accountScopeOf(tx, id);
     await tx`select from users where id = any (${[...everyone.leaving, ...everyone.copied]}) order by id for update`;
-    const scope = await scopeOf(tx, id);
+    const scope = await accountScopeOf(tx, id);
     await countQuota(tx, scope.quotaKeys);
     await tx`
       insert into moved_bases (base_id, platform, source_base_id, proxy_url)
@@ -214,7 +214,7 @@ async function transferRows(
 }
 
 /** Forgets what the source's queue still has, and ends the move. */
-async function cleanUp({ db }: ControlPlane, accountId: string): Promise<void> {
+async function cleanUp({ db }: PlaneContext, accountId: string): Promise<void> {
   const [move] = await db<{ base_ids: string[] }[]>`
     select base_ids from account_moves where account_id = ${accountId}`;
   for (const id of move?.base_ids ?? []) await forgetJobs(db, id);

@@ -2,12 +2,12 @@
 import { BasetideError } from "../../errors";
 import { encryptedColumns } from "../setup";
 import { movedTables, requireSameTables } from "./catalog";
-import { type ControlPlane, installationOf, requireOther } from "./control-plane";
+import { installationOf, type PlaneContext, requireOther } from "./control-plane";
 import { matchPeople, requireFreeAccount } from "./people";
 import { reencrypted } from "./reencrypt";
 import { matchClusters } from "./replicas";
-import { readRows } from "./rows";
-import { type AccountScope, scopeOf } from "./scope";
+import { readAccountRows } from "./rows";
+import { type AccountScope, accountScopeOf } from "./scope";
 import type { Transfer } from "./transfer";
 
 export interface MovingAccount {
@@ -28,8 +28,8 @@ export interface MovePlan {
 
 /** @throws BasetideError `conflict`, with the remedy */
 export async function planMove(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   account: MovingAccount,
   { isMerging }: { isMerging: boolean },
 ): Promise<{ plan: MovePlan; transfer: Transfer }> {
@@ -41,7 +41,7 @@ export async function planMove(
   const clusters = await matchClusters(source, target, account.id);
   const sourceInstallation = await installationOf(source);
   const transfer = { source, target, sourceInstallation, shapes, clusters, isMerging };
-  const scope = await scopeOf(source.db, account.id);
+  const scope = await accountScopeOf(source.db, account.id);
   return { plan: await countRows(transfer, account, scope), transfer };
 }
 
@@ -50,7 +50,7 @@ async function countRows(
   account: MovingAccount,
   scope: AccountScope,
 ): Promise<MovePlan> {
-  const rows = await readRows(source.db, shapes, scope);
+  const rows = await readAccountRows(source.db, shapes, scope);
   const columns = await encryptedColumns(source);
   for (const { name } of shapes) {
     for (const row of rows.get(name)!) await reencrypted(source, target, name, row, columns);
@@ -72,7 +72,7 @@ async function countRows(
   };
 }
 
-async function refuseBusyBases({ db }: ControlPlane, { id }: MovingAccount): Promise<void> {
+async function refuseBusyBases({ db }: PlaneContext, { id }: MovingAccount): Promise<void> {
   const [busy] = await db<{ id: string; state: string }[]>`
     select id, state from bases
     where account_id = ${id} and (state = 'deleting' or move_database_id is not null) limit 1`;
@@ -85,7 +85,7 @@ async function refuseBusyBases({ db }: ControlPlane, { id }: MovingAccount): Pro
 }
 
 /** Two rate limiters would share one limit of the source. */
-async function refuseSharedBases({ db }: ControlPlane, { id }: MovingAccount): Promise<void> {
+async function refuseSharedBases({ db }: PlaneContext, { id }: MovingAccount): Promise<void> {
   const [shared] = await db<{ source: string; account: string }[]>`
     select b.source_base_id as source, a.email as account from bases as b
       join bases as o on o.platform = b.platform and o.source_base_id = b.source_base_id and o.account_id <> b.account_id

@@ -4,14 +4,14 @@
  */
 import { wait } from "../../async";
 import { BasetideError } from "../../errors";
-import type { ControlPlane } from "./control-plane";
+import type { PlaneContext } from "./control-plane";
 
 /** A busy proxy's heartbeat may be this late, ms. */
 const LATE_MS = 15_000;
 const POLL_MS = 250;
 
 /** @throws BasetideError `conflict` if a proxy stays silent */
-export async function requireProxies({ db }: ControlPlane): Promise<void> {
+export async function requireProxies({ db }: PlaneContext): Promise<void> {
   const until = performance.now() + LATE_MS;
   for (;;) {
     const [row] = await db<{ silent: number }[]>`

@@ -1,7 +1,7 @@
 /** Encrypts the secrets of rows with the key of the other control plane. */
 import { BasetideError, isBasetideError } from "../../errors";
 import { contextOf, type EncryptedColumn, encryptTwoFactor } from "../setup";
-import type { ControlPlane } from "./control-plane";
+import type { PlaneContext } from "./control-plane";
 import type { MovedRow } from "./rows";
 
 /**
@@ -11,8 +11,8 @@ import type { MovedRow } from "./rows";
  * @throws BasetideError `secret_unreadable` for a value that no key of the source decrypts
  */
 export async function reencrypted(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   table: string,
   { values }: MovedRow,
   columns: EncryptedColumn[],

@@ -13,7 +13,7 @@ import {
   listDatabases,
   serverIdentity,
 } from "../placement";
-import { type ControlPlane, installationOf } from "./control-plane";
+import { installationOf, type PlaneContext } from "./control-plane";
 
 /** By the id of a cluster of the source: the id of the same server in the target. */
 export type ClusterIds = Map<string, string>;
@@ -24,8 +24,8 @@ export type ClusterIds = Map<string, string>;
  * @throws BasetideError `conflict` if the target has not registered a server, or its role may not write the databases
  */
 export async function matchClusters(
-  source: ControlPlane,
-  target: ControlPlane,
+  source: PlaneContext,
+  target: PlaneContext,
   accountId: string,
 ): Promise<ClusterIds> {
   const hosted = (await listDatabases(source.db, accountId)).filter(({ clusterId }) => clusterId !== null);
@@ -89,11 +89,11 @@ function addressOf(url: string): string {
  *
  * @throws BasetideError `replica_unavailable`: a worker could go on once the server is back
  */
-export async function fenceReplicas(source: ControlPlane, accountId: string): Promise<void> {
+export async function fenceReplicas(source: PlaneContext, accountId: string): Promise<void> {
   for (const base of await listBases(source.db, accountId)) await fenceReplica(source, base);
 }
 
-async function fenceReplica(source: ControlPlane, base: Base): Promise<void> {
+async function fenceReplica(source: PlaneContext, base: Base): Promise<void> {
   const replica = openReplica(await replicaTarget(source, base));
   try {
     await claimEpoch(replica);
@@ -104,7 +104,7 @@ async function fenceReplica(source: ControlPlane, base: Base): Promise<void> {
 
 /** Labels the account's hosted databases, so that the other installation does not take them for orphans and drop them. */
 export async function labelDatabases(
-  of: ControlPlane,
+  of: PlaneContext,
   accountId: string,
   installation?: string,
 ): Promise<void> {

@@ -2,7 +2,7 @@
 import type { Sql, TransactionSql } from "postgres";
 import { jsonParameter } from "../../postgres";
 import type { AccountScope } from "./scope";
-import { belongs, type TableShape } from "./tables";
+import { belongs, type MovedTable } from "./tables";
 
 /** Rows in one statement. */
 const BATCH = 500;
@@ -24,9 +24,9 @@ export interface MovedRow {
 export type MovedRows = Map<string, MovedRow[]>;
 
 /** Reads the account's rows, by table. */
-export function readRows(
+export function readAccountRows(
   db: Sql | TransactionSql,
-  shapes: TableShape[],
+  shapes: MovedTable[],
   scope: AccountScope,
 ): Promise<MovedRows> {
   const everyone = [...scope.leaving, ...scope.copied];
@@ -44,7 +44,7 @@ export function readRows(
  * Deletes the account's rows, and returns them: what is deleted is exactly what was read, whatever others write at the
  * same time. Rows of people who belong to other accounts are copied.
  */
-export function takeRows(tx: TransactionSql, shapes: TableShape[], scope: AccountScope): Promise<MovedRows> {
+export function takeRows(tx: TransactionSql, shapes: MovedTable[], scope: AccountScope): Promise<MovedRows> {
   return eachTable(shapes, async (shape, condition) => {
     const copied = PEOPLE.has(shape.name)
       ? await select(
@@ -61,8 +61,8 @@ export function takeRows(tx: TransactionSql, shapes: TableShape[], scope: Accoun
 
 /** Children first: no row is deleted by another one's foreign key. */
 async function eachTable(
-  shapes: TableShape[],
-  read: (shape: TableShape, condition: string) => Promise<string[]>,
+  shapes: MovedTable[],
+  read: (shape: MovedTable, condition: string) => Promise<string[]>,
 ): Promise<MovedRows> {
   const byName = new Map(shapes.map((shape) => [shape.name, shape]));
   const rows: MovedRows = new Map();
@@ -93,7 +93,7 @@ async function select(
  */
 export async function insertRows(
   tx: TransactionSql,
-  { name, columns, identity }: TableShape,
+  { name, columns, identity }: MovedTable,
   rows: { text: string; patch: Record<string, Value> }[],
 ): Promise<number[]> {
   const inserted = columns.filter((column) => column !== identity);

@@ -13,7 +13,7 @@ export interface AccountScope {
   quotaKeys: string[];
 }
 
-export async function scopeOf(db: AnyDb, accountId: string): Promise<AccountScope> {
+export async function accountScopeOf(db: AnyDb, accountId: string): Promise<AccountScope> {
   const people = await db<{ id: string; is_shared: boolean }[]>`
     select u.id,
       exists (select from account_members as m where m.user_id = u.id and m.account_id <> ${accountId})

@@ -76,7 +76,7 @@ export interface ForeignKey {
   parentColumns: string[];
 }
 
-export interface TableShape {
+export interface MovedTable {
   name: string;
   columns: string[];
   /** A column that Postgres numbers: rows get new numbers in the other control plane. */
@@ -100,10 +100,10 @@ export function requireDecided(names: string[]): void {
 }
 
 /** Returns the tables whose rows move, each after those that it refers to. */
-export function inOrder(shapes: TableShape[]): TableShape[] {
+export function parentsFirst(shapes: MovedTable[]): MovedTable[] {
   const byName = new Map(shapes.filter(({ name }) => name in MOVED).map((shape) => [shape.name, shape]));
-  const ordered = new Set<TableShape>();
-  const visit = (shape: TableShape, path: string[]) => {
+  const ordered = new Set<MovedTable>();
+  const visit = (shape: MovedTable, path: string[]) => {
     if (ordered.has(shape)) return;
     if (path.includes(shape.name)) throw new Error(`Tables refer to each other: ${path.join(", ")}`);
     const parents = [...shape.keys.map(({ parent }) => parent), UNDECLARED[shape.name]?.parent ?? ""];
@@ -124,7 +124,7 @@ export function inOrder(shapes: TableShape[]): TableShape[] {
  * The key to `accounts` decides where there is one. Otherwise, those to the account's other rows, and only if there is
  * none, that to `users`: a person may be a member of several accounts.
  */
-export function belongs(name: string, shapes: Map<string, TableShape>, alias = "t"): string {
+export function belongs(name: string, shapes: Map<string, MovedTable>, alias = "t"): string {
   const ownedBy = MOVED[name]?.ownedBy;
   if (ownedBy === "account_id") return `${alias}.account_id = $1::text`;
   if (ownedBy === "key") return `${alias}.key = any ($3::text[])`;

@@ -8,21 +8,21 @@ import type { TransactionSql } from "postgres";
 import { BasetideError } from "../../errors";
 import { isUniqueViolation } from "../../postgres";
 import { encryptedColumns } from "../setup";
-import type { ControlPlane } from "./control-plane";
+import type { PlaneContext } from "./control-plane";
 import { matchPeople, type People } from "./people";
 import { reencrypted } from "./reencrypt";
 import type { ClusterIds } from "./replicas";
 import { insertRows, type MovedRow, type MovedRows, takeRows } from "./rows";
 import type { AccountScope } from "./scope";
-import { type ForeignKey, type TableShape, UNDECLARED } from "./tables";
+import { type ForeignKey, type MovedTable, UNDECLARED } from "./tables";
 
 type Patch = Parameters<typeof insertRows>[2][number]["patch"];
 
 export interface Transfer {
-  source: ControlPlane;
-  target: ControlPlane;
+  source: PlaneContext;
+  target: PlaneContext;
   sourceInstallation: string;
-  shapes: TableShape[];
+  shapes: MovedTable[];
   clusters: ClusterIds;
   isMerging: boolean;
 }
@@ -71,7 +71,7 @@ export async function insertAccount(
 /** Deletes what a move has inserted and not completed. */
 export async function removeArrived(
   tx: TransactionSql,
-  shapes: TableShape[],
+  shapes: MovedTable[],
   accountId: string,
 ): Promise<void> {
   const [arrival] = await tx<{ user_ids: string[]; quota_keys: string[] }[]>`
@@ -116,7 +116,7 @@ async function unknownKeys(tx: TransactionSql, keys: string[]): Promise<Set<stri
 }
 
 function isInserted(
-  { name }: TableShape,
+  { name }: MovedTable,
   { values }: MovedRow,
   { created }: People,
   quotaKeys: Set<string>,
@@ -128,7 +128,7 @@ function isInserted(
 
 /** References to people whom the target knows by another id, and to rows with new numbers. */
 function references(
-  { name, keys }: TableShape,
+  { name, keys }: MovedTable,
   { values }: MovedRow,
   { idOf }: People,
   numbers: Map<string, Map<number, number>>,
@@ -165,7 +165,7 @@ function upTo(numbers: Map<number, number>, number: number): number {
 }
 
 /** What has another value in the target. */
-function changed({ name }: TableShape, { values }: MovedRow, { clusters }: Transfer): Patch {
+function changed({ name }: MovedTable, { values }: MovedRow, { clusters }: Transfer): Patch {
   if (name === "accounts") return { is_operator: false };
   if (name === "databases" && values.cluster_id !== null)
     return { cluster_id: clusters.get(String(values.cluster_id))! };
@@ -175,7 +175,7 @@ function changed({ name }: TableShape, { values }: MovedRow, { clusters }: Trans
   return {};
 }
 
-async function inserting<T>({ name }: TableShape, insert: () => Promise<T>): Promise<T> {
+async function inserting<T>({ name }: MovedTable, insert: () => Promise<T>): Promise<T> {
   try {
     return await insert();
   } catch (error) {

@@ -7,14 +7,14 @@ import postgres from "postgres";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import {
   abortMove,
-  type ControlPlane,
   findMovingAccount,
   moveAccount,
+  type PlaneContext,
   planMove,
 } from "../../../core/control/account-move";
 import { movedTables } from "../../../core/control/account-move/catalog";
-import { readRows } from "../../../core/control/account-move/rows";
-import { scopeOf } from "../../../core/control/account-move/scope";
+import { readAccountRows } from "../../../core/control/account-move/rows";
+import { accountScopeOf } from "../../../core/control/account-move/scope";
 import { MOVED_TABLES } from "../../../core/control/account-move/tables";
 import { createAccount } from "../../../core/control/accounts";
 import { deleteBase, getBase, listBases, updateSettings } from "../../../core/control/bases";
@@ -32,8 +32,8 @@ const EMAIL = "moving@example.com";
 let here: TestControl;
 let there: TestControl;
 let scene: AccountScene;
-let source: ControlPlane;
-let target: ControlPlane;
+let source: PlaneContext;
+let target: PlaneContext;
 beforeAll(async () => {
   [here, there] = await Promise.all([testControl(), testControl()]);
   [source, target] = [
@@ -52,9 +52,9 @@ const options = { isMerging: false, proxyUrl: "https://proxy.target.example", dr
 const account = () => findMovingAccount(source, EMAIL);
 
 /** Everything that the control plane has of the account, with its secrets decrypted, and without what a move changes. */
-async function contents(plane: ControlPlane): Promise<Record<string, unknown[]>> {
+async function contents(plane: PlaneContext): Promise<Record<string, unknown[]>> {
   const shapes = await movedTables(plane.db);
-  const rows = await readRows(plane.db, shapes, await scopeOf(plane.db, scene.accountId));
+  const rows = await readAccountRows(plane.db, shapes, await accountScopeOf(plane.db, scene.accountId));
   const columns = await encryptedColumns(plane);
   const keys = numberedKeys(plane.config, "sessions");
   const key = { keys: new Map(keys.map((k) => [k.version, k.value])), currentVersion: keys[0]!.version };
@@ -93,11 +93,11 @@ const CHANGING: Record<string, string[]> = {
   alert_states: ["cursor"],
 };
 
-async function statesIn({ db }: ControlPlane): Promise<string[]> {
+async function statesIn({ db }: PlaneContext): Promise<string[]> {
   return (await listBases(db, scene.accountId)).map(({ state }) => state);
 }
 
-async function isServing(plane: ControlPlane): Promise<boolean> {
+async function isServing(plane: PlaneContext): Promise<boolean> {
   return (await statesIn(plane)).some((state) => state !== "moving");
 }
 
@@ -109,7 +109,7 @@ async function labelOf(name: string): Promise<string> {
   return row!.label.split(" ")[1]!;
 }
 
-async function installation({ db }: ControlPlane): Promise<string> {
+async function installation({ db }: PlaneContext): Promise<string> {
   return (await db<{ id: string }[]>`select id from installation`)[0]!.id;
 }
 
@@ -253,7 +253,7 @@ test("killed at each step and repeated, the move ends with everything in the tar
     select count(*)::int as unseen from schema_changes as c join alert_states as s on s.base_id = c.base_id
     where c.id > s.cursor`;
   expect(state!.unseen).toBe(1);
-  const actions = async ({ db }: ControlPlane) =>
+  const actions = async ({ db }: PlaneContext) =>
     (
       await db<
         { action: string }[]
