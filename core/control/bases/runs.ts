@@ -85,16 +85,19 @@ export interface SyncRun {
  * marked for deletion meanwhile stays so. A run of a deleted base is not stored.
  *
  * @param options.isCapOver the month's calls were spent; if the run has completed, they are not any more
+ * @param options.resyncRequestedAt the request that was known when the run began. Only that one is done: the time at
+ *   which the run began is known later by the latency of a statement
  */
 export async function recordRun(
   db: Db,
   baseId: string,
   report: RunReport,
-  { isCapOver = false } = {},
+  { isCapOver = false, resyncRequestedAt = null }: RunOptions = {},
 ): Promise<void> {
   const told = {
     ...report,
     ...outcomeOf(report),
+    resyncRequestedAt,
     startedAt: serverTime(db, report.startedAt),
     completedAt: report.completedAt && serverTime(db, report.completedAt),
     tables: report.tables ? jsonParameter(report.tables) : null,
@@ -142,8 +145,14 @@ export function afterSweep(base: Base, { startedAt, completedAt, tables = base.t
   };
 }
 
+interface RunOptions {
+  isCapOver?: boolean;
+  resyncRequestedAt?: Date | null;
+}
+
 type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &
   ReturnType<typeof outcomeOf> & { tables: string | null; issues: string | null } & {
+    resyncRequestedAt: Date | null;
     startedAt: ReturnType<typeof serverTime>;
     completedAt: ReturnType<typeof serverTime> | null;
   };
@@ -192,7 +201,9 @@ function updateBase(db: Db, baseId: string, told: Told) {
       error_message = ${told.errorMessage},
       error_since = case when ${isCompleted}::boolean then null else coalesce(error_since, now()) end,
       resync_requested_at = case
-        when ${isWhole}::boolean and resync_requested_at <= ${told.startedAt} then null
+        -- A Date has only milliseconds.
+        when ${isWhole}::boolean
+          and date_trunc('milliseconds', resync_requested_at) <= ${told.resyncRequestedAt}::timestamptz then null
         else resync_requested_at
       end,
       progress = case when ${isCompleted}::boolean then null else progress end,

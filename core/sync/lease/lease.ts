@@ -381,7 +381,10 @@ async function saveRun(lease: Lease, base: Base, result: RunReport): Promise<voi
   const areKnown =
     report.kind === "sweep" && !report.isBackground && Bun.deepEquals(report.tables, base.tables);
   try {
-    await recordRun(ctx.db, base.id, areKnown ? { ...report, tables: undefined } : report, { isCapOver });
+    await recordRun(ctx.db, base.id, areKnown ? { ...report, tables: undefined } : report, {
+      isCapOver,
+      resyncRequestedAt: base.resyncRequestedAt,
+    });
   } catch (error) {
     // The next sync reports them again.
     cache.issuesState = null;

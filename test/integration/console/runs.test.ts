@@ -17,7 +17,13 @@ import { indicatorOf } from "../../../core/control/status";
 import { BasetideError } from "../../../core/errors";
 import { openQueue } from "../../../core/queue";
 import { about } from "../../support/about";
-import { GOOD_KEY, SOURCE_BASES, type TestControl, testControl } from "../../support/control-support";
+import {
+  connectAs,
+  GOOD_KEY,
+  SOURCE_BASES,
+  type TestControl,
+  testControl,
+} from "../../support/control-support";
 import { until } from "../../support/poll";
 
 let control: TestControl;
@@ -155,8 +161,25 @@ test("a cycle does not count as a requested sync", async () => {
   const later = () => ({ startedAt: new Date(), completedAt: new Date() });
   await record(id, report(0, { kind: "rapid", ...later() }));
   expect((await getBase(control.ctx.db, id)).resyncRequestedAt).not.toBeNull();
-  await record(id, report(0, { kind: "rebuild", ...later() }));
+  const requested = await getBase(control.ctx.db, id);
+  await recordRun(control.ctx.db, id, report(0, { kind: "rebuild", ...later() }), requested);
   expect((await getBase(control.ctx.db, id)).resyncRequestedAt).toBeNull();
+});
+
+test("a resync that is requested while a sweep runs is not done by it, however late its report arrives", async () => {
+  const { db } = control.ctx;
+  const id = await newBase();
+  const base = await getBase(db, id);
+  const began = new Date();
+  await requestResync(control.ctx, base);
+  await using late = connectAs(control.ctx.config.databaseUrl!);
+  // The report's statement waits for the connection, as on a slow network.
+  const busy = late.db`select pg_sleep(0.5)`.execute();
+  await Promise.all([
+    busy,
+    recordRun(late.db, id, report(0, { startedAt: began, completedAt: new Date() }), base),
+  ]);
+  expect((await getBase(db, id)).resyncRequestedAt).not.toBeNull();
 });
 
 /** Rows that began this many days ago. */
