@@ -55,6 +55,7 @@ const LONGEST = [
   "integration/replica/customer-objects",
   "integration/sync/bad-answers",
   "integration/fleet/planted-secrets",
+  "integration/fleet/account-move",
   "integration/fleet/up",
   "integration/live/live-schema-history",
   "integration/external/slow-databases",
