@@ -4,9 +4,9 @@
  */
 import type { Base } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
-import { Button, ButtonLink, Card, DialogLink, Empty, Field, FormPanel, Table } from "../components";
-import { Ago } from "../components/ago";
+import { Button, Card, Empty, Field, FormPanel } from "../components";
 import { ProgramText } from "../components/program";
+import { SqlUserTable } from "./sql-user-table";
 
 interface SqlUsersProps {
   base: Base;
@@ -31,7 +31,7 @@ export function SqlUsers({ base, users, databaseName, now, name, error }: SqlUse
         {users.length === 0 ? (
           <Empty title="No SQL users yet">The credentials above belong to the database's own role.</Empty>
         ) : (
-          <UserTable path={`/bases/${base.id}`} users={users} now={now} />
+          <SqlUserTable path={`/bases/${base.id}`} users={users} now={now} />
         )}
       </Card>
       <FormPanel id="new-sql-user" button="New SQL user" isOpen={error !== undefined}>
@@ -50,51 +50,6 @@ export function SqlUsers({ base, users, databaseName, now, name, error }: SqlUse
         </form>
       </FormPanel>
     </>
-  );
-}
-
-function UserTable({ path, users, now }: { path: string; users: SqlUser[]; now: Date }) {
-  return (
-    <Table
-      caption="SQL users"
-      head={[
-        { text: "Name" },
-        { text: "User" },
-        { text: "Created" },
-        { text: "Last seen" },
-        { text: "Actions", isHidden: true },
-      ]}
-    >
-      {users.map((user) => (
-        <tr key={user.id}>
-          <th scope="row" class="wrap">
-            <bdi>{user.name}</bdi>
-          </th>
-          <td class="nowrap">
-            <code>{user.role}</code>
-          </td>
-          <td class="wrap">
-            <bdi>{user.createdBy}</bdi>, <Ago at={user.createdAt} now={now} />
-          </td>
-          <td class="nowrap">
-            {user.lastSeenAt ? <Ago at={user.lastSeenAt} now={now} /> : <span class="muted">never</span>}
-          </td>
-          <td>
-            <div class="actions">
-              <ButtonLink kind="quiet" isSmall href={`${path}/connect?user=${user.id}`}>
-                Connect<span class="visually-hidden"> as {user.name}</span>
-              </ButtonLink>
-              <DialogLink kind="quiet" isSmall href={`${path}/sql-users/${user.id}/rotate`}>
-                Rotate<span class="visually-hidden"> the password of {user.name}</span>
-              </DialogLink>
-              <DialogLink kind="quiet" isSmall href={`${path}/sql-users/${user.id}/revoke`}>
-                Revoke<span class="visually-hidden"> {user.name}</span>
-              </DialogLink>
-            </div>
-          </td>
-        </tr>
-      ))}
-    </Table>
   );
 }
 

@@ -3,6 +3,7 @@ import type { SyncRun } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
 import type { BaseSummary, Indicator } from "../../core/control/status";
 import { runKindLabels } from "../base/runs";
+import { SqlUserTable } from "../base/sql-user-table";
 import { Badge, Card, Empty } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
@@ -60,7 +61,7 @@ export function OperatorBase({ base, owner, indicator, runs, users, now }: Opera
         ) : users.length === 0 ? (
           <p class="muted">None. The customer connects with the database's own role.</p>
         ) : (
-          <SqlUsers users={users} now={now} />
+          <SqlUserTable users={users} now={now} />
         )}
       </Card>
       <Card id="runs" title="Latest syncs">
@@ -76,32 +77,6 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
       <dt>{name}</dt>
       <dd class="wrap">{children}</dd>
     </>
-  );
-}
-
-function SqlUsers({ users, now }: { users: SqlUser[]; now: Date }) {
-  return (
-    <Table
-      caption="SQL users"
-      head={[{ text: "Name" }, { text: "User" }, { text: "Created" }, { text: "Last seen" }]}
-    >
-      {users.map((user) => (
-        <tr key={user.id}>
-          <th scope="row" class="wrap">
-            <bdi>{user.name}</bdi>
-          </th>
-          <td class="nowrap">
-            <code>{user.role}</code>
-          </td>
-          <td class="wrap">
-            <bdi>{user.createdBy}</bdi>, <Ago at={user.createdAt} now={now} />
-          </td>
-          <td class="nowrap">
-            {user.lastSeenAt ? <Ago at={user.lastSeenAt} now={now} /> : <span class="muted">never</span>}
-          </td>
-        </tr>
-      ))}
-    </Table>
   );
 }
 

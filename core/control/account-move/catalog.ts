@@ -3,7 +3,7 @@ import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { type MovedTable, parentsFirst, requireDecided } from "./tables";
 
-/** The tables whose rows move, parents first. @throws BasetideError `internal` for a table that nobody has decided on */
+/** The tables whose rows move, parents first. @throws BasetideError `internal` for a table in neither list */
 export async function movedTables(db: Db): Promise<MovedTable[]> {
   const shapes = await db<MovedTable[]>`
     select c.relname as name,

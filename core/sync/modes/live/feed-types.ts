@@ -11,7 +11,7 @@ export interface Feed {
   readonly hasNotifications: boolean;
   /** Changes from before this time may be missing from the feed: a scan that begins later must complete. */
   readonly gapSince: Date | null;
-  /** False while the webhook, or the trust in notifications, is to be checked. */
+  /** False while it must be checked whether the webhook exists, or whether notifications still arrive. */
   readonly isSettled: boolean;
   /** Resolves when notified (true) or after `ms` (false). A notification that arrived before the call counts. */
   wakeUp(ms: number, signal: AbortSignal): Promise<boolean>;
