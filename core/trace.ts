@@ -7,6 +7,7 @@ import {
   context,
   defaultTextMapGetter,
   propagation,
+  type Span,
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
@@ -22,6 +23,8 @@ const SEND_MS = 4000;
 const LAST_SEND_MS = 2000;
 /** Minimum interval between log lines about an unreachable collector, ms. */
 const TOLD_EVERY_MS = 60_000;
+/** Work of `countedSpan` that takes this long gets a span of its own, ms. */
+const SLOW_MS = 1000;
 
 interface Tracing {
   /** Stops sending after a last attempt to send the remaining spans. Never fails. */
@@ -85,8 +88,82 @@ export function span<T>(name: string, attributes: Attributes, work: () => Promis
       one.setStatus({ code: SpanStatusCode.ERROR, message: asBasetideError(error).code });
       throw error;
     } finally {
+      endTally(one);
       one.end();
     }
+  });
+}
+
+/** What `countedSpan` has counted within a span. */
+interface Tally {
+  name: string;
+  count: number;
+  totalMs: number;
+  longestMs: number;
+}
+
+const tallies = new WeakMap<Span, Tally>();
+
+/**
+ * Runs `work` of which a span has many, such as the requests of a sweep. The current span gets their number and their
+ * durations as attributes (`basetide.<name>.count`, `.total_ms` and `.longest_ms`). Only if one takes a second or fails
+ * does it get a span of its own: the SDK takes as long for a span as the rest of a request.
+ */
+export function countedSpan<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {
+  if (!isTracing) return work();
+  const parent = trace.getActiveSpan();
+  if (!parent) return span(name, attributes, work);
+  return counted(parent, name, attributes, work);
+}
+
+async function counted<T>(
+  parent: Span,
+  name: string,
+  attributes: Attributes,
+  work: () => Promise<T>,
+): Promise<T> {
+  const startedAt = performance.now();
+  let error: unknown;
+  try {
+    return await work();
+  } catch (caught) {
+    error = caught;
+    throw caught;
+  } finally {
+    const tookMs = performance.now() - startedAt;
+    addTo(parent, name, tookMs);
+    if (error !== undefined || tookMs >= SLOW_MS) addSpan(name, attributes, tookMs, error);
+  }
+}
+
+function addTo(parent: Span, name: string, tookMs: number): void {
+  const tally = tallies.get(parent);
+  if (!tally) {
+    tallies.set(parent, { name, count: 1, totalMs: tookMs, longestMs: tookMs });
+    return;
+  }
+  tally.count++;
+  tally.totalMs += tookMs;
+  tally.longestMs = Math.max(tally.longestMs, tookMs);
+}
+
+/** Adds the span of work that has just ended. */
+function addSpan(name: string, attributes: Attributes, tookMs: number, error: unknown): void {
+  const endedAt = Date.now();
+  const one = tracer.startSpan(name, { attributes, startTime: endedAt - tookMs });
+  if (error !== undefined)
+    one.setStatus({ code: SpanStatusCode.ERROR, message: asBasetideError(error).code });
+  one.end(endedAt);
+}
+
+function endTally(one: Span): void {
+  const tally = tallies.get(one);
+  if (!tally) return;
+  const { name, count, totalMs, longestMs } = tally;
+  one.setAttributes({
+    [`basetide.${name}.count`]: count,
+    [`basetide.${name}.total_ms`]: Math.round(totalMs),
+    [`basetide.${name}.longest_ms`]: Math.round(longestMs),
   });
 }
 

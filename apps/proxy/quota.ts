@@ -40,6 +40,7 @@ export class ClientQueue {
  *
  * @param address of the upstream
  * @param signal the client's: if it aborts, the next waiter gets the reservation
+ * @param complete resolves when the request may be sent otherwise; at once unless given
  * @returns the proxy's own answer if the wait failed; nothing for a base whose requests need no reservation
  */
 export async function waitForQuota(
@@ -48,6 +49,7 @@ export async function waitForQuota(
   address: string,
   signal: AbortSignal,
   elsewhere: Elsewhere,
+  complete?: Promise<void>,
 ): Promise<Response | HeldConnection | undefined> {
   const { quotaKey, keyHash, isProven, found, isOwnKeyOf } = caller;
   if (quotaKey === undefined) return undefined;
@@ -60,11 +62,15 @@ export async function waitForQuota(
   const deadlineMs = 2 * ctx.config.upstreamTimeoutMs;
   const options = { deadlineMs, signal, connections: poolOf(address) };
   try {
-    if (!isProven) return await ctx.limiter.acquireUnproven(quotaKey, options);
+    if (!isProven) {
+      await complete;
+      return await ctx.limiter.acquireUnproven(quotaKey, options);
+    }
     const isOwnKey = found.bases.some(isOwnKeyOf);
     return await ctx.limiter.acquireClient(quotaKey, {
       ...options,
       caller: keyHash,
+      complete,
       isOwnKey,
       shownAs: isOwnKey ? "own" : caller.shownAs,
     });

@@ -3,7 +3,7 @@ import http from "node:http";
 import { hostname } from "node:os";
 import type { Context } from "../../core/context";
 import { type ListenOptions, listen } from "../../core/http";
-import { createRateLimiter } from "../../core/limiter";
+import { createProcessLimiter } from "../../core/limiter";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 import { type ProxyApp, proxyApp } from "./app";
@@ -29,7 +29,7 @@ export interface RunningProxy {
 export async function startProxy(ctx: Context, options: { port?: number } = {}): Promise<RunningProxy> {
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false });
   const port = options.port ?? ctx.config.proxyPort;
-  const limiter = createRateLimiter(ctx, { instanceId: nameOf(port) });
+  const limiter = createProcessLimiter(ctx, { instanceId: nameOf(port) });
   const proxy = proxyApp({ ...ctx, limiter, platforms: platforms(ctx.config), queue });
   await using releases = new AsyncDisposableStack();
   releases.defer(async () => {

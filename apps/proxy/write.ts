@@ -70,19 +70,39 @@ export async function sendWrite(
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<SentWrite | Response> {
-  const writer = { isWriters: caller.isOwnKeyOf, caller: caller.keyHash };
-  const prepared = await ctx.writes.prepare(baseId, call.kind === "write", writer);
-  // Looked up now, and not a few seconds ago: the base may have been connected since.
-  const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
+  const preparing = ctx.writes.prepare(baseId, call, {
+    isWriters: caller.isOwnKeyOf,
+    caller: caller.keyHash,
+  });
+  const wait = (from: Caller, complete?: Promise<void>) =>
+    waitForQuota(ctx, from, address, signal, elsewhere, complete);
+  // If the base was connected a few seconds ago, the write gets its reservation while it is prepared.
+  const isEarly = caller.quotaKey !== undefined && isComplete === undefined;
+  const early = isEarly
+    ? wait(
+        caller,
+        preparing.then(({ ready }) => ready),
+      )
+    : undefined;
+  // It is awaited below.
+  early?.catch(() => {});
+  const prepared = await preparing;
   let held: HeldConnection | undefined;
   try {
-    if (prepared.elsewhere) return servedElsewhere(prepared.elsewhere);
-    // In this order: a request with a reservation must be sent at once.
-    await prepared.ready;
-    await isComplete;
-    if (signal.aborted) return failed(ctx.proxyMetrics, "aborted");
-    const granted = await waitForQuota(ctx, { ...caller, quotaKey }, address, signal, elsewhere);
+    const inTurn = async () => {
+      // The base may have been connected since the caller was admitted.
+      const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
+      // In this order: a request with a reservation must be sent at once.
+      await prepared.ready;
+      await isComplete;
+      return signal.aborted ? failed(ctx.proxyMetrics, "aborted") : wait({ ...caller, quotaKey });
+    };
+    const granted = await (early ?? (prepared.elsewhere ? undefined : inTurn()));
     if (granted instanceof Response) return granted;
+    if (prepared.elsewhere) {
+      granted?.[Symbol.dispose]();
+      return servedElsewhere(prepared.elsewhere);
+    }
     held = granted;
   } finally {
     prepared.freeze();

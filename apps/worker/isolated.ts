@@ -5,6 +5,7 @@
 import type { Config } from "../../core/config";
 import { dieWithParent } from "../../core/die-with-parent";
 import { asBasetideError, BasetideError, type ErrorCode } from "../../core/errors";
+import { createRateLimiter } from "../../core/limiter";
 import { asControlError, isConnectionError } from "../../core/postgres";
 import { createContext, endAtFaults } from "../../core/process";
 import { type BaseCaches, holdLease, type SyncContext } from "../../core/sync/lease";
@@ -35,7 +36,7 @@ function obey(message: ToChild): void {
   if (message.type === "start") {
     const context = createContext(message.config, "worker");
     endAtFaults(context);
-    ctx = createSyncContext(context);
+    ctx = createSyncContext(context, createRateLimiter(context));
     send({ type: "ready" });
   } else if (message.type === "lease") void lease(message.baseId);
   else if (message.type === "ping") send({ type: "pong", rssBytes: process.memoryUsage.rss() });

@@ -5,7 +5,7 @@ import type { Context } from "../../core/context";
 import { startWatchdog } from "../../core/control/placement";
 import { listen } from "../../core/http";
 import { healthRoutes } from "../../core/http/service";
-import type { RateLimiter } from "../../core/limiter";
+import { createProcessLimiter, type RateLimiter } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { openQueue } from "../../core/queue";
 import type { holdLease } from "../../core/sync/lease";
@@ -44,7 +44,7 @@ export async function startWorker(
   await runHousekeeping(queue.boss, ctx);
   const alerts = await startAlerts(ctx, queue.boss);
   const watchdog = startWatchdog(ctx);
-  const sync = createSyncContext(ctx, options.limiter);
+  const sync = createSyncContext(ctx, options.limiter ?? createProcessLimiter(ctx));
   const worker = await runWorker(sync, queue, options.lease);
   return {
     port: listener.port,
@@ -53,6 +53,7 @@ export async function startWorker(
       await worker.stop();
       await watchdog.stop();
       await sync.callCounter.stop();
+      await sync.limiter.close();
       await alerts.stop();
       await queue.close();
       await listener.stop();

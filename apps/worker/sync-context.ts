@@ -1,13 +1,12 @@
 /** Creates the context for leases, in a worker and in its child processes. */
 import type { Context } from "../../core/context";
-import { CallCounter, createRateLimiter, type RateLimiter } from "../../core/limiter";
+import { CallCounter, type RateLimiter } from "../../core/limiter";
 import { platforms } from "../../core/source";
 import { SettingsWatch, type SyncContext, syncMetrics } from "../../core/sync/lease";
 import { NotificationListener } from "../../core/sync/modes/live";
 import { BudgetWatch } from "../../core/sync/pacing";
 
-/** @param limiter the control plane's unless given */
-export function createSyncContext(ctx: Context, limiter: RateLimiter = createRateLimiter(ctx)): SyncContext {
+export function createSyncContext(ctx: Context, limiter: RateLimiter): SyncContext {
   return {
     ...ctx,
     limiter,

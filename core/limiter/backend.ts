@@ -40,6 +40,11 @@ export interface Margin {
   delayMs: number;
   /** From there to the source, ms above the minimum. */
   spreadMs: number;
+  /**
+   * How much longer earlier requests may have taken than measured, ms: the process's path to the source is new. It is
+   * no part of the reservation, but added to the windows before it.
+   */
+  dropMs: number;
 }
 
 export interface LimiterBackend {
@@ -49,7 +54,7 @@ export interface LimiterBackend {
    * @param withinMs one per request: how far ahead its reservation may begin
    * @param back reservations of this backend that are returned unused
    * @param latestAt until then (this process's clock, ms) the call may wait for those of other keys, to share a
-   *   statement with them; at once if absent
+   *   statement with them; at once if absent. A call of sync may wait SHARED_MS after the last statement in any case
    * @param isWanted false if nothing is left to reserve when the statement is sent
    */
   acquire(
@@ -65,24 +70,30 @@ export interface LimiterBackend {
   reportLateSend(reservation: Reservation): Promise<void>;
 }
 
-/** The part of every margin that is fixed, ms; `quota_acquire` has the same. */
+/** The part of every margin that is fixed, ms; `quota_acquire_all` has the same. */
 export const LEAST_MARGIN_MS = 20;
 /** The process's part of the fixed margin: timers are exact to a millisecond or two. */
 export const SPARE_MS = 5;
 /** The caps on the process's and the network's part of a margin; the largest margin is the sum of all three, ms. */
 export const MOST_DELAY_MS = 100;
 const MOST_SPREAD_MS = 180;
-/** The largest margin including what the source's refusals add; `quota_acquire` has the same. */
+/** The largest margin including what the source's refusals add; `quota_acquire_all` has the same. */
 export const MOST_MARGIN_MS = 400;
 
 /**
- * How far ahead sync reserves, ms, plus the scheduling delay; `quota_acquire` has the same. The time ahead is left to
+ * How far ahead sync reserves, ms, plus the scheduling delay; `quota_acquire_all` has the same. The time ahead is left to
  * clients, except for what saves sync a second call when it calls early, with those of other bases in one statement.
  */
 export const SYNC_REACH_MS = 30;
+/**
+ * How much earlier than `nextAt` sync calls, ms, plus the scheduling delay: the time of timers and the call itself.
+ */
+export const SYNC_EARLY_MS = 4;
+/** How long sync's call may wait for those of other bases, ms; it is made earlier by as much if its time is known. */
+export const SHARED_MS = SYNC_REACH_MS - SYNC_EARLY_MS - 1;
 
-/** Returns the whole margin, as it is reserved. */
-export function wholeMs({ delayMs, spreadMs }: Margin): number {
+/** Returns the length of a reservation: the whole margin without the drop. */
+export function wholeMs({ delayMs, spreadMs }: Pick<Margin, "delayMs" | "spreadMs">): number {
   return LEAST_MARGIN_MS + Math.min(MOST_DELAY_MS, delayMs) + Math.min(MOST_SPREAD_MS, spreadMs);
 }
 

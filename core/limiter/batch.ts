@@ -8,6 +8,8 @@ export interface Batch<T, R> {
    * @param isWanted false if it is not to be sent after all; the result is null then
    */
   add(item: T, latestAt: number, isWanted?: () => boolean): Promise<R | null>;
+  /** When the last statement was sent, ms on the clock. */
+  readonly sentAt: number;
 }
 
 interface Pending<T, R> {
@@ -28,11 +30,13 @@ export function createBatch<T, R>(
 ): Batch<T, R> {
   let pending: Pending<T, R>[] = [];
   let flushAt = Infinity;
+  let sentAt = -Infinity;
   let cancelAlarm = () => {};
 
   function flush(): void {
     cancelAlarm();
     flushAt = Infinity;
+    sentAt = clock.now();
     const all: Pending<T, R>[] = [];
     for (const one of pending) {
       if (one.isWanted()) all.push(one);
@@ -67,6 +71,9 @@ export function createBatch<T, R>(
         cancelAlarm = () => {};
         process.nextTick(flush);
       });
+    },
+    get sentAt() {
+      return sentAt;
     },
   };
 }

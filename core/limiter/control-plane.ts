@@ -5,7 +5,7 @@
  * smallest offset of recent answers, so an answer that took longer shows as late.
  *
  * I4. A promoted standby may lack the last reservations, which are committed asynchronously, while their requests
- * are on their way. After a crash of the server, `quota_acquire` knows from its start time; a standby has been
+ * are on their way. After a crash of the server, `quota_acquire_all` knows from its start time; a standby has been
  * running before. Therefore a process that reaches a promoted server, for the first time or again, reserves nothing
  * until those reservations are past.
  */
@@ -13,24 +13,24 @@ import { withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import type { SourceLimits } from "../source";
-import { type LimiterBackend, type Priority, reservationOf, wholeMs } from "./backend";
+import { type LimiterBackend, type Priority, reservationOf, SHARED_MS, wholeMs } from "./backend";
 import { type Batch, createBatch } from "./batch";
 import type { QuotaClock } from "./clock";
 import type { Membership } from "./heartbeat";
 import { limitsOfKey, strictest } from "./limits";
 
-/** Time without attempts after a failed call, ms. `quota_acquire` relies on processes being back within 1 s. */
+/** Time without attempts after a failed call, ms. `quota_acquire_all` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;
 /**
  * After an outage of the control plane: how long a key stays shut from the moment that a process is back, ms. By
- * then, other processes are back too (within about a second), and their own grants are past. `quota_open` has the
- * same.
+ * then, other processes are back too (within about a second), and their own grants are out of the longest window.
+ * `quota_open` has the same.
  */
-const REUNION_MS = 2100;
+const REUNION_MS = 2350;
 /**
  * From the first contact with a promoted server to the first reservation there, ms: as after the start of a server.
  */
-const PROMOTED_MS = 2100;
+const PROMOTED_MS = 2350;
 /** How long the smallest offset is remembered, ms; a clock drifts by less than 2 ms in that time. */
 const OFFSET_MEMORY_MS = 10_000;
 
@@ -123,8 +123,21 @@ export function controlPlane(
     }
   }
 
-  /** Samples the offset: a first answer is slow, and a reservation that came with it would be used late unnoticed. */
-  async function learnOffset(): Promise<void> {
+  let learning: Promise<void> | undefined;
+
+  /**
+   * Samples the offset once for all calls that need it: a thousand bases that start together would otherwise wait for
+   * each other's samples until they time out.
+   */
+  function learnOffset(): Promise<void> {
+    learning ??= sampleOffset().finally(() => {
+      learning = undefined;
+    });
+    return learning;
+  }
+
+  /** A first answer is slow, and a reservation that came with it would be used late unnoticed. */
+  async function sampleOffset(): Promise<void> {
     const from = clock.now();
     let quickestMs = Infinity;
     for (let sample = 1; ; sample++) {
@@ -218,8 +231,11 @@ export function controlPlane(
         if (clock.now() < pausedUntil) return { reservations: withinMs.map(() => null), nextAt: pausedUntil };
         const marginMs = wholeMs(margin);
         const asked = { key, kind, share, withinMs, back, user, marginMs, isOwnKey };
-        const batch = batchOf(limits, kind === "client" || kind === "unproven");
-        const row = await batch.add(asked, latestAt, isWanted);
+        const windowMs = limits.windowMs + margin.dropMs;
+        const batch = batchOf({ ...limits, windowMs }, kind === "client" || kind === "unproven");
+        // A call that is late would otherwise have a statement of its own, and a worker that falls behind many of them.
+        const sharedAt = kind === "sync" ? Math.max(latestAt, batch.sentAt + SHARED_MS) : latestAt;
+        const row = await batch.add(asked, sharedAt, isWanted);
         if (!row) return { reservations: withinMs.map(() => null), nextAt: clock.now() };
         const { reservations, next_at, margin: grantedMs } = row;
         const add = offset.ms;

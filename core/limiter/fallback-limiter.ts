@@ -5,6 +5,7 @@
  * limit (see heartbeat.ts). Sync waits meanwhile.
  */
 import { isBasetideError } from "../errors";
+import { MOST_DROP_MS } from "../http/connections";
 import { type LimiterBackend, reservationOf, wholeMs } from "./backend";
 import type { QuotaClock } from "./clock";
 import type { SharedBackend } from "./control-plane";
@@ -70,8 +71,8 @@ export function createFallbackLimiter(clock: QuotaClock, windowMs: number): Fall
   let arrivals: number[] = [];
   let pausedUntilMs = -Infinity;
 
-  function next(now: number, marginMs: number): number {
-    const window = (arrivals.at(-perWindow) ?? -Infinity) + windowMs;
+  function next(now: number, marginMs: number, dropMs: number): number {
+    const window = (arrivals.at(-perWindow) ?? -Infinity) + windowMs + dropMs;
     return Math.max(now, pausedUntilMs, (arrivals.at(-1) ?? -Infinity) - marginMs, window);
   }
 
@@ -96,14 +97,14 @@ export function createFallbackLimiter(clock: QuotaClock, windowMs: number): Fall
       const now = clock.now();
       const marginMs = wholeMs(margin);
       for (const arrivesBy of back) remove(arrivesBy);
-      arrivals = arrivals.filter((arrivesBy) => arrivesBy > now - windowMs);
+      arrivals = arrivals.filter((arrivesBy) => arrivesBy > now - windowMs - MOST_DROP_MS);
       const reservations = withinMs.map((reach) => {
-        const at = next(now, marginMs);
+        const at = next(now, marginMs, margin.dropMs);
         if (at - now > reach) return null;
         arrivals.push(at + marginMs);
         return reservationOf(at + marginMs, marginMs, margin.delayMs, 0);
       });
-      return { reservations, nextAt: next(now, marginMs) };
+      return { reservations, nextAt: next(now, marginMs, margin.dropMs) };
     },
     async isVoid(reservation) {
       return pausedUntilMs > reservation.at;
@@ -113,7 +114,7 @@ export function createFallbackLimiter(clock: QuotaClock, windowMs: number): Fall
       arrivals = [...arrivals, clock.now() + marginMs].sort((a, b) => a - b);
     },
     get isIdle() {
-      return Math.max(pausedUntilMs, (arrivals.at(-1) ?? -Infinity) + windowMs) <= clock.now();
+      return Math.max(pausedUntilMs, (arrivals.at(-1) ?? -Infinity) + windowMs + MOST_DROP_MS) <= clock.now();
     },
   };
 }

@@ -6,11 +6,12 @@
  * the proxy grants nothing before its silence must have been noticed, and sends heartbeats again only when its own
  * grants are past.
  */
+import { MOST_DROP_MS } from "../http/connections";
 import { MOST_DELAY_MS, MOST_MARGIN_MS, SYNC_REACH_MS } from "./backend";
 import type { QuotaClock } from "./clock";
 
 const EVERY_MS = 500;
-/** Time without a heartbeat after which a proxy counts as silent, ms; `quota_acquire` has the same. */
+/** Time without a heartbeat after which a proxy counts as silent, ms; `quota_acquire_all` has the same. */
 const SILENT_MS = 1500;
 
 export interface Heartbeat {
@@ -51,7 +52,7 @@ export interface Membership {
 
 /**
  * @param id identifies the process; a restarted process in its place has the same
- * @param windowMs the longest window of any key
+ * @param windowMs the longest window of any key, for a process whose path to the source is not new
  */
 export function startHeartbeat(
   membership: Membership,
@@ -59,20 +60,21 @@ export function startHeartbeat(
   id: string,
   windowMs: number,
 ): Heartbeat {
+  const longestMs = windowMs + MOST_DROP_MS;
   /**
    * How far ahead other processes may have reserved: an overdue sync two windows and its early request; clients
    * less.
    */
-  const bookedAheadMs = 2 * windowMs + SYNC_REACH_MS + MOST_DELAY_MS + MOST_MARGIN_MS;
+  const bookedAheadMs = 2 * longestMs + SYNC_REACH_MS + MOST_DELAY_MS + MOST_MARGIN_MS;
   /** From a proxy's last heartbeat to the first reservation that it grants by itself. */
-  const noticedMs = SILENT_MS + bookedAheadMs + windowMs;
+  const noticedMs = SILENT_MS + bookedAheadMs + longestMs;
   let share = 0;
   let sentAt = -Infinity;
   let lastGrantAt = -Infinity;
   let hasLeft = false;
   let cancelAlarm = () => {};
 
-  const isPast = () => clock.now() >= lastGrantAt + windowMs;
+  const isPast = () => clock.now() >= lastGrantAt + longestMs;
 
   async function beat(): Promise<void> {
     try {

@@ -4,5 +4,6 @@ export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";
 export { syncShare } from "./limits";
 export { MeteredSource, neverRetry } from "./metered-source";
+export { createProcessLimiter } from "./process-limiter";
 export { createRateLimiter, type RateLimiter, type SyncCall } from "./rate-limiter";
 export { trimWindows } from "./trim-windows";

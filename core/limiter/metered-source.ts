@@ -11,6 +11,7 @@
  * `source_forbidden` is passed on, since only the caller knows whether it means a missing permission. `findRecord`, for
  * tables that the key has just read, returns null instead.
  */
+import { wait } from "../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
 import {
@@ -20,19 +21,21 @@ import {
   type SourceRecord,
   type SourceTable,
 } from "../source";
-import { span } from "../trace";
+import { countedSpan, span } from "../trace";
 import type { QuotaKey } from "./backend";
 import { limitsOfKey } from "./limits";
 import type { ClientCall, RateLimiter } from "./rate-limiter";
 
+interface SyncQueue {
+  priority: "sync";
+  /** Returns the requests per window that sync may currently use. */
+  share: () => number;
+  signal: AbortSignal;
+}
+
 /** The queue in which requests wait for their reservations. */
 export type RequestQueue =
-  | {
-      priority: "sync";
-      /** Returns the requests per window that sync may currently use. */
-      share: () => number;
-      signal: AbortSignal;
-    }
+  | SyncQueue
   | ({ priority: "client" | "unproven" } & Omit<ClientCall, "connections">);
 
 /**
@@ -57,6 +60,8 @@ export interface MeteredSourceOptions {
   retry?: Retry;
   /** The purpose of the requests, which are traced by it; without one they are not. */
   kind?: string;
+  /** One of these is like the other: they are counted in the current span, and have none of their own. */
+  isOneOfMany?: boolean;
   /** Called just before each request is sent, with how long it waited for its reservation. */
   onSend?: (waitedMs: number) => void;
   /** Called with each result that is not a failure. */
@@ -76,6 +81,14 @@ const retryIfStale: Retry = async (error, attempt) => {
   if (attempt > 1 || !isStale(error)) throw error;
 };
 
+/**
+ * How long a sync's request waits while the control plane is unavailable, ms, and how long between two tries. Otherwise,
+ * one late answer would end every sync of the process, and each would begin again: with 10,000 records, that is half a
+ * minute of requests.
+ */
+const CONTROL_PATIENCE_MS = 10_000;
+const CONTROL_PAUSE_MS = 500;
+
 export class MeteredSource {
   readonly #options: MeteredSourceOptions;
 
@@ -88,7 +101,7 @@ export class MeteredSource {
    *
    * @param request makes exactly one call, or none, and makes it synchronously
    * @throws BasetideError the source's last error, unless `retry` throws another one; errors of waiting for the
-   *   reservation as `acquireSync` and `acquireClient` throw them
+   *   reservation as `acquireSync` and `acquireClient` throw them, but for sync, `control_unavailable` only after 10 s
    */
   async send<T>(request: (source: SourceConnection, signal: AbortSignal) => Promise<T>): Promise<T> {
     const { connection, signal, retry = retryIfStale, onSend, onAnswer } = this.#options;
@@ -192,18 +205,33 @@ export class MeteredSource {
   #reserve(): Promise<HeldConnection | undefined> {
     const { limiter, quotaKey, queue, connection } = this.#options;
     const { connections } = connection;
-    if (queue.priority === "sync") {
-      return limiter.acquireSync(quotaKey, queue.share(), queue.signal, { connections });
-    }
+    if (queue.priority === "sync") return this.#reserveSync(queue);
     const { priority, ...call } = queue;
     return priority === "client"
       ? limiter.acquireClient(quotaKey, { ...call, connections })
       : limiter.acquireUnproven(quotaKey, { ...call, connections });
   }
 
+  async #reserveSync({ share, signal }: SyncQueue): Promise<HeldConnection | undefined> {
+    const { limiter, quotaKey, connection } = this.#options;
+    const { connections } = connection;
+    const from = performance.now();
+    for (;;) {
+      try {
+        return await limiter.acquireSync(quotaKey, share(), signal, { connections });
+      } catch (error) {
+        const isAway = isBasetideError(error, "control_unavailable");
+        if (!isAway || performance.now() - from > CONTROL_PATIENCE_MS) throw error;
+        // If the sync was stopped, the next try throws the reason.
+        await wait(CONTROL_PAUSE_MS, signal).catch(() => {});
+      }
+    }
+  }
+
   #traced<T>(request: () => Promise<T>): Promise<T> {
-    const { kind } = this.#options;
-    return kind === undefined ? request() : span("source", { "basetide.kind": kind }, request);
+    const { kind, isOneOfMany } = this.#options;
+    if (kind === undefined) return request();
+    return (isOneOfMany ? countedSpan : span)("source", { "basetide.kind": kind }, request);
   }
 
   /** A 429 to an unproven key says nothing about the base: it may be the limit of the key's owner. */

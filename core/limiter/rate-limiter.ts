@@ -2,7 +2,7 @@
  * The rate limiter of a process: every request to a source needs a reservation before it is sent.
  *
  * Guarantees I4: never more than 5 requests in any one-second window for one base, over all processes together;
- * clients go first. The rule itself is `quota_acquire` in sql/control/functions; this module decides which requests
+ * clients go first. The rule itself is `quota_acquire_all` in sql/control/functions; this module decides which requests
  * wait in which queue.
  */
 import type { Registry } from "prom-client";
@@ -19,7 +19,8 @@ import { type Heartbeat, startHeartbeat } from "./heartbeat";
 import { limitsOfKey, sqlLimitsOf, strictest } from "./limits";
 import { quotaMetrics } from "./metrics";
 import { createSchedulingDelay } from "./scheduling-delay";
-import { type Connections, createWaitQueue, type WaitOptions, type WaitQueue } from "./wait-queue";
+import { createWaitQueue, type WaitQueue } from "./wait-queue";
+import type { Connections, WaitOptions } from "./waiter";
 
 /** The longest pause that is recorded, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
@@ -57,6 +58,8 @@ export interface ClientCall {
   isOwnKey?: boolean;
   /** The pool that the request's connection comes from; absent if it needs none. */
   connections?: Connections | undefined;
+  /** As in `WaitOptions`. */
+  complete?: Promise<void> | undefined;
 }
 
 export interface SyncCall {

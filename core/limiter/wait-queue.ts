@@ -10,9 +10,10 @@
  * request that gets no reservation returns its connection.
  *
  * I4. A reservation is valid for the process's usual scheduling delay. One that is reached later (stalled process,
- * slow answer) is returned, and the request waits for another. A process may also be stopped between its last check
- * of the clock and the request: it reports this to the backend as soon as it knows, and the window counts from
- * then.
+ * slow answer) is returned, and the request waits for another, which is valid for longer. A process that is late by more
+ * than MOST_DELAY_MS each time sends nothing: its requests would arrive together with others. A process may also be
+ * stopped between its last check of the clock and the request: it reports this to the backend as soon as it knows, and
+ * the window counts from then.
  */
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
@@ -20,12 +21,16 @@ import {
   type Grant,
   type LimiterBackend,
   type Margin,
+  MOST_DELAY_MS,
   type Priority,
   type Reservation,
+  SHARED_MS,
+  SYNC_EARLY_MS,
   SYNC_REACH_MS,
 } from "./backend";
 import type { QuotaClock } from "./clock";
 import type { SchedulingDelay } from "./scheduling-delay";
+import { type Connections, goesBefore, type Waiter, type WaitOptions } from "./waiter";
 
 /** Reservations requested in one call: the content of one window. */
 const MOST_AT_ONCE = 5;
@@ -35,15 +40,6 @@ const MOST_AT_ONCE = 5;
  * reservations that a crash of the backend loses are past when it is back.
  */
 const CLIENT_REACH_MS = 300;
-/**
- * How much earlier than `nextAt` sync calls, ms, plus the scheduling delay: the time of timers and the call itself.
- */
-const SYNC_EARLY_MS = 4;
-/**
- * How long sync's call may wait for those of other bases, ms; it is made earlier by as much. What it may be granted
- * ahead of its time for that reason is SYNC_REACH_MS.
- */
-const SHARED_MS = SYNC_REACH_MS - SYNC_EARLY_MS - 1;
 /** Longest time between two calls while requests wait, ms, so that reservations returned by others are noticed. */
 const LONGEST_PAUSE_MS = 1000;
 /** A reservation further ahead than this is checked again before use, ms: a block may have voided it. */
@@ -51,52 +47,13 @@ const RECHECK_AFTER_MS = 50;
 /** How long before its time it is checked, ms. */
 const RECHECK_LEAD_MS = 5;
 /**
- * Reservations that may expire in a row before a request is sent anyway and reported as late. Even a process this
- * slow must make progress, and each expired reservation costs another call, which slows down a machine without free
- * CPU further.
+ * After a reservation has expired, the request's next one is valid for this many times the delay that it met. Each
+ * expired one costs another call, which slows down a machine without free CPU further.
  */
-const MOST_EXPIRED = 5;
+const DELAY_FACTOR = 2;
 
 /** Never aborted: a connection that is being opened is useful to other requests, too. */
 const NEVER = new AbortController().signal;
-
-interface Waiter {
-  /** Position in order of arrival. */
-  order: number;
-  /** Callers take turns. */
-  caller: string;
-  /** Requests of lower rounds go first; a caller has one request in each. */
-  round: number;
-  /** Latest start of its reservation, ms on the clock. */
-  deadlineAt: number;
-  expired: number;
-  /** Held until its time comes. */
-  reservation: Reservation | undefined;
-  /** The pool that its connection comes from; absent if it needs none. */
-  connections: Connections | undefined;
-  held: HeldConnection | undefined;
-  isConnecting: boolean;
-  isDone: boolean;
-  resolve(): void;
-  reject(error: unknown): void;
-}
-
-/** The part of a connection pool (core/http/connections) that a wait queue uses. */
-export interface Connections {
-  /** How much the travel times of two requests may differ, ms. */
-  readonly spreadMs: number;
-  /** Announces that requests are about to be sent. */
-  keepWarm(): void;
-  tryTake(): HeldConnection | undefined;
-  take(signal: AbortSignal): Promise<HeldConnection>;
-}
-
-export interface WaitOptions {
-  /** Requests with the same name go in order of arrival; callers take turns. */
-  caller?: string | undefined;
-  /** The pool that the request's connection comes from; absent if it needs none. */
-  connections?: Connections | undefined;
-}
 
 export interface WaitQueue {
   /**
@@ -131,7 +88,7 @@ export function createWaitQueue(
   function wait(
     deadlineAt: number,
     signal: AbortSignal,
-    { caller = "", connections }: WaitOptions = {},
+    { caller = "", connections, complete }: WaitOptions = {},
   ): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     connections?.keepWarm();
@@ -148,11 +105,13 @@ export function createWaitQueue(
         caller,
         round: nextRound(caller),
         deadlineAt,
-        expired: 0,
+        delayMs: 0,
         reservation: undefined,
         connections,
         held: undefined,
         isConnecting: false,
+        isComplete: complete === undefined,
+        complete,
         isDone: false,
         resolve: () => end(() => resolve(waiter.held)),
         reject: (error) =>
@@ -173,6 +132,15 @@ export function createWaitQueue(
       };
       const cancelDeadline = deadlineAt === Infinity ? () => {} : clock.at(deadlineAt, timeOut);
       signal.addEventListener("abort", leave, { once: true });
+      complete?.then(
+        () => {
+          waiter.isComplete = true;
+        },
+        (error) => {
+          waiter.reject(error);
+          drop(waiter);
+        },
+      );
       insert(waiter);
       ask();
     });
@@ -258,9 +226,14 @@ export function createWaitQueue(
     waiter.held = undefined;
   }
 
-  function marginOf(requested: Waiter[]) {
-    const spreadMs = Math.max(0, ...requested.map(({ connections }) => connections?.spreadMs ?? 0));
-    return { delayMs: delay.ms, spreadMs };
+  function marginOf(requested: Waiter[]): Margin {
+    const most = (of: (one: Connections) => number) =>
+      Math.max(0, ...requested.map(({ connections }) => (connections ? of(connections) : 0)));
+    return {
+      delayMs: Math.max(delay.ms, ...requested.map(({ delayMs }) => delayMs)),
+      spreadMs: most(({ spreadMs }) => spreadMs),
+      dropMs: most(({ dropMs }) => dropMs),
+    };
   }
 
   function assign(requested: Waiter[], grant: Grant): void {
@@ -299,13 +272,18 @@ export function createWaitQueue(
       }
       await until(reservation.at);
       if (waiter.isDone) return;
+      if (!waiter.isComplete) {
+        await untilComplete(waiter, reservation.until);
+        if (waiter.isDone) return;
+        if (!waiter.isComplete) return await requeueComplete(waiter);
+        // That time says nothing about this process.
+      } else delay.learn(clock.now() - reservation.at);
       const now = clock.now();
-      delay.learn(now - reservation.at);
-      const isExpired = now > reservation.until && waiter.expired < MOST_EXPIRED;
-      // The source may have closed the connection meanwhile; any other open one will do.
-      if (isExpired || !isConnected(waiter)) {
+      const isExpired = now > reservation.until;
+      // The connection may have closed meanwhile. Another one may be over a new path, which the reservation excludes.
+      if (isExpired || (waiter.connections && !waiter.held?.isOpen)) {
         if (isExpired) {
-          waiter.expired++;
+          waiter.delayMs = Math.min(MOST_DELAY_MS, DELAY_FACTOR * (now - reservation.at));
           onExpired();
         }
         unused.push(reservation.arrivesBy);
@@ -322,6 +300,27 @@ export function createWaitQueue(
     } finally {
       holding--;
     }
+  }
+
+  /** Resolves when the request is complete, and at `latestAt` at the latest. */
+  function untilComplete(waiter: Waiter, latestAt: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = clock.at(latestAt, resolve);
+      const end = () => {
+        cancel();
+        resolve();
+      };
+      waiter.complete!.then(end, end);
+    });
+  }
+
+  /** Returns a reservation that ended before its request was complete; the request gets another when it is. */
+  async function requeueComplete(waiter: Waiter): Promise<void> {
+    drop(waiter);
+    releaseConnection(waiter);
+    // If it rejects, the request has left.
+    await waiter.complete;
+    requeue(waiter);
   }
 
   function requeue(waiter: Waiter): void {
@@ -366,10 +365,6 @@ export function createWaitQueue(
       return waiters.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
     },
   };
-}
-
-function goesBefore(a: Waiter, b: Waiter): boolean {
-  return a.round < b.round || (a.round === b.round && a.order < b.order);
 }
 
 /** How far ahead of now a reservation may begin, and how long before that time the backend is called, ms. */

@@ -17,6 +17,8 @@ import { proxied, type SourceSelection } from "../source";
  * Maximum age of a lookup for reads, ms. Reads of a base that was connected less than this ago may bypass its quota.
  */
 const MAX_AGE_MS = 3000;
+/** A lookup that is older than this is repeated in the background, so that reads of a busy base do not wait for it, ms. */
+const RENEW_AFTER_MS = 1500;
 /** A control plane that does not answer within this time counts as unreachable, ms. */
 const LOOKUP_MS = 1000;
 /** How long an unreachable control plane is not asked again, ms. */
@@ -119,28 +121,35 @@ export function replicaKey({ id, databaseId, schema }: ConnectedBase): string {
 export class ConnectedBases {
   readonly #db: Db;
   readonly #log: Logger;
+  readonly #now: () => number;
   readonly #known = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
   readonly #asking = new Map<string, Promise<BaseLookup>>();
   /** Lookups whose statement has not been sent yet. */
   readonly #beginning = new Map<string, Promise<BaseLookup>>();
   #awayUntil = Number.NEGATIVE_INFINITY;
 
-  constructor(ctx: { db: Db; log: Logger }) {
+  /** @param now ms on any monotonic clock */
+  constructor(ctx: { db: Db; log: Logger }, now: () => number = () => performance.now()) {
     this.#db = ctx.db;
     this.#log = ctx.log;
+    this.#now = now;
   }
 
   /** Returns the bases as of a few seconds ago at most. Never fails. */
   async recent(sourceBaseId: string): Promise<BaseLookup> {
     const known = this.#known.get(sourceBaseId);
-    if (known && performance.now() - known.at < MAX_AGE_MS) return foundNow(known);
-    const asking = this.#asking.get(sourceBaseId) ?? this.current(sourceBaseId);
+    const ageMs = known ? this.#now() - known.at : Number.POSITIVE_INFINITY;
+    if (known && ageMs < RENEW_AFTER_MS) return foundNow(known);
+    const renewing = this.#renew(sourceBaseId);
+    return known && ageMs < MAX_AGE_MS ? foundNow(known) : renewing;
+  }
+
+  #renew(sourceBaseId: string): Promise<BaseLookup> {
+    const running = this.#asking.get(sourceBaseId);
+    if (running) return running;
+    const asking = this.current(sourceBaseId).finally(() => this.#asking.delete(sourceBaseId));
     this.#asking.set(sourceBaseId, asking);
-    try {
-      return await asking;
-    } finally {
-      this.#asking.delete(sourceBaseId);
-    }
+    return asking;
   }
 
   /** Returns the bases as of now. Never fails. */
@@ -157,14 +166,14 @@ export class ConnectedBases {
   }
 
   async #lookUp(sourceBaseId: string): Promise<BaseLookup> {
-    if (performance.now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
+    if (this.#now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
       const known = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
-      this.#known.set(sourceBaseId, { ...known, at: performance.now() });
+      this.#known.set(sourceBaseId, { ...known, at: this.#now() });
       return foundNow(known);
     } catch (error) {
       this.#log.warn({ error }, "reading connected bases failed");
-      this.#awayUntil = performance.now() + AWAY_MS;
+      this.#awayUntil = this.#now() + AWAY_MS;
       return this.#lastKnown(sourceBaseId);
     }
   }

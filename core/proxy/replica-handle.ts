@@ -27,7 +27,7 @@ import { Rereads } from "./rereads";
 /** A replica that does not answer within this time counts as unreachable, ms; a swap locks a table for less. */
 const ANSWER_MS = 3000;
 const AWAY: ErrorCode = "replica_unavailable";
-/** Maximum number of remembered records that were shown with cells that do not fit. */
+/** Maximum number of remembered records whose images had cells that do not fit. */
 const MAX_ODD = 1000;
 /** If tables were loaded longer ago than this, they are loaded again before a read is left to the source, ms. */
 const MAX_AGE_MS = 5000;
@@ -55,7 +55,7 @@ export class ReplicaHandle {
   #tables: Promise<Map<string, LiveTable>> | undefined;
   /** performance.now() */
   #loadedAt = Number.NEGATIVE_INFINITY;
-  /** When records were last shown with cells that do not fit, performance.now(); by record id. */
+  /** When images with cells that do not fit were last requested for records, performance.now(); by record id. */
   readonly oddAt = new LruMap<string, number>(MAX_ODD);
   /** The source's schema as last requested; for names that the catalog does not have. */
   schema: { value: SourceSchema; at: number } | undefined;
@@ -83,7 +83,9 @@ export class ReplicaHandle {
 
   /**
    * Applies images. A cell that does not fit its column's type may mean that the field has another type by now, or its
-   * name belongs to another field: if the keys of such an image are names, the image is not applied and counts as lost.
+   * name belongs to another field. I6. An image that would replace a value with NULL for that reason is not applied: a
+   * sync shows the record once a schema check has explained the cell. If the keys of an image are names, it counts as
+   * lost, too.
    *
    * @returns the ids whose image lost; `odd`: those with such a cell that was not reported before
    */
@@ -94,8 +96,8 @@ export class ReplicaHandle {
   ): Promise<{ lost: string[]; odd: string[] }> {
     const issues: CellIssue[] = [];
     const rows = mapRecords(table.map, records, issues);
-    const odd = await this.#newlyOdd(table, issues);
-    const isLeftOut = (id: unknown) => isByName && odd.has(id as string);
+    const { odd, hiding } = await this.#newlyOdd(table, issues);
+    const isLeftOut = (id: unknown) => (isByName ? odd : hiding).has(id as string);
     const images = {
       epoch: null,
       readVersion,
@@ -108,17 +110,23 @@ export class ReplicaHandle {
     return { lost: isByName ? [...lost, ...odd] : lost, odd: [...odd] };
   }
 
-  /** Returns the records whose cells do not fit their columns' types, except those already known. */
-  async #newlyOdd({ spec }: LiveTable, issues: CellIssue[]): Promise<Set<string>> {
+  /**
+   * Returns the records whose cells do not fit their columns' types, except those already known; `hiding`: those of
+   * them whose columns are not NULL for such a cell yet.
+   */
+  async #newlyOdd(
+    { spec }: LiveTable,
+    issues: CellIssue[],
+  ): Promise<{ odd: Set<string>; hiding: Set<string> }> {
     const odd = oddIssues(spec, issues);
-    if (odd.length === 0) return new Set();
+    if (odd.length === 0) return { odd: new Set(), hiding: new Set() };
     const ids = odd.map(({ recordId }) => recordId);
     const known = await withTimeout(ANSWER_MS, AWAY, issuesOf(this.#replica, spec.name, ids));
-    const isKnown = (issue: CellIssue) =>
-      known.some(
-        (one) => one.record_id === issue.recordId && one.column === issue.column && one.value === issue.value,
-      );
-    return new Set(odd.filter((issue) => !isKnown(issue)).map(({ recordId }) => recordId));
+    const knownOf = ({ recordId, column }: CellIssue) =>
+      known.find((one) => one.record_id === recordId && one.column === column);
+    const news = odd.filter((issue) => knownOf(issue)?.value !== issue.value);
+    const idsOf = (some: CellIssue[]) => new Set(some.map(({ recordId }) => recordId));
+    return { odd: idsOf(news), hiding: idsOf(news.filter((issue) => !knownOf(issue))) };
   }
 
   /** @throws BasetideError `shape_changed`, `replica_unavailable` */

@@ -15,6 +15,30 @@ interface Addressed {
   answer: WriteAnswer | null;
   /** The records are new: no table had them before. */
   isCreation?: boolean;
+  /** A table that had one of the records before the source was asked, as far as is known. */
+  locatedIn?: string | undefined;
+}
+
+/**
+ * Finds the table that the catalog has under a write's name, and that has one of its records: a read of the replica that
+ * need not wait for the source's answer.
+ *
+ * @returns undefined if the reference is no name, or the table has none of the records
+ */
+export async function locateNamed(
+  handle: ReplicaHandle,
+  { tableRef, ids }: Pick<Addressed, "tableRef" | "ids">,
+): Promise<string | undefined> {
+  if (isTableOrFieldId(tableRef)) return undefined;
+  const tables = [...(await handle.tables()).values()];
+  const named = findNamedTable(tables.map(ofCatalog), tableRef)?.tableId;
+  const [found] = (
+    await handle.locate(
+      tables.filter(({ spec }) => spec.tableId === named),
+      ids,
+    )
+  ).keys();
+  return found;
 }
 
 /**
@@ -24,7 +48,7 @@ interface Addressed {
  */
 export async function rightTable(
   handle: ReplicaHandle,
-  { tableRef, ids, answer, isCreation = false }: Addressed,
+  { tableRef, ids, answer, isCreation = false, locatedIn }: Addressed,
   askSchema: () => Promise<SourceSchema>,
 ): Promise<{ ref: string; isMoved: boolean }> {
   const asNamed = { ref: tableRef, isMoved: false };
@@ -36,7 +60,7 @@ export async function rightTable(
   const keys = new Set(answer?.records.flatMap((record) => Object.keys(record.fields)));
   const owner = tables.find(({ spec }) => spec.columns.some(({ fieldId }) => keys.has(fieldId)));
   if (owner) return { ref: owner.spec.tableId, isMoved: !isNamed(owner) };
-  if (isCreation) return asNamed;
+  if (isCreation || locatedIn === named) return asNamed;
   if ((await handle.locate(tables.filter(isNamed), ids)).size > 0) return asNamed;
   const [other] = (
     await handle.locate(

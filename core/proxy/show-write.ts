@@ -32,11 +32,13 @@ export interface Write {
   answer: WriteAnswer | null;
   /** The records are new. */
   isCreation?: boolean;
+  /** As `locateNamed` found it before the source was asked. */
+  locatedIn?: string | undefined;
 }
 
 /**
- * `shown`: SQL has the write. `kept`: SQL will have it with the table, which is not built yet. `odd`: SQL has it except
- * for a cell that does not fit its column's type, which may have changed. `left_out`: the base does not copy the table.
+ * `shown`: SQL has the write. `kept`: SQL will have it with the table, which is not built yet. `odd`: a cell does not fit
+ * its column's type, which may have changed; a sync will show the write. `left_out`: the base does not copy the table.
  * `no_table`: neither the replica nor the source has the table.
  */
 type Showing = "shown" | "kept" | "odd" | "left_out" | "no_table";

@@ -10,7 +10,7 @@ import { withTimeout } from "../async";
 import { quotaKeyOf } from "../control/budgets";
 import { requestCatchUp } from "../control/jobs";
 import { isBasetideError } from "../errors";
-import { proxied } from "../source";
+import { type Call, proxied } from "../source";
 import { isRefusal, RefusedBases, type Share, shareOf } from "./audience";
 import { type BaseElsewhere, type ConnectedBase, ConnectedBases, replicaKey } from "./connected-bases";
 import type { WritesContext } from "./context";
@@ -21,6 +21,7 @@ import { startRepairLoop } from "./repair-loop";
 import { Repairs } from "./repairs";
 import { ReplicaBreaker } from "./replica-breaker";
 import { ReplicaPool } from "./replica-pool";
+import { locateNamed } from "./right-table";
 import { schemaChecker } from "./schema-check";
 import { type ShowContext, showWrite, type Write } from "./show-write";
 
@@ -70,17 +71,19 @@ export class WriteThrough {
   }
 
   /**
-   * @param withReadVersions false for calls that write no record, or none whose image is in the answer
+   * @param call its answer has the images of its records only if it is a write
    * @param writer.isWriters does a base sync with the writing key?
    * @param writer.caller the caller in whose share of the quota records are read again
    */
   async prepare(
     sourceBaseId: string,
-    withReadVersions: boolean,
+    call: Call,
     { isWriters, caller }: { isWriters: (base: ConnectedBase) => boolean; caller: string },
   ): Promise<PreparedWrite> {
     /** By replica: a base may be moved to another one, which counts its own versions. */
     const readVersions = new Map<string, number>();
+    /** By replica: the table that the call names and that has its records; see `rightTable`. */
+    const located = new Map<string, string>();
     let isFrozen = false;
     const take = async (base: ConnectedBase) => {
       if (this.#breaker.isOpen(base)) return;
@@ -93,13 +96,14 @@ export class WriteThrough {
     const giversOf = (all: ConnectedBase[]) =>
       all.filter(
         (base) =>
-          withReadVersions &&
+          call.kind === "write" &&
           relationOf(base, all, isWriters) === "awaited" &&
           shareOf(base, isWriters(base)) === "image",
       );
     // The control plane will most likely name the same bases: their replicas are asked at the same time.
     const known = giversOf(this.bases.known(sourceBaseId));
     const early = new Map(known.map((base) => [replicaKey(base), take(base)]));
+    for (const base of known) void this.#locate(base, call, located);
     const { bases, mayBeConnected, elsewhere } = await this.bases.current(sourceBaseId);
     const givers = giversOf(bases);
     const refresh = setInterval(() => void givers.map(take), REFRESH_MS);
@@ -108,6 +112,7 @@ export class WriteThrough {
         readVersion: readVersions.get(replicaKey(base)) ?? null,
         isWriters: isWriters(base),
         relation: relationOf(base, all, isWriters),
+        locatedIn: located.get(replicaKey(base)),
         caller,
       });
     return {
@@ -175,6 +180,20 @@ export class WriteThrough {
   }
 
   /**
+   * Finds the table of a call's records in the background, while the source is asked. Never fails: without the result,
+   * they are located afterwards.
+   */
+  async #locate(base: ConnectedBase, call: Call, located: Map<string, string>): Promise<void> {
+    if (call.kind !== "write" || call.ids.length === 0 || this.#breaker.isOpen(base)) return;
+    try {
+      const tableId = await this.#pool.use(base, (handle) => locateNamed(handle, call));
+      if (tableId !== undefined) located.set(replicaKey(base), tableId);
+    } catch (error) {
+      this.#ctx.log.debug({ baseId: base.id, error }, "locating the records of a write failed");
+    }
+  }
+
+  /**
    * Finds bases that were connected after the write was prepared. Their first sync may have read the record's page
    * before the source wrote; a base that is connected later has the write in its first sync.
    *
@@ -221,7 +240,12 @@ export class WriteThrough {
   async #show(
     base: ConnectedBase,
     write: Write,
-    { share, readVersion, caller }: { share: Share } & Pick<Writer, "readVersion" | "caller">,
+    {
+      share,
+      readVersion,
+      locatedIn,
+      caller,
+    }: { share: Share } & Pick<Writer, "readVersion" | "locatedIn" | "caller">,
   ): Promise<boolean | undefined> {
     const log = this.#ctx.log.child({ baseId: base.id });
     // Writing the replica fails quickly; reading again may have to wait for the quota.
@@ -229,7 +253,7 @@ export class WriteThrough {
     // The source has let the base's own key read what was written.
     const onAnswer = () => this.bases.keyAccepted(base);
     try {
-      const image = share === "image" ? write : { ...write, answer: null };
+      const image = { ...write, locatedIn, ...(share === "image" ? {} : { answer: null }) };
       const showing = await this.#pool.use(base, (handle) =>
         showWrite(this.#ctx, base, handle, image, readVersion, {
           signal,
@@ -258,6 +282,7 @@ export class WriteThrough {
 /** The properties of a write that decide how one replica is handled. */
 interface Writer {
   readVersion: number | null;
+  locatedIn: string | undefined;
   /** The base's own key made the write. */
   isWriters: boolean;
   relation: Relation;

@@ -170,6 +170,8 @@ export interface SourceIdentity {
 export interface SourceConnections {
   /** The maximum difference in network latency between two requests, ms. */
   readonly spreadMs: number;
+  /** How much longer requests may have taken that were sent before the path changed, ms. */
+  readonly dropMs: number;
   /** Keeps some connections open for counted requests that will follow. */
   keepWarm(): void;
   /** Takes an idle connection without waiting; undefined if there is none. */

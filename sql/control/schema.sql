@@ -877,8 +877,8 @@ create type source_limits as (
 
 -- accept_key(text,text) returns void
 -- attempt(text,integer,interval) returns integer
--- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean,integer) returns record
--- quota_acquire_all(double precision,integer,integer,integer,text[],text[],integer[],text[],text[],text[],double precision[],boolean[]) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
+-- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
+-- quota_acquire_all(double precision,integer,integer,integer,text[],text[],integer[],text[],text[],text[],double precision[],boolean[],double precision) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
 -- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
 -- quota_carry_over(text,text,text) returns void
 -- quota_count(text,double precision,integer,integer) returns void

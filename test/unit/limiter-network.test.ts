@@ -8,7 +8,8 @@ import type { HeldConnection } from "../../core/http/connections";
 import type { Priority } from "../../core/limiter/backend";
 import { createFallbackLimiter } from "../../core/limiter/fallback-limiter";
 import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
-import { type Connections, createWaitQueue } from "../../core/limiter/wait-queue";
+import { createWaitQueue } from "../../core/limiter/wait-queue";
+import type { Connections } from "../../core/limiter/waiter";
 import { mostWithin, VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
@@ -45,6 +46,7 @@ function farConnections(clock: VirtualClock, way: Way, random: () => number) {
   }
   const connections: Connections = {
     spreadMs: way.jitterMs,
+    dropMs: 0,
     keepWarm: () => {},
     tryTake() {
       if (resting === 0) return undefined;

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { BasetideError, type ErrorCode } from "../../core/errors";
 import type { HeldConnection } from "../../core/http/connections";
 import { MeteredSource, neverRetry, type RateLimiter } from "../../core/limiter";
@@ -174,6 +174,48 @@ test("an error of the rate limiter is passed on as it is, and nothing is sent", 
     await expect(CALLS[0]!(source)).rejects.toBe(error);
   }
   expect([seen.requests, blocks]).toEqual([[], []]);
+});
+
+test("a sync outlasts a control plane that does not answer for a moment; a client and one that is stopped do not wait", async () => {
+  const { options, seen } = scene();
+  const away = new BasetideError("control_unavailable");
+  let failures = 0;
+  const failing = (times: number) => async () => {
+    if (failures++ < times) throw away;
+    return await options.limiter.acquireSync(KEY, 3, signal);
+  };
+  const limiter = { ...options.limiter, acquireSync: failing(2), acquireClient: failing(1) };
+  await CALLS[0]!(new MeteredSource({ ...options, limiter, queue: QUEUES[0]! }));
+  expect([failures, seen.requests]).toEqual([3, ["schema"]]);
+  failures = 0;
+  await expect(CALLS[0]!(new MeteredSource({ ...options, limiter, queue: QUEUES[1]! }))).rejects.toBe(away);
+  const stop = new AbortController();
+  const acquireSync: RateLimiter["acquireSync"] = async (_key, _share, signal) => {
+    signal.throwIfAborted();
+    stop.abort("over");
+    throw away;
+  };
+  const stopped = { priority: "sync", share: () => 3, signal: stop.signal } as const;
+  const source = new MeteredSource({ ...options, limiter: { ...limiter, acquireSync }, queue: stopped });
+  await expect(CALLS[0]!(source)).rejects.toBe("over");
+});
+
+test("a sync fails when the control plane has been unavailable for ten seconds", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { options } = scene();
+  const away = new BasetideError("control_unavailable");
+  const limiter = { ...options.limiter, acquireSync: () => Promise.reject(away) };
+  let failedAt: number | undefined;
+  const from = performance.now();
+  const source = new MeteredSource({ ...options, limiter, queue: QUEUES[0]! });
+  CALLS[0]!(source).catch(() => {
+    failedAt = performance.now() - from;
+  });
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(failedAt).toBeUndefined();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(failedAt).toBeLessThan(11_000);
 });
 
 test("a list without any of the records is not trusted: each record is requested by itself", async () => {

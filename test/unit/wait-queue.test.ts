@@ -1,6 +1,7 @@
 /** The order in one key's wait queue, on a virtual clock and with a limiter backend of this process. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import type { HeldConnection } from "../../core/http/connections";
 import type { LimiterBackend, Priority } from "../../core/limiter/backend";
 import { createFallbackLimiter } from "../../core/limiter/fallback-limiter";
 import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
@@ -126,17 +127,34 @@ test("a call whose reservation cannot be checked again fails with the backend's 
   expect(queue.isIdle).toBe(true);
 });
 
-test("a process that is always late, by more than a reservation is valid, still makes progress, and reports it", async () => {
+test("a process that is always late makes progress with reservations that are valid for longer", async () => {
   for (const kind of ["client", "sync"] as const) {
-    const told: number[] = [];
-    const slow = (backend: LimiterBackend, clock: VirtualClock): LimiterBackend => ({
-      ...slowed(backend, clock, () => 40),
-      reportLateSend: async () => void told.push(clock.now()),
-    });
-    const { clock, log, call, expired } = setUp(slow, kind);
+    const { clock, log, call, expired } = setUp(
+      (backend, clock) => slowed(backend, clock, () => 40 + (clock.now() % 30)),
+      kind,
+    );
     call("call");
     await clock.run(5000);
-    expect([kind, expired(), log, told]).toEqual([kind, 5, [{ name: "call", at: 240 }], [240]]);
+    expect([kind, expired(), log]).toEqual([kind, 1, [{ name: "call", at: 90 }]]);
+  }
+});
+
+test("I4: a process that is late by more than a reservation may be valid sends nothing until it is faster", async () => {
+  for (const kind of ["client", "sync"] as const) {
+    const late: number[] = [];
+    const { clock, log, call } = setUp(
+      (backend, clock) => ({
+        ...slowed(backend, clock, () => (clock.now() < 3000 ? 130 : 10)),
+        reportLateSend: async () => void late.push(clock.now()),
+      }),
+      kind,
+    );
+    for (let i = 0; i < 6; i++) call("call");
+    await clock.run(10_000);
+    expect(log).toHaveLength(6);
+    expect([kind, late, log[0]!.at > 3000]).toEqual([kind, [], true]);
+    const times = log.map(({ at }) => at);
+    expect(mostWithin(times, 1019.9)).toBeLessThanOrEqual(5);
   }
 });
 
@@ -176,6 +194,84 @@ test("in any order of events: five in a window, in order, and none forgotten", a
   );
 });
 
+test("a request gets its reservation while it is completed, and is sent as soon as it is", async () => {
+  const { clock, queue, log, call } = setUp();
+  sendWhenComplete("write", 3, { clock, queue, log });
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log.map(({ at }) => at)).toEqual([0, 0, 0, 0, 3, 1020]);
+  expect(queue.isIdle).toBe(true);
+});
+
+test("I4: a reservation that ends before its request is complete is released, and another one is acquired", async () => {
+  const { clock, queue, log, call, expired } = setUp();
+  sendWhenComplete("write", 700, { clock, queue, log });
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(500);
+  // The fifth of them got what the write could not use.
+  expect(log.map(({ at }) => at)).toEqual([0, 0, 0, 0, 5]);
+  await clock.run(5000);
+  expect(log.at(-1)).toEqual({ name: "write", at: 1020 });
+  expect([expired(), queue.isIdle]).toEqual([0, true]);
+});
+
+test("a request that cannot be completed leaves, and its reservation goes to the next in the queue", async () => {
+  const { clock, queue, log, call } = setUp();
+  queue
+    .wait(Infinity, never, { complete: Promise.reject({ code: "broken" }) })
+    .catch(({ code }) => log.push({ name: "write", at: clock.now(), code }));
+  for (let i = 0; i < 5; i++) call(`call ${i}`);
+  await clock.run(5000);
+  expect(log[0]).toEqual({ name: "write", at: 0, code: "broken" });
+  expect(log.slice(1).map(({ at }) => at)).toEqual([0, 0, 0, 0, 0]);
+  expect(queue.isIdle).toBe(true);
+});
+
+test("I4: whenever requests are completed, and whoever leaves: five in a window, and none forgotten", async () => {
+  const calls = fc.array(
+    fc.record({
+      pauseMs: fc.integer({ min: 0, max: 300 }),
+      completeAfterMs: fc.option(fc.integer({ min: 0, max: 1500 }), { nil: undefined }),
+      leavesAfterMs: fc.option(fc.integer({ min: 0, max: 2000 }), { nil: undefined }),
+    }),
+    { maxLength: 40 },
+  );
+  await fc.assert(
+    fc.asyncProperty(calls, async (history) => {
+      const { clock, queue, log } = setUp();
+      for (const [index, { pauseMs, completeAfterMs, leavesAfterMs }] of history.entries()) {
+        const client = new AbortController();
+        if (leavesAfterMs !== undefined)
+          clock.at(clock.now() + leavesAfterMs, () => client.abort({ code: "gone" }));
+        sendWhenComplete(String(index), completeAfterMs, { clock, queue, log }, client.signal);
+        await clock.run(clock.now() + pauseMs);
+      }
+      await clock.run(clock.now() + 20_000);
+      const sent = log.filter(({ code }) => code === undefined).map(({ at }) => at);
+      // A reservation is valid for 5 ms, which its margin of 20 ms covers.
+      expect(mostWithin(sent, 1014.9)).toBeLessThanOrEqual(5);
+      expect(log).toHaveLength(history.length);
+      expect(queue.isIdle).toBe(true);
+    }),
+    { numRuns: 200 },
+  );
+});
+
+/** Waits with a request that is complete only after a while, and logs when it was sent. */
+function sendWhenComplete(
+  name: string,
+  afterMs: number | undefined,
+  { clock, queue, log }: Pick<ReturnType<typeof setUp>, "clock" | "queue" | "log">,
+  signal: AbortSignal = never,
+): void {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  if (afterMs !== undefined) clock.at(clock.now() + afterMs, () => resolve());
+  queue.wait(Infinity, signal, afterMs === undefined ? {} : { complete: promise }).then(
+    () => log.push({ name, at: clock.now() }),
+    (error: { code?: string }) => log.push({ name, at: clock.now(), code: error.code }),
+  );
+}
+
 test("callers take turns: one with fifty calls delays another with two by a window, not by ten", async () => {
   const { clock, log, call } = setUp();
   for (let i = 0; i < 50; i++) call(`many ${i}`, Infinity, never, "many");
@@ -214,4 +310,30 @@ test("whatever callers request, each one's calls keep their order", async () => 
     ),
     { numRuns: 50 },
   );
+});
+
+test("I4: a reservation is not used on another connection than the one that it was made for", async () => {
+  const returned: number[] = [];
+  const opened: { isOpen: boolean }[] = [];
+  const { clock, queue, call } = setUp((backend) => ({
+    ...backend,
+    async acquire(within, back, ...rest) {
+      returned.push(...back);
+      const grant = await backend.acquire(within, back, ...rest);
+      // The source closes the connection between the grant and the time of the reservation.
+      if (grant.reservations[0]?.at === 1020 && returned.length === 0) opened.at(-1)!.isOpen = false;
+      return grant;
+    },
+  }));
+  const tryTake = () => {
+    const held = { isOpen: true, [Symbol.dispose]() {} };
+    opened.push(held);
+    return held as unknown as HeldConnection;
+  };
+  const connections = { spreadMs: 0, dropMs: 0, keepWarm() {}, tryTake, take: async () => tryTake() };
+  for (let i = 0; i < 5; i++) call("first");
+  const sixth = queue.wait(Infinity, never, { connections });
+  await clock.run(5000);
+  expect(returned).toHaveLength(1);
+  expect(await sixth).toBe(opened.at(-1));
 });

@@ -4,7 +4,7 @@ import type { Sql, TransactionSql } from "postgres";
 type AnyDb = Sql | TransactionSql;
 
 /** As long as a rate limiter waits that has lost its data, ms. */
-const REOPENED_AFTER_MS = 2100;
+const REOPENED_AFTER_MS = 2350;
 
 /**
  * From now on, no process of the source gets a reservation for these keys, whatever it has cached.

@@ -59,9 +59,6 @@ export class AnswerTimeout extends Error {}
 
 /** An exchange that is running: gets what arrives. */
 interface RunningExchange {
-  /** performance.now() */
-  sentAt: number;
-  readonly hasBegun: boolean;
   /** @throws if the answer is not valid */
   push(bytes: Buffer): void;
   /** The source has ended the connection. @returns whether that completes the answer */
@@ -73,10 +70,8 @@ interface RunningExchange {
 interface ConnectionOwner {
   /** An answer was read to its end: the next request may be sent. */
   onRest(): void;
-  /** @param ms from sending a request to the head of its answer */
-  onAnswer(ms: number): void;
-  /** The connection serves no further request. @param isBroken neither this side nor the source had announced it */
-  onClose(isBroken: boolean): void;
+  /** The connection serves no further request. */
+  onClose(): void;
   now(): number;
 }
 
@@ -88,18 +83,14 @@ export class Connection {
   sourceKeepsMs = Infinity;
   readonly #socket: OpenedSocket["socket"];
   readonly #host: string;
-  readonly #owner: ConnectionOwner;
   readonly #onRest: () => void;
   #exchange: RunningExchange | undefined;
   #isOpen = true;
-  /** This side ends the connection, or the source has announced that it will. */
-  #isEnding = false;
   #isListening = false;
 
   constructor(host: string, { socket }: OpenedSocket, owner: ConnectionOwner) {
     const { onRest, onClose, now } = owner;
     this.#host = host;
-    this.#owner = owner;
     this.#socket = socket;
     this.openedAt = this.idleSince = now();
     this.#onRest = () => {
@@ -111,7 +102,7 @@ export class Connection {
       this.#endExchange(error instanceof Error ? error : undefined);
       if (!this.#isOpen) return;
       this.#isOpen = false;
-      onClose(!this.#isEnding);
+      onClose();
     };
     // If the source ends its side while the connection is idle, no request may be sent on it: it would be lost.
     socket.on("end", leave).on("close", leave).on("error", leave);
@@ -139,11 +130,9 @@ export class Connection {
       this.#socket.destroy();
       return;
     }
-    if (!exchange.hasBegun) this.#owner.onAnswer(performance.now() - exchange.sentAt);
     try {
       exchange.push(bytes);
     } catch (error) {
-      this.#isEnding = true;
       exchange.fail(error);
     }
   };
@@ -190,11 +179,7 @@ export class Connection {
         if (answer) answer.finish({ error });
         else reject(this.#failureOf(error, hasRested && !parser.hasBegun));
       };
-      const endWith = (error: Error) => {
-        this.#isEnding = true;
-        fail(error);
-      };
-      const breakOff = () => endWith(new Error("the connection was closed"));
+      const breakOff = () => fail(new Error("the connection was closed"));
       const line = {
         pause: () => {
           isPaused = true;
@@ -205,7 +190,6 @@ export class Connection {
           this.#socket.resume();
         },
         destroy: () => {
-          this.#isEnding = true;
           leave();
           this.#socket.destroy();
         },
@@ -232,16 +216,11 @@ export class Connection {
       try {
         head = requestHead(request, this.#host);
       } catch (error) {
-        this.#isEnding = true;
         return fail(error);
       }
-      if (timeoutMs !== undefined) timer = setTimeout(() => endWith(new AnswerTimeout()), timeoutMs);
+      if (timeoutMs !== undefined) timer = setTimeout(() => fail(new AnswerTimeout()), timeoutMs);
       signal.addEventListener("abort", breakOff);
       this.#begin({
-        sentAt: performance.now(),
-        get hasBegun() {
-          return parser.hasBegun;
-        },
         push: (bytes) => {
           parser.push(bytes);
           // Bytes that follow the answer are read before the connection may be used again.
@@ -284,12 +263,8 @@ export class Connection {
         this.#socket.destroy();
         reject(this.#failureOf(error, hasRested && !reader.hasBegun));
       };
-      const endWith = (error: Error) => {
-        this.#isEnding = true;
-        fail(error);
-      };
-      const breakOff = () => endWith(new Error("the connection was closed"));
-      const timer = setTimeout(() => endWith(new AnswerTimeout()), Math.max(0, request.timeoutMs));
+      const breakOff = () => fail(new Error("the connection was closed"));
+      const timer = setTimeout(() => fail(new AnswerTimeout()), Math.max(0, request.timeoutMs));
       if (signal.aborted) return breakOff();
       const finish = () => {
         const { answer } = reader;
@@ -301,10 +276,6 @@ export class Connection {
       };
       onAbort(signal, breakOff);
       this.#begin({
-        sentAt: performance.now(),
-        get hasBegun() {
-          return reader.hasBegun;
-        },
         push: (bytes) => {
           reader.push(bytes);
           finish();
@@ -334,10 +305,7 @@ export class Connection {
   /** An answer is complete. If its request has not been written to its end, the source did not want the rest. */
   #settle(keepsAlive: boolean): void {
     if (keepsAlive && this.#socket.writableLength === 0) this.#onRest();
-    else {
-      this.#isEnding = true;
-      this.#socket.destroy();
-    }
+    else this.#socket.destroy();
   }
 
   #failureOf(error: unknown, mayBeStale: boolean): unknown {

@@ -3,9 +3,9 @@
  *
  * H1. A granted request already holds an established connection: no handshake delays it between the grant and the
  *     source.
- * H3. When all connections break, the network path may have changed. Requests that were sent over the old path may have
- *     arrived later than those of the new one do, so none is sent until the old ones are out of every window. Not so
- *     where answers come so fast that the margin of a reservation covers the difference.
+ * H3. A connection that is opened while no other is open may be over a new network path: all broke, or this process
+ *     knows nothing of earlier ones. Requests that were sent before, by this process or others, may have taken longer.
+ *     The rate limiter allows for that difference (`dropMs`) until those requests are out of every window.
  *
  * While counted requests use the pool, five idle connections are kept open, so that five requests at once find one. A
  * connection is replaced before it is so old that the source, or an intermediary, may have dropped it. The handshakes
@@ -36,10 +36,10 @@ const SOURCE_LEAD_MS = 1500;
 /** A pool that was unused for this long keeps no connection open, ms. */
 const UNUSED_MS = 5 * 60_000;
 const TICK_MS = 2000;
-/** How long no request is sent after all connections broke, ms: a source's window of a second, and the difference. */
-const SETTLE_MS = 1250;
-/** Answers are fast up to this time, ms: the minimum margin of a reservation (core/limiter). */
-const FAST_MS = 20;
+/** How much the latency may drop with a new path, ms; `quota_acquire_all` has the same. */
+export const MOST_DROP_MS = 250;
+/** How long a path counts as new, ms: a source's window of a second, and the drop. */
+const NEW_MS = 1000 + MOST_DROP_MS;
 
 /** A connection held for one request. Disposing of it unused returns it to the pool. */
 export interface HeldConnection extends Disposable {
@@ -71,7 +71,6 @@ export class ConnectionPool {
   readonly #host: string;
   readonly #dial: (address: string, session: TlsSession) => Promise<OpenedSocket>;
   readonly #now: () => number;
-  readonly #settleMs: number;
   readonly #session: TlsSession = {};
   readonly #roundTrips = new RoundTrips();
   /** The most recently used connection is at the end, and used first. */
@@ -80,32 +79,30 @@ export class ConnectionPool {
   #open = 0;
   #opening = 0;
   #usedAt = -Infinity;
-  /** Connections that are opened after all broke are used from then on, ms on the clock. */
-  #settledAt = -Infinity;
-  /** The time of the last answer, ms. */
-  #answerMs = 0;
+  /** Until then the path counts as new, ms on the clock. */
+  #newUntil = -Infinity;
   #isKeptWarm = false;
   #timer: ReturnType<typeof setInterval> | undefined;
 
   /**
    * @param address scheme, host and port
    * @param options.now ms on any monotonic clock
-   * @param options.settleMs how long no request is sent after all connections broke
    */
-  constructor(
-    address: string,
-    options: { dial?: typeof openSocket; now?: () => number; settleMs?: number } = {},
-  ) {
+  constructor(address: string, options: { dial?: typeof openSocket; now?: () => number } = {}) {
     this.#address = address;
     this.#host = new URL(address).host;
     this.#dial = options.dial ?? openSocket;
     this.#now = options.now ?? (() => performance.now());
-    this.#settleMs = options.settleMs ?? SETTLE_MS;
   }
 
   /** The maximum difference in network latency between two requests, ms. */
   get spreadMs(): number {
     return this.#roundTrips.spreadMs;
+  }
+
+  /** How much longer requests may have taken that were sent before the path changed, by any process, ms. */
+  get dropMs(): number {
+    return this.#now() < this.#newUntil ? MOST_DROP_MS : 0;
   }
 
   /** The number of idle connections, and of all open ones. */
@@ -226,17 +223,13 @@ export class ConnectionPool {
     try {
       const dialed = await this.#dial(this.#address, this.#session);
       this.#roundTrips.add(dialed.roundTripMs, dialed.usualMs);
+      if (this.#open === 0) this.#newUntil = this.#now() + NEW_MS;
       this.#open++;
       const connection: Connection = new Connection(this.#host, dialed, {
         onRest: () => this.#release(connection, true),
-        onAnswer: (ms) => {
-          this.#answerMs = ms;
-        },
-        onClose: (isBroken) => this.#closed(connection, isBroken),
+        onClose: () => this.#forget(connection),
         now: this.#now,
       });
-      const settlingMs = this.#settledAt - this.#now();
-      if (settlingMs > 0) await Bun.sleep(settlingMs);
       this.#release(connection, false);
     } catch (error) {
       const [waiter] = this.#waiting;
@@ -247,12 +240,6 @@ export class ConnectionPool {
       this.#openForWaiting();
       this.#startTimer();
     }
-  }
-
-  #closed(connection: Connection, isBroken: boolean): void {
-    const isLast = this.#open === 1;
-    if (isBroken && isLast && this.#answerMs > FAST_MS) this.#settledAt = this.#now() + this.#settleMs;
-    this.#forget(connection);
   }
 
   #forget(connection: Connection): void {

@@ -124,6 +124,9 @@ function connectionsOf(pool: ConnectionPool, address: string): SourceConnections
     get spreadMs() {
       return pool.spreadMs;
     },
+    get dropMs() {
+      return pool.dropMs;
+    },
     keepWarm: () => pool.keepWarm(),
     tryTake: () => pool.tryTake(),
     async take(signal) {

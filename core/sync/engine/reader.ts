@@ -71,6 +71,7 @@ export function metered(reader: Reader, kind: AskKind = reader.kind ?? "sweep"):
     queue: { priority: "sync", share, signal: stop },
     signal: kill,
     kind,
+    isOneOfMany: kind === "sweep",
     retry: (error, attempt) => beforeRetry(reader, error, attempt),
     onSend(waitedMs) {
       counts.waitMs += waitedMs;

@@ -2,7 +2,7 @@
 
 -- quota_open(key, now): creates the key's row and returns it. A key that was counted before and has no row lost it in a
 -- crash: other processes may have granted calls by themselves until they see the server again (within a second), so the
--- key stays closed for that second and a window after it.
+-- key stays closed for that second and the longest window after it.
 create or replace function quota_open(p_key text, p_now float8) returns quota_windows
 language plpgsql as $$
 declare
@@ -11,7 +11,7 @@ declare
 begin
   if exists (select from quota_calls c where c.key = p_key) then
     v_blocked_until := greatest(
-      p_now + 2100,
+      p_now + 2350,
       (select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
        where b.key = p_key and b.reason = 'rate_limited'));
   end if;
@@ -27,10 +27,11 @@ begin
   return q;
 end $$;
 
--- quota_count(key, since, sync, client): adds calls to the month, the hour and the minute of `since`. Called once in 10 s for a
--- key in use, with the calls since the last time; also deletes minutes older than an hour.
+-- quota_count(key, since, sync, client): adds calls to the month, the hour and the minute of `since`. Called once
+-- a minute for a key in use, with the calls since the last time; also deletes minutes older than an hour.
 create or replace function quota_count(p_key text, p_since float8, p_sync integer, p_client integer) returns void
-language sql as $$
+language plpgsql as $$
+begin
   insert into quota_calls as c (key, month, sync, client)
   values (p_key, date_trunc('month', to_timestamp(p_since / 1000) at time zone 'UTC'), p_sync, p_client)
   on conflict (key, month) do update set sync = c.sync + excluded.sync, client = c.client + excluded.client;
@@ -51,7 +52,7 @@ language sql as $$
       d.client[extract(hour from to_timestamp(p_since / 1000) at time zone 'UTC')::int + 1] + p_client;
   delete from quota_minutes m
   where m.key = p_key and m.minute < to_timestamp(p_since / 1000) - interval '1 hour';
-$$;
+end $$;
 
 -- quota_widened(ms, at, now): the remainder of a widening; half of it after an hour.
 create or replace function quota_widened(p_ms float8, p_at float8, p_now float8) returns float8

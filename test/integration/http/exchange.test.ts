@@ -24,7 +24,7 @@ let pool: ConnectionPool;
 
 beforeEach(async () => {
   upstream = await rawUpstream();
-  pool = new ConnectionPool(upstream.url, { settleMs: 0 });
+  pool = new ConnectionPool(upstream.url);
 });
 afterEach(async () => {
   pool.close();

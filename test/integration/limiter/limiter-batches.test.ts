@@ -12,10 +12,10 @@ let pool: postgres.Sql;
 beforeAll(async () => {
   database = await controlDatabase();
   pool = postgres(database.url, { max: CONNECTIONS, onnotice: () => {}, fetch_types: false });
-  // A server that has just started grants nothing for 2.1 s.
+  // A server that has just started grants nothing for 2.35 s.
   const isOldEnough = async () => {
     const rows = await database.sql`
-      select where clock_timestamp() > pg_postmaster_start_time() + interval '2.2 s'`;
+      select where clock_timestamp() > pg_postmaster_start_time() + interval '2.4 s'`;
     return rows.length > 0;
   };
   await until(isOldEnough, { what: "the server is old enough" });

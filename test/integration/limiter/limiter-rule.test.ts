@@ -420,3 +420,16 @@ test("a clock that is set back blocks the key for one window, not for as long as
   const [row] = await take(EPOCH_MS - 3_600_000);
   expect(row!.reservations).toEqual([EPOCH_MS - 3_600_000 + 1040]);
 });
+
+test("I4: a process with a new path has a longer window, and others' calls forget nothing that is in it", async () => {
+  const longer = LIMITS.replace("(1000,", "(1250,");
+  const take = async (limits: string, now: number, calls: number) => {
+    const [row] = await database.sql<{ reservations: (number | null)[] }[]>`
+      select to_json(reservations) as reservations from quota_acquire('new path', ${limits}::source_limits, 'client', 5,
+        ${`{${Array(calls).fill(300)}}`}, '{}', ${EPOCH_MS + now})`;
+    return row!.reservations.map((arrivesBy) => arrivesBy && arrivesBy - EPOCH_MS);
+  };
+  expect(await take(longer, 0, 5)).toEqual([20, 20, 20, 20, 20]);
+  expect(await take(LIMITS, 1100, 1)).toEqual([1120]);
+  expect(await take(longer, 1101, 1)).toEqual([1290]);
+});

@@ -1,12 +1,15 @@
 /** Clients that write through the proxy, users who edit in the app, and continuous syncs, all at once. */
 import type postgres from "postgres";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { startProxy } from "../../../apps/proxy/start";
 import type { Base } from "../../../core/control/bases";
 import { closeContext, createContext } from "../../../core/process";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
+
+// Nine writers at five requests a second of each base take half a minute on a busy machine.
+vi.setConfig({ testTimeout: 120_000 });
 
 const BASES = 3;
 const WRITERS_PER_BASE = 3;
