@@ -23,6 +23,7 @@ import {
   endHolder,
   failSilent,
   failUnclaimed,
+  HEARTBEAT_SECONDS,
   heldJobs,
   type QueueLoad,
   queueLoad,
@@ -44,6 +45,18 @@ const MONITOR_SECONDS = 10;
 const UNCLAIMED_MS = 10_000;
 /** Every so many heartbeats all jobs are looked at, too: one may have ended without its holder, or be unknown to it. */
 const CHECK_EVERY = 10;
+/**
+ * A process whose own heartbeats have paused for longer than STEADY_GAP_MS cannot tell whether others were silent, or
+ * the control plane unreachable. It finds holders silent again when it has sent heartbeats for STEADY_AFTER_MS: after
+ * an outage, others send theirs by then, and keep their jobs and caches.
+ */
+const STEADY_GAP_MS = 7000;
+const STEADY_AFTER_MS = 6000;
+/**
+ * For this long after a statement that takes or releases jobs has failed, each heartbeat looks at the jobs: the
+ * statement may have had its effect. A job that was taken counts as unknown only after HEARTBEAT_SECONDS.
+ */
+const DOUBT_MS = HEARTBEAT_SECONDS * 1000 + 5000;
 /** Longest time that one job may be active: twice the first sync of the largest base at the slowest pace. */
 const EXPIRE_SECONDS = 12 * 3600;
 /** Finished jobs are deleted after this time; nothing reads them. */
@@ -92,13 +105,15 @@ export interface OpenQueue extends Queue {
  * Opens the queue, and creates what it needs in the control plane.
  *
  * @param options.isWorker workers also monitor each other's heartbeats
+ * @param options.now performance.now() unless given
  */
 export async function openQueue(
   ctx: { db: Db; log: Logger },
   databaseUrl: string,
-  options: { isWorker: boolean },
+  options: { isWorker: boolean; now?: () => number },
 ): Promise<OpenQueue> {
   const { db, log } = ctx;
+  const { now = () => performance.now() } = options;
   const boss = new PgBoss({
     ...(await pgOptions(databaseUrl)),
     application_name: "basetide queue",
@@ -121,9 +136,20 @@ export async function openQueue(
   const wakeAll = () => db.notify(WAKE_CHANNEL, "");
   const holder = crypto.randomUUID();
   let beats = 0;
+  let beatAt = Number.NEGATIVE_INFINITY;
+  /** Since when heartbeats were sent without a gap. */
+  let steadySince = 0;
+  let doubtUntil = 0;
+  async function certain<T>(changesJobs: Promise<T>): Promise<T> {
+    try {
+      return await changesJobs;
+    } catch (error) {
+      doubtUntil = now() + DOUBT_MS;
+      throw error;
+    }
+  }
   let unclaimedAt = Number.NEGATIVE_INFINITY;
   async function reconcile(): Promise<number> {
-    await failSilent(db);
     if (performance.now() - unclaimedAt > UNCLAIMED_MS) {
       unclaimedAt = performance.now();
       await failUnclaimed(db);
@@ -140,14 +166,19 @@ export async function openQueue(
       await wakeAll();
     },
     async fetch(limit) {
-      const jobs = await boss.fetch<{ baseId: string }>(SYNC_QUEUE, { batchSize: limit });
+      const jobs = await certain(boss.fetch<{ baseId: string }>(SYNC_QUEUE, { batchSize: limit }));
       const taken = jobs.map((job) => ({ id: job.id, baseId: job.data.baseId }));
-      if (taken.length > 0) await claimJobs(db, holder, taken);
+      if (taken.length > 0) await certain(claimJobs(db, holder, taken));
       return taken;
     },
     async heartbeat(jobs) {
-      const isInDoubt = await beat(db, holder);
-      await failSilent(db);
+      const isNew = await beat(db, holder);
+      const hadGap = now() - beatAt > STEADY_GAP_MS;
+      beatAt = now();
+      if (hadGap) steadySince = beatAt;
+      await failSilent(db, beatAt - steadySince < STEADY_AFTER_MS);
+      // After an outage, what this process has released meanwhile may still be its own.
+      const isInDoubt = isNew || hadGap || beatAt < doubtUntil;
       if (!isInDoubt && ++beats % CHECK_EVERY > 0) return [];
       if ((await releaseUnknown(db, holder, jobs)) > 0) await wakeAll();
       if (jobs.length === 0) return [];
@@ -157,13 +188,13 @@ export async function openQueue(
     async reclaim(baseIds) {
       // Jobs that failed a moment ago may not be queued again yet.
       await reconcile();
-      return takeJobsOf(db, holder, baseIds);
+      return certain(takeJobsOf(db, holder, baseIds));
     },
     async finish(job) {
-      await boss.complete(SYNC_QUEUE, job.id);
+      await certain(boss.complete(SYNC_QUEUE, job.id));
     },
     async giveBack(job, afterMs) {
-      await releaseJob(db, holder, job, afterMs);
+      await certain(releaseJob(db, holder, job, afterMs));
       if (afterMs === 0) await wakeAll();
     },
     suspects: (baseIds) => countCrashes(db, baseIds),

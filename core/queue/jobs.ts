@@ -8,7 +8,7 @@ import type { Db } from "../context";
 export const SYNC_QUEUE = "sync";
 
 /** A holder without a heartbeat for this long has lost its jobs. */
-const HEARTBEAT_SECONDS = 10;
+export const HEARTBEAT_SECONDS = 10;
 /** After waiting this long, a job may be taken by any worker with free capacity, whatever its share, s. */
 const OVERDUE_SECONDS = 5;
 
@@ -81,11 +81,18 @@ export async function endHolder(db: Db, holder: string): Promise<void> {
   await db`update job_holders set seen_at = '-infinity' where id = ${holder}`;
 }
 
-/** Fails the jobs of holders without a heartbeat for HEARTBEAT_SECONDS. */
-export async function failSilent(db: Db): Promise<void> {
+/**
+ * Fails the jobs of holders without a heartbeat for HEARTBEAT_SECONDS.
+ *
+ * @param onlyEnded true to fail only those of holders that will send no more heartbeats
+ */
+export async function failSilent(db: Db, onlyEnded: boolean): Promise<void> {
   await db`
     with silent as (
-      delete from job_holders where seen_at < now() - ${HEARTBEAT_SECONDS} * interval '1 s' returning id)
+      delete from job_holders
+      where seen_at = '-infinity'
+        or (not ${onlyEnded} and seen_at < now() - ${HEARTBEAT_SECONDS} * interval '1 s')
+      returning id)
     update pgboss.job set state = 'failed', completed_on = now()
     where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' in (select id from silent)`;
 }

@@ -13,7 +13,15 @@ beforeAll(async () => {
 });
 afterAll(() => control?.[Symbol.asyncDispose]());
 
-const open = () => openQueue(control.ctx, control.ctx.config.databaseUrl!, { isWorker: true });
+/** What all queues use as performance.now(), ms. */
+let clockMs = 0;
+const open = () =>
+  openQueue(control.ctx, control.ctx.config.databaseUrl!, { isWorker: true, now: () => clockMs });
+
+/** Lets the queue send heartbeats for long enough to judge others by theirs. */
+async function steady(queue: OpenQueue, jobs: SyncJob[] = []): Promise<void> {
+  for (let beat = 0; beat < 4; beat++, clockMs += 3000) await queue.heartbeat(jobs);
+}
 beforeEach(async () => {
   [one, other] = [await open(), await open()];
   await control.ctx.db`delete from pgboss.job where name = 'sync'`;
@@ -61,6 +69,7 @@ test("a heartbeat writes one row, whatever the number of jobs, and keeps them al
 
 test("the jobs of a silent holder fail at another's next heartbeat; it learns of that at its own, and takes them back", async () => {
   const jobs = await takeAll(one);
+  await steady(other);
   await age("holders");
   await other.heartbeat([]);
   expect(await states()).toEqual(["failed", "failed", "failed"]);
@@ -79,6 +88,32 @@ test("a holder that is late, and was not found silent, keeps its jobs", async ()
   expect(await states()).toEqual(["active", "active", "active"]);
 });
 
+test("after an outage of the control plane, no holder loses its jobs to the first that is back", async () => {
+  const jobs = await takeAll(one);
+  await steady(other);
+  // Neither can send a heartbeat for a minute.
+  clockMs += 60_000;
+  await age("holders");
+  expect(await other.heartbeat([])).toEqual([]);
+  expect(await other.reconcile()).toBe(0);
+  clockMs += 3000;
+  await other.heartbeat([]);
+  expect(await one.heartbeat(jobs)).toEqual([]);
+  await steady(other);
+  expect(await states()).toEqual(["active", "active", "active"]);
+  expect((await other.suspects(BASES)).size).toBe(0);
+});
+
+test("a holder that died during an outage loses its jobs soon after it", async () => {
+  await takeAll(one);
+  await steady(other);
+  clockMs += 60_000;
+  await age("holders");
+  const backAt = clockMs;
+  for (; (await states()).includes("active"); clockMs += 3000) await other.heartbeat([]);
+  expect(clockMs - backAt).toBeLessThanOrEqual(9000);
+});
+
 test("jobs of a process that died before its first heartbeat, or before it claimed them, fail, too", async () => {
   const [job] = await one.boss.fetch("sync");
   expect(job).toBeDefined();
@@ -95,6 +130,24 @@ test("a job that its holder does not know, as the answer that brought it was los
   for (let beat = 0; beat < 10; beat++) expect(await one.heartbeat(known)).toEqual([]);
   expect(await other.fetch(10)).toEqual([unknown]);
   expect(await states()).toEqual(["active", "active", "active"]);
+});
+
+test("a job whose release failed goes to another holder at the next heartbeat, and after an outage at once", async () => {
+  const jobs = await takeAll(one);
+  await steady(one, jobs);
+  for (const [index, happens] of [
+    // As the release of a job in an outage.
+    () => one.giveBack({ id: "no uuid", baseId: "bas_x" }, 0).catch(() => {}),
+    async () => {
+      clockMs += 60_000;
+    },
+  ].entries()) {
+    await age("jobs");
+    await happens();
+    expect(await one.heartbeat(jobs.slice(index + 1))).toEqual([]);
+    expect(await other.fetch(10)).toEqual([jobs[index]]);
+    clockMs += 3000;
+  }
 });
 
 test("released jobs have no holder; those that a closed queue has not released are lost at once", async () => {
