@@ -1,6 +1,8 @@
 /** All commands of the operator's command line. */
 import { Command } from "commander";
-import { printable } from "../../core/terminal";
+import { asControlError } from "../../core/postgres";
+import { scrub } from "../../core/scrub";
+import { printable, printableJson } from "../../core/terminal";
 import { version } from "../../package.json" with { type: "json" };
 import { addAccountCommands } from "./account-commands";
 import { addAuditCommands } from "./audit-commands";
@@ -30,4 +32,20 @@ export function operatorProgram(): Command {
   addSecretsCommands(program);
   addDoctorCommand(program);
   return program;
+}
+
+/** Runs one command. Its error becomes one line on standard error and exit code 1. */
+export async function runOperator(words: string[]): Promise<void> {
+  try {
+    await operatorProgram().parseAsync(words, { from: "user" });
+  } catch (error) {
+    const known = asControlError(error);
+    const { code } = known;
+    const message = scrub(known.message);
+    const isJson = words.includes("--json");
+    console.error(
+      isJson ? printableJson(JSON.stringify({ error: { code, message } })) : `error: ${printable(message)}`,
+    );
+    process.exitCode = 1;
+  }
 }

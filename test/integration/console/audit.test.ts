@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { countUserEvent, listChanges, recordChange, trimAudit } from "../../../core/control/audit";
 import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
 import { caller, connectBase, GOOD_KEY, OTHER_KEY } from "../../support/control-support";
+import { operate as operateHere, operatorEnv } from "../../support/operator";
 import { until } from "../../support/poll";
-import { startProgram } from "../../support/program";
 
 let made: TestConsole;
 beforeAll(async () => {
@@ -28,15 +28,10 @@ async function toldOf(accountId: string, ...actions: string[]) {
 }
 
 async function operate(...args: string[]): Promise<string> {
-  const { config } = made.control.ctx;
-  await using program = startProgram("apps/operator/main.ts", [...args, "--json"], {
-    DATABASE_URL: config.databaseUrl,
-    REPLICA_URL: inject("clusterUrl"),
-    SECRET_KEY: config.secretKey,
-    DATA_DIR: config.dataDir,
-  });
-  expect([await program.exited, program.errors()]).toEqual([0, ""]);
-  return program.output();
+  const env = { ...operatorEnv(made.control.ctx.config), REPLICA_URL: inject("clusterUrl") };
+  const { code, out, err } = await operateHere([...args, "--json"], env);
+  expect([code, err]).toEqual([0, ""]);
+  return out;
 }
 
 async function connected(person: Person): Promise<string> {

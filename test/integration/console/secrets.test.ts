@@ -15,7 +15,7 @@ import { createSecretBox } from "../../../core/secrets";
 import { consoleClient } from "../../support/console-client";
 import { PASSWORD } from "../../support/console-support";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
-import { startProgram } from "../../support/program";
+import { operate as operateHere, operatorEnv } from "../../support/operator";
 
 let control: TestControl;
 beforeAll(async () => {
@@ -160,16 +160,9 @@ test("the command reports unreadable values, and doctor reports when the old key
   const old = control.ctx.config.secretKey!;
   const key = newKey();
   const operate = async (words: string[], env: Record<string, string>) => {
-    const { config } = control.ctx;
-    const given = {
-      DATABASE_URL: config.databaseUrl,
-      REPLICA_URL: inject("clusterUrl"),
-      DATA_DIR: config.dataDir,
-      ...env,
-    };
-    await using program = startProgram("apps/operator/main.ts", [...words, "--json"], given);
-    const code = await program.exited;
-    return { code, answer: JSON.parse(program.output()) };
+    const given = { ...operatorEnv(control.ctx.config), REPLICA_URL: inject("clusterUrl"), ...env };
+    const { code, out } = await operateHere([...words, "--json"], given);
+    return { code, answer: JSON.parse(out) };
   };
   const secretsOf = async (env: Record<string, string>) =>
     (await operate(["doctor"], env)).answer.find((finding: { check: string }) => finding.check === "secrets");
