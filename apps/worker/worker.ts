@@ -41,11 +41,12 @@ const RECONCILE_MS = 10_000;
 const POLL_MS = 1000;
 const POLL_MORE_MS = 200;
 /**
- * Leases that may be starting at the same time: each connects to a replica. If these are slow, fewer bases are taken; a
- * lease that takes longer than OPENING_MS to start no longer counts.
+ * Leases that may be starting at the same time: each connects to a replica, and takes CPU of this process and of the
+ * server. If these are slow, fewer bases are taken. A lease that has failed, or takes longer than OPENING_MS, no longer
+ * counts: its server may be unavailable.
  */
 const MOST_OPENING = 50;
-const OPENING_MS = 5000;
+const OPENING_MS = 20_000;
 /** A base that rests for longer than this after a failure is given back meanwhile. */
 const LONGEST_REST_MS = 10_000;
 /** How long the cache of a resting base is kept, in case the base comes back. */
@@ -128,7 +129,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   }
 
   function mayTake(): number {
-    const isOpening = (hold: Hold) => !isOpen(hold) && performance.now() - hold.takenAt < OPENING_MS;
+    const isOpening = (hold: Hold) =>
+      !isOpen(hold) && !failures.has(hold.job.baseId) && performance.now() - hold.takenAt < OPENING_MS;
     const opening = [...holds.values()].filter(isOpening).length;
     const due = Math.max(now.share - holds.size, now.overdue);
     return Math.min(capacity - holds.size, due, MOST_OPENING - opening);

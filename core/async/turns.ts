@@ -5,50 +5,67 @@ interface Queue {
   waiting: (() => void)[];
 }
 
+interface Patience {
+  patienceMs: number;
+  tooLate: () => Error;
+}
+
 export class Turns {
   readonly #most: number;
-  readonly #byOwner = new Map<string, Queue>();
+  readonly #longestMs: number | undefined;
+  readonly #byOwner = new Map<unknown, Queue>();
 
-  /** @param most works of one owner that run at once */
-  constructor(most: number) {
+  /**
+   * @param most works of one owner that run at once
+   * @param longestMs a work that takes longer passes its turn on, and continues without one; absent: none does
+   */
+  constructor(most: number, longestMs?: number) {
     this.#most = most;
+    this.#longestMs = longestMs;
   }
 
   /**
    * Runs `work` when its owner has a free turn.
    *
+   * @param owner a name, or an object
+   * @param limits absent: it waits for as long as it takes
    * @throws the error of `work`; the result of `tooLate` if there is no turn within `patienceMs`
    */
-  async run<T>(
-    owner: string,
-    work: () => Promise<T>,
-    { patienceMs, tooLate }: { patienceMs: number; tooLate: () => Error },
-  ): Promise<T> {
+  async run<T>(owner: unknown, work: () => Promise<T>, limits?: Patience): Promise<T> {
     const queue = this.#byOwner.get(owner) ?? { running: 0, waiting: [] };
     this.#byOwner.set(owner, queue);
     if (queue.running < this.#most) queue.running++;
-    else await waitIn(queue, patienceMs, tooLate);
+    else await waitIn(queue, limits);
+    let hasTurn = true;
+    const passOn = () => {
+      if (!hasTurn) return;
+      hasTurn = false;
+      const next = queue.waiting.shift();
+      // The next one counts as running already.
+      if (next) next();
+      else if (--queue.running === 0) this.#byOwner.delete(owner);
+    };
+    const timer = this.#longestMs === undefined ? undefined : setTimeout(passOn, this.#longestMs);
     try {
       return await work();
     } finally {
-      const next = queue.waiting.shift();
-      // The turn goes to the next one, which counts as running already.
-      if (next) next();
-      else if (--queue.running === 0) this.#byOwner.delete(owner);
+      clearTimeout(timer);
+      passOn();
     }
   }
 }
 
-function waitIn(queue: Queue, patienceMs: number, tooLate: () => Error): Promise<void> {
+function waitIn(queue: Queue, limits: Patience | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
     const begin = () => {
       clearTimeout(timer);
       resolve();
     };
-    const timer = setTimeout(() => {
+    const leave = ({ tooLate }: Patience) => {
       queue.waiting.splice(queue.waiting.indexOf(begin), 1);
       reject(tooLate());
-    }, patienceMs);
+    };
+    const timer = limits && setTimeout(leave, limits.patienceMs, limits);
     queue.waiting.push(begin);
   });
 }

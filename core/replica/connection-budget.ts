@@ -63,6 +63,8 @@ export class ConnectionBudget {
   readonly #waiting: (() => void)[] = [];
   /** Pools with idle connections, longest idle first. */
   readonly #resting = new Set<BudgetedPool>();
+  /** Pools that keep their connections between statements: for how long, ms, and the timer, once they have one. */
+  readonly #kept = new Map<BudgetedPool, { ms: number; timer?: ReturnType<typeof setTimeout> }>();
 
   /** @param limit for all processes that share it */
   constructor(limit: ConnectionLimit, options: Options = {}) {
@@ -85,7 +87,7 @@ export class ConnectionBudget {
 
   /** Resolves when one more connection may be opened. */
   async take(): Promise<void> {
-    if (this.#waiting.length === 0 && this.#hasRoom()) {
+    if (this.hasSpare) {
       this.#open++;
       return;
     }
@@ -93,6 +95,11 @@ export class ConnectionBudget {
     this.#waiting.push(resolve);
     if (this.#open >= this.most) this.#makeRoom();
     await promise;
+  }
+
+  /** Whether one more connection could be opened without closing another or delaying anyone. */
+  get hasSpare(): boolean {
+    return this.#waiting.length === 0 && this.#hasRoom();
   }
 
   /** Reports that a connection was opened. */
@@ -155,9 +162,26 @@ export class ConnectionBudget {
     this.#learn(pool);
     this.#resting.delete(pool);
     this.#resting.add(pool);
+    const kept = this.#kept.get(pool);
+    if (kept) kept.timer ??= setTimeout(() => this.release(pool), kept.ms);
     if (this.#waiting.length > 0 || this.#open > this.most) this.#makeRoom();
   }
 
+  /**
+   * Closes no idle connection of the pool until `release`, or for `ms` after its first statement. A pool with many
+   * statements to run one after the other would otherwise log in for each of them while others wait.
+   */
+  keep(pool: BudgetedPool, ms: number): void {
+    clearTimeout(this.#kept.get(pool)?.timer);
+    this.#kept.set(pool, { ms });
+  }
+
+  release(pool: BudgetedPool): void {
+    clearTimeout(this.#kept.get(pool)?.timer);
+    if (this.#kept.delete(pool) && this.#waiting.length > 0) this.#makeRoom();
+  }
+
+  /** Reports that a connection of the pool was closed. */
   forget(pool: BudgetedPool): void {
     this.#resting.delete(pool);
   }
@@ -175,6 +199,7 @@ export class ConnectionBudget {
 
   #makeRoom(): void {
     for (const pool of this.#resting) {
+      if (this.#kept.has(pool)) continue;
       this.#resting.delete(pool);
       if (pool.closeIdle() > 0) return;
     }
@@ -184,7 +209,8 @@ export class ConnectionBudget {
     if ("connections" in this.#limit) return;
     if (this.#now() - this.#askedAt < KNOWN_MS) return;
     this.#askedAt = this.#now();
-    if (this.#askedAfterMs === 0) this.#ask(pool);
+    // While others wait, this pool may have lost its connection by then.
+    if (this.#askedAfterMs === 0 || this.#waiting.length > 0) this.#ask(pool);
     else setTimeout(() => this.#ask(pool), this.#askedAfterMs).unref();
   }
 

@@ -9,15 +9,21 @@ import type { ServerUrl } from "../external";
 import { isServerFailure, TRANSACTION_POOLED, WATCHED_BY_SERVER } from "../postgres";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";
-import { type ServerPoolOptions, serverPool } from "./server-pools";
+import { type ServerPoolOptions, type ServerUse, serverPool } from "./server-pools";
 
 export type ReplicaSql = Sql<{ bigint: number }>;
 
 /** Connections per base: one, and a second for a statement that has waited GROW_AFTER_MS for that one. */
 const MAX_CONNECTIONS = 2;
 const GROW_AFTER_MS = 250;
-/** Seconds. A base that sweeps takes a read version a second and keeps its connection; an idle base gives it up. */
+/** Seconds. */
 const IDLE_TIMEOUT = 8;
+/**
+ * Longer for sync: a sweep of 10,000 unchanged records takes 33 s between its first statement and its last, and would need
+ * a login. When many bases start at once, all sweeps are slow, and logins would make them slower. A base that comes to
+ * rest, and a lease that ends, close their connections at once.
+ */
+const SYNC_IDLE_TIMEOUT = 45;
 /**
  * Longer for writes to a customer's server: a proxied write waits so briefly that a login would use most of the time.
  */
@@ -39,21 +45,25 @@ export function connectReplica(url: ServerUrl, options: Partial<ServerPoolOption
   return replicaPool(url, options).sql;
 }
 
+function idleSeconds(use: ServerUse, isExternal: boolean): number {
+  if (use === "sync") return SYNC_IDLE_TIMEOUT;
+  return isExternal && use === "writes" ? EXTERNAL_WRITES_IDLE_TIMEOUT : IDLE_TIMEOUT;
+}
+
 /**
- * Like `connectReplica`; `isConnected` says whether a statement would run without a login.
+ * Like `connectReplica`, with what `serverPool` returns besides.
  *
  * @param options.isOnce it is for a single statement without parameters
  */
 export function replicaPool(
   url: ServerUrl,
   { use = "sync", isOnce = false, ...session }: Partial<ServerPoolOptions> & { isOnce?: boolean } = {},
-): { sql: ReplicaSql; isConnected: () => boolean } {
-  const isPatient = typeof url !== "string" && use === "writes";
+): { sql: ReplicaSql } & Omit<ReturnType<typeof serverPool>, "sql"> {
   const options = {
     max: isOnce ? 1 : MAX_CONNECTIONS,
     // Only parameters need the server's types.
     fetch_types: !isOnce,
-    idle_timeout: isPatient ? EXTERNAL_WRITES_IDLE_TIMEOUT : IDLE_TIMEOUT,
+    idle_timeout: idleSeconds(use, typeof url !== "string"),
     connect_timeout: CONNECT_TIMEOUT,
     onnotice: () => {},
     connection: {

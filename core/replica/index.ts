@@ -33,6 +33,7 @@ export { issuesOf, readIssues } from "./issues";
 export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
+export { NOT_A_NUMBER } from "./map-record-cells";
 export { UNSTORABLE_TEXT } from "./map-record-text";
 export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
 export { quoteIdent, refusalOfName, snakeCase } from "./naming";
@@ -111,6 +112,7 @@ export {
   type ReplicaTarget,
   readCatalog,
   recordDamage,
+  type SyncTimes,
   takeReadVersion,
 } from "./replica";
 export { reservedWords } from "./reserved-words";

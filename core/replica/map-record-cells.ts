@@ -19,6 +19,9 @@ type TextReader = (cell: unknown, reporter: CellReporter) => string | null;
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)$/;
 const MAX_DECIMAL_LENGTH = 1000;
 
+/** Reason of an issue: the cell is neither a number nor a failed computation. */
+export const NOT_A_NUMBER = "not a number";
+
 /** The largest width or height that the views over attachments can show, which cast it to `integer`. */
 const MAX_PIXELS = 2 ** 31 - 1;
 
@@ -38,7 +41,7 @@ export const readComputed: TextReader = (cell, reporter) => {
 export const readNumber: CellReader = (cell, reporter) => {
   if (typeof cell === "number" && Number.isFinite(cell)) return cell;
   // JSON.parse reads 1e999 as Infinity.
-  return unfit(failureOf(cell) ?? (typeof cell === "number" ? String(cell) : "not a number"), reporter);
+  return unfit(failureOf(cell) ?? (typeof cell === "number" ? String(cell) : NOT_A_NUMBER), reporter);
 };
 
 /** The digits are passed on as text, so that a code longer than a double's 15 digits stays exact. */
@@ -46,7 +49,7 @@ export const readBarcode: CellReader = (cell, reporter) => {
   if (typeof cell === "number") return readNumber(cell, reporter);
   const text = isObject(cell) ? cell.text : cell;
   if (typeof text === "string" && text.length <= MAX_DECIMAL_LENGTH && DECIMAL.test(text)) return text;
-  return unfit(failureOf(cell) ?? "not a number", reporter);
+  return unfit(failureOf(cell) ?? NOT_A_NUMBER, reporter);
 };
 
 export const readCheckbox: CellReader = (cell, reporter) =>

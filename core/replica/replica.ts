@@ -3,13 +3,21 @@ import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import { onReplica, type ReplicaSql, replicaPool, type Schemas, schemasOf } from "./connection";
 import type { Catalog } from "./plan";
-import type { ServerUse } from "./server-pools";
+import { type ServerUse, serverName } from "./server-pools";
 import type { ReadAs, TableSpec } from "./spec";
 
 export interface Replica extends Schemas {
   sql: ReplicaSql;
+  /** Names the server that the database is on. */
+  server: string;
   /** Returns whether a statement would run without a login. */
   isConnected(): boolean;
+  /**
+   * Keeps the connection between statements until `release`, or for `ms` after the first one, even if other replicas
+   * wait. Without it, each statement may need a login while the server's connections are used up.
+   */
+  keep(ms: number): void;
+  release(): void;
   /** Closes the connections, and frees what they need, until the next statement. Waits for those that are running. */
   rest(): Promise<void>;
   /** Runs one statement without parameters on a connection of its own, which is closed afterwards. */
@@ -30,20 +38,28 @@ export interface ReplicaTarget {
 export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Replica {
   let pool: ReturnType<typeof replicaPool> | undefined;
   let isClosed = false;
+  const opened = () => {
+    pool ??= replicaPool(target.url, { use });
+    return pool;
+  };
   const end = async () => {
     const ended = pool;
     pool = undefined;
+    ended?.release();
     await ended?.sql.end({ timeout: CLOSE_SECONDS });
   };
   return {
     ...schemasOf(target.schema),
+    server: serverName(target.url),
     get sql() {
-      pool ??= replicaPool(target.url, { use });
+      const { sql } = opened();
       // As with any pool that has ended, its statements fail.
-      if (isClosed) void pool.sql.end({ timeout: 0 });
-      return pool.sql;
+      if (isClosed) void sql.end({ timeout: 0 });
+      return sql;
     },
     isConnected: () => pool?.isConnected() ?? false,
+    keep: (ms) => opened().keep(ms),
+    release: () => pool?.release(),
     rest: end,
     async once<Row extends object>(text: string) {
       const { sql } = replicaPool(target.url, { use, isOnce: true });
@@ -130,15 +146,9 @@ interface SyncBegin {
 /**
  * Records in `_sync_meta` that a sync starts now.
  *
- * @param known.catalog the state of the known catalog; null if none is known
- * @param known.loggedUpTo up to which applied version the log of each table has been read, by table id
  * @throws BasetideError `lease_lost`
  */
-export function beginSync(
-  { sql, swap }: Replica,
-  epoch: number,
-  known: { catalog: string | null; loggedUpTo: ReadonlyMap<string, number> },
-): Promise<SyncBegin> {
+export function beginSync({ sql, swap }: Replica, epoch: number, known: KnownTables): Promise<SyncBegin> {
   return onReplica(async () => {
     const [row] = await sql<SyncBegin[]>`
       select read_version as "readVersion", is_same_catalog as "isSameCatalog", written
@@ -148,17 +158,52 @@ export function beginSync(
   });
 }
 
+/** What is known of a replica's tables when a sync begins. */
+export interface KnownTables {
+  /** The state of the known catalog; null if none is known. */
+  catalog: string | null;
+  /** Up to which applied version the log of each table has been read, by table id. */
+  loggedUpTo: ReadonlyMap<string, number>;
+}
+
+/** When a sync was prepared and when it began to ask the source, by the replica's clock. */
+export interface SyncTimes {
+  preparedAt: Date;
+  startedAt: Date;
+}
+
+/** A sync that the end of the one before has begun: `_sync_meta` shows that none is running. */
+interface SyncPreparation extends SyncBegin {
+  /** By the replica's clock; not later than the statement that prepared it. */
+  preparedAt: Date;
+}
+
 /**
  * Records in `_sync_meta` that the sync has completed now.
  *
- * @returns the state of `_sync_issues`: it differs if they do
+ * @param options.times of a sync that was prepared; absent if `beginSync` began it
+ * @param options.next what the next sync knows; absent: it is not prepared
+ * @returns `issues`: the state of `_sync_issues`, which differs if they do
  * @throws BasetideError `lease_lost`
  */
-export function completeSync({ sql, swap }: Replica, epoch: number): Promise<string> {
+export function completeSync(
+  { sql, swap }: Replica,
+  epoch: number,
+  { times, next }: { times?: SyncTimes | undefined; next?: KnownTables | undefined } = {},
+): Promise<{ issues: string; prepared: SyncPreparation | undefined }> {
   return onReplica(async () => {
-    const [row] = await sql<{ issues: string }[]>`
-      select issues from ${sql.unsafe(swap)}.mark_sync(${epoch}, true, false)`;
-    return row!.issues;
+    const [ids, versions] = next
+      ? [[...next.loggedUpTo.keys()], [...next.loggedUpTo.values()]]
+      : [null, null];
+    const [row] = await sql<
+      (Omit<SyncPreparation, "written"> & { issues: string; written: string[] | null })[]
+    >`
+      select read_version as "readVersion", is_same_catalog as "isSameCatalog", written, issues, prepared_at as "preparedAt"
+      from ${sql.unsafe(swap)}.complete_sync(${epoch}, ${times?.preparedAt ?? null}::timestamptz,
+        ${times?.startedAt ?? null}::timestamptz, ${next?.catalog ?? null}::text::bigint, ${ids}::text[],
+        ${versions}::bigint[], ${versions && Math.min(...versions, Number.MAX_SAFE_INTEGER)}::bigint)`;
+    const { issues, written, ...prepared } = row!;
+    return { issues, prepared: next && { ...prepared, written: written ?? [] } };
   });
 }
 

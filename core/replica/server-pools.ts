@@ -43,6 +43,12 @@ const EXTERNAL_LIMITS: Record<ServerUse, ConnectionLimit> = {
   query: { connections: 2 },
 };
 
+/**
+ * From then on, a statement may open a further connection of its pool even if that closes others', ms: the connection that
+ * it waits for may be waiting for it.
+ */
+const GROW_ANYWAY_MS = 5000;
+
 /** By purpose and server. */
 const budgets = new Map<string, ConnectionBudget>();
 
@@ -60,7 +66,12 @@ export interface ServerPoolOptions extends SessionOptions {
   patienceMs?: number;
 }
 
-/** Creates a pool that connects when first used. `isConnected` says whether a statement would run without a login. */
+/**
+ * Creates a pool that connects when first used.
+ *
+ * @returns `isConnected`: whether a statement would run without a login; `keep`: closes no idle connection for others
+ *   until `release`, or for `ms` after the first statement
+ */
 export function serverPool<T extends Record<string, PostgresType> = Record<never, never>>(
   url: ServerUrl,
   options: Options<T>,
@@ -74,6 +85,9 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
       budget.forget(pool);
       budget.give();
     },
+    // Where every connection is in use, for example while a thousand bases start, all statements wait. With further
+    // connections they would close each other's first ones, and log in again.
+    may_grow: (waitedMs: number) => waitedMs >= GROW_ANYWAY_MS || budget.hasSpare,
     // An admin's session may hold locks, and ends soon anyway.
     ...(use === "admin" ? {} : { onidle: () => budget.rests(pool) }),
   };
@@ -110,7 +124,12 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
       return row!.most;
     },
   };
-  return { sql, isConnected: () => [...sockets].some((socket) => !isClosed(socket)) };
+  return {
+    sql,
+    isConnected: () => [...sockets].some((socket) => !isClosed(socket)),
+    keep: (ms: number) => budget.keep(pool, ms),
+    release: () => budget.release(pool),
+  };
 }
 
 /** Options of pools with which someone checks a server. */
@@ -128,14 +147,18 @@ function isClosed(socket: object): boolean {
 }
 
 function budgetOf(url: ServerUrl, use: ServerUse): ConnectionBudget {
-  const isOwn = typeof url === "string";
-  const name = `${use} ${isOwn ? new URL(url).host : customerOf(url)}`;
+  const name = `${use} ${serverName(url)}`;
   const known = budgets.get(name);
   if (known) return known;
   const sharers = use === "sync" ? () => workers : undefined;
-  const budget = new ConnectionBudget((isOwn ? LIMITS : EXTERNAL_LIMITS)[use], { sharers });
+  const budget = new ConnectionBudget((typeof url === "string" ? LIMITS : EXTERNAL_LIMITS)[use], { sharers });
   budgets.set(name, budget);
   return budget;
+}
+
+/** Returns a name of a server; two that share an address may have one name. */
+export function serverName(url: ServerUrl): string {
+  return typeof url === "string" ? new URL(url).host : customerOf(url);
 }
 
 /** Names the role, too: customers of one provider may share the address of its pooler. */

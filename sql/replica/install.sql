@@ -160,7 +160,8 @@ begin
       current_user, current_setting('transaction_isolation') using errcode = 'BT003';
   end if;
   if current_setting('synchronous_commit') in ('off', 'local', 'remote_write') then
-    perform set_config('synchronous_commit', 'on', true);
+    -- For the session: its next statements need not call this again.
+    perform set_config('synchronous_commit', 'on', false);
   end if;
 end $prepare$;
 
@@ -324,9 +325,9 @@ end $lock$;
 -- catalog_state(): changes whenever a row of the catalog does, or the owner of its table. Saves reading the specs.
 -- The owner is a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table.
 create or replace function {{swap}}.catalog_state() returns bigint language sql stable as $catalog_state$
-  select coalesce(bit_xor(hashtextextended(format('%s %s %s %s', t.table_id, t.shape, t.xmin,
-    (select c.relowner from pg_class as c
-      where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}'))), 0)), 0)
+  select coalesce(bit_xor(hashint8extended((select c.relowner::bigint from pg_class as c
+    where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')),
+    hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
   from {{swap}}._tables as t
 $catalog_state$;
 
@@ -345,7 +346,6 @@ $catalog_state$;
 -- times, which were true as well; rows are not lost, since their commits are waited for. A read version is waited for,
 -- too: after a crash of a single session, the server restarts as the same incarnation, and would issue it again.
 drop function if exists {{swap}}.begin_sync(bigint, bigint, text[], bigint[]);
-drop function if exists {{swap}}.complete_sync(bigint);
 drop function if exists {{swap}}.mark_sync(bigint, boolean);
 create or replace function {{swap}}.mark_sync(
   p_epoch bigint, p_completes boolean, p_begins boolean,
@@ -388,9 +388,9 @@ begin
     select
       -- As in catalog_state().
       p_catalog is not null and p_catalog = (
-        select coalesce(bit_xor(hashtextextended(format('%s %s %s %s', t.table_id, t.shape, t.xmin,
-          (select c.relowner from pg_class as c
-            where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}'))), 0)), 0)
+        select coalesce(bit_xor(hashint8extended((select c.relowner::bigint from pg_class as c
+          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')),
+          hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
         from {{swap}}._tables as t),
       array(
         select k.table_id from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
@@ -402,6 +402,85 @@ begin
     perform set_config('synchronous_commit', 'off', true);
   end if;
 end $mark_sync$;
+
+-- complete_sync(epoch, …): a sync has completed now, and prepares the next one. Sweep follows sweep, so this is the only
+-- statement of a sweep that changes nothing. Parameters of the sync that has completed, if the one before prepared it;
+-- null if mark_sync began it:
+--   p_prepared_at, p_started_at  when it was prepared, and when it began to ask the source
+-- For the next one, as in mark_sync; null if nothing is prepared:
+--   p_catalog, p_tables, p_applied_versions    p_logged_up_to  the smallest of the applied versions
+-- The result is that of mark_sync, with prepared_at: by this server's clock. written is null if there is none.
+--
+-- Writes of other processes that were committed after a sync was prepared are known only to the sync after it. Where
+-- there are any, the sync counts from its preparation, so that everything the source contained at started_at is here.
+--
+-- The timeline and the incarnation are compared with those that an earlier statement of the session has verified: a
+-- server that accepts writes has the same ones until it ends its sessions.
+drop function if exists {{swap}}.complete_sync(bigint);
+create or replace function {{swap}}.complete_sync(
+  p_epoch bigint, p_prepared_at timestamptz, p_started_at timestamptz,
+  p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
+  out read_version bigint, out is_same_catalog boolean, out written text[], out issues text, out prepared_at timestamptz
+) language plpgsql set plan_cache_mode = force_generic_plan as $complete_sync$
+declare
+  v_now timestamptz := clock_timestamp();
+  v_is_written boolean;
+  v_is_fenced boolean := false;
+begin
+  if pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0)) is null then
+    return;
+  end if;
+  loop
+    update {{swap}}._sync_meta as m
+    set completed_at = v_now,
+      -- The clock may have been set back.
+      started_at = least(v_now, coalesce(p_started_at, m.started_at)),
+      duration_last = v_now - least(v_now, coalesce(p_started_at, m.started_at))
+    from {{swap}}._state as s
+    where s.epoch = p_epoch
+      and coalesce(s.timeline, '') || ' ' || s.incarnation = current_setting('basetide.server', true)
+      -- As in prepare_session().
+      and current_setting('transaction_isolation') = 'read committed'
+      and (p_tables is null or current_setting('synchronous_commit') not in ('off', 'local', 'remote_write'))
+    returning case when p_tables is not null then nextval('{{swap}}._versions') end,
+      -- As in catalog_state().
+      p_catalog is not null and p_catalog = (
+        select coalesce(bit_xor(hashint8extended((select c.relowner::bigint from pg_class as c
+          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')),
+          hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
+        from {{swap}}._tables as t),
+      exists (select from {{swap}}._recent_writes as j where j.applied_version > p_logged_up_to),
+      (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i),
+      -- A driver may round.
+      date_trunc('milliseconds', v_now)
+    into read_version, is_same_catalog, v_is_written, issues, prepared_at;
+    exit when found or v_is_fenced;
+    -- Raises, or moves the numbers of a new incarnation.
+    perform {{swap}}.fence(p_epoch);
+    perform set_config(
+      'basetide.server', (select coalesce(s.timeline, '') || ' ' || s.incarnation from {{swap}}._state as s), false);
+    v_is_fenced := true;
+  end loop;
+  if p_tables is null then
+    -- As in mark_sync: without a read version, only times are written.
+    if not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
+      perform set_config('synchronous_commit', 'off', true);
+    end if;
+  elsif v_is_written then
+    select array_agg(distinct j.table_id) into written
+    from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
+      join {{swap}}._recent_writes as j on j.table_id = k.table_id and j.applied_version > k.applied_version
+    where j.applied_version > p_logged_up_to;
+    if p_started_at is not null and exists (
+      select from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
+        join {{swap}}._recent_writes as j on j.table_id = k.table_id and j.applied_version > k.applied_version
+      where j.applied_version > p_logged_up_to and j.written)
+    then
+      update {{swap}}._sync_meta
+      set started_at = least(v_now, p_prepared_at), duration_last = v_now - least(v_now, p_prepared_at);
+    end if;
+  end if;
+end $complete_sync$;
 
 -- mark_sync_started(epoch, ago): a sync is running that started `ago` before now.
 create or replace function {{swap}}.mark_sync_started(p_epoch bigint, p_ago interval) returns void

@@ -93,4 +93,12 @@ export {
 export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
 export { type FieldDisplay, type SourceTableDisplay, saveSourceTables, sourceTables } from "./source-tables";
 export { recordSourceUser } from "./source-user";
-export { type SyncFacts, type SyncVersion, syncFactHashes, syncFacts, syncVersions } from "./sync-facts";
+export {
+  type SyncFacts,
+  type SyncVersion,
+  syncFactHashes,
+  syncFacts,
+  syncVersionDigests,
+  syncVersions,
+  versionGroupOf,
+} from "./sync-facts";

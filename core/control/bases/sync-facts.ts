@@ -52,6 +52,28 @@ export async function syncVersions(db: Db, baseIds: string[]): Promise<Map<strin
   return new Map(rows.map(({ id, ...version }) => [id, version]));
 }
 
+/** Letters of a base's id that are its group: there are at most a thousand groups. */
+const GROUP_LETTERS = "bas_".length + 2;
+
+/** Returns the group of a base, by its id, for `syncVersionDigests`. */
+export function versionGroupOf(baseId: string): string {
+  return baseId.slice(0, GROUP_LETTERS);
+}
+
+/**
+ * Returns a digest of the versions of all those bases in each group. Most bases of a worker with thousands are at rest:
+ * if the digest of a group is the same as before, no version in it needs to be read.
+ */
+export async function syncVersionDigests(db: Db, baseIds: string[]): Promise<Map<string, string>> {
+  const rows = await db<{ group: string; digest: string }[]>`
+    select left(b.id, ${GROUP_LETTERS}::integer) as group,
+      bit_xor(hashtextextended(b.id || ' ' || b.xmin::text || ' ' || c.versions, 0))::text as digest
+    from bases as b,
+      (select hashtext(coalesce(string_agg(xmin::text, ' ' order by id), ''))::text as versions from clusters) as c
+    where b.id = any (${baseIds}) group by 1`;
+  return new Map(rows.map(({ group, digest }) => [group, digest]));
+}
+
 /**
  * Returns a hash of each base's own facts, without those of its cluster. A run changes the version of its base, but
  * seldom a fact: comparing hashes costs a fraction of reading the facts.

@@ -15,7 +15,8 @@ import type { SourceTable } from "../../source";
 import type { TableCache } from "../state";
 import { fingerprintIn } from "../state";
 import { readTable, restarting } from "./reader";
-import { applyRecords, expectLogged, type Sweep } from "./sweep";
+import { expectLogged, type Sweep } from "./sweep";
+import { applyRecords } from "./write-records";
 
 /**
  * How far a poll goes back before the start of the previous one, ms. Modification times of records are whole seconds,

@@ -7,16 +7,9 @@ export { isOutdated, readAsNow } from "./read-as";
 export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
-export { oddIssues } from "./schema-check";
+export { oddIssues, withSecondRead } from "./schema-check";
 export { SchemaTracker, type SchemaTrackerOptions } from "./schema-tracker";
-export {
-  applyRecords,
-  expectLogged,
-  removeRecords,
-  type Sweep,
-  sweepTable,
-  type TableOutcome,
-} from "./sweep";
+export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
 export {
   isOvertaken,
   isWholeBases,
@@ -26,3 +19,5 @@ export {
   syncBase,
   typeSettingsOf,
 } from "./sync-base";
+export type { NextSync } from "./sync-marks";
+export { applyAsRead, applyRecords, removeRecords } from "./write-records";

@@ -40,8 +40,10 @@ import { evidenceOf } from "./evidence";
 import { type Put, putLive } from "./put-live";
 import { readAsNow } from "./read-as";
 import { metered, type Reader, readTable, restarting, type VersionedPage } from "./reader";
-import { checkSchema, confirmSchema } from "./schema-check";
+import { checkSchema, confirmSchema, withSecondRead } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
+import { readAgain } from "./write-records";
+import { inWriteTurn } from "./write-turns";
 
 const MAX_STARTS = 5;
 /**
@@ -179,38 +181,67 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   return filled;
 }
 
-async function append(
+interface Filled extends Pick<FilledBuild, "readVersions" | "issues"> {
+  issueCount: number;
+  pages: number;
+}
+
+/** Adds the page's records to the build. If the schema does not explain their cells, they are read again before. */
+function append(
+  build: Build,
+  sweep: Sweep,
+  table: TableCache,
+  versioned: VersionedPage,
+  filled: Filled,
+): Promise<void> {
+  const { page } = versioned;
+  return withSecondRead(
+    () => appendAsRead(build, sweep, table, versioned, filled, false),
+    async () => {
+      const ids = Array.from({ length: page.size }, (_, index) => page.id(index));
+      for (const again of await readAgain(sweep, build.spec.tableId, ids)) {
+        await appendAsRead(build, sweep, table, again, filled, true);
+      }
+    },
+  );
+}
+
+/** @throws UnexplainedCells unless `isReadAgain`; see `checkSchema` */
+async function appendAsRead(
   build: Build,
   sweep: Sweep,
   table: TableCache,
   { page, readVersion }: VersionedPage,
-  filled: Pick<FilledBuild, "readVersions" | "issues"> & { issueCount: number; pages: number },
+  filled: Filled,
+  isReadAgain: boolean,
 ): Promise<void> {
   const { fingerprints } = table;
   const { readVersions, issues } = filled;
   filled.pages++;
   await sweep.schemaTracker.refreshIfDue();
-  confirmSchema(sweep.schemaTracker, build.spec);
-  if (readVersions.get(fingerprints.scan) !== readVersion) {
-    fingerprints.beginScan();
-    readVersions.set(fingerprints.scan, readVersion);
-  }
-  const found: CellIssue[] = [];
-  const records = Array.from({ length: page.size }, (_, index) => page.record(index));
-  const rows = mapRecords(table.map, records, found);
-  await checkSchema(sweep, build.spec, records, found);
-  const areNew = records.every(({ id }) => fingerprints.scanOf(id) === undefined);
-  if (rows.length > 0) await build.append(rows, areNew);
-  for (let index = 0; index < page.size; index++) {
-    fingerprints.see(page.id(index), 0n);
-    fingerprints.learn(page.id(index), fingerprintIn(table, page, index));
-    issues.delete(page.id(index));
-  }
-  filled.issueCount += found.length;
-  for (const issue of found) {
-    if (filled.issueCount <= MOST_ISSUES) addIssue(issues, issue);
-    else fingerprints.expect(issue.recordId);
-  }
+  await inWriteTurn(sweep.replica, async () => {
+    confirmSchema(sweep.schemaTracker, build.spec);
+    if (readVersions.get(fingerprints.scan) !== readVersion) {
+      fingerprints.beginScan();
+      readVersions.set(fingerprints.scan, readVersion);
+    }
+    const found: CellIssue[] = [];
+    const records = Array.from({ length: page.size }, (_, index) => page.record(index));
+    const rows = mapRecords(table.map, records, found);
+    await checkSchema(sweep, build.spec, records, found, isReadAgain);
+    const areNew = records.every(({ id }) => fingerprints.scanOf(id) === undefined);
+    if (rows.length > 0) await build.append(rows, areNew);
+    for (let index = 0; index < page.size; index++) {
+      fingerprints.see(page.id(index), 0n);
+      fingerprints.learn(page.id(index), fingerprintIn(table, page, index));
+      issues.delete(page.id(index));
+    }
+    filled.issueCount += found.length;
+    for (const issue of found) {
+      if (filled.issueCount <= MOST_ISSUES) addIssue(issues, issue);
+      else fingerprints.expect(issue.recordId);
+    }
+  });
   sweep.onProgress(fingerprints.size);
 }
 
@@ -228,14 +259,12 @@ async function swapIn(
   onWaiting?: () => void,
 ): Promise<{ before: TableSpec | undefined; put: Put }> {
   const { replica, reader, schemaTracker } = sweep;
-  const { build, table, beganAt, readVersions, issues } = filled;
+  const { build, table, readVersions, issues } = filled;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
     await takeNames(build, sweep, table, issues);
     const entries = await recentWritesSince(replica, build.spec.tableId, table.loggedUpTo);
     const missing = entries.filter((entry) => !isInPage(table, entry, readVersions));
-    for (const entry of await upToDate(reader, build.spec.tableId, missing, beganAt)) {
-      await replay(build, table, entry, issues);
-    }
+    await replay(sweep, filled, missing);
     for (const { appliedVersion } of entries) table.loggedUpTo = Math.max(table.loggedUpTo, appliedVersion);
     const { live } = schemaTracker.table(build.spec.tableId);
     try {
@@ -327,22 +356,35 @@ async function upToDate(
   });
 }
 
-/** Applies a logged image to the build. */
-async function replay(
-  build: Build,
-  table: TableCache,
-  entry: RecentWrite,
-  issues: Map<string, CellIssue[]>,
+/** Applies logged images to the build. If the schema does not explain their cells, their records are read again before. */
+async function replay(sweep: Sweep, filled: FilledBuild, missing: RecentWrite[]): Promise<void> {
+  const { build, beganAt } = filled;
+  const current = (before: number) => upToDate(sweep.reader, build.spec.tableId, missing, before);
+  const entries = await current(beganAt);
+  await withSecondRead(
+    () => replayAsLogged(sweep, filled, entries, false),
+    async () => replayAsLogged(sweep, filled, await current(Number.POSITIVE_INFINITY), true),
+  );
+}
+
+/** @throws UnexplainedCells unless `isReadAgain`; see `checkSchema` */
+async function replayAsLogged(
+  sweep: Sweep,
+  { build, table, issues }: FilledBuild,
+  entries: RecentWrite[],
+  isReadAgain: boolean,
 ): Promise<void> {
-  table.fingerprints.expect(entry.recordId);
-  issues.delete(entry.recordId);
-  if (entry.isGone) {
-    await build.remove([entry.recordId]);
-  } else if (entry.record) {
-    const found: CellIssue[] = [];
-    await build.append(mapRecords(table.map, [entry.record], found));
-    for (const issue of found) addIssue(issues, issue);
+  const records = entries.flatMap(({ record, isGone }) => (record && !isGone ? record : []));
+  const found: CellIssue[] = [];
+  const rows = mapRecords(table.map, records, found);
+  await checkSchema(sweep, build.spec, records, found, isReadAgain);
+  for (const { recordId, isGone } of entries) {
+    table.fingerprints.expect(recordId);
+    issues.delete(recordId);
+    if (isGone) await build.remove([recordId]);
   }
+  if (rows.length > 0) await build.append(rows);
+  for (const issue of found) addIssue(issues, issue);
 }
 
 function addIssue(issues: Map<string, CellIssue[]>, issue: CellIssue): void {

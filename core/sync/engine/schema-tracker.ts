@@ -78,6 +78,8 @@ export interface TableShape {
 }
 
 export class SchemaTracker {
+  /** Columns with cells that they cannot hold, as this sync has found for good; see `checkSchema`. */
+  readonly oddColumns = new Set<string>();
   readonly #options: SchemaTrackerOptions;
   /** Tables that a second schema check did not find either. */
   readonly #confirmedDrops = new Set<string>();
@@ -95,7 +97,6 @@ export class SchemaTracker {
   #readsBegun = 0;
   #catalogRead = 0;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
-  readonly #suspected = new Set<string>();
   #moved: MovedNames = new Map();
   #running: Promise<void> | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
@@ -165,13 +166,6 @@ export class SchemaTracker {
         await this.#applySchema(BUSY_TRIES);
       });
     }
-  }
-
-  /** Returns true the first time that this sync finds cells of this table that its columns cannot hold. */
-  isFirstSuspicion(tableId: string): boolean {
-    const isFirst = !this.#suspected.has(tableId);
-    this.#suspected.add(tableId);
-    return isFirst;
   }
 
   /** Reads the replica's catalog again: a read that is already running may return an older one. */

@@ -5,14 +5,8 @@
  * was requested. A row that no page contains is requested by id before it is deleted.
  * I3. A sweep that starts when the source is quiet leaves the table equal to the source.
  */
-import { BasetideError, isBasetideError } from "../../errors";
 import {
   type Applied,
-  applyRowImages,
-  type CellIssue,
-  dropFullIndexes,
-  mapRecords,
-  onlyAddsColumns,
   type RecentWrite,
   type Replica,
   type RowImageBatch,
@@ -20,20 +14,13 @@ import {
   rowIds,
   type ShapeChange,
 } from "../../replica";
-import type { RecordPage, SourceRecord, SourceTable } from "../../source";
-import {
-  type BaseCache,
-  fingerprintIn,
-  isUrlRefresh,
-  type TableCache,
-  tableCache,
-  validUntil,
-} from "../state";
+import type { RecordPage, SourceTable } from "../../source";
+import { type BaseCache, fingerprintIn, isUrlRefresh, type TableCache, validUntil } from "../state";
 import { evidenceOf } from "./evidence";
 import { readAsNow, rememberRead } from "./read-as";
 import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
-import { checkSchema } from "./schema-check";
 import type { SchemaTracker } from "./schema-tracker";
+import { applyRecords, liveTable, onLiveTable } from "./write-records";
 
 /** How often a sweep starts over within one sync when the source's iterator is lost. */
 const MAX_STARTS = 5;
@@ -136,7 +123,7 @@ async function takePage(
   { indices, refreshed }: Changed,
   outcome: TableOutcome,
 ): Promise<void> {
-  const applied = await applyRecords(sweep, table, { page, readVersion }, indices, sweep.isWithoutNew);
+  const applied = await applyRecords(sweep, table, { page, readVersion }, indices);
   outcome.inserted += applied.inserted;
   outcome.updated += applied.updated;
   outcome.lost.push(...applied.lost);
@@ -147,119 +134,6 @@ async function takePage(
     table.live.spec.tableId,
     ids.filter((id) => !refreshed.has(id)),
   );
-}
-
-/** What is needed to write records into a live table. */
-type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache" | "isWithoutNew">;
-
-/**
- * Writes these records of a page and stores their fingerprints. A record that lost is compared when it is next seen.
- *
- * @param isLogged true to enter all of them into the recent-writes log, not only those that changed. The table may
- *   then be about to get columns: the build that has them reads the log
- * @throws BasetideError `source_schema_changed` when the table's schema has changed
- */
-export async function applyRecords(
-  writing: Writing,
-  table: TableCache,
-  { page, readVersion }: VersionedPage,
-  indices: number[],
-  isLogged = false,
-): Promise<Pick<Applied, "inserted" | "updated" | "lost">> {
-  if (indices.length === 0) return { inserted: 0, updated: 0, lost: [] };
-  const records = indices.map((index) => page.record(index));
-  const loggedBefore = table.loggedUpTo;
-  const { inserted, updated, lost } = await writeRecords(writing, table, records, readVersion, isLogged);
-  const isLost = new Set(lost);
-  // The recent-writes log was read meanwhile, and may have shown a later image than this one.
-  const isDoubtful = table.loggedUpTo !== loggedBefore;
-  for (const index of indices) {
-    const id = page.id(index);
-    if (isDoubtful || isLost.has(id)) table.fingerprints.expect(id);
-    else table.fingerprints.learn(id, fingerprintIn(table, page, index));
-  }
-  return { inserted, updated, lost };
-}
-
-/** Writes records into the table, under the names that it has at that moment. */
-function writeRecords(
-  writing: Writing,
-  known: TableCache,
-  records: SourceRecord[],
-  readVersion: number,
-  isLogged: boolean,
-): Promise<Applied> {
-  const logging = { ...writing, isWithoutNew: isLogged };
-  return onLiveTable(logging, known, async (table) => {
-    const issues: CellIssue[] = [];
-    const rows = mapRecords(table.map, records, issues);
-    await checkSchema(logging, table.live.spec, records, issues);
-    const images: RowImageBatch = { epoch: writing.epoch, readVersion, rows, gone: [], issues };
-    return isLogged ? { ...images, records } : images;
-  });
-}
-
-/**
- * Removes records that are gone from the source, and enters all of them into the recent-writes log, whether or not
- * they had rows.
- *
- * @returns the number of deleted rows, and the records that lost
- * @throws BasetideError `source_schema_changed` when the table's schema has changed
- */
-export async function removeRecords(
-  writing: Writing,
-  table: TableCache,
-  gone: string[],
-  readVersion: number,
-): Promise<Pick<Applied, "deleted" | "lost">> {
-  const { epoch } = writing;
-  const images: RowImageBatch = { epoch, readVersion, rows: [], gone, issues: [], records: [] };
-  const logging = { ...writing, isWithoutNew: true };
-  const { deleted, lost } = await onLiveTable(logging, table, async () => images);
-  for (const id of gone) table.fingerprints.expect(id);
-  return { deleted, lost };
-}
-
-/** Applies images that are created for the table as it is live at that moment. */
-async function onLiveTable(
-  writing: Writing,
-  known: TableCache,
-  imagesFor: (table: TableCache) => Promise<RowImageBatch>,
-): Promise<Applied> {
-  for (;;) {
-    const table = liveTable(writing, known);
-    const images = await imagesFor(table);
-    if (liveTable(writing, known) !== table) continue;
-    try {
-      const applied = await applyRowImages(writing.replica, table.live, images);
-      reportLost(writing, applied);
-      return applied;
-    } catch (error) {
-      // A configured index must not prevent a row from being written.
-      if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
-      if (!isBasetideError(error, "shape_changed")) throw error;
-      await writing.schemaTracker.reload();
-      if (liveTable(writing, known) === table) throw error;
-    }
-  }
-}
-
-function reportLost({ reader }: Pick<Writing, "reader">, { lost }: Applied): void {
-  if (lost.length > 0) reader.onLost?.(lost.length);
-}
-
-/** Returns the live table. @throws BasetideError `source_schema_changed` when it must be dropped or rebuilt */
-function liveTable(
-  { schemaTracker, cache, isWithoutNew }: Pick<Writing, "schemaTracker" | "cache" | "isWithoutNew">,
-  known: TableCache,
-): TableCache {
-  const { tableId } = known.live.spec;
-  const { source, live, rebuild } = schemaTracker.table(tableId);
-  const isInTheWay = rebuild && !(isWithoutNew && live && onlyAddsColumns(live.spec, rebuild));
-  if (!source || !live || isInTheWay) {
-    throw new BasetideError("source_schema_changed", `The shape of table ${tableId} has changed.`);
-  }
-  return tableCache(cache, live);
 }
 
 /**

@@ -6,27 +6,18 @@
  */
 import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
-import {
-  type AttachmentUrls,
-  beginSync,
-  type Catalog,
-  completeSync,
-  onlyAddsColumns,
-  type Replica,
-  recordDamage,
-  type TableSpec,
-  takeReadVersion,
-} from "../../replica";
+import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
 import type { SourceTable } from "../../source";
 import { failSpan } from "../../trace";
 import { sweepCallsOf } from "../pacing";
-import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS, tableCache } from "../state";
+import { type BaseCache, tableCache } from "../state";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { sweepTable, type TableOutcome } from "./sweep";
+import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
 
 /** How often a table whose schema keeps changing is started over within one sync. */
@@ -52,6 +43,8 @@ export interface SyncInput {
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];
   /** Called often: whenever the progress of a first sync or a rebuild has changed. */
   onProgress: (progress: Progress) => void;
+  /** Given to syncs that follow each other in one lease: each prepares the next one, which saves a statement. */
+  next?: NextSync | undefined;
 }
 
 /** Returns the report of a sync that starts now. */
@@ -77,16 +70,15 @@ export function newReport(): RunReport {
 export async function syncBase(input: SyncInput): Promise<RunReport> {
   const { replica, epoch } = input;
   const report = newReport();
-  let isBegun = false;
+  let begun: BegunSync | undefined;
   const counts = { requests: 0, waitMs: 0 };
   const onFirstRequest = () => {
     report.startedAt = new Date();
   };
   try {
-    const begun = await begin(input);
-    isBegun = true;
+    begun = await beginMarked(input);
     await syncTables(input, { ...input.reader, counts, onFirstRequest }, report, begun);
-    const issuesState = await completeSync(replica, epoch);
+    const issuesState = await completeMarked(input, begun);
     report.completedAt = new Date();
     if (issuesState !== input.cache.issuesState) {
       await reportIssues(replica, report);
@@ -94,7 +86,9 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
     }
   } catch (caught) {
     const error = asBasetideError(caught);
-    if (!report.completedAt && isBegun && error.code !== "replica_unavailable") await endSync(replica, epoch);
+    begun?.mark.cancel();
+    if (!report.completedAt && begun?.mark.isSent && error.code !== "replica_unavailable")
+      await endSync(replica, epoch);
     if (nextStep[error.code] === "stop") throw error;
     if (nextStep[error.code] === "check_schema") input.cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
     report.error = error;
@@ -110,37 +104,12 @@ export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" 
   return { ...base.settings, attachmentUrls };
 }
 
-/** What is known of the replica when a sync begins. */
-interface Begun {
-  /** Absent if the known catalog may have changed. */
-  catalog: Catalog | undefined;
-  /** See `Sweep`. */
-  unwritten: Map<string, number>;
-  /** For sweeps: they may use a read version for longer than other reads. */
-  readVersions: ReadVersionSource;
-}
-
-/** Begins the sync in the replica: one statement for all that an unchanged base needs. */
-async function begin({ replica, epoch, cache, isForced }: SyncInput): Promise<Begun> {
-  // The user who clicks Resync may have dropped a table a moment ago.
-  if (isForced) forgetRows(cache, await recordDamage(replica, epoch));
-  const loggedUpTo = new Map([...cache.tables].map(([id, table]) => [id, table.loggedUpTo]));
-  const { catalog } = cache;
-  const sentAt = performance.now();
-  const begun = await beginSync(replica, epoch, { catalog: catalog?.state ?? null, loggedUpTo });
-  const readVersions = new ReadVersionSource(() => takeReadVersion(replica), SWEEP_AGE_MS);
-  readVersions.offer(begun.readVersion, sentAt);
-  const unwritten = loggedUpTo;
-  for (const id of begun.written) unwritten.delete(id);
-  return { catalog: begun.isSameCatalog ? catalog?.catalog : undefined, unwritten, readVersions };
-}
-
 /** Processes the tables repeatedly until each has been read and none needs a rebuild. */
 async function syncTables(
   input: SyncInput,
   reader: Reader,
   report: RunReport,
-  { catalog, ...begun }: Begun,
+  { catalog, ...begun }: BegunSync,
 ): Promise<void> {
   const { cache } = input;
   const schemaTracker = await SchemaTracker.open({
@@ -212,7 +181,7 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions }: Omit<Begun, "catalog">,
+  { unwritten, readVersions }: Pick<BegunSync, "unwritten" | "readVersions">,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);

@@ -14,7 +14,7 @@ import {
   trimHistory,
 } from "../../replica";
 
-type OptionalFeatureSettings = Pick<
+export type OptionalFeatureSettings = Pick<
   BaseSettings,
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
@@ -22,13 +22,24 @@ type OptionalFeatureSettings = Pick<
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
+  #isHistoryRefused = false;
   #work: Promise<void> | undefined;
 
+  /** @param known the settings that an earlier lease of this worker has applied, if nothing has changed since */
   constructor(
     private readonly replica: Replica,
     private readonly epoch: number,
     private readonly log: Logger,
-  ) {}
+    known?: OptionalFeatureSettings,
+  ) {
+    this.#done = known;
+    if (known) this.#settle();
+  }
+
+  /** What the next lease need not apply again. */
+  get applied(): OptionalFeatureSettings | undefined {
+    return this.#isHistoryRefused ? undefined : this.#done;
+  }
 
   /**
    * Called repeatedly. A change that is blocked now (a query holds a view that must be dropped) is retried by a later
@@ -46,21 +57,25 @@ export class OptionalFeatureApplier {
 
   async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {
     const { replica, epoch, log } = this;
-    if (!(await applySettings(replica, epoch, wanted)))
-      log.warn("history not enabled: the name of its table is in use");
+    this.#isHistoryRefused = !(await applySettings(replica, epoch, wanted));
+    if (this.#isHistoryRefused) log.warn("history not enabled: the name of its table is in use");
     try {
       await applyLinkViews(replica, epoch, wanted.linkViews);
       await expireAliases(replica, epoch);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
-      // No work waits for the views. Views that could not be filled before are tried again with every lease.
-      settleDependents(replica).catch((error: unknown) =>
-        log.debug({ error }, "filling views failed; retrying later"),
-      );
+      this.#settle();
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
       log.debug({ error }, "updating views over links failed; retrying later");
     }
+  }
+
+  /** No work waits for the views. Views that could not be filled before are tried again with every lease. */
+  #settle(): void {
+    settleDependents(this.replica).catch((error: unknown) =>
+      this.log.debug({ error }, "filling views failed; retrying later"),
+    );
   }
 }
 

@@ -1,6 +1,7 @@
 /**
  * The replica of a lease: claims its epoch, decides whether the lease continues from what the previous one left, and
- * hands the connection from one lease to the next of the same worker, so that a new lease need not log in.
+ * hands the connection from one lease to the next of the same worker, so that a new lease need not log in. With it, the
+ * lease hands over how it left the replica: what has been applied need not be applied again each minute.
  *
  * A pool that no lease takes over closes its connections by itself after some seconds. Statements of the earlier lease
  * that are still running carry its epoch and are rejected.
@@ -12,10 +13,11 @@
  */
 
 import type { Context } from "../../context";
-import { lastReplicaState, recordReplicaState } from "../../control/bases";
+import { type IndexSetting, lastReplicaState, recordReplicaState } from "../../control/bases";
 import { BasetideError } from "../../errors";
 import { claimEpochAbove, openReplica, type Replica, type ReplicaTarget } from "../../replica";
 import type { BaseCache } from "../state";
+import type { OptionalFeatureSettings } from "./apply-optional-features";
 
 interface LeaseStart {
   epoch: number;
@@ -45,19 +47,50 @@ export async function claimLease(
   return { epoch, previousEpoch, isContinued };
 }
 
-const left = new WeakMap<BaseCache, { target: ReplicaTarget; replica: Replica }>();
+/**
+ * For this long, a lease relies on what an earlier one has applied, ms. Applying it again also trims the history,
+ * removes old names, and restores views and indexes that somebody has dropped.
+ */
+const APPLIED_MS = 600_000;
+
+/** What a lease has applied to a replica whose shape has not changed since. */
+export interface AppliedSettings {
+  features: OptionalFeatureSettings;
+  indexes: IndexSetting[];
+  /** performance.now() */
+  at: number;
+}
+
+interface Left {
+  target: ReplicaTarget;
+  replica: Replica;
+  applied: AppliedSettings | undefined;
+}
+
+const left = new WeakMap<BaseCache, Left>();
 
 /** Leaves the replica open for the next lease. */
-export function leaveReplica(cache: BaseCache, target: ReplicaTarget, replica: Replica): void {
-  left.set(cache, { target, replica });
+export function leaveReplica(
+  cache: BaseCache,
+  target: ReplicaTarget,
+  replica: Replica,
+  applied?: AppliedSettings,
+): void {
+  left.set(cache, { target, replica, applied });
 }
 
 /** Returns the replica that the previous lease left open, or opens another one if the base has moved. */
-export function takeReplica(cache: BaseCache | undefined, target: ReplicaTarget): Replica {
+export function takeReplica(
+  cache: BaseCache | undefined,
+  target: ReplicaTarget,
+): { replica: Replica; applied: AppliedSettings | undefined } {
   const before = cache && left.get(cache);
-  if (!before) return openReplica(target);
+  if (!before) return { replica: openReplica(target), applied: undefined };
   left.delete(cache);
-  if (Bun.deepEquals(before.target, target)) return before.replica;
+  if (Bun.deepEquals(before.target, target)) {
+    const isRecent = before.applied && performance.now() - before.applied.at < APPLIED_MS;
+    return { replica: before.replica, applied: isRecent ? before.applied : undefined };
+  }
   void before.replica.close().catch(() => {});
-  return openReplica(target);
+  return { replica: openReplica(target), applied: undefined };
 }

@@ -18,23 +18,21 @@ import {
   attachmentSigner,
   type Base,
   getBase,
+  type IndexSetting,
   openApiKey,
   type RunReport,
-  recordRun,
   recordSourceUser,
   renameIndexes,
   replicaTarget,
   restUntil,
-  syncFacts,
 } from "../../control/bases";
-import { nameSqlUsers } from "../../control/placement";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
 import { dropUnfinished, ensureInstalled, isOtherTimeline, type Replica, recordDamage } from "../../replica";
 import { type Platform, platformById } from "../../source";
 import { failSpan, span } from "../../trace";
-import { CatchUps, newReport, syncBase } from "../engine";
+import { CatchUps, type NextSync, newReport, syncBase } from "../engine";
 import type { NotificationListener } from "../modes/live";
 import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
@@ -42,19 +40,27 @@ import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
-import { claimLease, leaveReplica, takeReplica } from "./lease-replica";
+import { type AppliedSettings, claimLease, leaveReplica, takeReplica } from "./lease-replica";
 import { LeasedBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
-import { logRun } from "./log-run";
 import type { SyncMetrics } from "./metrics";
 import { progressSaver } from "./progress-saver";
+import { hasLeft, saveRun } from "./save-run";
 import type { SettingsWatch } from "./settings-watch";
-import { cadenceFor, MIN_SYNC_INTERVAL_MS, restOf } from "./sweep-cadence";
+import { cadenceFor, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;
-/** The longest lease of an idle live base. After that, the base logs in to start another lease. */
-const LONGEST_LEASE_MS = 3600_000;
+/**
+ * The longest lease of an idle live base. By then, it has logged in to be compared and to trim its recent-writes log;
+ * another lease begins on that connection. Each lease of a base at rest costs as much CPU as ten reads of its feed.
+ */
+const LONGEST_LEASE_MS = 6 * 3600_000;
+/**
+ * A lease that starts keeps its connection to the replica until its first sweep or rest, for at most this long. It runs some
+ * twenty statements, and a restarted worker starts many leases at once.
+ */
+const STARTING_MS = 10_000;
 /** A base whose next sweep is further off is released, so that it takes no room in the worker until then. */
 const LONGEST_REST_MS = 20_000;
 /** In rapid mode a lease waits for the first cycle to end, for as long as this many cycles usually take. */
@@ -103,18 +109,22 @@ export async function holdLease(
   const base = await getBase(ctx.db, baseId);
   if (!isToBeSynced(base)) return null;
   const target = await replicaTarget(ctx, base);
-  const replica = takeReplica(caches.get(baseId), target);
+  const { replica, applied } = takeReplica(caches.get(baseId), target);
   let isLeftOpen = false;
+  replica.keep(STARTING_MS);
   try {
     await ensureInstalled(replica, target);
     const start = await claimLease(ctx, baseId, replica);
-    const { epoch } = start;
+    const { epoch, isContinued } = start;
     const emptied = await recordDamage(replica, epoch);
     if (emptied.length > 0)
       log.warn({ tableIds: emptied }, "rows may be missing; comparing these tables with Airtable");
-    const cache = restore(caches.get(baseId), base, start);
+    const before = caches.get(baseId);
+    const cache = restore(before, base, start);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
+    // Another worker's lease may have left the replica in another state.
+    const known = isContinued && cache === before && emptied.length === 0 ? applied : undefined;
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
     using leased = await LeasedBase.open({
@@ -129,26 +139,30 @@ export async function holdLease(
     const syncedFrom =
       base.sync && base.sync.kind !== "live" ? new Date(Date.now() - agoMs(base, base.sync.startedAt)) : null;
     const what = { baseId, platform, replica, epoch, cache, leased, budget };
-    const indexes = new IndexKeeper(replica, epoch, log, (before, now) =>
-      renameIndexes(ctx.db, baseId, before, now),
-    );
+    const onNames = (before: IndexSetting[], now: IndexSetting[]) =>
+      renameIndexes(ctx.db, baseId, before, now);
     const lease = {
       ctx: { ...ctx, log },
       ...what,
-      indexes,
+      features: new OptionalFeatureApplier(replica, epoch, log, known?.features),
+      indexes: new IndexKeeper(replica, epoch, log, onNames, known?.indexes),
+      appliedAt: known?.at,
+      hasOnlySwept: true,
       syncedFrom,
       isSaturated,
       hasFailed: false,
       isOverdue: false,
+      next: {},
     };
     await applyOptionalFeatures(lease, base);
+    lease.appliedAt ??= performance.now();
     if (base.sourceUserId === null) void learnUser(lease);
     await using catchUps = new CatchUps(() => catchUpInput(lease), leased.stop);
     leased.onCatchUp = (at) => catchUps.request(at);
     catchUps.request(base.catchUpRequestedAt);
     const next = await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
-    isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !indexes.isWorking;
-    if (isLeftOpen) leaveReplica(cache, target, replica);
+    isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !lease.indexes.isWorking;
+    if (isLeftOpen) leaveReplica(cache, target, replica, appliedBy(lease));
     return next;
   } catch (error) {
     // After an outage of a database, the cache of the replica is still valid, unless another worker had the base
@@ -166,19 +180,31 @@ export async function holdLease(
 
 /** Applies the optional features in the base's settings to the replica, now and whenever they change. */
 async function applyOptionalFeatures(
-  { ctx, replica, epoch, cache, leased, indexes }: Lease,
+  { ctx, replica, epoch, cache, leased, features, indexes, appliedAt }: Lease,
   base: Base,
 ): Promise<void> {
-  const optionalFeatures = new OptionalFeatureApplier(replica, epoch, ctx.log);
-  await optionalFeatures.apply(base.settings);
-  await dropUnfinished(replica, epoch, cache.builds.keys());
+  await features.apply(base.settings);
+  if (appliedAt === undefined) await dropUnfinished(replica, epoch, cache.builds.keys());
   indexes.apply(base.settings.indexes);
   leased.onSettings = (settings) => {
     indexes.apply(settings.indexes);
-    optionalFeatures
+    features
       .apply(settings)
       .catch((error: unknown) => ctx.log.debug({ error }, "applying settings failed; retrying later"));
   };
+}
+
+/** Returns what the next lease need not apply again; undefined if anything but unchanged tables may be left behind. */
+function appliedBy({
+  features,
+  indexes,
+  appliedAt,
+  hasOnlySwept,
+  cache,
+}: Lease): AppliedSettings | undefined {
+  if (!hasOnlySwept || cache.builds.size > 0 || appliedAt === undefined) return undefined;
+  if (!features.applied || !indexes.applied) return undefined;
+  return { features: features.applied, indexes: indexes.applied, at: appliedAt };
 }
 
 export interface Lease {
@@ -190,12 +216,19 @@ export interface Lease {
   cache: BaseCache;
   leased: LeasedBase;
   budget: LeasedBudget;
+  features: OptionalFeatureApplier;
   indexes: IndexKeeper;
+  /** When the features and indexes were last applied from scratch (performance.now()). */
+  appliedAt: number | undefined;
+  /** True while every sync of the lease was a completed sweep, and no table has changed its shape. */
+  hasOnlySwept: boolean;
   isSaturated: () => boolean;
   /** True if a sync has failed, and none has completed since. */
   hasFailed: boolean;
   /** True if another lease must find out what is wrong with the replica. */
   isOverdue: boolean;
+  /** What a sync has prepared for the one after it. */
+  next: NextSync;
   /** When the last completed sync began; null after live mode, which starts no sync while nothing changes. */
   syncedFrom: Date | null;
 }
@@ -221,6 +254,7 @@ async function syncUntil(
     const apiKey = leased.apiKey;
     try {
       const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base, until));
+      if (!isPlainSweep(base, report)) lease.hasOnlySwept = false;
       if (report && "restMs" in report) {
         if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
           return await release(lease, report.restMs);
@@ -239,12 +273,19 @@ async function syncUntil(
         const pauseMs = failurePauseMs(cache.failures, cache.failedWith ?? undefined);
         if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return pauseMs;
         await leased.rest(pauseMs);
-      } else await leased.rest(Math.max(0, MIN_SYNC_INTERVAL_MS - (performance.now() - startedAt)));
+      } else await leased.rest(Math.max(0, nextSweepAt(startedAt) - performance.now()));
     } catch (error) {
+      lease.hasOnlySwept = false;
       // The worker stops, or a change needs another sync.
       if (!isBasetideError(error, "sync_stopped")) throw error;
     }
   }
+}
+
+/** Returns whether the sync has compared all tables in place, so that it leaves nothing half done. */
+function isPlainSweep(base: Base, report: RunReport | { restMs: number } | null): boolean {
+  if (report === null || base.resyncRequestedAt !== null) return false;
+  return "restMs" in report || (report.kind === "sweep" && report.completedAt !== null);
 }
 
 /** Returns the base after this sync, unless it must be read again: a sweep is usually all that has changed it. */
@@ -277,6 +318,7 @@ async function syncAs(
   });
   try {
     if (base.settings.rapid && base.sync && !isForced && platform.modifiedSince) {
+      replica.release();
       const cadence = () => cadenceFor(lease.budget, base, "rapid");
       let cycles = 0;
       const isDone = await rapidBase({
@@ -312,9 +354,11 @@ async function syncAs(
       return null;
     }
     const restMs = isForced || feed ? 0 : restOf(lease.budget, base, cache);
+    replica.release();
     if (restMs > 0) return { restMs };
     const startedAt = performance.now();
-    const report = await syncBase({ ...input, isForced });
+    // The sweep that closes a feed's gap must see all writes that were committed before it.
+    const report = await syncBase({ ...input, isForced, next: feed ? undefined : lease.next });
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();
@@ -364,56 +408,6 @@ async function release({ ctx, baseId, budget }: Lease, restMs: number): Promise<
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
   await restUntil(ctx.db, baseId, Math.min(restMs, spentMs));
   return null;
-}
-
-/** Saves a report for the run history and the metrics. */
-async function saveRun(lease: Lease, base: Base, result: RunReport): Promise<void> {
-  const { ctx, cache } = lease;
-  // A failure that is caused by the removal of the replica is not a failure of the base.
-  if (result.error && (await hasLeft(ctx, base))) return;
-  const report = { ...result };
-  if (result.error?.code === "replica_busy") {
-    const message = await nameSqlUsers(ctx.db, base.database.id, result.error.message);
-    report.error = { code: "replica_busy", message };
-  }
-  const isCapOver = base.error?.code === "source_billing_limit";
-  // Postgres would parse and compare them.
-  const areKnown =
-    report.kind === "sweep" && !report.isBackground && Bun.deepEquals(report.tables, base.tables);
-  try {
-    await recordRun(ctx.db, base.id, areKnown ? { ...report, tables: undefined } : report, {
-      isCapOver,
-      resyncRequestedAt: base.resyncRequestedAt,
-    });
-  } catch (error) {
-    // The next sync reports them again.
-    cache.issuesState = null;
-    throw error;
-  }
-  ctx.syncMetrics.observe(report, lease.syncedFrom);
-  logRun(ctx.log, report);
-  if (report.isBackground) return;
-  lease.hasFailed = report.error !== undefined && report.error.code !== "replica_busy";
-  if (report.error) {
-    cache.failures++;
-    cache.failedWith = result.error;
-  }
-  if (!report.completedAt) return;
-  lease.syncedFrom = report.kind === "live" ? null : report.startedAt;
-  cache.failures = 0;
-}
-
-/**
- * Returns whether the base is being deleted, is gone, or was moved to another database; false if the control plane
- * cannot be asked.
- */
-async function hasLeft({ db }: Pick<Context, "db">, base: Base): Promise<boolean> {
-  const known = await syncFacts(db, [base.id]).catch(() => null);
-  const facts = known?.[0];
-  if (!known) return false;
-  return (
-    !facts || facts.state === "deleting" || facts.state === "moving" || facts.databaseId !== base.database.id
-  );
 }
 
 /** Returns whether the base should make room for others. */

@@ -42,6 +42,7 @@ import { canLogIn } from "../../support/can-log-in";
 import type { SourceDump } from "../../support/compare-to-source";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
+import { operate as operateHere, operatorEnv } from "../../support/operator";
 import { until } from "../../support/poll";
 
 let fleet: Fleet;
@@ -85,28 +86,18 @@ async function remains(base: Base): Promise<Record<string, number>> {
   return Object.fromEntries(Object.entries(row!).filter(([, count]) => count > 0));
 }
 
-/** Runs the operator's command line as a process. */
+/** Runs a command of the operator's command line. */
 async function operate(...args: string[]) {
   const { config } = fleet.ctx;
-  const child = Bun.spawn([process.execPath, "apps/operator/main.ts", ...args], {
-    env: {
-      PATH: process.env.PATH ?? "",
-      DATABASE_URL: config.databaseUrl!,
-      REPLICA_URL: inject("clusterUrl"),
-      SECRET_KEY: config.secretKey!,
-      UPSTREAMS: Object.entries(config.upstreams)
-        .map(([host, address]) => `${host}=${address}`)
-        .join(","),
-      UPSTREAM_TIMEOUT_MS: "1000",
-    },
-    stdout: "pipe",
-    stderr: "pipe",
+  const { code, out, err } = await operateHere(args, {
+    ...operatorEnv(config),
+    REPLICA_URL: inject("clusterUrl"),
+    UPSTREAMS: Object.entries(config.upstreams)
+      .map(([host, address]) => `${host}=${address}`)
+      .join(","),
+    UPSTREAM_TIMEOUT_MS: "1000",
   });
-  const [out, err] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  expect([await child.exited, err]).toEqual([0, ""]);
+  expect([code, err]).toEqual([0, ""]);
   return JSON.parse(out);
 }
 

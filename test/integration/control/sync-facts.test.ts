@@ -1,7 +1,14 @@
 /** What a worker reads of its bases every second. */
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
-import { recordRun, syncFactHashes, syncFacts, syncVersions } from "../../../core/control/bases";
+import {
+  recordRun,
+  syncFactHashes,
+  syncFacts,
+  syncVersionDigests,
+  syncVersions,
+  versionGroupOf,
+} from "../../../core/control/bases";
 import { authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 
@@ -29,6 +36,7 @@ test("a run changes the version of a base and not the hash of its facts; every c
   const { id } = (await call("POST", "/api/v1/bases", { token, body })).body;
   const seen = async () => ({
     version: (await syncVersions(db, [id])).get(id),
+    digest: (await syncVersionDigests(db, [id])).get(versionGroupOf(id)),
     hash: (await syncFactHashes(db, [id])).get(id),
     facts: (await syncFacts(db, [id]))[0],
   });
@@ -40,14 +48,17 @@ test("a run changes the version of a base and not the hash of its facts; every c
   const before = await seen();
   await run();
   const after = await seen();
-  expect(after).toEqual({ ...before, version: { ...before.version, base: expect.any(String) } });
+  const version = { ...before.version, base: expect.any(String) };
+  expect(after).toEqual({ ...before, version, digest: expect.any(String) });
   expect(after.version!.base).not.toBe(before.version!.base);
+  expect(after.digest).not.toBe(before.digest);
 
   let last = after;
   for (const [column, value] of Object.entries(changes)) {
     await db.unsafe(`update bases set ${column} = ${value} where id = '${id}'`);
     const now = await seen();
     expect(now.version!.base, column).not.toBe(last.version!.base);
+    expect(now.digest, column).not.toBe(last.digest);
     expect(now.hash, column).not.toBe(last.hash);
     expect(now.facts, column).not.toEqual(last.facts);
     last = now;

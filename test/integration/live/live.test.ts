@@ -10,9 +10,10 @@ import {
 } from "../../../core/replica";
 import { editor } from "../../support/fake-feed";
 import { pageOf } from "../../support/fake-source";
-import type { LiveEngine } from "../../support/live-engine";
+import { type LiveEngine, liveEngine } from "../../support/live-engine";
 import { liveTeams } from "../../support/live-teams";
 import { until } from "../../support/poll";
+import { sourceTable } from "../../support/source-records";
 import { personRecord, recordOf, sourceField, teamRecord } from "../../support/teams";
 
 vi.setConfig({ testTimeout: 30_000 });
@@ -465,4 +466,37 @@ test("a lease can end between two batches, and the next one continues from the c
   engine.start();
   await engine.settled();
   await equal();
+});
+
+test("I6: a field that is retyped and retyped back while a record is read keeps its value", async () => {
+  const engine = await liveEngine();
+  const { source, webhook } = engine;
+  const things = sourceTable("tblT", "Things", { Name: "text", Count: "number" });
+  const table = source.add(
+    things,
+    [1, 2, 3].map((n) => recordOf(`rec${n}`, { fld0: `Thing ${n}`, fld1: n })),
+  );
+  await engine.sync();
+  await engine.replica.replica.sql`alter table public.things add constraint filled check (count is not null)`;
+  engine.start({ schemaPollMs: 60_000 });
+  await until(() => webhook.reads > 0, { what: "the feed is read" });
+  const retype = (type: "text" | "number") => {
+    things.fields[1] = sourceField("fld1", "Count", type);
+    for (const { fields } of table.records.values()) {
+      fields.fld1 = type === "text" ? `${fields.fld1} pieces` : Number.parseInt(String(fields.fld1), 10);
+    }
+  };
+  const steps = [
+    { call: "ids tblT", happens: () => retype("text") },
+    { call: "schema", happens: () => retype("number") },
+  ];
+  source.before = (call) => {
+    if (call === steps[0]?.call) steps.shift()!.happens();
+  };
+  source.calls.length = 0;
+  editor(webhook, { source, table }).put(recordOf("rec2", { fld0: "Renamed", fld1: 2 }));
+  await engine.settled();
+  expect((await engine.rows("things"))[1]).toMatchObject({ name: "Renamed", count: 2 });
+  expect(calls(engine)).toEqual(["ids tblT", "schema", "ids tblT"]);
+  expect(engine.runs.filter(({ error }) => error)).toEqual([]);
 });

@@ -20,11 +20,11 @@ import { readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { histories, World } from "../../support/schema-history";
 import { sourceTable } from "../../support/source-records";
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 180_000 });
 
 const HISTORIES = Number(process.env.HISTORIES ?? 4);
 /** No history takes this long. */
-const HISTORY_MS = 25_000;
+const HISTORY_MS = 60_000;
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 
 async function replicaOf(tables: SourceTable[]): Promise<TestReplica & { reader: postgres.Sql }> {

@@ -7,6 +7,7 @@ import {
   connectReplica,
   installReplica,
   openForCheck,
+  READER_CONNECTIONS,
   serverPool,
   shareServers,
   withAdmin,
@@ -28,7 +29,7 @@ test("fast statements share one connection, a slow one blocks no other, and idli
   timeout: 60_000,
 }, async () => {
   await using database = await freshDatabase();
-  const sql = connectReplica(database.url);
+  const sql = connectReplica(database.url, { use: "writes" });
   const numbers = Array.from({ length: 50 }, (_, number) => number);
   for (let round = 0; round < 5; round++) {
     const rows = await Promise.all(numbers.map((number) => sql<{ n: number }[]>`select ${number}::int as n`));
@@ -51,6 +52,83 @@ test("fast statements share one connection, a slow one blocks no other, and idli
   await until(async () => (await open(database)) === 0, { what: "nothing is open", timeoutMs: 30_000 });
   expect([...(await sql`select 3 as three`)]).toEqual([{ three: 3 }]);
   await sql.end({ timeout: 1 });
+});
+
+test("once a second connection has opened, statements keep to one, and the other closes", {
+  timeout: 60_000,
+}, async () => {
+  await using database = await freshDatabase();
+  const sql = connectReplica(database.url, { use: "writes" });
+  await sql`select 1`;
+  const slow = sql`select pg_sleep(20)`.then(
+    () => {},
+    () => {},
+  );
+  await sql`select 1`;
+  expect(await open(database)).toBe(2);
+  await database.sql`
+    select pg_cancel_backend(pid) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(20)%'
+      and pid <> pg_backend_pid()`;
+  await slow;
+  const used = new Set<number>();
+  // Busy all the time, one statement after the other: for longer than an idle connection is kept.
+  await until(
+    async () => {
+      used.add((await sql<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid);
+      return (await open(database)) === 1;
+    },
+    { what: "one is closed", timeoutMs: 30_000 },
+  );
+  expect(used.size).toBe(1);
+  await sql.end({ timeout: 1 });
+});
+
+test("a second connection closes no other pool's unless its statement waits for long", {
+  timeout: 60_000,
+}, async () => {
+  await using database = await freshDatabase();
+  const others = Array.from({ length: READER_CONNECTIONS - 1 }, () =>
+    connectReplica(database.url, { use: "console" }),
+  );
+  const sql = connectReplica(database.url, { use: "console" });
+  for (const one of [...others, sql]) await one`select 1`;
+  const blocked = await database.sql.begin(async (holder) => {
+    await holder`select pg_advisory_xact_lock(1)`;
+    const waiting = [sql`select pg_advisory_lock(1)`.execute()];
+    const from = performance.now();
+    let tookMs: number | undefined;
+    const answered = sql`select 1`.then(() => {
+      tookMs = performance.now() - from;
+    });
+    const counts = new Set<number>();
+    await until(
+      async () => {
+        counts.add(await open(database));
+        return tookMs !== undefined;
+      },
+      { what: "a second connection answers", timeoutMs: 30_000 },
+    );
+    await answered;
+    expect(tookMs).toBeGreaterThan(4900);
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(READER_CONNECTIONS - 1);
+    expect(await open(database)).toBe(READER_CONNECTIONS);
+    return waiting;
+  });
+  await Promise.all(blocked);
+  await Promise.all([sql, ...others].map((one) => one.end({ timeout: 1 })));
+});
+
+test("the connection of a base that is synced outlasts one for writes, as a sweep lasts longer", async () => {
+  await using database = await freshDatabase();
+  const pools = [connectReplica(database.url), connectReplica(database.url, { use: "writes" })];
+  const pids = await Promise.all(
+    pools.map(async (sql) => (await sql<{ pid: number }[]>`select pg_backend_pid() as pid`)[0]!.pid),
+  );
+  await until(async () => (await open(database)) === 1, { what: "one is closed", timeoutMs: 25_000 });
+  const [left] = await database.sql<{ pid: number }[]>`
+    select pid from pg_stat_activity where datname = current_database() and application_name = 'basetide'`;
+  expect(left!.pid).toBe(pids[0]!);
+  await Promise.all(pools.map((sql) => sql.end({ timeout: 1 })));
 });
 
 test("a transaction keeps its connection, whatever else the pool is used for", async () => {
@@ -109,6 +187,38 @@ test("a budget closes the connections that were idle longest first, and then eac
   third!.rest();
   await late;
   expect(order).toEqual(["taken 0", "taken 1", "taken late"]);
+});
+
+test("a budget closes no connection that a pool keeps, until the pool releases it or its time is over", async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const budget = new ConnectionBudget({ connections: 2 });
+  const [first, second] = [pool(budget), pool(budget)];
+  for (const one of [first, second]) {
+    budget.keep(one, 1000);
+    await budget.take();
+    one.rest();
+  }
+  const order: string[] = [];
+  for (const name of ["one", "other"]) void budget.take().then(() => order.push(name));
+  await vi.advanceTimersByTimeAsync(900);
+  expect(order).toEqual([]);
+  budget.release(second);
+  await vi.advanceTimersByTimeAsync(0);
+  expect([order, first.resting, second.resting]).toEqual([["one"], 1, 0]);
+  await vi.advanceTimersByTimeAsync(200);
+  expect([order, first.resting]).toEqual([["one", "other"], 0]);
+});
+
+test("a budget that others wait for asks for the server's limit at once", async () => {
+  const budget = new ConnectionBudget({ share: 0.3 });
+  const first = pool(budget, 100);
+  for (let open = 0; open < 10; open++) await budget.take();
+  const late = budget.take();
+  first.rest();
+  await late;
+  await new Promise(setImmediate);
+  expect(budget.most).toBe(30);
 });
 
 test("workers share a server's connections, and the excess is closed when idle as another worker starts", async () => {

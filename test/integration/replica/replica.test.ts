@@ -233,6 +233,36 @@ test("I6: an image requested before a table got a column does not leave the new 
   expect(entry).toMatchObject({ recordId: "rec1", readVersion: readVersion });
 });
 
+test("I1: writes with a kept plan go to the table that a rebuild has swapped in, and to its new columns", async () => {
+  await using test = await testReplica();
+  const { replica, epoch } = test;
+  const write = async (table: CatalogTable, fields: Record<string, unknown>) => {
+    const readVersion = await takeReadVersion(replica);
+    const { lost } = await apply(replica, table, { readVersion, records: [sourceRecord("rec1", fields)] });
+    expect(lost).toEqual([]);
+  };
+  let table = (await build(test, { tables: [versioned] })).get("tblV")!;
+  // More often than a statement is planned for its values.
+  for (let version = 1; version <= 8; version++) await write(table, { fld0: version });
+  const aside = await startBuild(replica, epoch, table.spec);
+  await aside.append(mapRecords(compileMapper(table.spec), [sourceRecord("rec2", { fld0: 0 })], []));
+  await aside.append(mapRecords(compileMapper(table.spec), [sourceRecord("rec1", { fld0: 0 })], []));
+  expect(await aside.swapIn(table, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+  table = (await loadCatalog(replica)).get("tblV")!;
+  for (let version = 9; version <= 10; version++) await write(table, { fld0: version });
+  const rows = () => replica.sql`select id, version::int as version from public.versions order by id`;
+  expect([...(await rows())]).toEqual([
+    { id: "rec1", version: 10 },
+    { id: "rec2", version: 0 },
+  ]);
+  const wider = sourceTable("tblV", "Versions", { Version: "number", Loud: "text" });
+  table = (await build(test, { tables: [wider] })).get("tblV")!;
+  await write(table, { fld0: 11, fld1: "it's \\ 'quoted'" });
+  const [row] =
+    await replica.sql`select version::int as version, loud from public.versions where id = 'rec1'`;
+  expect(row).toEqual({ version: 11, loud: "it's \\ 'quoted'" });
+});
+
 test("a swap is abandoned soon when a query locks the table, and nothing has changed", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;

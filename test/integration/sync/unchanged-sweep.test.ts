@@ -1,5 +1,6 @@
-/** What a sweep that finds nothing costs the replica: one statement to begin and one to end, both behind the fence. */
+/** What a sweep that finds nothing costs the replica: one statement, behind the fence, that also prepares the next one. */
 import { expect, test } from "vitest";
+import { BasetideError } from "../../../core/errors";
 import {
   applyRowImages,
   beginSync,
@@ -15,8 +16,9 @@ import {
   takeReadVersion,
 } from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
-import { syncBase } from "../../../core/sync/engine";
+import { type NextSync, syncBase } from "../../../core/sync/engine";
 import { testEngine } from "../../support/engine";
+import { until } from "../../support/poll";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
 const people = sourceTable("tblP", "People", { Name: "text", Age: "number" });
@@ -42,17 +44,135 @@ async function scene() {
   const { records } = engine.source.add(people, persons(250));
   engine.source.add(sourceTable("tblO", "Other", { Name: "text" }), []);
   const statements: string[] = [];
-  const sync = () => {
+  const sync = (next?: NextSync, isForced = false) => {
     statements.length = 0;
-    const input = engine.input(seldom);
-    return syncBase({ ...input, replica: watched(engine.replica.replica, statements) });
+    const input = engine.input({ ...seldom, isForced });
+    return syncBase({ ...input, replica: watched(engine.replica.replica, statements), next });
   };
   await sync();
   await sync();
   return { ...engine, records, statements, sync };
 }
 
-test("a sweep without changes sends two statements, however many pages it reads", async () => {
+/** `_sync_meta`, with times in ms. */
+async function syncMeta({ sql }: Replica) {
+  const [row] = await sql<{ started: number; completed: number; lastMs: number; now: number }[]>`
+    select extract(epoch from started_at)::float8 * 1000 as started,
+      extract(epoch from completed_at)::float8 * 1000 as completed,
+      extract(epoch from duration_last)::float8 * 1000 as "lastMs",
+      extract(epoch from clock_timestamp())::float8 * 1000 as now
+    from public._sync_meta`;
+  return row!;
+}
+
+/** A write of a proxy that the source has reverted: its page is the one that the worker knows. */
+async function writeReverted(replica: Replica): Promise<void> {
+  const table = (await loadCatalog(replica)).get("tblP")!;
+  await applyRowImages(replica, table, {
+    epoch: null,
+    readVersion: await takeReadVersion(replica),
+    rows: mapRecords(compileMapper(table.spec), [person(3, 333)], []),
+    gone: [],
+    issues: [],
+    records: [person(3, 333)],
+  });
+}
+
+test("sweeps that follow each other send one statement each", async () => {
+  const { sync, statements, replica, source } = await scene();
+  const next: NextSync = {};
+  await sync(next);
+  for (let sweep = 0; sweep < 3; sweep++) {
+    const before = await syncMeta(replica.replica);
+    const calls: (typeof before)[] = [];
+    source.before = async () => void calls.push(await syncMeta(replica.replica));
+    expect(await sync(next)).toMatchObject({ kind: "sweep", seen: 250, updated: 0 });
+    expect(statements).toEqual([expect.stringContaining(".complete_sync(")]);
+    // Nobody who waits for the end of a sync waits for the next one.
+    expect(calls[0]).toMatchObject({ started: before.started, completed: before.completed });
+    const meta = await syncMeta(replica.replica);
+    expect(meta.started).toBeGreaterThanOrEqual(before.completed - 1);
+    expect(meta.started).toBeLessThanOrEqual(calls[0]!.now);
+    expect(meta.completed).toBeGreaterThan(before.now);
+    expect(meta.lastMs).toBeCloseTo(meta.completed - meta.started, 0);
+  }
+});
+
+test("what was prepared for another lease, a moment ago, or before a resync is not used", async () => {
+  const { sync, statements } = await scene();
+  const next: NextSync = {};
+  const begins = expect.stringContaining(".mark_sync(…, false, true");
+  await sync(next);
+  await sync(next, true);
+  expect(statements).toContainEqual(begins);
+  await sync(next);
+  expect(statements).toHaveLength(1);
+  next.prepared!.sentAt -= 5001;
+  await sync(next);
+  expect(statements[0]).toEqual(begins);
+  next.prepared!.epoch--;
+  await sync(next);
+  expect(statements[0]).toEqual(begins);
+});
+
+test("I3: everything that the source had at started_at is in SQL, also after a write that came between two sweeps", async () => {
+  const { sync, replica, rows } = await scene();
+  const next: NextSync = {};
+  await sync(next);
+  await writeReverted(replica.replica);
+  const writtenAt = (await syncMeta(replica.replica)).now;
+  const isRight = async () => ((await rows())[3] as { age: number }).age === 3;
+  for (let sweep = 0; sweep < 2; sweep++) {
+    await sync(next);
+    const { started } = await syncMeta(replica.replica);
+    expect(started < writtenAt || (await isRight())).toBe(true);
+  }
+  expect(await isRight()).toBe(true);
+  await sync(next);
+  expect((await syncMeta(replica.replica)).started).toBeGreaterThan(writtenAt);
+});
+
+test("a prepared sync that fails leaves _sync_meta as the last complete one did", async () => {
+  const { sync, source, replica, statements } = await scene();
+  const next: NextSync = {};
+  await sync(next);
+  const { now: _, ...before } = await syncMeta(replica.replica);
+  source.before = () => {
+    throw new BasetideError("source_not_found");
+  };
+  expect(await sync(next)).toMatchObject({ completedAt: null });
+  expect(statements).toEqual([]);
+  expect(await syncMeta(replica.replica)).toMatchObject(before);
+  source.before = () => {};
+  expect(await sync(next)).toMatchObject({ completedAt: expect.any(Date) });
+});
+
+test("a prepared sync that takes long is shown as running, and withdrawn if it fails", {
+  timeout: 40_000,
+}, async () => {
+  const { sync, source, replica } = await scene();
+  const next: NextSync = {};
+  for (const fails of [false, true]) {
+    await sync(next);
+    const before = await syncMeta(replica.replica);
+    const isRunning = async () => {
+      const { started, completed } = await syncMeta(replica.replica);
+      return started > completed;
+    };
+    source.before = async () => {
+      await until(isRunning, { what: "the sync is shown as running", timeoutMs: 15_000 });
+      if (fails) throw new BasetideError("source_not_found");
+    };
+    await sync(next);
+    source.before = () => {};
+    expect(await isRunning()).toBe(false);
+    const { completed, started } = await syncMeta(replica.replica);
+    expect(completed > before.completed).toBe(!fails);
+    if (!fails) expect(completed - started).toBeGreaterThan(4900);
+  }
+});
+
+test("a sweep without changes sends two statements, if none is to follow it", async () => {
   const { sync, statements } = await scene();
   for (let sweep = 0; sweep < 2; sweep++) {
     expect(await sync()).toMatchObject({
@@ -65,7 +185,7 @@ test("a sweep without changes sends two statements, however many pages it reads"
     });
     expect(statements).toEqual([
       expect.stringContaining(".mark_sync(…, false, true"),
-      expect.stringContaining(".mark_sync(…, true, false"),
+      expect.stringContaining(".complete_sync("),
     ]);
   }
 });
@@ -102,16 +222,7 @@ test("records of a page that is as before are not looked at", async () => {
 test("I3: writes of other processes, changed issues and a damaged table are found by the next sweep", async () => {
   const { sync, records, rows, replica } = await scene();
   const { sql } = replica.replica;
-  const table = (await loadCatalog(replica.replica)).get("tblP")!;
-  // A proxied write that the source has reverted: its page is the one that the worker knows.
-  await applyRowImages(replica.replica, table, {
-    epoch: null,
-    readVersion: await takeReadVersion(replica.replica),
-    rows: mapRecords(compileMapper(table.spec), [person(3, 333)], []),
-    gone: [],
-    issues: [],
-    records: [person(3, 333)],
-  });
+  await writeReverted(replica.replica);
   expect(await sync()).toMatchObject({ inserted: 0, updated: 1, deleted: 0 });
   expect((await rows())[3]).toMatchObject({ age: 3 });
 
@@ -152,7 +263,8 @@ test("I5: a lease that was overtaken begins and completes no sync", async () => 
   await claimEpoch(own);
   const known = { catalog: null, loggedUpTo: new Map([["tblP", 0]]) };
   await expect(beginSync(own, epoch, known)).rejects.toMatchObject({ code: "lease_lost" });
-  await expect(completeSync(own, epoch)).rejects.toMatchObject({ code: "lease_lost" });
+  for (const next of [undefined, known])
+    await expect(completeSync(own, epoch, { next })).rejects.toMatchObject({ code: "lease_lost" });
   expect(await meta()).toEqual(before);
 });
 
@@ -162,18 +274,24 @@ test("I1: a commit that issues a read version is waited for, one that only marks
   const waits = (setting: string, call: string) =>
     own.sql.begin(async (sql) => {
       await sql.unsafe(`set local synchronous_commit = ${setting}`);
-      await sql.unsafe(`select from public_swap.mark_sync(${epoch}, ${call})`);
+      await sql.unsafe(`select from public_swap.${call.replace("(", `(${epoch}, `)}`);
       const [row] = await sql<{ mode: string }[]>`select current_setting('synchronous_commit') as mode`;
       return row!.mode;
     });
+  const completes = "complete_sync(null, null, null, null, null, null)";
+  const prepares = "complete_sync(null, null, null, '{}', '{}', 0)";
+  // The first one of a session verifies the server.
+  await waits("on", completes);
   for (const setting of ["on", "off", "local", "remote_apply"]) {
-    expect(await waits(setting, "true, false"), setting).toBe("off");
-    expect(await waits(setting, "false, true"), setting).toBe("off");
-    expect(await waits(setting, "false, true, null, '{}', '{}'"), setting).toBe(
-      setting === "remote_apply" ? setting : "on",
-    );
+    expect(await waits(setting, "mark_sync(true, false)"), setting).toBe("off");
+    expect(await waits(setting, "mark_sync(false, true)"), setting).toBe("off");
+    expect(await waits(setting, completes), setting).toBe("off");
+    for (const call of [prepares, "mark_sync(false, true, null, '{}', '{}')"])
+      expect(await waits(setting, call), setting).toBe(setting === "remote_apply" ? setting : "on");
   }
   // The first statement of another incarnation moves all numbers.
-  await own.sql`update public_swap._state set incarnation = 'an earlier one'`;
-  expect(await waits("off", "true, false")).toBe("on");
+  for (const call of ["mark_sync(true, false)", completes]) {
+    await own.sql`update public_swap._state set incarnation = 'an earlier one'`;
+    expect(await waits("off", call)).toBe("on");
+  }
 });

@@ -9,7 +9,7 @@
 import { BasetideError, isBasetideError } from "../../../errors";
 import { latestReadVersions } from "../../../replica";
 import type { RecordPage, SourceRecord } from "../../../source";
-import { applyRecords, metered, type Reader, removeRecords, type Sweep } from "../../engine";
+import { applyAsRead, metered, type Reader, removeRecords, type Sweep, withSecondRead } from "../../engine";
 import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../state";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
@@ -61,11 +61,25 @@ export async function removeDestroyed(work: Rereading, batch: DirtyBatch): Promi
 }
 
 /**
- * Reads the records of the batch again, and names their dependents.
+ * Reads the records of the batch again, and names their dependents. Starts over once if the schema does not explain the
+ * records' cells (I6).
  *
  * @param massChange of the records that were read again in this table
  */
-export async function reread(work: Rereading, batch: DirtyBatch, massChange: MassChange): Promise<void> {
+export function reread(work: Rereading, batch: DirtyBatch, massChange: MassChange): Promise<void> {
+  return withSecondRead(
+    () => rereadOnce(work, batch, massChange, false),
+    () => rereadOnce(work, batch, massChange, true),
+  );
+}
+
+/** @throws UnexplainedCells unless `isReadAgain` */
+async function rereadOnce(
+  work: Rereading,
+  batch: DirtyBatch,
+  massChange: MassChange,
+  isReadAgain: boolean,
+): Promise<void> {
   const { tableId, entries } = batch;
   const { dirty, dependents, batches, foreground } = work;
   const isNamed = [...entries.values()].some(({ why }) => why !== "dependent");
@@ -83,7 +97,7 @@ export async function reread(work: Rereading, batch: DirtyBatch, massChange: Mas
   ]);
   const readVersion = latest.value;
   await batches.started();
-  const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion);
+  const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
   for (const id of await shownSince(foreground, tableId, lost, since)) lost.delete(id);
   // All at once, so that no dependent is read twice.
   nameAll(work, [reached, await dependents.of(changed, fresh)], cursor);
@@ -102,14 +116,16 @@ async function apply(
   tableId: string,
   pages: RecordPage[],
   readVersion: number,
+  isReadAgain: boolean,
 ) {
+  const writing = { ...foreground, isWithoutNew: true };
   const fresh = new Map<string, SourceRecord>();
   const lost = new Set<string>();
   for (const page of pages) {
     const { table } = tableOf(foreground, tableId);
     if (isMassChange(massChange, table, page)) await foreground.schemaTracker.refresh();
     const all = Array.from({ length: page.size }, (_, index) => index);
-    const applied = await applyRecords(foreground, table, { page, readVersion }, all, true);
+    const applied = await applyAsRead(writing, table, { page, readVersion }, all, isReadAgain);
     for (const index of all) {
       table.fingerprints.see(page.id(index), 0n);
       fresh.set(page.id(index), page.record(index));

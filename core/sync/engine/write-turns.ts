@@ -1,0 +1,26 @@
+/**
+ * Limits how many pages this process parses and writes at once: for each server, over all bases, and for each base.
+ *
+ * Pages arrive as fast as the source allows, whatever the server can take: after a restart, a thousand bases of 10,000
+ * records compare all of their pages with their rows. A parsed page takes many times the memory of a received one, which
+ * is what waits here.
+ *
+ * A base whose tables somebody has locked must not stop the others. It has at most two of a server's turns, and keeps each
+ * for five seconds.
+ */
+import { Turns } from "../../async";
+import type { Replica } from "../../replica";
+
+/** Enough for three hundred pages a second to a server that is 100 ms away. */
+const MOST_OF_SERVER = 32;
+const LONGEST_MS = 5000;
+/** A base has no more connections. */
+const MOST_OF_BASE = 2;
+
+const ofServers = new Turns(MOST_OF_SERVER, LONGEST_MS);
+const ofBases = new Turns(MOST_OF_BASE);
+
+/** Runs `work`, which parses and writes a page of the replica's base, when it is its turn. It must not wait for another turn. */
+export function inWriteTurn<T>(replica: Pick<Replica, "server">, work: () => Promise<T>): Promise<T> {
+  return ofBases.run(replica, () => ofServers.run(replica.server, work));
+}
