@@ -206,7 +206,8 @@ function openBaseFor(
   level: "read" | "comment",
 ): SandboxBase {
   authorize(request.key, scope, baseId, level);
-  const base = sandbox.store.bases.get(baseId);
+  const isChange = request.method !== "GET" && !isListCall(request.method, request.segments);
+  const base = sandbox.store.open(baseId, isChange);
   if (!base) throw permissionsOrModelNotFound();
   return base;
 }

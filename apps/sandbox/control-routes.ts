@@ -8,6 +8,7 @@
  * | `GET /_sandbox/bases` | → `[{id, name, tables, records}]` |
  * | `POST /_sandbox/bases` | `{id?, name?, computed?, tables: [{id?, name, fields, views?, records?}]}` → `{baseId}` |
  * | `DELETE /_sandbox/bases/{base}` | |
+ * | `POST /_sandbox/bases/{base}/clone` | a base with the same tables, records and ids → `{baseId}` |
  * | `GET /_sandbox/dump/{base}` | → schema and all records, by field id |
  * | `POST /_sandbox/bases/{base}/tables` | `{id?, name, description?, fields}` → `{tableId}` |
  * | `PATCH`, `DELETE …/tables/{table}` | `{name}` |
@@ -70,6 +71,7 @@ const ROUTES: Record<string, Handler> = {
   "POST generate": ({ control, body }) => ({ baseId: control.generate(body as unknown as GenerateOptions) }),
   "GET bases": ({ control }) => control.bases(),
   "POST bases": ({ control, body }) => ({ baseId: control.createBase(body as unknown as BaseInput) }),
+  [`POST ${BASE}/clone`]: ({ control, at }) => ({ baseId: control.cloneBase(at[0]!) }),
   [`DELETE ${BASE}`]: ({ control, at }) => control.deleteBase(at[0]!),
   "GET dump/:": ({ control, at }) => control.dump(at[0]!),
   [`POST ${BASE}/tables`]: ({ control, at, body }) => ({

@@ -36,7 +36,7 @@ export function listPage(
     : { iterator: startIterator(sandbox, base, table, params), index: 0 };
   const end = Math.min(iterator.rowIds.length, index + params.pageSize);
   const first = fault === "repeat_page" ? Math.max(0, index - params.pageSize) : index;
-  const bytes = pageBytes(sandbox, base, table, iterator.rowIds.slice(first, first + end - index), params);
+  const bytes = pageBytes(sandbox, base, table, iterator.rowIds, first, first + end - index, params);
   // An endless list continues at its start.
   const next = end < iterator.rowIds.length ? end : fault === "endless_list" && end > 0 ? 0 : undefined;
   const tail = next === undefined ? "}" : `,"offset":"${sandbox.iterators.token(iterator, next)}"}`;
@@ -136,25 +136,29 @@ function pageBytes(
   sandbox: Sandbox,
   base: SandboxBase,
   table: SandboxTable,
-  ids: readonly string[],
+  list: readonly string[],
+  from: number,
+  to: number,
   params: ListParams,
 ): PageBytes {
-  if (params.shape.text) return makePage(sandbox, base, table, ids, params);
-  const key = `${base.id}|${table.id}|${params.shapeKey}|${ids[0] ?? ""}|${ids.length}`;
-  const stamp = stampOf(sandbox, base, table, ids);
-  const known = sandbox.pages.find(key, ids, stamp);
-  if (known) return known;
-  const page = makePage(sandbox, base, table, ids, params);
+  if (params.shape.text) return makePage(sandbox, base, table, list.slice(from, to), params);
+  const key = `${base.sharedFrom ?? base.id}|${table.id}|${params.shapeKey}|${list[from] ?? ""}|${to - from}`;
+  const inTable = {
+    schemaVersion: base.schemaVersion,
+    foreignVersion: sandbox.computed.foreignVersion(base, table),
+    tableVersion: table.version,
+    list,
+  };
+  const unchanged = sandbox.pages.findInTable(key, inTable);
+  if (unchanged) return unchanged;
+  const ids = list.slice(from, to);
+  const stamp = { ...inTable, ...stampOf(table, ids) };
+  const page = sandbox.pages.find(key, ids, stamp) ?? makePage(sandbox, base, table, ids, params);
   sandbox.pages.keep(key, ids, stamp, page);
   return page;
 }
 
-function stampOf(
-  sandbox: Sandbox,
-  base: SandboxBase,
-  table: SandboxTable,
-  ids: readonly string[],
-): PageStamp {
+function stampOf(table: SandboxTable, ids: readonly string[]): Pick<PageStamp, "rowVersion" | "rows"> {
   let [rowVersion, rows] = [0, 0];
   for (const id of ids) {
     const row = table.rows.get(id);
@@ -162,8 +166,7 @@ function stampOf(
     rows += 1;
     if (row.version > rowVersion) rowVersion = row.version;
   }
-  const foreignVersion = sandbox.computed.foreignVersion(base, table);
-  return { schemaVersion: base.schemaVersion, foreignVersion, rowVersion, rows };
+  return { rowVersion, rows };
 }
 
 function makePage(

@@ -41,7 +41,7 @@ export function metaCall(sandbox: Sandbox, request: ApiRequest): ApiAnswer {
     baseId,
     method === "GET" ? "read" : "create",
   );
-  const base = sandbox.store.bases.get(baseId);
+  const base = sandbox.store.open(baseId, method !== "GET");
   if (!base) throw permissionsOrModelNotFound();
   if (tableId === undefined) {
     if (method === "GET") return listTables(base, request);

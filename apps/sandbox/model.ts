@@ -98,6 +98,8 @@ export interface SandboxBase {
   schemaVersion: Version;
   version: Version;
   transactionNumber: number;
+  /** The base whose tables these are, if several bases have them: they are copied before a change (`Store.open`). */
+  sharedFrom: string | undefined;
 }
 
 /** Types whose cells cannot be written. */

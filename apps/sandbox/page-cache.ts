@@ -3,7 +3,8 @@
  *
  * A page is unchanged while it has the same rows, and none of them, nor the schema, nor a table that its computed cells
  * read has changed. Versions only grow and are never reused, so it is enough to compare the number of rows that still
- * exist and the greatest of their versions.
+ * exist and the greatest of their versions. If the whole table is unchanged, so is every page of the same list, and no row
+ * needs to be looked at: that halves the cost of an answer.
  */
 import type { PageBytes } from "./page";
 
@@ -18,7 +19,16 @@ export interface PageStamp {
   rows: number;
 }
 
-interface Entry extends PageStamp {
+/** Tells without looking at the rows that nothing has changed. */
+export interface TableStamp {
+  schemaVersion: number;
+  foreignVersion: number;
+  tableVersion: number;
+  /** The list that the page is a part of. */
+  list: readonly string[];
+}
+
+interface Entry extends PageStamp, TableStamp {
   rowIds: readonly string[];
   page: PageBytes;
   bytes: number;
@@ -27,6 +37,17 @@ interface Entry extends PageStamp {
 export class PageCache {
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
+
+  /** @param key also names the part of the list */
+  findInTable(key: string, stamp: TableStamp): PageBytes | undefined {
+    const entry = this.#entries.get(key);
+    return entry?.tableVersion === stamp.tableVersion &&
+      entry.list === stamp.list &&
+      entry.schemaVersion === stamp.schemaVersion &&
+      entry.foreignVersion === stamp.foreignVersion
+      ? entry.page
+      : undefined;
+  }
 
   find(key: string, rowIds: readonly string[], stamp: PageStamp): PageBytes | undefined {
     const entry = this.#entries.get(key);
@@ -41,7 +62,7 @@ export class PageCache {
     return entry.page;
   }
 
-  keep(key: string, rowIds: readonly string[], stamp: PageStamp, page: PageBytes): void {
+  keep(key: string, rowIds: readonly string[], stamp: PageStamp & TableStamp, page: PageBytes): void {
     this.#drop(key);
     // About a quarter more for the gzipped form, which is made on demand.
     const bytes = Math.ceil(page.byteLength * 1.25);

@@ -172,7 +172,15 @@ function resultOf(base: SandboxBase, table: SandboxTable, options: Record<string
 }
 
 export function emptyBase(name: string, id: string): SandboxBase {
-  return { id, name, tables: new Map(), schemaVersion: 0, version: 0, transactionNumber: 0 };
+  return {
+    id,
+    name,
+    tables: new Map(),
+    schemaVersion: 0,
+    version: 0,
+    transactionNumber: 0,
+    sharedFrom: undefined,
+  };
 }
 
 /** Creates an empty table with a grid view; the first field is the primary one. */

@@ -79,11 +79,36 @@ export class Store {
   }
 
   /**
+   * Returns a base to read it, or to change it: then its tables are no longer those of other bases.
+   *
+   * @returns undefined if there is none
+   */
+  open(baseId: string, isChange: boolean): SandboxBase | undefined {
+    const base = this.bases.get(baseId);
+    if (base?.sharedFrom !== undefined && isChange) {
+      base.tables = structuredClone(base.tables);
+      base.sharedFrom = undefined;
+      // Caches may hold the shared tables.
+      base.schemaVersion = base.version = this.nextVersion();
+    }
+    return base;
+  }
+
+  /** Adds a base with the tables of another one, which both share until one of them is changed. */
+  clone(of: SandboxBase, id: string): SandboxBase {
+    of.sharedFrom ??= of.id;
+    const clone = { ...of, id, transactionNumber: 0 };
+    this.bases.set(id, clone);
+    return clone;
+  }
+
+  /**
    * Changes `base` by calling `make` with the transaction, and calls the listeners.
    *
    * @throws the error of `make`, after undoing all of it
    */
   change<T>(base: SandboxBase, source: ChangeSource, user: User, make: (transaction: Transaction) => T): T {
+    if (base.sharedFrom !== undefined) throw new Error(`${base.id} shares its tables: open it for a change.`);
     const transaction = new Transaction(this, base, user);
     let result: T;
     try {

@@ -1,6 +1,7 @@
 /** The sandbox's control interface: generated and loaded bases, user edits, keys, the log, also over HTTP. */
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { PageCache } from "../../../apps/sandbox/page-cache";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
 import { dataFolder, noDataReason } from "../../support/data";
 import { call, crew, errorOf, type Json, PEOPLE, quietSandbox, TEAMS } from "../../support/sandbox-support";
@@ -34,6 +35,84 @@ async function listed(baseId: string, tableId: string): Promise<Json[]> {
   }
   return records;
 }
+
+describe("clones", () => {
+  const options = { records: 120, tables: 2, seed: 7, fieldsPerTable: 34 };
+  const contents = (id: string) => JSON.stringify(sandbox.control.dump(id).tables);
+
+  test("a clone answers like its original", async () => {
+    const original = sandbox.control.generate(options);
+    const { baseId } = (await (await control("POST", `bases/${original}/clone`)).json()) as {
+      baseId: string;
+    };
+    const tableId = sandbox.control.dump(original).tables[0]!.id;
+    const answers = async (id: string) =>
+      JSON.stringify(await listed(id, tableId)).replaceAll(/\/v3\/u\/[^/]+/g, "");
+    expect(baseId).not.toBe(original);
+    expect(contents(baseId)).toBe(contents(original));
+    expect((await answers(baseId)) === (await answers(original))).toBe(true);
+  });
+
+  test("clones have one copy of a page in the cache", async () => {
+    // Without formulas that read the time.
+    const original = sandbox.control.generate({ ...options, fieldsPerTable: 15 });
+    const tableId = sandbox.control.dump(original).tables[0]!.id;
+    const kept = vi.spyOn(PageCache.prototype, "keep");
+    for (const id of [original, sandbox.control.cloneBase(original), sandbox.control.cloneBase(original)])
+      await listed(id, tableId);
+    expect(kept).toHaveBeenCalledOnce();
+    kept.mockRestore();
+  });
+
+  test.each(["clone", "original"])("a change of the %s is not seen in the other", async (changed) => {
+    const original = sandbox.control.generate(options);
+    const clone = sandbox.control.cloneBase(original);
+    const [one, other] = changed === "clone" ? [clone, original] : [original, clone];
+    const table = sandbox.control.dump(one).tables[0]!;
+    const field = (table.fields as { id: string; type: string }[]).find(
+      ({ type }) => type === "singleLineText",
+    )!;
+    const path = `/${one}/${table.id}`;
+    // Both are in the cache before the changes.
+    await Promise.all([listed(one, table.id), listed(other, table.id)]);
+    const before = contents(other);
+
+    const record = { id: table.records[0]!.id, fields: { [field.id]: "by the API" } };
+    const { status } = await call(sandbox, "PATCH", path, { records: [record] });
+    expect(status).toBe(200);
+    sandbox.control.updateRecords(one, table.id, [
+      { id: table.records[1]!.id, fields: { [field.id]: "by a user" } },
+    ]);
+    sandbox.control.renameField(one, table.id, field.id, "Renamed");
+    sandbox.control.deleteRecords(one, table.id, [table.records[2]!.id]);
+
+    const [first, second] = (await listed(one, table.id)) as unknown as { fields: Json }[];
+    expect(first!.fields[field.id]).toBe("by the API");
+    expect(second!.fields[field.id]).toBe("by a user");
+    expect(await listed(one, table.id)).toHaveLength(table.records.length - 1);
+    expect(await listed(other, table.id)).toHaveLength(table.records.length);
+    expect(contents(other)).toBe(before);
+  });
+
+  test("computed cells of a changed clone follow its own links", async () => {
+    const original = sandbox.control.generate(options);
+    const clone = sandbox.control.cloneBase(original);
+    const [projects, tasks] = sandbox.control.dump(clone).tables;
+    // The cache knows which tables a computed cell reads.
+    await listed(clone, projects!.id);
+    const primary = (tasks!.fields as { id: string }[])[0]!.id;
+    sandbox.control.updateRecords(
+      clone,
+      tasks!.id,
+      tasks!.records.map(({ id }) => ({ id, fields: { [primary]: `renamed ${id}` } })),
+    );
+    const listing = await listed(clone, projects!.id);
+    const dumped = sandbox.control.dump(clone).tables[0]!.records;
+    expect(listing.map(({ id }) => id)).toEqual(dumped.map(({ id }) => id));
+    expect(JSON.stringify(listing)).toContain("renamed rec");
+    expect(JSON.stringify(await listed(original, projects!.id))).not.toContain("renamed rec");
+  });
+});
 
 describe("generated bases", () => {
   test("the same options give the same base, also in another sandbox; another seed gives another one", async () => {

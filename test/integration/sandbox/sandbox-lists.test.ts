@@ -33,6 +33,17 @@ describe("paging", () => {
     expect(new Set(ids).size).toBe(237);
   });
 
+  test("lists that begin with the same record and are equally long have their own pages", async () => {
+    for (const [name, id] of [
+      ["Bob", "recBob00000000002"],
+      ["Cat", "recCat00000000003"],
+    ]) {
+      const formula = `OR(RECORD_ID()='recAnn00000000001',RECORD_ID()='${id}')`;
+      const { body } = await list(`filterByFormula=${encodeURIComponent(formula)}`);
+      expect(namesIn(body)).toEqual(["Ann", name]);
+    }
+  });
+
   test("an empty table is exactly an empty list", async () => {
     const id = scene.sandbox.control.generate({ records: 0 });
     expect((await scene.call("GET", `/${id}/Projects`)).body).toEqual({ records: [] });
