@@ -32,6 +32,8 @@ const CORES = 8;
 /** Limits: balanced within a minute, and all bases leased half a minute after a kill. */
 const EVEN_LIMIT_MS = 60_000;
 const KILLED_LIMIT_MS = 30_000;
+/** Longest start of a worker on a busy machine. */
+const START_MS = 120_000;
 
 interface Cost {
   transactions: number;
@@ -65,7 +67,7 @@ export async function run(): Promise<boolean> {
   const addWorker = async () => {
     const worker = releases.use(startProgram("test/support/fleet-process.ts", [], env));
     workers.push(worker);
-    await worker.says("started");
+    await worker.says("started", START_MS);
   };
   const cost = async (): Promise<Cost> => {
     const now = async () => ({

@@ -7,6 +7,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { residentBytes } from "../support/process-usage";
 import { repoRoot } from "../support/source-files";
 import { lastRelease } from "./load-history";
 import { cpuOf, type LoadScene, type MeasuredPart, startLoadScene } from "./load-scene";
@@ -16,8 +17,10 @@ const BASES = Number(process.env.LOAD_BASES ?? 16);
 const SECONDS = Number(process.env.LOAD_SECONDS ?? 10);
 /** CI waits for it. A busy machine takes longer to start, but could not be compared either. */
 const START_TIMEOUT_MS = Number(process.env.LOAD_START_MS ?? 20_000);
-/** Sweeps of each base before the measurement: the code is compiled by then. */
+/** Sweeps of each base before the measurement, and how long all are swept then, s. */
 const WARM_SWEEPS = 3;
+const MB = 2 ** 20;
+const WARM_SECONDS = Number(process.env.LOAD_WARM_SECONDS ?? 0);
 /** The parts whose cost is ours, and what a request may cost on a machine like that of docs/performance.md, µs. */
 const LIMITS = { worker: 250, "control plane": 120, replicas: 40 };
 const OURS = Object.keys(LIMITS) as (keyof typeof LIMITS)[];
@@ -27,6 +30,11 @@ export interface CpuPerRequest {
   seconds: number;
   /** µs of user and system time. */
   us: Record<MeasuredPart, number>;
+}
+
+interface ShortRun extends CpuPerRequest {
+  /** The worker's memory at the end. */
+  workerBytes: number;
 }
 
 /** Measures what `work` takes. */
@@ -50,7 +58,7 @@ export async function cpuPerRequest(scene: LoadScene, work: () => Promise<unknow
 }
 
 /** @param options.profile a folder for a CPU profile of the worker */
-export async function measureShort(options: { profile?: string | undefined } = {}): Promise<CpuPerRequest> {
+export async function measureShort(options: { profile?: string | undefined } = {}): Promise<ShortRun> {
   await using scene = await startLoadScene({
     bases: BASES,
     isUnlimited: true,
@@ -58,11 +66,13 @@ export async function measureShort(options: { profile?: string | undefined } = {
     ...options,
   });
   await scene.connect(BASES - 1, WARM_SWEEPS);
+  await Bun.sleep(1000 * WARM_SECONDS);
   const measured = await cpuPerRequest(scene, () => Bun.sleep(1000 * SECONDS));
+  const workerBytes = residentBytes(scene.pids.worker);
   // A worker that is killed would seem to hold its bases for a while; and it writes its profile when it ends.
   scene.worker.kill("SIGTERM");
   await scene.worker.exited;
-  return measured;
+  return { ...measured, workerBytes };
 }
 
 /** Prints the short run beside the last release. Never fails because of its figures: machines differ. */
@@ -72,7 +82,7 @@ export async function runShort(options: { profile?: string | undefined }): Promi
   const last = lastRelease();
   table(
     [
-      `CPU per request, ${Math.round(measured.requests / measured.seconds)} requests/s`,
+      `CPU per request, ${Math.round(measured.requests / measured.seconds)} requests/s, after ${WARM_SECONDS} s`,
       "now",
       last?.version ?? "no release",
       "limit",
@@ -84,6 +94,7 @@ export async function runShort(options: { profile?: string | undefined }): Promi
       `${LIMITS[part]} µs`,
     ]),
   );
+  console.log(`memory of the worker: ${(measured.workerBytes / MB).toFixed(0)} MB`);
   return true;
 }
 

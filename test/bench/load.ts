@@ -21,18 +21,21 @@ import { quantile } from "../support/quantile";
 import type { SandboxProcess } from "../support/sandbox-process";
 import { type CpuPerRequest, cpuPerRequest, measureShort, runAgainst, runShort } from "./load-cpu";
 import { addRelease } from "./load-history";
-import { type LoadScene, startLoadScene } from "./load-scene";
+import { forgetSweeps, type LoadScene, SHAPE, startLoadScene } from "./load-scene";
 import { ratio, table } from "./print";
 
 const SECONDS = Number(process.env.LOAD_SECONDS ?? 600);
 const BASES = Number(process.env.LOAD_BASES ?? 300);
 /** Requests a second of one base, without turbo. */
 const RATE = 3;
-const ALONE_SECONDS = 30;
 const SAMPLE_MS = 2000;
-const START_TIMEOUT_MS = 600_000;
+const START_TIMEOUT_MS = 1_200_000;
+/** A sweep reads 100 records a request. */
+const SWEEP_SECONDS = SHAPE.records / 100 / RATE;
+/** Contains a whole sweep. */
+const ALONE_SECONDS = Math.max(30, 2 * SWEEP_SECONDS);
 /** Sweeps of each base before it counts. */
-const WARM_SWEEPS = 3;
+const WARM_SWEEPS = SWEEP_SECONDS > 10 ? 1 : 3;
 const LAG_LIMIT = 1.1;
 /** The allowed growth of the worker's memory in ten minutes, as a share of its memory at the start. */
 const GROWTH_LIMIT = 0.05;
@@ -47,7 +50,10 @@ export async function run(): Promise<boolean> {
   const [against, profile, release] = ["--against", "--profile", "--release"].map(optionOf);
   if (against) return runAgainst(against);
   if (process.argv.includes("--short")) return runShort({ profile });
-  if (release) addRelease({ version: release, us: (await measureShort()).us });
+  if (release) {
+    addRelease({ version: release, us: (await measureShort()).us });
+    return true;
+  }
   return runLong(profile);
 }
 
@@ -55,17 +61,19 @@ async function runLong(profile: string | undefined): Promise<boolean> {
   await using scene = await startLoadScene({
     bases: BASES,
     isUnlimited: false,
-    profile,
     startTimeoutMs: START_TIMEOUT_MS,
   });
-  const { source, pids, worker } = scene;
+  const { source } = scene;
   const before = { minMs: 25, maxMs: 125 };
   await source.settings({ latency: { before, after: before } });
   await scene.connect(0, WARM_SWEEPS);
   const alone = (await measure(scene, ALONE_SECONDS)).sweepMs[0]!;
   console.log(`alone: a sweep takes ${alone.toFixed(0)} ms`);
-  await scene.connect(BASES - 1, WARM_SWEEPS);
+  await scene.clone(BASES, WARM_SWEEPS, profile);
+  console.log(`measuring ${BASES} bases`);
   const all = await measure(scene, SECONDS);
+  console.log("measured");
+  const { worker, pids } = scene;
   const backends = childrenPrivateBytes(pids.replicas);
   // A worker that is killed would seem to hold its bases for a while, and each would have to wait.
   worker.kill("SIGTERM");
@@ -80,13 +88,14 @@ function optionOf(name: string): string | undefined {
 }
 
 interface Measured extends CpuPerRequest {
-  /** The mean duration of each base's last sweeps. */
+  /** The mean duration of the last sweeps of each base that has completed one. */
   sweepMs: number[];
   memory: Sample[];
 }
 
 async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
   const memory: Sample[] = [];
+  await forgetSweeps(scene.fleet.ctx.db);
   const from = performance.now();
   const elapsed = () => (performance.now() - from) / 1000;
   const measured = await cpuPerRequest(scene, async () => {
@@ -95,7 +104,8 @@ async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
       await Bun.sleep(SAMPLE_MS);
     }
   });
-  return { ...measured, sweepMs: (await listBases(scene.fleet.ctx.db)).map(meanSweepMs), memory };
+  const bases = await listBases(scene.fleet.ctx.db);
+  return { ...measured, sweepMs: bases.filter(hasSwept).map(meanSweepMs), memory };
 }
 
 function report(
@@ -137,6 +147,10 @@ function report(
     ],
   );
   return lag.isWithin && growth.isWithin && log.rateLimited === 0 && most <= 5;
+}
+
+function hasSwept({ recentSweepMs }: Base): boolean {
+  return recentSweepMs.length > 0;
 }
 
 function meanSweepMs({ recentSweepMs }: Base): number {

@@ -28,6 +28,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   rest: () => import("./rest"),
   schema: () => import("./schema"),
   rollups: () => import("./rollups"),
+  "sweep-statement": () => import("./sweep-statement"),
   "sync-time": () => import("./sync-time"),
 };
 

@@ -12,7 +12,7 @@ import type { LastPage, RecordPage, SourceConnection, SourceTable } from "../../
 import { createAirtable } from "../../core/source/airtable";
 import { syncMetrics } from "../../core/sync/lease/metrics";
 import { Fingerprints, fingerprintIn, validUntil } from "../../core/sync/state";
-import { startTracing } from "../../core/trace";
+import { span, startTracing } from "../../core/trace";
 import { unlimitedLimiter } from "../support/unlimited-limiter";
 import { table } from "./print";
 
@@ -20,6 +20,7 @@ const AT_ONCE = 20;
 const REQUESTS = Number(process.env.PAGE_REQUESTS ?? 2000);
 const TURNS = Number(process.env.PAGE_TURNS ?? 9);
 const WARM_TURNS = 3;
+const PAGES = 10;
 const MIB = 2 ** 20;
 
 const never = new AbortController().signal;
@@ -61,6 +62,7 @@ function sweepOf(form: string) {
     queue: { priority: "sync", share: () => 3, signal: never },
     signal: never,
     kind: "sweep",
+    isOneOfMany: true,
     onSend: () => metrics.requested("sweep"),
   });
   const list = (one: SourceConnection, fingerprints: Fingerprints, last?: LastPage) =>
@@ -134,8 +136,13 @@ process.exit(0);
 async function cpuPerRequest(way: (nth: number) => Promise<unknown>): Promise<number> {
   const before = process.cpuUsage();
   let left = REQUESTS;
+  // Sweeps of ten pages.
   const some = async (_: unknown, nth: number) => {
-    while (left-- > 0) await way(nth);
+    while (left > 0) {
+      await span("sync", {}, async () => {
+        for (let page = 0; page < PAGES && left-- > 0; page++) await way(nth);
+      });
+    }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, some));
   const { user, system } = process.cpuUsage(before);

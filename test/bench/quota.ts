@@ -35,8 +35,8 @@ export async function run(): Promise<boolean> {
   url = Object.assign(new URL(server.url), { pathname: `/${database}` }).href;
   try {
     await migrateControl(url, createLogger("error", "bench"));
-    // A server that has just started grants nothing for 2.1 s.
-    await admin`select pg_sleep(greatest(0, 2.2 - extract(epoch from clock_timestamp() - pg_postmaster_start_time())))`;
+    // A server that has just started grants nothing for 2.35 s.
+    await admin`select pg_sleep(greatest(0, 2.4 - extract(epoch from clock_timestamp() - pg_postmaster_start_time())))`;
     await cost();
     await Promise.all([alone(), overloaded()]);
   } finally {
@@ -57,8 +57,11 @@ async function cost(): Promise<void> {
   const db = postgres(url, { max: 8, onnotice: () => {} });
   const [row] = await db<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const server = parentOf(row!.pid);
-  /** µs of the server's CPU per key, for statements of `size` keys, and `each` reservations of a key. */
-  async function cpuPerKey(size: number, each: number): Promise<string> {
+  /**
+   * µs of the server's CPU per key, for statements of `size` keys, and `each` reservations of a key; one after the other, or
+   * a statement every `everyMs`, which finds cold caches.
+   */
+  async function cpuPerKey(size: number, each: number, everyMs = 0): Promise<string> {
     const [from, endAt] = [cpuSeconds(server), performance.now() + COST_SECONDS * 1000];
     let keys = 0;
     while (performance.now() < endAt) {
@@ -68,6 +71,7 @@ async function cost(): Promise<void> {
         select asked_at, to_json(reservations) as reservations, next_at, margin
         from quota_acquire_all(1000, 5, 2, 50, ${`{${names}}`}, ${column("sync")}, ${column(3)},
           ${column(`"{${Array(each).fill(1000)}}"`)}, ${column('"{}"')}, ${column("NULL")}, ${column(20)}, ${column("false")})`;
+      if (everyMs > 0) await Bun.sleep(everyMs);
     }
     return ((1e6 * (cpuSeconds(server) - from)) / keys).toFixed(0);
   }
@@ -97,6 +101,9 @@ async function cost(): Promise<void> {
   report("calls per second, 8 connections, 100 keys", `${(await callsPerSecond(8, 100)).toFixed(0)}`);
   for (const size of [1, 5, 20]) {
     report(`the server's CPU per key, ${size} in a statement, µs`, await cpuPerKey(size, 1));
+  }
+  for (const size of [1, 5, 25, 50]) {
+    report(`  ${size} in a statement, one every 25 ms`, await cpuPerKey(size, 1, 25));
   }
   report("  20 in a statement, with up to three reservations each", await cpuPerKey(20, 3));
   await db.end();

@@ -3,46 +3,50 @@
  * control plane, CPU and connections of the server of replicas. Each figure is measured with two numbers of bases: the
  * difference is what a base costs, the rest what a worker costs without bases.
  *
- * Each base is connected and synced normally, LANES at a time. The arrival of notifications is recorded in the control
- * plane instead of awaited; from then on the base's feed is read every five minutes. Then the worker is restarted, as
- * by an update, and measured once all bases have come to rest.
+ * One base is connected and synced normally, and cloned (`clone-bases.ts` says what that means). The arrival of
+ * notifications is recorded in the control plane instead of awaited: the feed of each base is read every five minutes.
+ * A worker that starts then, as after an update, is measured once all bases have come to rest.
  *
- * Run: `bun run bench rest`, with REST_BASES (1000), REST_FEWER (a third of them), REST_MINUTES (5, one read of every
- * feed), REST_RECORDS (100 of each base) and REST_MOST (100, max_connections of the replicas' server). A database takes
- * 10 MB, in memory if there is room. REST_PROFILE names a folder for a CPU profile of the worker with all bases.
+ * Run: `bun run bench rest`, with REST_BASES (`300,1000`: the two numbers), REST_MINUTES (5, one read of every feed),
+ * REST_RECORDS (100 of each base) and REST_MOST (100, max_connections of the replicas' server). With few bases,
+ * REST_READS (0) lets notifications cause as many reads a second as many bases would: 10,000 read 33. REST_PROFILE
+ * names a folder for a CPU profile of the worker with all bases. REST_FOLDER names the folder for the databases
+ * (`database-folder.ts`): `REST_FOLDER=/mnt/bench REST_BASES=2000,10000 bun run bench rest`.
  */
-import { rmSync } from "node:fs";
 import { join } from "node:path";
 import postgres from "postgres";
 import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import { createLogger } from "../../core/log";
 import { startLiveFleet } from "../support/live-fleet";
 import { until } from "../support/poll";
-import { cpuSeconds, exactCpuSeconds, parentOf, residentBytes } from "../support/process-usage";
+import { cpuSeconds, parentOf, residentBytes } from "../support/process-usage";
 import { type Program, startProgram } from "../support/program";
 import { startSandboxProcess } from "../support/sandbox-process";
-import { scratchFolder } from "../support/scratch";
 import { unsafeButFast } from "../support/server";
+import { cloneUpTo } from "./clone-bases";
+import { databaseFolder } from "./database-folder";
 import { ratio, table } from "./print";
+import { connectPattern } from "./rest-bases";
 import { HEAP_MARK, type HeapReport } from "./rest-worker";
 
-const BASES = Number(process.env.REST_BASES ?? 1000);
-const FEWER = Number(process.env.REST_FEWER ?? Math.ceil(BASES / 3));
+const [FEWER = 300, BASES = 1000] = process.env.REST_BASES?.split(",").map(Number) ?? [];
 const MOST = Number(process.env.REST_MOST ?? 100);
 const MINUTES = Number(process.env.REST_MINUTES ?? 5);
+const READS = Number(process.env.REST_READS ?? 0);
 const RECORDS = Number(process.env.REST_RECORDS ?? 100);
 const PROFILE = process.env.REST_PROFILE;
-const TABLES = 2;
-const FIELDS = 15;
-/** How many bases are connected at the same time. */
-const LANES = 24;
-/** Bases of one user of the source: all bases of a user share 50 requests a second. */
+const FOLDER = process.env.REST_FOLDER;
+/** Each reads its feed every five minutes, far below its user's limit of 50 requests a second. */
 const BASES_OF_A_USER = 20;
 const DATABASE_BYTES = 12 * 1024 ** 2;
 const SAMPLE_MS = 100;
 const PROGRESS_MS = 20_000;
-/** After their first read of the feed, bases that a new worker holds come to rest. */
-const SETTLE_MS = 45_000;
+/** The first leases of ten thousand bases. */
+const STARTS_MS = 3600_000;
+/** A base that is not at rest keeps its connection to the replica. The reads of bases at rest are shorter than this. */
+const READ_MS = 3000;
+/** No base has such a connection for this long: all are at rest. */
+const SETTLED_CHECKS = 5;
 const MB = 2 ** 20;
 /** What many bases at rest may cost. */
 const GOAL = { bases: 10_000, cores: 0.2, bytes: 2 * 2 ** 30, connections: 50 };
@@ -56,8 +60,7 @@ interface Measured {
   controlCores: number;
   replicaCores: number;
   bytes: number;
-  heapBytes: number;
-  objects: Record<string, number>;
+  heap: HeapReport;
   /** Statements of the control plane, a second. */
   statements: number;
   /** Logins to replicas, a second. */
@@ -70,19 +73,17 @@ interface Measured {
 export async function run(): Promise<boolean> {
   await using releases = new AsyncDisposableStack();
   const log = createLogger("fatal", "bench");
-  const folder = scratchFolder("rest", BASES * DATABASE_BYTES + 2 * 1024 ** 3);
-  console.log(`databases are in ${folder}`);
-  releases.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = releases.use(databaseFolder("rest", FOLDER, BASES * DATABASE_BYTES + 2 * 1024 ** 3));
   const settings = { ...unsafeButFast, max_wal_size: "512MB" };
   const [replicas, control] = await Promise.all([
     startEmbeddedPostgres({
-      dataDir: join(folder, "replicas", "postgres"),
+      dataDir: join(folder.path, "replicas", "postgres"),
       port: 0,
       log,
-      settings: { ...settings, max_connections: String(MOST) },
+      settings: { ...settings, max_connections: String(MOST), file_copy_method: folder.copyMethod },
     }),
     startEmbeddedPostgres({
-      dataDir: join(folder, "control", "postgres"),
+      dataDir: join(folder.path, "control", "postgres"),
       port: 0,
       log,
       settings: { ...settings, shared_preload_libraries: "pg_stat_statements" },
@@ -91,7 +92,7 @@ export async function run(): Promise<boolean> {
   releases.defer(() => replicas.stop());
   releases.defer(() => control.stop());
   const admins = [replicas, control].map(({ url }) =>
-    postgres(url, { max: 1, connection: { application_name: "bench" }, onnotice: () => {} }),
+    postgres(url, { max: 4, connection: { application_name: "bench" }, onnotice: () => {} }),
   );
   const [admin, statistics] = admins as [postgres.Sql, postgres.Sql];
   releases.defer(() => void admins.map((sql) => sql.end({ timeout: 1 })));
@@ -127,67 +128,45 @@ export async function run(): Promise<boolean> {
     await worker.says("started");
     return worker;
   };
-  const keys: string[] = [];
-  for (let user = 0; user < Math.ceil(BASES / BASES_OF_A_USER); user++) {
-    const of = { id: `usr${String(user).padStart(14, "0")}`, email: `${user}@example.org`, name: `U${user}` };
-    keys.push(((await source.call("POST", "keys", { user: of })) as { token: string }).token);
-  }
-  const fields = Array.from({ length: FIELDS }, (_, index) => ({
-    name: `Field ${index}`,
-    type: index % 3 === 1 ? "number" : "singleLineText",
-    ...(index % 3 === 1 && { options: { precision: 0 } }),
-  }));
-  const records = Array.from({ length: RECORDS / TABLES }, (_, index) => ({
-    fields: { "Field 0": `Task ${index}`, "Field 1": index },
-  }));
-  const tables = Array.from({ length: TABLES }, (_, index) => ({ name: `Table ${index}`, fields, records }));
-  const connected = { begun: 0, live: 0, failed: 0 };
-  const isOn = async (id: string) =>
-    (await db`select from live_feeds where base_id = ${id} and state = 'on' and gap_since is null`).length >
-    0;
-  const connectUpTo = async (count: number) => {
-    while (connected.begun < count) {
-      const key = keys[connected.begun++ % keys.length]!;
-      try {
-        const { baseId } = (await source.call("POST", "bases", { tables })) as { baseId: string };
-        const { id } = await fleet.connect(baseId, { live: true, turbo: true }, key);
-        await until(() => isOn(id), { what: `${id} is live`, timeoutMs: 300_000, intervalMs: 250 });
-        // As if a notification had arrived: the feed is no longer polled.
-        await db`update live_feeds set notified_at = now() where base_id = ${id}`;
-        await db`select pg_notify('basetide_notification', ${id})`;
-        connected.live++;
-      } catch (error) {
-        connected.failed++;
-        console.error(`not connected: ${error instanceof Error ? error.message : error}`);
-      }
-    }
-  };
+  const connecting = await startWorker();
+  const pattern = await connectPattern(fleet, source, RECORDS);
+  connecting.kill("SIGTERM");
+  await connecting.exited;
+
   const measure = async (bases: number): Promise<Measured> => {
+    const cloning = performance.now();
+    await cloneUpTo({ fleet, source, admin, pattern, basesOfAUser: BASES_OF_A_USER }, bases);
+    console.log(`\n${bases} bases after ${seconds(cloning)}`);
+    const [now] = await db<{ at: Date }[]>`select now() as at`;
     const started = performance.now();
+    const loginsBefore = await logins();
+    await using worker = await startWorker(bases === BASES ? PROFILE : undefined);
+    const readFeeds = async () => {
+      const [row] = await db<{ count: number }[]>`
+        select count(*)::int as count from live_feeds where read_at > ${now!.at}`;
+      return row!.count;
+    };
     const progress = setInterval(
-      () => console.log(`${seconds(started)}: ${JSON.stringify(connected)}`),
+      async () =>
+        console.log(`${seconds(started)}: ${await readFeeds()} started, ${mb(residentBytes(worker.pid))}`),
       PROGRESS_MS,
     );
-    {
-      await using connecting = await startWorker();
-      await Promise.all(Array.from({ length: LANES }, () => connectUpTo(bases)));
-      clearInterval(progress);
-      console.log(
-        `${connected.live} bases are connected after ${seconds(started)}; the worker has ${mb(residentBytes(connecting.pid))}`,
-      );
-      connecting.kill("SIGTERM");
-      await connecting.exited;
-    }
-    const [now] = await db<{ at: Date }[]>`select now() as at`;
-    await using worker = await startWorker(bases === BASES ? PROFILE : undefined);
-    await until(
-      async () => (await db`select from live_feeds where read_at > ${now!.at}`).length >= connected.live,
-      { what: "all feeds are read", timeoutMs: 600_000, intervalMs: 1000 },
+    await until(async () => (await readFeeds()) >= bases, {
+      what: "all feeds are read",
+      timeoutMs: STARTS_MS,
+      intervalMs: 1000,
+    });
+    clearInterval(progress);
+    console.log(`all have started after ${seconds(started)}`);
+    await settled();
+    const startMs = (1000 * cpuSeconds(worker.pid)) / bases;
+    const loginsEach = ((await logins()) - loginsBefore) / bases;
+    console.log(
+      `and are at rest after ${seconds(started)}: ${startMs.toFixed(1)} ms of CPU and ${loginsEach.toFixed(1)} logins for each`,
     );
-    await Bun.sleep(SETTLE_MS);
     const before = await counters(worker.pid);
     await statistics`select pg_stat_statements_reset()`;
-    const most = await sampled(() => Bun.sleep(MINUTES * 60_000));
+    const most = await sampled(() => (READS > 0 ? notify(MINUTES * 60_000) : Bun.sleep(MINUTES * 60_000)));
     const after = await counters(worker.pid);
     const statements = await statistics<{ calls: number; ms: number; query: string }[]>`
       select calls::float8 as calls, total_exec_time as ms, query from pg_stat_statements
@@ -213,28 +192,47 @@ export async function run(): Promise<boolean> {
       await worker.exited;
     }
     return {
-      bases: connected.live,
+      bases,
       workerCores: perSecond("worker"),
       controlCores: perSecond("control"),
       replicaCores: perSecond("replicas"),
       bytes,
-      ...heap,
+      heap,
       statements: statements.reduce((sum, { calls }) => sum + calls, 0) / elapsed,
       logins: perSecond("logins"),
       ...most,
     };
   };
-  const counters = async (pid: number) => {
+  const settled = async () => {
+    for (let quiet = 0; quiet < SETTLED_CHECKS; await Bun.sleep(1000)) {
+      const [row] = await admin<{ count: number }[]>`
+        select count(*)::int as count from pg_stat_activity
+        where datname ~ '^bt_' and backend_start < now() - ${READ_MS} * interval '1 ms'`;
+      quiet = row!.count === 0 ? quiet + 1 : 0;
+    }
+  };
+  /** Lets READS bases a second read their feeds. */
+  const notify = async (forMs: number) => {
+    const until = performance.now() + forMs;
+    const ids = (await db<{ id: string }[]>`select id from bases order by random()`).map(({ id }) => id);
+    for (let nth = 0; performance.now() < until; nth++) {
+      await db`select pg_notify('basetide_notification', ${ids[nth % ids.length]!})`;
+      await Bun.sleep(1000 / READS);
+    }
+  };
+  const logins = async () => {
     const [row] = await admin<{ logins: number }[]>`
       select coalesce(sum(sessions) filter (where datname ~ '^bt_'), 0)::int as logins from pg_stat_database`;
-    return {
-      at: performance.now(),
-      worker: exactCpuSeconds(pid),
-      replicas: cpuSeconds(servers[0]!),
-      control: cpuSeconds(servers[1]!),
-      logins: row!.logins,
-    };
+    return row!.logins;
   };
+  const counters = async (pid: number) => ({
+    at: performance.now(),
+    // Of threads that have ended, too: the runtime starts and ends some while a worker is at rest.
+    worker: cpuSeconds(pid),
+    replicas: cpuSeconds(servers[0]!),
+    control: cpuSeconds(servers[1]!),
+    logins: await logins(),
+  });
   /** The most connections while `work` runs. */
   const sampled = async (work: () => Promise<unknown>) => {
     const most = { replicaConnections: 0, controlConnections: 0 };
@@ -242,7 +240,7 @@ export async function run(): Promise<boolean> {
     const count = async (sql: postgres.Sql) => {
       const [row] = await sql<{ count: number }[]>`
         select count(*)::int as count from pg_stat_activity
-        where backend_type = 'client backend' and pid <> pg_backend_pid()`;
+        where backend_type = 'client backend' and application_name <> 'bench'`;
       return row!.count;
     };
     const sampling = (async () => {
@@ -261,8 +259,8 @@ export async function run(): Promise<boolean> {
   show(fewer, all);
   const [after] = await db<{ failing: number }[]>`
     select count(*) filter (where error_code is not null)::int as failing from bases`;
-  console.log(`bases: ${connected.failed} not live in time, ${after!.failing} with an error`);
-  return isWithinGoal(fewer, all) && connected.live === BASES && after!.failing === 0;
+  console.log(`bases with an error: ${after!.failing}`);
+  return isWithinGoal(fewer, all) && after!.failing === 0;
 }
 
 /** What a base adds, and a worker without bases. */
@@ -275,7 +273,9 @@ function show(fewer: Measured, all: Measured): void {
   const rows: [string, (measured: Measured) => number, (value: number) => string][] = [
     ["worker: CPU, ms/s", ({ workerCores }) => 1000 * workerCores, (value) => value.toFixed(2)],
     ["worker: memory, MB", ({ bytes }) => bytes / MB, (value) => value.toFixed(1)],
-    ["worker: heap in use, MB", ({ heapBytes }) => heapBytes / MB, (value) => value.toFixed(1)],
+    ["worker: memory after GC, MB", ({ heap }) => heap.residentBytes / MB, (value) => value.toFixed(1)],
+    ["worker: heap, MB", ({ heap }) => heap.capacityBytes / MB, (value) => value.toFixed(1)],
+    ["worker: heap in use, MB", ({ heap }) => heap.heapBytes / MB, (value) => value.toFixed(1)],
     ["control plane: CPU, ms/s", ({ controlCores }) => 1000 * controlCores, (value) => value.toFixed(2)],
     ["control plane: statements/s", ({ statements }) => statements, (value) => value.toFixed(1)],
     ["replicas: CPU, ms/s", ({ replicaCores }) => 1000 * replicaCores, (value) => value.toFixed(2)],
@@ -299,8 +299,8 @@ function show(fewer: Measured, all: Measured): void {
     }),
   );
   console.log("\nobjects in the worker's heap, per base");
-  const classes = Object.keys(all.objects)
-    .map((name) => ({ name, each: line(fewer, all, ({ objects }) => objects[name] ?? 0).slope }))
+  const classes = Object.keys(all.heap.objects)
+    .map((name) => ({ name, each: line(fewer, all, ({ heap }) => heap.objects[name] ?? 0).slope }))
     .toSorted((a, b) => b.each - a.each);
   console.log(
     classes
@@ -324,7 +324,7 @@ function isWithinGoal(fewer: Measured, all: Measured): boolean {
   return goals.every(([, { isWithin }]) => isWithin);
 }
 
-async function heapOf(worker: Program): Promise<Pick<Measured, "heapBytes" | "objects">> {
+async function heapOf(worker: Program): Promise<HeapReport> {
   worker.kill("SIGUSR2");
   await worker.says(HEAP_MARK, 60_000);
   const text = () => worker.output().split(HEAP_MARK).at(-1)!;
