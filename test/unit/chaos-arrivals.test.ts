@@ -1,6 +1,9 @@
+import { once } from "node:events";
+import net from "node:net";
 import { expect, test } from "vitest";
 import { ArrivalCheck } from "../chaos/harness/arrivals";
 import { Kept } from "../chaos/harness/kept";
+import { SourceProxies } from "../chaos/harness/source-lines";
 
 test("the proxy reports what it delayed, by connection and by time, for counting from the time of sending", () => {
   const kept = new Kept();
@@ -10,12 +13,37 @@ test("the proxy reports what it delayed, by connection and by time, for counting
   kept.passed(2, 3100, 2500);
   kept.end(3100);
   kept.passed(1, 3400, 250);
-  expect(kept.keptMs(1, 90)).toBe(0);
-  expect(kept.keptMs(1, 3140)).toBe(3000);
-  expect(kept.keptMs(2, 3140)).toBe(2500);
+  const keptMs = (port: number, until: number) => kept.keptMs(kept.lastPass(port, until)!);
+  expect(keptMs(1, 90)).toBe(0);
+  expect(keptMs(1, 3140)).toBe(3000);
+  expect(keptMs(2, 3140)).toBe(2500);
   // Sent after the connection was repaired.
-  expect(kept.keptMs(1, 3440)).toBe(0);
-  expect(kept.keptMs(3, 3440)).toBeUndefined();
+  expect(keptMs(1, 3440)).toBe(0);
+  expect(kept.lastPass(3, 3440)).toBeUndefined();
+});
+
+test("a request is the process's whose proxy last passed data by that port", async () => {
+  const source = net.createServer().listen(0, "127.0.0.1");
+  await once(source, "listening");
+  const { port } = source.address() as net.AddressInfo;
+  const lines = new SourceProxies();
+  const send = async (way: number): Promise<number> => {
+    const client = net.connect(way, "127.0.0.1");
+    client.write("GET");
+    const [accepted] = (await once(source, "connection")) as [net.Socket];
+    await once(accepted, "data");
+    client.destroy();
+    return accepted.remotePort!;
+  };
+  const [worker, proxy] = [await lines.open(port, "worker 1"), await lines.open(port, "proxy 1")];
+  await lines.change(proxy, { call: "countFromSent" });
+  await lines.change(proxy, { set: "delayMs", value: 30 });
+  const [fromWorker, fromProxy] = [await send(worker), await send(proxy)];
+  expect(lines.originOf(fromWorker, performance.now())).toMatchObject({ client: "worker 1", keptMs: 0 });
+  const { client, keptMs } = lines.originOf(fromProxy, performance.now());
+  expect([client, keptMs >= 29]).toEqual(["proxy 1", true]);
+  expect(lines.originOf(1, performance.now())).toEqual({ client: undefined, keptMs: 0 });
+  source.close();
 });
 
 test("I4: a request that is logged late is checked among those of its time, once", () => {

@@ -60,7 +60,8 @@ function earliestOf({ at }: Arrival, stalls: Stall[]): number {
 function describe(arrivals: Arrival[], stalls: Stall[]): string {
   const [first] = arrivals;
   const each = arrivals.map(
-    ({ at, what, isKept }) => `${(at - first!.at).toFixed(0)} ms ${what}${isKept ? " (kept)" : ""}`,
+    ({ at, what, from, isKept }) =>
+      `${(at - first!.at).toFixed(0)} ms ${from ? `${from}: ` : ""}${what}${isKept ? " (kept)" : ""}`,
   );
   const near = stalls.filter(({ from, to }) => to > first!.at - WINDOW_MS && from < arrivals.at(-1)!.at);
   const who = (isOwn: boolean) => (isOwn ? "the source stood still" : "something waited for a processor");

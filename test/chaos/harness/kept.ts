@@ -30,12 +30,15 @@ export class Kept {
     passes.push({ at, keptMs });
   }
 
-  /** @returns undefined if nothing has passed by that port */
-  keptMs(port: number, arrivedAt: number): number | undefined {
-    const pass = this.#passes.get(port)?.findLast(({ at }) => at <= arrivedAt);
-    if (!pass) return undefined;
-    const sentAt = pass.at - pass.keptMs;
-    return this.#spells.some(({ from, to }) => sentAt >= from && sentAt <= to) ? pass.keptMs : 0;
+  /** Returns the data that last passed by a port until then, or undefined. */
+  lastPass(port: number, until: number): Pass | undefined {
+    return this.#passes.get(port)?.findLast(({ at }) => at <= until);
+  }
+
+  /** How long the data was delayed if it counts from the time when it was sent, and otherwise 0. */
+  keptMs({ at, keptMs }: Pass): number {
+    const sentAt = at - keptMs;
+    return this.#spells.some(({ from, to }) => sentAt >= from && sentAt <= to) ? keptMs : 0;
   }
 
   /** Forgets earlier data, except the last of each connection: it may belong to a request under way. */

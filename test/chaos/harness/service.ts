@@ -107,7 +107,7 @@ export class Service implements AsyncDisposable {
     };
     const processes: Supervised[] = [];
     const add = async (name: string, role: Role, port: number, consoleUrl: string) => {
-      const { url: upstream, line } = await source.way();
+      const { url: upstream, line } = await source.way(name);
       const ways = { control: await control.line(), source: line };
       const own = {
         ...env,

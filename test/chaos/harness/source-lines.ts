@@ -37,16 +37,34 @@ export function remoteProxy(port: number, change: (change: LineChange) => Promis
   return line;
 }
 
+interface Line {
+  line: FaultProxy;
+  /** The process that uses it. */
+  client: string;
+  kept: Kept;
+}
+
+/** Where a request came from, and how long a proxy has delayed it, if it counts from when it was sent, ms. */
+export interface Origin {
+  client: string | undefined;
+  keptMs: number;
+}
+
 /** The proxies of the source's process. */
 export class SourceProxies {
-  readonly #lines = new Map<number, { line: FaultProxy; kept: Kept }>();
+  readonly #lines = new Map<number, Line>();
 
-  /** Opens another one, to the source's port. @returns its port, which identifies it */
-  async open(sourcePort: number): Promise<number> {
+  /**
+   * Opens another one, to the source's port.
+   *
+   * @param client the process that will use it
+   * @returns its port, which identifies it
+   */
+  async open(sourcePort: number, client: string): Promise<number> {
     const line = await faultProxy({ host: "127.0.0.1", port: sourcePort }, { isPostgres: false });
     const kept = new Kept();
     line.onPass = (targetPort, keptMs) => kept.passed(targetPort, performance.now(), keptMs);
-    this.#lines.set(line.port, { line, kept });
+    this.#lines.set(line.port, { line, client, kept });
     return line.port;
   }
 
@@ -61,13 +79,16 @@ export class SourceProxies {
     await line[change.call]();
   }
 
-  /** How long a proxy has delayed what arrived at the source by that port, if it counts from when it was sent, ms. */
-  keptMs(port: number, arrivedAt: number): number {
-    for (const { kept } of this.#lines.values()) {
-      const ms = kept.keptMs(port, arrivedAt);
-      if (ms !== undefined) return ms;
-    }
-    return 0;
+  /**
+   * Returns the origin of what arrived at the source by a port. The system gives the port of a closed connection to
+   * others, so it is the proxy that last passed data there.
+   */
+  originOf(port: number, arrivedAt: number): Origin {
+    const passes = [...this.#lines.values()].flatMap(({ client, kept }) => {
+      const pass = kept.lastPass(port, arrivedAt);
+      return pass ? [{ at: pass.at, client, keptMs: kept.keptMs(pass) }] : [];
+    });
+    return passes.toSorted((a, b) => b.at - a.at)[0] ?? { client: undefined, keptMs: 0 };
   }
 
   /** Forgets what arrived before. */

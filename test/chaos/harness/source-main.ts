@@ -56,10 +56,11 @@ function takeArrivals(): Arrivals {
   for (const base of sandbox.control.bases()) {
     const entries = sandbox.control.log(base.id);
     arrivals[base.id] = entries.map(({ arrivalMs, clientPort, method, path }) => {
-      const keptMs = lines.keptMs(clientPort, arrivalMs);
+      const { client, keptMs } = lines.originOf(clientPort, arrivalMs);
       return {
         at: arrivalMs - keptMs + offset,
         isKept: keptMs > 0,
+        from: client,
         what: `${method} ${path.replace(/^\/v0\//, "").slice(0, 60)}`,
       };
     });
@@ -72,7 +73,7 @@ function takeArrivals(): Arrivals {
 
 async function answerTo(message: ToSource): Promise<unknown> {
   if (message.kind === "take_arrivals") return takeArrivals();
-  if (message.kind === "open_line") return lines.open(sandbox.port);
+  if (message.kind === "open_line") return lines.open(sandbox.port, message.client);
   return lines.change(message.port, message.change);
 }
 

@@ -14,7 +14,7 @@ const NEWS_MS = 5000;
 
 export type ToSource = { id: number } & (
   | { kind: "take_arrivals" }
-  | { kind: "open_line" }
+  | { kind: "open_line"; client: string }
   | { kind: "change_line"; port: number; change: LineChange }
 );
 /** The same without the id of the answer. */
@@ -43,6 +43,8 @@ export interface Arrival {
   /** On the machine's clock, ms; for a request that a proxy has delayed, the time without the delay. */
   at: number;
   isKept?: boolean;
+  /** The process that sent it. */
+  from?: string | undefined;
   what: string;
 }
 
@@ -58,8 +60,8 @@ export interface Arrivals {
 
 export interface ChaosSource extends AsyncDisposable {
   key: string;
-  /** Opens a new connection to the source: its URL, and the proxy for faults. */
-  way(): Promise<{ url: string; line: SourceWay }>;
+  /** Opens a new connection to the source for one process: its URL, and the proxy for faults. */
+  way(client: string): Promise<{ url: string; line: SourceWay }>;
   /** Environment of the source's clients: the authority to trust. */
   clientEnv: Record<string, string>;
   call<T>(method: string, path: string, body?: unknown): Promise<T>;
@@ -150,8 +152,8 @@ export async function startSource(network: string | undefined): Promise<ChaosSou
   return {
     key,
     clientEnv: authority ? { NODE_EXTRA_CA_CERTS: caFile } : {},
-    async way() {
-      const port = await ask<number>({ kind: "open_line" });
+    async way(client) {
+      const port = await ask<number>({ kind: "open_line", client });
       const line = remoteProxy(port, (change) => ask({ kind: "change_line", port, change }));
       return { url: `${new URL(url).protocol}//127.0.0.1:${port}`, line };
     },
