@@ -16,6 +16,8 @@ FROM debian:12.15-slim@sha256:88200866dfff7ea7f5cbcb6ec7c8a701889efe6fe859fe64d6
 RUN useradd --uid 1000 --user-group --no-create-home --shell /usr/sbin/nologin bun
 WORKDIR /app
 ENV NODE_ENV=production
+# See docs/configuration.md, "Memory of the runtime".
+ENV MIMALLOC_PURGE_HOLES_MIN_INTERVAL=10000
 COPY --from=dependencies /usr/local/bin/bun-binary /usr/local/bin/bun
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json tsconfig.json LICENSE README.md CONTRIBUTING.md CHANGELOG.md ./
