@@ -313,7 +313,7 @@ test.for([
   { name: "on a phone, in the dark", isPhone: true, isDark: true },
 ])(
   "every page of a base and the admin page is accessible and fits: $name",
-  { timeout: 60_000 },
+  { timeout: 120_000 },
   async ({ name, ...options }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const base = await syncedBase(`Pages ${name} <img src=x onerror=alert(1)>`);

@@ -30,25 +30,8 @@ export async function compareToSource(
 ): Promise<{ cells: number; differences: string[] }> {
   const differences: string[] = [];
   let cells = 0;
-  const same = (where: string, shown: unknown, wanted: unknown): boolean => {
-    if (Bun.deepEquals(shown, wanted)) return true;
-    if (differences.length < MAX_DIFFERENCES)
-      differences.push(`${where}: ${JSON.stringify(shown)}, not ${JSON.stringify(wanted)}`);
-    return false;
-  };
-  const tables = await tablesByComment(sql, schema);
-  same("tables", [...tables.keys()].sort(), dump.tables.map((table) => table.name).sort());
-  for (const table of dump.tables) {
-    const name = tables.get(table.name);
-    if (name === undefined) continue;
-    const columns = await columnsByComment(sql, name, schema);
-    for (const one of ignored) columns.delete(one);
-    const fields = table.fields.filter((field) => !ignored.includes(field.name));
-    const fieldNames = fields.map((field) => field.name).sort();
-    if (!same(`columns of ${table.name}`, [...columns.keys()].sort(), fieldNames)) continue;
-    for (const field of fields) {
-      same(`${table.name}.${field.name}`, columns.get(field.name)!.type, expectedColumnType(field));
-    }
+  const same = collector(differences);
+  for (const { table, name, fields, columns } of await compareShape(sql, dump, same, schema, ignored)) {
     const rows = await sql<{ row: Record<string, unknown> }[]>`
       select to_json(t) as row from ${sql(schema)}.${sql(name)} as t order by id collate "C"`;
     const byId = new Map(rows.map(({ row }) => [row.id, row]));
@@ -69,6 +52,56 @@ export async function compareToSource(
     }
   }
   return { cells, differences };
+}
+
+/**
+ * Compares only tables, columns and types, which costs far less.
+ *
+ * @returns whether they are equal
+ */
+export async function isSameShape(sql: postgres.Sql, dump: SourceDump): Promise<boolean> {
+  const differences: string[] = [];
+  await compareShape(sql, dump, collector(differences), "public", []);
+  return differences.length === 0;
+}
+
+type Same = (where: string, shown: unknown, wanted: unknown) => boolean;
+
+/** Returns a comparison that adds a difference as text. */
+function collector(differences: string[]): Same {
+  return (where, shown, wanted) => {
+    if (Bun.deepEquals(shown, wanted)) return true;
+    if (differences.length < MAX_DIFFERENCES)
+      differences.push(`${where}: ${JSON.stringify(shown)}, not ${JSON.stringify(wanted)}`);
+    return false;
+  };
+}
+
+/** The replica's tables and columns that belong to the source's; those with other columns are left out. */
+async function compareShape(
+  sql: postgres.Sql,
+  dump: SourceDump,
+  same: Same,
+  schema: string,
+  ignored: readonly string[],
+) {
+  const tables = await tablesByComment(sql, schema);
+  same("tables", [...tables.keys()].sort(), dump.tables.map((table) => table.name).sort());
+  const compared = [];
+  for (const table of dump.tables) {
+    const name = tables.get(table.name);
+    if (name === undefined) continue;
+    const columns = await columnsByComment(sql, name, schema);
+    for (const one of ignored) columns.delete(one);
+    const fields = table.fields.filter((field) => !ignored.includes(field.name));
+    const fieldNames = fields.map((field) => field.name).sort();
+    if (!same(`columns of ${table.name}`, [...columns.keys()].sort(), fieldNames)) continue;
+    for (const field of fields) {
+      same(`${table.name}.${field.name}`, columns.get(field.name)!.type, expectedColumnType(field));
+    }
+    compared.push({ table, name, fields, columns });
+  }
+  return compared;
 }
 
 function count(cell: unknown): number {

@@ -110,19 +110,18 @@ export function createBusyBase(control: Control): string {
 /** Disables the rate limiter, which would allow only five requests a second. */
 export async function liftLimiter({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
-    create or replace function quota_acquire(
-      p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[], p_back float8[] default '{}',
-      p_now float8 default null, p_user text default null, p_margin float8 default 0, p_own boolean default false,
-      p_silent integer default null, out asked_at float8, out reservations float8[], out next_at float8, out margin float8)
-    language plpgsql as $$ begin
-      asked_at := extract(epoch from clock_timestamp()) * 1000;
-      margin := p_margin;
-      reservations := array_fill(asked_at + p_margin, array[cardinality(p_within)]);
-      next_at := asked_at;
-    end $$`);
+    create or replace function quota_acquire_all(
+      p_window_ms float8, p_per_window integer, p_throttled_per_window integer, p_per_user integer,
+      p_keys text[], p_kinds text[], p_shares integer[], p_within text[], p_back text[], p_users text[],
+      p_margins float8[], p_owns boolean[], p_now float8 default null)
+    returns table (asked_at float8, reservations float8[], next_at float8, margin float8)
+    language sql as $$
+      select now.ms, array_fill(now.ms + one.margin, array[cardinality(one.within::float8[])]), now.ms, one.margin
+      from unnest(p_within, p_margins) as one (within, margin),
+        (select extract(epoch from clock_timestamp())::float8 * 1000 as ms) as now $$`);
   // A function with other parameters would be created next to the original one, and nothing would change.
-  const rules = await ctx.db`select from pg_proc where proname = 'quota_acquire'`;
-  if (rules.length !== 1) throw new Error("quota_acquire has other parameters than are written here");
+  const rules = await ctx.db`select from pg_proc where proname = 'quota_acquire_all'`;
+  if (rules.length !== 1) throw new Error("quota_acquire_all has other parameters than are written here");
 }
 
 /** Runs the load for its duration or until the first violation. Returns the violations. */

@@ -29,7 +29,7 @@ export async function controlDatabase(): Promise<TestDatabase> {
 
 async function createFrom(template: string): Promise<TestDatabase> {
   const name = `bt_${inject("runId")}_${crypto.randomUUID().replaceAll("-", "").slice(0, 12)}`;
-  await asAdmin((admin) => createOwned(admin, name, template));
+  await createOwned(adminOfWorker(), name, template);
   const url = urlOf(name);
   const sql = postgres(url, { max: POOL_SIZE, onnotice: () => {} });
   return {
@@ -37,30 +37,44 @@ async function createFrom(template: string): Promise<TestDatabase> {
     sql,
     async [Symbol.asyncDispose]() {
       await sql.end({ timeout: 1 });
-      await asAdmin((admin) => admin.unsafe(`drop database if exists ${name} with (force)`));
+      await adminOfWorker().unsafe(`drop database if exists ${name} with (force)`);
     },
   };
 }
 
+let template: Promise<string> | undefined;
+
+/** The run's migrated template. */
+function controlTemplate(): Promise<string> {
+  template ??= findOrCreateTemplate().catch((error: unknown) => {
+    template = undefined;
+    throw error;
+  });
+  return template;
+}
+
 /**
- * The run's migrated template. The first caller creates it: test files run in parallel, so under an advisory lock, and
+ * The first caller creates it: test files run in parallel, so under an advisory lock, which ends with the connection, and
  * under a temporary name until it is complete.
  */
-function controlTemplate(): Promise<string> {
-  const template = `bt_${inject("runId")}_template`;
-  const draft = `${template}_draft`;
-  return asAdmin(async (admin) => {
-    await admin`select pg_advisory_lock(hashtext(${template}))`;
-    const [found] = await admin`select from pg_database where datname = ${template}`;
+async function findOrCreateTemplate(): Promise<string> {
+  const name = `bt_${inject("runId")}_template`;
+  const draft = `${name}_draft`;
+  const admin = connect();
+  try {
+    await admin`select pg_advisory_lock(hashtext(${name}))`;
+    const [found] = await admin`select from pg_database where datname = ${name}`;
     if (!found) {
       await admin.unsafe(`drop database if exists ${draft} with (force)`);
       await createOwned(admin, draft, "template0");
       await migrateControl(urlOf(draft), createLogger("error", "test"));
-      await admin.unsafe(`alter database ${draft} rename to ${template}`);
-      await admin.unsafe(`alter database ${template} is_template true allow_connections false`);
+      await admin.unsafe(`alter database ${draft} rename to ${name}`);
+      await admin.unsafe(`alter database ${name} is_template true allow_connections false`);
     }
-    return template;
-  });
+    return name;
+  } finally {
+    await admin.end();
+  }
 }
 
 async function createOwned(admin: postgres.Sql, name: string, template: string): Promise<void> {
@@ -76,12 +90,17 @@ function urlOf(database: string): string {
   return url.href;
 }
 
-/** Runs `work` on one connection to the server's own database. Ending the connection releases the advisory lock. */
-async function asAdmin<T>(work: (admin: postgres.Sql) => Promise<T>): Promise<T> {
-  const admin = postgres(inject("postgresUrl"), { max: 1, onnotice: () => {} });
-  try {
-    return await work(admin);
-  } finally {
-    await admin.end();
-  }
+let admin: postgres.Sql | undefined;
+
+/**
+ * This worker's connection to the server's own database. All files of the worker use it: to open one costs as much as
+ * what it does.
+ */
+function adminOfWorker(): postgres.Sql {
+  admin ??= connect();
+  return admin;
+}
+
+function connect(): postgres.Sql {
+  return postgres(inject("postgresUrl"), { max: 1, fetch_types: false, onnotice: () => {} });
 }

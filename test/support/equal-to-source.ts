@@ -1,7 +1,7 @@
 /** Expects a replica to be equal to the sandbox base that it copies. */
 import { expect } from "vitest";
 import type { Base } from "../../core/control/bases";
-import { compareToSource, type SourceDump } from "./compare-to-source";
+import { compareToSource, isSameShape, type SourceDump } from "./compare-to-source";
 import type { Fleet } from "./fleet";
 import { until } from "./poll";
 
@@ -23,9 +23,6 @@ export async function expectEqualToSource(fleet: Fleet, base: Base): Promise<num
 export async function untilSameShape(fleet: Fleet, base: Base, timeoutMs: number): Promise<void> {
   const sql = await fleet.reader(base);
   const dump = fleet.sandbox.control.dump(base.sourceBaseId) as unknown as SourceDump;
-  const isSame = async () => {
-    const { differences } = await compareToSource(sql, dump);
-    return !differences.some((difference) => /^(?:tables:|columns of )/.test(difference));
-  };
+  const isSame = () => isSameShape(sql, dump);
   await until(isSame, { what: "tables and columns equal the source's", timeoutMs });
 }

@@ -359,7 +359,9 @@ class Way {
         this.#to.write(bytes);
         this.#onPass(performance.now() - since);
       };
-      const waitMs = delayMs + (bytes.length / bytesPerSecond) * 1000;
+      // From its arrival here: pieces are under way at the same time, as on a network.
+      const delayLeftMs = Math.max(0, since + delayMs - performance.now());
+      const waitMs = delayLeftMs + (bytes.length / bytesPerSecond) * 1000;
       if (waitMs > 0) {
         this.#isFlowing = true;
         setTimeout(() => {

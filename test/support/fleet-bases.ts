@@ -12,7 +12,7 @@ type BenchContext = Parameters<typeof ensureDefaultCluster>[0];
 /** Inserts rows as if that many bases had been connected and synced once. */
 export async function insertBases(ctx: BenchContext, count: number): Promise<void> {
   const { db, secrets } = ctx;
-  const account = await createAccount(db, { email: "fleet@example.org", password: "correct horse" });
+  const account = await createAccount(db, { email: "bases@example.org", password: "correct horse" });
   const rows = Array.from({ length: count }, (_, index) => {
     const id = `bas_${String(index).padStart(20, "0")}`;
     return {
@@ -30,13 +30,13 @@ export async function insertBases(ctx: BenchContext, count: number): Promise<voi
     select id, ${account.id}, 'airtable', source, 'quiet', key, 'dbs' || id, 'public', 'starting' from rows`;
 }
 
-/** Leaves `count` bases of that kind, and pauses the others. */
+/** Leaves `count` bases of that kind, and pauses the others. All leases end, so that none keeps its former kind for a minute. */
 export async function keepOnly(db: postgres.Sql, kind: string, count: number): Promise<void> {
+  await db`update bases set is_paused = true, state = 'paused'`;
+  await allInHand(db, 0);
   await db`
-    with kept as (select id from bases order by id limit ${count})
-    update bases set name = case when id in (select id from kept) then ${kind} else name end,
-      is_paused = id not in (select id from kept),
-      state = case when id in (select id from kept) then 'starting' else 'paused' end`;
+    update bases set name = ${kind}, is_paused = false, state = 'starting'
+    where id in (select id from bases order by id limit ${count})`;
 }
 
 export async function allInHand(db: postgres.Sql, count: number): Promise<void> {

@@ -23,7 +23,7 @@ const MIN_SYNC_INTERVAL_MS = 1000;
 
 const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   const until = performance.now() + LEASE_MS;
-  let base = await getBase(ctx.db, baseId);
+  const base = await getBase(ctx.db, baseId);
   await replicaTarget(ctx, base);
   await openApiKey(ctx, base);
   caches.set(baseId, emptyCache(1));
@@ -31,8 +31,8 @@ const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   using _watching = ctx.settingsWatch.watch(baseId, (facts) => facts?.state === "paused" && paused.abort());
   const stop = AbortSignal.any([signals.stop, paused.signal]);
   try {
-    for (; performance.now() < until; base = await getBase(ctx.db, baseId)) {
-      if (base.state === "paused") return null;
+    if (base.state === "paused") return null;
+    while (performance.now() < until) {
       const requests = REQUESTS_PER_SYNC[base.name];
       if (requests === undefined) await wait(until - performance.now(), stop);
       else {

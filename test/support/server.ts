@@ -40,10 +40,12 @@ export interface TestServer {
   stop(): Promise<void>;
 }
 
-export async function startTestServer(): Promise<TestServer> {
+/** @param maxConnections of a server that is started; a given server has its own */
+export async function startTestServer({ maxConnections = 1000 } = {}): Promise<TestServer> {
   const given = process.env.DATABASE_URL;
   if (given) return { url: given, kind: "given", stop: async () => {} };
-  return (await answers(process.env.DOCKER_HOST)) ? startContainer() : startEmbedded();
+  const settings = { ...unsafeButFast, max_connections: String(maxConnections) };
+  return (await answers(process.env.DOCKER_HOST)) ? startContainer(settings) : startEmbedded(settings);
 }
 
 /** Returns whether a Docker engine answers at `host` (the syntax of DOCKER_HOST). */
@@ -58,9 +60,9 @@ async function answers(host = "unix:///var/run/docker.sock"): Promise<boolean> {
   }
 }
 
-async function startContainer(): Promise<TestServer> {
+async function startContainer(settings: Record<string, string>): Promise<TestServer> {
   const { PostgreSqlContainer } = await import("@testcontainers/postgresql");
-  const flags = Object.entries({ ...unsafeButFast, max_connections: "1000" });
+  const flags = Object.entries(settings);
   const container = await new PostgreSqlContainer(IMAGE)
     .withCommand(["postgres", ...flags.flatMap(([name, value]) => ["-c", `${name}=${value}`])])
     .start();
@@ -71,14 +73,14 @@ async function startContainer(): Promise<TestServer> {
   };
 }
 
-async function startEmbedded(): Promise<TestServer> {
+async function startEmbedded(settings: Record<string, string>): Promise<TestServer> {
   const folder = scratchFolder("test");
   const server = await startEmbeddedPostgres({
     dataDir: join(folder, "postgres"),
     port: 0,
     log: createLogger("error", "test"),
     // A run writes little at a time; its log must not fill the memory.
-    settings: { ...unsafeButFast, max_wal_size: "512MB" },
+    settings: { ...settings, max_wal_size: "512MB" },
   });
   return {
     url: server.url,

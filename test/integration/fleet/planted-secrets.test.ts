@@ -285,7 +285,9 @@ test("a crash prints no secret, whatever the error contains", async () => {
   }
 });
 
-test("a start that fails because of its configuration does not print it", async () => {
+test("a start that fails because of its configuration does not print it", {
+  timeout: 120_000,
+}, async () => {
   const planted = {
     password: marked("PlantedPassword"),
     key: marked("PlantedKey"),

@@ -1,7 +1,7 @@
 /** One id and one trace from a client's request through the proxy to the write of the replica. */
 import { expect, inject, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
-import { failSpan, span, startTracing } from "../../../core/trace";
+import { countedSpan, failSpan, span, startTracing } from "../../../core/trace";
 import { freePort } from "../../support/free-port";
 import { until } from "../../support/poll";
 import { startProgram } from "../../support/program";
@@ -15,7 +15,7 @@ interface Span {
   spanId: string;
   parentSpanId?: string;
   status: { code: number; message?: string };
-  attributes: { key: string; value: { stringValue?: string } }[];
+  attributes: { key: string; value: { stringValue?: string; intValue?: number } }[];
 }
 
 /** The part of the protocol's message that is read. */
@@ -94,19 +94,35 @@ test("a write is one trace and one request id, from its request to the replica",
   expect(root.attributes).toContainEqual(id);
 });
 
-test("work that fails, by throwing or by reporting, fails its span with its code", async () => {
+/** One test for both: a process starts tracing once. */
+test("work that fails has a span with its code, and work of which there is much is counted", async () => {
   using traces = collector();
   const tracing = await startTracing("test", traces.url, { warn: () => {} } as never);
   const thrown = span("thrown", {}, () => Promise.reject(new BasetideError("source_unavailable")));
   await expect(thrown).rejects.toMatchObject({ code: "source_unavailable" });
   await span("told", {}, async () => failSpan("source_timeout"));
   await span("well", {}, async () => {});
+  const request = (answer: () => Promise<void>) =>
+    countedSpan("source", { "basetide.kind": "sweep" }, answer);
+  await span("sync", {}, async () => {
+    await Promise.all([request(async () => {}), request(async () => {})]);
+    const failed = request(() => Promise.reject(new BasetideError("source_timeout")));
+    await expect(failed).rejects.toMatchObject({ code: "source_timeout" });
+  });
+  await request(async () => {});
   await tracing.stop();
   expect(traces.spans.map(({ name, status }) => [name, status.message])).toEqual([
     ["thrown", "source_unavailable"],
     ["told", "source_timeout"],
     ["well", undefined],
+    ["source", "source_timeout"],
+    ["sync", undefined],
+    ["source", undefined],
   ]);
+  const [failed, sync, alone] = traces.spans.slice(-3);
+  expect(failed).toMatchObject({ traceId: sync!.traceId, parentSpanId: sync!.spanId });
+  expect(sync!.attributes).toContainEqual({ key: "basetide.source.count", value: { intValue: 3 } });
+  expect(alone!.parentSpanId).toBeUndefined();
 });
 
 test("a collector that hangs keeps no process from ending in time and cleanly", async () => {

@@ -1,4 +1,5 @@
 /** The scope of an injected fault: one connection, and no other that sends the same at that moment. */
+import net from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { connectControl } from "../../../core/postgres";
 import { freshDatabase } from "../../support/database";
@@ -73,4 +74,29 @@ test("a canceled wait for an answer holds no connection", async () => {
   over.abort();
   expect(await holding).toBe("given up");
   expect(await answer).toBe("answered");
+});
+
+test("a slow connection delays each piece by the same time, since all of them are under way at once", async () => {
+  const echo = net.createServer((socket) => socket.pipe(socket));
+  await new Promise<void>((resolve) => echo.listen(0, "127.0.0.1", resolve));
+  const target = { host: "127.0.0.1", port: (echo.address() as net.AddressInfo).port };
+  const line = await faultProxy(target, { isPostgres: false });
+  onTestFinished(async () => {
+    await line[Symbol.asyncDispose]();
+    echo.close();
+  });
+  line.delayMs = 300;
+  const keptMs: number[] = [];
+  line.onPass = (_, ms) => keptMs.push(ms);
+  const client = net.connect(line.port, "127.0.0.1");
+  client.setNoDelay(true);
+  for (let piece = 0; piece < 5; piece++) {
+    client.write("piece");
+    await Bun.sleep(20);
+  }
+  await until(() => keptMs.length === 5, { what: "all have passed" });
+  client.destroy();
+  expect(Math.min(...keptMs)).toBeGreaterThanOrEqual(299);
+  // One after the other, the last would take more than four times as long.
+  expect(Math.max(...keptMs)).toBeLessThan(1000);
 });

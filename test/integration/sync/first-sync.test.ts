@@ -32,8 +32,11 @@ test("tables of a first sync become readable one after the other, small ones fir
     }
     for (const table of now.tables) if (table.done) done.add(table.name);
   };
-  /** Grants requests in their order, each once the one before was sent and everything that was answered is stored: no table waits for a slow machine. */
   let granted = 0;
+  /**
+   * Grants requests in their order, each once the one before was sent and everything that was answered is stored: no
+   * table waits for a slow machine.
+   */
   const isStored = () => {
     if (source.calls.length < granted) return false;
     const answered = source.calls.filter((call) => call.startsWith("list")).length;
@@ -52,9 +55,9 @@ test("tables of a first sync become readable one after the other, small ones fir
     return undefined;
   };
   const acquireSync = () => {
-    const granted = last.then(grant);
-    last = granted;
-    return granted;
+    const next = last.then(grant);
+    last = next;
+    return next;
   };
   const reader = { ...made.reader, limiter: { ...limiter, acquireSync } };
   const report = await syncBase({ ...made, reader, onProgress });
