@@ -11,7 +11,7 @@ export interface Program extends AsyncDisposable {
   output(): string;
   errors(): string;
   /** Resolves when its standard output contains `text`. */
-  says(text: string, timeoutMs?: number): Promise<void>;
+  says(text: string | RegExp, timeoutMs?: number): Promise<void>;
   /** Resolves with the exit code; 128 and more is a signal's. */
   exited: Promise<number>;
   kill(signal: NodeJS.Signals): void;
@@ -42,7 +42,8 @@ export function startProgram(
     output,
     errors,
     async says(text, timeoutMs = START_TIMEOUT_MS) {
-      await until(() => output().includes(text), { what: `${script} prints "${text}"`, timeoutMs });
+      const hasPrinted = () => (typeof text === "string" ? output().includes(text) : text.test(output()));
+      await until(hasPrinted, { what: `${script} prints "${text}"`, timeoutMs });
     },
     exited: child.exited,
     kill: (signal) => child.kill(signal),
