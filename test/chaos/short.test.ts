@@ -17,7 +17,7 @@ const WORKER_LOST_MS = 30_000;
 const GREEN_MS = 60_000;
 
 test("I1-I7: whatever is killed, disconnected or full, nothing is lost, no reader sees a wrong state, and it recovers by itself", {
-  timeout: 240_000,
+  timeout: 300_000,
   // A rare violation is a violation: no second try.
   retry: 0,
 }, async () => {

@@ -10,14 +10,17 @@ import type { WatchedBase } from "../harness/watched-base";
 import { holdings, killed, now } from "./kit";
 
 /** The longest wait for such a statement, ms: the process that would send it may be recovering from other faults. */
-const POINT_MS = 80_000;
+const POINT_MS = 120_000;
 /**
  * The same for the feed's cursor, which does not move while anything is deferred: a rebuild, a record that is not
  * found.
  */
 const CURSOR_MS = 160_000;
-/** A table is retyped again if no swap was held by then: a worker that another fault has claimed may have done it, ms. */
-const AGAIN_MS = 20_000;
+/**
+ * A table is retyped again if no swap was held by then, ms: a worker that another fault has claimed may have done it.
+ * Not sooner: each time, a build that is under way starts over.
+ */
+const AGAIN_MS = 40_000;
 /** By then, a swap that was released waits for its lock, ms. */
 const INSIDE_MS = 150;
 
