@@ -18,6 +18,7 @@ import { createFallbackLimiter, type FallbackLimiter, withFallback } from "./fal
 import { type Heartbeat, startHeartbeat } from "./heartbeat";
 import { limitsOfKey, sqlLimitsOf, strictest } from "./limits";
 import { quotaMetrics } from "./metrics";
+import { Recent } from "./recent";
 import { createSchedulingDelay } from "./scheduling-delay";
 import { createWaitQueue, type WaitQueue } from "./wait-queue";
 import type { Connections, WaitOptions } from "./waiter";
@@ -26,8 +27,6 @@ import type { Connections, WaitOptions } from "./waiter";
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
 /** How long the control plane may take to record a spent cap, ms. */
 const SPENT_CAP_MS = 10_000;
-/** Number of known keys from which idle ones are dropped. */
-const KEYS_KEPT = 1000;
 
 export interface RateLimiterOptions {
   /** A control plane that does not answer within this time counts as unavailable, ms. */
@@ -138,8 +137,8 @@ export function createRateLimiter(
 ): RateLimiter {
   const { callTimeoutMs = 1000, instanceId, clock = processClock } = options;
   const metrics = quotaMetrics(ctx.metrics);
-  const queues = new Map<string, WaitQueue>();
-  const fallbacks = new Map<QuotaKey, FallbackLimiter>();
+  const queues = new Recent<WaitQueue>(clock.now);
+  const fallbacks = new Recent<FallbackLimiter>(clock.now);
   const delay = createSchedulingDelay();
   const callers = new CallerCounter(ctx);
   let awayFrom = -Infinity;
@@ -170,23 +169,18 @@ export function createRateLimiter(
 
   function queueOf(key: QuotaKey, kind: Priority, share: number, counting: Counting): WaitQueue {
     const name = `${kind} ${share} ${key} ${counting.user ?? ""} ${counting.isOwnKey ?? false}`;
-    const known = queues.get(name);
-    if (known) return known;
-    if (queues.size >= KEYS_KEPT) dropIdle(queues, (queue) => queue.isIdle);
-    const shared = control.backend(key, kind, share, counting);
-    const backend =
-      (kind === "client" || kind === "unproven") && heartbeat
-        ? withFallback(shared, () => fallbackOf(key, heartbeat), heartbeat, clock)
-        : shared;
-    const queue = createWaitQueue(kind, backend, clock, delay, () => metrics.expired(kind));
-    queues.set(name, queue);
-    return queue;
+    return queues.get(name, () => {
+      const shared = control.backend(key, kind, share, counting);
+      const backend =
+        (kind === "client" || kind === "unproven") && heartbeat
+          ? withFallback(shared, () => fallbackOf(key, heartbeat), heartbeat, clock)
+          : shared;
+      return createWaitQueue(kind, backend, clock, delay, () => metrics.expired(kind));
+    });
   }
 
   function fallbackOf(key: QuotaKey, { share, freeFrom }: Heartbeat): FallbackLimiter {
-    const fallback = fallbacks.get(key) ?? createFallbackLimiter(clock, limitsOfKey(key).windowMs);
-    if (fallbacks.size >= KEYS_KEPT) dropIdle(fallbacks, (other) => other.isIdle);
-    fallbacks.set(key, fallback);
+    const fallback = fallbacks.get(key, () => createFallbackLimiter(clock, limitsOfKey(key).windowMs));
     fallback.open(share, freeFrom);
     return fallback;
   }
@@ -295,8 +289,4 @@ async function readUsage(control: ControlPlane, key: QuotaKey): Promise<QuotaUsa
     from calls`,
   );
   return { month: row!.month, sync: Number(row!.sync), client: Number(row!.client) };
-}
-
-function dropIdle<T>(known: Map<string, T>, isIdle: (one: T) => boolean): void {
-  for (const [name, one] of known) if (isIdle(one)) known.delete(name);
 }

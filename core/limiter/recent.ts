@@ -1,0 +1,39 @@
+/** What is known of each key, for as long as the key is used. */
+
+/** An idle entry that was not used for this long is dropped, and after twice this time at the latest, ms. */
+const KEPT_MS = 60_000;
+
+interface Entry {
+  readonly isIdle: boolean;
+}
+
+export class Recent<T extends Entry> {
+  readonly #now: () => number;
+  readonly #entries = new Map<string, T>();
+  #used = new Set<string>();
+  #lookedAt: number;
+
+  /** @param now ms on any monotonic clock */
+  constructor(now: () => number) {
+    this.#now = now;
+    this.#lookedAt = now();
+  }
+
+  /** Returns the entry of that name, created if there is none. */
+  get(name: string, create: () => T): T {
+    if (this.#now() - this.#lookedAt > KEPT_MS) this.#dropUnused();
+    this.#used.add(name);
+    const known = this.#entries.get(name);
+    if (known) return known;
+    const entry = create();
+    this.#entries.set(name, entry);
+    return entry;
+  }
+
+  #dropUnused(): void {
+    this.#lookedAt = this.#now();
+    for (const [name, { isIdle }] of this.#entries)
+      if (isIdle && !this.#used.has(name)) this.#entries.delete(name);
+    this.#used = new Set();
+  }
+}
