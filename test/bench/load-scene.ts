@@ -11,6 +11,7 @@ import type { Db } from "../../core/context";
 import { createBase, listBases } from "../../core/control/bases";
 import { createLogger } from "../../core/log";
 import { type Fleet, startFleet } from "../support/fleet";
+import { freePort } from "../support/free-port";
 import { until } from "../support/poll";
 import { putFirst } from "../support/priority";
 import { cpuSeconds, parentOf } from "../support/process-usage";
@@ -43,13 +44,15 @@ export interface LoadScene extends AsyncDisposable {
   source: SandboxProcess;
   /** The one that runs now. */
   readonly worker: Program;
+  /** It serves its metrics there. */
+  workerPort: number;
   readonly pids: Record<MeasuredPart, number>;
   /** Connects this many more bases, and waits until each has completed `sweeps` sweeps. */
   connect(count: number, sweeps: number): Promise<void>;
   /**
    * Clones the first base until there are `count`, and waits until each has completed `sweeps` sweeps with a new worker.
    *
-   * @param profile a folder for a CPU profile of that worker, written when it ends
+   * @param profile a folder for a CPU profile of that worker, see `worker-profile.ts`
    */
   clone(count: number, sweeps: number, profile?: string): Promise<void>;
 }
@@ -89,12 +92,16 @@ export async function startLoadScene(options: {
   releases.defer(() => replicas.stop());
   const source = releases.use(await startSandboxProcess({ tls: true }));
   putFirst(source.pid);
+  putFirst(await serverPid(control.url));
   const env = { REPLICA_URL: replicas.url, WORKER_CONCURRENCY: String(options.bases) };
   const fleet = releases.use(
     await startFleet({ source, databaseUrl: control.url, env, workers: 0, leavesBases: true }),
   );
   const { config } = fleet.ctx;
-  const startWorker = async (profile?: string) => {
+  const workerPort = await freePort();
+  const startWorker = async (
+    profiles: { whole?: string | undefined; measured?: string | undefined } = {},
+  ) => {
     const started = startProgram(
       "test/bench/load-worker.ts",
       [],
@@ -103,20 +110,21 @@ export async function startLoadScene(options: {
         ...source.clientEnv,
         DATABASE_URL: config.databaseUrl!,
         SECRET_KEY: config.secretKey!,
-        WORKER_PORT: "0",
+        WORKER_PORT: String(workerPort),
         // As in the Dockerfile.
         MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "10000",
         LOG_LEVEL: "info",
         LOAD_UNLIMITED: options.isUnlimited ? "true" : undefined,
+        LOAD_PROFILE: profiles.measured,
       },
-      profile ? ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${profile}`] : [],
+      profiles.whole ? ["--cpu-prof", "--cpu-prof-md", `--cpu-prof-dir=${profiles.whole}`] : [],
     );
     await started.says("started");
     // It has a core for itself in production. Here, each of a thousand backends is scheduled like it.
     putFirst(started.pid);
     return started;
   };
-  let worker = await startWorker(options.profile);
+  let worker = await startWorker({ whole: options.profile });
   releases.defer(() => worker[Symbol.asyncDispose]());
   if (options.isUnlimited) await source.settings({ rateLimitOff: true });
   let seed = 0;
@@ -160,6 +168,7 @@ export async function startLoadScene(options: {
   return {
     fleet,
     source,
+    workerPort,
     get worker() {
       return worker;
     },
@@ -183,7 +192,7 @@ export async function startLoadScene(options: {
       await admin.end();
       console.log(`${count} bases cloned after ${secondsSince(from)} s`);
       await forgetSweeps(fleet.ctx.db);
-      worker = await startWorker(profile);
+      worker = await startWorker({ measured: profile });
       await swept(1);
       console.log(`all have been swept after ${secondsSince(from)} s`);
       await swept(sweeps);

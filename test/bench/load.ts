@@ -15,14 +15,18 @@
  * - `--profile <folder>`: writes a CPU profile of the worker there;
  * - `--release <version>`: adds a line to docs/performance.md.
  */
+import { resolve } from "node:path";
 import { type Base, listBases } from "../../core/control/bases";
+import { readMetrics } from "../support/metrics";
 import { childrenPrivateBytes, residentBytes } from "../support/process-usage";
 import { quantile } from "../support/quantile";
 import type { SandboxProcess } from "../support/sandbox-process";
+import { type HeapReport, heapOf } from "./heap-report";
 import { type CpuPerRequest, cpuPerRequest, measureShort, runAgainst, runShort } from "./load-cpu";
 import { addRelease } from "./load-history";
 import { forgetSweeps, type LoadScene, SHAPE, startLoadScene } from "./load-scene";
 import { ratio, table } from "./print";
+import { profiled } from "./worker-profile";
 
 const SECONDS = Number(process.env.LOAD_SECONDS ?? 600);
 const BASES = Number(process.env.LOAD_BASES ?? 300);
@@ -47,7 +51,8 @@ interface Sample {
 }
 
 export async function run(): Promise<boolean> {
-  const [against, profile, release] = ["--against", "--profile", "--release"].map(optionOf);
+  const [against, folder, release] = ["--against", "--profile", "--release"].map(optionOf);
+  const profile = folder && resolve(folder);
   if (against) return runAgainst(against);
   if (process.argv.includes("--short")) return runShort({ profile });
   if (release) {
@@ -71,14 +76,16 @@ async function runLong(profile: string | undefined): Promise<boolean> {
   console.log(`alone: a sweep takes ${alone.toFixed(0)} ms`);
   await scene.clone(BASES, WARM_SWEEPS, profile);
   console.log(`measuring ${BASES} bases`);
-  const all = await measure(scene, SECONDS);
+  const measuring = () => measure(scene, SECONDS);
+  const all = await (profile ? profiled(scene.worker, profile, measuring) : measuring());
   console.log("measured");
   const { worker, pids } = scene;
+  const heap = await heapOf(worker);
   const backends = childrenPrivateBytes(pids.replicas);
   // A worker that is killed would seem to hold its bases for a while, and each would have to wait.
   worker.kill("SIGTERM");
   await worker.exited;
-  return report(all, alone, await source.logSummary(), backends);
+  return report(all, alone, await source.logSummary(), backends, heap);
 }
 
 /** Returns the argument after this option. */
@@ -91,11 +98,15 @@ interface Measured extends CpuPerRequest {
   /** The mean duration of the last sweeps of each base that has completed one. */
   sweepMs: number[];
   memory: Sample[];
+  /** Reservations that expired before they were used, as a share of the requests. */
+  expired: number;
 }
 
 async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
   const memory: Sample[] = [];
   await forgetSweeps(scene.fleet.ctx.db);
+  const expired = async () => (await readMetrics(scene.workerPort)).sum("basetide_quota_expired_total") ?? 0;
+  const expiredBefore = await expired();
   const from = performance.now();
   const elapsed = () => (performance.now() - from) / 1000;
   const measured = await cpuPerRequest(scene, async () => {
@@ -105,7 +116,12 @@ async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
     }
   });
   const bases = await listBases(scene.fleet.ctx.db);
-  return { ...measured, sweepMs: bases.filter(hasSwept).map(meanSweepMs), memory };
+  return {
+    ...measured,
+    sweepMs: bases.filter(hasSwept).map(meanSweepMs),
+    memory,
+    expired: ((await expired()) - expiredBefore) / measured.requests,
+  };
 }
 
 function report(
@@ -113,6 +129,7 @@ function report(
   alone: number,
   log: Awaited<ReturnType<SandboxProcess["logSummary"]>>,
   backends: number[],
+  heap: HeapReport,
 ): boolean {
   const lag = ratio(mean(all.sweepMs) / alone, LAG_LIMIT);
   const most = Math.max(...Object.values(log.bases).map((base) => base.maxPerSecond));
@@ -124,6 +141,7 @@ function report(
     [`${BASES} bases for ${Math.round(all.seconds)} s`, "", "ratio"],
     [
       ["requests a second", rate.toFixed(0), `${(rate / (BASES * RATE)).toFixed(3)} of ${BASES * RATE}`],
+      ["reservations that expired", `${(100 * all.expired).toFixed(1)} %`, "of the requests"],
       ["429 answers", log.rateLimited, ""],
       ["most requests of a base in a second, of 5", most, (most / 5).toFixed(3)],
       ["sweep, mean", `${mean(all.sweepMs).toFixed(0)} ms`, `${lag.text} of one alone (limit ${LAG_LIMIT})`],
@@ -138,6 +156,8 @@ function report(
         `${(perTenMinutes / MB).toFixed(1)} MB`,
         `${growth.text} (limit ${GROWTH_LIMIT})`,
       ],
+      ["  its heap in use", `${(heap.heapBytes / MB).toFixed(0)} MB`, ""],
+      ["  after a collection", `${(heap.residentBytes / MB).toFixed(0)} MB`, ""],
       ["replica connections", backends.length, `${(mean(backends) / MB).toFixed(1)} MB each`],
       ...Object.entries(all.us).map(([part, us]) => [
         `CPU of the ${part}`,

@@ -20,14 +20,14 @@ import { createLogger } from "../../core/log";
 import { startLiveFleet } from "../support/live-fleet";
 import { until } from "../support/poll";
 import { cpuSeconds, parentOf, residentBytes } from "../support/process-usage";
-import { type Program, startProgram } from "../support/program";
+import { startProgram } from "../support/program";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { unsafeButFast } from "../support/server";
 import { cloneUpTo } from "./clone-bases";
 import { databaseFolder } from "./database-folder";
+import { type HeapReport, heapOf } from "./heap-report";
 import { ratio, table } from "./print";
 import { connectPattern } from "./rest-bases";
-import { HEAP_MARK, type HeapReport } from "./rest-worker";
 
 const [FEWER = 300, BASES = 1000] = process.env.REST_BASES?.split(",").map(Number) ?? [];
 const MOST = Number(process.env.REST_MOST ?? 100);
@@ -322,14 +322,6 @@ function isWithinGoal(fewer: Measured, all: Measured): boolean {
   ] as const;
   for (const [name, { text }] of goals) console.log(`${GOAL.bases} bases, ${name}: ${text} of the limit`);
   return goals.every(([, { isWithin }]) => isWithin);
-}
-
-async function heapOf(worker: Program): Promise<HeapReport> {
-  worker.kill("SIGUSR2");
-  await worker.says(HEAP_MARK, 60_000);
-  const text = () => worker.output().split(HEAP_MARK).at(-1)!;
-  await until(() => text().includes("\n"), { what: "the heap is printed" });
-  return JSON.parse(text().split("\n")[0]!) as HeapReport;
 }
 
 async function serverPid(sql: postgres.Sql): Promise<number> {
