@@ -19,6 +19,8 @@ import {
 } from "../../replica";
 import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS } from "../state";
 
+/** A prepared sync may begin this long after it was prepared, ms. */
+const PREPARED_MS = 5000;
 /** After this time, `_sync_meta` shows a prepared sync as running, ms: a second statement is a small part of it then. */
 const RUNNING_AFTER_MS = 5000;
 /** Clocks that are being adjusted run up to 500 µs in a second fast or slow; twice that is counted off. */
@@ -66,7 +68,7 @@ export async function beginMarked(input: Marking): Promise<BegunSync> {
   const prepared = next?.prepared;
   if (next) next.prepared = undefined;
   const startedAt = performance.now();
-  if (prepared?.epoch === epoch && !isForced && startedAt - prepared.sentAt <= SWEEP_AGE_MS) {
+  if (prepared?.epoch === epoch && !isForced && startedAt - prepared.sentAt <= PREPARED_MS) {
     const sinceMs = Math.floor((startedAt - prepared.answeredAt) * CLOCK_RATE);
     const { preparedAt } = prepared;
     const times = { preparedAt, startedAt: new Date(preparedAt.getTime() + sinceMs) };

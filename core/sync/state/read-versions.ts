@@ -9,7 +9,7 @@ const MAX_AGE_MS = 1000;
  * The same for a sweep. Of the records that it finds changed, only those that another process wrote in this time lose,
  * and the next sweep compares them. Shorter, most statements of an unchanged sweep would be read versions.
  */
-export const SWEEP_AGE_MS = 5000;
+export const SWEEP_AGE_MS = 15_000;
 
 /**
  * Returns the replica's read versions, and takes at most one per `maxAgeMs` and base: a sweep with five requests a
