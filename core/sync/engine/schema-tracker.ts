@@ -111,8 +111,10 @@ export class SchemaTracker {
    */
   static async open(options: SchemaTrackerOptions): Promise<SchemaTracker> {
     const schemaTracker = new SchemaTracker(options);
-    if (schemaTracker.#isDue()) await schemaTracker.refresh();
-    else await schemaTracker.#runOrJoin(() => schemaTracker.#applySchema(BUSY_TRIES, options.catalog));
+    await schemaTracker.#runOrJoin(async () => {
+      if (schemaTracker.#isDue()) await schemaTracker.#askSchema();
+      await schemaTracker.#applySchema(BUSY_TRIES, options.catalog);
+    });
     return schemaTracker;
   }
 
@@ -163,7 +165,7 @@ export class SchemaTracker {
     while (this.#options.cache.schemaSeenAt < since || this.#schema !== this.#options.cache.schema) {
       await this.#runOrJoin(async () => {
         await this.#askSchema();
-        await this.#applySchema(BUSY_TRIES);
+        await this.#applySchema(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined);
       });
     }
   }
@@ -223,7 +225,7 @@ export class SchemaTracker {
     for (let attempt = 1; ; attempt++) {
       const seenAt = cache.schemaSeenAt;
       if (attempt === 1 && known && this.#isSettled(known)) {
-        await this.#readCatalog(known);
+        this.#catalog = known;
         cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
         this.#schema = cache.schema!;
         return;
@@ -275,7 +277,19 @@ export class SchemaTracker {
     }
   }
 
-  /** Only for a new tracker: it knows of no moved names yet, and its plan is empty. */
+  /**
+   * Returns whether nothing is left to do as far as the tracker knows. The catalog is still the one that was read: only
+   * the lease that holds the base changes it, and reads it again then.
+   */
+  get #isQuiet(): boolean {
+    const { inPlace, rebuild, drop } = this.#plan;
+    const isPlanned =
+      inPlace.length + rebuild.length + drop.length > 0 || this.#retryAt < Number.POSITIVE_INFINITY;
+    const isOwed = this.#moved.size > 0 || this.#toForget.length > 0;
+    return !isPlanned && !isOwed && this.#options.cache.catalog?.catalog === this.#catalog;
+  }
+
+  /** For a tracker that is new or quiet: whether this schema was found to ask for nothing of this catalog. */
   #isSettled(catalog: Catalog): boolean {
     const { cache, settings } = this.#options;
     const found = settled.get(catalog);

@@ -44,9 +44,9 @@ async function scene() {
   const { records } = engine.source.add(people, persons(250));
   engine.source.add(sourceTable("tblO", "Other", { Name: "text" }), []);
   const statements: string[] = [];
-  const sync = (next?: NextSync, isForced = false) => {
+  const sync = (next?: NextSync, isForced = false, options: { schemaPollMs?: number } = {}) => {
     statements.length = 0;
-    const input = engine.input({ ...seldom, isForced });
+    const input = engine.input({ ...seldom, isForced, ...options });
     return syncBase({ ...input, replica: watched(engine.replica.replica, statements), next });
   };
   await sync();
@@ -96,6 +96,26 @@ test("sweeps that follow each other send one statement each", async () => {
     expect(meta.completed).toBeGreaterThan(before.now);
     expect(meta.lastMs).toBeCloseTo(meta.completed - meta.started, 0);
   }
+});
+
+test("a schema check that finds nothing reads nothing of the replica: before a sweep, and during it", async () => {
+  const { sync, statements, source, cache } = await scene();
+  const next: NextSync = {};
+  await sync(next);
+  const checks = () => source.calls.filter((call) => call.startsWith("schema")).length;
+  const before = checks();
+  source.before = (call) => {
+    if (call.startsWith("list") && checks() === before + 1) cache.schemaCheckRequestedAt ??= new Date();
+  };
+  expect(await sync(next, false, { schemaPollMs: 0 })).toMatchObject({ kind: "sweep", seen: 250 });
+  expect(checks()).toBeGreaterThan(before + 1);
+  expect(statements).toEqual([expect.stringContaining(".complete_sync(")]);
+  // What it does find is applied.
+  source.before = () => {};
+  const [name, age] = people.fields;
+  source.tables[0]!.table = { ...people, fields: [name!, { ...age!, name: "Years" }] };
+  await sync(next, false, { schemaPollMs: 0 });
+  expect(statements.length).toBeGreaterThan(1);
 });
 
 test("what was prepared for another lease, a moment ago, or before a resync is not used", async () => {
