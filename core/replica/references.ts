@@ -19,8 +19,10 @@ interface Reference {
 /**
  * Validates the foreign keys that were moved without a check of their rows. A key whose rows violate it is reported in
  * `_sync_issues`; one that cannot be checked now is tried again at the next call.
+ *
+ * @returns whether there was none
  */
-export async function checkReferences(replica: Replica): Promise<void> {
+export async function checkReferences(replica: Replica): Promise<boolean> {
   const { sql, swap } = replica;
   const references = await onReplica(
     () => sql<Reference[]>`
@@ -30,6 +32,7 @@ export async function checkReferences(replica: Replica): Promise<void> {
       order by r.relation, r.name`,
   );
   for (const reference of references) await checkReference(replica, reference);
+  return references.length === 0;
 }
 
 async function checkReference({ sql, swap }: Replica, { relation, table, name }: Reference): Promise<void> {

@@ -13,10 +13,15 @@ interface ViewName {
   name: string;
 }
 
-/** Completes a change of shape outside of its transaction, which readers wait for. */
-export async function settleDependents(replica: Replica): Promise<void> {
-  await refreshViews(replica);
-  await checkReferences(replica);
+/**
+ * Completes a change of shape outside of its transaction, which readers wait for.
+ *
+ * @returns false if something is to be tried again
+ */
+export async function settleDependents(replica: Replica): Promise<boolean> {
+  const areFilled = await refreshViews(replica);
+  const areChecked = await checkReferences(replica);
+  return areFilled && areChecked;
 }
 
 /**
@@ -24,8 +29,9 @@ export async function settleDependents(replica: Replica): Promise<void> {
  * fails, or takes too long) is reported in `_sync_issues` and tried again at the next call.
  *
  * @param withinMs time limit for all of them
+ * @returns whether none is left
  */
-export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Promise<void> {
+export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Promise<boolean> {
   const { sql, swap } = replica;
   const deadline = performance.now() + withinMs;
   // A view over another one can be filled only after that one.
@@ -35,12 +41,14 @@ export async function refreshViews(replica: Replica, withinMs = REFRESH_MS): Pro
       () => sql<ViewName[]>`
         select schema, name from ${sql.unsafe(swap)}._views_to_refresh order by schema, name`,
     );
+    if (views.length === 0) return true;
     for (const view of views) {
       const leftMs = Math.ceil(deadline - performance.now());
-      if (leftMs <= 0) return;
+      if (leftMs <= 0) return false;
       if (await refreshView(replica, view, leftMs)) isFurther = true;
     }
   }
+  return false;
 }
 
 /** @returns whether the view is done */

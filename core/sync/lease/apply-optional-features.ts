@@ -19,26 +19,37 @@ export type OptionalFeatureSettings = Pick<
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
 
+/** What a lease has applied. */
+export interface AppliedFeatures {
+  settings: OptionalFeatureSettings;
+  /** No view waits to be filled, and no reference to be checked. */
+  isSettled: boolean;
+}
+
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
   #isHistoryRefused = false;
+  #isSettled = false;
   #work: Promise<void> | undefined;
 
-  /** @param known the settings that an earlier lease of this worker has applied, if nothing has changed since */
+  /** @param known what an earlier lease of this worker has applied, if nothing has changed since */
   constructor(
     private readonly replica: Replica,
     private readonly epoch: number,
     private readonly log: Logger,
-    known?: OptionalFeatureSettings,
+    known?: AppliedFeatures,
   ) {
-    this.#done = known;
-    if (known) this.#settle();
+    if (!known) return;
+    this.#done = known.settings;
+    this.#isSettled = known.isSettled;
+    if (!known.isSettled) this.#settle();
   }
 
   /** What the next lease need not apply again. */
-  get applied(): OptionalFeatureSettings | undefined {
-    return this.#isHistoryRefused ? undefined : this.#done;
+  get applied(): AppliedFeatures | undefined {
+    if (this.#isHistoryRefused || !this.#done) return undefined;
+    return { settings: this.#done, isSettled: this.#isSettled };
   }
 
   /**
@@ -64,6 +75,7 @@ export class OptionalFeatureApplier {
       await expireAliases(replica, epoch);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
+      this.#isSettled = false;
       this.#settle();
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
@@ -73,8 +85,11 @@ export class OptionalFeatureApplier {
 
   /** No work waits for the views. Views that could not be filled before are tried again with every lease. */
   #settle(): void {
-    settleDependents(this.replica).catch((error: unknown) =>
-      this.log.debug({ error }, "filling views failed; retrying later"),
+    settleDependents(this.replica).then(
+      (isSettled) => {
+        this.#isSettled = isSettled;
+      },
+      (error: unknown) => this.log.debug({ error }, "filling views failed; retrying later"),
     );
   }
 }

@@ -17,7 +17,7 @@ import { type IndexSetting, lastReplicaState, recordReplicaState } from "../../c
 import { BasetideError } from "../../errors";
 import { claimEpochAbove, openReplica, type Replica, type ReplicaTarget } from "../../replica";
 import type { BaseCache } from "../state";
-import type { OptionalFeatureSettings } from "./apply-optional-features";
+import type { AppliedFeatures } from "./apply-optional-features";
 
 interface LeaseStart {
   epoch: number;
@@ -55,7 +55,7 @@ const APPLIED_MS = 600_000;
 
 /** What a lease has applied to a replica whose shape has not changed since. */
 export interface AppliedSettings {
-  features: OptionalFeatureSettings;
+  features: AppliedFeatures;
   indexes: IndexSetting[];
   /** performance.now() */
   at: number;
