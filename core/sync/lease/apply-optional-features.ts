@@ -22,15 +22,16 @@ export type OptionalFeatureSettings = Pick<
 /** What a lease has applied. */
 export interface AppliedFeatures {
   settings: OptionalFeatureSettings;
-  /** No view waits to be filled, and no reference to be checked. */
-  isSettled: boolean;
+  /** Resolves with false if a view still waits to be filled, or a reference to be checked. */
+  settled: Promise<boolean>;
 }
 
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
   #isHistoryRefused = false;
-  #isSettled = false;
+  /** No work waits for it. */
+  #settled = Promise.resolve(false);
   #work: Promise<void> | undefined;
 
   /** @param known what an earlier lease of this worker has applied, if nothing has changed since */
@@ -42,14 +43,14 @@ export class OptionalFeatureApplier {
   ) {
     if (!known) return;
     this.#done = known.settings;
-    this.#isSettled = known.isSettled;
-    if (!known.isSettled) this.#settle();
+    // Views that could not be filled before are tried again with every lease.
+    this.#settled = known.settled.then((isSettled) => isSettled || this.#settle());
   }
 
   /** What the next lease need not apply again. */
   get applied(): AppliedFeatures | undefined {
     if (this.#isHistoryRefused || !this.#done) return undefined;
-    return { settings: this.#done, isSettled: this.#isSettled };
+    return { settings: this.#done, settled: this.#settled };
   }
 
   /**
@@ -75,22 +76,20 @@ export class OptionalFeatureApplier {
       await expireAliases(replica, epoch);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
-      this.#isSettled = false;
-      this.#settle();
+      this.#settled = this.#settle();
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
       log.debug({ error }, "updating views over links failed; retrying later");
     }
   }
 
-  /** No work waits for the views. Views that could not be filled before are tried again with every lease. */
-  #settle(): void {
-    settleDependents(this.replica).then(
-      (isSettled) => {
-        this.#isSettled = isSettled;
-      },
-      (error: unknown) => this.log.debug({ error }, "filling views failed; retrying later"),
-    );
+  async #settle(): Promise<boolean> {
+    try {
+      return await settleDependents(this.replica);
+    } catch (error) {
+      this.log.debug({ error }, "filling views failed; retrying later");
+      return false;
+    }
   }
 }
 

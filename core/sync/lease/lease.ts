@@ -113,8 +113,7 @@ export async function holdLease(
   let isLeftOpen = false;
   replica.keep(STARTING_MS);
   try {
-    // What is missing after all fails this lease, and the next one installs it.
-    if (!applied) await ensureInstalled(replica, target);
+    await ensureInstalled(replica, target);
     const start = await claimLease(ctx, baseId, replica);
     const { epoch, isContinued } = start;
     const emptied = await recordDamage(replica, epoch);
