@@ -1,4 +1,5 @@
 /** Connections to Postgres: clients, options, sessions, poolers, and the classes of its errors. */
+export { ARRAY_TYPES } from "./array-types";
 export { connectServer, type NewConnection, ownServer, type SessionOptions } from "./client";
 export {
   asControlError,

@@ -6,7 +6,7 @@
 import postgres, { type Sql } from "postgres";
 import { BasetideError, type ErrorCode, isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import { isServerFailure, TRANSACTION_POOLED, WATCHED_BY_SERVER } from "../postgres";
+import { ARRAY_TYPES, isServerFailure, TRANSACTION_POOLED, WATCHED_BY_SERVER } from "../postgres";
 import { quoteIdent } from "./naming";
 import { refusal } from "./refusal";
 import { type ServerPoolOptions, type ServerUse, serverPool } from "./server-pools";
@@ -40,6 +40,8 @@ const LOCK_TIMEOUT_MS = 30_000;
  */
 export const SAFE_SEARCH_PATH = "pg_catalog, pg_temp";
 
+const TYPES = { ...ARRAY_TYPES, bigint: { to: 20, from: [20], parse: Number, serialize: String } };
+
 /** Opens a small pool on one replica database, as its owner. Its connections count in the budget of the server. */
 export function connectReplica(url: ServerUrl, options: Partial<ServerPoolOptions> = {}): ReplicaSql {
   return replicaPool(url, options).sql;
@@ -53,7 +55,7 @@ function idleSeconds(use: ServerUse, isExternal: boolean): number {
 /**
  * Like `connectReplica`, with what `serverPool` returns besides.
  *
- * @param options.isOnce it is for a single statement without parameters
+ * @param options.isOnce it is for a single statement
  */
 export function replicaPool(
   url: ServerUrl,
@@ -61,8 +63,7 @@ export function replicaPool(
 ): { sql: ReplicaSql } & Omit<ReturnType<typeof serverPool>, "sql"> {
   const options = {
     max: isOnce ? 1 : MAX_CONNECTIONS,
-    // Only parameters need the server's types.
-    fetch_types: !isOnce,
+    fetch_types: false,
     idle_timeout: idleSeconds(use, typeof url !== "string"),
     connect_timeout: CONNECT_TIMEOUT,
     onnotice: () => {},
@@ -72,7 +73,7 @@ export function replicaPool(
       lock_timeout: LOCK_TIMEOUT_MS,
       ...WATCHED_BY_SERVER,
     },
-    types: { bigint: { to: 20, from: [20], parse: Number, serialize: String } },
+    types: TYPES,
     grow_after: GROW_AFTER_MS,
   };
   return serverPool(url, options, { use, ...session });
