@@ -105,6 +105,7 @@ export {
   markRead,
   markSyncCompleted,
   markSyncEnded,
+  markSyncRunning,
   markSyncStarted,
   markSyncUnchanged,
   openReplica,

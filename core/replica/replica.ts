@@ -275,6 +275,16 @@ export async function markSyncStarted(replica: Replica, epoch: number, agoMs = 0
   );
 }
 
+/** The same for a sync that goes on for long, and so needs another read version, which it returns. */
+export function markSyncRunning({ sql, swap }: Replica, epoch: number, agoMs: number): Promise<number> {
+  return onReplica(async () => {
+    const [row] = await sql<{ readVersion: number }[]>`
+      select ${sql.unsafe(swap)}.mark_sync_started(${epoch}, ${agoMs} * interval '1 ms'),
+        ${sql.unsafe(swap)}.read_version() as "readVersion"`;
+    return row!.readVersion;
+  });
+}
+
 /** Records in `_sync_meta` that the sync has completed now. */
 export function markSyncCompleted(replica: Replica, epoch: number): Promise<void> {
   return markSync(replica, epoch, true);

@@ -11,7 +11,7 @@ import {
   type Catalog,
   completeSync,
   type KnownCatalog,
-  markSyncStarted,
+  markSyncRunning,
   type Replica,
   recordDamage,
   type SyncTimes,
@@ -72,10 +72,12 @@ export async function beginMarked(input: Marking): Promise<BegunSync> {
     const sinceMs = Math.floor((startedAt - prepared.answeredAt) * CLOCK_RATE);
     const { preparedAt } = prepared;
     const times = { preparedAt, startedAt: new Date(preparedAt.getTime() + sinceMs) };
-    const mark = new RunningMark(() =>
-      markSyncStarted(replica, epoch, Math.max(1, performance.now() - startedAt)),
-    );
-    return { ...begunWith(replica, cache, prepared), times, mark };
+    const begun = begunWith(replica, cache, prepared);
+    const mark = new RunningMark(async () => {
+      const sentAt = performance.now();
+      begun.readVersions.offer(await markSyncRunning(replica, epoch, sentAt - startedAt), sentAt);
+    });
+    return { ...begun, times, mark };
   }
   // The user who clicks Resync may have dropped a table a moment ago.
   if (isForced) forgetRows(cache, await recordDamage(replica, epoch));
