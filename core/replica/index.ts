@@ -113,6 +113,7 @@ export {
   type ReplicaTarget,
   readCatalog,
   recordDamage,
+  renewLease,
   type SyncTimes,
   takeReadVersion,
 } from "./replica";

@@ -79,8 +79,9 @@ export function openReplica(target: ReplicaTarget, use: ServerUse = "sync"): Rep
 /** The epoch of a new lease, and what the replica was like when it began. */
 interface EpochClaim {
   epoch: number;
-  /** The epoch before. */
+  /** The epoch before, and how often its lease was renewed. */
   previousEpoch: number;
+  previousRenewals: number;
   /** Of the server, its timeline and the database, as far as the server reveals them. */
   identity: string;
   /** Earlier claims are missing, and so may be other commits. */
@@ -95,7 +96,8 @@ interface EpochClaim {
 export function claimEpochAbove({ sql, swap }: Replica, above: number): Promise<EpochClaim> {
   return onReplica(async () => {
     const [claim] = await sql<EpochClaim[]>`
-      select raised as epoch, previous as "previousEpoch", identity, has_lost as "hasLost"
+      select raised as epoch, previous as "previousEpoch", previous_renewals as "previousRenewals", identity,
+        has_lost as "hasLost"
       from ${sql.unsafe(swap)}.claim(${above})`;
     return claim!;
   });
@@ -104,6 +106,21 @@ export function claimEpochAbove({ sql, swap }: Replica, above: number): Promise<
 /** The same where no epoch is recorded. */
 export async function claimEpoch(replica: Replica): Promise<number> {
   return (await claimEpochAbove(replica, 0)).epoch;
+}
+
+/**
+ * Renews a lease: checks in one statement what a new lease would find.
+ *
+ * @param renewals how often it was renewed before
+ * @returns false if the lease must end: something is missing that the next one restores, or commits were lost
+ * @throws BasetideError `lease_lost`
+ */
+export function renewLease({ sql, swap }: Replica, epoch: number, renewals: number): Promise<boolean> {
+  return onReplica(async () => {
+    const [row] = await sql<{ isRenewed: boolean }[]>`
+      select ${sql.unsafe(swap)}.renew(${epoch}, ${renewals}) as "isRenewed"`;
+    return row!.isRenewed;
+  });
 }
 
 /**
@@ -300,14 +317,14 @@ export async function markSyncUnchanged({ sql, swap }: Replica, epoch: number, a
 /**
  * The same for a base at rest, in one message on a connection of its own.
  *
- * @returns whether the tables are whole; if not, the next lease repairs them
+ * @returns whether tables and views are as they were left; if not, the next lease repairs them
  */
 export function markAtRest({ once, swap }: Replica, epoch: number, agoMs: number): Promise<boolean> {
   return onReplica(async () => {
-    const [row] = await once<{ isWhole: boolean }>(
-      `select ${swap}.mark_at_rest(${Math.trunc(epoch)}, ${Number(agoMs)} * interval '1 ms') as "isWhole"`,
+    const [row] = await once<{ isAsLeft: boolean }>(
+      `select ${swap}.mark_at_rest(${Math.trunc(epoch)}, ${Number(agoMs)} * interval '1 ms') as "isAsLeft"`,
     );
-    return row!.isWhole;
+    return row!.isAsLeft;
   });
 }
 

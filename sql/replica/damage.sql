@@ -22,17 +22,39 @@ begin
   return v_emptied;
 end $record_damage$;
 
--- mark_at_rest(epoch, ago): mark_sync_unchanged, for a base at rest. Returns whether the tables are as record_damage left
--- them: if not, the lease ends, and the next one records the damage. A table that was swapped in since then has no file.
+-- renew(epoch, renewals): renews a lease that was renewed so often before. Returns false if it must end, because the tables
+-- or views are not as record_damage and the installation left them, or because the server has lost commits of this lease:
+-- what it has done since its last renewal may be missing then.
+create or replace function {{swap}}.renew(p_epoch bigint, p_renewals integer) returns boolean
+language plpgsql as $renew$
+begin
+  perform {{swap}}.fence(p_epoch);
+  update {{swap}}._state as s set renewals = p_renewals + 1 where s.renewals = p_renewals;
+  return found and {{swap}}.is_as_left();
+end $renew$;
+
+-- mark_at_rest(epoch, ago): mark_sync_unchanged, for a base at rest. Returns false if the lease must end, so that the next
+-- one records damage and restores what is missing.
 create or replace function {{swap}}.mark_at_rest(p_epoch bigint, p_ago interval) returns boolean
 language plpgsql as $mark_at_rest$
 begin
   perform {{swap}}.mark_sync_unchanged(p_epoch, p_ago);
+  return {{swap}}.is_as_left();
+end $mark_at_rest$;
+
+-- is_as_left(): returns whether the tables are as record_damage left them, and whether the readers' views and _sync_issues
+-- exist. A table that was swapped in since then has no file.
+create or replace function {{swap}}.is_as_left() returns boolean language plpgsql stable as $is_as_left$
+begin
   return not exists (
+    select from unnest(array['_sync_meta', '__sync_meta__', '_sync_issues']) as o (name)
+    where not exists (
+      select from pg_class as c where c.relnamespace = to_regnamespace('{{schema}}') and c.relname = o.name)
+  ) and not exists (
     select from {{swap}}._tables as t
     where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec)
       or t.file <> pg_relation_filenode({{swap}}.live_table(t.name)));
-end $mark_at_rest$;
+end $is_as_left$;
 
 -- live_table(name): the table of that name in {{schema}}, or null.
 create or replace function {{swap}}.live_table(p_name text) returns oid language sql stable as $live_table$

@@ -68,6 +68,8 @@ alter table {{swap}}._state add column if not exists incarnation text;
 alter table {{swap}}._state add column if not exists epochs_from bigint not null default 0;
 -- Greater than the recorded epoch until a lease has recorded that earlier claims are missing: claim().
 alter table {{swap}}._state add column if not exists lost_epoch bigint not null default 0;
+-- How often the current lease was renewed: damage.sql.
+alter table {{swap}}._state add column if not exists renewals integer not null default 0;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
@@ -245,11 +247,14 @@ end $read_version$;
 -- write, which is a single statement, so a frozen process cannot hold it open. Drops tables that were being built:
 -- nothing needs them any longer.
 --   p_above   the greatest epoch that is recorded outside of this database: the new one is greater
---   previous  the epoch before    identity  the server's, at this moment
+--   previous, previous_renewals  the epoch before, and how often its lease was renewed
+--   identity  the server's, at this moment
 --   has_lost  earlier claims are missing here, and so may be other commits. Stays true until the caller that is told so
 --             has recorded its own epoch, so that a process that dies in between does not hide it
-create or replace function {{swap}}.claim(
-  p_above bigint default 0, out raised bigint, out previous bigint, out has_lost boolean, out identity text
+drop function if exists {{swap}}.claim(bigint);
+create function {{swap}}.claim(
+  p_above bigint default 0, out raised bigint, out previous bigint, out previous_renewals integer,
+  out has_lost boolean, out identity text
 ) language plpgsql as $claim$
 declare
   v_timeout text := current_setting('lock_timeout');
@@ -260,9 +265,9 @@ begin
   -- Also where the incarnation is the same, as in a snapshot of a running machine.
   update {{swap}}._state as s set incarnation = null where s.epoch < p_above;
   perform {{swap}}.advance();
-  select s.epoch into previous from {{swap}}._state as s;
+  select s.epoch, s.renewals into previous, previous_renewals from {{swap}}._state as s;
   update {{swap}}._state as s
-  set epoch = greatest(s.epoch, s.epochs_from, p_above) + 1, timeline = {{swap}}.timeline(),
+  set renewals = 0, epoch = greatest(s.epoch, s.epochs_from, p_above) + 1, timeline = {{swap}}.timeline(),
     lost_epoch = case when s.epoch < p_above then p_above + 1 else s.lost_epoch end
   returning s.epoch, s.lost_epoch > p_above into raised, has_lost;
   identity := {{swap}}.identity();

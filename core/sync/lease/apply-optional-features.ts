@@ -19,38 +19,21 @@ export type OptionalFeatureSettings = Pick<
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
 
-/** What a lease has applied. */
-export interface AppliedFeatures {
-  settings: OptionalFeatureSettings;
-  /** Resolves with false if a view still waits to be filled, or a reference to be checked. */
-  settled: Promise<boolean>;
-}
-
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
-  #isHistoryRefused = false;
-  /** No work waits for it. */
-  #settled = Promise.resolve(false);
+  #isSettled = false;
   #work: Promise<void> | undefined;
 
-  /** @param known what an earlier lease of this worker has applied, if nothing has changed since */
   constructor(
     private readonly replica: Replica,
     private readonly epoch: number,
     private readonly log: Logger,
-    known?: AppliedFeatures,
-  ) {
-    if (!known) return;
-    this.#done = known.settings;
-    // Views that could not be filled before are tried again with every lease.
-    this.#settled = known.settled.then((isSettled) => isSettled || this.#settle());
-  }
+  ) {}
 
-  /** What the next lease need not apply again. */
-  get applied(): AppliedFeatures | undefined {
-    if (this.#isHistoryRefused || !this.#done) return undefined;
-    return { settings: this.#done, settled: this.#settled };
+  /** False while there is something for another lease to apply: a view waits to be filled, or a reference to be checked. */
+  get isSettled(): boolean {
+    return this.#isSettled;
   }
 
   /**
@@ -69,26 +52,27 @@ export class OptionalFeatureApplier {
 
   async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {
     const { replica, epoch, log } = this;
-    this.#isHistoryRefused = !(await applySettings(replica, epoch, wanted));
-    if (this.#isHistoryRefused) log.warn("history not enabled: the name of its table is in use");
+    this.#isSettled = false;
+    const isHistoryRefused = !(await applySettings(replica, epoch, wanted));
+    if (isHistoryRefused) log.warn("history not enabled: the name of its table is in use");
     try {
       await applyLinkViews(replica, epoch, wanted.linkViews);
       await expireAliases(replica, epoch);
       await trimHistory(replica, epoch, wanted.historyDays);
       this.#done = wanted;
-      this.#settled = this.#settle();
+      if (!isHistoryRefused) void this.#settle();
     } catch (error) {
       if (!isBasetideError(error, "replica_busy")) throw error;
       log.debug({ error }, "updating views over links failed; retrying later");
     }
   }
 
-  async #settle(): Promise<boolean> {
+  /** No work waits for the views. */
+  async #settle(): Promise<void> {
     try {
-      return await settleDependents(this.replica);
+      this.#isSettled = await settleDependents(this.replica);
     } catch (error) {
       this.log.debug({ error }, "filling views failed; retrying later");
-      return false;
     }
   }
 }

@@ -18,26 +18,17 @@ export class IndexKeeper {
 
   /**
    * @param onNames called with the setting under the current names, if they have changed
-   * @param known the setting that an earlier lease of this worker has applied, if nothing has changed since
    */
   constructor(
     private readonly replica: Replica,
     private readonly epoch: number,
     private readonly log: Logger,
     private readonly onNames: (before: IndexSetting[], now: IndexSetting[]) => Promise<void>,
-    known?: IndexSetting[],
-  ) {
-    this.#done = known;
-  }
+  ) {}
 
   /** True while an index is being created. */
   get isWorking(): boolean {
     return this.#work !== undefined;
-  }
-
-  /** What the next lease need not apply again. */
-  get applied(): IndexSetting[] | undefined {
-    return this.isWorking ? undefined : this.#done;
   }
 
   /** Called repeatedly with the current setting. Returns at once and never fails. */

@@ -1,7 +1,6 @@
 /**
  * The replica of a lease: claims its epoch, decides whether the lease continues from what the previous one left, and
- * hands the connection from one lease to the next of the same worker, so that a new lease need not log in. With it, the
- * lease hands over how it left the replica: what has been applied need not be applied again each minute.
+ * hands the connection from one lease to the next of the same worker, so that a new lease need not log in.
  *
  * A pool that no lease takes over closes its connections by itself after some seconds. Statements of the earlier lease
  * that are still running carry its epoch and are rejected.
@@ -13,11 +12,10 @@
  */
 
 import type { Context } from "../../context";
-import { type IndexSetting, lastReplicaState, recordReplicaState } from "../../control/bases";
+import { lastReplicaState, recordReplicaState } from "../../control/bases";
 import { BasetideError } from "../../errors";
 import { claimEpochAbove, openReplica, type Replica, type ReplicaTarget } from "../../replica";
 import type { BaseCache } from "../state";
-import type { AppliedFeatures } from "./apply-optional-features";
 
 interface LeaseStart {
   epoch: number;
@@ -27,16 +25,23 @@ interface LeaseStart {
   isContinued: boolean;
 }
 
-/** @throws BasetideError `lease_lost` if another lease has started meanwhile */
+/**
+ * @param known the lease that this worker knows of
+ * @throws BasetideError `lease_lost` if another lease has started meanwhile
+ */
 export async function claimLease(
   { db, log }: Pick<Context, "db" | "log">,
   baseId: string,
   replica: Replica,
+  known?: Pick<BaseCache, "epoch" | "renewals">,
 ): Promise<LeaseStart> {
   // Read first: the claim that was recorded is older than this one, so a replica that is behind it has lost it.
   const before = await lastReplicaState(db, baseId);
-  const { epoch, previousEpoch, identity, hasLost } = await claimEpochAbove(replica, before.epoch);
-  const isContinued = before.identity === null || (before.identity === identity && !hasLost);
+  const claim = await claimEpochAbove(replica, before.epoch);
+  const { epoch, previousEpoch, previousRenewals, identity } = claim;
+  const hasLostRenewals = known?.epoch === previousEpoch && known.renewals !== previousRenewals;
+  const hasLost = before.identity !== null && (before.identity !== identity || claim.hasLost);
+  const isContinued = !hasLost && !hasLostRenewals;
   if (!isContinued)
     log.warn(
       { before, now: { identity, epoch: previousEpoch } },
@@ -47,50 +52,24 @@ export async function claimLease(
   return { epoch, previousEpoch, isContinued };
 }
 
-/**
- * For this long, a lease relies on what an earlier one has applied, ms. Applying it again also trims the history,
- * removes old names, and restores views and indexes that somebody has dropped.
- */
-const APPLIED_MS = 600_000;
-
-/** What a lease has applied to a replica whose shape has not changed since. */
-export interface AppliedSettings {
-  features: AppliedFeatures;
-  indexes: IndexSetting[];
-  /** performance.now() */
-  at: number;
-}
-
 interface Left {
   target: ReplicaTarget;
   replica: Replica;
-  applied: AppliedSettings | undefined;
 }
 
 const left = new WeakMap<BaseCache, Left>();
 
 /** Leaves the replica open for the next lease. */
-export function leaveReplica(
-  cache: BaseCache,
-  target: ReplicaTarget,
-  replica: Replica,
-  applied?: AppliedSettings,
-): void {
-  left.set(cache, { target, replica, applied });
+export function leaveReplica(cache: BaseCache, target: ReplicaTarget, replica: Replica): void {
+  left.set(cache, { target, replica });
 }
 
 /** Returns the replica that the previous lease left open, or opens another one if the base has moved. */
-export function takeReplica(
-  cache: BaseCache | undefined,
-  target: ReplicaTarget,
-): { replica: Replica; applied: AppliedSettings | undefined } {
+export function takeReplica(cache: BaseCache | undefined, target: ReplicaTarget): Replica {
   const before = cache && left.get(cache);
-  if (!before) return { replica: openReplica(target), applied: undefined };
+  if (!before) return openReplica(target);
   left.delete(cache);
-  if (Bun.deepEquals(before.target, target)) {
-    const isRecent = before.applied && performance.now() - before.applied.at < APPLIED_MS;
-    return { replica: before.replica, applied: isRecent ? before.applied : undefined };
-  }
+  if (Bun.deepEquals(before.target, target)) return before.replica;
   void before.replica.close().catch(() => {});
-  return { replica: openReplica(target), applied: undefined };
+  return openReplica(target);
 }

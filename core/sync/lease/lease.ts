@@ -2,10 +2,12 @@
  * A lease of a base: one worker runs sync after sync, for about a minute.
  *
  * The lease ends with the first sync that ends after that minute. A long sweep, or in rapid mode a table that takes
- * long, extends it. An idle live base keeps its lease until its replica is written to, and the next lease takes over
- * the connection, so renewing a lease costs no login. No work waits for the end of a lease: heartbeats show that the
- * holder is alive, and changes that people make are noticed within a second or so, also in the middle of a sync
- * (`LeasedBase`).
+ * long, extends it. A lease that has only swept is renewed instead, with one statement, for up to ten minutes: what costs
+ * most when bases are swept all the time is to begin leases. An idle live base keeps its lease until its replica is
+ * written to. The next lease takes over the connection, so it needs no login.
+ *
+ * No work waits for the end of a lease: heartbeats show that the holder is alive, and changes that people make are
+ * noticed within a second or so, also in the middle of a sync (`LeasedBase`).
  *
  * I5. The lease starts by raising the replica's epoch. A previous holder can no longer write, however long it was
  * suspended. The queue makes overlapping leases rare; the epoch makes them harmless. No epoch is given out twice, even
@@ -29,7 +31,14 @@ import {
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
-import { dropUnfinished, ensureInstalled, isOtherTimeline, type Replica, recordDamage } from "../../replica";
+import {
+  dropUnfinished,
+  ensureInstalled,
+  isOtherTimeline,
+  type Replica,
+  recordDamage,
+  renewLease,
+} from "../../replica";
 import { type Platform, platformById } from "../../source";
 import { failSpan, span } from "../../trace";
 import { CatchUps, type NextSync, newReport, syncBase } from "../engine";
@@ -40,7 +49,7 @@ import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
-import { type AppliedSettings, claimLease, leaveReplica, takeReplica } from "./lease-replica";
+import { claimLease, leaveReplica, takeReplica } from "./lease-replica";
 import { LeasedBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
 import type { SyncMetrics } from "./metrics";
@@ -51,6 +60,11 @@ import { cadenceFor, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;
+/**
+ * The longest renewed lease. The next one applies optional features and indexes again, which also trims the history, and
+ * restores views and indexes that somebody has dropped.
+ */
+const LONGEST_RENEWED_MS = 600_000;
 /**
  * The longest lease of an idle live base. By then, it has logged in to be compared and to trim its recent-writes log;
  * another lease begins on that connection. Each lease of a base at rest costs as much CPU as ten reads of its feed.
@@ -109,22 +123,19 @@ export async function holdLease(
   const base = await getBase(ctx.db, baseId);
   if (!isToBeSynced(base)) return null;
   const target = await replicaTarget(ctx, base);
-  const { replica, applied } = takeReplica(caches.get(baseId), target);
+  const replica = takeReplica(caches.get(baseId), target);
   let isLeftOpen = false;
   replica.keep(STARTING_MS);
   try {
     await ensureInstalled(replica, target);
-    const start = await claimLease(ctx, baseId, replica);
-    const { epoch, isContinued } = start;
+    const start = await claimLease(ctx, baseId, replica, caches.get(baseId));
+    const { epoch } = start;
     const emptied = await recordDamage(replica, epoch);
     if (emptied.length > 0)
       log.warn({ tableIds: emptied }, "rows may be missing; comparing these tables with Airtable");
-    const before = caches.get(baseId);
-    const cache = restore(before, base, start);
+    const cache = restore(caches.get(baseId), base, start);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
-    // Another worker's lease may have left the replica in another state.
-    const known = isContinued && cache === before && emptied.length === 0 ? applied : undefined;
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
     using leased = await LeasedBase.open({
@@ -144,9 +155,9 @@ export async function holdLease(
     const lease = {
       ctx: { ...ctx, log },
       ...what,
-      features: new OptionalFeatureApplier(replica, epoch, log, known?.features),
-      indexes: new IndexKeeper(replica, epoch, log, onNames, known?.indexes),
-      appliedAt: known?.at,
+      features: new OptionalFeatureApplier(replica, epoch, log),
+      indexes: new IndexKeeper(replica, epoch, log, onNames),
+      startedAt: performance.now(),
       hasOnlySwept: true,
       syncedFrom,
       isSaturated,
@@ -155,14 +166,13 @@ export async function holdLease(
       next: {},
     };
     await applyOptionalFeatures(lease, base);
-    lease.appliedAt ??= performance.now();
     if (base.sourceUserId === null) void learnUser(lease);
     await using catchUps = new CatchUps(() => catchUpInput(lease), leased.stop);
     leased.onCatchUp = (at) => catchUps.request(at);
     catchUps.request(base.catchUpRequestedAt);
-    const next = await syncUntil(lease, performance.now() + LEASE_MS, base, stop);
+    const next = await syncUntilOver(lease, base, stop);
     isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !lease.indexes.isWorking;
-    if (isLeftOpen) leaveReplica(cache, target, replica, appliedBy(lease));
+    if (isLeftOpen) leaveReplica(cache, target, replica);
     return next;
   } catch (error) {
     // After an outage of a database, the cache of the replica is still valid, unless another worker had the base
@@ -180,11 +190,11 @@ export async function holdLease(
 
 /** Applies the optional features in the base's settings to the replica, now and whenever they change. */
 async function applyOptionalFeatures(
-  { ctx, replica, epoch, cache, leased, features, indexes, appliedAt }: Lease,
+  { ctx, replica, epoch, cache, leased, features, indexes }: Lease,
   base: Base,
 ): Promise<void> {
   await features.apply(base.settings);
-  if (appliedAt === undefined) await dropUnfinished(replica, epoch, cache.builds.keys());
+  await dropUnfinished(replica, epoch, cache.builds.keys());
   indexes.apply(base.settings.indexes);
   leased.onSettings = (settings) => {
     indexes.apply(settings.indexes);
@@ -192,19 +202,6 @@ async function applyOptionalFeatures(
       .apply(settings)
       .catch((error: unknown) => ctx.log.debug({ error }, "applying settings failed; retrying later"));
   };
-}
-
-/** Returns what the next lease need not apply again; undefined if anything but unchanged tables may be left behind. */
-function appliedBy({
-  features,
-  indexes,
-  appliedAt,
-  hasOnlySwept,
-  cache,
-}: Lease): AppliedSettings | undefined {
-  if (!hasOnlySwept || cache.builds.size > 0 || appliedAt === undefined) return undefined;
-  if (!features.applied || !indexes.applied) return undefined;
-  return { features: features.applied, indexes: indexes.applied, at: appliedAt };
 }
 
 export interface Lease {
@@ -218,8 +215,8 @@ export interface Lease {
   budget: LeasedBudget;
   features: OptionalFeatureApplier;
   indexes: IndexKeeper;
-  /** When the features and indexes were last applied from scratch (performance.now()). */
-  appliedAt: number | undefined;
+  /** performance.now() */
+  startedAt: number;
   /** True while every sync of the lease was a completed sweep, and no table has changed its shape. */
   hasOnlySwept: boolean;
   isSaturated: () => boolean;
@@ -233,13 +230,9 @@ export interface Lease {
   syncedFrom: Date | null;
 }
 
-async function syncUntil(
-  lease: Lease,
-  until: number,
-  first: Base,
-  stop: AbortSignal,
-): Promise<number | null> {
+async function syncUntilOver(lease: Lease, first: Base, stop: AbortSignal): Promise<number | null> {
   const { ctx, baseId, cache, leased } = lease;
+  let until = performance.now() + LEASE_MS;
   const noticedAt = performance.now() + NOTICE_MS;
   let run: RunReport | undefined;
   for (let base = first; ; base = (run && sweptBase(lease, base, run)) ?? (await getBase(ctx.db, baseId))) {
@@ -249,7 +242,10 @@ async function syncUntil(
     // The base was moved to another database, or paused and resumed within a second: another lease continues.
     if (base.database.id !== first.database.id || leased.isOver) return 0;
     // The next lease would have to read a table again that waits to go live.
-    if ((lease.isOverdue || performance.now() >= until) && cache.builds.size === 0) return 0;
+    if ((lease.isOverdue || performance.now() >= until) && cache.builds.size === 0) {
+      if (!(await isRenewed(lease))) return 0;
+      until = performance.now() + LEASE_MS;
+    }
     const startedAt = performance.now();
     const apiKey = leased.apiKey;
     try {
@@ -280,6 +276,16 @@ async function syncUntil(
       if (!isBasetideError(error, "sync_stopped")) throw error;
     }
   }
+}
+
+/** Renews the lease, unless there is something for another one to do. */
+async function isRenewed({ replica, epoch, cache, features, ...lease }: Lease): Promise<boolean> {
+  const isPlain = lease.hasOnlySwept && !lease.isOverdue && features.isSettled;
+  const isShort = performance.now() - lease.startedAt < LONGEST_RENEWED_MS;
+  if (!isPlain || !isShort || lease.isSaturated()) return false;
+  const isDone = await renewLease(replica, epoch, cache.renewals);
+  if (isDone) cache.renewals += 1;
+  return isDone;
 }
 
 /** Returns whether the sync has compared all tables in place, so that it leaves nothing half done. */

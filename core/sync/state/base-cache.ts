@@ -48,6 +48,8 @@ export interface SweepScan {
 export interface BaseCache {
   /** The lease that filled this cache: it is valid only if no other worker had the base in between. */
   epoch: number;
+  /** How often that lease was renewed: if the replica knows of fewer renewals, it has lost commits. */
+  renewals: number;
   /** The database that the cache describes. */
   databaseId: string | null;
   /** The selection by which `schema` was read. */
@@ -114,6 +116,7 @@ const EMPTY_SPELL_MS = 90_000;
 export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCache {
   return {
     epoch,
+    renewals: 0,
     databaseId: null,
     selection: null,
     schema: null,
@@ -160,6 +163,7 @@ export function restore(
   const cache = isLast ? known : emptyCache(epoch);
   if (!isContinued) cache.scanStartedAt = Number.NEGATIVE_INFINITY;
   cache.epoch = epoch;
+  cache.renewals = 0;
   cache.databaseId = base.database.id;
   const { selection = null } = base;
   if (!Bun.deepEquals(cache.selection, selection)) {

@@ -265,10 +265,10 @@ test.concurrent("the next lease reuses the replica connection of the previous on
   const cache = emptyCache(1);
   const first = openReplica(target);
   leaveReplica(cache, target, first);
-  expect(takeReplica(cache, { ...target }).replica).toBe(first);
-  expect(takeReplica(undefined, target).replica).not.toBe(first);
+  expect(takeReplica(cache, { ...target })).toBe(first);
+  expect(takeReplica(undefined, target)).not.toBe(first);
   leaveReplica(cache, target, first);
-  const { replica: moved } = takeReplica(cache, { ...target, schema: "other" });
+  const moved = takeReplica(cache, { ...target, schema: "other" });
   expect(moved).not.toBe(first);
   await expect(first.sql`select 1`).rejects.toThrow("CONNECTION_ENDED");
   await moved.close();
