@@ -328,10 +328,11 @@ begin
 end $lock$;
 
 -- catalog_state(): changes whenever a row of the catalog does, or the owner of its table. Saves reading the specs.
--- The owner is a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table.
+-- The owner is a subquery: Postgres would join all of pg_class, since it has no statistics about so small a table. A row
+-- whose table was dropped counts too: record_damage changes it.
 create or replace function {{swap}}.catalog_state() returns bigint language sql stable as $catalog_state$
-  select coalesce(bit_xor(hashint8extended((select c.relowner::bigint from pg_class as c
-    where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')),
+  select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
+    where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
     hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
   from {{swap}}._tables as t
 $catalog_state$;
@@ -393,8 +394,8 @@ begin
     select
       -- As in catalog_state().
       p_catalog is not null and p_catalog = (
-        select coalesce(bit_xor(hashint8extended((select c.relowner::bigint from pg_class as c
-          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')),
+        select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
+          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
           hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
         from {{swap}}._tables as t),
       array(
@@ -450,8 +451,8 @@ begin
     returning case when p_tables is not null then nextval('{{swap}}._versions') end,
       -- As in catalog_state().
       p_catalog is not null and p_catalog = (
-        select coalesce(bit_xor(hashint8extended((select c.relowner::bigint from pg_class as c
-          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')),
+        select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
+          where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
           hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
         from {{swap}}._tables as t),
       exists (select from {{swap}}._recent_writes as j where j.applied_version > p_logged_up_to),

@@ -59,6 +59,16 @@ test.for([
   await expectWhole(engine);
 });
 
+test("a table is restored if the sync that was running when it was dropped has completed", async () => {
+  const engine = await synced();
+  await engine.replica.replica.sql`drop table public.people`;
+  // Nothing has changed, so the sync writes no row.
+  expect(await engine.sync()).not.toHaveProperty("error");
+  await nextLease(engine);
+  expect(await engine.sync()).not.toHaveProperty("error");
+  await expectWhole(engine);
+});
+
 test("dropped objects are restored in live mode, too", async () => {
   const engine = await synced(await liveEngine());
   await engine.replica.replica.sql`drop table public.people`;
