@@ -50,14 +50,13 @@ const LOCK_PAUSE_MS = 500;
 
 /** The relations besides the tables: these in the customer's schema, the next list in ours. */
 export const OWN_RELATIONS = ["_sync_meta", "__sync_meta__", "_sync_issues"];
+/** Views of two of them, and all that the template creates by itself. */
 const SWAP_RELATIONS = [
   "_sync_meta",
   "_sync_issues",
-  "_state",
-  "_tables",
-  "_versions",
-  "_shapes",
-  "_recent_writes",
+  ...template
+    .matchAll(/^create (?:table|sequence) if not exists \{\{swap\}\}\.(\w+)/gm)
+    .map(([, name]) => name!),
 ];
 
 /** Upgrades the replica's functions if an older version of Basetide installed them, and restores dropped relations. */

@@ -69,6 +69,24 @@ test("a table is restored if the sync that was running when it was dropped has c
   await expectWhole(engine);
 });
 
+test("each of the service's own relations is restored", async () => {
+  const engine = await synced();
+  const { sql } = engine.replica.replica;
+  const own = () => sql<{ name: string; kind: string }[]>`
+    select format('%I.%I', n.nspname, c.relname) as name,
+      case c.relkind when 'S' then 'sequence' when 'v' then 'view' else 'table' end as kind
+    from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
+    where n.nspname in ('public', 'public_swap') and c.relkind in ('r', 'v', 'S') and c.relname like '\\_%' order by 1`;
+  const before = [...(await own())];
+  for (const { name, kind } of before) {
+    await sql.unsafe(`drop ${kind} ${name} cascade`);
+    await nextLeaseOfAnother(engine);
+    expect([...(await own())], name).toEqual(before);
+    expect(await engine.sync(), name).not.toHaveProperty("error");
+  }
+  await expectWhole(engine);
+});
+
 test("dropped objects are restored in live mode, too", async () => {
   const engine = await synced(await liveEngine());
   await engine.replica.replica.sql`drop table public.people`;
