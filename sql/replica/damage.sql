@@ -46,14 +46,12 @@ end $mark_at_rest$;
 -- exist. A table that was swapped in since then has no file.
 create or replace function {{swap}}.is_as_left() returns boolean language plpgsql stable as $is_as_left$
 begin
-  return not exists (
-    select from unnest(array['_sync_meta', '__sync_meta__', '_sync_issues']) as o (name)
-    where not exists (
-      select from pg_class as c where c.relnamespace = to_regnamespace('{{schema}}') and c.relname = o.name)
-  ) and not exists (
-    select from {{swap}}._tables as t
-    where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec)
-      or t.file <> pg_relation_filenode({{swap}}.live_table(t.name)));
+  return to_regclass('{{schema}}._sync_meta') is not null and to_regclass('{{schema}}.__sync_meta__') is not null
+    and to_regclass('{{schema}}._sync_issues') is not null
+    and not exists (
+      select from {{swap}}._tables as t
+      where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec)
+        or t.file <> pg_relation_filenode({{swap}}.live_table(t.name)));
 end $is_as_left$;
 
 -- live_table(name): the table of that name in {{schema}}, or null.

@@ -79,3 +79,16 @@ test("a rest ends when a schema check is requested, and with the lease", async (
   isOver = true;
   expect(await restUntilDue({ ...input, isOver: () => isOver }, rest)).toEqual({ isOver: true });
 });
+
+test.for([
+  "drop view public.__sync_meta__",
+  "drop table public._sync_meta cascade",
+  "drop table public._sync_issues cascade",
+])("a rest ends with the lease after %s, so that the next lease restores it", async (statement) => {
+  const { input, replica, webhook } = await restingTeams();
+  const rest = (await liveBase(input))!;
+  const resting = restUntilDue(input, rest);
+  await replica.replica.sql.unsafe(statement);
+  webhook.notifier.notify();
+  expect(await resting).toEqual({ isOver: true });
+});
