@@ -25,11 +25,14 @@ test("the limiter of a process has at most two connections, besides those of the
     log: createLogger("silent", "test"),
     metrics: new Registry(),
   });
-  const never = new AbortController().signal;
-  const keys = Array.from({ length: 200 }, (_, nth) => `airtable:app${nth}`);
-  await Promise.all(keys.map((key) => limiter.acquireSync(key, 3, never)));
-  expect(await sessions()).toBeGreaterThan(before);
-  expect(await sessions()).toBeLessThanOrEqual(before + 2);
-  await limiter.close();
+  try {
+    const never = new AbortController().signal;
+    const keys = Array.from({ length: 200 }, (_, nth) => `airtable:app${nth}`);
+    await Promise.all(keys.map((key) => limiter.acquireSync(key, 3, never)));
+    expect(await sessions()).toBeGreaterThan(before);
+    expect(await sessions()).toBeLessThanOrEqual(before + 2);
+  } finally {
+    await limiter.close();
+  }
   await until(async () => (await sessions()) === before, { what: "the connections are closed" });
 });
