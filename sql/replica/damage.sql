@@ -29,8 +29,12 @@ create or replace function {{swap}}.renew(p_epoch bigint, p_renewals integer) re
 language plpgsql as $renew$
 begin
   perform {{swap}}.fence(p_epoch);
+  -- A renewal that the caller does not count would seem to be one that it has lost.
+  if not {{swap}}.is_as_left() then
+    return false;
+  end if;
   update {{swap}}._state as s set renewals = p_renewals + 1 where s.renewals = p_renewals;
-  return found and {{swap}}.is_as_left();
+  return found;
 end $renew$;
 
 -- mark_at_rest(epoch, ago): mark_sync_unchanged, for a base at rest. Returns false if the lease must end, so that the next

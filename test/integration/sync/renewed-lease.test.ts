@@ -115,6 +115,8 @@ test("a lease that has only swept is renewed for ten minutes, unless there is so
     await begin();
     const read = () => owner`select name from tasks, __sync_meta__`.catch(() => []);
     await until(async () => (await read()).length === 2, { what: `repaired after "${statement}"` });
+    // Without a lost commit, only rows that are gone are written.
+    if (statement.startsWith("drop view")) expect(calls("apply_row_images")).toBe(0);
   }
   // Commits were lost: all rows have been compared.
   expect(calls("apply_row_images")).toBeGreaterThan(0);
