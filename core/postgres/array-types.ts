@@ -1,6 +1,6 @@
 /**
  * Postgres' own array types for the driver, by their OIDs, which are the same on every server. Asking a server for all of
- * its array types costs each pool a statement and 600 closures: half of the objects of a process with a thousand pools.
+ * its array types costs each pool a statement and some 600 functions: half of those of a process with a thousand pools.
  */
 import type { PostgresType } from "postgres";
 import { parse } from "postgres-array";

@@ -31,7 +31,7 @@ export class OptionalFeatureApplier {
     private readonly log: Logger,
   ) {}
 
-  /** False while there is something for another lease to apply: a view waits to be filled, or a reference to be checked. */
+  /** False while another lease must apply something: a view waits to be filled, a reference to be checked, or a name to be free. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
