@@ -1,6 +1,7 @@
 /**
- * Prints the summary of a test run: why each skipped test was skipped, which tests needed a second try and why, and the
- * totals in one line. If TOTALS_FILE is set, second tries and totals are also written there, for `.ci/run`.
+ * Prints the summary of a test run: why each skipped test was skipped, which tests failed or needed a second try and why,
+ * and the totals in one line. If TOTALS_FILE is set, failures, second tries and totals are also written there, for
+ * `.ci/run`.
  */
 import { writeFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/node";
@@ -21,6 +22,7 @@ export default class TotalsReporter implements Reporter {
         if (result.state === "skipped") console.log(`skipped: ${name}: ${result.note ?? "no reason"}`);
         const retries = test.diagnostic()?.retryCount ?? 0;
         if (retries > 0) lines.push(`needed a second try, ${result.state}: ${name}: ${reasonOf(result)}`);
+        else if (result.state === "failed") lines.push(`failed: ${name}: ${reasonOf(result)}`);
       }
     }
     lines.push(

@@ -30,6 +30,10 @@ const doctor = (fleet: Fleet, ...words: string[]) => runDoctor(fleet.ctx.config,
 const notWell = (findings: DoctorFinding[]) =>
   findings.filter(({ status }) => status === "warning" || status === "problem");
 
+/** Without what `doctor` says of the cluster that all tests share: others may have a database there that is open to all. */
+const notWellHere = (findings: DoctorFinding[]) =>
+  notWell(findings).filter(({ check }) => check !== "cluster");
+
 /** Runs `work` while no session is connected to the database `name`. */
 async function alone(name: string, work: (admin: postgres.Sql) => Promise<unknown>): Promise<void> {
   await asAdmin(async (admin) => {
@@ -180,7 +184,7 @@ test("a database that another control plane has created on the same cluster is l
   const older = (await label()).replace(/\S+$/, new Date(Date.now() - 3_600_000).toISOString());
   await asAdmin((admin) => admin.unsafe(`comment on database ${theirs.database.name} is '${older}'`));
   const { code, findings } = await doctor(fleet, "--fix");
-  expect([code, notWell(findings)]).toEqual([0, []]);
+  expect([code, notWellHere(findings)]).toEqual([0, []]);
   expect(await label()).toBe(older);
 });
 
@@ -207,7 +211,7 @@ test("a database that has lost its schema, its lockdown or its label gets it aga
     "its role lacks the limits of a customer's role",
     "is not labeled as a database of this installation",
   ]);
-  expect(notWell(findings).filter(({ check }) => check !== "base")).toEqual([]);
+  expect(notWellHere(findings).filter(({ check }) => check !== "base")).toEqual([]);
   await fleet.synced(base.id);
   const { url } = await databaseCredentials(fleet.ctx, await getDatabase(fleet.ctx.db, base.database.id));
   expect(await namesIn(url)).toEqual(["bolt"]);
