@@ -139,7 +139,7 @@ export function createRateLimiter(
   const metrics = quotaMetrics(ctx.metrics);
   const queues = new Recent<WaitQueue>(clock.now);
   const fallbacks = new Recent<FallbackLimiter>(clock.now);
-  const delay = createSchedulingDelay();
+  const delay = createSchedulingDelay(clock);
   const callers = new CallerCounter(ctx);
   let awayFrom = -Infinity;
 
