@@ -64,9 +64,18 @@ export async function handleApi(
   sandbox.log.arrived(entry);
   const response = await respond(sandbox, request, target, entry);
   // Clients that follow the service's clock must see the clock of record times.
-  response.headers.set("date", new Date(sandbox.store.now()).toUTCString());
+  response.headers.set("date", dateHeader(sandbox.store.now()));
   sandbox.log.answered(entry, response.status);
   return response;
+}
+
+let shownSecond = Number.NaN;
+let shownDate = "";
+
+function dateHeader(nowMs: number): string {
+  const second = Math.floor(nowMs / 1000);
+  if (second !== shownSecond) [shownSecond, shownDate] = [second, new Date(nowMs).toUTCString()];
+  return shownDate;
 }
 
 async function respond(

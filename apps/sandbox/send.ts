@@ -7,7 +7,7 @@ import type { ApiAnswer } from "./request";
 const MIN_GZIP_BYTES = 300;
 
 /** In every answer (the reference, section 7). */
-const COMMON_HEADERS = {
+const COMMON_HEADERS = new Headers({
   "access-control-allow-origin": "*",
   "access-control-allow-methods": "DELETE,GET,OPTIONS,PATCH,POST,PUT",
   "access-control-allow-headers":
@@ -20,7 +20,7 @@ const COMMON_HEADERS = {
   vary: "Accept-Encoding",
   "x-content-type-options": "nosniff",
   "x-frame-options": "DENY",
-};
+});
 
 /** @param urlToken creates a token for attachment URLs, if the answer has some */
 export function send(
@@ -51,16 +51,16 @@ function response(
   plainLength: number,
   isGzipped: boolean,
 ): Response {
-  const headers: Record<string, string> = {
-    ...COMMON_HEADERS,
-    "airtable-uncompressed-content-length": String(plainLength),
-  };
-  if (isGzipped) headers["content-encoding"] = "gzip";
-  return new Response(body, { status, headers });
+  const made = new Response(body, { status, headers: COMMON_HEADERS });
+  made.headers.set("airtable-uncompressed-content-length", String(plainLength));
+  if (isGzipped) made.headers.set("content-encoding", "gzip");
+  return made;
 }
 
 /** Errors are small, never compressed, and carry a weak etag. */
 function errorResponse(status: number, text: string): Response {
   const etag = `W/"${text.length.toString(16)}-${Bun.hash(text).toString(36)}"`;
-  return new Response(text, { status, headers: { ...COMMON_HEADERS, etag } });
+  const made = new Response(text, { status, headers: COMMON_HEADERS });
+  made.headers.set("etag", etag);
+  return made;
 }

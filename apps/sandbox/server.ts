@@ -122,7 +122,7 @@ function serve(
   at: { host: string; port: number; tls?: { certificate: string; key: string } | undefined },
 ): Listener {
   return listen(
-    { fetch: (request, server) => answer(request, server.requestIP(request)?.port ?? 0) },
+    { fetch: (request, _server, peer) => answer(request, peer?.port ?? 0) },
     {
       ...at,
       portVariable: PORT_VARIABLE,

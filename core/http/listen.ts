@@ -50,7 +50,12 @@ export interface ListenOptions {
 }
 
 interface App {
-  fetch(request: Request, server: Bun.Server<undefined>): Response | Promise<Response>;
+  /** @param peer the connection's other end; null if it is closed */
+  fetch(
+    request: Request,
+    server: Bun.Server<undefined>,
+    peer: Bun.SocketAddress | null,
+  ): Response | Promise<Response>;
 }
 
 const DEFAULT_BODY_BYTES = 1_000_000;
@@ -107,7 +112,7 @@ function handler(app: App, options: ListenOptions) {
     const peer = server.requestIP(request);
     recordAddress(request, peer && options.addressOf ? options.addressOf(peer) : peer?.address);
     recordServer(request, server);
-    return own(await app.fetch(request, server), options);
+    return own(await app.fetch(request, server, peer), options);
   };
 }
 

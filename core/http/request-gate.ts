@@ -12,11 +12,21 @@
  */
 const HOST = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i;
 
+/** The host of the last request and its origin: a client sends the same one each time. */
+let lastHost = "";
+let lastOrigin: URL | null = null;
+
+function originOf(host: string): URL | null {
+  if (host !== lastHost)
+    [lastHost, lastOrigin] = [host, HOST.test(host) ? URL.parse(`http://${host}`) : null];
+  return lastOrigin;
+}
+
 /** @returns the reason why the request is malformed, as a sentence for its sender; undefined if it is not */
 export function malformedRequest(request: Request): string | undefined {
   const host = request.headers.get("host");
   if (!host) return "The request has no Host header. Send one.";
-  const origin = HOST.test(host) ? URL.parse(`http://${host}`) : null;
+  const origin = originOf(host);
   if (origin === null) return "The Host header is not a host name or address with an optional port.";
   const url = URL.parse(request.url);
   if (url?.href !== request.url || url.host !== origin.host || url.username || url.password) {
