@@ -314,7 +314,12 @@ function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }):
 
 /** Formats an array parameter as text, which needs no lookup of the server's types. */
 function arrayOf(values: unknown[]): string {
-  return `{${values.map((value) => (typeof value === "string" ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : (value ?? "NULL"))).join(",")}}`;
+  return `{${values.map((value) => (typeof value === "string" ? quoted(value) : (value ?? "NULL"))).join(",")}}`;
+}
+
+function quoted(text: string): string {
+  const isPlain = !text.includes('"') && !text.includes("\\");
+  return `"${isPlain ? text : text.replaceAll(/["\\]/g, "\\$&")}"`;
 }
 
 function unavailable(cause?: unknown): BasetideError {

@@ -15,6 +15,7 @@
  * stopped between its last check of the clock and the request: it reports this to the backend as soon as it knows, and
  * the window counts from then.
  */
+import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
 import {
@@ -96,7 +97,7 @@ export function createWaitQueue(
       const end = (settle: () => void) => {
         if (waiter.isDone) return;
         waiter.isDone = true;
-        signal.removeEventListener("abort", leave);
+        offAbort(signal, leave);
         cancelDeadline();
         settle();
       };
@@ -131,7 +132,7 @@ export function createWaitQueue(
         drop(waiter);
       };
       const cancelDeadline = deadlineAt === Infinity ? () => {} : clock.at(deadlineAt, timeOut);
-      signal.addEventListener("abort", leave, { once: true });
+      onAbort(signal, leave);
       complete?.then(
         () => {
           waiter.isComplete = true;
@@ -182,7 +183,7 @@ export function createWaitQueue(
       const latestAt = kind === "client" || kind === "unproven" ? now : Math.min(dueAt, now + SHARED_MS);
       const isWanted = () => back.length > 0 || requested.some((waiter) => !waiter.isDone);
       const grant = await backend.acquire(within, back, margin, latestAt, isWanted);
-      assign(requested, grant);
+      assign(requested, grant, margin);
     } catch (error) {
       for (const waiter of waiters.splice(0)) waiter.reject(error);
     } finally {
@@ -227,18 +228,19 @@ export function createWaitQueue(
   }
 
   function marginOf(requested: Waiter[]): Margin {
-    const most = (of: (one: Connections) => number) =>
-      Math.max(0, ...requested.map(({ connections }) => (connections ? of(connections) : 0)));
-    return {
-      delayMs: Math.max(delay.ms, ...requested.map(({ delayMs }) => delayMs)),
-      spreadMs: most(({ spreadMs }) => spreadMs),
-      dropMs: most(({ dropMs }) => dropMs),
-    };
+    const margin = { delayMs: delay.ms, spreadMs: 0, dropMs: 0 };
+    for (const { delayMs, connections } of requested) {
+      margin.delayMs = Math.max(margin.delayMs, delayMs);
+      if (!connections) continue;
+      margin.spreadMs = Math.max(margin.spreadMs, connections.spreadMs);
+      margin.dropMs = Math.max(margin.dropMs, connections.dropMs);
+    }
+    return margin;
   }
 
-  function assign(requested: Waiter[], grant: Grant): void {
+  function assign(requested: Waiter[], grant: Grant, margin: Margin): void {
     nextAt = grant.nextAt;
-    askFrom = nextAt - aheadOf(kind, marginOf(requested)).earlyMs;
+    askFrom = nextAt - aheadOf(kind, margin).earlyMs;
     requested.forEach((waiter, index) => {
       const reservation = grant.reservations[index];
       if (waiter.isDone) {

@@ -180,9 +180,11 @@ export class SchemaTracker {
     const { cache, schemaPollMs, reader } = this.#options;
     const { schema, schemaSeenAt, schemaCheckRequestedAt } = cache;
     if (!schema || schemaCheckRequestedAt) return true;
+    const agoMs = performance.now() - schemaSeenAt;
+    if (agoMs < schemaPollMs / 2) return false;
     // The request waits behind those of the tables, so it is made that much earlier.
     const aheadMs = ((schema.tables.length + 1) / reader.share()) * 1000;
-    return performance.now() - schemaSeenAt >= schemaPollMs - Math.min(aheadMs, schemaPollMs / 2);
+    return agoMs >= schemaPollMs - Math.min(aheadMs, schemaPollMs / 2);
   }
 
   /** Runs one task at a time; a caller that finds one running waits for it instead. */

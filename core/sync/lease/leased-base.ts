@@ -73,7 +73,8 @@ export class LeasedBase implements Disposable {
   readonly #selecting: Selecting | undefined;
   #keyVersion: string | undefined;
   #connected: SourceConnection;
-  #isTurbo: boolean;
+  /** Requests per window that sync may use. */
+  #share: number;
   /** The base as the latest sync read it. */
   #syncedBase: Base;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
@@ -93,7 +94,7 @@ export class LeasedBase implements Disposable {
     this.#selecting = selecting;
     this.#connected = this.#connect(apiKey);
     this.connection = following(() => this.#connected);
-    this.#isTurbo = input.base.settings.turbo;
+    this.#share = shareOf(input.base, input.base.settings);
     this.#syncedBase = input.base;
     this.#stop = linkedAbort(input.stop);
     this.#kill = linkedAbort(input.kill);
@@ -133,7 +134,7 @@ export class LeasedBase implements Disposable {
     return this.#apiKey;
   }
 
-  share = (): number => syncShare(quotaKeyOf(this.#input.base), this.#isTurbo);
+  share = (): number => this.#share;
 
   /** Returns whether nothing that people may change differed from `base` when that was last read. */
   isAsRead(base: Base): boolean {
@@ -142,7 +143,7 @@ export class LeasedBase implements Disposable {
 
   /** Begins a sync with `base` as it was just read. */
   begin(base: Base, isForced: boolean): RunningSync {
-    this.#isTurbo = base.settings.turbo;
+    this.#share = shareOf(base, base.settings);
     this.#syncedBase = base;
     const abort = linkedAbort(this.#stop.signal);
     const handle: RunningSync = {
@@ -201,7 +202,7 @@ export class LeasedBase implements Disposable {
       return;
     }
     this.#applied = { facts, sync: this.#sync?.handle, at: this.#factsAt };
-    this.#isTurbo = facts.settings.turbo;
+    this.#share = shareOf(this.#input.base, facts.settings);
     this.onSettings(facts.settings);
     const { cache } = this.#input;
     requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
@@ -261,6 +262,10 @@ export class LeasedBase implements Disposable {
       ctx.log.warn({ baseId: base.id, error }, "reading the new API key failed");
     }
   }
+}
+
+function shareOf(base: Base, { turbo }: Pick<Base["settings"], "turbo">): number {
+  return syncShare(quotaKeyOf(base), turbo);
 }
 
 function isLater(one: Date | null, other: Date | null): boolean {
