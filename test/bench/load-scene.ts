@@ -85,6 +85,8 @@ export async function startLoadScene(options: {
         file_copy_method: folder.copyMethod,
         // Three I/O workers would read for a thousand backends, and each of them counts as one process here.
         io_method: "sync",
+        // As `doctor` advises for so many replicas (core/control/placement/cluster-check.ts).
+        autovacuum_naptime: "5min",
       },
     }),
   ]);

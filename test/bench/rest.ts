@@ -74,7 +74,8 @@ export async function run(): Promise<boolean> {
   await using releases = new AsyncDisposableStack();
   const log = createLogger("fatal", "bench");
   const folder = releases.use(databaseFolder("rest", FOLDER, BASES * DATABASE_BYTES + 2 * 1024 ** 3));
-  const settings = { ...unsafeButFast, max_wal_size: "512MB" };
+  // As `doctor` advises for so many replicas (core/control/placement/cluster-check.ts).
+  const settings = { ...unsafeButFast, max_wal_size: "512MB", autovacuum_naptime: "5min" };
   const [replicas, control] = await Promise.all([
     startEmbeddedPostgres({
       dataDir: join(folder.path, "replicas", "postgres"),

@@ -30,6 +30,10 @@ import { readOnlyProblem } from "./database-settings";
 const CONNECT_TIMEOUT_SECONDS = 5;
 /** The oldest version on which the objects of a replica have run. */
 const FIRST_MAJOR_VERSION = 14;
+/** What a visit of autovacuum takes in a database where nothing is to be done, ms of CPU. */
+const VISIT_MS = 4;
+/** A little more than one percent of a core. */
+const MOST_VISITS_PER_SECOND = 3;
 const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
 /** The result of checking the server of an admin URL. */
@@ -67,7 +71,13 @@ async function checkAdmin(sql: postgres.Sql): Promise<CheckResult[]> {
   const facts = await readFacts(sql);
   const missing = rightsMissing(facts);
   const passwords = missing.length === 0 ? checkPasswords(await passwordHandling(sql)) : [];
-  return [...missing, ...passwords, ...limitsMissing(facts), ...openDatabases(facts)];
+  return [
+    ...missing,
+    ...passwords,
+    ...limitsMissing(facts),
+    ...frequentVisits(facts),
+    ...openDatabases(facts),
+  ];
 }
 
 /** As `inspectCluster`, without the summary. */
@@ -115,6 +125,9 @@ interface Facts {
   /** Settings that the admin may not set for a role. */
   unsettable: string[];
   may_use_reserved: boolean;
+  /** That autovacuum visits, each once in that time; no time while it is off. */
+  databases: number;
+  naptime_seconds: number | null;
 }
 
 async function readFacts(sql: postgres.Sql): Promise<Facts> {
@@ -126,7 +139,10 @@ async function readFacts(sql: postgres.Sql): Promise<Facts> {
       current_setting('server_version_num')::int / 10000 as version,
       current_setting('reserved_connections', true)::int as reserved,
       array(select datname::text from pg_database
-        where datallowconn and has_database_privilege('public', oid, 'connect') order by 1) as open
+        where datallowconn and has_database_privilege('public', oid, 'connect') order by 1) as open,
+      (select count(*)::int from pg_database where datallowconn) as databases,
+      (select nap.setting::int from pg_settings nap
+        where nap.name = 'autovacuum_naptime' and current_setting('autovacuum')::boolean) as naptime_seconds
     from pg_roles where rolname = current_user`;
   const names = Object.keys(ENFORCED_SETTINGS);
   // The function exists from Postgres 15 on; before, only a superuser may set them.
@@ -202,6 +218,14 @@ function limitsMissing(facts: Facts): CheckResult[] {
     warn(`The role ${facts.role} is not allowed to use the connections that the server reserves`, remedy);
   }
   return missing;
+}
+
+function frequentVisits({ databases, naptime_seconds: seconds }: Facts): CheckResult[] {
+  if (seconds === null || databases <= MOST_VISITS_PER_SECOND * seconds) return [];
+  const message = `Autovacuum visits ${databases} databases every ${seconds} s, which takes about ${Math.round((databases * VISIT_MS) / seconds)} ms of CPU a second`;
+  const remedy =
+    "Unless rows of many replicas change all the time: alter system set autovacuum_naptime = '5min'; then select pg_reload_conf()";
+  return [{ severity: "warning", message, remedy }];
 }
 
 /** Reported only, because other programs may own these databases. The watchdog ends customers' sessions there. */

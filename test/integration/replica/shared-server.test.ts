@@ -22,6 +22,7 @@ import {
   prepareCluster,
 } from "../../../core/replica";
 import { caller, connectBase, testControl } from "../../support/control-support";
+import { until } from "../../support/poll";
 import { type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
 import { shopIn } from "../../support/shop";
 
@@ -204,3 +205,30 @@ describe.each(["a superuser", "an admin who may create databases and roles"])("t
     expect(await othersRights()).toEqual(before);
   });
 });
+
+test("an operator hears of autovacuum's visits to many databases", async () => {
+  const setNaptime = async (value: string) => {
+    await server.run([`alter system set autovacuum_naptime = '${value}'`, "select pg_reload_conf()"]);
+    await until(
+      async () => {
+        const [row] = await ask(server.url, (sql) => sql`show autovacuum_naptime`);
+        return row!.autovacuum_naptime === value;
+      },
+      { what: `autovacuum_naptime is ${value}` },
+    );
+  };
+  const visits = async () =>
+    (await checkCluster(server.url)).filter(({ message }) => message.startsWith("Autovacuum visits"));
+  expect(await visits()).toEqual([]);
+  await setNaptime("1s");
+  expect(await visits()).toEqual([
+    {
+      severity: "warning",
+      message: expect.stringMatching(
+        /^Autovacuum visits \d databases every 1 s, which takes about \d+ ms of CPU a second$/,
+      ),
+      remedy: expect.stringContaining("alter system set autovacuum_naptime = '5min'"),
+    },
+  ]);
+  await setNaptime("1min");
+}, 30_000);
