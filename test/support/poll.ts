@@ -1,7 +1,7 @@
 /** Waits in tests: never for a fixed time, always for a condition with a deadline. */
 
 /** The longest wait, unless a test sets another, in ms. */
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 20_000;
 /** The pause between two checks, in ms, and its share of the time waited so far: most checks query a database. */
 const SHORTEST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 50;

@@ -1,12 +1,13 @@
 /** Bases are deleted, paused and moved at any moment of a sync, and leave nothing behind. */
 import pino from "pino";
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
 import {
   type Base,
   deleteBase,
   finishDeletions,
   getBase,
+  listBases,
   pause,
   readSelectable,
   replicaTarget,
@@ -55,6 +56,10 @@ beforeAll(async () => {
   await addCluster(ctx, { name: "second", region: "eu-west-1", adminUrl: inject("clusterUrl") });
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
+// What a failed test has left would keep the worker busy during the next ones.
+afterEach(async () => {
+  for (const base of await listBases(fleet.ctx.db)) await deleteBase(fleet.ctx, base);
+});
 
 /** The names of the cluster that the base is on, and of the one that it can move to. */
 async function clustersOf(base: Base): Promise<{ here: string; there: string }> {
