@@ -224,7 +224,7 @@ function frequentVisits({ databases, naptime_seconds: seconds }: Facts): CheckRe
   if (seconds === null || databases <= MOST_VISITS_PER_SECOND * seconds) return [];
   const message = `Autovacuum visits ${databases} databases every ${seconds} s, which takes about ${Math.round((databases * VISIT_MS) / seconds)} ms of CPU a second`;
   const remedy =
-    "Unless rows of many replicas change all the time: alter system set autovacuum_naptime = '5min'; then select pg_reload_conf()";
+    "Unless rows of many replicas change all the time, set autovacuum_naptime to 5min: by `alter system`, or in the settings of the server's provider";
   return [{ severity: "warning", message, remedy }];
 }
 

@@ -227,7 +227,7 @@ test("an operator hears of autovacuum's visits to many databases", async () => {
       message: expect.stringMatching(
         /^Autovacuum visits \d databases every 1 s, which takes about \d+ ms of CPU a second$/,
       ),
-      remedy: expect.stringContaining("alter system set autovacuum_naptime = '5min'"),
+      remedy: expect.stringContaining("set autovacuum_naptime to 5min"),
     },
   ]);
   await setNaptime("1min");
