@@ -69,6 +69,7 @@ export async function handleApi(
   return response;
 }
 
+/** All answers of a second have the same date. */
 let shownSecond = Number.NaN;
 let shownDate = "";
 
