@@ -24,8 +24,6 @@ const ATTACHMENT_ID_OPENS = Buffer.from('"att');
  * Reads a list answer.
  *
  * @param isKnown returns whether the caller has read a page with this digest before; without it, the page has no digest
- * @param again returns the bytes again, when records of a known page are looked at after all: until then, its bytes
- *   are not used, and may be freed
  * @throws BasetideError `source_bad_answer` if the answer is not a list of records; `record` may still throw it for one
  *   record
  */
@@ -33,17 +31,11 @@ export function readPage(
   bytes: Buffer,
   table: SourceTable,
   isKnown?: (digest: bigint) => boolean,
-  again: () => Buffer = () => bytes,
 ): AirtablePage {
   const mayHold = tableMayHoldAttachments(table);
-  const outline = isKnown && outlinePage(bytes);
-  if (!outline) return wholePage(bytes, mayHold, undefined);
-  const { listEnd } = outline;
-  const digest = mayHold
-    ? (unsignedDigest(bytes, listEnd) ?? undefined)
-    : Bun.hash.wyhash(bytes.subarray(0, listEnd));
-  if (digest === undefined || !isKnown(digest)) return wholePage(bytes, mayHold, digest);
-  return new KnownPage(outline, digest, () => wholePage(again(), mayHold, digest));
+  if (!isKnown) return wholePage(bytes, mayHold, undefined);
+  const { known, digest } = recognize(bytes, mayHold, isKnown, () => bytes);
+  return known ?? wholePage(bytes, mayHold, digest);
 }
 
 /**
@@ -58,19 +50,44 @@ export async function readReceivedPage(
   isKnown?: (digest: bigint) => boolean,
   last?: LastPage,
 ): Promise<RecordPage> {
-  const again = () => received.textNow();
   if (!isKnown) return readPage(await received.text(), table);
+  const again = () => received.textNow();
+  const mayHold = tableMayHoldAttachments(table);
   const hash = Bun.hash.wyhash(received.bytes);
   if (last?.received === hash && isKnown(last.digest)) {
     const { firstId, digest } = last;
-    const whole = () => wholePage(again(), tableMayHoldAttachments(table), digest);
+    const whole = () => wholePage(again(), mayHold, digest);
     return new KnownPage({ firstId, offset: undefined }, digest, whole, hash);
   }
-  const page = readPage(await received.text(), table, isKnown, again);
-  if (page instanceof KnownPage) received.dropText();
+  const text = received.briefText() ?? (await received.text());
+  const { known, digest } = recognize(text, mayHold, isKnown, again);
+  const page = known ?? wholePage(received.keep(text), mayHold, digest);
   // The offset differs in each answer, and is somewhere in the compressed bytes.
   if (page.offset === undefined) page.received = hash;
   return page;
+}
+
+/**
+ * Looks at a list answer without its records.
+ *
+ * @param again returns the bytes again, when records of a known page are looked at after all: until then, its bytes are
+ *   not used
+ * @returns the page if it is known; its digest, if it has one
+ */
+function recognize(
+  bytes: Buffer,
+  mayHold: boolean,
+  isKnown: (digest: bigint) => boolean,
+  again: () => Buffer,
+): { known?: KnownPage; digest: bigint | undefined } {
+  const outline = outlinePage(bytes);
+  if (!outline) return { digest: undefined };
+  const { listEnd } = outline;
+  const digest = mayHold
+    ? (unsignedDigest(bytes, listEnd) ?? undefined)
+    : Bun.hash.wyhash(bytes.subarray(0, listEnd));
+  if (digest === undefined || !isKnown(digest)) return { digest };
+  return { digest, known: new KnownPage(outline, digest, () => wholePage(again(), mayHold, digest)) };
 }
 
 type AirtablePage = Page | KnownPage;

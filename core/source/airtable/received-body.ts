@@ -2,7 +2,7 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { BasetideError } from "../../errors";
-import { freeNow, gunzipAtOnce } from "../../http";
+import { gunzipAtOnce, gunzipBriefly } from "../../http";
 
 /** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -44,10 +44,18 @@ export class ReceivedBody {
     }
   }
 
-  /** Frees the memory of the text, of which no part may be used any more. It can be decompressed again. */
-  dropText(): void {
-    if (this.#text && this.#text !== this.bytes) freeNow(this.#text);
-    this.#text = undefined;
+  /**
+   * The same in memory that the next body's text overwrites, so it must be read at once. Undefined if it cannot be
+   * decompressed that way.
+   */
+  briefText(): Buffer | undefined {
+    return this.#text ?? this.#plain() ?? gunzipBriefly(this.bytes);
+  }
+
+  /** Keeps what `briefText` has just returned. */
+  keep(brief: Buffer): Buffer {
+    this.#text ??= this.#plain() ?? Buffer.from(brief);
+    return this.#text;
   }
 
   /** Returns the body if it is not compressed. @throws BasetideError `source_bad_answer` for an unknown encoding */
