@@ -8,6 +8,9 @@
  * When a server refuses a login because it is full (SQLSTATE 53300), the budget shrinks and logins become rarer until
  * the server has room again; the statement waits. Refusals are the only way in which processes learn about each other's
  * use of a server whose connections are not divided among them by number.
+ *
+ * Few logins run at once. A login costs the server more than most statements, and has to end within a time: if hundreds
+ * of bases log in together on a slow server, as after a restart, none ends in time, and all begin again.
  */
 
 /** A connection pool of the driver, as extended by `patches/`. */
@@ -21,6 +24,8 @@ export interface BudgetedPool {
 /** How many connections may be open at once: a fraction of the server's max_connections, or a number. */
 export type ConnectionLimit = { share: number } | { connections: number };
 
+/** Logins that run at once: enough for eighty a second to a server that is 80 ms away. */
+const MOST_LOGINS = 32;
 /** The limit until the server has reported its own. */
 const FIRST_MOST = 10;
 /** Delay before the server is asked for its limit, because the first connection has other work to do, ms. */
@@ -53,7 +58,9 @@ export class ConnectionBudget {
   /** The number of connections that a full server was seen to allow. */
   #ceiling = Number.POSITIVE_INFINITY;
   #ceilingAt = Number.NEGATIVE_INFINITY;
+  /** Connections that are open or being opened. */
   #open = 0;
+  #opening = 0;
   #refusals = 0;
   #fullSince: number | undefined;
   #pausedUntil = Number.NEGATIVE_INFINITY;
@@ -85,10 +92,10 @@ export class ConnectionBudget {
     return Math.floor((this.#serverMost * this.#limit.share) / this.#sharers());
   }
 
-  /** Resolves when one more connection may be opened. */
+  /** Resolves when one more connection may be opened: `opened` or `giveUnopened` follows. */
   async take(): Promise<void> {
     if (this.hasSpare) {
-      this.#open++;
+      this.#begin();
       return;
     }
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -104,12 +111,14 @@ export class ConnectionBudget {
 
   /** Reports that a connection was opened. */
   opened(): void {
+    this.#opening--;
     this.#refusals = 0;
     this.#fullSince = undefined;
     const now = this.#now();
-    if (this.#ceiling === Number.POSITIVE_INFINITY || now - this.#ceilingAt < RECOVERY_MS) return;
-    this.#ceiling++;
-    this.#ceilingAt = now;
+    if (this.#ceiling !== Number.POSITIVE_INFINITY && now - this.#ceilingAt >= RECOVERY_MS) {
+      this.#ceiling++;
+      this.#ceilingAt = now;
+    }
     this.#admit();
   }
 
@@ -151,10 +160,16 @@ export class ConnectionBudget {
     }, RECOVERY_MS);
   }
 
-  /** Reports that a connection was closed. */
+  /** Reports that a connection was closed that was open. */
   give(): void {
     this.#open--;
     this.#admit();
+  }
+
+  /** Reports that a connection could not be opened. */
+  giveUnopened(): void {
+    this.#opening--;
+    this.give();
   }
 
   /** Reports that a connection of the pool became idle. */
@@ -187,12 +202,17 @@ export class ConnectionBudget {
   }
 
   #hasRoom(): boolean {
-    return this.#open < this.most && this.#now() >= this.#pausedUntil;
+    return this.#open < this.most && this.#opening < MOST_LOGINS && this.#now() >= this.#pausedUntil;
+  }
+
+  #begin(): void {
+    this.#open++;
+    this.#opening++;
   }
 
   #admit(): void {
     while (this.#waiting.length > 0 && this.#hasRoom()) {
-      this.#open++;
+      this.#begin();
       this.#waiting.shift()!();
     }
   }

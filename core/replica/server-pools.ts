@@ -79,10 +79,16 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
 ) {
   const budget = budgetOf(url, use);
   const sockets = new Set<object>();
+  /** Connections that were opened, and whose end the driver has not reported. */
+  let opened = 0;
   let refusedSince: number | undefined;
   const own = {
+    // The driver does not tell which connection it was.
     onclose() {
       budget.forget(pool);
+      for (const socket of sockets) if (isClosed(socket)) sockets.delete(socket);
+      if (opened === sockets.size) return budget.giveUnopened();
+      opened--;
       budget.give();
     },
     // Where every connection is in use, for example while a thousand bases start, all statements wait. With further
@@ -98,7 +104,7 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
       ...session,
       gate: {
         take: () => budget.take(),
-        give: () => budget.give(),
+        give: () => budget.giveUnopened(),
         refused() {
           // One role may be at its limit: that says nothing about the server.
           if (patienceMs === 0) return false;
@@ -106,12 +112,12 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
           return budget.refused() && performance.now() - refusedSince < patienceMs;
         },
       },
-      onSession(opened, connection) {
+      onSession(session, connection) {
         budget.opened();
+        opened++;
         refusedSince = undefined;
-        for (const socket of sockets) if (isClosed(socket)) sockets.delete(socket);
         sockets.add(connection.socket);
-        onSession?.(opened, connection);
+        onSession?.(session, connection);
       },
     },
   );

@@ -238,6 +238,51 @@ test("workers share a server's connections, and the excess is closed when idle a
   expect(new ConnectionBudget({ share: 0.3 }).most).toBe(10);
 });
 
+test("few logins run at once, whether they succeed or fail", async () => {
+  const budget = new ConnectionBudget({ connections: 1000 });
+  let taken = 0;
+  const takes = Array.from({ length: 100 }, () => budget.take().then(() => taken++));
+  const taking = async () => {
+    await new Promise(setImmediate);
+    return taken;
+  };
+  expect(await taking()).toBe(32);
+  budget.opened();
+  expect(await taking()).toBe(33);
+  budget.giveUnopened();
+  expect(await taking()).toBe(34);
+  // That of an open connection makes no room for another login.
+  budget.give();
+  expect(await taking()).toBe(34);
+  for (let opened = 1; opened < 99; opened++) budget.opened();
+  await Promise.all(takes);
+});
+
+test("logins that fail take no room from later ones", { timeout: 60_000 }, async () => {
+  await using database = await freshDatabase();
+  const missing = Object.assign(new URL(database.url), { pathname: "/missing" }).href;
+  const closed = Object.assign(new URL(database.url), { port: "1" }).href;
+  for (const url of [missing, closed]) {
+    const failures = Array.from({ length: 40 }, async () => {
+      const sql = connectReplica(url, { use: "writes" });
+      await expect(sql`select 1`).rejects.toThrow();
+      await sql.end({ timeout: 1 });
+    });
+    await Promise.all(failures);
+  }
+  const pools = Array.from({ length: 40 }, () => connectReplica(database.url, { use: "writes" }));
+  // Twice, as the connections of the first time have closed by then.
+  for (let round = 0; round < 2; round++) {
+    await Promise.all(pools.map((sql) => sql`select 1`));
+    await asAdmin(
+      (admin) => admin`select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = ${new URL(database.url).pathname.slice(1)} and application_name = 'basetide'`,
+    );
+    await until(async () => (await open(database)) === 0, { what: "all are closed" });
+  }
+  await Promise.all(pools.map((sql) => sql.end({ timeout: 1 })));
+});
+
 test("a full server gets fewer connections, after pauses, and more when it has room again", async () => {
   let now = 0;
   const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, now: () => now });
