@@ -153,6 +153,13 @@ describe("a running service", { timeout: 60_000 }, () => {
         if (!isAllowed)
           await admin`select pg_terminate_backend(pid) from pg_stat_activity where datname = ${base.database.name}`;
       });
+    const before = await page("proxy");
+    const more = (name: string, labels?: Record<string, string>) =>
+      until(async () => ((await page("proxy")).sum(name, labels) ?? 0) - (before.sum(name, labels) ?? 0), {
+        what: `${name} has grown`,
+        timeoutMs: 30_000,
+        intervalMs: 100,
+      });
     await allow(false);
     const written = await fetch(`${stack.endpoint}/v0/${sourceId}/People`, {
       method: "POST",
@@ -160,9 +167,10 @@ describe("a running service", { timeout: 60_000 }, () => {
       body: '{"records":[{"fields":{"Name":"Ada"}}]}',
     }).finally(() => allow(true));
     expect(written.status).toBe(200);
-    expect((await page("proxy")).sum("basetide_proxy_repairs_recorded_total")).toBe(1);
-    await counted("proxy", "basetide_proxy_repairs_done_total");
-    expect((await page("proxy")).sum("basetide_proxy_request_seconds_count", { class: "write" })).toBe(1);
+    // Twice if it was late before it failed: the table has it once.
+    expect(await more("basetide_proxy_repairs_recorded_total")).toBeLessThanOrEqual(2);
+    await more("basetide_proxy_repairs_done_total");
+    expect(await more("basetide_proxy_request_seconds_count", { class: "write" })).toBe(1);
   });
 
   test("a console shows the fleet, and its call budgets, without any names", async () => {
