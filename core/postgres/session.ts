@@ -18,6 +18,8 @@ export interface SessionState {
   backendPid: number;
   /** A pooler keeps the connections to the server: the login named another process. */
   isPooled: boolean;
+  /** The server's `max_connections`. */
+  maxConnections: number;
 }
 
 /** Behind a pooler these describe the pooler's own connection, which may be a Unix socket: there they read as 0. */
@@ -48,7 +50,11 @@ export async function prepareSession(
     run,
     set.map((call) => `case when pg_catalog.pg_backend_pid() = ${loginPid} then ${call} end`),
   );
-  const session = { backendPid: first.pid, isPooled: first.pid !== loginPid };
+  const session = {
+    backendPid: first.pid,
+    isPooled: first.pid !== loginPid,
+    maxConnections: first.maxConnections,
+  };
   if (!session.isPooled) return session;
   const second = await readRow(run, set);
   const read = names.map(current);
@@ -74,14 +80,21 @@ function current(name: string): string {
   return `pg_catalog.current_setting(${literal(name)}, true)`;
 }
 
+interface SessionRow {
+  pid: number;
+  maxConnections: number;
+  values: unknown[];
+}
+
 /** Every name is qualified: a customer's database may have functions with the same names. */
-async function readRow(run: Run, columns: string[]): Promise<{ pid: number; values: unknown[] }> {
+async function readRow(run: Run, columns: string[]): Promise<SessionRow> {
   const named = columns.map((column, at) => `, ${column} as v${at}`);
-  const [row] = await run(`select pg_catalog.pg_backend_pid() as pid${named.join("")}`);
-  const pid = Number(row?.pid);
-  if (!row || !Number.isInteger(pid))
-    throw new Error("the server does not say which process serves the connection");
-  return { pid, values: columns.map((_, at) => row[`v${at}`]) };
+  const most = "pg_catalog.current_setting('max_connections') as most";
+  const [row] = await run(`select pg_catalog.pg_backend_pid() as pid, ${most}${named.join("")}`);
+  const [pid, maxConnections] = [Number(row?.pid), Number(row?.most)];
+  if (!row || !Number.isInteger(pid) || !Number.isInteger(maxConnections))
+    throw new Error("the server does not say which process serves the connection, and how many it allows");
+  return { pid, maxConnections, values: columns.map((_, at) => row[`v${at}`]) };
 }
 
 function literal(text: string): string {

@@ -17,8 +17,6 @@
 export interface BudgetedPool {
   /** Closes idle connections. @returns how many */
   closeIdle(): number;
-  /** The server's max_connections. */
-  serverMost(): Promise<number>;
 }
 
 /** How many connections may be open at once: a fraction of the server's max_connections, or a number. */
@@ -26,12 +24,8 @@ export type ConnectionLimit = { share: number } | { connections: number };
 
 /** Logins that run at once: enough for eighty a second to a server that is 80 ms away. */
 const MOST_LOGINS = 32;
-/** The limit until the server has reported its own. */
+/** The limit until the first connection has reported the server's. */
 const FIRST_MOST = 10;
-/** Delay before the server is asked for its limit, because the first connection has other work to do, ms. */
-const ASKED_AFTER_MS = 1000;
-/** How long the server's answer is valid, ms. */
-const KNOWN_MS = 10 * 60_000;
 /** Pause after a refused login. It doubles with each consecutive refusal, ms. */
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 3000;
@@ -43,7 +37,6 @@ const RECOVERY_MS = 5000;
 interface Options {
   /** Number of processes that use the same share of the server's connections. */
   sharers?: (() => number) | undefined;
-  askedAfterMs?: number;
   /** The clock; performance.now() unless given. */
   now?: () => number;
 }
@@ -51,7 +44,6 @@ interface Options {
 export class ConnectionBudget {
   readonly #limit: ConnectionLimit;
   readonly #sharers: () => number;
-  readonly #askedAfterMs: number;
   readonly #now: () => number;
   /** The server's max_connections. */
   #serverMost: number | undefined;
@@ -66,7 +58,6 @@ export class ConnectionBudget {
   #pausedUntil = Number.NEGATIVE_INFINITY;
   #pauseTimer: ReturnType<typeof setTimeout> | undefined;
   #recoveryTimer: ReturnType<typeof setTimeout> | undefined;
-  #askedAt = Number.NEGATIVE_INFINITY;
   readonly #waiting: (() => void)[] = [];
   /** Pools with idle connections, longest idle first. */
   readonly #resting = new Set<BudgetedPool>();
@@ -77,7 +68,6 @@ export class ConnectionBudget {
   constructor(limit: ConnectionLimit, options: Options = {}) {
     this.#limit = limit;
     this.#sharers = options.sharers ?? (() => 1);
-    this.#askedAfterMs = options.askedAfterMs ?? ASKED_AFTER_MS;
     this.#now = options.now ?? (() => performance.now());
   }
 
@@ -109,9 +99,14 @@ export class ConnectionBudget {
     return this.#waiting.length === 0 && this.#hasRoom();
   }
 
-  /** Reports that a connection was opened. */
-  opened(): void {
+  /**
+   * Reports that a connection was opened.
+   *
+   * @param serverMost the server's max_connections
+   */
+  opened(serverMost: number): void {
     this.#opening--;
+    this.#serverMost = serverMost;
     this.#refusals = 0;
     this.#fullSince = undefined;
     const now = this.#now();
@@ -174,7 +169,6 @@ export class ConnectionBudget {
 
   /** Reports that a connection of the pool became idle. */
   rests(pool: BudgetedPool): void {
-    this.#learn(pool);
     this.#resting.delete(pool);
     this.#resting.add(pool);
     const kept = this.#kept.get(pool);
@@ -223,26 +217,5 @@ export class ConnectionBudget {
       this.#resting.delete(pool);
       if (pool.closeIdle() > 0) return;
     }
-  }
-
-  #learn(pool: BudgetedPool): void {
-    if ("connections" in this.#limit) return;
-    if (this.#now() - this.#askedAt < KNOWN_MS) return;
-    this.#askedAt = this.#now();
-    // While others wait, this pool may have lost its connection by then.
-    if (this.#askedAfterMs === 0 || this.#waiting.length > 0) this.#ask(pool);
-    else setTimeout(() => this.#ask(pool), this.#askedAfterMs).unref();
-  }
-
-  #ask(pool: BudgetedPool): void {
-    pool.serverMost().then(
-      (most) => {
-        this.#serverMost = most;
-        this.#admit();
-      },
-      () => {
-        this.#askedAt = Number.NEGATIVE_INFINITY;
-      },
-    );
   }
 }

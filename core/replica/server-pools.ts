@@ -113,7 +113,7 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
         },
       },
       onSession(session, connection) {
-        budget.opened();
+        budget.opened(session.maxConnections);
         opened++;
         refusedSince = undefined;
         sockets.add(connection.socket);
@@ -123,12 +123,6 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
   );
   const pool: BudgetedPool = {
     closeIdle: () => (sql as unknown as { closeIdle(): number }).closeIdle(),
-    async serverMost() {
-      const [row] = await sql.unsafe<{ most: number }[]>(
-        "select current_setting('max_connections')::int as most",
-      );
-      return row!.most;
-    },
   };
   return {
     sql,

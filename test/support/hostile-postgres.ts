@@ -99,7 +99,7 @@ function sessionAnswer(packet: Buffer): Buffer | undefined {
   const query = packet.toString("latin1", 5);
   if (packet[0] !== SIMPLE_QUERY || !query.startsWith("select pg_catalog.pg_backend_pid() as pid"))
     return undefined;
-  const names = ["pid", ...[...query.matchAll(/ as (v\d+)/g)].map(([, name]) => name!)];
+  const names = ["pid", "most", ...[...query.matchAll(/ as (v\d+)/g)].map(([, name]) => name!)];
   const columns = names.flatMap((name) => [
     text(name),
     int32(0),

@@ -8,13 +8,14 @@ const SETTINGS = { lock_timeout: "30000", tcp_keepalives_idle: "5" };
 /** A server that answers its n-th query with the n-th of `answers`. @returns the queries that it received */
 async function prepare(answers: { pid: number; v0: string; v1: string }[], loginPid: number) {
   const sent: string[] = [];
-  const session = await prepareSession(async (text) => [answers[sent.push(text) - 1]!], loginPid, SETTINGS);
+  const answer = async (text: string) => [{ ...answers[sent.push(text) - 1]!, most: "100" }];
+  const session = await prepareSession(answer, loginPid, SETTINGS);
   return { session, sent };
 }
 
 test("a direct connection is set up with one query", async () => {
   const { session, sent } = await prepare([{ pid: 7, v0: "30s", v1: "5" }], 7);
-  expect(session).toEqual({ backendPid: 7, isPooled: false });
+  expect(session).toEqual({ backendPid: 7, isPooled: false, maxConnections: 100 });
   expect(sent).toHaveLength(1);
 });
 
@@ -22,7 +23,7 @@ test("behind a pooler the first query sets nothing, and the third reads what the
   const kept = { pid: 7, v0: "30s", v1: "5" };
   // Its own connection may be a Unix socket, where such settings read as 0.
   const { session, sent } = await prepare([kept, kept, { ...kept, v1: "0" }], 1);
-  expect(session).toEqual({ backendPid: 7, isPooled: true });
+  expect(session).toEqual({ backendPid: 7, isPooled: true, maxConnections: 100 });
   expect(sent).toHaveLength(3);
   expect(sent[0]).toContain("case when pg_catalog.pg_backend_pid() = 1 then pg_catalog.set_config");
   expect(sent[2]).not.toContain("set_config");

@@ -150,7 +150,7 @@ test("a transaction keeps its connection, whatever else the pool is used for", a
 });
 
 /** A pool that holds connections of the budget. */
-function pool(budget: ConnectionBudget, most = 10) {
+function pool(budget: ConnectionBudget) {
   const made = {
     resting: 0,
     closeIdle() {
@@ -159,7 +159,6 @@ function pool(budget: ConnectionBudget, most = 10) {
       for (let one = 0; one < closed; one++) budget.give();
       return closed;
     },
-    serverMost: async () => most,
     rest() {
       made.resting++;
       budget.rests(made);
@@ -169,14 +168,14 @@ function pool(budget: ConnectionBudget, most = 10) {
 }
 
 test("a budget closes the connections that were idle longest first, and then each one that becomes idle", async () => {
-  const budget = new ConnectionBudget({ share: 0.2 }, { askedAfterMs: 0 });
+  const budget = new ConnectionBudget({ share: 0.2 });
   const [first, second, third, fourth] = [pool(budget), pool(budget), pool(budget), pool(budget)];
-  await budget.take();
-  await budget.take();
-  first!.rest();
-  second!.rest();
-  // The server's ten, of which it may have two.
-  await new Promise(setImmediate);
+  for (const one of [first, second]) {
+    await budget.take();
+    // Of the server's ten, it may have two.
+    budget.opened(10);
+    one!.rest();
+  }
   const order: string[] = [];
   const takes = [third, fourth].map((_, index) => budget.take().then(() => order.push(`taken ${index}`)));
   await Promise.all(takes);
@@ -210,24 +209,39 @@ test("a budget closes no connection that a pool keeps, until the pool releases i
   expect([order, first.resting]).toEqual([["one", "other"], 0]);
 });
 
-test("a budget that others wait for asks for the server's limit at once", async () => {
+test("the first connection tells the budget the server's limit, so that those that wait close none", async () => {
   const budget = new ConnectionBudget({ share: 0.3 });
-  const first = pool(budget, 100);
-  for (let open = 0; open < 10; open++) await budget.take();
-  const late = budget.take();
-  first.rest();
-  await late;
+  const first = pool(budget);
+  let taken = 0;
+  const takes = Array.from({ length: 30 }, () => budget.take().then(() => taken++));
   await new Promise(setImmediate);
-  expect(budget.most).toBe(30);
+  expect(taken).toBe(10);
+  budget.opened(100);
+  first.rest();
+  await Promise.all(takes);
+  expect([budget.most, first.resting]).toEqual([30, 1]);
+});
+
+test("a server reports its limit to each new connection", async () => {
+  await using database = await freshDatabase();
+  const [row] = await database.sql<
+    { most: number }[]
+  >`select current_setting('max_connections')::int as most`;
+  const opened = vi.spyOn(ConnectionBudget.prototype, "opened");
+  onTestFinished(() => opened.mockRestore());
+  const sql = connectReplica(database.url);
+  await sql`select 1`;
+  await sql.end({ timeout: 1 });
+  expect(opened.mock.calls).toContainEqual([row!.most]);
 });
 
 test("workers share a server's connections, and the excess is closed when idle as another worker starts", async () => {
   let workers = 1;
-  const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, sharers: () => workers });
-  const first = pool(budget, 100);
+  const budget = new ConnectionBudget({ share: 0.3 }, { sharers: () => workers });
+  const first = pool(budget);
   await budget.take();
+  budget.opened(100);
   first.rest();
-  await new Promise(setImmediate);
   expect(budget.most).toBe(30);
   for (let open = 1; open < 30; open++) await budget.take();
   workers = 3;
@@ -247,14 +261,14 @@ test("few logins run at once, whether they succeed or fail", async () => {
     return taken;
   };
   expect(await taking()).toBe(32);
-  budget.opened();
+  budget.opened(1000);
   expect(await taking()).toBe(33);
   budget.giveUnopened();
   expect(await taking()).toBe(34);
   // That of an open connection makes no room for another login.
   budget.give();
   expect(await taking()).toBe(34);
-  for (let opened = 1; opened < 99; opened++) budget.opened();
+  for (let opened = 1; opened < 99; opened++) budget.opened(1000);
   await Promise.all(takes);
 });
 
@@ -285,7 +299,7 @@ test("logins that fail take no room from later ones", { timeout: 60_000 }, async
 
 test("a full server gets fewer connections, after pauses, and more when it has room again", async () => {
   let now = 0;
-  const budget = new ConnectionBudget({ share: 0.3 }, { askedAfterMs: 0, now: () => now });
+  const budget = new ConnectionBudget({ share: 0.3 }, { now: () => now });
   for (let open = 0; open < 5; open++) await budget.take();
   expect(budget.refused()).toBe(true);
   budget.give();
@@ -299,7 +313,7 @@ test("a full server gets fewer connections, after pauses, and more when it has r
   now += 5000;
   budget.give();
   await taken;
-  budget.opened();
+  budget.opened(1000);
   expect(budget.most).toBe(5);
   expect(budget.refused()).toBe(true);
   now += 61_000;
@@ -325,12 +339,10 @@ test("a connection that another one of the budget waits for is opened, even if t
   expect(budget.most).toBe(2);
 });
 
-test("a limit by number needs no answer of the server", async () => {
-  const budget = new ConnectionBudget({ connections: 2 }, { askedAfterMs: 0 });
-  const asked = pool(budget, 100);
+test("a limit by number does not depend on the server's", async () => {
+  const budget = new ConnectionBudget({ connections: 2 });
   await budget.take();
-  asked.rest();
-  await new Promise(setImmediate);
+  budget.opened(100);
   expect(budget.most).toBe(2);
 });
 
