@@ -161,7 +161,9 @@ test("a control plane with an untrusted certificate is control_unavailable, with
   });
 });
 
-test("with the right authority, processes connect with every driver; with another, or another name, they do not", async () => {
+test("with the right authority, processes connect with every driver; with another, or another name, they do not", {
+  timeout: 60_000,
+}, async () => {
   const add = (name: string, url: string, authority: string) =>
     operate(
       { NODE_EXTRA_CA_CERTS: authority },
