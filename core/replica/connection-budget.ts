@@ -90,7 +90,7 @@ export class ConnectionBudget {
     }
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#waiting.push(resolve);
-    if (this.#open >= this.most) this.#makeRoom();
+    this.#makeRoomIfFull();
     await promise;
   }
 
@@ -173,7 +173,7 @@ export class ConnectionBudget {
     this.#resting.add(pool);
     const kept = this.#kept.get(pool);
     if (kept) kept.timer ??= setTimeout(() => this.release(pool), kept.ms);
-    if (this.#waiting.length > 0 || this.#open > this.most) this.#makeRoom();
+    this.#makeRoomIfFull();
   }
 
   /**
@@ -187,7 +187,7 @@ export class ConnectionBudget {
 
   release(pool: BudgetedPool): void {
     clearTimeout(this.#kept.get(pool)?.timer);
-    if (this.#kept.delete(pool) && this.#waiting.length > 0) this.#makeRoom();
+    if (this.#kept.delete(pool)) this.#makeRoomIfFull();
   }
 
   /** Reports that a connection of the pool was closed. */
@@ -211,7 +211,10 @@ export class ConnectionBudget {
     }
   }
 
-  #makeRoom(): void {
+  /** A connection that waits for other logins needs no room. */
+  #makeRoomIfFull(): void {
+    const isNeeded = this.#waiting.length > 0 && this.#open >= this.most;
+    if (!isNeeded && this.#open <= this.most) return;
     for (const pool of this.#resting) {
       if (this.#kept.has(pool)) continue;
       this.#resting.delete(pool);

@@ -272,6 +272,20 @@ test("few logins run at once, whether they succeed or fail", async () => {
   await Promise.all(takes);
 });
 
+test("a connection that waits for other logins closes no idle one", async () => {
+  const budget = new ConnectionBudget({ connections: 1000 });
+  const first = pool(budget);
+  await budget.take();
+  budget.opened(1000);
+  let taken = 0;
+  const takes = Array.from({ length: 33 }, () => budget.take().then(() => taken++));
+  first.rest();
+  await new Promise(setImmediate);
+  expect([taken, first.resting]).toEqual([32, 1]);
+  budget.opened(1000);
+  await Promise.all(takes);
+});
+
 test("logins that fail take no room from later ones", { timeout: 60_000 }, async () => {
   await using database = await freshDatabase();
   const missing = Object.assign(new URL(database.url), { pathname: "/missing" }).href;
