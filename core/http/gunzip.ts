@@ -69,3 +69,13 @@ export function gunzipAtOnce(bytes: Buffer): Buffer | undefined {
   const text = gunzipBriefly(bytes);
   return text && Buffer.from(text);
 }
+
+/**
+ * Frees the memory of bytes that were received or decompressed, which become empty. If it waited for the garbage
+ * collector, the next bytes would take fresh memory from the kernel: faults of its pages were a tenth of a worker's CPU.
+ */
+export function freeNow(bytes: Buffer): void {
+  const { buffer } = bytes;
+  // In a smaller one may be others, too.
+  if (buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize) buffer.transfer(0);
+}

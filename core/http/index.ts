@@ -3,7 +3,7 @@ export { allowLongAnswer } from "./answer-time";
 export { type Authority, createAuthority, openAuthority } from "./authority";
 export { clientAddress, isFromThisMachine } from "./client-address";
 export { clientNetwork, networkOf } from "./client-network";
-export { gunzipAtOnce, gunzipBriefly } from "./gunzip";
+export { freeNow, gunzipAtOnce, gunzipBriefly } from "./gunzip";
 export { compressed } from "./gzip";
 export { type Listener, type ListenOptions, listen, portError, reachedAt } from "./listen";
 export { forwarded, pathOf } from "./own-headers";

@@ -152,6 +152,7 @@ function filteredPage(page: RecordPage, { treatments, hash }: Filter): RecordPag
     id: (index) => page.id(index),
     fingerprint: (index) => page.fingerprint(index),
     hasAttachments: (index) => page.hasAttachments(index),
+    discard: () => page.discard?.(),
     record(index) {
       const record = records[index] ?? selectedRecord(page.record(index), treatments, hash);
       records[index] = record;

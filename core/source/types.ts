@@ -138,6 +138,8 @@ export interface RecordPage {
   record(index: number): SourceRecord;
   /** Does record `index` hold attachments, whose URLs expire? */
   hasAttachments(index: number): boolean;
+  /** Frees the page's memory at once: its records must not be read any more. */
+  discard?(): void;
 }
 
 /** What must be remembered of the last page of a list to recognize it. */

@@ -50,6 +50,17 @@ export async function readReceivedPage(
   isKnown?: (digest: bigint) => boolean,
   last?: LastPage,
 ): Promise<RecordPage> {
+  const page = await recognizeOrRead(received, table, isKnown, last);
+  page.body = received;
+  return page;
+}
+
+async function recognizeOrRead(
+  received: ReceivedBody,
+  table: SourceTable,
+  isKnown?: (digest: bigint) => boolean,
+  last?: LastPage,
+): Promise<AirtablePage> {
   if (!isKnown) return readPage(await received.text(), table);
   const again = () => received.textNow();
   const mayHold = tableMayHoldAttachments(table);
@@ -117,6 +128,8 @@ class Page implements RecordPage {
   readonly offset: string | undefined;
   readonly digest: bigint | undefined;
   received: bigint | undefined;
+  /** What it was read from. */
+  body: ReceivedBody | undefined;
   readonly #ids: string[];
   readonly #mayHold: boolean;
   /** Returns the JSON of a record, in UTF-8. */
@@ -179,6 +192,10 @@ class Page implements RecordPage {
       holdsAttachment(requireShallow(this.record(index), MAX_SEARCHED_LEVELS).fields);
     return this.#attached[index]!;
   }
+
+  discard(): void {
+    this.body?.discard();
+  }
 }
 
 /** A page of which an equal one was read before: it is split when its records are looked at after all. */
@@ -187,6 +204,8 @@ class KnownPage implements RecordPage {
   readonly offset: string | undefined;
   readonly digest: bigint;
   received: bigint | undefined;
+  /** What it was recognized in. */
+  body: ReceivedBody | undefined;
   readonly #read: () => RecordPage;
   #page: RecordPage | undefined;
 
@@ -226,6 +245,10 @@ class KnownPage implements RecordPage {
 
   hasAttachments(index: number): boolean {
     return this.#whole.hasAttachments(index);
+  }
+
+  discard(): void {
+    this.body?.discard();
   }
 }
 

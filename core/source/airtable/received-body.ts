@@ -2,7 +2,7 @@
 import { promisify } from "node:util";
 import zlib from "node:zlib";
 import { BasetideError } from "../../errors";
-import { gunzipAtOnce, gunzipBriefly } from "../../http";
+import { freeNow, gunzipAtOnce, gunzipBriefly } from "../../http";
 
 /** Largest body that is read, bytes, compressed or decompressed. A page of 100 records of large cells is a few MB. */
 export const MAX_BODY_BYTES = 64 * 1024 * 1024;
@@ -56,6 +56,12 @@ export class ReceivedBody {
   keep(brief: Buffer): Buffer {
     this.#text ??= this.#plain() ?? Buffer.from(brief);
     return this.#text;
+  }
+
+  /** Frees the memory of the body and of its text, of which no part may be used any more. */
+  discard(): void {
+    if (this.#text) freeNow(this.#text);
+    freeNow(this.bytes);
   }
 
   /** Returns the body if it is not compressed. @throws BasetideError `source_bad_answer` for an unknown encoding */

@@ -114,7 +114,7 @@ interface ListOptions {
 
 /**
  * Reads all pages of a table with one iterator of the source. The next page is requested while the caller processes
- * the current one.
+ * the current one. A page must not be used once the caller has asked for the next, unless no page with records follows.
  *
  * @throws BasetideError `source_iterator_lost` when the source lost the iterator or returned a page twice (start
  *   over), `source_bad_answer` when the list does not end
@@ -129,6 +129,7 @@ export async function* readTable(
   let repeats = 0;
   const source = metered(reader);
   let pages = 0;
+  let lastWithRecords: RecordPage | undefined;
   let next: Promise<VersionedPage> | undefined = readPage(reader, source, table, undefined, options, pages);
   while (next) {
     const current: VersionedPage = await next;
@@ -144,6 +145,10 @@ export async function* readTable(
       next = readPage(reader, source, table, page.offset, options, ++pages);
       // A caller that stops early must not leave an unhandled rejection behind.
       next.catch(() => {});
+    }
+    if (firstId !== undefined) {
+      lastWithRecords?.discard?.();
+      lastWithRecords = page;
     }
     yield current;
   }

@@ -1,0 +1,84 @@
+/** The list of a table: each page can be read while the caller has it, and its memory is freed afterwards. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { createLogger } from "../../core/log";
+import type { RecordPage, SourceConnection, SourceTable } from "../../core/source";
+import { readReceivedPage } from "../../core/source/airtable/page";
+import { ReceivedBody } from "../../core/source/airtable/received-body";
+import { type Reader, readTable } from "../../core/sync/engine/reader";
+import { ReadVersionSource } from "../../core/sync/state";
+import { unlimitedLimiter } from "../support/unlimited-limiter";
+
+const table: SourceTable = { id: "tbl1", name: "Things", primaryFieldId: "fld1", fields: [] };
+const never = new AbortController().signal;
+
+/** Cells of this size have a body of their own, even if compressed. */
+const CELL_BYTES = 20_000;
+
+interface Listed {
+  ids: string[];
+  isKnown: boolean;
+}
+
+/** A list whose pages have these records. */
+function readerOf(pages: Listed[]) {
+  const cells = new Map<string, string>();
+  const bodies: ReceivedBody[] = [];
+  const connection = {
+    async listPage(_base: string, _table: SourceTable, { offset }: { offset?: string | undefined }) {
+      const nth = Number(offset ?? 0);
+      const records = pages[nth]!.ids.map((id) => {
+        const text = Buffer.from(crypto.getRandomValues(new Uint8Array(CELL_BYTES))).toString("hex");
+        cells.set(id, text);
+        return { id, createdTime: "2024-01-02T03:04:05.000Z", fields: { fld1: text } };
+      });
+      const next = nth + 1 < pages.length ? String(nth + 1) : undefined;
+      const plain = Buffer.from(JSON.stringify({ records, offset: next }));
+      const body = new ReceivedBody(Buffer.from(Bun.gzipSync(plain)), "gzip");
+      bodies.push(body);
+      return await readReceivedPage(body, table, () => pages[nth]!.isKnown);
+    },
+  } as unknown as SourceConnection;
+  const reader: Reader = {
+    connection,
+    sourceBaseId: "app1",
+    limiter: unlimitedLimiter(),
+    quotaKey: "airtable:app1",
+    share: () => 3,
+    readVersions: new ReadVersionSource(async () => 1),
+    log: createLogger("fatal", "test"),
+    stop: never,
+    kill: never,
+    counts: { requests: 0, waitMs: 0 },
+    onFirstRequest: () => {},
+  };
+  return { reader, cells, bodies };
+}
+
+const contentOf = (page: RecordPage) =>
+  Array.from({ length: page.size }, (_, index) => page.record(index).fields.fld1);
+
+test("a page has its records until the next one is asked for, and the last one with records for good", async () => {
+  const listed = fc.record({ count: fc.nat({ max: 2 }), isKnown: fc.boolean() });
+  await fc.assert(
+    fc.asyncProperty(fc.array(listed, { minLength: 1, maxLength: 6 }), async (counts) => {
+      const pages = counts.map(({ count, isKnown }, nth) => ({
+        ids: Array.from({ length: count }, (_, index) => `rec${nth}x${index}`),
+        isKnown,
+      }));
+      const { reader, cells, bodies } = readerOf(pages);
+      let [nth, last]: [number, RecordPage | undefined] = [0, undefined];
+      for await (const { page } of readTable(reader, table)) {
+        const { ids } = pages[nth++]!;
+        expect(contentOf(page)).toEqual(ids.map((id) => cells.get(id)));
+        if (ids.length > 0) last = page;
+      }
+      const lastIds = pages.findLast(({ ids }) => ids.length > 0)?.ids ?? [];
+      expect(last && contentOf(last)).toEqual(last && lastIds.map((id) => cells.get(id)));
+      const freed = bodies.map(({ bytes }) => bytes.length === 0);
+      const lastAt = pages.findLastIndex(({ ids }) => ids.length > 0);
+      expect(freed).toEqual(pages.map(({ ids }, at) => ids.length > 0 && at < lastAt));
+    }),
+    { numRuns: 100 },
+  );
+});
