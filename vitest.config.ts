@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { isSlowMachine } from "./test/support/machine-speed.ts";
 import LongestFirst, { SHARED_WORKERS } from "./test/support/sequencer.ts";
 
 /**
@@ -26,8 +27,9 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     // The default pool communicates with its child processes in a way that Bun does not support.
     pool: "threads",
-    // Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease.
-    maxWorkers: 6,
+    // Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease. On a machine where
+    // everything takes three times as long, tests that pass alone would exceed their times beside five others.
+    maxWorkers: isSlowMachine() ? 3 : 6,
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
