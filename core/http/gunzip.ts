@@ -72,10 +72,10 @@ export function gunzipAtOnce(bytes: Buffer): Buffer | undefined {
 
 /**
  * Frees the memory of bytes that were received or decompressed, which become empty. If it waited for the garbage
- * collector, the next bytes would take fresh memory from the kernel: faults of its pages were a tenth of a worker's CPU.
+ * collector, the next bytes would take new memory from the kernel, with a page fault for every 4 kB.
  */
 export function freeNow(bytes: Buffer): void {
   const { buffer } = bytes;
-  // In a smaller one may be others, too.
+  // A smaller buffer may be the pool that other bytes share.
   if (buffer instanceof ArrayBuffer && buffer.byteLength > Buffer.poolSize) buffer.transfer(0);
 }

@@ -9,8 +9,8 @@
  * the server has room again; the statement waits. Refusals are the only way in which processes learn about each other's
  * use of a server whose connections are not divided among them by number.
  *
- * Few logins run at once. A login costs the server more than most statements, and has to end within a time: if hundreds
- * of bases log in together on a slow server, as after a restart, none ends in time, and all begin again.
+ * Few logins run at once. A login costs the server more than most statements, and fails if it takes too long: on a slow
+ * server, those of hundreds of bases that start together, as after a restart, may all fail and begin again.
  */
 
 /** A connection pool of the driver, as extended by `patches/`. */

@@ -138,7 +138,7 @@ export interface RecordPage {
   record(index: number): SourceRecord;
   /** Does record `index` hold attachments, whose URLs expire? */
   hasAttachments(index: number): boolean;
-  /** Frees the page's memory at once: its records must not be read any more. */
+  /** Frees the page's memory at once. Its records must not be read afterwards. */
   discard?(): void;
 }
 

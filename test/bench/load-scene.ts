@@ -33,9 +33,6 @@ const BASES_OF_A_USER = 8;
  * base its own, as docs/scaling.md asks of an installation.
  */
 const CONNECTIONS_PER_BASE = 4;
-/** A session reads about this much of its database's catalog, MB. Otherwise, a thousand databases evict each other's. */
-const BUFFERS_PER_BASE_MB = 3;
-const SERVER_BUFFERS_MB = 256;
 /** Of a replica: an empty database, and a record of the default shape. */
 const DATABASE_BYTES = 12 * 1024 ** 2;
 const RECORD_BYTES = 2048;
@@ -84,7 +81,6 @@ export async function startLoadScene(options: {
       settings: {
         ...unsafeButFast,
         max_wal_size: "512MB",
-        shared_buffers: `${SERVER_BUFFERS_MB + options.bases * BUFFERS_PER_BASE_MB}MB`,
         max_connections: String(Math.max(1000, CONNECTIONS_PER_BASE * options.bases)),
         file_copy_method: folder.copyMethod,
         // Three I/O workers would read for a thousand backends, and each of them counts as one process here.

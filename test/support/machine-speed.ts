@@ -2,7 +2,7 @@
 
 const PAGE_BYTES = 4096;
 const PAGES = 4096;
-/** The time for a new page of memory on a slow machine, µs. Most take less than one; some virtual machines take 20. */
+/** The time for a new page of memory on a slow machine, µs. It was 20 where tests exceeded their times. */
 const SLOW_PAGE_US = 5;
 
 /** Returns whether new memory is slow. Takes a few milliseconds, on a slow machine a tenth of a second. */

@@ -58,7 +58,7 @@ export class ReceivedBody {
     return this.#text;
   }
 
-  /** Frees the memory of the body and of its text, of which no part may be used any more. */
+  /** Frees the memory of the body and of its text. No part of them may be used afterwards. */
   discard(): void {
     if (this.#text) freeNow(this.#text);
     freeNow(this.bytes);
