@@ -38,7 +38,7 @@ export async function startSandboxProcess(
   const isEncrypted = options.network !== undefined || options.tls === true;
   const folder = scratchFolder("sandbox");
   const caFile = join(folder, "ca.pem");
-  const server = Bun.spawn(["bun", `${import.meta.dirname}/../../apps/sandbox/main.ts`], {
+  const server = Bun.spawn(["bun", `${import.meta.dirname}/sandbox-program.ts`], {
     env: {
       ...process.env,
       SANDBOX_PORT: "0",
