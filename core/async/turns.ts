@@ -10,17 +10,17 @@ interface Patience {
   tooLate: () => Error;
 }
 
-export class Turns {
-  readonly #most: number;
+export class Turns<Owner = unknown> {
+  readonly #most: (owner: Owner) => number;
   readonly #longestMs: number | undefined;
-  readonly #byOwner = new Map<unknown, Queue>();
+  readonly #byOwner = new Map<Owner, Queue>();
 
   /**
-   * @param most works of one owner that run at once
+   * @param most works of one owner that run at once. If it changes, that counts when a work begins or ends
    * @param longestMs a work that takes longer passes its turn on, and continues without one; absent: none does
    */
-  constructor(most: number, longestMs?: number) {
-    this.#most = most;
+  constructor(most: number | ((owner: Owner) => number), longestMs?: number) {
+    this.#most = typeof most === "number" ? () => most : most;
     this.#longestMs = longestMs;
   }
 
@@ -31,19 +31,19 @@ export class Turns {
    * @param limits absent: it waits for as long as it takes
    * @throws the error of `work`; the result of `tooLate` if there is no turn within `patienceMs`
    */
-  async run<T>(owner: unknown, work: () => Promise<T>, limits?: Patience): Promise<T> {
+  async run<T>(owner: Owner, work: () => Promise<T>, limits?: Patience): Promise<T> {
     const queue = this.#byOwner.get(owner) ?? { running: 0, waiting: [] };
     this.#byOwner.set(owner, queue);
-    if (queue.running < this.#most) queue.running++;
+    this.#admit(owner, queue);
+    if (queue.running < this.#most(owner)) queue.running++;
     else await waitIn(queue, limits);
     let hasTurn = true;
     const passOn = () => {
       if (!hasTurn) return;
       hasTurn = false;
-      const next = queue.waiting.shift();
-      // The next one counts as running already.
-      if (next) next();
-      else if (--queue.running === 0) this.#byOwner.delete(owner);
+      queue.running--;
+      this.#admit(owner, queue);
+      if (queue.running === 0) this.#byOwner.delete(owner);
     };
     const timer = this.#longestMs === undefined ? undefined : setTimeout(passOn, this.#longestMs);
     try {
@@ -51,6 +51,14 @@ export class Turns {
     } finally {
       clearTimeout(timer);
       passOn();
+    }
+  }
+
+  /** Gives the free turns to those that wait. */
+  #admit(owner: Owner, queue: Queue): void {
+    while (queue.waiting.length > 0 && queue.running < this.#most(owner)) {
+      queue.running++;
+      queue.waiting.shift()!();
     }
   }
 }

@@ -144,7 +144,14 @@ export {
   writesSince,
 } from "./row-images";
 export { ROW_TOO_WIDE } from "./row-width";
-export { CHECKING, openForCheck, READER_CONNECTIONS, serverPool, shareServers } from "./server-pools";
+export {
+  CHECKING,
+  openForCheck,
+  READER_CONNECTIONS,
+  serverPool,
+  shareServers,
+  syncConnections,
+} from "./server-pools";
 export { ensureLogin, giveDatabase, type Login, loginOf, majorVersion, tryAll } from "./server-roles";
 export {
   type Severity,

@@ -142,6 +142,11 @@ export const openForCheck = (
   session: SessionOptions,
 ) => serverPool(url, options, { ...session, ...CHECKING }).sql;
 
+/** Returns how many connections to the server this process's bases may have open for syncing; unlimited if it has none. */
+export function syncConnections(server: string): number {
+  return budgets.get(`sync ${server}`)?.most ?? Number.POSITIVE_INFINITY;
+}
+
 function isClosed(socket: object): boolean {
   return (socket as { destroyed?: boolean }).destroyed === true;
 }

@@ -16,6 +16,7 @@ import {
 } from "../../replica";
 import type { RecordPage, SourceTable } from "../../source";
 import { type BaseCache, fingerprintIn, isUrlRefresh, type TableCache, validUntil } from "../state";
+import { inComparisonTurn } from "./comparison-turns";
 import { evidenceOf } from "./evidence";
 import { readAsNow, rememberRead } from "./read-as";
 import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
@@ -66,10 +67,18 @@ export async function sweepTable(
   table: TableCache,
 ): Promise<TableOutcome> {
   using _ = table.fingerprints.hold();
-  return await restarting(MAX_STARTS, () => sweepOnce(sweep, source, table));
+  const isComparing = !table.isComplete || performance.now() - table.comparedAt >= sweep.cache.compareEveryMs;
+  const read = () => restarting(MAX_STARTS, () => sweepOnce(sweep, source, table, isComparing));
+  return await (isComparing ? inComparisonTurn(sweep.replica, sweep.reader.stop, read) : read());
 }
 
-async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): Promise<TableOutcome> {
+/** @param isComparing compares every record with its row in SQL */
+async function sweepOnce(
+  sweep: Sweep,
+  source: SourceTable,
+  first: TableCache,
+  isComparing: boolean,
+): Promise<TableOutcome> {
   const { replica, reader } = sweep;
   // A schema change in place replaces this object; the fingerprints stay the same.
   let table = first;
@@ -79,7 +88,6 @@ async function sweepOnce(sweep: Sweep, source: SourceTable, first: TableCache): 
   if (sweep.unwritten?.get(source.id) !== table.loggedUpTo) await expectLogged(replica, table);
   sweep.unwritten?.delete(source.id);
   const startedAt = performance.now();
-  const isComparing = !table.isComplete || startedAt - table.comparedAt >= sweep.cache.compareEveryMs;
   if (isComparing) fingerprints.expectAll();
   fingerprints.beginScan();
   let position = 0;
