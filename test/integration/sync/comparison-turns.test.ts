@@ -36,8 +36,8 @@ test("after a restart, a sweep waits for its turn, and ends at once when it is s
     isOver = true;
     return report;
   });
-  // It began later, and has the same to do.
-  expect((await syncBase({ ...input, replica })).error).toBeUndefined();
+  // These began later, and there are more of them.
+  for (let time = 0; time < 5; time++) expect((await syncBase({ ...input, replica })).error).toBeUndefined();
   expect(await engine.rows()).toMatchObject([{ name: "Grace" }]);
   stop.abort();
   await expect(stopped).rejects.toMatchObject({ code: "sync_stopped" });
