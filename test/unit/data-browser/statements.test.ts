@@ -70,7 +70,7 @@ function statementsOf({ names, kinds, filters, sort, cursor }: Case): BrowseStat
       shownAs: undefined,
       display: undefined,
       isIndexed: false,
-      files: kind === "list" && index % 2 === 1 ? `files ${names[index]!}` : undefined,
+      files: kind === "list" && index % 2 === 1 ? `files ${index}${names[index]!}` : undefined,
       link:
         kind === "list" && index % 2 === 0
           ? { tableId: "tbl", table: linked, primary: names[0]! }
