@@ -16,7 +16,7 @@ export class Turns<Owner = unknown> {
   readonly #byOwner = new Map<Owner, Queue>();
 
   /**
-   * @param most works of one owner that run at once. If it changes, that counts when a work begins or ends
+   * @param most works of one owner that run at once. A new limit takes effect when the next one begins or ends
    * @param longestMs a work that takes longer passes its turn on, and continues without one; absent: none does
    */
   constructor(most: number | ((owner: Owner) => number), longestMs?: number) {

@@ -95,13 +95,13 @@ class Observed {
     );
     expect(await this.#facts(), after).toBe(this.#made);
     const made = this.#calls + world.served;
+    // Reservations that a late process could not use are counted until they are returned.
     await until(
       async () => {
         const { budget } = await world.observer.account.base(world.observer.id);
-        // A reservation that a late proxy could not use is counted until it is returned; if the control plane is late, too,
-        // for good.
-        const mostCounted = made + (await expiredReservations()) - this.#expiredBefore;
-        expect(budget?.used.client ?? 0).toBeLessThanOrEqual(mostCounted);
+        const expired = (await expiredReservations()) - this.#expiredBefore;
+        const counted = budget?.used.client ?? 0;
+        expect(counted, `with ${expired} reservations that the proxies let expire`).toBeLessThanOrEqual(made);
         return true;
       },
       {

@@ -1,5 +1,6 @@
 /** How many bases of a server compare their tables at once. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { openReplica } from "../../core/replica";
 import { inComparisonTurn } from "../../core/sync/engine/comparison-turns";
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
@@ -39,6 +40,17 @@ test("a hundred bases of a server compare at once, the others follow in order, a
   await begun();
   expect(many.map(({ state }) => state.isRunning)).toEqual(many.map((_, at) => at >= 20 && at < 120));
   await endAll([...many, other]);
+});
+
+test("bases compare at once only as far as the server's connections go", async () => {
+  // Ten, until the first connection has told the server's own limit.
+  const url = "postgres://owner:secret@few:5432/base";
+  const replica = openReplica({ url, schema: "public" });
+  expect(replica.sql).toBeDefined();
+  const comparisons = basesOf(replica.server, 12).map((base) => compare(base));
+  await begun();
+  expect(running(comparisons)).toBe(10);
+  await endAll(comparisons);
 });
 
 test("all tables of a base share its turn, also those that begin later, until the last one ends", async () => {

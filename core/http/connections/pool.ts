@@ -27,8 +27,8 @@ import { RoundTrips } from "./round-trips";
 /** Connections that are kept open: the number of requests that one base may send at once. */
 const WARM = 5;
 /**
- * Maximum number of connections; further requests wait for one. A thousand bases send 3,000 requests a second: if answers
- * take 250 ms, that is 750 at once, and 200 that hold a connection while they wait for the rate limiter.
+ * Maximum number of connections; further requests wait for one. A thousand bases that send 3,000 requests a second need
+ * 1,400 if answers take 50 to 250 ms: a request already holds its connection while it waits for the rate limiter.
  */
 const MOST_OPEN = 2048;
 /** A connection is replaced after this idle time, ms: before load balancers and NATs drop it (60 s and more). */

@@ -1,16 +1,16 @@
 /**
  * Limits how many bases of a server compare their tables in SQL at once: after a restart, all bases of a worker do.
  *
- * The server compares a few hundred pages a second. If a thousand bases shared that, each would wait for its next page for
- * longer than an idle connection is kept, and each page would cost a login, which takes more time than the page itself.
+ * A server compares a few hundred pages a second. If a thousand bases shared that, each would wait for its next page longer
+ * than an idle connection is kept open, and each page would cost a login, which takes longer than the page itself.
  *
- * A base that takes long, because it is large or its server is slow, passes its turn on after two minutes.
+ * After two minutes, a base that is still comparing passes its turn on and continues: it is large, or its tables are locked.
  */
-import { Turns } from "../../async";
+import { offAbort, onAbort, Turns } from "../../async";
 import { BasetideError } from "../../errors";
 import { type Replica, syncConnections } from "../../replica";
 
-/** At three requests a second, these have as many pages as a server compares. */
+/** At three pages a second each, they keep a server busy. */
 const MOST_BASES = 100;
 const LONGEST_MS = 120_000;
 
@@ -48,7 +48,7 @@ export async function inComparisonTurn<T>(
   }
 }
 
-/** If the turn ends before it has begun, the next base's follows at once. */
+/** If the turn ends before it begins, it is passed on at once when it comes. */
 function newTurn(replica: Pick<Replica, "server">): Turn {
   const begun = Promise.withResolvers<void>();
   const over = Promise.withResolvers<void>();
@@ -65,9 +65,9 @@ function unlessStopped(begun: Promise<void>, stop: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stopped = () => reject(new BasetideError("sync_stopped"));
     if (stop.aborted) return stopped();
-    stop.addEventListener("abort", stopped, { once: true });
+    onAbort(stop, stopped);
     void begun.then(() => {
-      stop.removeEventListener("abort", stopped);
+      offAbort(stop, stopped);
       resolve();
     });
   });

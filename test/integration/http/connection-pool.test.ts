@@ -62,6 +62,12 @@ test("sequential requests use one connection, concurrent requests one each", asy
   expect(upstream.requests).toHaveLength(12);
 });
 
+test("a thousand requests at once have a connection each", async () => {
+  const held = await Promise.all(Array.from({ length: 1000 }, () => pool.take(never)));
+  expect(pool.size).toEqual({ resting: 0, open: 1000 });
+  for (const connection of held) connection[Symbol.dispose]();
+});
+
 test("waiting requests get released connections, in order of arrival", async () => {
   const held = await pool.take(never);
   const order: number[] = [];

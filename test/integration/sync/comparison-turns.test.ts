@@ -8,7 +8,7 @@ import { sourceRecord, sourceTable } from "../../support/source-records";
 
 const BUSY = "comparing:5432";
 
-test("after a restart, a sweep waits for its turn, and ends at once when it is stopped; later ones wait for nothing", async () => {
+test("after a restart, a sweep waits for its turn, and ends at once when it is stopped; a sweep that compares nothing does not wait", async () => {
   const engine = await testEngine();
   const people = sourceTable("tblPeople", "People", { Name: "text" });
   const { records } = engine.source.add(people, [sourceRecord("rec1", { fld0: "Ada" })]);

@@ -5,14 +5,14 @@ import { type Base, getBase, listRuns, requestResync, updateSettings } from "../
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
-vi.setConfig({ testTimeout: 180_000, maxConcurrency: 3 });
+vi.setConfig({ testTimeout: 90_000, maxConcurrency: 3 });
 
 /** Pages of the one table: a sweep at 3 requests a second takes 20 s. */
 const PAGES = 60;
 /** Settings are read once a second; requests in progress then are completed. */
 const SOON_MS = 2500;
 /** What counts as soon on a busy machine. Most of a sweep is still to come. */
-const BUSY_MS = 60_000;
+const BUSY_MS = 30_000;
 
 let fleet: Fleet;
 
