@@ -138,6 +138,7 @@ test("a page that gets no news says so, with the age of what it shows, until the
   await page.getByRole("alert").getByText("Connection lost").waitFor();
   await page.getByText(/Last update \d+ s ago/).waitFor();
   expect(await page.locator("html.is-stale").count()).toBe(1);
+  await visitor.inspect("connection-lost");
   await page.context().setOffline(false);
   await page.getByText("Connection lost").waitFor({ state: "detached" });
   expect(await page.locator("html.is-stale").count()).toBe(0);

@@ -102,7 +102,9 @@ async function expectAccessible(page: Page, name: string): Promise<void> {
   await page.evaluate(() => {
     for (const touched of document.querySelectorAll("[style]")) touched.removeAttribute("style");
   });
-  const found = violations.map(({ id, help, nodes }) => ({ id, help, nodes: nodes.map(({ html }) => html) }));
+  const found = violations.map(
+    ({ id, help, nodes }) => `${id} (${help}): ${nodes.map(({ html }) => html).join(" ")}`,
+  );
   expect(found, `accessibility of ${name}`).toEqual([]);
 }
 

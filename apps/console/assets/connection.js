@@ -20,8 +20,10 @@
 
   const lose = () => {
     if (!banner) {
-      banner = document.createElement("div");
+      // A landmark, as everything on a page is within one.
+      banner = document.createElement("section");
       banner.className = "connection-lost";
+      banner.setAttribute("aria-label", "Connection");
       // The sentence is announced once; the age beside it changes every second.
       const sentence = document.createElement("strong");
       sentence.setAttribute("role", "alert");
