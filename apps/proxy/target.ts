@@ -56,7 +56,7 @@ export function parseTarget(method: string, requestUrl: string, names: Names): P
   const sent = `/${rest}${query}`;
   if (!isNormal(address, sent) || hasTraversal(rest)) return "path_ambiguous";
   const segments = decoded(raw);
-  if (!segments || hasSlashInId(segments)) return "path_ambiguous";
+  if (!segments || hasAmbiguousId(segments)) return "path_ambiguous";
   return {
     method,
     address,
@@ -99,10 +99,15 @@ function isNormal(address: string, path: string): boolean {
   return url !== null && !path.includes("#") && url.href === url.origin + path;
 }
 
-/** Escaped slashes are allowed in names only. Ids and keywords of the API have none. */
-function hasSlashInId(segments: string[]): boolean {
+/**
+ * Allowed in names only. Ids and keywords of the API have none, and a parser that decodes twice, ends a segment at `;` or
+ * drops control characters would read another id.
+ */
+const NOT_IN_IDS = /[/%;\p{Cc}]/u;
+
+function hasAmbiguousId(segments: string[]): boolean {
   const names = dialect.namesIn(segments);
-  return segments.some((segment, index) => segment.includes("/") && !names.includes(index));
+  return segments.some((segment, index) => NOT_IN_IDS.test(segment) && !names.includes(index));
 }
 
 /** A `+` in a path is a plus sign. Undefined if an escape is malformed, which parsers interpret differently. */

@@ -411,6 +411,20 @@ test.for([...["..%2fX", "%2e%2e%2fX", "%252e%252e", "a%5Cb", "a%255cb", "..;"]])
 );
 
 test.for([
+  `${VICTIM}a%252Fb/tbl1`,
+  `${VICTIM};x/tbl1`,
+  `${VICTIM}%00/tbl1`,
+  `meta/bases/${VICTIM}%253Bx/tables`,
+])("an id that lenient parsers would read as another one is refused: %s", async (path) => {
+  for (const method of ["GET", "PATCH"]) {
+    const target = `/api.airtable.com/v0/${path}`;
+    const { answer, arrived } = await send({ method, target, host: "x", version: "1.1" }, stack.proxy.port);
+    expect(arrived).toBeUndefined();
+    expect(answer).toMatch(/^HTTP\/1\.1 400 .*"PROXY_PATH_NOT_ALLOWED"/s);
+  }
+});
+
+test.for([
   "My%20Tasks%2F1",
   "a+b",
   "50%25",
