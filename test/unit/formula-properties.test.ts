@@ -195,7 +195,12 @@ test("no cell makes a function or an operator throw, and each result can be writ
         formula.isTrue(context);
       },
     ),
-    { numRuns: 20_000 },
+    {
+      numRuns: 20_000,
+      examples: [
+        ["DATETIME_FORMAT({f0}, {f1})", [new FormulaDate(8.64e15 + 1), ["ll"], null, null, null, null]],
+      ],
+    },
   );
 });
 

@@ -43,7 +43,7 @@ export function toNumber(value: FormulaValue): number | FormulaError {
 export function toDate(value: FormulaValue): FormulaDate | null | FormulaError {
   const scalar = toScalar(value);
   if (scalar === null || scalar === "") return null;
-  if (scalar instanceof FormulaDate) return Number.isFinite(scalar.ms) ? scalar : ERROR;
+  if (scalar instanceof FormulaDate) return isoOf(scalar.ms) === undefined ? ERROR : scalar;
   if (scalar instanceof FormulaError) return scalar;
   return (typeof scalar === "string" ? parseIso(scalar) : undefined) ?? ERROR;
 }
