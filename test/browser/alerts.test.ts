@@ -3,12 +3,11 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { type Receiver, startReceiver } from "../support/receiver";
 
 const PASSWORD = "correct horse";
-const TIMEOUT_MS = 120_000;
 
 let fleet: Fleet;
 let running: RunningConsole;
@@ -74,7 +73,7 @@ const options = [
 
 test.for(options)(
   "alerts are selected, and a webhook is added, tested and changed: $name",
-  { timeout: TIMEOUT_MS },
+  { timeout: BROWSER_TEST_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const picture = (of: string) => `alerts-${of}-${name.replaceAll(" ", "-")}`;

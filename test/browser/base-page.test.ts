@@ -9,7 +9,7 @@ import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
 import { type Base, getBase } from "../../core/control/bases";
 import { indicatorOf } from "../../core/control/status";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 
@@ -313,7 +313,7 @@ test.for([
   { name: "on a phone, in the dark", isPhone: true, isDark: true },
 ])(
   "every page of a base and the admin page is accessible and fits: $name",
-  { timeout: 120_000 },
+  { timeout: BROWSER_TEST_MS },
   async ({ name, ...options }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const base = await syncedBase(`Pages ${name} <img src=x onerror=alert(1)>`);

@@ -3,7 +3,7 @@ import type { Browser, Cookie } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import type { Base } from "../../core/control/bases";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { projectBase } from "../support/data-scene";
 import { type Fleet, startFleet } from "../support/fleet";
 
@@ -24,7 +24,7 @@ beforeAll(async () => {
   running = await startConsole(fleet.ctx, { port: 0 });
   baseUrl = `http://localhost:${running.port}`;
   browser = await openBrowser();
-}, 120_000);
+}, BROWSER_TEST_MS);
 afterAll(async () => {
   await browser?.close();
   await running?.stop();
@@ -48,57 +48,61 @@ async function visit(options: Omit<VisitorOptions, "baseUrl"> = {}) {
 test.for([
   { name: "light", isDark: false, isPhone: false, hasScript: true },
   { name: "phone-dark-no-script", isDark: true, isPhone: true, hasScript: false },
-])("rows are shown, filtered, paged and opened: $name", { timeout: 120_000 }, async (options, { skip }) => {
-  skip(noBrowser !== undefined, noBrowser);
-  await using visitor = await visit(options);
-  const { page } = visitor;
-  const { hasScript, name } = options;
-  await page.goto(`/bases/${base.id}`);
-  await page.getByRole("link", { name: "Tasks", exact: true }).first().click();
-  await page.getByRole("cell", { name: "Website" }).first().waitFor();
-  await visitor.inspect(`data-grid-${name}`);
-  if (hasScript) {
-    await page.emulateMedia({ colorScheme: "dark" });
-    await visitor.inspect("data-grid-dark");
-    await page.emulateMedia({ colorScheme: "light" });
-  }
+])(
+  "rows are shown, filtered, paged and opened: $name",
+  { timeout: BROWSER_TEST_MS },
+  async (options, { skip }) => {
+    skip(noBrowser !== undefined, noBrowser);
+    await using visitor = await visit(options);
+    const { page } = visitor;
+    const { hasScript, name } = options;
+    await page.goto(`/bases/${base.id}`);
+    await page.getByRole("link", { name: "Tasks", exact: true }).first().click();
+    await page.getByRole("cell", { name: "Website" }).first().waitFor();
+    await visitor.inspect(`data-grid-${name}`);
+    if (hasScript) {
+      await page.emulateMedia({ colorScheme: "dark" });
+      await visitor.inspect("data-grid-dark");
+      await page.emulateMedia({ colorScheme: "light" });
+    }
 
-  await page.getByText("Filter", { exact: true }).click();
-  await page.getByLabel("Filter 1: column").selectOption("status");
-  await page.getByLabel("Filter 1: operator").selectOption("is");
-  await page.getByLabel("Filter 1: value").fill("Done");
-  if (!hasScript) await visitor.inspect(`data-filter-${name}`);
-  await page.getByRole("button", { name: "Apply" }).click();
-  await page.getByText("1–57 of 57").waitFor();
-  expect(new URL(page.url()).search).toContain("f=status&o=is&v=Done");
+    await page.getByText("Filter", { exact: true }).click();
+    await page.getByLabel("Filter 1: column").selectOption("status");
+    await page.getByLabel("Filter 1: operator").selectOption("is");
+    await page.getByLabel("Filter 1: value").fill("Done");
+    if (!hasScript) await visitor.inspect(`data-filter-${name}`);
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("1–57 of 57").waitFor();
+    expect(new URL(page.url()).search).toContain("f=status&o=is&v=Done");
 
-  await page.getByText("1 filter", { exact: true }).click();
-  await page.getByRole("link", { name: "Remove filter 1" }).click();
-  await page.getByRole("link", { name: "Next" }).click();
-  await page.getByText("101–200 of 230").waitFor();
-  await page.getByRole("link", { name: "Previous" }).click();
-  await page.getByText("1–100 of 230").waitFor();
+    await page.getByText("1 filter", { exact: true }).click();
+    await page.getByRole("link", { name: "Remove filter 1" }).click();
+    await page.getByRole("link", { name: "Next" }).click();
+    await page.getByText("101–200 of 230").waitFor();
+    await page.getByRole("link", { name: "Previous" }).click();
+    await page.getByText("1–100 of 230").waitFor();
 
-  // A record opens at the side, or on its own page.
-  const before = page.url();
-  await page.getByRole("link", { name: "Draft landing page 0" }).click();
-  await page.getByRole("heading", { level: 2, name: "Draft landing page 0" }).waitFor();
-  expect(page.url() === before).toBe(hasScript);
-  await page.getByText("Values that do not fit their column").waitFor();
-  await visitor.inspect(`data-record-${name}`);
-  // A chip leads to the linked record.
-  await (hasScript ? page.locator("#record") : page.locator(".record"))
-    .getByRole("link", { name: "Website" })
-    .click();
-  await page.getByRole("heading", { level: 2, name: "Website" }).waitFor();
-  if (hasScript) {
-    await page.keyboard.press("Escape");
-    expect(await page.locator("#record").isVisible()).toBe(false);
-  }
+    // A record opens at the side, or on its own page.
+    const before = page.url();
+    await page.getByRole("link", { name: "Draft landing page 0" }).click();
+    await page.getByRole("heading", { level: 2, name: "Draft landing page 0" }).waitFor();
+    expect(page.url() === before).toBe(hasScript);
+    await page.getByText("Values that do not fit their column").waitFor();
+    await visitor.inspect(`data-record-${name}`);
+    // A chip leads to the linked record.
+    await (hasScript ? page.locator("#record") : page.locator(".record"))
+      .getByRole("link", { name: "Website" })
+      .click();
+    await page.getByRole("heading", { level: 2, name: "Website" }).waitFor();
+    if (hasScript) {
+      await page.keyboard.press("Escape");
+      expect(await page.locator("#record").isVisible()).toBe(false);
+    }
 
-  await page.goto(`/bases/${base.id}/data/tasks?f=estimate&o=gte&v=many&f=gone&o=is&v=x`);
-  await page.getByText("“many” is not a number").waitFor();
-  await page.getByText("The link filters by “gone”").waitFor();
-  await visitor.inspect(`data-wrong-filter-${name}`);
-  visitor.expectNoProblems();
-});
+    await page.goto(`/bases/${base.id}/data/tasks?f=estimate&o=gte&v=many&f=gone&o=is&v=x`);
+    await page.getByText("“many” is not a number").waitFor();
+    await page.getByText("The link filters by “gone”").waitFor();
+    await visitor.inspect(`data-wrong-filter-${name}`);
+    visitor.expectNoProblems();
+  },
+);

@@ -7,12 +7,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { type Base, recordRun } from "../../core/control/bases";
 import { newStatusPage, rollUpHours, statusToken } from "../../core/control/history";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { recordFeed } from "../support/live-rows";
 
 const OWNER = { email: "fleet@example.org", password: "correct horse" };
-const TIMEOUT_MS = 120_000;
 const MINUTE_MS = 60_000;
 
 let fleet: Fleet;
@@ -34,7 +33,7 @@ beforeAll(async () => {
   const actor = { kind: "cli", name: "test" } as const;
   await newStatusPage(fleet.ctx, base.accountId, actor);
   statusPath = `/status/${await statusToken(fleet.ctx.db, base.accountId)}`;
-}, TIMEOUT_MS);
+}, BROWSER_TEST_MS);
 afterAll(async () => {
   await browser?.close();
   await running?.stop();
@@ -98,7 +97,7 @@ const looks = [
 
 test.for(looks)(
   "every page about freshness is accessible and fits: $name",
-  { timeout: TIMEOUT_MS },
+  { timeout: BROWSER_TEST_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     await using visitor = await visit(look);
@@ -126,7 +125,7 @@ test.for(looks)(
 );
 
 test("a page that gets no news says so, with the age of what it shows, until the next answer", {
-  timeout: TIMEOUT_MS,
+  timeout: BROWSER_TEST_MS,
 }, async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   await recordFeed(fleet.ctx.db, base);

@@ -5,7 +5,7 @@ import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
 import { type Base, getBase, recordRun, updateSettings } from "../../core/control/bases";
 import { createWorkspace } from "../../core/control/budgets";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { recordCalls, recordFeed } from "../support/live-rows";
 import { until } from "../support/poll";
@@ -14,7 +14,6 @@ const OWNER = { email: "fleet@example.org", password: "correct horse" };
 /** One user without a workspace when a test begins, and one with a workspace. */
 const CUSTOMER = { email: "customer@example.org", password: "correct horse" };
 const AGENCY = { email: "agency@example.org", password: "correct horse" };
-const TIMEOUT_MS = 120_000;
 
 let fleet: Fleet;
 let running: RunningConsole;
@@ -82,7 +81,7 @@ const options = [
 
 test.for(options)(
   "every state of live mode is described: $name",
-  { timeout: TIMEOUT_MS },
+  { timeout: BROWSER_TEST_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const { db } = fleet.ctx;
@@ -112,7 +111,7 @@ const REFUSED =
   "The key may not manage webhooks: tick the scope webhook:manage in the token's settings, and save it.";
 
 test("pending changes are counted without a reload, and the rapid switch says what it does to live mode", {
-  timeout: TIMEOUT_MS,
+  timeout: BROWSER_TEST_MS,
 }, async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   const { db } = fleet.ctx;
@@ -139,7 +138,7 @@ test("pending changes are counted without a reload, and the rapid switch says wh
 
 test.for([...options, { name: "without JavaScript", hasScript: false }])(
   "a workspace is added, selected, changed and deleted, and its calls are shown: $name",
-  { timeout: TIMEOUT_MS },
+  { timeout: BROWSER_TEST_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const { db } = fleet.ctx;
@@ -198,7 +197,7 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
 
 test.for(options)(
   "the last step of connecting a base asks for the plan: $name",
-  { timeout: TIMEOUT_MS },
+  { timeout: BROWSER_TEST_MS },
   async ({ name, ...look }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const { ctx, sandbox } = fleet;

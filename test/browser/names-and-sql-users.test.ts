@@ -6,11 +6,11 @@ import type { Base } from "../../core/control/bases";
 import { getDatabase, listSqlUsers } from "../../core/control/placement";
 import { recordSqlUsersSeen } from "../../core/control/placement/sql-user-rows";
 import { sqlUserCredentials } from "../../core/control/placement/sql-users";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: BROWSER_TEST_MS });
 
 let fleet: Fleet;
 let running: RunningConsole;
@@ -34,7 +34,7 @@ beforeAll(async () => {
     openBrowser(),
     fleet.connect(sourceId, { turbo: true }).then(({ id }) => fleet.synced(id)),
   ]);
-}, 120_000);
+}, BROWSER_TEST_MS);
 afterAll(async () => {
   await browser?.close();
   await running?.stop();

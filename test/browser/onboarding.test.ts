@@ -6,12 +6,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { getBase } from "../../core/control/bases";
 import { databaseCredentials, getDatabase } from "../../core/control/placement";
-import { newVisitor, noBrowser, openBrowser, type Visitor } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type Visitor } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 
 /** A complete run with its pictures, in ms. */
-const TIMEOUT_MS = 120_000;
 
 let fleet: Fleet;
 let running: RunningConsole;
@@ -48,7 +47,7 @@ test.for([
   { name: "on a phone", hasScript: true, isPhone: true, isDark: false },
 ])(
   "a user signs up, connects a base and reads it with SQL: $name",
-  { timeout: TIMEOUT_MS },
+  { timeout: BROWSER_TEST_MS },
   async (options, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     await using visitor = await newVisitor(browser!, { baseUrl, ...options });

@@ -3,7 +3,7 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
-import { newVisitor, noBrowser, openBrowser } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 
 const PASSWORD = "correct horse";
@@ -29,7 +29,7 @@ test.skipIf(noBrowser).each([
   ["phone", true],
 ])(
   "the fleet page with quarantined work is readable on a %s",
-  { timeout: 120_000 },
+  { timeout: BROWSER_TEST_MS },
   async (name, isPhone) => {
     const email = `${name}@example.org`;
     await createAccount(fleet.ctx.db, { email, password: PASSWORD, isOperator: true });

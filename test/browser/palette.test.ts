@@ -3,10 +3,10 @@ import type { Browser, Cookie } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import type { Base } from "../../core/control/bases";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: BROWSER_TEST_MS });
 
 let fleet: Fleet;
 let running: RunningConsole;
@@ -37,7 +37,7 @@ beforeAll(async () => {
     openBrowser(),
     fleet.connect(sourceId).then(({ id }) => fleet.synced(id)),
   ]);
-}, 120_000);
+}, BROWSER_TEST_MS);
 afterAll(async () => {
   await browser?.close();
   await running?.stop();

@@ -3,7 +3,7 @@ import { gzipSync } from "node:zlib";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publicConsole } from "../support/api-description";
-import { newVisitor, noBrowser, openBrowser } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser } from "../support/browser";
 
 /** Of a page with its style sheets and scripts, in an empty browser, compressed. */
 const MAX_PAGE_BYTES = 60_000;
@@ -58,7 +58,7 @@ test.skipIf(noBrowser).each([
 
 test.skipIf(noBrowser)(
   "without scripts, a visitor searches the docs and opens a section",
-  { timeout: 120_000 },
+  { timeout: BROWSER_TEST_MS },
   async () => {
     await using visitor = await newVisitor(browser, {
       baseUrl: `http://localhost:${server.port}`,

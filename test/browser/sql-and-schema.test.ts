@@ -5,11 +5,11 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import type { Base } from "../../core/control/bases";
 import { saveQuery } from "../../core/sql-editor";
-import { newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: BROWSER_TEST_MS });
 
 let fleet: Fleet;
 let running: RunningConsole;
@@ -45,7 +45,7 @@ beforeAll(async () => {
     openBrowser(),
     fleet.connect(sourceId).then(({ id }) => fleet.synced(id)),
   ]);
-}, 120_000);
+}, BROWSER_TEST_MS);
 afterAll(async () => {
   await browser?.close();
   await running?.stop();

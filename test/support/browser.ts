@@ -25,7 +25,9 @@ const SCREENSHOTS = join(repoRoot, "test/browser/screenshots");
 /** Drawing and compressing them takes long, and in CI no one looks at them. */
 const hasScreenshots = !process.env.CI;
 /** The longest wait for something on a page, in ms; machines that run tests are busy. */
-const TIMEOUT_MS = 15_000;
+const TIMEOUT_MS = 30_000;
+/** The longest time of a test of pages, in ms: ten times what most take on an idle machine. */
+export const BROWSER_TEST_MS = 240_000;
 
 export const noBrowser = existsSync(executablePath)
   ? undefined
