@@ -33,8 +33,11 @@ const WARM = 5;
 const MOST_OPEN = 2048;
 /** A connection is replaced after this idle time, ms: before load balancers and NATs drop it (60 s and more). */
 const MOST_REST_MS = 20_000;
-/** A connection is replaced at this age, ms: host names may resolve to other addresses. */
-const MOST_AGE_MS = 60_000;
+/**
+ * A connection is replaced at this age, ms: host names may resolve to other addresses. A process with a thousand
+ * connections opens three a second for that.
+ */
+const MOST_AGE_MS = 5 * 60_000;
 /** How long before the source's announced idle time-out a connection is closed, ms. */
 const SOURCE_LEAD_MS = 1500;
 /** A pool that was unused for this long keeps no connection open, ms. */

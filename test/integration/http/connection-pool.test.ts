@@ -215,6 +215,16 @@ test("a connection that got old unattended is not used", async () => {
   expect(upstream.accepted).toBe(2);
 });
 
+test("a connection that is always in use is replaced after five minutes", async () => {
+  for (const from = nowMs; nowMs <= from + 5 * 60_000; nowMs += 10_000) {
+    await ask();
+    await until(() => pool.size.resting === 1, { what: "it is idle" });
+  }
+  expect(upstream.accepted).toBe(1);
+  await ask();
+  expect(upstream.accepted).toBe(2);
+});
+
 test("over TLS the session is resumed, and the latency is measured by the handshake", async () => {
   const authority = createAuthority("Test");
   const { key, certificate } = authority.issue(["localhost"]);
