@@ -43,7 +43,7 @@ const answers = {
     type: "PROXY_PATH_NOT_ALLOWED",
     status: 400,
     message:
-      "The path is ambiguous: it contains a dot segment, a backslash (plain or escaped), or an escaped slash in an id. Use the table's id (tbl…) instead of such a name.",
+      "The path is ambiguous: it contains a dot segment, a backslash (plain or escaped), or a slash, `%`, `;` or control character (escaped) in an id. Use the table's id (tbl…) instead of such a name.",
   },
   PROXY_REQUEST_MALFORMED: {
     status: 400,

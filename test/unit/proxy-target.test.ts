@@ -78,7 +78,7 @@ test.for([
   ["/API.Airtable.com/v0/a?x=1+2&y[]=%5B", "http://up:1/v0/a?x=1+2&y[]=%5B"],
   ["/content.airtable.com/v0/a?b?c", "http://content:2/v0/a?b?c"],
   ["/api.airtable.com/v0/a?next=/../../x", "http://up:1/v0/a?next=/../../x"],
-  ["/api.airtable.com/v0/50%25+", "http://up:1/v0/50%25+"],
+  ["/api.airtable.com/v0/app1/50%25+", "http://up:1/v0/app1/50%25+"],
   ["/api.airtable.com/v0", "http://up:1/v0"],
 ])("P1: %s is sent to %s, byte by byte", ([target, url]) => {
   const parsed = parse("GET", target!);
