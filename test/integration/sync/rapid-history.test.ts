@@ -13,7 +13,7 @@ import { type Engine, testEngine } from "../../support/engine";
 import { type FakeTable, modifiedSince } from "../../support/fake-source";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 240_000 });
 
 const RUNS = 25;
 const PAGE_SIZE = 4;
