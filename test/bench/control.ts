@@ -23,13 +23,13 @@ import { startProgram } from "../support/program";
 import { scratchFolder } from "../support/scratch";
 import { startTestServer, unsafeButFast } from "../support/server";
 import { ratio, table } from "./print";
+import { countingStatements, StatementCounts } from "./statements";
 
 const BUSY = Number(process.env.CONTROL_BUSY ?? 60);
 const IDLE = Number(process.env.CONTROL_IDLE ?? 1000);
 const SECONDS = Number(process.env.CONTROL_SECONDS ?? 20);
 const LIMIT_US = 120;
 /** Statements shown: those with the most time in total. */
-const SHOWN = 12;
 
 interface Cost {
   seconds: number;
@@ -52,7 +52,7 @@ export async function run(): Promise<boolean> {
     dataDir: join(folder, "postgres"),
     port: 0,
     log: createLogger("fatal", "bench"),
-    settings: { ...unsafeButFast, max_wal_size: "512MB", shared_preload_libraries: "pg_stat_statements" },
+    settings: { ...unsafeButFast, max_wal_size: "512MB", ...countingStatements },
   });
   releases.defer(() => server.stop());
   // Customers' databases are elsewhere: their server is watched for readers that use up transaction ids.
@@ -60,7 +60,7 @@ export async function run(): Promise<boolean> {
   releases.defer(() => replicas.stop());
   const statistics = postgres(server.url, { max: 1, onnotice: () => {} });
   releases.defer(() => statistics.end());
-  await statistics`create extension if not exists pg_stat_statements`;
+  const statements = await StatementCounts.on(statistics);
   const env = {
     DATABASE_URL: server.url,
     REPLICA_URL: replicas.url,
@@ -92,24 +92,12 @@ export async function run(): Promise<boolean> {
   }
 
   async function cost(what: string): Promise<Cost> {
-    await statistics`select pg_stat_statements_reset()`;
+    await statements.reset();
     const [from, at] = [await counters(), performance.now()];
     await Bun.sleep(SECONDS * 1000);
     const [to, seconds] = [await counters(), (performance.now() - at) / 1000];
     const each = (name: keyof typeof to) => to[name] - from[name];
-    const statements = await statistics<{ calls: number; ms: number; query: string }[]>`
-      select calls::float8 as calls, (total_exec_time + total_plan_time) as ms, query from pg_stat_statements
-      where toplevel order by total_exec_time desc limit ${SHOWN}`;
-    console.log(`\n${what}, ${seconds.toFixed(0)} s`);
-    table(
-      ["calls/s", "µs each", "ms/s", "statement"],
-      statements.map(({ calls, ms, query }) => [
-        (calls / seconds).toFixed(1),
-        ((ms * 1000) / calls).toFixed(0),
-        (ms / seconds).toFixed(2),
-        query.replaceAll(/\s+/g, " ").slice(0, 110),
-      ]),
-    );
+    await statements.print(what);
     return {
       seconds,
       requests: each("requests"),

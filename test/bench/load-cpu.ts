@@ -44,8 +44,10 @@ export async function cpuPerRequest(scene: LoadScene, work: () => Promise<unknow
     requests: (await scene.source.logSummary()).requests,
     at: performance.now(),
   };
+  await scene.statements?.reset();
   await work();
   const [cpu, to] = [cpuOf(scene), await scene.source.logSummary()];
+  await scene.statements?.print("statements of the replicas");
   const requests = to.requests - from.requests;
   const parts = Object.keys(cpu) as MeasuredPart[];
   return {

@@ -20,6 +20,7 @@ import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-pro
 import { startTestServer, unsafeButFast } from "../support/server";
 import { cloneUpTo } from "./clone-bases";
 import { databaseFolder } from "./database-folder";
+import { countingStatements, StatementCounts } from "./statements";
 
 /** Pages of 100 records: a sweep of the default shape takes ten requests. */
 export const SHAPE = { records: Number(process.env.LOAD_RECORDS ?? 1000), tables: 2 };
@@ -47,6 +48,8 @@ export interface LoadScene extends AsyncDisposable {
   /** It serves its metrics there. */
   workerPort: number;
   readonly pids: Record<MeasuredPart, number>;
+  /** Counts those of the replicas, with `--statements`. */
+  statements: StatementCounts | undefined;
   /** Connects this many more bases, and waits until each has completed `sweeps` sweeps. */
   connect(count: number, sweeps: number): Promise<void>;
   /**
@@ -56,6 +59,8 @@ export interface LoadScene extends AsyncDisposable {
    */
   clone(count: number, sweeps: number, profile?: string): Promise<void>;
 }
+
+const countsStatements = process.argv.includes("--statements");
 
 /**
  * @param options.bases that will be connected
@@ -87,6 +92,7 @@ export async function startLoadScene(options: {
         io_method: "sync",
         // As `doctor` advises for so many replicas (core/control/placement/cluster-check.ts).
         autovacuum_naptime: "5min",
+        ...(countsStatements ? countingStatements : {}),
       },
     }),
   ]);
@@ -166,9 +172,16 @@ export async function startLoadScene(options: {
       clearInterval(progress);
     }
   };
+  let statements: StatementCounts | undefined;
+  if (countsStatements) {
+    const sql = postgres(replicas.url, { max: 1, onnotice: () => {} });
+    releases.defer(() => sql.end());
+    statements = await StatementCounts.on(sql);
+  }
   const started = releases.move();
   return {
     fleet,
+    statements,
     source,
     workerPort,
     get worker() {

@@ -13,6 +13,7 @@
  *   docs/performance.md;
  * - `--against <folder>`: the short run of this tree and of the tree in that folder at the same time, and the ratios;
  * - `--profile <folder>`: writes a CPU profile of the worker there;
+ * - `--statements`: counts and prints the statements of the replicas;
  * - `--release <version>`: adds a line to docs/performance.md.
  */
 import { resolve } from "node:path";

@@ -28,6 +28,7 @@ import { databaseFolder } from "./database-folder";
 import { type HeapReport, heapOf } from "./heap-report";
 import { ratio, table } from "./print";
 import { connectPattern } from "./rest-bases";
+import { countingStatements, StatementCounts } from "./statements";
 
 const [FEWER = 300, BASES = 1000] = process.env.REST_BASES?.split(",").map(Number) ?? [];
 const MOST = Number(process.env.REST_MOST ?? 100);
@@ -52,7 +53,6 @@ const MB = 2 ** 20;
 const GOAL = { bases: 10_000, cores: 0.2, bytes: 2 * 2 ** 30, connections: 50 };
 /** Classes shown of the heap: those with the most objects per base. */
 const SHOWN = 12;
-const SHOWN_STATEMENTS = 10;
 
 interface Measured {
   bases: number;
@@ -87,7 +87,7 @@ export async function run(): Promise<boolean> {
       dataDir: join(folder.path, "control", "postgres"),
       port: 0,
       log,
-      settings: { ...settings, shared_preload_libraries: "pg_stat_statements" },
+      settings: { ...settings, ...countingStatements },
     }),
   ]);
   releases.defer(() => replicas.stop());
@@ -97,7 +97,7 @@ export async function run(): Promise<boolean> {
   );
   const [admin, statistics] = admins as [postgres.Sql, postgres.Sql];
   releases.defer(() => void admins.map((sql) => sql.end({ timeout: 1 })));
-  await statistics`create extension if not exists pg_stat_statements`;
+  const statements = await StatementCounts.on(statistics);
   const servers = await Promise.all(admins.map(serverPid));
   const source = releases.use(await startSandboxProcess({ tls: true }));
   await source.settings({ rateLimitOff: true });
@@ -166,28 +166,15 @@ export async function run(): Promise<boolean> {
       `and are at rest after ${seconds(started)}: ${startMs.toFixed(1)} ms of CPU and ${loginsEach.toFixed(1)} logins for each`,
     );
     const before = await counters(worker.pid);
-    await statistics`select pg_stat_statements_reset()`;
+    await statements.reset();
     const most = await sampled(() => (READS > 0 ? notify(MINUTES * 60_000) : Bun.sleep(MINUTES * 60_000)));
     const after = await counters(worker.pid);
-    const statements = await statistics<{ calls: number; ms: number; query: string }[]>`
-      select calls::float8 as calls, total_exec_time as ms, query from pg_stat_statements
-      where toplevel and query !~ 'pg_stat_' order by total_exec_time desc`;
+    const statementRate = await statements.print(`${bases} bases at rest: statements of the control plane`);
     const elapsed = (after.at - before.at) / 1000;
     const perSecond = (of: "worker" | "control" | "replicas" | "logins") =>
       (after[of] - before[of]) / elapsed;
     const bytes = residentBytes(worker.pid);
     const heap = await heapOf(worker);
-    console.log(`\n${bases} bases at rest: statements of the control plane, by their time`);
-    table(
-      ["calls/s", "ms/s", "statement"],
-      statements
-        .slice(0, SHOWN_STATEMENTS)
-        .map(({ calls, ms, query }) => [
-          (calls / elapsed).toFixed(1),
-          (ms / elapsed).toFixed(2),
-          query.replaceAll(/\s+/g, " ").slice(0, 110),
-        ]),
-    );
     if (PROFILE) {
       worker.kill("SIGTERM");
       await worker.exited;
@@ -199,7 +186,7 @@ export async function run(): Promise<boolean> {
       replicaCores: perSecond("replicas"),
       bytes,
       heap,
-      statements: statements.reduce((sum, { calls }) => sum + calls, 0) / elapsed,
+      statements: statementRate,
       logins: perSecond("logins"),
       ...most,
     };
