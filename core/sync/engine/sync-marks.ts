@@ -21,8 +21,11 @@ import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS } from "../
 
 /** A prepared sync may begin this long after it was prepared, ms. */
 const PREPARED_MS = 5000;
-/** After this time, `_sync_meta` shows a prepared sync as running, ms: a second statement is a small part of it then. */
-const RUNNING_AFTER_MS = 5000;
+/**
+ * After this time, `_sync_meta` shows a prepared sync as running, ms. It then needs a second statement anyway, for another
+ * read version.
+ */
+export const RUNNING_AFTER_MS = SWEEP_AGE_MS - 1000;
 /** Clocks that are being adjusted run up to 500 µs in a second fast or slow; twice that is counted off. */
 const CLOCK_RATE = 0.999;
 
