@@ -36,10 +36,10 @@ export { checkSelection, mayBeHashed } from "./selection-check";
 export { isStale } from "./stale";
 export type {
   FieldType,
-  LastPage,
   MissingPart,
   Platform,
   RecordPage,
+  RememberedPage,
   SourceBase,
   SourceConnection,
   SourceField,

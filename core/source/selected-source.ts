@@ -148,7 +148,7 @@ function filteredPage(page: RecordPage, { treatments, hash }: Filter): RecordPag
     offset: page.offset,
     firstId: page.firstId,
     digest: page.digest,
-    received: page.received,
+    remembered: page.remembered,
     id: (index) => page.id(index),
     fingerprint: (index) => page.fingerprint(index),
     hasAttachments: (index) => page.hasAttachments(index),

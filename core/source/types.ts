@@ -123,11 +123,8 @@ export interface RecordPage {
    * was requested without `isKnown`, or if equal records may look different in it.
    */
   readonly digest: bigint | undefined;
-  /**
-   * A 64-bit hash of the answer as it was sent, which is known without decompressing it. Undefined unless the page is
-   * the last of its list: offsets differ in each answer.
-   */
-  readonly received?: bigint | undefined;
+  /** What to remember of it, to recognize an equal page at the same place of the list; undefined if that is impossible. */
+  readonly remembered?: RememberedPage | undefined;
   /** Id of record `index`. */
   id(index: number): string;
   /**
@@ -142,11 +139,18 @@ export interface RecordPage {
   discard?(): void;
 }
 
-/** What must be remembered of the last page of a list to recognize it. */
-export interface LastPage {
-  received: bigint;
+/** What must be remembered of a page to recognize an answer with an equal one before it is decompressed. */
+export interface RememberedPage {
   digest: bigint;
   firstId: string | undefined;
+  /** The part of its offset that depends only on the records; undefined for the last page of a list. */
+  place: string | undefined;
+  /** Length of the answer's text, bytes. */
+  length: number;
+  /** Checksum of that text, without the part that the offset has in it. */
+  checksum: number;
+  /** How long the checksum is trusted (performance.now()). */
+  until: number;
 }
 
 export interface SourceBase {
@@ -215,7 +219,7 @@ export interface SourceConnection {
    * @param options.filter a formula of the platform; only matching records are returned
    * @param options.isKnown returns whether a page with this digest has been read before: its records will probably not
    *   be looked at
-   * @param options.last the last page of the same list, if one was read before
+   * @param options.before what is remembered of the page at the same place of the list, if one was read before
    * @param options.fields ids: cells of other fields are left out of the answer
    * @param options.view id: only records that it shows are returned
    */
@@ -227,7 +231,7 @@ export interface SourceConnection {
       filter?: string | undefined;
       sort?: { field: string; direction: "asc" | "desc" }[];
       isKnown?: ((digest: bigint) => boolean) | undefined;
-      last?: LastPage | undefined;
+      before?: RememberedPage | undefined;
     } & ListedPart,
     signal: AbortSignal,
   ): Promise<RecordPage>;

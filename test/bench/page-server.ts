@@ -3,8 +3,8 @@
  * compressed. Writes its certificate to the file that its argument names, prints its port, and ends with its standard
  * input.
  *
- * The base's id names the form of the page. Every answer has another offset and other signed URLs, as the source's have;
- * only `last` has no offset.
+ * The base's id names the form of the page. An answer has an offset of the list that was requested, or of the next one,
+ * and other signed URLs than the one before, as the source's have; only `last` has no offset.
  */
 import { writeFileSync } from "node:fs";
 import { createAuthority } from "../../core/http";
@@ -28,10 +28,11 @@ const server = Bun.serve({
   port: 0,
   hostname: "127.0.0.1",
   tls: { cert, key },
-  fetch(request) {
+  async fetch(request) {
+    const list = /itrA+(\d)\//.exec(await request.text())?.[1];
     const form = new URL(request.url).pathname.split("/")[2]!.slice(3) as keyof typeof forms;
     const answers = forms[form];
-    return new Response(answers[next++ % answers.length], {
+    return new Response(answers[Number(list ?? next++) % answers.length], {
       headers: {
         "content-type": "application/json; charset=utf-8",
         "content-encoding": "gzip",

@@ -36,7 +36,8 @@ function readerOf(pages: Listed[]) {
       const plain = Buffer.from(JSON.stringify({ records, offset: next }));
       const body = new ReceivedBody(Buffer.from(Bun.gzipSync(plain)), "gzip");
       bodies.push(body);
-      return await readReceivedPage(body, table, () => pages[nth]!.isKnown);
+      const isKnown = () => pages[nth]!.isKnown;
+      return await readReceivedPage(body, table, { isKnown, before: undefined, requested: offset });
     },
   } as unknown as SourceConnection;
   const reader: Reader = {

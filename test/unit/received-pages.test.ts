@@ -1,7 +1,7 @@
-/** Pages that are recognized before they are decompressed: the same as if they had been read. */
+/** Pages that are recognized before they are decompressed: they are the same as if they had been read. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { LastPage, RecordPage, SourceTable } from "../../core/source";
+import type { RecordPage, RememberedPage, SourceTable } from "../../core/source";
 import { readPage, readReceivedPage } from "../../core/source/airtable/page";
 import { ReceivedBody } from "../../core/source/airtable/received-body";
 
@@ -12,16 +12,18 @@ const table: SourceTable = {
   fields: [{ id: "fld1", name: "Files", type: "attachment", sourceType: "multipleAttachments" }],
 };
 
-/** Answers with few different contents, so that they repeat. */
+/** Answers with few different contents, so that they repeat, in lists of two lengths of id. */
 const answers = fc.array(
   fc.record({
-    ids: fc.constantFrom<string[]>(["recA", "recB"], ["recA", "recB"], ["recA"], []),
-    cell: fc.constantFrom("a", "a", '"att'),
-    offset: fc.constantFrom(undefined, undefined, undefined, "itr1/rec1"),
-    encoding: fc.constantFrom("gzip", "gzip", "x-gzip", "identity"),
-    isKnown: fc.constantFrom(true, true, false),
+    ids: fc.constantFrom<string[]>(["recA", "recB"], ["recA", "recB"], ["recA", "recB"], ["recA"], []),
+    cell: fc.constantFrom("a", "a", "a", "b", '"att'),
+    list: fc.constantFrom("itr1", "itr2", "itrLong"),
+    place: fc.constantFrom(undefined, undefined, undefined, "rec1", "rec1", "rec1", "rec2", ""),
+    requested: fc.constantFrom("of the list", "of the list", "of the list", "of another", "none"),
+    encoding: fc.constantFrom("gzip", "gzip", "gzip", "gzip", "x-gzip", "identity"),
+    isKnown: fc.constantFrom(true, true, true, false),
   }),
-  { maxLength: 12, size: "max" },
+  { minLength: 16, maxLength: 32, size: "max" },
 );
 
 function bytesOf({ ids, cell, offset }: { ids: string[]; cell: string; offset: string | undefined }): Buffer {
@@ -44,42 +46,77 @@ function contentOf(page: RecordPage) {
   }));
 }
 
-test("a page is the same, whether it is read, known, or recognized by its compressed bytes", async () => {
-  let recognized = 0;
+/** Reads an answer, and tells whether it was decompressed. */
+async function read(body: Buffer, encoding: string, list: Parameters<typeof readReceivedPage>[2]) {
+  const received = new ReceivedBody(body, encoding);
+  let isRecognized = true;
+  const text = received.briefText.bind(received);
+  received.briefText = () => {
+    isRecognized = false;
+    return text();
+  };
+  return { page: await readReceivedPage(received, table, list), isRecognized };
+}
+
+const gzipped = (plain: Buffer) => Buffer.from(Bun.gzipSync(Buffer.from(plain)));
+
+test("a page is the same, whether it is read, known, or recognized by the checksum of its answer", async () => {
+  const recognized = { last: 0, others: 0 };
   await fc.assert(
     fc.asyncProperty(answers, async (all) => {
-      let last: LastPage | undefined;
-      for (const { encoding, isKnown, ...answer } of all) {
-        const plain = bytesOf(answer);
-        const read = readPage(plain, table, () => false);
-        const body = encoding === "identity" ? plain : Buffer.from(Bun.gzipSync(Buffer.from(plain)));
-        const received = new ReceivedBody(body, encoding);
-        let isText = false;
-        const text = received.briefText.bind(received);
-        received.briefText = () => {
-          isText = true;
-          return text();
-        };
-        const page = await readReceivedPage(
-          received,
-          table,
-          (digest) => isKnown && digest === read.digest,
-          last,
+      let before: RememberedPage | undefined;
+      for (const { encoding, isKnown, list, place, ...answer } of all) {
+        const offset = place === undefined ? undefined : `${list}/${place}`;
+        const requested = { "of the list": `${list}/rec0`, "of another": "itr3/rec0", none: undefined }[
+          answer.requested
+        ];
+        const plain = bytesOf({ ...answer, offset });
+        const whole = readPage(plain, table, () => false);
+        const { page, isRecognized } = await read(
+          encoding === "identity" ? plain : gzipped(plain),
+          encoding,
+          { isKnown: (digest) => isKnown && digest === whole.digest, before, requested },
         );
-        expect([page.offset, page.firstId, page.digest]).toEqual([read.offset, read.firstId, read.digest]);
-        expect(page.received !== undefined).toBe(answer.offset === undefined);
-        expect(contentOf(page)).toEqual(contentOf(read));
-        if (!isText) {
-          expect([isKnown, answer.offset]).toEqual([true, undefined]);
-          recognized++;
-        }
-        const { received: hash, digest, firstId } = page;
-        if (hash !== undefined && digest !== undefined) last = { received: hash, digest, firstId };
+        expect([page.offset, page.firstId, page.digest]).toEqual([whole.offset, whole.firstId, whole.digest]);
+        expect(page.remembered !== undefined).toBe(encoding !== "identity");
+        expect(contentOf(page)).toEqual(contentOf(whole));
+        if (isRecognized) recognized[offset === undefined ? "last" : "others"]++;
+        before = page.remembered;
       }
     }),
     { numRuns: 300 },
   );
-  expect(recognized).toBeGreaterThan(50);
+  expect(Math.min(recognized.last, recognized.others)).toBeGreaterThan(20);
+});
+
+test("a page is recognized in each list, and only where it was and while its checksum is trusted", async () => {
+  const page = { ids: ["recA", "recB"], cell: "a" };
+  const answer = (offset: string | undefined, changes: Partial<typeof page> = {}) =>
+    gzipped(bytesOf({ ...page, ...changes, offset }));
+  const isKnown = () => true;
+  const first = await read(answer("itr1/recB"), "gzip", { isKnown, before: undefined, requested: undefined });
+  const before = first.page.remembered!;
+  const recognizes = async (body: Buffer, requested: string | undefined, remembered = before) =>
+    (await read(body, "gzip", { isKnown, before: remembered, requested })).isRecognized;
+
+  expect(await recognizes(answer("itr2/recB"), "itr2/rec0")).toBe(true);
+  // Only the first page of a list tells the list's id.
+  expect(await recognizes(answer("itr2/recB"), undefined)).toBe(false);
+  expect(await recognizes(answer("itr2/recB"), "itr1/rec0")).toBe(false);
+  expect(await recognizes(answer("itr2/recC"), "itr2/rec0")).toBe(false);
+  expect(await recognizes(answer(undefined), "itr2/rec0")).toBe(false);
+  expect(await recognizes(answer("itr2/recB", { cell: "b" }), "itr2/rec0")).toBe(false);
+  expect(await recognizes(answer("itr2/recB", { ids: ["recB", "recA"] }), "itr2/rec0")).toBe(false);
+  const members = Buffer.concat([gzipped(Buffer.from(" ")), answer("itr2/recB")]);
+  expect(
+    (await read(members, "gzip", { isKnown, before: undefined, requested: undefined })).page.remembered,
+  ).toBe(undefined);
+
+  const trustedMs = before.until - performance.now();
+  expect(trustedMs).toBeGreaterThan(175_000);
+  expect(trustedMs).toBeLessThanOrEqual(300_000);
+  const late = { ...before, until: performance.now() };
+  expect(await recognizes(answer("itr2/recB"), "itr2/rec0", late)).toBe(false);
 });
 
 test("the text of one body is kept when another is decompressed in the same memory", async () => {

@@ -7,7 +7,14 @@
 import { BasetideError, isBasetideError } from "../../errors";
 import type { HeldConnection } from "../../http/connections";
 import type { ChangeFeed } from "../change-feed";
-import type { LastPage, ListedPart, RecordPage, SourceBase, SourceConnection, SourceTable } from "../types";
+import type {
+  ListedPart,
+  RecordPage,
+  RememberedPage,
+  SourceBase,
+  SourceConnection,
+  SourceTable,
+} from "../types";
 import { parseAnswer } from "./answers";
 import type { Client } from "./client";
 import { isAirtableId, limits } from "./limits";
@@ -23,7 +30,7 @@ interface ListOptions extends ListedPart {
   filter?: string | undefined;
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
   isKnown?: ((digest: bigint) => boolean) | undefined;
-  last?: LastPage | undefined;
+  before?: RememberedPage | undefined;
 }
 
 /** @param held the connection that the next call is sent on, if one is already taken */
@@ -35,7 +42,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
   async function listRecords(
     baseId: string,
     table: SourceTable,
-    { offset, filter, sort, fields, view, isKnown, last }: ListOptions,
+    { offset, filter, sort, fields, view, isKnown, before }: ListOptions,
     signal: AbortSignal,
   ): Promise<RecordPage> {
     const body = {
@@ -51,8 +58,7 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
     const page = await readReceivedPage(
       await client.receive(path, { body, signal, held }),
       table,
-      isKnown,
-      last,
+      isKnown && { isKnown, before, requested: offset },
     );
     if (page.offset !== undefined && page.offset === offset) {
       throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not advance`);

@@ -7,10 +7,11 @@
  */
 import { BasetideError } from "../../errors";
 import { MAX_LEVELS, nestsDeeper } from "../../nesting";
-import type { LastPage, RecordPage, SourceRecord, SourceTable } from "../types";
+import type { RecordPage, RememberedPage, SourceRecord, SourceTable } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { isAirtableId } from "./limits";
 import type { ReceivedBody } from "./received-body";
+import { recognizedOffset, rememberPage } from "./remembered-page";
 import { outlinePage, type PageOutline, splitPage } from "./split";
 import { unsignedDigest } from "./unsigned-digest";
 
@@ -38,19 +39,27 @@ export function readPage(
   return known ?? wholePage(bytes, mayHold, digest);
 }
 
+/** What is known of a list whose pages may be recognized. */
+interface KnownList {
+  /** Returns whether the caller has read a page with this digest before. */
+  isKnown: (digest: bigint) => boolean;
+  /** The page that was read last at the same place. */
+  before: RememberedPage | undefined;
+  /** The requested offset. */
+  requested: string | undefined;
+}
+
 /**
  * Reads a list answer, or recognizes it before it is decompressed.
  *
- * @param last of this list, as it was received last
  * @throws BasetideError as `readPage`, and for a body that cannot be decompressed
  */
 export async function readReceivedPage(
   received: ReceivedBody,
   table: SourceTable,
-  isKnown?: (digest: bigint) => boolean,
-  last?: LastPage,
+  list?: KnownList,
 ): Promise<RecordPage> {
-  const page = await recognizeOrRead(received, table, isKnown, last);
+  const page = list ? await recognizeOrRead(received, table, list) : readPage(await received.text(), table);
   page.body = received;
   return page;
 }
@@ -58,23 +67,23 @@ export async function readReceivedPage(
 async function recognizeOrRead(
   received: ReceivedBody,
   table: SourceTable,
-  isKnown?: (digest: bigint) => boolean,
-  last?: LastPage,
+  { isKnown, before, requested }: KnownList,
 ): Promise<AirtablePage> {
-  if (!isKnown) return readPage(await received.text(), table);
   const again = () => received.textNow();
   const mayHold = tableMayHoldAttachments(table);
-  const hash = Bun.hash.wyhash(received.bytes);
-  if (last?.received === hash && isKnown(last.digest)) {
-    const { firstId, digest } = last;
+  const checksum = received.checksum();
+  if (before && checksum && isKnown(before.digest)) {
+    const offset = recognizedOffset(before, checksum, requested);
+    const { firstId, digest } = before;
     const whole = () => wholePage(again(), mayHold, digest);
-    return new KnownPage({ firstId, offset: undefined }, digest, whole, hash);
+    if (offset !== null) return new KnownPage({ firstId, offset }, digest, whole, before);
   }
   const text = received.briefText() ?? (await received.text());
   const { known, digest } = recognize(text, mayHold, isKnown, again);
   const page = known ?? wholePage(received.keep(text), mayHold, digest);
-  // The offset differs in each answer, and is somewhere in the compressed bytes.
-  if (page.offset === undefined) page.received = hash;
+  // A body of several members states only the length of the last one's text.
+  if (digest !== undefined && checksum?.length === text.length)
+    page.remembered = rememberPage(checksum, page.offset, { digest, firstId: page.firstId });
   return page;
 }
 
@@ -127,7 +136,7 @@ class Page implements RecordPage {
   readonly size: number;
   readonly offset: string | undefined;
   readonly digest: bigint | undefined;
-  received: bigint | undefined;
+  remembered: RememberedPage | undefined;
   /** What it was read from. */
   body: ReceivedBody | undefined;
   readonly #ids: string[];
@@ -203,7 +212,7 @@ class KnownPage implements RecordPage {
   readonly firstId: string | undefined;
   readonly offset: string | undefined;
   readonly digest: bigint;
-  received: bigint | undefined;
+  remembered: RememberedPage | undefined;
   /** What it was recognized in. */
   body: ReceivedBody | undefined;
   readonly #read: () => RecordPage;
@@ -213,12 +222,12 @@ class KnownPage implements RecordPage {
     { firstId, offset }: Pick<PageOutline, "firstId" | "offset">,
     digest: bigint,
     read: () => RecordPage,
-    received?: bigint,
+    remembered?: RememberedPage,
   ) {
     this.firstId = firstId;
     this.offset = offset;
     this.digest = digest;
-    this.received = received;
+    this.remembered = remembered;
     this.#read = read;
   }
 

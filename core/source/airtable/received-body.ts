@@ -10,6 +10,16 @@ export const MAX_BODY_BYTES = 64 * 1024 * 1024;
 const LIMIT = { maxOutputLength: MAX_BODY_BYTES };
 const gunzip = promisify<Uint8Array, zlib.ZlibOptions, Buffer>(zlib.gunzip);
 
+/** Header and trailer of a gzip member, bytes. */
+const SHORTEST_GZIP = 18;
+
+/** What a gzip body says of its text. */
+export interface TextChecksum {
+  crc32: number;
+  /** Bytes. */
+  length: number;
+}
+
 export class ReceivedBody {
   /** As it was sent. */
   readonly bytes: Buffer;
@@ -58,6 +68,13 @@ export class ReceivedBody {
     return this.#text;
   }
 
+  /** What the body says of its text, without decompressing it; of its last member if it has several. */
+  checksum(): TextChecksum | undefined {
+    const { bytes } = this;
+    if (bytes.length < SHORTEST_GZIP || !this.#isGzip) return undefined;
+    return { crc32: bytes.readInt32LE(bytes.length - 8), length: bytes.readUInt32LE(bytes.length - 4) };
+  }
+
   /** Frees the memory of the body and of its text. No part of them may be used afterwards. */
   discard(): void {
     if (this.#text) freeNow(this.#text);
@@ -67,8 +84,12 @@ export class ReceivedBody {
   /** Returns the body if it is not compressed. @throws BasetideError `source_bad_answer` for an unknown encoding */
   #plain(): Buffer | undefined {
     if (this.#encoding === "identity" || this.bytes.length === 0) return this.bytes;
-    if (/^(x-)?gzip$/i.test(this.#encoding)) return undefined;
+    if (this.#isGzip) return undefined;
     throw undecompressed(undefined, this.#encoding);
+  }
+
+  get #isGzip(): boolean {
+    return this.#encoding === "gzip" || /^(x-)?gzip$/i.test(this.#encoding);
   }
 }
 

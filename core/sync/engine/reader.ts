@@ -7,8 +7,8 @@ import { MeteredSource, type RateLimiter } from "../../limiter";
 import type { Logger } from "../../log";
 import {
   isStale,
-  type LastPage,
   type RecordPage,
+  type RememberedPage,
   type SourceConnection,
   type SourceTable,
 } from "../../source";
@@ -108,8 +108,8 @@ interface ListOptions {
   onAsk?: () => void;
   /** Returns whether the page at this position has been read before. */
   isKnown?: (position: number, digest: bigint) => boolean;
-  /** The last page of the list as it was read before. */
-  last?: LastPage | undefined;
+  /** Returns what is remembered of the page at this position. */
+  remembered?: (position: number) => RememberedPage | undefined;
 }
 
 /**
@@ -166,14 +166,20 @@ async function readPage(
   source: MeteredSource,
   table: SourceTable,
   offset: string | undefined,
-  { filter, onAsk, isKnown, last }: ListOptions,
+  { filter, onAsk, isKnown, remembered }: ListOptions,
   position: number,
 ): Promise<VersionedPage> {
   const readVersion = await reader.readVersions.current();
   const page = await source.send((connection, signal) => {
     if (offset === undefined) onAsk?.();
     const known = isKnown && ((digest: bigint) => isKnown(position, digest));
-    return connection.listPage(reader.sourceBaseId, table, { offset, filter, isKnown: known, last }, signal);
+    const before = remembered?.(position);
+    return connection.listPage(
+      reader.sourceBaseId,
+      table,
+      { offset, filter, isKnown: known, before },
+      signal,
+    );
   });
   return { page, readVersion };
 }

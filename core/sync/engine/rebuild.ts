@@ -130,6 +130,7 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
     live: { spec, shape: 0 },
     ...mappingOf(cache, spec),
     fingerprints: new Fingerprints({ isKeepingScans: true }),
+    pages: [],
     isComplete: true,
     massChange: new MassChange(),
     comparedAt: performance.now(),

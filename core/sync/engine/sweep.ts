@@ -93,11 +93,14 @@ async function sweepOnce(
   let position = 0;
   let last: RecordPage | undefined;
   const isKnown = (at: number, digest: bigint) => fingerprints.knowsPage(at, digest, performance.now());
-  for await (const versioned of readTable(reader, source, { isKnown, last: table.lastPage })) {
+  const { pages } = table;
+  const remembered = (at: number) => pages[at];
+  for await (const versioned of readTable(reader, source, { isKnown, remembered })) {
     const { page } = versioned;
     await sweep.schemaTracker.refreshIfDue();
     table = liveTable(sweep, table);
     const isPart = position > 0 || page.offset !== undefined;
+    pages[position] = page.remembered;
     const changed = changedRecords(page, table, position++);
     if (table.massChange.isNews(page, changed.indices, isPart)) {
       await sweep.schemaTracker.refresh();
@@ -105,10 +108,9 @@ async function sweepOnce(
     }
     if (changed.indices.length > 0) await takePage(sweep, table, versioned, changed, outcome);
     if (page.firstId !== undefined) last = page;
-    const { received, digest, firstId } = page;
-    if (received !== undefined && digest !== undefined) table.lastPage = { received, digest, firstId };
     sweep.onProgress(fingerprints.seen);
   }
+  pages.length = position;
   table = liveTable(sweep, table);
   if (isComparing || fingerprints.size > fingerprints.seen) {
     await judgeUnseen(sweep, source, table, last?.id(last.size - 1), outcome);

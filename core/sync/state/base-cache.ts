@@ -6,7 +6,7 @@
 import type { Base, RunReport } from "../../control/bases";
 import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
-import type { LastPage, SourceSchema, SourceSelection } from "../../source";
+import type { RememberedPage, SourceSchema, SourceSelection } from "../../source";
 import { SourceClock } from "../../source";
 import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
@@ -21,8 +21,8 @@ export interface TableCache {
   /** True if the URLs of its attachments are ours: they do not expire and need no refresh. */
   hasLastingUrls: boolean;
   fingerprints: Fingerprints;
-  /** The last page of the table's list, as the last sweep read it. */
-  lastPage?: LastPage | undefined;
+  /** The pages of the table's list, as the last sweep read them. */
+  pages: (RememberedPage | undefined)[];
   /** True if the fingerprints cover every row of the replica, which needs a complete sweep. */
   isComplete: boolean;
   massChange: MassChange;
@@ -219,6 +219,7 @@ export function tableCache(cache: BaseCache, live: CatalogTable): TableCache {
     live,
     ...mappingOf(cache, live.spec),
     fingerprints: known?.fingerprints ?? new Fingerprints(),
+    pages: [],
     isComplete: known?.isComplete ?? false,
     massChange: known?.massChange ?? new MassChange(),
     comparedAt: known?.comparedAt ?? Number.NEGATIVE_INFINITY,

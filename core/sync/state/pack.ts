@@ -18,6 +18,7 @@ export function packCache(cache: BaseCache): void {
     const { tableId, name, sourceName } = spec;
     table.live = { shape, spec: { tableId, name, sourceName, columns: [] } };
     table.map = packedMap;
+    table.pages = [];
     table.isPacked = true;
   }
   if (!cache.schema) return;
