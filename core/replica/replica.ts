@@ -193,6 +193,8 @@ export interface SyncTimes {
 interface SyncPreparation extends SyncBegin {
   /** By the replica's clock; not later than the statement that prepared it. */
   preparedAt: Date;
+  /** Whether the recent-writes log had any entries. */
+  hasRecentWrites: boolean;
 }
 
 /**
@@ -215,7 +217,8 @@ export function completeSync(
     const [row] = await sql<
       (Omit<SyncPreparation, "written"> & { issues: string; written: string[] | null })[]
     >`
-      select read_version as "readVersion", is_same_catalog as "isSameCatalog", written, issues, prepared_at as "preparedAt"
+      select read_version as "readVersion", is_same_catalog as "isSameCatalog", written, issues, prepared_at as "preparedAt",
+        has_recent_writes as "hasRecentWrites"
       from ${sql.unsafe(swap)}.complete_sync(${epoch}, ${times?.preparedAt ?? null}::timestamptz,
         ${times?.startedAt ?? null}::timestamptz, ${next?.catalog ?? null}::text::bigint, ${ids}::text[],
         ${versions}::bigint[], ${versions && Math.min(...versions, Number.MAX_SAFE_INTEGER)}::bigint)`;

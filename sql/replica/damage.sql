@@ -26,7 +26,7 @@ end $record_damage$;
 -- or views are not as record_damage and the installation left them, or because the server has lost commits of this lease:
 -- what it has done since its last renewal may be missing then.
 create or replace function {{swap}}.renew(p_epoch bigint, p_renewals integer) returns boolean
-language plpgsql as $renew$
+language plpgsql set plan_cache_mode = force_generic_plan as $renew$
 begin
   perform {{swap}}.fence(p_epoch);
   -- A renewal that the caller does not count would seem to be one that it has lost.

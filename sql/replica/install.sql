@@ -416,6 +416,7 @@ end $mark_sync$;
 -- For the next one, as in mark_sync; null if nothing is prepared:
 --   p_catalog, p_tables, p_applied_versions    p_logged_up_to  the smallest of the applied versions
 -- The result is that of mark_sync, with prepared_at: by this server's clock. written is null if there is none.
+--   has_recent_writes  whether the recent-writes log has any entries
 --
 -- Writes of other processes that were committed after a sync was prepared are known only to the sync after it. Where
 -- there are any, the sync counts from its preparation, so that everything the source contained at started_at is here.
@@ -423,14 +424,16 @@ end $mark_sync$;
 -- The timeline and the incarnation are compared with those that an earlier statement of the session has verified: a
 -- server that accepts writes has the same ones until it ends its sessions.
 drop function if exists {{swap}}.complete_sync(bigint);
+drop function if exists {{swap}}.complete_sync(bigint, timestamptz, timestamptz, bigint, text[], bigint[], bigint);
 create or replace function {{swap}}.complete_sync(
   p_epoch bigint, p_prepared_at timestamptz, p_started_at timestamptz,
   p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
-  out read_version bigint, out is_same_catalog boolean, out written text[], out issues text, out prepared_at timestamptz
+  out read_version bigint, out is_same_catalog boolean, out written text[], out issues text, out prepared_at timestamptz,
+  out has_recent_writes boolean
 ) language plpgsql set plan_cache_mode = force_generic_plan as $complete_sync$
 declare
   v_now timestamptz := clock_timestamp();
-  v_is_written boolean;
+  v_newest bigint;
   v_is_fenced boolean := false;
 begin
   if pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0)) is null then
@@ -455,11 +458,11 @@ begin
           where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
           hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
         from {{swap}}._tables as t),
-      exists (select from {{swap}}._recent_writes as j where j.applied_version > p_logged_up_to),
+      (select max(j.applied_version) from {{swap}}._recent_writes as j),
       (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i),
       -- A driver may round.
       date_trunc('milliseconds', v_now)
-    into read_version, is_same_catalog, v_is_written, issues, prepared_at;
+    into read_version, is_same_catalog, v_newest, issues, prepared_at;
     exit when found or v_is_fenced;
     -- Raises, or moves the numbers of a new incarnation.
     perform {{swap}}.fence(p_epoch);
@@ -467,12 +470,13 @@ begin
       'basetide.server', (select coalesce(s.timeline, '') || ' ' || s.incarnation from {{swap}}._state as s), false);
     v_is_fenced := true;
   end loop;
+  has_recent_writes := v_newest is not null;
   if p_tables is null then
     -- As in mark_sync: without a read version, only times are written.
     if not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
       perform set_config('synchronous_commit', 'off', true);
     end if;
-  elsif v_is_written then
+  elsif v_newest > p_logged_up_to then
     select array_agg(distinct j.table_id) into written
     from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
       join {{swap}}._recent_writes as j on j.table_id = k.table_id and j.applied_version > k.applied_version

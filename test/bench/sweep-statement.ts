@@ -1,6 +1,6 @@
 /**
- * Measures the statements of an unchanged sweep in the replica's server: the one that completes a sweep and prepares
- * the next, and the two without preparation. Databases are called in turn, each in a session of its own, as a worker
+ * Measures the statements of unchanged sweeps in the replica's server: the one that completes a sweep and prepares the
+ * next, the two without preparation, and those of a lease that goes on for another minute. Databases are called in turn, each in a session of its own, as a worker
  * does: the caches of the CPU are cold for each. CPU is that of the sessions alone.
  *
  * Run: `bun run bench sweep-statement`, with SWEEP_STATEMENT_BASES (60).
@@ -20,6 +20,8 @@ import {
   provisionDatabase,
   type Replica,
   readCatalog,
+  renewLease,
+  takeReadVersion,
 } from "../../core/replica";
 import { syncBase } from "../../core/sync/engine";
 import { emptyCache } from "../../core/sync/state";
@@ -42,6 +44,7 @@ interface Swept {
   epoch: number;
   pid: number;
   known: { catalog: string; loggedUpTo: Map<string, number> };
+  renewals: number;
 }
 
 const works: [string, (swept: Swept) => Promise<unknown>][] = [
@@ -56,6 +59,14 @@ const works: [string, (swept: Swept) => Promise<unknown>][] = [
   [
     "complete, and prepare the next",
     ({ replica, epoch, known }) => completeSync(replica, epoch, { next: known }),
+  ],
+  ["take a read version", ({ replica }) => takeReadVersion(replica)],
+  [
+    "renew the lease",
+    async (swept) => {
+      if (!(await renewLease(swept.replica, swept.epoch, swept.renewals++)))
+        throw new Error("the lease was not renewed");
+    },
   ],
 ];
 
@@ -131,7 +142,13 @@ async function sweptBases(serverUrl: string, releases: AsyncDisposableStack): Pr
     const claimed = await claimEpoch(replica);
     const { state, catalog } = await readCatalog(replica);
     const loggedUpTo = new Map([...catalog.keys()].map((id) => [id, 1000]));
-    bases.push({ replica, epoch: claimed, pid: row!.pid, known: { catalog: state, loggedUpTo } });
+    bases.push({
+      replica,
+      epoch: claimed,
+      pid: row!.pid,
+      known: { catalog: state, loggedUpTo },
+      renewals: 0,
+    });
   }
   return bases;
 }

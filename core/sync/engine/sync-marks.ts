@@ -50,7 +50,7 @@ type Known = Awaited<ReturnType<typeof beginSync>> & {
   answeredAt: number;
 };
 
-type Prepared = Known & { epoch: number; preparedAt: Date };
+type Prepared = Known & { epoch: number; preparedAt: Date; hasRecentWrites: boolean };
 
 /** A sync that has begun, and what is known of the replica. */
 export interface BegunSync {

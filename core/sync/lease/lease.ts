@@ -372,7 +372,7 @@ async function syncAs(
       cache.scan = null;
       cache.scanStartedAt = startedAt;
       await feed?.closeFeedGap(startedAt);
-      await trimOldRecentWrites(replica, cache, startedAt);
+      await trimOldRecentWrites(replica, cache, startedAt, feed ? undefined : lease.next.prepared);
     }
     return report;
   } catch (caught) {

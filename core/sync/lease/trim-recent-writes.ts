@@ -18,28 +18,48 @@ const READ_VERSION_AGE_MS = SWEEP_AGE_MS + 1000;
  */
 const UNJUDGED_MS = 10 * 60_000;
 
+/** What a statement that was sent at `sentAt` (performance.now()) found. */
+interface LogState {
+  sentAt: number;
+  readVersion: number;
+  hasRecentWrites: boolean;
+}
+
 /**
  * Stores a read version of the current time, and trims the recent-writes log up to a read version of two minutes ago.
  * If another transaction holds the log, it is trimmed the next time.
  *
  * @param readAt since this time (performance.now()) the log entries of all tables have been read, and every read that
  *   is still running has started
+ * @param latest the log's latest known state: while it is empty, nothing is sent
  */
-export async function trimOldRecentWrites(replica: Replica, cache: BaseCache, readAt: number): Promise<void> {
+export async function trimOldRecentWrites(
+  replica: Replica,
+  cache: BaseCache,
+  readAt: number,
+  latest?: LogState,
+): Promise<void> {
   const now = performance.now();
   const points = cache.trimPoints;
   if (points.length > 0 && now - points.at(-1)!.at < TRIM_INTERVAL_MS) return;
-  points.push({ at: now, readVersion: await takeReadVersion(replica) });
+  points.push(
+    latest
+      ? { at: latest.sentAt, readVersion: latest.readVersion }
+      : { at: now, readVersion: await takeReadVersion(replica) },
+  );
   const oldest = Math.min(now - LOG_KEPT_MS, readAt - READ_VERSION_AGE_MS);
   const old = points.findLastIndex(({ at }) => at < oldest);
   if (old === -1) return;
   try {
-    const judged = await judgedPoint(replica, cache, old);
+    const isEmpty = latest?.hasRecentWrites === false;
+    const judged = isEmpty ? old : await judgedPoint(replica, cache, old);
     if (judged < old && points[judged + 1]!.at < now - UNJUDGED_MS) requestSchemaCheck(cache, new Date());
     if (judged === -1) return;
-    // The builds could not catch up without the trimmed entries.
-    cache.builds.clear();
-    await trimRecentWrites(replica, cache.epoch, points[judged]!.readVersion);
+    if (!isEmpty) {
+      // The builds could not catch up without the trimmed entries.
+      cache.builds.clear();
+      await trimRecentWrites(replica, cache.epoch, points[judged]!.readVersion);
+    }
     cache.trimmedTo = points[judged]!;
     points.splice(0, judged + 1);
   } catch (error) {

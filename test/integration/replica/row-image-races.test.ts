@@ -236,6 +236,28 @@ test("a trim that cannot run now is done by the next one, and fails no operation
   await hasty.sql.end();
 });
 
+test("an empty log is trimmed without a statement", async () => {
+  const silent = { sql: () => Promise.reject(new Error("a statement was sent")) } as unknown as Replica;
+  const cache = emptyCache(1);
+  const now = performance.now();
+  const [old, recent] = [
+    { at: now - 400_000, readVersion: 1 },
+    { at: now - 60_000, readVersion: 2 },
+  ];
+  const latest = { sentAt: now - 100, readVersion: 3, hasRecentWrites: false };
+  cache.trimPoints = [old, recent];
+  await trimOldRecentWrites(silent, cache, now, latest);
+  expect(cache.trimmedTo).toEqual(old);
+  expect(cache.trimPoints).toEqual([recent, { at: latest.sentAt, readVersion: 3 }]);
+  // Not again within half a minute.
+  await trimOldRecentWrites(silent, cache, now, { ...latest, readVersion: 4 });
+  expect(cache.trimPoints).toHaveLength(2);
+  cache.trimPoints = [old, recent];
+  await expect(
+    trimOldRecentWrites(silent, cache, now, { ...latest, hasRecentWrites: true }),
+  ).rejects.toThrow();
+});
+
 test("a client's write is kept until a schema check has judged its names, which is requested after ten minutes", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });

@@ -99,6 +99,20 @@ test("sweeps that follow each other send one statement each", async () => {
   }
 });
 
+test("a sweep tells whether the recent-writes log is empty", async () => {
+  const { sync, replica } = await scene();
+  const next: NextSync = {};
+  const { sql } = replica.replica;
+  for (const [prepare, hasRecentWrites] of [
+    [() => sql`delete from public_swap._recent_writes`, false],
+    [() => writeReverted(replica.replica), true],
+  ] as const) {
+    await prepare();
+    await sync(next);
+    expect(next.prepared).toMatchObject({ hasRecentWrites });
+  }
+});
+
 test("a schema check that finds nothing reads nothing of the replica: before a sweep, and during it", async () => {
   const { sync, statements, source, cache } = await scene();
   const next: NextSync = {};
