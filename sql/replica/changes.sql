@@ -35,7 +35,7 @@ end $make_history$;
 drop function if exists {{swap}}.apply_settings(bigint, boolean, boolean);
 create or replace function {{swap}}.apply_settings(
   p_epoch bigint, p_history boolean, p_notify boolean, p_alias_days integer
-) returns boolean language plpgsql as $apply_settings$
+) returns boolean language plpgsql set plan_cache_mode = force_generic_plan as $apply_settings$
 declare
   v_history boolean := p_history;
 begin

@@ -65,7 +65,7 @@ $wanted_indexes$;
 -- index_changes(epoch, wanted): the statements, each to be run outside of a transaction, that make the setting's
 -- indexes exactly these. Indexes that are impossible are listed in _sync_issues.
 create or replace function {{swap}}.index_changes(p_epoch bigint, p_wanted jsonb) returns table (name text, statement text)
-language plpgsql as $index_changes$
+language plpgsql set plan_cache_mode = force_generic_plan as $index_changes$
 declare
   one record;
 begin

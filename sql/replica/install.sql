@@ -255,7 +255,7 @@ drop function if exists {{swap}}.claim(bigint);
 create function {{swap}}.claim(
   p_above bigint default 0, out raised bigint, out previous bigint, out previous_renewals integer,
   out has_lost boolean, out identity text
-) language plpgsql as $claim$
+) language plpgsql set plan_cache_mode = force_generic_plan as $claim$
 declare
   v_timeout text := current_setting('lock_timeout');
   built text;

@@ -277,7 +277,7 @@ $lock_for_links$;
 
 -- apply_link_views(epoch, timeout, wanted): creates or drops the views, and repairs missing ones.
 create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
-language plpgsql as $apply_link_views$
+language plpgsql set plan_cache_mode = force_generic_plan as $apply_link_views$
 declare
   v_going oid[];
   v_changing oid[];

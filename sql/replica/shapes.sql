@@ -310,7 +310,7 @@ end $drop_build$;
 -- drop_builds(epoch, kept): drops tables that ended leases were building, except these. Tables that others hold are
 -- left for the next time.
 create or replace function {{swap}}.drop_builds(p_epoch bigint, p_kept text[]) returns void
-language plpgsql as $drop_builds$
+language plpgsql set plan_cache_mode = force_generic_plan as $drop_builds$
 declare
   one name;
 begin

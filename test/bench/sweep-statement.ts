@@ -1,6 +1,6 @@
 /**
  * Measures the statements of unchanged sweeps in the replica's server: the one that completes a sweep and prepares the
- * next, the two without preparation, and those of a lease that goes on for another minute. Databases are called in turn, each in a session of its own, as a worker
+ * next, the two without preparation, and those of a lease that goes on for another minute or begins. Databases are called in turn, each in a session of its own, as a worker
  * does: the caches of the CPU are cold for each. CPU is that of the sessions alone.
  *
  * Run: `bun run bench sweep-statement`, with SWEEP_STATEMENT_BASES (60).
@@ -15,18 +15,23 @@ import {
   claimEpoch,
   completeSync,
   databaseUrl,
+  dropUnfinished,
   installReplica,
   openReplica,
   provisionDatabase,
   type Replica,
   readCatalog,
+  recordDamage,
   renewLease,
   takeReadVersion,
 } from "../../core/replica";
 import { syncBase } from "../../core/sync/engine";
+import { OptionalFeatureApplier } from "../../core/sync/lease/apply-optional-features";
+import { IndexKeeper } from "../../core/sync/lease/index-keeper";
 import { emptyCache } from "../../core/sync/state";
 import { engineInput } from "../support/engine-input";
 import { FakeSource } from "../support/fake-source";
+import { until } from "../support/poll";
 import { exactCpuSeconds } from "../support/process-usage";
 import { scratchFolder } from "../support/scratch";
 import { sourceRecord, sourceTable } from "../support/source-records";
@@ -35,6 +40,8 @@ import { ratio, table } from "./print";
 const BASES = Number(process.env.SWEEP_STATEMENT_BASES ?? 60);
 /** By then, the pools know how many connections the server allows. */
 const LIMIT_KNOWN_MS = 2000;
+const FEATURES = { aliasDays: 30, history: false, historyDays: 7, linkViews: false, notify: false };
+const silent = createLogger("fatal", "bench");
 /** Not measured: a statement is planned once per connection. */
 const WARM_ROUNDS = 7;
 const ROUNDS = 11;
@@ -66,6 +73,20 @@ const works: [string, (swept: Swept) => Promise<unknown>][] = [
     async (swept) => {
       if (!(await renewLease(swept.replica, swept.epoch, swept.renewals++)))
         throw new Error("the lease was not renewed");
+    },
+  ],
+  [
+    "begin another lease",
+    async (swept) => {
+      const { replica } = swept;
+      swept.epoch = await claimEpoch(replica);
+      swept.renewals = 0;
+      await recordDamage(replica, swept.epoch);
+      await new OptionalFeatureApplier(replica, swept.epoch, silent).apply(FEATURES);
+      await dropUnfinished(replica, swept.epoch, []);
+      const indexes = new IndexKeeper(replica, swept.epoch, silent, async () => {});
+      indexes.apply([]);
+      await until(() => !indexes.isWorking, { what: "indexes are compared", intervalMs: 1 });
     },
   ],
 ];
