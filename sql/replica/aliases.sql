@@ -271,7 +271,8 @@ end $make_alias_views$;
 
 -- expire_aliases(epoch): removes the aliases of columns whose time is over. Those of tables that others hold, or may lock
 -- next, are left for the next time. apply_link_views removes those of tables.
-create or replace function {{swap}}.expire_aliases(p_epoch bigint) returns void language plpgsql set plan_cache_mode = force_generic_plan as $expire_aliases$
+create or replace function {{swap}}.expire_aliases(p_epoch bigint) returns void
+language plpgsql set plan_cache_mode = force_generic_plan as $expire_aliases$
 declare
   v_timeout text := current_setting('lock_timeout');
   one record;

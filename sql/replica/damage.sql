@@ -3,7 +3,8 @@
 
 -- record_damage(epoch): marks tables that must be rebuilt, because they or some of their columns no longer exist.
 -- Returns the ids of tables that may have lost rows: they have a new file (truncate, vacuum full, a restore).
-create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[] language plpgsql set plan_cache_mode = force_generic_plan as $record_damage$
+create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[]
+language plpgsql set plan_cache_mode = force_generic_plan as $record_damage$
 declare
   v_emptied text[];
 begin

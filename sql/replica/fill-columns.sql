@@ -81,7 +81,8 @@ end $fill_some$;
 
 -- forget_fillings(epoch): drops columns that an ended lease was filling. Columns of tables that others hold, or may
 -- lock next, are left for the next time.
-create or replace function {{swap}}.forget_fillings(p_epoch bigint) returns void language plpgsql set plan_cache_mode = force_generic_plan as $forget_fillings$
+create or replace function {{swap}}.forget_fillings(p_epoch bigint) returns void
+language plpgsql set plan_cache_mode = force_generic_plan as $forget_fillings$
 declare
   v_timeout text := current_setting('lock_timeout');
   one record;

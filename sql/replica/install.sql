@@ -251,6 +251,8 @@ end $read_version$;
 --   identity  the server's, at this moment
 --   has_lost  earlier claims are missing here, and so may be other commits. Stays true until the caller that is told so
 --             has recorded its own epoch, so that a process that dies in between does not hide it
+--
+-- plan_cache_mode, here and in what else a lease runs once: Postgres would plan a statement anew in its first five runs.
 drop function if exists {{swap}}.claim(bigint);
 create function {{swap}}.claim(
   p_above bigint default 0, out raised bigint, out previous bigint, out previous_renewals integer,

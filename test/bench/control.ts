@@ -29,7 +29,6 @@ const BUSY = Number(process.env.CONTROL_BUSY ?? 60);
 const IDLE = Number(process.env.CONTROL_IDLE ?? 1000);
 const SECONDS = Number(process.env.CONTROL_SECONDS ?? 20);
 const LIMIT_US = 120;
-/** Statements shown: those with the most time in total. */
 
 interface Cost {
   seconds: number;

@@ -2,6 +2,7 @@
 import type postgres from "postgres";
 import { table } from "./print";
 
+/** Statements shown: those with the most time in total. */
 const SHOWN = 15;
 
 /** Settings of a server whose statements are counted, which costs a few µs for each. */

@@ -65,6 +65,7 @@ test("a page is the same, whether it is read, known, or recognized by the checks
   await fc.assert(
     fc.asyncProperty(answers, async (all) => {
       let before: RememberedPage | undefined;
+      const seen = new Set<bigint>();
       for (const { encoding, isKnown, list, place, ...answer } of all) {
         const offset = place === undefined ? undefined : `${list}/${place}`;
         const requested = { "of the list": `${list}/rec0`, "of another": "itr3/rec0", none: undefined }[
@@ -75,13 +76,14 @@ test("a page is the same, whether it is read, known, or recognized by the checks
         const { page, isRecognized } = await read(
           encoding === "identity" ? plain : gzipped(plain),
           encoding,
-          { isKnown: (digest) => isKnown && digest === whole.digest, before, requested },
+          { isKnown: (digest) => isKnown && seen.has(digest), before, requested },
         );
         expect([page.offset, page.firstId, page.digest]).toEqual([whole.offset, whole.firstId, whole.digest]);
         expect(page.remembered !== undefined).toBe(encoding !== "identity");
         expect(contentOf(page)).toEqual(contentOf(whole));
         if (isRecognized) recognized[offset === undefined ? "last" : "others"]++;
         before = page.remembered;
+        seen.add(whole.digest!);
       }
     }),
     { numRuns: 300 },

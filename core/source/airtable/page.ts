@@ -70,14 +70,16 @@ async function recognizeOrRead(
   { isKnown, before, requested }: KnownList,
 ): Promise<AirtablePage> {
   const again = () => received.textNow();
-  const mayHold = tableMayHoldAttachments(table);
   const checksum = received.checksum();
   if (before && checksum && isKnown(before.digest)) {
     const offset = recognizedOffset(before, checksum, requested);
-    const { firstId, digest } = before;
-    const whole = () => wholePage(again(), mayHold, digest);
-    if (offset !== null) return new KnownPage({ firstId, offset }, digest, whole, before);
+    if (offset !== null) {
+      const { firstId, digest } = before;
+      const whole = () => wholePage(again(), tableMayHoldAttachments(table), digest);
+      return new KnownPage({ firstId, offset }, digest, whole, before);
+    }
   }
+  const mayHold = tableMayHoldAttachments(table);
   const text = received.briefText() ?? (await received.text());
   const { known, digest } = recognize(text, mayHold, isKnown, again);
   const page = known ?? wholePage(received.keep(text), mayHold, digest);

@@ -24,12 +24,14 @@ export class ReceivedBody {
   /** As it was sent. */
   readonly bytes: Buffer;
   readonly #encoding: string;
+  readonly #isGzip: boolean;
   #text: Buffer | undefined;
 
   /** @param encoding the value of `Content-Encoding`, `identity` without one */
   constructor(bytes: Buffer, encoding: string) {
     this.bytes = bytes;
     this.#encoding = encoding;
+    this.#isGzip = /^(x-)?gzip$/i.test(encoding);
   }
 
   /** @throws BasetideError `source_bad_answer` */
@@ -86,10 +88,6 @@ export class ReceivedBody {
     if (this.#encoding === "identity" || this.bytes.length === 0) return this.bytes;
     if (this.#isGzip) return undefined;
     throw undecompressed(undefined, this.#encoding);
-  }
-
-  get #isGzip(): boolean {
-    return this.#encoding === "gzip" || /^(x-)?gzip$/i.test(this.#encoding);
   }
 }
 

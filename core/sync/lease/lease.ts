@@ -364,7 +364,8 @@ async function syncAs(
     if (restMs > 0) return { restMs };
     const startedAt = performance.now();
     // The sweep that closes a feed's gap must see all writes that were committed before it.
-    const report = await syncBase({ ...input, isForced, next: feed ? undefined : lease.next });
+    const next = feed ? undefined : lease.next;
+    const report = await syncBase({ ...input, isForced, next });
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();
@@ -372,7 +373,7 @@ async function syncAs(
       cache.scan = null;
       cache.scanStartedAt = startedAt;
       await feed?.closeFeedGap(startedAt);
-      await trimOldRecentWrites(replica, cache, startedAt, feed ? undefined : lease.next.prepared);
+      await trimOldRecentWrites(replica, cache, startedAt, next?.prepared);
     }
     return report;
   } catch (caught) {

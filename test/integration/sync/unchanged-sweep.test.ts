@@ -257,6 +257,36 @@ test("records of a page that is as before are not looked at", async () => {
   expect(lookedAt.size).toBe(0);
 });
 
+test("a sweep is given what the one before remembered of each page, as long as the page is there", async () => {
+  const { source, records, input, replica } = await scene();
+  const given: (string | undefined)[] = [];
+  const sync = () => {
+    given.length = 0;
+    const all = input(seldom);
+    const { connection } = all.reader;
+    const listPage: typeof connection.listPage = (base, table, options, signal) => {
+      if (table.id === "tblP") given.push(options.before?.firstId);
+      return connection.listPage(base, table, options, signal);
+    };
+    const reader = { ...all.reader, connection: { ...connection, listPage } };
+    return syncBase({ ...all, replica: replica.replica, reader });
+  };
+  source.onPage = (_, page) => {
+    const { firstId, digest = 0n } = page;
+    const remembered = { digest, firstId, place: undefined, length: 0, checksum: 0, until: 0 };
+    return { ...page, remembered };
+  };
+  await sync();
+  expect(given).toEqual([undefined, undefined, undefined]);
+  await sync();
+  expect(given).toEqual(["rec00000", "rec00100", "rec00200"]);
+  for (let index = 150; index < 250; index++) records.delete(person(index).id);
+  await sync();
+  for (let index = 150; index < 250; index++) records.set(person(index).id, person(index));
+  await sync();
+  expect(given).toEqual(["rec00000", "rec00100", undefined]);
+});
+
 test("I3: writes of other processes, changed issues and a damaged table are found by the next sweep", async () => {
   const { sync, records, rows, replica } = await scene();
   const { sql } = replica.replica;
