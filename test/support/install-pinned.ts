@@ -8,6 +8,9 @@ import { join } from "node:path";
 import { repoRoot } from "./source-files";
 
 const FILES = ["package.json", "bun.lock"];
+/** A download that stalls is given up and begun again: nobody else would notice, since the thread waits for it, ms. */
+const INSTALL_MS = 60_000;
+const TRIES = 3;
 
 /**
  * Installs the pinned packages once per lock file, all or nothing.
@@ -26,11 +29,8 @@ export function installPinned(from: string, name: string, what: string): string 
   mkdirSync(partial, { recursive: true });
   try {
     for (const file of FILES) cpSync(join(from, file), join(partial, file));
-    const { success, stderr } = Bun.spawnSync(
-      [process.execPath, "install", "--frozen-lockfile", "--ignore-scripts"],
-      { cwd: partial, stdout: "ignore", stderr: "pipe" },
-    );
-    if (!success) throw new Error(`The ${what} packages could not be installed: ${stderr.toString()}`);
+    const reason = whyNotInstalled(partial, ["install", "--frozen-lockfile", "--ignore-scripts"]);
+    if (reason !== undefined) throw new Error(`The ${what} packages could not be installed: ${reason}`);
     renameSync(partial, folder);
   } catch (error) {
     rmSync(partial, { recursive: true, force: true });
@@ -38,4 +38,25 @@ export function installPinned(from: string, name: string, what: string): string 
     if (!existsSync(folder)) throw error;
   }
   return folder;
+}
+
+/**
+ * Runs `bun <words>`, which downloads packages.
+ *
+ * @returns the reason if it failed
+ */
+export function whyNotInstalled(folder: string, words: string[]): string | undefined {
+  let reason = "";
+  for (let tries = 0; tries < TRIES; tries++) {
+    const { success, exitedDueToTimeout, stderr } = Bun.spawnSync([process.execPath, ...words], {
+      cwd: folder,
+      stdout: "ignore",
+      stderr: "pipe",
+      timeout: INSTALL_MS,
+      killSignal: "SIGKILL",
+    });
+    if (success) return undefined;
+    reason = exitedDueToTimeout ? `no end within ${INSTALL_MS / 1000} s` : stderr.toString();
+  }
+  return reason;
 }

@@ -154,7 +154,7 @@ test("the sandbox's demo replicates into the printed database, and a restart pri
     const mine = async () => (await sql`select name from tasks where name = 'Mine'`).length;
     const before = await mine();
     const curl = /curl -s (\S+) (-H .*)/.exec(output)!;
-    const wrote = Bun.spawnSync(["sh", "-c", `curl -sf ${curl[1]} ${curl[2]}`]);
+    const wrote = Bun.spawnSync(["sh", "-c", `curl -sf --max-time 60 ${curl[1]} ${curl[2]}`]);
     expect(wrote.exitCode, "the curl that is printed").toBe(0);
     expect(await mine()).toBe(before + 1);
     const added = async () =>
