@@ -28,14 +28,18 @@ export async function rawUpstream(): Promise<RawUpstream> {
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
     let pending = "";
+    /** Length of `pending` with which its first request is whole: a large body is joined once, not for each piece. */
+    let enough = 0;
     socket.on("data", (bytes) => {
       pending += bytes.toString("latin1");
+      if (pending.length < enough) return;
       for (let request = take(); request; request = take()) {
         upstream.requests.push(request);
         upstream.answer(socket, request);
       }
     });
     function take(): RawRequest | undefined {
+      enough = 0;
       const end = pending.indexOf("\r\n\r\n");
       if (end < 0) return undefined;
       const [line = "", ...rest] = pending.slice(0, end).split("\r\n");
@@ -45,10 +49,10 @@ export async function rawUpstream(): Promise<RawUpstream> {
           header.slice(header.indexOf(":") + 1).trim(),
         ]),
       );
-      const length = Number(headers["content-length"] ?? 0);
-      if (pending.length < end + 4 + length) return undefined;
-      const body = pending.slice(end + 4, end + 4 + length);
-      pending = pending.slice(end + 4 + length);
+      enough = end + 4 + Number(headers["content-length"] ?? 0);
+      if (pending.length < enough) return undefined;
+      const body = pending.slice(end + 4, enough);
+      pending = pending.slice(enough);
       return { line, headers, body };
     }
   });
