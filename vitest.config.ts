@@ -35,6 +35,6 @@ export default defineConfig({
     hookTimeout: 60_000,
     // Many tests share two cores with Postgres and Chromium: a test that only a stalled machine fails gets a second try.
     retry: process.env.CI ? 1 : 0,
-    reporters: ["default", "./test/support/totals-reporter.ts", "./test/support/hang-watch.ts"],
+    reporters: ["default", "./test/support/totals-reporter.ts", "./test/support/hang-watchdog.ts"],
   },
 });

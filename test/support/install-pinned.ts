@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { repoRoot } from "./source-files";
 
 const FILES = ["package.json", "bun.lock"];
-/** A download that stalls is given up and begun again: nobody else would notice, since the thread waits for it, ms. */
+/** Longest installation, ms. One that takes longer has stalled; it blocks the thread, so no time-out of a test ends it. */
 const INSTALL_MS = 60_000;
+/** Tries of an installation that stalls. */
 const TRIES = 3;
 
 /**
@@ -29,7 +30,7 @@ export function installPinned(from: string, name: string, what: string): string 
   mkdirSync(partial, { recursive: true });
   try {
     for (const file of FILES) cpSync(join(from, file), join(partial, file));
-    const reason = whyNotInstalled(partial, ["install", "--frozen-lockfile", "--ignore-scripts"]);
+    const reason = installError(partial, ["install", "--frozen-lockfile", "--ignore-scripts"]);
     if (reason !== undefined) throw new Error(`The ${what} packages could not be installed: ${reason}`);
     renameSync(partial, folder);
   } catch (error) {
@@ -41,22 +42,22 @@ export function installPinned(from: string, name: string, what: string): string 
 }
 
 /**
- * Runs `bun <words>`, which downloads packages.
+ * Runs `bun <words>` in the folder, which installs packages, and again if it stalls.
  *
+ * @param timeoutMs of each try
  * @returns the reason if it failed
  */
-export function whyNotInstalled(folder: string, words: string[]): string | undefined {
-  let reason = "";
+export function installError(folder: string, words: string[], timeoutMs = INSTALL_MS): string | undefined {
   for (let tries = 0; tries < TRIES; tries++) {
     const { success, exitedDueToTimeout, stderr } = Bun.spawnSync([process.execPath, ...words], {
       cwd: folder,
       stdout: "ignore",
       stderr: "pipe",
-      timeout: INSTALL_MS,
+      timeout: timeoutMs,
       killSignal: "SIGKILL",
     });
     if (success) return undefined;
-    reason = exitedDueToTimeout ? `no end within ${INSTALL_MS / 1000} s` : stderr.toString();
+    if (!exitedDueToTimeout) return stderr.toString();
   }
-  return reason;
+  return `it did not end within ${timeoutMs} ms, ${TRIES} times`;
 }

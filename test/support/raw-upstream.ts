@@ -28,18 +28,18 @@ export async function rawUpstream(): Promise<RawUpstream> {
     socket.on("close", () => sockets.delete(socket));
     socket.on("error", () => {});
     let pending = "";
-    /** Length of `pending` with which its first request is whole: a large body is joined once, not for each piece. */
-    let enough = 0;
+    /** The length that `pending` needs before it is parsed again, so that a large body is copied once, not per chunk. */
+    let needed = 0;
     socket.on("data", (bytes) => {
       pending += bytes.toString("latin1");
-      if (pending.length < enough) return;
+      if (pending.length < needed) return;
       for (let request = take(); request; request = take()) {
         upstream.requests.push(request);
         upstream.answer(socket, request);
       }
     });
     function take(): RawRequest | undefined {
-      enough = 0;
+      needed = 0;
       const end = pending.indexOf("\r\n\r\n");
       if (end < 0) return undefined;
       const [line = "", ...rest] = pending.slice(0, end).split("\r\n");
@@ -49,10 +49,10 @@ export async function rawUpstream(): Promise<RawUpstream> {
           header.slice(header.indexOf(":") + 1).trim(),
         ]),
       );
-      enough = end + 4 + Number(headers["content-length"] ?? 0);
-      if (pending.length < enough) return undefined;
-      const body = pending.slice(end + 4, enough);
-      pending = pending.slice(enough);
+      needed = end + 4 + Number(headers["content-length"] ?? 0);
+      if (pending.length < needed) return undefined;
+      const body = pending.slice(end + 4, needed);
+      pending = pending.slice(needed);
       return { line, headers, body };
     }
   });

@@ -16,7 +16,10 @@ export default class TotalsReporter implements Reporter {
 }
 
 /**
- * @param errors number of errors outside of tests
+ * Prints and writes the summary.
+ *
+ * @param modules those that have ended
+ * @param errors number of errors outside of tests, which count as failures
  * @param notes further lines
  */
 export function summarize(modules: readonly TestModule[], errors: number, notes: string[] = []): void {
@@ -47,6 +50,7 @@ export function summarize(modules: readonly TestModule[], errors: number, notes:
   console.log(text);
 }
 
+/** Returns what an earlier run has written to TOTALS_FILE. */
 function earlierRun(): { lines: string[]; passed: number; failed: number; skipped: number } {
   const file = process.env.TOTALS_FILE;
   const lines = file && existsSync(file) ? readFileSync(file, "utf8").trimEnd().split("\n") : [];

@@ -11,7 +11,7 @@ import { parse } from "yaml";
 import { configVariables } from "../../../core/config";
 import { freshDatabase } from "../../support/database";
 import { freePort } from "../../support/free-port";
-import { whyNotInstalled } from "../../support/install-pinned";
+import { installError } from "../../support/install-pinned";
 import { until } from "../../support/poll";
 import { repoRoot } from "../../support/source-files";
 
@@ -38,7 +38,7 @@ beforeAll(async () => {
   const [, install = ""] = /&& (bun install.*)$/m.exec(dockerfile) ?? [];
   const [program, ...words] = install.split(" ");
   expect(program).toBe("bun");
-  expect(whyNotInstalled(image, words)).toBeUndefined();
+  expect(installError(image, words)).toBeUndefined();
 }, 240_000);
 
 afterAll(() => rmSync(image, { recursive: true, force: true }));

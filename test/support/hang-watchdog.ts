@@ -1,65 +1,71 @@
 /**
- * Ends a test run in which nothing happens any more. If the thread of a test file stands still, none of its time-outs
- * applies, and the run would wait forever, without a word on what for.
+ * Ends a test run that has hung. The time-outs of tests and hooks need the thread of their file: while it is blocked, for
+ * example by a loop or a synchronous call, none of them fires, and the run would never end.
  *
- * It prints which files have not ended, and what the processes do. HUNG_FILES names a file to which those files are
- * written, a line each: `.ci/run` runs them once more.
+ * Prints which files have not ended, the processes, and the threads of this one. Writes the paths of those files, one per
+ * line, to the file that HUNG_FILES names: `.ci/run` runs them once more.
  */
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
-import type { Reporter, TestModule, TestSpecification } from "vitest/node";
+import type { Reporter, TestModule, TestSpecification, Vitest } from "vitest/node";
 import { summarize } from "./totals-reporter";
 
-/** A test and its second try may take five minutes each, and a hook one more. */
+/** A run without any result for this long has hung: a test and its second try may take five minutes each. */
 const HUNG_MINUTES = 12;
 
-export default class HangWatch implements Reporter {
+export default class HangWatchdog implements Reporter {
   readonly #minutes: number;
   /** Paths of the files that have not ended. */
-  readonly #left = new Set<string>();
-  readonly #ended: TestModule[] = [];
+  readonly #unfinished = new Set<string>();
+  readonly #finished: TestModule[] = [];
+  #vitest: Vitest | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** @param options.minutes without any news, after which a run has hung */
+  /** @param options.minutes without any result, after which a run has hung */
   constructor({ minutes = HUNG_MINUTES }: { minutes?: number } = {}) {
     this.#minutes = minutes;
   }
 
+  onInit(vitest: Vitest): void {
+    this.#vitest = vitest;
+  }
+
   onTestRunStart(files: readonly TestSpecification[]): void {
-    for (const { moduleId } of files) this.#left.add(moduleId);
-    this.#wait();
+    for (const { moduleId } of files) this.#unfinished.add(moduleId);
+    this.#restart();
   }
 
   onTestCaseResult(): void {
-    this.#wait();
+    this.#restart();
   }
 
   onTestModuleEnd(module: TestModule): void {
-    this.#left.delete(module.moduleId);
-    this.#ended.push(module);
-    this.#wait();
+    this.#unfinished.delete(module.moduleId);
+    this.#finished.push(module);
+    this.#restart();
   }
 
   onTestRunEnd(): void {
     clearTimeout(this.#timer);
   }
 
-  #wait(): void {
+  #restart(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#end(), this.#minutes * 60_000);
+    this.#timer = setTimeout(() => this.#endRun(), this.#minutes * 60_000);
   }
 
-  #end(): void {
-    const hung = [...this.#left].map((path) => relative(process.cwd(), path));
-    console.error(`nothing has happened for ${this.#minutes} minutes`);
+  #endRun(): void {
+    const hung = [...this.#unfinished].map((path) => relative(process.cwd(), path));
+    console.error(`the test run has hung: no result for ${this.#minutes} minutes`);
     console.error(output("ps", "-e", "--forest", "-o", "pid,stat,etimes,time,wchan:20,args"));
     console.error(output("ps", "-L", "-p", `${process.pid}`, "-o", "tid,stat,time,wchan:20,comm"));
+    const errors = this.#vitest?.state.getUnhandledErrors().length ?? 0;
     const notes = hung.map((file) => `did not end: ${file}`);
-    summarize(this.#ended, 0, notes);
+    summarize(this.#finished, errors, notes);
     if (process.env.HUNG_FILES)
       writeFileSync(process.env.HUNG_FILES, hung.map((file) => `${file}\n`).join(""));
-    // An ordinary end would wait for the threads.
+    // A regular exit would wait for the blocked threads.
     for (const pid of descendantsOf(process.pid)) kill(pid);
     kill(process.pid);
   }
@@ -78,6 +84,6 @@ function kill(pid: number): void {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // It has already ended.
   }
 }
