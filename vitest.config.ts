@@ -1,6 +1,7 @@
 import { defineConfig } from "vitest/config";
 import { isSlowMachine } from "./test/support/machine-speed.ts";
 import LongestFirst, { SHARED_WORKERS } from "./test/support/sequencer.ts";
+import { ONCE } from "./test/support/totals-reporter.ts";
 
 /**
  * Files that share a worker, and the modules that it has loaded and compiled: that is a third of their cost. They leave
@@ -33,8 +34,9 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     testTimeout: 30_000,
     hookTimeout: 60_000,
-    // Many tests share two cores with Postgres and Chromium: a test that only a stalled machine fails gets a second try.
-    retry: process.env.CI ? 1 : 0,
+    tags: [
+      { name: ONCE, description: "A rare violation is a violation: .ci/run does not try such a test again." },
+    ],
     reporters: ["default", "./test/support/totals-reporter.ts", "./test/support/hang-watchdog.ts"],
   },
 });

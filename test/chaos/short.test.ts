@@ -18,8 +18,7 @@ const GREEN_MS = 60_000;
 
 test("I1-I7: whatever is killed, disconnected or full, nothing is lost, no reader sees a wrong state, and it recovers by itself", {
   timeout: 300_000,
-  // A rare violation is a violation: no second try.
-  retry: 0,
+  tags: "once",
 }, async () => {
   await using service = await Service.start({ modes: ["turbo", "live"] });
   const figures = new Figures();

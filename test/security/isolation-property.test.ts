@@ -49,7 +49,7 @@ const isolated = fc.asyncProperty(
 
 test("I8: one account's actions have no effect on another's", {
   timeout: TIME_LIMIT_MS + GRACE_MS,
-  retry: 0,
+  tags: "once",
 }, async () => {
   const limits = { numRuns: RUNS * fuzzRuns, interruptAfterTimeLimit: TIME_LIMIT_MS };
   // All runs share the service, and damage remains: shrinking would be useless.

@@ -2,13 +2,11 @@
  * Ends a test run that has hung. The time-outs of tests and hooks need the thread of their file: while it is blocked, for
  * example by a loop or a synchronous call, none of them fires, and the run would never end.
  *
- * Prints which files have not ended, the processes, and the threads of this one. Writes the paths of those files, one per
- * line, to the file that HUNG_FILES names: `.ci/run` runs them once more.
+ * Prints which files have not ended, the processes, the threads of this one, and the summary.
  */
 import { spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
 import { relative } from "node:path";
-import type { Reporter, TestModule, TestSpecification, Vitest } from "vitest/node";
+import type { Reporter, SerializedError, TestModule, TestSpecification, Vitest } from "vitest/node";
 import { summarize } from "./totals-reporter";
 
 /** A run without any result for this long has hung: a test and its second try may take five minutes each. */
@@ -60,11 +58,8 @@ export default class HangWatchdog implements Reporter {
     console.error(`the test run has hung: no result for ${this.#minutes} minutes`);
     console.error(output("ps", "-e", "--forest", "-o", "pid,stat,etimes,time,wchan:20,args"));
     console.error(output("ps", "-L", "-p", `${process.pid}`, "-o", "tid,stat,time,wchan:20,comm"));
-    const errors = this.#vitest?.state.getUnhandledErrors().length ?? 0;
-    const notes = hung.map((file) => `did not end: ${file}`);
-    summarize(this.#finished, errors, notes);
-    if (process.env.HUNG_FILES)
-      writeFileSync(process.env.HUNG_FILES, hung.map((file) => `${file}\n`).join(""));
+    const errors = (this.#vitest?.state.getUnhandledErrors() ?? []) as SerializedError[];
+    summarize(this.#finished, errors, hung);
     // A regular exit would wait for the blocked threads.
     for (const pid of descendantsOf(process.pid)) kill(pid);
     kill(process.pid);

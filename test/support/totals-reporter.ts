@@ -2,16 +2,23 @@
  * Prints the summary of a test run: why each skipped test was skipped, which tests failed or needed a second try and why,
  * and the totals in one line. If TOTALS_FILE is set, failures, second tries and totals are also written there, for
  * `.ci/run`; what an earlier run has written there is included.
+ *
+ * If AGAIN_FILES is set, and every failure deserves a second try, the paths of the files with failures are written to the
+ * file that it names, one per line, and these files are left out of the totals: `.ci/run` runs them once more, one after
+ * the other. Beside others, on a slow machine, a test may exceed its time that passes alone.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import type { Reporter, SerializedError, TestCase, TestModule } from "vitest/node";
+import type { Reporter, SerializedError, TestModule } from "vitest/node";
+import { describeMachine } from "./machine-speed.ts";
 
 const MAX_REASON_LENGTH = 300;
 const TOTALS = /^(\d+) passed, (\d+) failed, (\d+) skipped$/;
+/** The tag of tests without a second try. */
+export const ONCE = "once";
 
 export default class TotalsReporter implements Reporter {
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
-    summarize(modules, errors.length);
+    summarize(modules, errors);
   }
 }
 
@@ -19,35 +26,56 @@ export default class TotalsReporter implements Reporter {
  * Prints and writes the summary.
  *
  * @param modules those that have ended
- * @param errors number of errors outside of tests, which count as failures
- * @param notes further lines
+ * @param uncaught errors outside of tests, which count as failures
+ * @param hung paths of files that have not ended
  */
-export function summarize(modules: readonly TestModule[], errors: number, notes: string[] = []): void {
+export function summarize(
+  modules: readonly TestModule[],
+  uncaught: readonly SerializedError[],
+  hung: string[] = [],
+): void {
   const before = earlierRun();
+  const failed = modules.filter((module) => module.state() === "failed");
+  // A test that has exceeded its time goes on: later errors in its file belong to this failure.
+  const others = uncaught.filter((error) => failed.every((file) => file.moduleId !== error.VITEST_TEST_PATH));
+  const again = others.length === 0 && failed.every(deservesSecondTry) ? process.env.AGAIN_FILES : undefined;
   const totals = {
     passed: before.passed,
-    failed: before.failed + errors,
+    failed: before.failed + (again ? 0 : uncaught.length + hung.length),
     skipped: before.skipped,
     pending: 0,
   };
-  const lines = [...before.lines, ...notes];
+  const lines = [...before.lines, ...hung.map((path) => `did not end: ${path}`)];
   for (const module of modules) {
-    // A file that cannot be loaded has no test that could fail.
-    totals.failed += module.errors().length;
+    const counts = !again || !failed.includes(module);
+    const problem = counts ? "failed" : "needed a second try";
+    // Errors of loading a file and of hooks have no test that could fail.
+    for (const suite of [module, ...module.children.allSuites()]) {
+      for (const error of suite.errors()) {
+        if (counts) totals.failed++;
+        lines.push(`${problem}: ${module.relativeModuleId}: ${reasonOf([error])}`);
+      }
+    }
     for (const test of module.children.allTests()) {
       const result = test.result();
-      totals[result.state]++;
+      if (counts) totals[result.state]++;
       const name = `${module.relativeModuleId} > ${test.fullName}`;
       if (result.state === "skipped") console.log(`skipped: ${name}: ${result.note ?? "no reason"}`);
-      const retries = test.diagnostic()?.retryCount ?? 0;
-      if (retries > 0) lines.push(`needed a second try, ${result.state}: ${name}: ${reasonOf(result)}`);
-      else if (result.state === "failed") lines.push(`failed: ${name}: ${reasonOf(result)}`);
+      if (result.state === "failed") lines.push(`${problem}: ${name}: ${reasonOf(result.errors)}`);
     }
   }
+  if (before.lines.length === 0) lines.push(describeMachine());
   lines.push(`${totals.passed} passed, ${totals.failed + totals.pending} failed, ${totals.skipped} skipped`);
   const text = lines.join("\n");
   if (process.env.TOTALS_FILE) writeFileSync(process.env.TOTALS_FILE, `${text}\n`);
   console.log(text);
+  const paths = [...failed.map((module) => module.relativeModuleId), ...hung];
+  if (again) writeFileSync(again, paths.map((path) => `${path}\n`).join(""));
+}
+
+/** Returns whether what has failed in a file may be tried again. */
+function deservesSecondTry(module: TestModule): boolean {
+  return [...module.children.allTests("failed")].every(({ tags }) => !tags.includes(ONCE));
 }
 
 /** Returns what an earlier run has written to TOTALS_FILE. */
@@ -58,9 +86,9 @@ function earlierRun(): { lines: string[]; passed: number; failed: number; skippe
   return { lines, passed: Number(passed ?? 0), failed: Number(failed ?? 0), skipped: Number(skipped ?? 0) };
 }
 
-/** The errors of all tries, each with the test's own line that threw it. */
-function reasonOf({ errors }: ReturnType<TestCase["result"]>): string {
-  return (errors ?? [])
+/** The errors, each with the test's own line that threw it. */
+function reasonOf(errors: readonly { message: string; stacks?: { file: string; line: number }[] }[]): string {
+  return errors
     .map(({ message, stacks }) => {
       const at = stacks?.find(({ file }) => file.endsWith(".test.ts"));
       return `${message.slice(0, MAX_REASON_LENGTH)}${at ? ` (line ${at.line})` : ""}`;

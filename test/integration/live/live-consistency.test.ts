@@ -164,8 +164,7 @@ const storm: Pick<Storm, "seconds" | "rebuildEveryMs"> = {
 
 test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing, and equals the source once the feed is read to its end", {
   timeout: (SECONDS + 120) * 1000,
-  // A rare violation is a violation: no second try.
-  retry: 0,
+  tags: "once",
 }, async () => {
   const { fleet, base, watchersId } = await busyFleet();
   await using _ = fleet;
@@ -181,7 +180,7 @@ test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing,
 
 test("I1-I3: with any failures of webhooks, SQL never goes back, and equals the source at the end", {
   timeout: (SECONDS + 120) * 1000,
-  retry: 0,
+  tags: "once",
 }, async () => {
   const { fleet, base, watchersId } = await busyFleet();
   await using _ = fleet;
@@ -205,7 +204,7 @@ test("I1-I3: with any failures of webhooks, SQL never goes back, and equals the 
 
 test("a webhook that fails silently is detected by comparison and replaced, although sweeps find what it does not report", {
   timeout: 60_000 + FOUND_OUT_MS,
-  retry: 0,
+  tags: "once",
 }, async ({ skip }) => {
   skip(SECONDS < 60, "that takes up to a minute and a half: CONSISTENCY_SECONDS=60 waits for it");
   const { fleet, base } = await busyFleet();

@@ -139,8 +139,7 @@ const kept = (fleet: Fleet, base: Base) => loadFeed(fleet.ctx.db, base.id);
 
 test.concurrent("I7: if a worker is killed between a payload and its cursor, nothing is missing, and nothing is applied twice", {
   timeout: 60_000 + POINTS.length * 40_000,
-  // A rare violation is a violation: no second try.
-  retry: 0,
+  tags: "once",
 }, async () => {
   await using releases = new AsyncDisposableStack();
   const { fleet, lines, worker } = await service(releases);

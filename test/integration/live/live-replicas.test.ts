@@ -67,8 +67,7 @@ test.for(sources)(
   "in live mode, every cell of $name is in SQL whenever the feed is read to its end",
   {
     timeout: 60_000 + ROUNDS * ROUND_MS,
-    // A rare violation is a violation: no second try.
-    retry: 0,
+    tags: "once",
   },
   async ({ create }, { skip }) => {
     if (!create) return skip(noDataReason);

@@ -79,8 +79,7 @@ async function settled(engine: LiveEngine): Promise<void> {
 
 test("after any history of edits, schema changes and settings in live mode, the replica equals one built from scratch, and readers see consistent states", {
   timeout: 60_000 + HISTORIES * 12_000,
-  // A rare violation is a violation: no second try.
-  retry: 0,
+  tags: "once",
 }, async () => {
   let reads = 0;
   const isLike = fc.asyncProperty(histories, async (history) => {

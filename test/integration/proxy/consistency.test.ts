@@ -25,8 +25,7 @@ async function busyFleet(): Promise<{ fleet: Fleet; base: Base }> {
 
 test("I1-I3: whatever overlaps, SQL never goes back, and equals the source at the end", {
   timeout: (SECONDS + 60) * 1000,
-  // A rare violation is a violation: no second try.
-  retry: 0,
+  tags: "once",
 }, async () => {
   const { fleet, base } = await busyFleet();
   await using _ = fleet;

@@ -57,8 +57,7 @@ const MODES: Mode[] = [
 test.for(MODES)(
   "I1-I3: synced $name, SQL shows every write when it is answered, keeps it, and equals the source at the end",
   {
-    // A rare violation is a violation: no second try.
-    retry: 0,
+    tags: "once",
   },
   async (mode) => {
     await using fleet = await mode.start();

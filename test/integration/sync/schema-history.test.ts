@@ -35,8 +35,7 @@ async function live(engine: Engine, world: World, history: History): Promise<voi
 
 test("after any history of edits, schema changes and settings, the replica equals one built from scratch, and readers see consistent states", {
   timeout: 60_000 + HISTORIES * 8000,
-  // A rare violation is a violation: no second try.
-  retry: 0,
+  tags: "once",
 }, async () => {
   let reads = 0;
   const isLike = fc.asyncProperty(histories, async (history) => {
