@@ -127,7 +127,10 @@ export interface RateLimiter {
    * @throws BasetideError `control_unavailable`
    */
   forget(key: QuotaKey): Promise<void>;
-  /** Stops the heartbeat, and stores the last counts. Never fails. */
+  /**
+   * Returns the reservations of requests that have been aborted: they would count in the month. Stops the heartbeat, and
+   * stores the last counts. Never fails.
+   */
   close(): Promise<void>;
 }
 
@@ -257,6 +260,7 @@ export function createRateLimiter(
     },
 
     async close() {
+      await Promise.all(queues.all().map((queue) => queue.settled()));
       await heartbeat?.leave();
       await callers.flush();
     },

@@ -30,6 +30,11 @@ export class Recent<T extends Entry> {
     return entry;
   }
 
+  /** Returns all entries that are known. */
+  all(): T[] {
+    return [...this.#entries.values()];
+  }
+
   #dropUnused(): void {
     this.#lookedAt = this.#now();
     for (const [name, { isIdle }] of this.#entries)

@@ -64,6 +64,11 @@ export interface WaitQueue {
    *   `deadlineAt`; the backend's error; the error of opening a connection; the signal's reason
    */
   wait(deadlineAt: number, signal: AbortSignal, options?: WaitOptions): Promise<HeldConnection | undefined>;
+  /**
+   * Resolves when the reservations that no request needs any more have been returned. The queue may have waiting
+   * requests. Never rejects.
+   */
+  settled(): Promise<void>;
   readonly isIdle: boolean;
 }
 
@@ -81,6 +86,8 @@ export function createWaitQueue(
   /** The latest round in which a request got its reservation. */
   let lastRound = 0;
   let isAsking = false;
+  /** Called when no call runs, and none follows it at once. */
+  const onSettled: (() => void)[] = [];
   let askFrom = 0;
   /** The earliest time for one more request, by the backend's last answer. */
   let nextAt = -Infinity;
@@ -190,6 +197,7 @@ export function createWaitQueue(
       isAsking = false;
     }
     ask();
+    if (!isAsking) for (const resolve of onSettled.splice(0)) resolve();
   }
 
   /**
@@ -363,6 +371,9 @@ export function createWaitQueue(
 
   return {
     wait,
+    async settled() {
+      if (isAsking) await new Promise<void>((resolve) => onSettled.push(resolve));
+    },
     get isIdle() {
       return waiters.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
     },

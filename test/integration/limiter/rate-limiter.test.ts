@@ -172,6 +172,24 @@ test("calls are counted by month and kind; released reservations are not", async
   expect(await metric(limiter, "basetide_quota_grants_total", { kind: "sync" })).toBe(2);
 });
 
+test("a limiter closes only when the reservations of aborted requests have been returned", async () => {
+  const limiter = newLimiter();
+  const key = newKey();
+  await Promise.all([1, 2, 3].map(() => limiter.acquireClient(key, client())));
+  const gone = new AbortController();
+  const others = [1, 2].map(() => limiter.acquireClient(key, client(30_000, gone.signal)));
+  const next = limiter.acquireClient(key, client(30_000, gone.signal)).catch(() => {});
+  await Promise.all(others);
+  await until(async () => (await limiter.usage(key)).client === 6, {
+    what: "the next window's reservation is made",
+  });
+  gone.abort();
+  await next;
+  await limiter[Symbol.asyncDispose]();
+  await using observer = newLimiter();
+  expect((await observer.usage(key)).client).toBe(5);
+});
+
 /** A key with a reservation that another process blocks before its time. */
 async function shutInTime(proxy: RateLimiter, worker: RateLimiter) {
   for (let blocks = 1; ; blocks++) {
