@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
-import { isSlowMachine } from "./test/support/machine-speed.ts";
+import { measureSlowness } from "./test/support/machine-speed.ts";
 import LongestFirst, { SHARED_WORKERS } from "./test/support/sequencer.ts";
 import { ONCE } from "./test/support/totals-reporter.ts";
 
@@ -11,6 +11,14 @@ const SHARED = [
   "test/unit/**/*.test.ts",
   "test/integration/{console,sandbox,source,http,exports}/**/!(add-setting).test.ts",
 ];
+
+/**
+ * Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease. On a slow machine, tests
+ * that pass alone would exceed their times beside five others.
+ */
+const MOST_WORKERS = 6;
+const LEAST_WORKERS = 3;
+const slowness = await measureSlowness();
 
 export default defineConfig({
   test: {
@@ -28,12 +36,10 @@ export default defineConfig({
     globalSetup: ["test/support/global-setup.ts"],
     // The default pool communicates with its child processes in a way that Bun does not support.
     pool: "threads",
-    // Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease. On a machine where
-    // everything takes three times as long, tests that pass alone would exceed their times beside five others.
-    maxWorkers: isSlowMachine() ? 3 : 6,
+    maxWorkers: Math.max(LEAST_WORKERS, Math.min(MOST_WORKERS, Math.round(MOST_WORKERS / slowness))),
     sequence: { sequencer: LongestFirst },
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 30_000 * slowness,
+    hookTimeout: 60_000 * slowness,
     tags: [
       { name: ONCE, description: "A rare violation is a violation: .ci/run does not try such a test again." },
     ],

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import AxeBuilder from "@axe-core/playwright";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
+import { slowness } from "./machine-speed";
 import { repoRoot } from "./source-files";
 
 const executablePath = process.env.CHROMIUM ?? "/usr/bin/chromium";
@@ -69,7 +70,7 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
     permissions: ["clipboard-read", "clipboard-write"],
   });
   const page = await context.newPage();
-  page.setDefaultTimeout(TIMEOUT_MS);
+  page.setDefaultTimeout(TIMEOUT_MS * slowness());
   const problems: string[] = [];
   page.on("pageerror", (error) => problems.push(`${page.url()}: ${error.message}`));
   page.on("console", (message) => {

@@ -1,34 +1,46 @@
-/** How slow this machine is at what tests do most: they start processes, databases and browsers, which take new memory. */
+/** How slow this machine is, compared with one on which all tests take a quarter of an hour. */
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-const PAGE_BYTES = 4096;
-const PAGES = 4096;
-/** The time for a new page of memory on a slow machine, µs. It was 20 where tests exceeded their times. */
-const SLOW_PAGE_US = 5;
+/** The time that the probe takes there, with as many at once as there are processors (two), ms. */
+const REFERENCE_MS = 150;
+const PROBES = 3;
+/** Tells the threads of a run what its start has measured. */
+const VARIABLE = "TEST_SLOWNESS";
 /** Where the kernel counts the time of all processors, by kind, since it was started. */
 const PROCESSOR_TIMES = "/proc/stat";
 const STOLEN = 7;
 
-/** Returns whether new memory is slow. Takes a few milliseconds, on a slow machine a tenth of a second. */
-export function isSlowMachine(): boolean {
-  return newPageMicros() > SLOW_PAGE_US;
+/** Measures how many times as long this machine takes, at least 1, in half a second. It sees a quota of CPU, too. */
+export async function measureSlowness(): Promise<number> {
+  const times: number[] = [];
+  for (let nth = 0; nth < PROBES; nth++) times.push(await probe());
+  const median = times.toSorted((one, other) => one - other)[Math.floor(PROBES / 2)]!;
+  const slowness = Math.max(1, median / REFERENCE_MS);
+  process.env[VARIABLE] = slowness.toFixed(2);
+  return slowness;
+}
+
+/** Returns what the run has measured. */
+export function slowness(): number {
+  return Number(process.env[VARIABLE] ?? 1);
 }
 
 /** Describes the machine in one line, for the log of a run: times in it mean little without. */
 export function describeMachine(): string {
   const stolen = existsSync(PROCESSOR_TIMES) ? stolenShare(readFileSync(PROCESSOR_TIMES, "utf8")) : 0;
-  return `machine: ${availableParallelism()} processors, ${newPageMicros().toFixed(1)} µs for a new page of memory, ${Math.round(stolen * 100)} % of the time stolen`;
+  return `machine: ${availableParallelism()} processors, took ${slowness()} times as long as usual at the start, ${Math.round(100 * stolen)} % of the time stolen`;
 }
 
-function newPageMicros(): number {
-  const memory = new Uint8Array(PAGES * PAGE_BYTES);
+async function probe(): Promise<number> {
   const from = performance.now();
-  for (let at = 0; at < memory.length; at += PAGE_BYTES) memory[at] = 1;
-  return ((performance.now() - from) * 1000) / PAGES;
+  const one = () => Bun.spawn([process.execPath, `${import.meta.dirname}/machine-probe.ts`]).exited;
+  const codes = await Promise.all(Array.from({ length: availableParallelism() }, one));
+  if (codes.some((code) => code !== 0)) throw new Error("the probe of the machine's speed failed");
+  return performance.now() - from;
 }
 
-/** Returns the share of the time that the hypervisor gave to others while this machine had work. */
+/** Returns the share of the time since the start that the hypervisor gave to others while this machine had work. */
 function stolenShare(stat: string): number {
   const [first = ""] = stat.split("\n");
   const times = first.split(/\s+/).slice(1, 9).map(Number);

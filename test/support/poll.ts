@@ -1,4 +1,5 @@
-/** Waits in tests: never for a fixed time, always for a condition with a deadline. */
+/** Waits in tests: never for a fixed time, always for a condition with a deadline. A slow machine has more time. */
+import { slowness } from "./machine-speed";
 
 /** The longest wait, unless a test sets another, in ms. */
 const TIMEOUT_MS = 20_000;
@@ -18,7 +19,8 @@ export async function until<T>(
   condition: () => T | Promise<T>,
   options: { what: string; timeoutMs?: number; intervalMs?: number; retryErrors?: boolean },
 ): Promise<Exclude<T, false | null | undefined | 0 | "">> {
-  const { what, timeoutMs = TIMEOUT_MS, intervalMs, retryErrors = false } = options;
+  const { what, intervalMs, retryErrors = false } = options;
+  const timeoutMs = (options.timeoutMs ?? TIMEOUT_MS) * slowness();
   const from = Date.now();
   const deadline = from + timeoutMs;
   let last: unknown;
@@ -33,7 +35,7 @@ export async function until<T>(
     }
     await Bun.sleep(intervalMs ?? pauseAfter(Date.now() - from));
   } while (Date.now() < deadline);
-  throw new Error(`waited ${timeoutMs} ms until ${what}; last: ${Bun.inspect(last)}`, {
+  throw new Error(`waited ${Math.round(timeoutMs)} ms until ${what}; last: ${Bun.inspect(last)}`, {
     cause: last instanceof Error ? last : undefined,
   });
 }
