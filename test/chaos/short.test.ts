@@ -4,6 +4,7 @@
  */
 import { expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
+import { slowness } from "../support/machine-speed";
 import { shortFaults } from "./faults";
 import { Chaos } from "./harness/chaos";
 import { contractCounts } from "./harness/contract";
@@ -17,7 +18,7 @@ const WORKER_LOST_MS = 30_000;
 const GREEN_MS = 60_000;
 
 test("I1-I7: whatever is killed, disconnected or full, nothing is lost, no reader sees a wrong state, and it recovers by itself", {
-  timeout: 300_000,
+  timeout: 300_000 * slowness(),
   tags: "once",
 }, async () => {
   await using service = await Service.start({ modes: ["turbo", "live"] });

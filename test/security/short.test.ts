@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
+import { slowness } from "../support/machine-speed";
 import { attacks } from "./attacks";
 import { Service } from "./service";
 
@@ -22,7 +23,7 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 test.for(attacks.map((attack) => [`${attack.name} (${attack.finding})`, attack] as const))(
   "I8: refused: %s",
   // An attack that rarely succeeds has succeeded: no second try.
-  { timeout: ATTACK_MS, tags: "once" },
+  { timeout: ATTACK_MS * slowness(), tags: "once" },
   async ([name, attack]) => {
     const result = await attack.run(service, 1, new Random(`${seed} ${name}`));
     const frozen = await service.recover();

@@ -22,6 +22,7 @@ import { expectEqualToSource } from "../../support/equal-to-source";
 import type { WireTable } from "../../support/expected-cells";
 import type { Fleet } from "../../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
+import { slowness } from "../../support/machine-speed";
 import { until } from "../../support/poll";
 
 const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 10);
@@ -163,7 +164,7 @@ const storm: Pick<Storm, "seconds" | "rebuildEveryMs"> = {
 };
 
 test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing, and equals the source once the feed is read to its end", {
-  timeout: (SECONDS + 120) * 1000,
+  timeout: (SECONDS + 120) * 1000 * slowness(),
   tags: "once",
 }, async () => {
   const { fleet, base, watchersId } = await busyFleet();
@@ -179,7 +180,7 @@ test("I1-I3: with any delivery of the feed, SQL never goes back, misses nothing,
 });
 
 test("I1-I3: with any failures of webhooks, SQL never goes back, and equals the source at the end", {
-  timeout: (SECONDS + 120) * 1000,
+  timeout: (SECONDS + 120) * 1000 * slowness(),
   tags: "once",
 }, async () => {
   const { fleet, base, watchersId } = await busyFleet();
@@ -203,7 +204,7 @@ test("I1-I3: with any failures of webhooks, SQL never goes back, and equals the 
 });
 
 test("a webhook that fails silently is detected by comparison and replaced, although sweeps find what it does not report", {
-  timeout: 60_000 + FOUND_OUT_MS,
+  timeout: (60_000 + FOUND_OUT_MS) * slowness(),
   tags: "once",
 }, async ({ skip }) => {
   skip(SECONDS < 60, "that takes up to a minute and a half: CONSISTENCY_SECONDS=60 waits for it");

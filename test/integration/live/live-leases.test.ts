@@ -16,6 +16,7 @@ import type { WireTable } from "../../support/expected-cells";
 import { type FaultProxy, faultProxy, type HoldPoint } from "../../support/fault-proxy";
 import type { Fleet } from "../../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
+import { slowness } from "../../support/machine-speed";
 import { until } from "../../support/poll";
 import type { Program } from "../../support/program";
 import { startWorkerProcess } from "../../support/worker-process";
@@ -138,7 +139,7 @@ async function forgetHolder({ ctx }: Fleet): Promise<void> {
 const kept = (fleet: Fleet, base: Base) => loadFeed(fleet.ctx.db, base.id);
 
 test.concurrent("I7: if a worker is killed between a payload and its cursor, nothing is missing, and nothing is applied twice", {
-  timeout: 60_000 + POINTS.length * 40_000,
+  timeout: (60_000 + POINTS.length * 40_000) * slowness(),
   tags: "once",
 }, async () => {
   await using releases = new AsyncDisposableStack();

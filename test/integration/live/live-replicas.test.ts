@@ -15,6 +15,7 @@ import { dataFolder, noDataReason } from "../../support/data";
 import { expectEqualToSource, untilSameShape } from "../../support/equal-to-source";
 import type { Fleet } from "../../support/fleet";
 import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
+import { slowness } from "../../support/machine-speed";
 import { RandomEdits } from "../../support/random-edits";
 
 const ROUNDS = Number(process.env.LIVE_ROUNDS ?? 2);
@@ -66,7 +67,7 @@ const sources: Source[] = [
 test.for(sources)(
   "in live mode, every cell of $name is in SQL whenever the feed is read to its end",
   {
-    timeout: 60_000 + ROUNDS * ROUND_MS,
+    timeout: (60_000 + ROUNDS * ROUND_MS) * slowness(),
     tags: "once",
   },
   async ({ create }, { skip }) => {

@@ -11,6 +11,7 @@ import { snakeCase } from "../../../core/replica";
 import { testEngine } from "../../support/engine";
 import { watchForHalves } from "../../support/half-tables";
 import { type LiveEngine, liveEngine, type Running } from "../../support/live-engine";
+import { slowness } from "../../support/machine-speed";
 import { until } from "../../support/poll";
 import { replicaState } from "../../support/replica-state";
 import { ReportedChanges } from "../../support/reported-changes";
@@ -78,7 +79,7 @@ async function settled(engine: LiveEngine): Promise<void> {
 }
 
 test("after any history of edits, schema changes and settings in live mode, the replica equals one built from scratch, and readers see consistent states", {
-  timeout: 60_000 + HISTORIES * 12_000,
+  timeout: (60_000 + HISTORIES * 12_000) * slowness(),
   tags: "once",
 }, async () => {
   let reads = 0;

@@ -10,6 +10,7 @@ import type { Base } from "../../../core/control/bases";
 import { createBusyBase, LATENCY, liftLimiter, violations } from "../../support/consistency";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
+import { slowness } from "../../support/machine-speed";
 
 const SECONDS = Number(process.env.CONSISTENCY_SECONDS ?? 10);
 /** The time for detecting the broken rule. */
@@ -24,7 +25,7 @@ async function busyFleet(): Promise<{ fleet: Fleet; base: Base }> {
 }
 
 test("I1-I3: whatever overlaps, SQL never goes back, and equals the source at the end", {
-  timeout: (SECONDS + 60) * 1000,
+  timeout: (SECONDS + 60) * 1000 * slowness(),
   tags: "once",
 }, async () => {
   const { fleet, base } = await busyFleet();

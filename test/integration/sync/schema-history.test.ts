@@ -9,6 +9,7 @@ import { expect, test } from "vitest";
 import { snakeCase } from "../../../core/replica";
 import { type Engine, testEngine } from "../../support/engine";
 import { watchForHalves } from "../../support/half-tables";
+import { slowness } from "../../support/machine-speed";
 import { replicaState } from "../../support/replica-state";
 import { type History, histories, World } from "../../support/schema-history";
 
@@ -34,7 +35,7 @@ async function live(engine: Engine, world: World, history: History): Promise<voi
 }
 
 test("after any history of edits, schema changes and settings, the replica equals one built from scratch, and readers see consistent states", {
-  timeout: 60_000 + HISTORIES * 8000,
+  timeout: (60_000 + HISTORIES * 8000) * slowness(),
   tags: "once",
 }, async () => {
   let reads = 0;
