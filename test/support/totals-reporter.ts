@@ -27,25 +27,26 @@ export default class TotalsReporter implements Reporter {
  *
  * @param modules those that have ended
  * @param uncaught errors outside of tests, which count as failures
- * @param hung paths of files that have not ended
+ * @param hung paths of files that have not ended, if the run has hung
  */
 export function summarize(
   modules: readonly TestModule[],
   uncaught: readonly SerializedError[],
-  hung: string[] = [],
+  hung?: string[],
 ): void {
   const before = earlierRun();
+  const unfinished = hung ?? [];
   const failed = modules.filter((module) => module.state() === "failed");
   // A test that has exceeded its time goes on: later errors in its file belong to this failure.
   const others = uncaught.filter((error) => failed.every((file) => file.moduleId !== error.VITEST_TEST_PATH));
   const again = others.length === 0 && failed.every(deservesSecondTry) ? process.env.AGAIN_FILES : undefined;
   const totals = {
     passed: before.passed,
-    failed: before.failed + (again ? 0 : uncaught.length + hung.length),
+    failed: before.failed + (again ? 0 : uncaught.length + unfinished.length),
     skipped: before.skipped,
     pending: 0,
   };
-  const lines = [...before.lines, ...hung.map((path) => `did not end: ${path}`)];
+  const lines = [...before.lines, ...unfinished.map((path) => `did not end: ${path}`)];
   for (const module of modules) {
     const counts = !again || !failed.includes(module);
     const problem = counts ? "failed" : "needed a second try";
@@ -69,8 +70,9 @@ export function summarize(
   const text = lines.join("\n");
   if (process.env.TOTALS_FILE) writeFileSync(process.env.TOTALS_FILE, `${text}\n`);
   console.log(text);
-  const paths = [...failed.map((module) => module.relativeModuleId), ...hung];
-  if (again) writeFileSync(again, paths.map((path) => `${path}\n`).join(""));
+  const paths = [...failed.map((module) => module.relativeModuleId), ...unfinished];
+  // Without any, the run has passed, or has failed for a reason that a second one would not change.
+  if (again && (hung || paths.length > 0)) writeFileSync(again, paths.map((path) => `${path}\n`).join(""));
 }
 
 /** Returns whether what has failed in a file may be tried again. */

@@ -133,3 +133,13 @@ test(
   },
   LIMIT_MS,
 );
+
+test(
+  "a run in which nothing has failed leaves nothing to run once more, whatever its exit code",
+  async () => {
+    const run = await runTests({ "passes.test.ts": passes });
+    expect(run.again).toBeUndefined();
+    expect(run.totals.at(-1)).toBe("3 passed, 0 failed, 0 skipped");
+  },
+  LIMIT_MS,
+);
