@@ -2,7 +2,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-/** The time that the probe takes there, with as many at once as there are processors (two), ms. */
+/** As many probes run at once as that machine has processors. */
+const AT_ONCE = 2;
+/** The time that they take there, ms. */
 const REFERENCE_MS = 160;
 const PROBES = 3;
 /** Tells the threads of a run what its start has measured. */
@@ -35,7 +37,7 @@ export function describeMachine(): string {
 async function probe(): Promise<number> {
   const from = performance.now();
   const one = () => Bun.spawn([process.execPath, `${import.meta.dirname}/machine-probe.ts`]).exited;
-  const codes = await Promise.all(Array.from({ length: availableParallelism() }, one));
+  const codes = await Promise.all(Array.from({ length: AT_ONCE }, one));
   if (codes.some((code) => code !== 0)) throw new Error("the probe of the machine's speed failed");
   return performance.now() - from;
 }
