@@ -14,7 +14,7 @@ const SHARED = [
 
 /**
  * Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease. On a slow machine, tests
- * that pass alone would exceed their times beside five others.
+ * that pass alone would time out next to five others.
  */
 const MOST_WORKERS = 6;
 const LEAST_WORKERS = 3;

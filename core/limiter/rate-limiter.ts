@@ -128,7 +128,7 @@ export interface RateLimiter {
    */
   forget(key: QuotaKey): Promise<void>;
   /**
-   * Returns the reservations of requests that have been aborted: they would count in the month. Stops the heartbeat, and
+   * Returns the reservations of aborted requests, which would otherwise count in the month. Stops the heartbeat, and
    * stores the last counts. Never fails.
    */
   close(): Promise<void>;

@@ -65,8 +65,7 @@ export interface WaitQueue {
    */
   wait(deadlineAt: number, signal: AbortSignal, options?: WaitOptions): Promise<HeldConnection | undefined>;
   /**
-   * Resolves when the reservations that no request needs any more have been returned. The queue may have waiting
-   * requests. Never rejects.
+   * Resolves when all unused reservations have been returned. Requests may still be waiting. Never rejects.
    */
   settled(): Promise<void>;
   readonly isIdle: boolean;
@@ -86,7 +85,7 @@ export function createWaitQueue(
   /** The latest round in which a request got its reservation. */
   let lastRound = 0;
   let isAsking = false;
-  /** Called when no call runs, and none follows it at once. */
+  /** Called when no call to the backend is running or due. */
   const onSettled: (() => void)[] = [];
   let askFrom = 0;
   /** The earliest time for one more request, by the backend's last answer. */

@@ -1,4 +1,4 @@
-/** Waits in tests: never for a fixed time, always for a condition with a deadline. A slow machine has more time. */
+/** Waits in tests: never for a fixed time, always for a condition with a deadline. Unless a test sets it, the deadline is later on a slow machine. */
 import { slowness } from "./machine-speed";
 
 /** The longest wait, unless a test sets another, in ms. */
@@ -19,8 +19,7 @@ export async function until<T>(
   condition: () => T | Promise<T>,
   options: { what: string; timeoutMs?: number; intervalMs?: number; retryErrors?: boolean },
 ): Promise<Exclude<T, false | null | undefined | 0 | "">> {
-  const { what, intervalMs, retryErrors = false } = options;
-  const timeoutMs = (options.timeoutMs ?? TIMEOUT_MS) * slowness();
+  const { what, timeoutMs = Math.round(TIMEOUT_MS * slowness()), intervalMs, retryErrors = false } = options;
   const from = Date.now();
   const deadline = from + timeoutMs;
   let last: unknown;
@@ -35,7 +34,7 @@ export async function until<T>(
     }
     await Bun.sleep(intervalMs ?? pauseAfter(Date.now() - from));
   } while (Date.now() < deadline);
-  throw new Error(`waited ${Math.round(timeoutMs)} ms until ${what}; last: ${Bun.inspect(last)}`, {
+  throw new Error(`waited ${timeoutMs} ms until ${what}; last: ${Bun.inspect(last)}`, {
     cause: last instanceof Error ? last : undefined,
   });
 }

@@ -3,9 +3,9 @@
  * and the totals in one line. If TOTALS_FILE is set, failures, second tries and totals are also written there, for
  * `.ci/run`; what an earlier run has written there is included.
  *
- * If AGAIN_FILES is set, and every failure deserves a second try, the paths of the files with failures are written to the
- * file that it names, one per line, and these files are left out of the totals: `.ci/run` runs them once more, one after
- * the other. Beside others, on a slow machine, a test may exceed its time that passes alone.
+ * If AGAIN_FILES is set, and all failures are of tests that may run again, the paths of the files with failures are written
+ * to the file that it names, one per line, and these files are left out of the totals: `.ci/run` runs them once more, one
+ * after the other. On a slow machine, a test that passes alone may time out next to others.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
@@ -37,9 +37,7 @@ export function summarize(
   const before = earlierRun();
   const unfinished = hung ?? [];
   const failed = modules.filter((module) => module.state() === "failed");
-  // A test that has exceeded its time goes on: later errors in its file belong to this failure.
-  const others = uncaught.filter((error) => failed.every((file) => file.moduleId !== error.VITEST_TEST_PATH));
-  const again = others.length === 0 && failed.every(deservesSecondTry) ? process.env.AGAIN_FILES : undefined;
+  const again = uncaught.length === 0 && failed.every(mayRunAgain) ? process.env.AGAIN_FILES : undefined;
   const totals = {
     passed: before.passed,
     failed: before.failed + (again ? 0 : uncaught.length + unfinished.length),
@@ -75,9 +73,11 @@ export function summarize(
   if (again && (hung || paths.length > 0)) writeFileSync(again, paths.map((path) => `${path}\n`).join(""));
 }
 
-/** Returns whether what has failed in a file may be tried again. */
-function deservesSecondTry(module: TestModule): boolean {
-  return [...module.children.allTests("failed")].every(({ tags }) => !tags.includes(ONCE));
+/** Returns whether nothing but tests has failed in a file, and these may run again. */
+function mayRunAgain(module: TestModule): boolean {
+  const { children } = module;
+  if ([module, ...children.allSuites()].some((suite) => suite.errors().length > 0)) return false;
+  return [...children.allTests("failed")].every(({ tags }) => !tags.includes(ONCE));
 }
 
 /** Returns what an earlier run has written to TOTALS_FILE. */

@@ -43,7 +43,8 @@ export async function openSocket(address: string, session: TlsSession, ca?: stri
   }
   const { host, port } = endOf(url);
   const secure = tls.connect({
-    // Over a socket of ours, every byte would be received twice: there encrypted, and by that of TLS.
+    // If we opened the TCP socket first, Bun would deliver every answer twice: encrypted to that socket, and decrypted to
+    // this one.
     ...(through ? { socket: prepared(through) } : { port }),
     host,
     servername: net.isIP(host) ? "" : url.hostname,

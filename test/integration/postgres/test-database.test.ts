@@ -31,5 +31,5 @@ test("until returns the first truthy answer, and reports at its deadline what it
   let count = 0;
   expect(await until(() => ++count > 2 && count, { what: "three schema checks", intervalMs: 1 })).toBe(3);
   const hopeless = until(() => null, { what: "the impossible happens", timeoutMs: 20, intervalMs: 1 });
-  await expect(hopeless).rejects.toThrow(/^waited \d+ ms until the impossible happens; last: null$/);
+  await expect(hopeless).rejects.toThrow("waited 20 ms until the impossible happens; last: null");
 });
