@@ -10,6 +10,8 @@ import { until } from "../../support/poll";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
 
 const never = new AbortController().signal;
+/** Far longer than a handshake on loopback takes. */
+const SLOW_OPEN_MS = 500;
 let upstream: RawUpstream;
 let pool: ConnectionPool;
 /** Connections that the upstream has accepted and not closed. */
@@ -23,6 +25,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   delete process.env.http_proxy;
+  delete process.env.https_proxy;
   pool.close();
   await upstream[Symbol.asyncDispose]();
 });
@@ -251,9 +254,40 @@ test("over TLS the session is resumed, and the latency is measured by the handsh
   server.close();
 });
 
-test("the machine's HTTP proxy is used", async () => {
+test("the time to open the TCP connection is no part of the handshake's round trip, also through the machine's HTTP proxy", async () => {
+  const authority = createAuthority("Test");
+  const { key, certificate } = authority.issue(["localhost"]);
+  const server = tls.createServer({ key, cert: certificate }, (socket) => socket.on("error", () => {}));
+  let connections = 0;
+  server.on("connection", () => connections++);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = `https://localhost:${(server.address() as net.AddressInfo).port}`;
+  const open = async () => {
+    const opening = openSocket(address, {}, authority.certificate);
+    // Nothing has arrived yet: opening the connection takes at least this long.
+    Bun.sleepSync(SLOW_OPEN_MS);
+    const { socket, roundTripMs, usualMs } = await opening;
+    socket.destroy();
+    return { roundTripMs, usualMs };
+  };
+  const direct = await open();
+  const { proxy, through } = await tunnels();
+  process.env.https_proxy = proxy.url;
+  const tunneled = await open();
+  expect(through).toEqual([new URL(address).host]);
+  expect(connections).toBe(2);
+  for (const { roundTripMs, usualMs } of [direct, tunneled]) {
+    expect(usualMs).toBeGreaterThanOrEqual(SLOW_OPEN_MS / 2);
+    expect(roundTripMs).toBeLessThan(usualMs);
+  }
+  proxy.close();
+  server.close();
+});
+
+/** Starts an HTTP proxy, and lists the hosts that it connects to. */
+async function tunnels() {
   const through: string[] = [];
-  const proxy = http.createServer().on("connect", (asked, near) => {
+  const server = http.createServer().on("connect", (asked, near) => {
     through.push(asked.url!);
     const far = net.connect(Number(asked.url!.split(":")[1]), "127.0.0.1", () => {
       near.write("HTTP/1.1 200 Connection established\r\n\r\n");
@@ -262,8 +296,14 @@ test("the machine's HTTP proxy is used", async () => {
     far.on("error", () => near.destroy());
     near.on("error", () => far.destroy());
   });
-  await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
-  process.env.http_proxy = `http://127.0.0.1:${(proxy.address() as net.AddressInfo).port}`;
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const url = `http://127.0.0.1:${(server.address() as net.AddressInfo).port}`;
+  return { proxy: { url, close: () => server.close() }, through };
+}
+
+test("the machine's HTTP proxy is used", async () => {
+  const { proxy, through } = await tunnels();
+  process.env.http_proxy = proxy.url;
   expect(await ask()).toBe("{}");
   // Pools of other files in this worker, which open connections to sources that have ended, use it too.
   expect(through).toContain(new URL(upstream.url).host);
