@@ -40,7 +40,7 @@ export function createContext(config: Config, role: string): Context {
   }
   const metrics = new Registry();
   metrics.setDefaultLabels({ role });
-  collectDefaultMetrics({ register: metrics });
+  collectRuntimeMetrics(metrics);
   const log = createLogger(config.logLevel, role, cleanerOf(config));
   observeGateway(log, metrics);
   reportUnused({ DATABASE_URL: config.databaseUrl, REPLICA_URL: config.replicaUrl }, log);
@@ -51,6 +51,16 @@ export function createContext(config: Config, role: string): Context {
     secrets: createSecretBox(loadSecretKeys(config)),
     metrics,
   };
+}
+
+/**
+ * Collects the usual metrics of a process, but for the sizes of its heap's spaces. Bun walks the whole heap for them, and
+ * no request is answered meanwhile: 0.25 s for 170 MB of objects, at each scrape.
+ */
+function collectRuntimeMetrics(metrics: Registry): void {
+  collectDefaultMetrics({ register: metrics });
+  for (const part of ["total", "used", "available"])
+    metrics.removeSingleMetric(`nodejs_heap_space_size_${part}_bytes`);
 }
 
 /** Logs the URL parameters that have no effect here, so that no operator relies on them. */
