@@ -2,9 +2,12 @@
  * Finds readers that use up transaction ids, for example by `notify` in a loop.
  *
  * An id in `pg_stat_activity` is proof: a reader's session gets none for queries, cursors, prepared statements,
- * savepoints or `listen`. But the id is visible for microseconds only. So the search looks at random moments and, while
- * the server assigns ids fast, takes a burst of samples each time. Each look is a statement of its own of about 20 ms:
- * a customer could see the locks of a longer one in `pg_locks` and pause meanwhile.
+ * savepoints or `listen`. But the id is visible for microseconds only. So the search asks at random moments how many ids
+ * the server has assigned, and takes a burst of samples of the sessions whenever these are many. Each burst is a statement
+ * of its own of about 20 ms: a customer could see the locks of a longer one in `pg_locks` and pause meanwhile.
+ *
+ * To see all sessions takes the server 3 ms of CPU if there are a thousand, so the samples of a burst are those of readers
+ * that have just been active.
  */
 import type { Sql } from "postgres";
 
@@ -29,11 +32,10 @@ const IDS_PER_SECOND = 200;
 const SIGHTINGS = 3;
 const REMEMBERED_MS = 60_000;
 
-interface Look {
-  /** The next id that the server assigns. */
-  next: string;
-  /** Roles whose sessions hold an id, one entry per id. */
-  roles: string[];
+/** The next id that the server assigns, at a time (performance.now()). */
+interface Position {
+  next: bigint;
+  at: number;
 }
 
 /** Watches one cluster. Sightings of a role are remembered for a minute. */
@@ -42,17 +44,16 @@ export function watchIds(): IdWatch {
   return {
     async find(admin, readers) {
       const begun = performance.now();
-      let isFast = false;
-      let last: { next: bigint; at: number } | undefined;
+      let last: Position | undefined;
       for (let index = 0; index < LOOKS && performance.now() - begun < SEARCH_MS; index++) {
         if (index > 0) await Bun.sleep(2 * Math.random() * CHECK_EVERY_MS);
-        const { next, roles } = await look(admin, isFast ? BURST : 1);
-        const now = { next: BigInt(next), at: performance.now() };
-        isFast =
+        const now = await position(admin);
+        // An id that is held while the server assigns ids slowly is not the cause of their use.
+        const isFast =
           last !== undefined && Number(now.next - last.next) * 1000 > IDS_PER_SECOND * (now.at - last.at);
         last = now;
-        // An id that is held while the server assigns ids slowly is not the cause of their use.
-        if (isFast) for (const role of roles) seen.set(role, [...(seen.get(role) ?? []), now.at]);
+        if (!isFast) continue;
+        for (const role of await holders(admin, readers)) seen.set(role, [...(seen.get(role) ?? []), now.at]);
       }
       for (const [role, times] of seen) {
         const recent = times.filter((at) => at > begun - REMEMBERED_MS);
@@ -66,15 +67,35 @@ export function watchIds(): IdWatch {
   };
 }
 
-async function look(admin: Sql, samples: number): Promise<Look> {
-  // Without the volatile function all samples would be the same. Its null argument stands for all sessions.
-  const [row] = await admin<Look[]>`
-    select pg_snapshot_xmax(pg_current_snapshot())::text as next, array(
+async function position(admin: Sql): Promise<Position> {
+  const [row] = await admin<{ next: string }[]>`
+    select pg_snapshot_xmax(pg_current_snapshot())::text as next`;
+  return { next: BigInt(row!.next), at: performance.now() };
+}
+
+/**
+ * Takes a burst of samples of the readers' sessions that are, or have just been, active.
+ *
+ * @returns roles whose sessions hold an id, one entry per id
+ */
+async function holders(admin: Sql, readers: string[]): Promise<string[]> {
+  // Each sample depends on the one before `cross join lateral`, so that none is planned to be taken once for all.
+  const [row] = await admin<{ roles: string[] }[]>`
+    with active as materialized (
+      select array_agg(pid) as pids from pg_stat_get_activity(null)
+      where usesysid in (select oid from pg_roles where rolname = any (${readers}::text[]))
+        and (state <> 'idle' or state_change > clock_timestamp() - interval '1 second'))
+    select array(
       select pg_get_userbyid(usesysid)::text from (
-        select distinct usesysid, backend_xid::text from generate_series(1, ${samples}::int) as sample
-          cross join lateral pg_stat_get_activity(case
-            when sample < 0 or pg_stat_clear_snapshot() is null or (sample > 1 and pg_sleep(0.001) is null) then 0 end)
+        select distinct session.usesysid, session.backend_xid::text
+        from active cross join generate_series(1, case when pids is null then 0 else ${BURST}::int end) as sample
+          cross join lateral (
+            select case when pg_stat_clear_snapshot() is null or (sample > 1 and pg_sleep(0.001) is null) then null
+              else pids end as sampled offset 0) as moment
+          cross join lateral unnest(sampled) as pid
+          -- By pid alone, a planner would remember the first sample.
+          cross join lateral pg_stat_get_activity(case when sample > 0 then pid end) as session
         -- Not shown of sessions that the admin may not see, which are no customers'.
-        where backend_xid is not null) as held) as roles`;
-  return row!;
+        where session.backend_xid is not null) as held) as roles`;
+  return row!.roles;
 }

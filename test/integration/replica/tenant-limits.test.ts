@@ -217,6 +217,19 @@ test.each(Object.keys(BURNERS))(
   },
 );
 
+test("transaction ids: while the server assigns few, no session is looked at", async () => {
+  const { role } = await tenant();
+  const statements: string[] = [];
+  const admin = postgres(server.clusterUrl, {
+    max: 1,
+    debug: (_connection, statement) => statements.push(statement),
+  });
+  onTestFinished(() => admin.end({ timeout: 1 }));
+  expect(await watchIds().find(admin, [role])).toEqual([]);
+  expect(statements.filter((statement) => statement.includes("pg_snapshot_xmax")).length).toBeGreaterThan(1);
+  expect(statements.filter((statement) => statement.includes("pg_stat_get_activity"))).toEqual([]);
+});
+
 test("pauses: each is twice as long as the previous one, up to 60 minutes; the role can lift none", async () => {
   const { role, connect } = await tenant();
   const sql = connect();
