@@ -299,27 +299,41 @@ $forget$;
 -- server's timeline has changed since that lease began: rows that the lease knows of may have been lost with the old
 -- timeline, so a new lease must compare them. null passes: a proxied write belongs to no lease. Moves the numbers of a
 -- new incarnation first (advance).
+--
+-- The timeline and the incarnation are compared with those that an earlier statement of the session has verified: a
+-- server that accepts writes has the same ones until it ends its sessions.
 create or replace function {{swap}}.fence(p_epoch bigint) returns void language plpgsql as $fence$
 declare
   current_epoch bigint;
   begun_on text;
+  v_server text;
 begin
-  perform {{swap}}.prepare_session();
-  if p_epoch is null then
-    perform {{swap}}.advance();
+  if p_epoch is not null then
+    perform pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0));
+  end if;
+  -- After the lock: a claim takes it before the row of _state, too. Without a parameter, it is planned once.
+  select s.epoch, coalesce(s.timeline, '') || ' ' || s.incarnation into current_epoch, v_server from {{swap}}._state as s;
+  if (p_epoch is null or current_epoch = p_epoch) and v_server = current_setting('basetide.server', true)
+    -- As in prepare_session().
+    and current_setting('transaction_isolation') = 'read committed'
+    and current_setting('synchronous_commit') not in ('off', 'local', 'remote_write')
+  then
     return;
   end if;
-  perform pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0));
-  -- After the lock: a claim takes it before the row of _state, too.
+  perform {{swap}}.prepare_session();
   perform {{swap}}.advance();
-  select s.epoch, s.timeline into current_epoch, begun_on from {{swap}}._state as s;
-  if current_epoch <> p_epoch then
-    raise exception 'epoch % was overtaken by %', p_epoch, current_epoch using errcode = 'BT001';
+  if p_epoch is not null then
+    select s.epoch, s.timeline into current_epoch, begun_on from {{swap}}._state as s;
+    if current_epoch <> p_epoch then
+      raise exception 'epoch % was overtaken by %', p_epoch, current_epoch using errcode = 'BT001';
+    end if;
+    if begun_on <> {{swap}}.timeline() then
+      raise exception 'the server was on timeline % when epoch % began, and is on % now: commits may be lost',
+        begun_on, p_epoch, {{swap}}.timeline() using errcode = 'BT006';
+    end if;
   end if;
-  if begun_on <> {{swap}}.timeline() then
-    raise exception 'the server was on timeline % when epoch % began, and is on % now: commits may be lost',
-      begun_on, p_epoch, {{swap}}.timeline() using errcode = 'BT006';
-  end if;
+  perform set_config('basetide.server', (
+    select coalesce({{swap}}.timeline(), '') || ' ' || s.incarnation from {{swap}}._state as s), false);
 end $fence$;
 
 -- lock_table(table_id): admits one writer of a table at a time, until the transaction ends.
@@ -423,8 +437,7 @@ end $mark_sync$;
 -- Writes of other processes that were committed after a sync was prepared are known only to the sync after it. Where
 -- there are any, the sync counts from its preparation, so that everything the source contained at started_at is here.
 --
--- The timeline and the incarnation are compared with those that an earlier statement of the session has verified: a
--- server that accepts writes has the same ones until it ends its sessions.
+-- The update contains the conditions of fence(), which takes over when one of them is not met.
 drop function if exists {{swap}}.complete_sync(bigint);
 drop function if exists {{swap}}.complete_sync(bigint, timestamptz, timestamptz, bigint, text[], bigint[], bigint);
 create or replace function {{swap}}.complete_sync(
@@ -468,8 +481,6 @@ begin
     exit when found or v_is_fenced;
     -- Raises, or moves the numbers of a new incarnation.
     perform {{swap}}.fence(p_epoch);
-    perform set_config(
-      'basetide.server', (select coalesce(s.timeline, '') || ' ' || s.incarnation from {{swap}}._state as s), false);
     v_is_fenced := true;
   end loop;
   has_recent_writes := v_newest is not null;

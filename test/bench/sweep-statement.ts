@@ -17,6 +17,7 @@ import {
   databaseUrl,
   dropUnfinished,
   installReplica,
+  markSyncStarted,
   openReplica,
   provisionDatabase,
   type Replica,
@@ -68,6 +69,7 @@ const works: [string, (swept: Swept) => Promise<unknown>][] = [
     ({ replica, epoch, known }) => completeSync(replica, epoch, { next: known }),
   ],
   ["take a read version", ({ replica }) => takeReadVersion(replica)],
+  ["show a sweep as running", ({ replica, epoch }) => markSyncStarted(replica, epoch, 1000)],
   [
     "renew the lease",
     async (swept) => {

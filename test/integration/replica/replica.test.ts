@@ -200,6 +200,35 @@ test("I5: a worker that lost its lease can no longer write", async () => {
   expect(await dumpTable(replica.sql, "versions")).toEqual([]);
 });
 
+test("I5: a session verifies its server once, and the epoch and its own settings each time", async () => {
+  await using test = await testReplica();
+  const { replica, epoch } = test;
+  const [session, other] = [await replica.sql.reserve(), await replica.sql.reserve()];
+  const fence = (of: number | null, on = session) => on`select public_swap.fence(${of})`;
+  await fence(epoch);
+  await session`
+    create or replace function public_swap.timeline() returns text language plpgsql as $$
+    begin raise exception 'asked for the timeline'; end $$`;
+  const asks = { message: "asked for the timeline" };
+  await fence(epoch);
+  await fence(null);
+  await expect(fence(epoch, other)).rejects.toMatchObject(asks);
+  await expect(fence(epoch - 1)).rejects.toMatchObject({ code: "BT001" });
+  for (const [setting, wrong, right, refusal] of [
+    ["default_transaction_isolation", "'repeatable read'", "'read committed'", { code: "BT003" }],
+    ["synchronous_commit", "off", "on", asks],
+  ] as const) {
+    await session.unsafe(`set ${setting} = ${wrong}`);
+    await expect(fence(epoch)).rejects.toMatchObject(refusal);
+    await expect(fence(null)).rejects.toMatchObject(refusal);
+    await session.unsafe(`set ${setting} = ${right}`);
+    await fence(epoch);
+  }
+  await session`update public_swap._state set incarnation = 'an earlier one'`;
+  await expect(fence(epoch)).rejects.toMatchObject(asks);
+  for (const one of [session, other]) one.release();
+});
+
 test("I6: a rebuilt table is swapped in only when it has every image of the recent-writes log", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;

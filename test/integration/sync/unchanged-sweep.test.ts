@@ -358,7 +358,7 @@ test("I1: a commit that issues a read version is waited for, one that only marks
       expect(await waits(setting, call), setting).toBe(setting === "remote_apply" ? setting : "on");
   }
   // The first statement of another incarnation moves all numbers.
-  for (const call of ["mark_sync(true, false)", completes]) {
+  for (const call of ["mark_sync(true, false)", completes, "mark_sync_started(interval '1 ms')"]) {
     await own.sql`update public_swap._state set incarnation = 'an earlier one'`;
     expect(await waits("off", call)).toBe("on");
   }
