@@ -9,6 +9,7 @@ import postgres from "postgres";
 import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import type { Db } from "../../core/context";
 import { createBase, listBases } from "../../core/control/bases";
+import { recommendedNaptime } from "../../core/control/placement/cluster-check";
 import { createLogger } from "../../core/log";
 import { type Fleet, startFleet } from "../support/fleet";
 import { freePort } from "../support/free-port";
@@ -90,8 +91,7 @@ export async function startLoadScene(options: {
         file_copy_method: folder.copyMethod,
         // Three I/O workers would read for a thousand backends, and each of them counts as one process here.
         io_method: "sync",
-        // As `doctor` advises for so many replicas (core/control/placement/cluster-check.ts).
-        autovacuum_naptime: "5min",
+        autovacuum_naptime: recommendedNaptime(options.bases),
         ...(countsStatements ? countingStatements : {}),
       },
     }),

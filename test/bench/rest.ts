@@ -16,6 +16,7 @@
 import { join } from "node:path";
 import postgres from "postgres";
 import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
+import { recommendedNaptime } from "../../core/control/placement/cluster-check";
 import { createLogger } from "../../core/log";
 import { startLiveFleet } from "../support/live-fleet";
 import { until } from "../support/poll";
@@ -74,8 +75,11 @@ export async function run(): Promise<boolean> {
   await using releases = new AsyncDisposableStack();
   const log = createLogger("fatal", "bench");
   const folder = releases.use(databaseFolder("rest", FOLDER, BASES * DATABASE_BYTES + 2 * 1024 ** 3));
-  // As `doctor` advises for so many replicas (core/control/placement/cluster-check.ts).
-  const settings = { ...unsafeButFast, max_wal_size: "512MB", autovacuum_naptime: "5min" };
+  const settings = {
+    ...unsafeButFast,
+    max_wal_size: "512MB",
+    autovacuum_naptime: recommendedNaptime(BASES),
+  };
   const [replicas, control] = await Promise.all([
     startEmbeddedPostgres({
       dataDir: join(folder.path, "replicas", "postgres"),

@@ -34,6 +34,9 @@ const FIRST_MAJOR_VERSION = 14;
 const VISIT_MS = 4;
 /** A little more than one percent of a core. */
 const MOST_VISITS_PER_SECOND = 3;
+/** The interval that is recommended beyond that, min: at least, and for so many databases a minute. */
+const LEAST_NAPTIME_MINUTES = 5;
+const VISITS_PER_MINUTE = 60;
 const PREPARE = "`operator server prepare replicas` as a superuser of that server";
 
 /** The result of checking the server of an admin URL. */
@@ -223,9 +226,13 @@ function limitsMissing(facts: Facts): CheckResult[] {
 function frequentVisits({ databases, naptime_seconds: seconds }: Facts): CheckResult[] {
   if (seconds === null || databases <= MOST_VISITS_PER_SECOND * seconds) return [];
   const message = `Autovacuum visits ${databases} databases every ${seconds} s, which takes about ${Math.round((databases * VISIT_MS) / seconds)} ms of CPU a second`;
-  const remedy =
-    "Unless rows of many replicas change all the time, set autovacuum_naptime to 5min: by `alter system`, or in the settings of the server's provider";
+  const remedy = `Unless rows of many replicas change all the time, set autovacuum_naptime to ${recommendedNaptime(databases)}: by \`alter system\`, or in the settings of the server's provider`;
   return [{ severity: "warning", message, remedy }];
+}
+
+/** The `autovacuum_naptime` for a server with so many databases, most of whose rows rarely change. */
+export function recommendedNaptime(databases: number): string {
+  return `${Math.max(LEAST_NAPTIME_MINUTES, Math.ceil(databases / VISITS_PER_MINUTE))}min`;
 }
 
 /** Reported only, because other programs may own these databases. The watchdog ends customers' sessions there. */

@@ -14,6 +14,7 @@ import {
   rotateCredentials,
   setDatabaseWritable,
 } from "../../../core/control/placement";
+import { recommendedNaptime } from "../../../core/control/placement/cluster-check";
 import {
   applyLinkViews,
   applySettings,
@@ -231,4 +232,5 @@ test("an operator hears of autovacuum's visits to many databases", async () => {
     },
   ]);
   await setNaptime("1min");
+  expect([1, 300, 301, 1000].map(recommendedNaptime)).toEqual(["5min", "5min", "6min", "17min"]);
 }, 30_000);
