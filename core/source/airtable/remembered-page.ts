@@ -17,8 +17,8 @@ import type { RememberedPage } from "../types";
 import type { TextChecksum } from "./received-body";
 
 /** How long a checksum is trusted, ms: at least, and at most. The pages of a table take turns in between. */
-const LEAST_TRUST_MS = 180_000;
-const MOST_TRUST_MS = 300_000;
+const LEAST_TRUST_MS = 600_000;
+const MOST_TRUST_MS = 900_000;
 
 /** @param text of an answer whose offset is `offset` */
 export function rememberPage(
