@@ -12,18 +12,19 @@ import {
   completeSync,
   type KnownCatalog,
   markSyncRunning,
+  markSyncStarted,
   type Replica,
   recordDamage,
   type SyncTimes,
   takeReadVersion,
 } from "../../replica";
-import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS } from "../state";
+import { type BaseCache, forgetRows, QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "../state";
 
 /** A prepared sync may begin this long after it was prepared, ms. */
 const PREPARED_MS = 5000;
 /**
- * After this time, `_sync_meta` shows a prepared sync as running, ms. It then needs a second statement anyway, for another
- * read version.
+ * After this time, `_sync_meta` shows a prepared sync as running, ms. Where other processes write, it then needs a second
+ * statement anyway, for another read version.
  */
 export const RUNNING_AFTER_MS = SWEEP_AGE_MS - 1000;
 /** Clocks that are being adjusted run up to 500 µs in a second fast or slow; twice that is counted off. */
@@ -48,6 +49,8 @@ type Known = Awaited<ReturnType<typeof beginSync>> & {
   /** When the statement was sent and answered (performance.now()). */
   sentAt: number;
   answeredAt: number;
+  /** Whether the recent-writes log had any entries; undefined if that is not known. */
+  hasRecentWrites?: boolean;
 };
 
 type Prepared = Known & { epoch: number; preparedAt: Date; hasRecentWrites: boolean };
@@ -78,7 +81,8 @@ export async function beginMarked(input: Marking): Promise<BegunSync> {
     const begun = begunWith(replica, cache, prepared);
     const mark = new RunningMark(async () => {
       const sentAt = performance.now();
-      begun.readVersions.offer(await markSyncRunning(replica, epoch, sentAt - startedAt), sentAt);
+      if (isQuiet(prepared)) await markSyncStarted(replica, epoch, sentAt - startedAt);
+      else begun.readVersions.offer(await markSyncRunning(replica, epoch, sentAt - startedAt), sentAt);
     });
     return { ...begun, times, mark };
   }
@@ -112,12 +116,15 @@ function knownTables({ tables, catalog }: BaseCache): Pick<Known, "catalog" | "l
   return { catalog, loggedUpTo: new Map([...tables].map(([id, table]) => [id, table.loggedUpTo])) };
 }
 
-function begunWith(
-  replica: Replica,
-  cache: BaseCache,
-  { readVersion, isSameCatalog, written, catalog, loggedUpTo, sentAt }: Known,
-) {
-  const readVersions = new ReadVersionSource(() => takeReadVersion(replica), SWEEP_AGE_MS);
+/** Whether nothing has written to the base for some minutes. */
+function isQuiet({ hasRecentWrites = true }: Known): boolean {
+  return !hasRecentWrites;
+}
+
+function begunWith(replica: Replica, cache: BaseCache, known: Known) {
+  const { readVersion, isSameCatalog, written, catalog, loggedUpTo, sentAt } = known;
+  const ageMs = isQuiet(known) ? QUIET_SWEEP_AGE_MS : SWEEP_AGE_MS;
+  const readVersions = new ReadVersionSource(() => takeReadVersion(replica), ageMs);
   readVersions.offer(readVersion, sentAt);
   for (const id of written) loggedUpTo.delete(id);
   const isKnown = isSameCatalog && cache.catalog === catalog;

@@ -4,13 +4,13 @@
  */
 import { isBasetideError } from "../../errors";
 import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
-import { type BaseCache, requestSchemaCheck, SWEEP_AGE_MS } from "../state";
+import { type BaseCache, QUIET_SWEEP_AGE_MS, requestSchemaCheck } from "../state";
 
 /** Entries are kept for this long. An image that was requested earlier is rejected, and its record is read again. */
 const LOG_KEPT_MS = 120_000;
 const TRIM_INTERVAL_MS = 30_000;
 /** A read version may be this old when it is first used, with a second to spare. */
-const READ_VERSION_AGE_MS = SWEEP_AGE_MS + 1000;
+const READ_VERSION_AGE_MS = QUIET_SWEEP_AGE_MS + 1000;
 /**
  * Client writes whose names no schema check has verified are kept for this long before a check is requested for them.
  * In live mode, checks are hours apart while the feed reports no schema change: the feed may miss one, or be read

@@ -190,8 +190,16 @@ test("a prepared sync that takes long is shown as running, and withdrawn if it f
     .mockImplementation(((work: () => void, ms?: number) =>
       later(work, ms === RUNNING_AFTER_MS ? 100 : ms)) as typeof setTimeout);
   const next: NextSync = {};
-  for (const fails of [false, true]) {
+  for (const [fails, isQuiet] of [
+    [false, true],
+    [true, true],
+    [false, false],
+    [true, false],
+  ]) {
+    if (isQuiet) await replica.replica.sql`delete from public_swap._recent_writes`;
+    else await writeReverted(replica.replica);
     await sync(next);
+    expect(next.prepared).toMatchObject({ hasRecentWrites: !isQuiet });
     const before = await syncMeta(replica.replica);
     const isRunning = async () => {
       const { started, completed } = await syncMeta(replica.replica);
@@ -207,6 +215,25 @@ test("a prepared sync that takes long is shown as running, and withdrawn if it f
     const { completed, started } = await syncMeta(replica.replica);
     expect(completed > before.completed).toBe(!fails);
     if (!fails) expect(completed - started).toBeGreaterThan(90);
+  }
+});
+
+test("a long sweep takes another read version only where something has been written lately", async () => {
+  const { sync, source, replica, statements } = await scene();
+  const now = performance.now.bind(performance);
+  const next: NextSync = {};
+  for (const isQuiet of [true, false]) {
+    if (isQuiet) await replica.replica.sql`delete from public_swap._recent_writes`;
+    else await writeReverted(replica.replica);
+    await sync(next);
+    let passedMs = 0;
+    using _ = vi.spyOn(performance, "now").mockImplementation(() => now() + passedMs);
+    source.before = () => {
+      passedMs = 20_000;
+    };
+    expect(await sync(next)).toMatchObject({ seen: 250, completedAt: expect.any(Date) });
+    source.before = () => {};
+    expect(statements.some((statement) => statement.includes(".read_version("))).toBe(!isQuiet);
   }
 });
 
