@@ -18,6 +18,7 @@ export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
 export { viewsWithForeignCode } from "./foreign-code";
 export { type CellsToForget, cellsToForget, forgetCells } from "./forget-cells";
+export { handOver, type KnownRows, takeOver } from "./handover";
 export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";
 export {

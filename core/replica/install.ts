@@ -33,6 +33,7 @@ const template = [
   "views.sql",
   "changes.sql",
   "indexes.sql",
+  "handover.sql",
   "pins.sql",
 ]
   .map((name) => readFileSync(new URL(`../../sql/replica/${name}`, import.meta.url), "utf8"))

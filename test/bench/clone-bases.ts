@@ -4,7 +4,7 @@
  * Cloned: the base at the source, with its records (the ids of tables and records are those of the pattern), the
  * replica with `create database … template`, and the rows of the control plane. Real for each base: its role, password,
  * secrets and ids, its webhook at the source if it is live. A worker cannot tell a clone from a base that another worker
- * has synced: a clone's first lease starts without a cache, like every lease after a restart.
+ * has synced and given up: what that one knew of the pattern's rows is in the replica.
  */
 import type postgres from "postgres";
 import type { Base } from "../../core/control/bases";

@@ -272,3 +272,33 @@ test("asking for a record that is not known does not make it known", () => {
   expect(prints.scanOf("rec1")).toBeUndefined();
   expect(prints.size).toBe(0);
 });
+
+test("packed fingerprints are the same when they are unpacked, and are seen by no scan", () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.tuple(ids, hashes), { selector: ([id]) => id }), (all) => {
+      const prints = new Fingerprints();
+      for (const [id, hash] of all) prints.learn(id, hash);
+      for (const [id] of all.slice(0, 3)) prints.expect(id);
+      const packed = prints.pack();
+      expect(packed).toHaveLength(12 * all.length);
+      const unpacked = Fingerprints.unpack(packed)!;
+      expect([unpacked.size, unpacked.seen]).toEqual([all.length, 0]);
+      for (const [id, hash] of all) {
+        expect(unpacked.get(id)).toBe(prints.get(id));
+        expect(unpacked.hasSeen(id)).toBe(false);
+        expect(unpacked.see(id, hash)).toBe(prints.isKnown(id, hash));
+      }
+      expect(unpacked.size).toBe(all.length);
+    }),
+  );
+});
+
+test("bytes that are not packed fingerprints are refused", () => {
+  const prints = new Fingerprints();
+  for (const id of ["recA", "recB"]) prints.learn(id, 1n);
+  const packed = prints.pack();
+  const twice = Uint8Array.from([...packed, ...packed]);
+  for (const bytes of [packed.subarray(1), twice, new Uint8Array(12)])
+    expect(Fingerprints.unpack(bytes)).toBe(null);
+  expect(Fingerprints.unpack(new Uint8Array(0))?.size).toBe(0);
+});

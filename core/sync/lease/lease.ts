@@ -47,6 +47,7 @@ import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
+import { handOverRows, takeOverRows } from "./handover";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
 import { claimLease, leaveReplica, takeReplica } from "./lease-replica";
@@ -134,6 +135,8 @@ export async function holdLease(
     if (emptied.length > 0)
       log.warn({ tableIds: emptied }, "rows may be missing; comparing these tables with Airtable");
     const cache = restore(caches.get(baseId), base, start);
+    if (start.isContinued && cache.tables.size === 0)
+      await takeOverRows({ replica, cache }, start.previousEpoch);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
     const platform = platformById(ctx.platforms, base.platform);
@@ -171,6 +174,7 @@ export async function holdLease(
     leased.onCatchUp = (at) => catchUps.request(at);
     catchUps.request(base.catchUpRequestedAt);
     const next = await syncUntilOver(lease, base, stop);
+    if (stop.aborted) await handOverRows(lease, log);
     isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !lease.indexes.isWorking;
     if (isLeftOpen) leaveReplica(cache, target, replica);
     return next;
@@ -369,6 +373,8 @@ async function syncAs(
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();
+      // Those that are left have changed their shape.
+      cache.handedOver.clear();
       cache.polledUntil.clear();
       cache.scan = null;
       cache.scanStartedAt = startedAt;

@@ -56,8 +56,9 @@ export async function trimOldRecentWrites(
     if (judged < old && points[judged + 1]!.at < now - UNJUDGED_MS) requestSchemaCheck(cache, new Date());
     if (judged === -1) return;
     if (!isEmpty) {
-      // The builds could not catch up without the trimmed entries.
+      // The builds could not catch up without the trimmed entries, nor could tables that have not been used yet.
       cache.builds.clear();
+      cache.handedOver.clear();
       await trimRecentWrites(replica, cache.epoch, points[judged]!.readVersion);
     }
     cache.trimmedTo = points[judged]!;

@@ -32,6 +32,13 @@ export interface TableCache {
   loggedUpTo: number;
 }
 
+/** What the previous worker knew of the rows of a table. */
+export interface HandedOver extends Pick<TableCache, "comparedAt" | "loggedUpTo"> {
+  shape: number;
+  /** As `Fingerprints` packs them. */
+  fingerprints: Uint8Array;
+}
+
 /** A sweep of all tables one by one, which may take many leases. */
 export interface SweepScan {
   startedAt: Date;
@@ -75,6 +82,8 @@ export interface BaseCache {
   unexplainedFields: Set<string>;
   /** By the source's table id. */
   tables: Map<string, TableCache>;
+  /** What the previous worker knew of the rows of tables that this one has not used yet, by table id. */
+  handedOver: Map<string, HandedOver>;
   /** Tables that a sync has rebuilt and that could not go live because queries held the old ones, by table id. */
   builds: Map<string, FilledBuild>;
   /** Signs our own attachment URLs; undefined: the base has no key for them. */
@@ -129,6 +138,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     schemaCheckMadeFor: null,
     unexplainedFields: new Set(),
     tables: new Map(),
+    handedOver: new Map(),
     builds: new Map(),
     attachmentSigner: undefined,
     trimPoints: [],
@@ -181,7 +191,10 @@ export function restore(
 /** Forgets the rows of these tables: they are compared with the source at once. */
 export function forgetRows(cache: BaseCache, tableIds: readonly string[]): void {
   if (tableIds.length === 0) return;
-  for (const id of tableIds) cache.tables.delete(id);
+  for (const id of tableIds) {
+    cache.tables.delete(id);
+    cache.handedOver.delete(id);
+  }
   cache.scanStartedAt = Number.NEGATIVE_INFINITY;
 }
 
@@ -215,16 +228,37 @@ export function tableCache(cache: BaseCache, live: CatalogTable): TableCache {
     if (!known.isPacked) return known;
     return Object.assign(known, { live, ...mappingOf(cache, live.spec), isPacked: false });
   }
+  const { fingerprints, isComplete, comparedAt, loggedUpTo } = known ?? handedOver(cache, live) ?? NOTHING();
   const table: TableCache = {
     live,
     ...mappingOf(cache, live.spec),
-    fingerprints: known?.fingerprints ?? new Fingerprints(),
+    fingerprints,
     pages: [],
-    isComplete: known?.isComplete ?? false,
+    isComplete,
     massChange: known?.massChange ?? new MassChange(),
-    comparedAt: known?.comparedAt ?? Number.NEGATIVE_INFINITY,
-    loggedUpTo: known?.loggedUpTo ?? 0,
+    comparedAt,
+    loggedUpTo,
   };
   cache.tables.set(live.spec.tableId, table);
   return table;
+}
+
+type RowKnowledge = Pick<TableCache, "fingerprints" | "isComplete" | "comparedAt" | "loggedUpTo">;
+
+const NOTHING = (): RowKnowledge => ({
+  fingerprints: new Fingerprints(),
+  isComplete: false,
+  comparedAt: Number.NEGATIVE_INFINITY,
+  loggedUpTo: 0,
+});
+
+/** Returns what the previous worker knew of the table's rows, once; undefined if the table has another shape since. */
+function handedOver(cache: BaseCache, { spec, shape }: CatalogTable): RowKnowledge | undefined {
+  const known = cache.handedOver.get(spec.tableId);
+  cache.handedOver.delete(spec.tableId);
+  if (known?.shape !== shape) return undefined;
+  const fingerprints = Fingerprints.unpack(known.fingerprints);
+  return fingerprints
+    ? { fingerprints, isComplete: true, comparedAt: known.comparedAt, loggedUpTo: known.loggedUpTo }
+    : undefined;
 }

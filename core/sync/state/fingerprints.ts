@@ -239,6 +239,34 @@ export class Fingerprints {
     this.#allocate(0);
   }
 
+  /** Returns the ids and fingerprints of all records, in 12 bytes each, for `Fingerprints.unpack`. */
+  pack(): Uint8Array {
+    const packed = new Uint32Array(this.#size * WORDS);
+    let end = 0;
+    for (let at = 0; at < this.#slots.length; at += WORDS) {
+      if (this.#slots[at] === 0) continue;
+      packed.set(this.#slots.subarray(at, at + WORDS), end);
+      end += WORDS;
+    }
+    return new Uint8Array(packed.buffer);
+  }
+
+  /** Returns the records that were packed: no scan has seen them. Null if the bytes are not those of `pack`. */
+  static unpack(bytes: Uint8Array): Fingerprints | null {
+    if (bytes.length % (WORDS * 4) !== 0) return null;
+    const packed = new Uint32Array(Uint8Array.from(bytes).buffer);
+    const size = packed.length / WORDS;
+    const fingerprints = new Fingerprints();
+    fingerprints.#allocate(size);
+    for (let at = 0; at < packed.length; at += WORDS) {
+      const [low, high] = [packed[at]!, packed[at + 1]!];
+      if (low === 0 || fingerprints.#slots[fingerprints.#probe(low, high) * WORDS] !== 0) return null;
+      fingerprints.#insert(low, high, packed[at + 2]!, NEVER_SEEN);
+    }
+    fingerprints.#size = size;
+    return fingerprints;
+  }
+
   /** Returns the mark of records that are seen from now on. */
   #newMark(): number {
     if (this.#isKeepingScans) return this.#scan;

@@ -138,12 +138,14 @@ test("reading ahead is bounded while the replica does not answer: one page in me
   await fleet.synced(base.id);
   await first.worker.stop();
   const owner = await fleet.owner(base);
+  // As after a crash.
+  await owner`delete from public_swap._known_rows`;
   const { name } = (await getBase(fleet.ctx.db, base.id)).tables[0]!;
   const held = Promise.withResolvers<void>();
   const locking = owner.begin(async (sql) => {
     await sql`lock table ${sql(`public.${name}`)} in access exclusive mode`;
     const before = requestsOf(fleet, base);
-    // It has no cache yet, and must compare each record with the table.
+    // It must compare each record with the table.
     await fleet.addWorker();
     await until(() => requestsOf(fleet, base) >= before + 3, {
       what: "the schema and two pages to be asked for",

@@ -1,0 +1,63 @@
+/**
+ * Hands what is known of a base's rows to the next worker, when this one gives the base up: because it stops, or because
+ * another one has room for it. The next one's first sweep then compares no rows in SQL.
+ */
+import packageJson from "../../../package.json" with { type: "json" };
+import { withTimeout } from "../../async";
+import type { Logger } from "../../log";
+import { handOver, type KnownRows, type Replica, takeOver } from "../../replica";
+import { mayHoldAttachments } from "../../source";
+import type { BaseCache } from "../state";
+
+/** Other versions may map records to other rows, or hash them otherwise. */
+const PROGRAM = `${packageJson.version} bun ${Bun.version}`;
+/** Of all fingerprints of a base, which are sent as one parameter: those of 700,000 records. */
+const MOST_BYTES = 8 * 1024 * 1024;
+/** A server that is slower does not delay the end of a worker. */
+const PATIENCE_MS = 5000;
+
+interface Known {
+  replica: Replica;
+  epoch: number;
+  cache: BaseCache;
+}
+
+/** Stores what this lease knows, at its end. Never fails: without it, the next lease compares the rows. */
+export async function handOverRows({ replica, epoch, cache }: Known, log: Logger): Promise<void> {
+  // A base at rest has no connection, and is compared once in hours: logging in would cost more than it saves.
+  if (!replica.isConnected()) return;
+  const known = knownRows(cache);
+  if (known.length === 0) return;
+  const stored = handOver(replica, epoch, PROGRAM, known).catch((error: unknown) =>
+    log.debug({ error }, "handing over what is known of rows failed"),
+  );
+  await withTimeout(PATIENCE_MS, () => {}, stored);
+}
+
+/** Reads what the lease before this one has stored. @throws the replica's error */
+export async function takeOverRows(
+  { replica, cache }: Pick<Known, "replica" | "cache">,
+  previousEpoch: number,
+): Promise<void> {
+  const known = await takeOver(replica, previousEpoch, PROGRAM);
+  for (const { tableId, comparedAgoMs, ...rows } of known)
+    cache.handedOver.set(tableId, { ...rows, comparedAt: performance.now() - comparedAgoMs });
+}
+
+function knownRows({ schema, tables }: BaseCache): KnownRows[] {
+  const known: KnownRows[] = [];
+  let bytes = 0;
+  for (const { id, fields } of schema?.tables ?? []) {
+    const table = tables.get(id);
+    if (!table?.isComplete || table.fingerprints.size === 0) continue;
+    // Fingerprints of attachments depend on how long this process has been running.
+    if (!table.hasLastingUrls && fields.some(mayHoldAttachments)) continue;
+    const fingerprints = table.fingerprints.pack();
+    bytes += fingerprints.length;
+    if (bytes > MOST_BYTES) break;
+    const { live, loggedUpTo, comparedAt } = table;
+    const comparedAgoMs = performance.now() - comparedAt;
+    known.push({ tableId: id, shape: live.shape, loggedUpTo, comparedAgoMs, fingerprints });
+  }
+  return known;
+}

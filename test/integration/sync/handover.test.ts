@@ -1,0 +1,129 @@
+/** What a worker that gives a base up hands to the next one, and when the next one does not use it. */
+import { Registry } from "prom-client";
+import { expect, test } from "vitest";
+import { getBase, replicaTarget } from "../../../core/control/bases";
+import { CallCounter } from "../../../core/limiter";
+import {
+  applyRowImages,
+  claimEpoch,
+  compileMapper,
+  loadCatalog,
+  mapRecords,
+  openReplica,
+  type Replica,
+  takeReadVersion,
+} from "../../../core/replica";
+import { holdLease, SettingsWatch, type SyncContext, syncMetrics } from "../../../core/sync/lease";
+import { NotificationListener } from "../../../core/sync/modes/live";
+import { BudgetWatch } from "../../../core/sync/pacing";
+import { startFleet } from "../../support/fleet";
+import { until } from "../../support/poll";
+import { sourceRecord } from "../../support/source-records";
+import { unlimitedLimiter } from "../../support/unlimited-limiter";
+
+const RECORDS = 150;
+
+/** From now on, the ids of each call of `apply_row_images` are in `_applied`. */
+async function watchApplied({ sql }: Replica): Promise<void> {
+  await sql.unsafe(`
+    create table public_swap._applied (table_id text, ids text[]);
+    alter function public_swap.apply_row_images(bigint, text, integer, bigint, json, text[], text[], json, jsonb)
+      rename to watched_apply;
+    create function public_swap.apply_row_images(
+      p_epoch bigint, p_table text, p_shape integer, p_read_version bigint,
+      p_rows json, p_ids text[], p_gone text[], p_issues json, p_row_images jsonb,
+      out inserted integer, out updated integer, out deleted integer, out lost text[]
+    ) language plpgsql as $$
+    begin
+      insert into public_swap._applied values (p_table, p_ids);
+      select * into inserted, updated, deleted, lost from public_swap.watched_apply(
+        p_epoch, p_table, p_shape, p_read_version, p_rows, p_ids, p_gone, p_issues, p_row_images);
+    end $$`);
+}
+
+test("the next worker compares only what others have written since, unless a lease or a loss came between", {
+  timeout: 60_000,
+}, async () => {
+  await using releases = new AsyncDisposableStack();
+  const fleet = releases.use(await startFleet({ workers: 0, sandbox: { settings: { rateLimitOff: true } } }));
+  const { ctx, sandbox } = fleet;
+  const name = { name: "Name", type: "singleLineText" as const };
+  const records = Array.from({ length: RECORDS }, (_, index) => ({ fields: { Name: `task ${index}` } }));
+  const files = { name: "Files", type: "multipleAttachments" as const };
+  const sourceId = sandbox.control.createBase({
+    tables: [
+      { name: "Tasks", fields: [name], records },
+      { name: "Papers", fields: [name, files], records: [{ fields: { Name: "paper" } }] },
+    ],
+  });
+  const { id } = await fleet.connect(sourceId, { live: false });
+  const replica = openReplica(await replicaTarget(ctx, await getBase(ctx.db, id)));
+  releases.defer(() => replica.close());
+  const { sql } = replica;
+
+  /** Holds a lease as a new worker would, for two sweeps. @returns how many rows of each table it has compared */
+  async function work(): Promise<Record<string, number>> {
+    const held: SyncContext = {
+      ...ctx,
+      limiter: unlimitedLimiter(),
+      syncMetrics: syncMetrics(new Registry()),
+      settingsWatch: new SettingsWatch(ctx),
+      budgetWatch: new BudgetWatch(ctx),
+      notifications: new NotificationListener(ctx),
+      callCounter: new CallCounter(ctx),
+    };
+    await ctx.db`update bases set recent_sweep_ms = '{}' where id = ${id}`;
+    const stop = new AbortController();
+    const isOver = holdLease(held, id, new Map(), { stop: stop.signal, kill: new AbortController().signal });
+    await until(async () => (await getBase(ctx.db, id)).recentSweepMs.length >= 2, { what: "two sweeps" });
+    stop.abort();
+    expect(await isOver).toBe(0);
+    const [watched] = await sql`select to_regclass('public_swap._applied') as is`;
+    if (!watched!.is) return {};
+    const rows = await sql<{ name: string; ids: number }[]>`
+      select t.name, count(distinct id)::int as ids from public_swap._applied as a
+        join public_swap._tables as t using (table_id) cross join unnest(a.ids) as id group by 1`;
+    await sql`truncate public_swap._applied`;
+    return Object.fromEntries(rows.map((row) => [row.name, row.ids]));
+  }
+
+  await work();
+  await watchApplied(replica);
+  // Fingerprints of attachments depend on the process.
+  expect(await work()).toEqual({ papers: 1 });
+  expect(await work()).toEqual({ papers: 1 });
+
+  const catalog = await loadCatalog(replica);
+  const tasks = [...catalog.values()].find(({ spec }) => spec.name === "tasks")!;
+  const [first] = await sql<{ id: string }[]>`select id from public.tasks where name = 'task 0'`;
+  const written = [sourceRecord(first!.id, { [tasks.spec.columns[0]!.fieldId]: "written" })];
+  await applyRowImages(replica, tasks, {
+    epoch: null,
+    readVersion: await takeReadVersion(replica),
+    rows: mapRecords(compileMapper(tasks.spec), written, []),
+    gone: [],
+    issues: [],
+    records: written,
+  });
+  await sql`truncate public_swap._applied`;
+  expect(await work()).toEqual({ tasks: 1, papers: 1 });
+  expect(await sql`select from public.tasks where name like 'task %'`).toHaveLength(RECORDS);
+
+  const all = { tasks: RECORDS, papers: 1 };
+  for (const [what, between] of [
+    ["another lease", () => claimEpoch(replica)],
+    ["another program", () => sql`update public_swap._known_rows set program = 'another'`],
+    ["other bytes", () => sql`update public_swap._known_rows set fingerprints = '\\x0102'`],
+    ["another shape", () => sql`update public_swap._known_rows set shape = shape - 1`],
+    [
+      "an old comparison",
+      () => sql`update public_swap._known_rows set compared_at = now() - interval '12 hours'`,
+    ],
+    ["emptied tables", () => sql`truncate public.tasks`],
+  ] as const) {
+    await between();
+    expect(await work(), what).toEqual(all);
+    expect(await sql`select from public.tasks`, what).toHaveLength(RECORDS);
+    expect(await work(), what).toEqual({ papers: 1 });
+  }
+});
