@@ -147,6 +147,8 @@ export function startWatchdog(ctx: WatchContext): Running {
         application_name: "basetide-watchdog",
         search_path: SAFE_SEARCH_PATH,
         statement_timeout: CLUSTER_TIMEOUT_MS,
+        // A plan for any number of roles would compare each of them with each session.
+        plan_cache_mode: "force_custom_plan",
         ...WATCHED_BY_SERVER,
       },
     };
