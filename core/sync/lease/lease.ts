@@ -2,7 +2,7 @@
  * A lease of a base: one worker runs sync after sync, for about a minute.
  *
  * The lease ends with the first sync that ends after that minute. A long sweep, or in rapid mode a table that takes
- * long, extends it. A lease that has only swept is renewed instead, with one statement, for up to ten minutes: what costs
+ * long, extends it. A lease that has only swept is renewed instead, with one statement, for up to half an hour: what costs
  * most when bases are swept all the time is to begin leases. An idle live base keeps its lease until its replica is
  * written to. The next lease takes over the connection, so it needs no login.
  *
@@ -65,7 +65,7 @@ const LEASE_MS = 60_000;
  * The longest renewed lease. The next one applies optional features and indexes again, which also trims the history, and
  * restores views and indexes that somebody has dropped.
  */
-const LONGEST_RENEWED_MS = 600_000;
+const LONGEST_RENEWED_MS = 1_800_000;
 /**
  * The longest lease of an idle live base. By then, it has logged in to be compared and to trim its recent-writes log;
  * another lease begins on that connection. Each lease of a base at rest costs as much CPU as ten reads of its feed.

@@ -13,7 +13,7 @@ import { unlimitedLimiter } from "../../support/unlimited-limiter";
 
 const MINUTE_MS = 61_000;
 
-test("a lease that has only swept is renewed for ten minutes, unless there is something to repair", {
+test("a lease that has only swept is renewed for half an hour, unless there is something to repair", {
   timeout: 60_000,
 }, async () => {
   await using releases = new AsyncDisposableStack();
@@ -97,7 +97,7 @@ test("a lease that has only swept is renewed for ten minutes, unless there is so
   await until(async () => (await rows()).length === 2, { what: "the record is in SQL" });
   for (let minute = 1; minute < 3; minute++) expect(await isRenewed()).toBe(true);
   expect({ claims: calls("claim"), applied: calls("apply_settings") }).toEqual({ claims: 1, applied: 1 });
-  aheadMs += 8 * MINUTE_MS;
+  aheadMs += 28 * MINUTE_MS;
   expect(await isRenewed()).toBe(false);
 
   // The next one restores what is missing.
