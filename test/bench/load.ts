@@ -83,9 +83,11 @@ async function runLong(profile: string | undefined): Promise<boolean> {
   const heap = await heapOf(worker);
   const backends = childrenPrivateBytes(pids.replicas);
   // A worker that is killed would seem to hold its bases for a while, and each would have to wait.
+  const stoppedAt = performance.now();
   worker.kill("SIGTERM");
   await worker.exited;
-  return report(all, alone, await source.logSummary(), backends, heap);
+  const stopMs = performance.now() - stoppedAt;
+  return report(all, { alone, stopMs }, await source.logSummary(), backends, heap);
 }
 
 /** Returns the argument after this option. */
@@ -126,7 +128,7 @@ async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
 
 function report(
   all: Measured,
-  alone: number,
+  { alone, stopMs }: { alone: number; stopMs: number },
   log: Awaited<ReturnType<SandboxProcess["logSummary"]>>,
   backends: number[],
   heap: HeapReport,
@@ -158,6 +160,7 @@ function report(
       ],
       ["  its heap in use", `${(heap.heapBytes / MB).toFixed(0)} MB`, ""],
       ["  after a collection", `${(heap.residentBytes / MB).toFixed(0)} MB`, ""],
+      ["stop of the worker", `${(stopMs / 1000).toFixed(1)} s`, "with what it hands over"],
       ["replica connections", backends.length, `${(mean(backends) / MB).toFixed(1)} MB each`],
       ...Object.entries(all.us).map(([part, us]) => [
         `CPU of the ${part}`,
