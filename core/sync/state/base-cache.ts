@@ -228,7 +228,8 @@ export function tableCache(cache: BaseCache, live: CatalogTable): TableCache {
     if (!known.isPacked) return known;
     return Object.assign(known, { live, ...mappingOf(cache, live.spec), isPacked: false });
   }
-  const { fingerprints, isComplete, comparedAt, loggedUpTo } = known ?? handedOver(cache, live) ?? NOTHING();
+  const { fingerprints, isComplete, comparedAt, loggedUpTo } =
+    known ?? handedOver(cache, live) ?? nothingKnown();
   const table: TableCache = {
     live,
     ...mappingOf(cache, live.spec),
@@ -245,12 +246,14 @@ export function tableCache(cache: BaseCache, live: CatalogTable): TableCache {
 
 type RowKnowledge = Pick<TableCache, "fingerprints" | "isComplete" | "comparedAt" | "loggedUpTo">;
 
-const NOTHING = (): RowKnowledge => ({
-  fingerprints: new Fingerprints(),
-  isComplete: false,
-  comparedAt: Number.NEGATIVE_INFINITY,
-  loggedUpTo: 0,
-});
+function nothingKnown(): RowKnowledge {
+  return {
+    fingerprints: new Fingerprints(),
+    isComplete: false,
+    comparedAt: Number.NEGATIVE_INFINITY,
+    loggedUpTo: 0,
+  };
+}
 
 /** Returns what the previous worker knew of the table's rows, once; undefined if the table has another shape since. */
 function handedOver(cache: BaseCache, { spec, shape }: CatalogTable): RowKnowledge | undefined {

@@ -1,8 +1,6 @@
 /** What a worker that gives a base up hands to the next one, and when the next one does not use it. */
-import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { getBase, replicaTarget } from "../../../core/control/bases";
-import { CallCounter } from "../../../core/limiter";
 import {
   applyRowImages,
   claimEpoch,
@@ -13,13 +11,11 @@ import {
   type Replica,
   takeReadVersion,
 } from "../../../core/replica";
-import { holdLease, SettingsWatch, type SyncContext, syncMetrics } from "../../../core/sync/lease";
-import { NotificationListener } from "../../../core/sync/modes/live";
-import { BudgetWatch } from "../../../core/sync/pacing";
+import { holdLease } from "../../../core/sync/lease";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 import { sourceRecord } from "../../support/source-records";
-import { unlimitedLimiter } from "../../support/unlimited-limiter";
+import { syncContext } from "../../support/sync-context";
 
 const RECORDS = 150;
 
@@ -63,15 +59,7 @@ test("the next worker compares only what others have written since, unless a lea
 
   /** Holds a lease as a new worker would, for two sweeps. @returns how many rows of each table it has compared */
   async function work(): Promise<Record<string, number>> {
-    const held: SyncContext = {
-      ...ctx,
-      limiter: unlimitedLimiter(),
-      syncMetrics: syncMetrics(new Registry()),
-      settingsWatch: new SettingsWatch(ctx),
-      budgetWatch: new BudgetWatch(ctx),
-      notifications: new NotificationListener(ctx),
-      callCounter: new CallCounter(ctx),
-    };
+    const held = syncContext(ctx);
     await ctx.db`update bases set recent_sweep_ms = '{}' where id = ${id}`;
     const stop = new AbortController();
     const isOver = holdLease(held, id, new Map(), { stop: stop.signal, kill: new AbortController().signal });

@@ -1,15 +1,11 @@
 /** How long a lease goes on, and what ends it. */
-import { Registry } from "prom-client";
 import { expect, inject, test, vi } from "vitest";
 import { getBase } from "../../../core/control/bases";
-import { CallCounter } from "../../../core/limiter";
-import { holdLease, SettingsWatch, type SyncContext, syncMetrics } from "../../../core/sync/lease";
-import { NotificationListener } from "../../../core/sync/modes/live";
-import { BudgetWatch } from "../../../core/sync/pacing";
+import { holdLease } from "../../../core/sync/lease";
 import { faultProxy } from "../../support/fault-proxy";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
-import { unlimitedLimiter } from "../../support/unlimited-limiter";
+import { syncContext } from "../../support/sync-context";
 
 const MINUTE_MS = 61_000;
 
@@ -30,15 +26,7 @@ test("a lease that has only swept is renewed for half an hour, unless there is s
     }),
   );
   const { ctx, sandbox } = fleet;
-  const held: SyncContext = {
-    ...ctx,
-    limiter: unlimitedLimiter(),
-    syncMetrics: syncMetrics(new Registry()),
-    settingsWatch: new SettingsWatch(ctx),
-    budgetWatch: new BudgetWatch(ctx),
-    notifications: new NotificationListener(ctx),
-    callCounter: new CallCounter(ctx),
-  };
+  const held = syncContext(ctx);
   const fields = [{ name: "Name", type: "singleLineText" as const }];
   const sourceId = sandbox.control.createBase({
     tables: [{ name: "Tasks", fields, records: [{ fields: { Name: "one" } }] }],
