@@ -41,7 +41,7 @@ const template = [
 
 /** Raised with every release that changes the template. */
 const REVISION = 4;
-const VERSION = templateVersion(REVISION, template);
+export const INSTALLED_VERSION = templateVersion(REVISION, template);
 
 /** Longest wait for a lock: readers that come after us wait behind us. */
 const LOCK_TIMEOUT_MS = 500;
@@ -60,6 +60,12 @@ const SWAP_RELATIONS = [
     .map(([, name]) => name!),
 ];
 
+interface InstallOptions {
+  schema: string;
+  role?: string | undefined;
+  isNew?: boolean;
+}
+
 /** Upgrades the replica's functions if an older version of Basetide installed them, and restores dropped relations. */
 export async function ensureInstalled(
   replica: Replica,
@@ -75,7 +81,7 @@ export async function ensureInstalled(
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
         exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
   );
-  if (isTemplateOutdated(state?.version, VERSION) || state?.missing)
+  if (isTemplateOutdated(state?.version, INSTALLED_VERSION) || state?.missing)
     await installReplica(target.url, { ...target, use: "sync" });
 }
 
@@ -86,13 +92,14 @@ export async function ensureInstalled(
  * @param options.schema the customer's schema; ours is `<schema>_swap`
  * @param options.role the customer's role, which may read all that is ours in `schema`, including future tables. Absent
  *   if the customer hosts the database: our role there is theirs
+ * @param options.isNew the database has just been created: what its template has brought is not installed again
  * @param options.use whose connections it takes; the admin's unless given
  * @throws BasetideError `destination_invalid` if an object of somebody else has one of our names, `replica_busy` if
  *   another session holds a lock on an object of ours for many seconds
  */
 export async function installReplica(
   databaseUrl: ServerUrl,
-  options: { schema: string; role?: string | undefined; use?: ServerUse },
+  options: InstallOptions & { use?: ServerUse },
 ): Promise<void> {
   const connection = {
     search_path: SAFE_SEARCH_PATH,
@@ -118,10 +125,8 @@ export async function installReplica(
   }
 }
 
-async function installIn(
-  tx: postgres.TransactionSql,
-  options: { schema: string; role?: string | undefined },
-): Promise<void> {
+/** The same in a transaction, for its current role. */
+export async function installIn(tx: postgres.TransactionSql, options: InstallOptions): Promise<void> {
   const { schema, swap } = schemasOf(options.schema);
   const text = template
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
@@ -136,9 +141,10 @@ async function installIn(
   await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
   const [installed] = await tx<{ version: string | null }[]>`
     select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version`;
-  if (!isNewer(installed?.version, VERSION)) {
+  const isInstalled = options.isNew && installed?.version === INSTALLED_VERSION;
+  if (!isInstalled && !isNewer(installed?.version, INSTALLED_VERSION)) {
     await tx.unsafe(text);
-    await tx.unsafe(`comment on schema ${swap} is '${VERSION}'`);
+    await tx.unsafe(`comment on schema ${swap} is '${INSTALLED_VERSION}'`);
   }
   await tx`update ${tx.unsafe(swap)}._state set reader = coalesce(${options.role ?? null}::text, current_user)`;
   if (options.role === undefined) return;

@@ -118,12 +118,15 @@ export async function restoreLimits(
 }
 
 export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<void> {
-  // An admin that may connect to the template is one the server was prepared for: another could not use a copy.
-  const [prepared] = await admin`
-    select from pg_database
-    where datname = ${TEMPLATE_DATABASE} and datistemplate and has_database_privilege(oid, 'connect')`;
-  const template = prepared ? TEMPLATE_DATABASE : "template0";
-  await admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
+  // The template may be replaced meanwhile.
+  await overRaces(async () => {
+    // Its owner is the admin that the server was prepared for, and owns what is copied: another could not use it.
+    const [prepared] = await admin`
+      select from pg_database
+      where datname = ${TEMPLATE_DATABASE} and datistemplate and datdba = to_regrole(quote_ident(current_user))`;
+    const template = prepared ? TEMPLATE_DATABASE : "template0";
+    await admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
+  });
   if (installation !== undefined) await labelDatabase(admin, database, installation);
 }
 
@@ -139,7 +142,7 @@ export async function labelHosted(adminUrl: string, database: string, installati
 }
 
 /**
- * Lets only the role connect to the database, and forbids it the functions that write or block. Other databases of the
+ * Lets only the role connect to the database, and forbids it PL/pgSQL and the functions that write or block. Other databases of the
  * server are not ours to lock down: `doctor` reports those that are open. Idempotent.
  */
 export async function lockDownDatabase(
@@ -162,7 +165,7 @@ export async function lockDownDatabase(
           revoke create on schema public from public;
         end if;
       end $$`;
-    await revokeForbiddenFunctions(sql);
+    await revokeForbidden(sql);
   });
 }
 
@@ -297,8 +300,11 @@ export async function overRaces(work: () => Promise<unknown>): Promise<void> {
   }
 }
 
-/** Managed servers do not let their admin revoke these: then grants alone limit a read-only role. */
-async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
+/**
+ * The same as in the template of a prepared server. Managed servers do not let their admin revoke these: then grants
+ * alone limit a read-only role.
+ */
+async function revokeForbidden(sql: Sql): Promise<void> {
   await sql.unsafe(`
     do $$
     declare
@@ -311,6 +317,9 @@ async function revokeForbiddenFunctions(sql: Sql): Promise<void> {
       loop
         execute format('revoke execute on function %s from public', signature);
       end loop;
+      if (select rolsuper from pg_roles where rolname = current_user) then
+        revoke usage on language plpgsql from public;
+      end if;
     exception when insufficient_privilege then null;
     end $$`);
 }

@@ -33,7 +33,7 @@ export async function testReplica(
 ): Promise<TestReplica> {
   const { database, role, password } = await provisionDatabase(adminUrl);
   const ownerUrl = databaseUrl(adminUrl, database);
-  await installReplica(ownerUrl, { schema: "public", role });
+  await installReplica(ownerUrl, { schema: "public", role, isNew: true });
   const replica = openReplica({ url: over(ownerUrl), schema: "public" });
   const readerUrl = new URL(ownerUrl);
   readerUrl.username = role;

@@ -138,7 +138,7 @@ async function readFacts(sql: postgres.Sql): Promise<Facts> {
     select current_user as role, rolsuper as is_super, rolcreatedb or rolsuper as may_create_databases,
       rolcreaterole or rolsuper as may_create_roles,
       exists(select from pg_database where datname = ${TEMPLATE_DATABASE} and datistemplate
-        and has_database_privilege(oid, 'connect')) as has_template,
+        and datdba = to_regrole(quote_ident(current_user))) as has_template,
       current_setting('server_version_num')::int / 10000 as version,
       current_setting('reserved_connections', true)::int as reserved,
       array(select datname::text from pg_database
@@ -200,7 +200,7 @@ function limitsMissing(facts: Facts): CheckResult[] {
   if (facts.is_super) {
     warn(`Runs as the superuser ${facts.role}`, `Use a dedicated role: run ${PREPARE}`);
   }
-  if (!facts.has_template) {
+  if (!facts.has_template && !facts.is_super) {
     warn("Customers can use PL/pgSQL and call functions that consume transaction ids", `Run ${PREPARE}`);
   }
   if (facts.unsettable.length > 0) {

@@ -109,7 +109,7 @@ export async function createHostedDatabase(
   });
   try {
     await provisionDatabase(adminUrl, await installationId(ctx.db), named);
-    await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role });
+    await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role, isNew: true });
     return await getDatabase(ctx.db, id);
   } catch (error) {
     await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>

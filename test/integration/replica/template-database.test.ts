@@ -1,0 +1,105 @@
+/** The database that new replicas are copied from: a prepared server has one with a replica's functions in it. */
+import postgres from "postgres";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  claimEpoch,
+  databaseUrl,
+  installReplica,
+  loginOf,
+  openReplica,
+  type Provisioned,
+  prepareCluster,
+  provisionDatabase,
+  TEMPLATE_DATABASE,
+} from "../../../core/replica";
+import { type ReplicaServer, replicaServer } from "../../support/replica-server";
+
+let server: ReplicaServer;
+
+beforeAll(async () => {
+  server = await replicaServer();
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+async function query<T extends object>(url: string, text: string): Promise<T[]> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    return await sql.unsafe<T[]>(text);
+  } finally {
+    await sql.end();
+  }
+}
+
+const install = (url: string, { role }: Provisioned, isNew: boolean) =>
+  installReplica(url, { schema: "public", role, isNew });
+
+/** Claims a lease, and reads as the customer: returns how many rows `_sync_meta` has. */
+async function useReplica(url: string, made: Provisioned): Promise<unknown[]> {
+  const replica = openReplica({ url, schema: "public" });
+  await claimEpoch(replica);
+  await replica.close();
+  const reader = Object.assign(new URL(url), { username: made.role, password: made.password }).href;
+  return query(reader, "select count(*)::int as rows from _sync_meta");
+}
+
+test("a new database has the functions already; they are installed again if they are of another version, or the database is not new", async () => {
+  const made = await provisionDatabase(server.clusterUrl);
+  const url = databaseUrl(server.clusterUrl, made.database);
+  const [copied] = await query<{ version: string; owner: string }>(
+    url,
+    `select obj_description(oid) as version, nspowner::regrole::text as owner
+     from pg_namespace where nspname = 'public_swap'`,
+  );
+  expect(copied!.owner).toBe(new URL(server.clusterUrl).username);
+  expect(copied!.version).toMatch(/^\d+ [0-9a-f]{16}$/);
+
+  const changed = "drop function public_swap.shown_name cascade";
+  const isThere = "select to_regproc('public_swap.shown_name') is not null as is_there";
+  await query(url, changed);
+  await install(url, made, true);
+  expect(await query(url, isThere)).toEqual([{ is_there: false }]);
+  await install(url, made, false);
+  expect(await query(url, isThere)).toEqual([{ is_there: true }]);
+  await query(url, `${changed}; comment on schema public_swap is '1 0123456789abcdef'`);
+  await install(url, made, true);
+  expect(await query(url, isThere)).toEqual([{ is_there: true }]);
+  expect(await useReplica(url, made)).toEqual([{ rows: 1 }]);
+});
+
+test("preparing the server for another role replaces the template, while databases are created from it", async () => {
+  const login = { role: "basetide_successor", password: "pw", database: "postgres" };
+  const successor = Object.assign(new URL(server.clusterUrl), {
+    username: login.role,
+    password: login.password,
+  }).href;
+  let isOver = false;
+  let created = 0;
+  const creating = (async () => {
+    while (!isOver) {
+      const made = await provisionDatabase(server.clusterUrl);
+      await install(databaseUrl(server.clusterUrl, made.database), made, true);
+      created += 1;
+    }
+  })();
+  for (const to of [login, loginOf(server.clusterUrl, "the cluster's URL"), login]) {
+    expect(await prepareCluster(server.superuserUrl, to)).toEqual([]);
+    const before = created;
+    await expect.poll(() => created, { timeout: 30_000 }).toBeGreaterThan(before);
+  }
+  isOver = true;
+  await creating;
+  expect(
+    await query(
+      server.superuserUrl,
+      `select datdba::regrole::text as owner, datistemplate, datallowconn from pg_database
+       where starts_with(datname, '${TEMPLATE_DATABASE}')`,
+    ),
+  ).toEqual([{ owner: login.role, datistemplate: true, datallowconn: false }]);
+  const made = await provisionDatabase(successor);
+  const url = databaseUrl(successor, made.database);
+  await install(url, made, true);
+  expect(await useReplica(url, made)).toEqual([{ rows: 1 }]);
+});
