@@ -7,10 +7,7 @@ import { ONCE } from "./test/support/totals-reporter.ts";
  * Files that share a worker, and the modules that it has loaded and compiled: that is a third of their cost. They leave
  * nothing running, and replace no modules, as `add-setting` does.
  */
-const SHARED = [
-  "test/unit/**/*.test.ts",
-  "test/integration/{console,sandbox,source,http,exports}/**/!(add-setting).test.ts",
-];
+const SHARED = ["test/unit/**/*.test.ts", "test/integration/!(fleet)/**/!(add-setting).test.ts"];
 
 /**
  * Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease. On a slow machine, tests

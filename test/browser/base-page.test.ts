@@ -4,7 +4,7 @@
 
 import type { Browser, Cookie, Page } from "playwright-core";
 import postgres from "postgres";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
 import { type Base, getBase } from "../../core/control/bases";
@@ -12,6 +12,8 @@ import { indicatorOf } from "../../core/control/status";
 import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { until } from "../support/poll";
+
+vi.setConfig({ testTimeout: BROWSER_TEST_MS });
 
 const OWNER = { email: "fleet@example.org", password: "correct horse" };
 const STRANGER = { email: "stranger@example.org", password: "correct horse" };
@@ -313,7 +315,6 @@ test.for([
   { name: "on a phone, in the dark", isPhone: true, isDark: true },
 ])(
   "every page of a base and the admin page is accessible and fits: $name",
-  { timeout: BROWSER_TEST_MS },
   async ({ name, ...options }, { skip }) => {
     skip(noBrowser !== undefined, noBrowser);
     const base = await syncedBase(`Pages ${name} <img src=x onerror=alert(1)>`);
