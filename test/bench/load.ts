@@ -76,8 +76,12 @@ async function runLong(profile: string | undefined): Promise<boolean> {
   console.log(`alone: a sweep takes ${alone.toFixed(0)} ms`);
   await scene.clone(BASES, WARM_SWEEPS, profile);
   console.log(`measuring ${BASES} bases`);
+  const refused: number[] = [];
+  const countRefused = async () => void refused.push((await source.logSummary()).rateLimited);
+  await countRefused();
   const measuring = () => measure(scene, SECONDS);
   const all = await (profile ? profiled(scene.worker, profile, measuring) : measuring());
+  await countRefused();
   console.log("measured");
   const { worker, pids } = scene;
   const heap = await heapOf(worker);
@@ -87,7 +91,7 @@ async function runLong(profile: string | undefined): Promise<boolean> {
   worker.kill("SIGTERM");
   await worker.exited;
   const stopMs = performance.now() - stoppedAt;
-  return report(all, { alone, stopMs }, await source.logSummary(), backends, heap);
+  return report(all, { alone, stopMs, refused }, await source.logSummary(), backends, heap);
 }
 
 /** Returns the argument after this option. */
@@ -128,7 +132,7 @@ async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
 
 function report(
   all: Measured,
-  { alone, stopMs }: { alone: number; stopMs: number },
+  { alone, stopMs, refused }: { alone: number; stopMs: number; refused: number[] },
   log: Awaited<ReturnType<SandboxProcess["logSummary"]>>,
   backends: number[],
   heap: HeapReport,
@@ -144,7 +148,11 @@ function report(
     [
       ["requests a second", rate.toFixed(0), `${(rate / (BASES * RATE)).toFixed(3)} of ${BASES * RATE}`],
       ["reservations that expired", `${(100 * all.expired).toFixed(1)} %`, "of the requests"],
-      ["429 answers", log.rateLimited, ""],
+      [
+        "429 answers",
+        log.rateLimited,
+        `${refused[0]} before that time, ${log.rateLimited - refused[1]!} after it`,
+      ],
       ["most requests of a base in a second, of 5", most, (most / 5).toFixed(3)],
       ["sweep, mean", `${mean(all.sweepMs).toFixed(0)} ms`, `${lag.text} of one alone (limit ${LAG_LIMIT})`],
       [

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { SYNC_REACH_MS } from "../../../core/limiter/backend";
 import { controlDatabase, type TestDatabase } from "../../support/database";
+import { fuzzRuns } from "../../support/fuzz";
 import { quantile } from "../../support/quantile";
 import { LIMITS } from "../../support/quota-limits";
 import {
@@ -199,6 +200,41 @@ test("I4: a late request counts from when it was sent, for everything that is re
       }
     }),
     { numRuns: 100 },
+  );
+});
+
+test("I4: a sweep alone, which waits for each answer, is never over the limit, however long its requests take to arrive", async () => {
+  const travel = fc.record({
+    /** From its reservation to its arrival, and from there to its answer, ms. */
+    toMs: fc.oneof(
+      { weight: 3, arbitrary: fc.integer({ min: 0, max: 40 }) },
+      fc.integer({ min: 0, max: 4000 }),
+    ),
+    backMs: fc.integer({ min: 0, max: 300 }),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(travel, { minLength: 12, maxLength: 40 }), async (trips) => {
+      const key = `swept:${crypto.randomUUID()}`;
+      let now = 0;
+      const arrivals: number[] = [];
+      for (const { toMs, backMs } of trips) {
+        for (;;) {
+          const [row] = await database.sql<{ reserved: number | null; next_at: number; margin: number }[]>`
+            select reservations[1] as reserved, next_at, margin from quota_acquire(
+              ${key}, ${LIMITS}::source_limits, 'sync', 3, '{0}', '{}', ${EPOCH_MS + now})`;
+          if (row!.reserved === null) {
+            now = Math.max(now + 1, row!.next_at - EPOCH_MS);
+            continue;
+          }
+          now = row!.reserved - EPOCH_MS - row!.margin + toMs;
+          arrivals.push(now);
+          now += backMs;
+          break;
+        }
+      }
+      expect(mostWithin(arrivals, WINDOW_MS)).toBeLessThanOrEqual(5);
+    }),
+    { numRuns: 40 * fuzzRuns },
   );
 });
 
