@@ -203,6 +203,8 @@ test("a trim keeps the log rows of an image that is being recorded, and waits fo
   });
 });
 
+const handedOver = { shape: 1, loggedUpTo: 1, fingerprints: new Uint8Array(), comparedAt: 0 };
+
 test("a trim that cannot run now is done by the next one, and fails no operation", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
@@ -231,8 +233,11 @@ test("a trim that cannot run now is done by the next one, and fails no operation
   await session`rollback`;
   expect(await t.replica.sql`select from public_swap._recent_writes`).toHaveLength(1);
   cache.trimPoints.at(-1)!.at = now - 60_000;
+  cache.handedOver.set("tbl", handedOver);
   await trimOldRecentWrites(hasty, cache, now);
   expect(await t.replica.sql`select from public_swap._recent_writes`).toHaveLength(0);
+  // What was written since would no longer be found.
+  expect(cache.handedOver.size).toBe(0);
   await hasty.sql.end();
 });
 
@@ -246,7 +251,9 @@ test("an empty log is trimmed without a statement", async () => {
   ];
   const latest = { sentAt: now - 100, readVersion: 3, hasRecentWrites: false };
   cache.trimPoints = [old, recent];
+  cache.handedOver.set("tbl", handedOver);
   await trimOldRecentWrites(silent, cache, now, latest);
+  expect(cache.handedOver.size).toBe(1);
   expect(cache.trimmedTo).toEqual(old);
   expect(cache.trimPoints).toEqual([recent, { at: latest.sentAt, readVersion: 3 }]);
   // Not again within half a minute.
