@@ -121,6 +121,7 @@ export async function startLoadScene(options: {
         WORKER_PORT: String(workerPort),
         // As in the Dockerfile.
         MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "10000",
+        BUN_GC_TIMER_INTERVAL: "4000",
         LOG_LEVEL: "info",
         LOAD_UNLIMITED: options.isUnlimited ? "true" : undefined,
         LOAD_PROFILE: profiles.measured,
