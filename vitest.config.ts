@@ -10,10 +10,10 @@ import { ONCE } from "./test/support/totals-reporter.ts";
 const SHARED = ["test/unit/**/*.test.ts", "test/integration/!(fleet)/**/!(add-setting).test.ts"];
 
 /**
- * Six workers keep two cores busy (five: 85 %): many tests mostly wait, for example for a lease. On a slow machine, tests
- * that pass alone would time out next to five others.
+ * Five workers keep two cores busy: many tests mostly wait, for example for a lease. With six, or on a slow machine, tests
+ * that pass alone time out next to the others.
  */
-const MOST_WORKERS = 6;
+const MOST_WORKERS = 5;
 const LEAST_WORKERS = 3;
 const slowness = await measureSlowness();
 

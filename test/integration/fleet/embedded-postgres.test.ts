@@ -168,6 +168,8 @@ test("I7: a start after the server itself was killed waits for its last child to
   const lines: string[] = [];
   const log = pino({ level: "debug" }, { write: (line: string) => void lines.push(line) });
   const starting = startEmbeddedPostgres({ dataDir, port: 0, log, settings });
+  // If it fails while it is not awaited, the test fails, and not the whole run.
+  starting.catch(() => {});
   try {
     await until(() => lines.some((line) => line.includes("still in use")), { what: "a start was refused" });
   } finally {
