@@ -22,6 +22,8 @@ const template = serverSql("template.sql");
 
 /** Its name until it is complete. */
 const TEMPLATE_DRAFT = `${TEMPLATE_DATABASE}_draft`;
+/** Its name once it is replaced, until it is dropped. */
+const OUTDATED_TEMPLATE = `${TEMPLATE_DATABASE}_outdated`;
 /** The schema of a base in a database of its own. */
 const DEFAULT_SCHEMA = "public";
 
@@ -83,8 +85,8 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
   const [{ is_super: isSuper } = { is_super: false }] = await admin<{ is_super: boolean }[]>`
     select rolsuper as is_super from pg_roles where rolname = current_user`;
   if (!isSuper) return [`-- in a database ${TEMPLATE_DATABASE}:\n${text}`];
-  const [name, draft] = [quoteIdent(TEMPLATE_DATABASE), quoteIdent(TEMPLATE_DRAFT)];
-  await admin.unsafe(`drop database if exists ${draft} with (force)`);
+  const [name, draft, outdated] = [TEMPLATE_DATABASE, TEMPLATE_DRAFT, OUTDATED_TEMPLATE].map(quoteIdent);
+  for (const left of [draft, outdated]) await admin.unsafe(`drop database if exists ${left} with (force)`);
   await admin.unsafe(`create database ${draft} template template0 encoding 'UTF8'`);
   await overRaces(() =>
     admin.unsafe(`
@@ -101,10 +103,16 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
   });
   await admin.unsafe(`alter database ${draft} allow_connections false`);
   await admin.unsafe(`comment on database ${draft} is '${version}'`);
-  if (found?.is_ready) await admin.unsafe(`alter database ${name} is_template false`);
-  await admin.unsafe(`drop database if exists ${name}`);
-  await admin.unsafe(`alter database ${draft} rename to ${name}`);
-  await admin.unsafe(`alter database ${name} is_template true`);
+  // In one transaction: a replica that is created meanwhile finds one of the two, and is never without its limits.
+  await admin.begin(async (tx) => {
+    if (found) {
+      await tx.unsafe(`alter database ${name} rename to ${outdated}`);
+      await tx.unsafe(`alter database ${outdated} is_template false`);
+    }
+    await tx.unsafe(`alter database ${draft} rename to ${name}`);
+    await tx.unsafe(`alter database ${name} is_template true`);
+  });
+  await admin.unsafe(`drop database if exists ${outdated}`);
   return [];
 }
 

@@ -69,28 +69,61 @@ test("a new database has the functions already; they are installed again if they
   expect(await useReplica(url, made)).toEqual([{ rows: 1 }]);
 });
 
+/** Repeats `create` until `replace` ends, which waits after each replacement until another database was created. */
+async function creatingAllTheTime(
+  create: () => Promise<void>,
+  replace: (another: () => Promise<void>) => Promise<void>,
+): Promise<void> {
+  let isOver = false;
+  let created = 0;
+  const creating = (async () => {
+    for (; !isOver; created += 1) await create();
+  })();
+  const another = async () => {
+    const before = created;
+    await Promise.race([creating, expect.poll(() => created, { timeout: 30_000 }).toBeGreaterThan(before)]);
+  };
+  await replace(another).finally(() => {
+    isOver = true;
+  });
+  await creating;
+}
+
+test("I8: while an upgrade replaces the template, no database is created without the limits of its customer", async () => {
+  const login = loginOf(server.clusterUrl, "the cluster's URL");
+  const create = async () => {
+    const { database, role } = await provisionDatabase(server.clusterUrl);
+    const [may] = await query<{ loop: boolean }>(
+      databaseUrl(server.clusterUrl, database),
+      `select has_language_privilege('${role}', 'plpgsql', 'usage') as loop`,
+    );
+    expect(may).toEqual({ loop: false });
+  };
+  await creatingAllTheTime(create, async (another) => {
+    for (let upgrade = 0; upgrade < 5; upgrade++) {
+      await query(server.superuserUrl, `comment on database ${TEMPLATE_DATABASE} is 'an earlier version'`);
+      await prepareCluster(server.superuserUrl, login);
+      await another();
+    }
+  });
+});
+
 test("preparing the server for another role replaces the template, while databases are created from it", async () => {
   const login = { role: "basetide_successor", password: "pw", database: "postgres" };
   const successor = Object.assign(new URL(server.clusterUrl), {
     username: login.role,
     password: login.password,
   }).href;
-  let isOver = false;
-  let created = 0;
-  const creating = (async () => {
-    while (!isOver) {
-      const made = await provisionDatabase(server.clusterUrl);
-      await install(databaseUrl(server.clusterUrl, made.database), made, true);
-      created += 1;
+  const create = async () => {
+    const made = await provisionDatabase(server.clusterUrl);
+    await install(databaseUrl(server.clusterUrl, made.database), made, true);
+  };
+  await creatingAllTheTime(create, async (another) => {
+    for (const to of [login, loginOf(server.clusterUrl, "the cluster's URL"), login]) {
+      expect(await prepareCluster(server.superuserUrl, to)).toEqual([]);
+      await another();
     }
-  })();
-  for (const to of [login, loginOf(server.clusterUrl, "the cluster's URL"), login]) {
-    expect(await prepareCluster(server.superuserUrl, to)).toEqual([]);
-    const before = created;
-    await expect.poll(() => created, { timeout: 30_000 }).toBeGreaterThan(before);
-  }
-  isOver = true;
-  await creating;
+  });
   expect(
     await query(
       server.superuserUrl,
