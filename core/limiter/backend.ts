@@ -25,10 +25,15 @@ export interface Reservation {
   arrivesBy: number;
   /** Time from `at` to the arrival at the source at the latest, ms. */
   marginMs: number;
+  /** How often reservations that were made in advance had been revoked when it was made, of any key. */
+  revocations: number;
 }
 
 export interface Grant {
-  /** One per requested reservation, in order; null if none was free within its reach. */
+  /**
+   * One per requested reservation, in order; null if none was free within its reach. Those that were made in advance
+   * come last.
+   */
   reservations: (Reservation | null)[];
   /** Earliest time (this process's clock, ms) at which one more request could be granted, as far as is known now. */
   nextAt: number;
@@ -47,23 +52,35 @@ export interface Margin {
   dropMs: number;
 }
 
+export interface AcquireOptions {
+  /**
+   * Until then (this process's clock, ms) the call may wait for those of other keys, to share a statement with them; at
+   * once if absent. A call of sync may wait SHARED_MS after the last statement in any case.
+   */
+  latestAt?: number;
+  /** Returns false if nothing is left to reserve when the statement is sent. */
+  isWanted?: () => boolean;
+  /** Reservations to make in advance, besides those requested; fewer if the key's other requests do not allow it. */
+  ahead?: number;
+}
+
 export interface LimiterBackend {
   /**
    * Reserves requests.
    *
    * @param withinMs one per request: how far ahead its reservation may begin
    * @param back reservations of this backend that are returned unused
-   * @param latestAt until then (this process's clock, ms) the call may wait for those of other keys, to share a
-   *   statement with them; at once if absent. A call of sync may wait SHARED_MS after the last statement in any case
-   * @param isWanted false if nothing is left to reserve when the statement is sent
    */
-  acquire(
-    withinMs: number[],
-    back: number[],
-    margin: Margin,
-    latestAt?: number,
-    isWanted?: () => boolean,
-  ): Promise<Grant>;
+  acquire(withinMs: number[], back: number[], margin: Margin, options?: AcquireOptions): Promise<Grant>;
+  /** Absent if this backend makes no reservations in advance. */
+  readonly advance?: {
+    /** The time between two of them, ms. */
+    readonly spacingMs: number;
+    /** Whether they would save calls at present. */
+    readonly isWorthwhile: boolean;
+    /** Returns whether an answer has shown that the reservation can no longer be revoked, and has not been. */
+    isValid(reservation: Reservation): boolean;
+  };
   /** Returns whether a block that began after the reservation was granted has voided it. */
   isVoid(reservation: Reservation): Promise<boolean>;
   /** Reports that the request was sent late, or may have been: its window counts from now. Never fails. */
@@ -92,6 +109,9 @@ export const SYNC_EARLY_MS = 4;
 /** How long sync's call may wait for those of other bases, ms; it is made earlier by as much if its time is known. */
 export const SHARED_MS = SYNC_REACH_MS - SYNC_EARLY_MS - 1;
 
+/** How long before it begins an advance reservation can no longer be revoked, ms; `quota_acquire_all` has the same. */
+export const FIRM_MS = 60;
+
 /** Returns the length of a reservation: the whole margin without the drop. */
 export function wholeMs({ delayMs, spreadMs }: Pick<Margin, "delayMs" | "spreadMs">): number {
   return LEAST_MARGIN_MS + Math.min(MOST_DELAY_MS, delayMs) + Math.min(MOST_SPREAD_MS, spreadMs);
@@ -104,14 +124,16 @@ export function wholeMs({ delayMs, spreadMs }: Pick<Margin, "delayMs" | "spreadM
  * @param marginMs from its beginning to `arrivesBy`
  * @param delayMs how long of that it may wait in this process
  * @param addMs added to the backend's times to have them on this process's clock
+ * @param revocations as in `Reservation`
  */
 export function reservationOf(
   arrivesBy: number | null,
   marginMs: number,
   delayMs: number,
   addMs: number,
+  revocations = 0,
 ): Reservation | null {
   if (arrivesBy === null) return null;
   const at = arrivesBy - marginMs + addMs;
-  return { at, until: at + delayMs + SPARE_MS, arrivesBy, marginMs };
+  return { at, until: at + delayMs + SPARE_MS, arrivesBy, marginMs, revocations };
 }

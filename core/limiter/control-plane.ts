@@ -18,6 +18,7 @@ import { type Batch, createBatch } from "./batch";
 import type { QuotaClock } from "./clock";
 import type { Membership } from "./heartbeat";
 import { limitsOfKey, strictest } from "./limits";
+import { watchRevocations } from "./revocations";
 
 /** Time without attempts after a failed call, ms. `quota_acquire_all` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;
@@ -55,6 +56,7 @@ interface AcquireCall {
   user: string | null;
   marginMs: number;
   isOwnKey: boolean;
+  ahead: number;
 }
 
 interface AcquireRow {
@@ -62,6 +64,7 @@ interface AcquireRow {
   reservations: (number | null)[];
   next_at: number;
   margin: number;
+  revocations: number;
 }
 
 /** The limits, besides that of the key, that the requests of a wait queue count against. */
@@ -103,6 +106,7 @@ export function controlPlane(
   let isNewcomer = true;
   let pausedUntil = -Infinity;
   const offset = clockOffset(clock);
+  const revocations = watchRevocations(clock, askRevocations);
 
   async function call<T>(
     query: (db: Db) => PromiseLike<T> & { cancel?: () => void },
@@ -119,8 +123,18 @@ export function controlPlane(
       if (failedAt === undefined) onAway(true, error);
       failedAt = clock.now();
       isNewcomer = true;
+      revocations.lose();
       throw unavailable(error);
     }
+  }
+
+  async function askRevocations(): Promise<void> {
+    const [row] = await call(
+      (to) => to<{ asked_at: number; revocations: number }[]>`
+        select (extract(epoch from clock_timestamp()) * 1000)::float8 as asked_at,
+          (select last_value::float8 from quota_revocations) as revocations`,
+    );
+    revocations.learn(row!.revocations, row!.asked_at);
   }
 
   let learning: Promise<void> | undefined;
@@ -197,14 +211,19 @@ export function controlPlane(
     const column = (of: (one: AcquireCall) => unknown) => arrayOf(calls.map(of));
     const rows = await call(
       (to) => to<AcquireRow[]>`
-        select asked_at, to_json(reservations) as reservations, next_at, margin
+        select asked_at, to_json(reservations) as reservations, next_at, margin,
+          (select last_value::float8 from quota_revocations) as revocations
         from quota_acquire_all(${limits.windowMs}, ${limits.requestsPerWindow}, ${limits.slowedPerWindow},
           ${limits.userRequestsPerWindow}, ${column(({ key }) => key)}, ${column(({ kind }) => kind)},
           ${column(({ share }) => share)}, ${column(({ withinMs }) => arrayOf(withinMs))},
           ${column(({ back }) => arrayOf(back))}, ${column(({ user }) => user)},
-          ${column(({ marginMs }) => marginMs)}, ${column(({ isOwnKey }) => isOwnKey)})`,
+          ${column(({ marginMs }) => marginMs)}, ${column(({ isOwnKey }) => isOwnKey)},
+          ${column(({ ahead }) => ahead)})`,
     );
     for (const row of rows) offset.learn(row.asked_at);
+    // The number was read after all rows had been made.
+    const last = rows.at(-1)!;
+    revocations.learn(last.revocations, last.asked_at);
     return rows;
   }
 
@@ -221,16 +240,24 @@ export function controlPlane(
         await call(
           (to) => to`
           with lock as (select pg_advisory_xact_lock(hashtextextended(${`quota:${key}`}, 0))),
-          now as (select extract(epoch from clock_timestamp())::float8 * 1000 as ms from lock)
+          revoked as (select nextval('quota_revocations') from lock),
+          now as (select extract(epoch from clock_timestamp())::float8 * 1000 as ms from revoked)
           update quota_windows as w set blocked_until = greatest(w.blocked_until, now.ms + ${REUNION_MS})
           from now where w.key = ${key} and (${hasGranted} or w.blocked_until < now.ms)`,
         );
       },
-      async acquire(withinMs, back, margin, latestAt = -Infinity, isWanted = () => true) {
+      advance: {
+        spacingMs: limits.windowMs / share,
+        get isWorthwhile() {
+          return revocations.isSteady;
+        },
+        isValid: revocations.isValid,
+      },
+      async acquire(withinMs, back, margin, { latestAt = -Infinity, isWanted = () => true, ahead = 0 } = {}) {
         if (!offset.isKnown || isNewcomer) await learnOffset();
         if (clock.now() < pausedUntil) return { reservations: withinMs.map(() => null), nextAt: pausedUntil };
         const marginMs = wholeMs(margin);
-        const asked = { key, kind, share, withinMs, back, user, marginMs, isOwnKey };
+        const asked = { key, kind, share, withinMs, back, user, marginMs, isOwnKey, ahead };
         const windowMs = limits.windowMs + margin.dropMs;
         const batch = batchOf({ ...limits, windowMs }, kind === "client" || kind === "unproven");
         // A call that is late would otherwise have a statement of its own, and a worker that falls behind many of them.
@@ -239,11 +266,14 @@ export function controlPlane(
         if (!row) return { reservations: withinMs.map(() => null), nextAt: clock.now() };
         const { reservations, next_at, margin: grantedMs } = row;
         const add = offset.ms;
+        const nextAt = next_at + add;
+        revocations.countCall();
+        if (ahead > 0) revocations.outstanding(nextAt);
         return {
           reservations: reservations.map((arrivesBy) =>
-            reservationOf(arrivesBy, grantedMs, margin.delayMs, add),
+            reservationOf(arrivesBy, grantedMs, margin.delayMs, add, row.revocations),
           ),
-          nextAt: next_at + add,
+          nextAt,
         };
       },
       async isVoid({ arrivesBy, marginMs }) {

@@ -27,11 +27,11 @@ export function withFallback(
   let wasAway = false;
   let hasGranted = false;
   return {
-    async acquire(withinMs, back, margin, ...when) {
+    async acquire(withinMs, back, margin, options) {
       try {
         if (wasAway) await shared.rejoin(hasGranted);
         wasAway = hasGranted = false;
-        return await shared.acquire(withinMs, back, margin, ...when);
+        return await shared.acquire(withinMs, back, margin, options);
       } catch (error) {
         if (!isBasetideError(error, "control_unavailable") || heartbeat.share === 0) throw error;
         wasAway = true;

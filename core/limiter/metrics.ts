@@ -1,6 +1,7 @@
 /** The limiter's Prometheus metrics; their labels are the kind of request and the reason, never a base. */
 import { Counter, Gauge, Histogram, type Registry } from "prom-client";
 import type { BlockReason, Priority } from "./backend";
+import type { QueueEvents } from "./wait-queue";
 
 const WAIT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -37,12 +38,17 @@ export function quotaMetrics(registry: Registry) {
   const fallback = fallbackGauge();
 
   return {
-    /** Records that a request was granted after waiting `waitedMs`. */
-    granted(kind: Priority, waitedMs: number) {
-      grants.inc({ kind });
-      wait.observe({ kind }, waitedMs / 1000);
+    /** Returns what counts the events of the queues of one kind; their labels are looked up once. */
+    eventsOf(kind: Priority): QueueEvents {
+      const [granted, waited] = [grants.labels(kind), wait.labels(kind)];
+      return {
+        onGranted(waitedMs) {
+          granted.inc();
+          waited.observe(waitedMs / 1000);
+        },
+        onExpired: () => expired.inc({ kind }),
+      };
     },
-    expired: (kind: Priority) => expired.inc({ kind }),
     blocked: (reason: BlockReason) => blocks.inc({ reason }),
     fallback: (isAway: boolean) => fallback.set(isAway ? 1 : 0),
   };

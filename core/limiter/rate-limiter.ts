@@ -21,7 +21,7 @@ import { quotaMetrics } from "./metrics";
 import { Recent } from "./recent";
 import { createSchedulingDelay } from "./scheduling-delay";
 import { createWaitQueue, type WaitQueue } from "./wait-queue";
-import type { Connections, WaitOptions } from "./waiter";
+import type { Connections } from "./waiter";
 
 /** The longest pause that is recorded, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
@@ -140,7 +140,7 @@ export function createRateLimiter(
 ): RateLimiter {
   const { callTimeoutMs = 1000, instanceId, clock = processClock } = options;
   const metrics = quotaMetrics(ctx.metrics);
-  const queues = new Recent<WaitQueue>(clock.now);
+  const queues = new Recent<KeyQueues>(clock.now);
   const fallbacks = new Recent<FallbackLimiter>(clock.now);
   const delay = createSchedulingDelay(clock);
   const callers = new CallerCounter(ctx);
@@ -157,28 +157,14 @@ export function createRateLimiter(
   const heartbeat =
     instanceId === undefined ? undefined : startHeartbeat(control, clock, instanceId, strictest().windowMs);
 
-  async function acquire(
-    kind: Priority,
-    queue: WaitQueue,
-    deadlineAt: number,
-    signal: AbortSignal,
-    waiting: WaitOptions,
-  ) {
-    const requestedAt = clock.now();
-    const held = await queue.wait(deadlineAt, signal, waiting);
-    metrics.granted(kind, clock.now() - requestedAt);
-    return held;
-  }
-
   function queueOf(key: QuotaKey, kind: Priority, share: number, counting: Counting): WaitQueue {
-    const name = `${kind} ${share} ${key} ${counting.user ?? ""} ${counting.isOwnKey ?? false}`;
-    return queues.get(name, () => {
+    return queues.get(key, createKeyQueues).queueOf(kind, share, counting, () => {
       const shared = control.backend(key, kind, share, counting);
       const backend =
         (kind === "client" || kind === "unproven") && heartbeat
           ? withFallback(shared, () => fallbackOf(key, heartbeat), heartbeat, clock)
           : shared;
-      return createWaitQueue(kind, backend, clock, delay, () => metrics.expired(kind));
+      return createWaitQueue(kind, backend, clock, delay, metrics.eventsOf(kind));
     });
   }
 
@@ -207,21 +193,21 @@ export function createRateLimiter(
   return {
     acquireSync(key, share, signal, { user, connections, live } = {}) {
       const kind = live ?? "sync";
-      return acquire(kind, queueOf(key, kind, share, { user }), Infinity, signal, { connections });
+      return queueOf(key, kind, share, { user }).wait(Infinity, signal, { connections });
     },
     async acquireClient(key, { deadlineMs, signal, isOwnKey, shownAs, ...waiting }) {
       const queue = queueOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey });
-      const held = await acquire("client", queue, clock.now() + deadlineMs, signal, waiting);
+      const held = await queue.wait(clock.now() + deadlineMs, signal, waiting);
       if (shownAs !== undefined) callers.count(key, shownAs);
       return held;
     },
     acquireUnproven: (key, { deadlineMs, signal, connections }) =>
-      acquire(
-        "unproven",
-        queueOf(key, "unproven", limitsOfKey(key).requestsPerWindow, {}),
+      queueOf(key, "unproven", limitsOfKey(key).requestsPerWindow, {}).wait(
         clock.now() + deadlineMs,
         signal,
-        { connections },
+        {
+          connections,
+        },
       ),
 
     async countServed(key, shownAs) {
@@ -260,9 +246,38 @@ export function createRateLimiter(
     },
 
     async close() {
-      await Promise.all(queues.all().map((queue) => queue.settled()));
+      await Promise.all(queues.all().map((one) => one.settled()));
       await heartbeat?.leave();
       await callers.flush();
+    },
+  };
+}
+
+/** The wait queues of one key. */
+interface KeyQueues {
+  /** Returns the queue of such requests, created if there is none. */
+  queueOf(kind: Priority, share: number, counting: Counting, create: () => WaitQueue): WaitQueue;
+  settled(): Promise<unknown>;
+  readonly isIdle: boolean;
+}
+
+/** A key has few queues, and looking through them costs less than a name for each. */
+function createKeyQueues(): KeyQueues {
+  const known: { kind: Priority; share: number; user: string; isOwnKey: boolean; queue: WaitQueue }[] = [];
+  return {
+    queueOf(kind, share, counting, create) {
+      const { user, isOwnKey = false } = counting;
+      const name = user ?? "";
+      for (const one of known)
+        if (one.kind === kind && one.share === share && one.user === name && one.isOwnKey === isOwnKey)
+          return one.queue;
+      const queue = create();
+      known.push({ kind, share, user: name, isOwnKey, queue });
+      return queue;
+    },
+    settled: () => Promise.all(known.map(({ queue }) => queue.settled())),
+    get isIdle() {
+      return known.every(({ queue }) => queue.isIdle);
     },
   };
 }

@@ -9,6 +9,9 @@
  * between the reservation and the source. The first five requests hold one each while the backend is called; a
  * request that gets no reservation returns its connection.
  *
+ * A sync's request may find a reservation that was made in advance (advance-reservations.ts). It needs no place in the
+ * queue then, and no connection before its time.
+ *
  * I4. A reservation is valid for the process's usual scheduling delay. One that is reached later (stalled process,
  * slow answer) is returned, and the request waits for another, which is valid for longer. A process that is late by more
  * than MOST_DELAY_MS each time sends nothing: its requests would arrive together with others. A process may also be
@@ -18,6 +21,7 @@
 import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
+import { AdvanceReservations } from "./advance-reservations";
 import {
   type Grant,
   type LimiterBackend,
@@ -71,12 +75,19 @@ export interface WaitQueue {
   readonly isIdle: boolean;
 }
 
+export interface QueueEvents {
+  /** A request may be sent, which has waited this long, ms. */
+  onGranted?: (waitedMs: number) => void;
+  /** A reservation expired before its request could be sent. */
+  onExpired: () => void;
+}
+
 export function createWaitQueue(
   kind: Priority,
   backend: LimiterBackend,
   clock: QuotaClock,
   delay: SchedulingDelay,
-  onExpired: () => void,
+  { onGranted = () => {}, onExpired }: QueueEvents,
 ): WaitQueue {
   const waiters: Waiter[] = [];
   let unused: number[] = [];
@@ -91,14 +102,50 @@ export function createWaitQueue(
   /** The earliest time for one more request, by the backend's last answer. */
   let nextAt = -Infinity;
   let cancelAlarm = () => {};
+  const advance =
+    kind === "sync" && backend.advance
+      ? new AdvanceReservations(backend.advance, clock, giveBack)
+      : undefined;
 
   function wait(
     deadlineAt: number,
     signal: AbortSignal,
-    { caller = "", connections, complete }: WaitOptions = {},
+    options: WaitOptions = {},
   ): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
-    connections?.keepWarm();
+    options.connections?.keepWarm();
+    advance?.arrived();
+    const reservation = waiters.length === 0 ? advance?.take() : undefined;
+    if (!reservation) return waitInLine(deadlineAt, signal, options);
+    const since = clock.now();
+    return new Promise((resolve, reject) => {
+      const cancel = clock.at(reservation.at, () => {
+        offAbort(signal, leave);
+        const use = useInAdvance(reservation, options.connections);
+        if (!use) return void waitInLine(deadlineAt, signal, options).then(resolve, reject);
+        granted(since);
+        resolve(use.held);
+      });
+      const leave = () => {
+        cancel();
+        giveBack([reservation.arrivesBy]);
+        reject(signal.reason);
+      };
+      onAbort(signal, leave);
+    });
+  }
+
+  function granted(since: number): void {
+    const now = clock.now();
+    advance?.granted(now);
+    onGranted(now - since);
+  }
+
+  function waitInLine(
+    deadlineAt: number,
+    signal: AbortSignal,
+    { caller = "", connections, complete }: WaitOptions,
+  ): Promise<HeldConnection | undefined> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
         if (waiter.isDone) return;
@@ -109,6 +156,7 @@ export function createWaitQueue(
       };
       const waiter: Waiter = {
         order: ++lastOrder,
+        since: clock.now(),
         caller,
         round: nextRound(caller),
         deadlineAt,
@@ -120,7 +168,11 @@ export function createWaitQueue(
         isComplete: complete === undefined,
         complete,
         isDone: false,
-        resolve: () => end(() => resolve(waiter.held)),
+        resolve: () =>
+          end(() => {
+            granted(waiter.since);
+            resolve(waiter.held);
+          }),
         reject: (error) =>
           end(() => {
             releaseConnection(waiter);
@@ -165,7 +217,7 @@ export function createWaitQueue(
   }
 
   /** Calls the backend for the waiting requests, if no call is running and it is time. */
-  async function ask(): Promise<void> {
+  function ask(): void {
     if (isAsking) return;
     cancelAlarm();
     const now = clock.now();
@@ -176,11 +228,18 @@ export function createWaitQueue(
         ask();
       });
     }
-    const requested = isTime ? waiters.slice(0, MOST_AT_ONCE).filter(isConnected) : [];
+    // The others get those that are made in advance.
+    const ahead = advance?.wanted ?? 0;
+    const most = ahead > 0 ? 1 : MOST_AT_ONCE;
+    const requested = isTime ? waiters.slice(0, most).filter(isConnected) : [];
+    if (requested.length > 0 || unused.length > 0) void acquire(requested, ahead);
+  }
+
+  async function acquire(requested: Waiter[], ahead: number): Promise<void> {
     const back = unused;
-    if (requested.length === 0 && back.length === 0) return;
     unused = [];
     isAsking = true;
+    const now = clock.now();
     try {
       const margin = marginOf(requested);
       const { reachMs } = aheadOf(kind, margin);
@@ -188,7 +247,7 @@ export function createWaitQueue(
       const dueAt = nextAt - SYNC_EARLY_MS - margin.delayMs;
       const latestAt = kind === "client" || kind === "unproven" ? now : Math.min(dueAt, now + SHARED_MS);
       const isWanted = () => back.length > 0 || requested.some((waiter) => !waiter.isDone);
-      const grant = await backend.acquire(within, back, margin, latestAt, isWanted);
+      const grant = await backend.acquire(within, back, margin, { latestAt, isWanted, ahead });
       assign(requested, grant, margin);
     } catch (error) {
       for (const waiter of waiters.splice(0)) waiter.reject(error);
@@ -263,6 +322,74 @@ export function createWaitQueue(
         drop(waiter);
       }
     });
+    advance?.add(grant.reservations.slice(requested.length), margin);
+    while (advance && waiters.length > 0) {
+      const reservation = advance.take();
+      if (!reservation) break;
+      holdInAdvance(waiters[0]!, reservation);
+    }
+  }
+
+  /** Holds a reservation that was made in advance, for a request that is already in the queue. */
+  function holdInAdvance(waiter: Waiter, reservation: Reservation): void {
+    drop(waiter);
+    releaseConnection(waiter);
+    waiter.reservation = reservation;
+    clock.at(reservation.at, () => {
+      if (waiter.isDone) return;
+      const use = useInAdvance(reservation, waiter.connections);
+      if (!use) return requeue(waiter);
+      waiter.held = use.held;
+      waiter.resolve();
+    });
+  }
+
+  /**
+   * Uses a reservation that was made in advance, at its time.
+   *
+   * @returns the connection, if one is needed; or undefined if the reservation cannot be used: the request must wait in
+   *   line
+   */
+  function useInAdvance(
+    reservation: Reservation,
+    connections: Connections | undefined,
+  ): { held: HeldConnection | undefined } | undefined {
+    const now = clock.now();
+    delay.learn(now - reservation.at);
+    const isExpired = now > reservation.until;
+    if (isExpired) onExpired();
+    if (!isExpired && advance!.isUsable(reservation, connections)) {
+      const held = connections?.tryTake();
+      if (held || !connections) {
+        // The request is sent by a promise's callback, and ticks come after these.
+        queueMicrotask(() => process.nextTick(reportIfLate, reservation));
+        return { held };
+      }
+    }
+    // With all of them returned, the next one may begin at once.
+    giveBack([reservation.arrivesBy, ...advance!.clear()]);
+    return undefined;
+  }
+
+  /**
+   * Returns reservations that were made in advance; a request may have its own sooner then. One that is about to wait is
+   * part of the same call.
+   */
+  function giveBack(arrivesBy: number[]): void {
+    unused.push(...arrivesBy);
+    askFrom = 0;
+    queueMicrotask(ask);
+  }
+
+  /**
+   * To be called in a tick, when the released caller has sent its request, or will not. In a busy process, the next turn of
+   * the event loop would come long after that, and requests that were sent in time would be reported as late.
+   */
+  async function reportIfLate(reservation: Reservation): Promise<void> {
+    const sentAt = clock.now();
+    if (sentAt <= reservation.until) return;
+    delay.learn(sentAt - reservation.at);
+    await backend.reportLateSend(reservation);
   }
 
   /** Holds a reservation until its time, then releases its request. */
@@ -299,11 +426,7 @@ export function createWaitQueue(
         return requeue(waiter);
       }
       waiter.resolve();
-      const sentAt = await whenSent();
-      if (sentAt > reservation.until) {
-        delay.learn(sentAt - reservation.at);
-        await backend.reportLateSend(reservation);
-      }
+      await new Promise<void>((resolve) => process.nextTick(() => resolve(reportIfLate(reservation))));
     } catch (error) {
       waiter.reject(error);
     } finally {
@@ -350,14 +473,6 @@ export function createWaitQueue(
     ask();
   }
 
-  /**
-   * Resolves when the released caller has sent its request. In a busy process, the next turn of the event loop
-   * would come long after that, and requests that were sent in time would be reported as late.
-   */
-  function whenSent(): Promise<number> {
-    return new Promise((resolve) => process.nextTick(() => resolve(clock.now())));
-  }
-
   function timedOut(): BasetideError {
     const retryAfterSeconds = Math.max(1, Math.ceil((nextAt - clock.now()) / 1000));
     return new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } });
@@ -371,10 +486,18 @@ export function createWaitQueue(
   return {
     wait,
     async settled() {
+      unused.push(...(advance?.close() ?? []));
+      ask();
       if (isAsking) await new Promise<void>((resolve) => onSettled.push(resolve));
     },
     get isIdle() {
-      return waiters.length === 0 && unused.length === 0 && holding === 0 && !isAsking;
+      return (
+        waiters.length === 0 &&
+        (advance?.isEmpty ?? true) &&
+        unused.length === 0 &&
+        holding === 0 &&
+        !isAsking
+      );
     },
   };
 }

@@ -29,6 +29,8 @@ export interface WaitOptions {
 export interface Waiter {
   /** Position in order of arrival. */
   order: number;
+  /** When it arrived, ms on the clock. */
+  since: number;
   /** Callers take turns. */
   caller: string;
   /** Requests of lower rounds go first; a caller has one request in each. */

@@ -592,8 +592,11 @@ create unlogged table quota_windows (
   reservations double precision[] not null default '{}'::double precision[],
   sync_reservations double precision[] not null default '{}'::double precision[],
   unproven_reservations double precision[] not null default '{}'::double precision[],
+  advance_from double precision not null default 'Infinity'::double precision,
+  advance_margin double precision not null default 0,
   sync_from double precision not null default 0,
   client_at double precision not null default 0,
+  live_at double precision not null default 0,
   blocked_until double precision not null default 0,
   throttled_until double precision not null default 0,
   claimed_until double precision not null default 0,
@@ -877,8 +880,8 @@ create type source_limits as (
 
 -- accept_key(text,text) returns void
 -- attempt(text,integer,interval) returns integer
--- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
--- quota_acquire_all(double precision,integer,integer,integer,text[],text[],integer[],text[],text[],text[],double precision[],boolean[],double precision) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
+-- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean,integer) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
+-- quota_acquire_all(double precision,integer,integer,integer,text[],text[],integer[],text[],text[],text[],double precision[],boolean[],integer[],double precision) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
 -- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
 -- quota_carry_over(text,text,text) returns void
 -- quota_count(text,double precision,integer,integer) returns void

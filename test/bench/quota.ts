@@ -70,7 +70,7 @@ async function cost(): Promise<void> {
       await db`
         select asked_at, to_json(reservations) as reservations, next_at, margin
         from quota_acquire_all(1000, 5, 2, 50, ${`{${names}}`}, ${column("sync")}, ${column(3)},
-          ${column(`"{${Array(each).fill(1000)}}"`)}, ${column('"{}"')}, ${column("NULL")}, ${column(20)}, ${column("false")})`;
+          ${column(`"{${Array(each).fill(1000)}}"`)}, ${column('"{}"')}, ${column("NULL")}, ${column(20)}, ${column("false")}, ${column(0)})`;
       if (everyMs > 0) await Bun.sleep(everyMs);
     }
     return ((1e6 * (cpuSeconds(server) - from)) / keys).toFixed(0);

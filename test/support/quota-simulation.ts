@@ -17,6 +17,7 @@ import {
 } from "../../core/limiter/backend";
 import { createFallbackLimiter, withFallback } from "../../core/limiter/fallback-limiter";
 import { startHeartbeat } from "../../core/limiter/heartbeat";
+import { type Revocations, watchRevocations } from "../../core/limiter/revocations";
 import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
 import { createWaitQueue, type WaitQueue } from "../../core/limiter/wait-queue";
 import { LIMITS } from "./quota-limits";
@@ -85,26 +86,61 @@ export class VirtualClock implements QuotaClock {
   }
 }
 
-/** The limiter backend of the control plane, at the clock's time. */
+/** What one process knows of revoked reservations, as if it had many keys. Asking for the count takes `answerMs`. */
+export function virtualRevocations(db: postgres.Sql, clock: VirtualClock, answerMs = () => 0): Revocations {
+  const ask = async () => {
+    const serverNow = EPOCH_MS + clock.now();
+    const [row] = await clock.during(
+      db<{ count: number }[]>`select last_value::float8 as count from quota_revocations`.then((rows) => rows),
+    );
+    await clock.sleep(answerMs());
+    revocations.learn(row!.count, serverNow);
+  };
+  const revocations = watchRevocations(clock, ask, 0);
+  return revocations;
+}
+
+/**
+ * The limiter backend of the control plane, at the clock's time.
+ *
+ * @param revocations of the process; absent: it makes no reservations in advance
+ */
 export function virtualBackend(
   db: postgres.Sql,
   clock: VirtualClock,
   key: string,
   kind: Priority,
   share: number,
+  revocations?: Revocations,
 ): LimiterBackend {
   return {
-    async acquire(withinMs, back, margin) {
+    ...(revocations && {
+      advance: {
+        spacingMs: 1000 / share,
+        get isWorthwhile() {
+          return revocations.isSteady;
+        },
+        isValid: revocations.isValid,
+      },
+    }),
+    async acquire(withinMs, back, margin, { ahead = 0 } = {}) {
       const now = EPOCH_MS + clock.now();
       const [row] = await clock.during(
-        db<{ reservations: (number | null)[]; next_at: number; margin: number }[]>`
-          select to_json(reservations) as reservations, next_at, margin from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
-            ${`{${withinMs}}`}, ${`{${back}}`}, ${now}, null, ${wholeMs(margin)})`.then((rows) => rows),
+        db<{ reservations: (number | null)[]; next_at: number; margin: number; revocations: number }[]>`
+          select to_json(reservations) as reservations, next_at, margin,
+            (select last_value::float8 from quota_revocations) as revocations
+          from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share}, ${`{${withinMs}}`}, ${`{${back}}`},
+            ${now}, null, ${wholeMs(margin)}, false, ${ahead})`.then((rows) => rows),
       );
-      const { reservations, next_at, margin: marginMs } = row!;
+      const { reservations, next_at, margin: marginMs, revocations: count } = row!;
+      revocations?.learn(count, now);
+      const nextAt = next_at - EPOCH_MS;
+      if (ahead > 0) revocations?.outstanding(nextAt);
       return {
-        reservations: reservations.map((slot) => reservationOf(slot, marginMs, margin.delayMs, -EPOCH_MS)),
-        nextAt: next_at - EPOCH_MS,
+        reservations: reservations.map((slot) =>
+          reservationOf(slot, marginMs, margin.delayMs, -EPOCH_MS, count),
+        ),
+        nextAt,
       };
     },
     async isVoid(reservation) {
@@ -185,9 +221,12 @@ export function simulate(db: postgres.Sql): Simulation {
   let expired = 0;
 
   function queue(kind: Priority, share: number, answerMs?: () => number): WaitQueue {
-    const backend = virtualBackend(db, clock, key, kind, share);
+    const revocations = kind === "sync" ? virtualRevocations(db, clock, answerMs) : undefined;
+    const backend = virtualBackend(db, clock, key, kind, share, revocations);
     const slow = answerMs && slowed(backend, clock, answerMs);
-    return createWaitQueue(kind, slow ?? backend, clock, createSchedulingDelay(), () => expired++);
+    return createWaitQueue(kind, slow ?? backend, clock, createSchedulingDelay(), {
+      onExpired: () => expired++,
+    });
   }
 
   async function take(
@@ -251,7 +290,7 @@ export function simulate(db: postgres.Sql): Simulation {
       withFallback(backend, local, heartbeat, clock),
       clock,
       createSchedulingDelay(),
-      () => {},
+      { onExpired() {} },
     );
     return made;
   }

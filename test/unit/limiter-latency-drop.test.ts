@@ -86,7 +86,7 @@ function scene(cutAtMs: number) {
         return { socket: open(), roundTripMs, usualMs: roundTripMs };
       },
     });
-    const queue = createWaitQueue(kind, backend, clock, createSchedulingDelay(clock), () => {});
+    const queue = createWaitQueue(kind, backend, clock, createSchedulingDelay(clock), { onExpired() {} });
     return {
       async send() {
         using held = await queue.wait(Infinity, never, { connections: pool });

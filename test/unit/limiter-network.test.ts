@@ -81,7 +81,7 @@ async function arrivals(way: Way, seed: number, withConnections = true): Promise
   };
   function process(kind: Priority) {
     const connections = farConnections(clock, way, random);
-    const queue = createWaitQueue(kind, backend, clock, createSchedulingDelay(clock), () => {});
+    const queue = createWaitQueue(kind, backend, clock, createSchedulingDelay(clock), { onExpired() {} });
     return async () => {
       using held = await queue.wait(Infinity, never, {
         connections: withConnections ? connections : undefined,

@@ -27,7 +27,7 @@ async function statementsOf(calls: { at: number; kind: Priority }[]): Promise<[a
   const granted: Promise<unknown>[] = [];
   for (const [index, { at, kind }] of calls.entries()) {
     const backend = control.backend(`airtable:app${index}`, kind, 3);
-    clock.at(at, () => granted.push(backend.acquire([30], [], MARGIN, clock.now())));
+    clock.at(at, () => granted.push(backend.acquire([30], [], MARGIN, { latestAt: clock.now() })));
   }
   await clock.run(1000);
   await Promise.all(granted);

@@ -18,13 +18,9 @@ function setUp(
   const window = createFallbackLimiter(clock, 1000);
   window.open(5, 0);
   let expired = 0;
-  const queue = createWaitQueue(
-    kind,
-    change(window, clock),
-    clock,
-    createSchedulingDelay(clock),
-    () => expired++,
-  );
+  const queue = createWaitQueue(kind, change(window, clock), clock, createSchedulingDelay(clock), {
+    onExpired: () => expired++,
+  });
   const log: { name: string; at: number; code?: string | undefined }[] = [];
   function call(name: string, deadlineMs = Infinity, signal: AbortSignal = never, caller?: string): void {
     queue.wait(clock.now() + deadlineMs, signal, { caller }).then(

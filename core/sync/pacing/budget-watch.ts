@@ -25,6 +25,8 @@ export interface LeasedBudget extends Disposable {
    * @throws BasetideError `budget_spent`; `control_unavailable` if the budget cannot be read
    */
   take(): Promise<void>;
+  /** The same without waiting; returns false if the budget must be read again first. */
+  tryTake(): boolean;
 }
 
 export class BudgetWatch {
@@ -75,9 +77,9 @@ export class BudgetWatch {
 export function withinBudget(limiter: RateLimiter, budget: LeasedBudget): RateLimiter {
   return {
     ...limiter,
-    acquireSync: async (key, share, signal, call) => {
-      await budget.take();
-      return limiter.acquireSync(key, share, signal, { ...call, user: budget.user });
+    acquireSync(key, share, signal, call) {
+      const acquire = () => limiter.acquireSync(key, share, signal, { ...call, user: budget.user });
+      return budget.tryTake() ? acquire() : budget.take().then(acquire);
     },
   };
 }
@@ -120,10 +122,16 @@ class Part implements LeasedBudget {
     return this.#renewal;
   }
 
-  async take(): Promise<void> {
-    if (this.#left < 1) await this.renew();
-    if (this.#left < 1) throw spent(this.#allowance);
+  tryTake(): boolean {
+    if (this.#left < 1) return false;
     this.#left--;
+    return true;
+  }
+
+  async take(): Promise<void> {
+    if (this.tryTake()) return;
+    await this.renew();
+    if (!this.tryTake()) throw spent(this.#allowance);
   }
 
   async #ask(): Promise<void> {

@@ -1,7 +1,7 @@
 -- Grants, returns and corrects reservations.
 
 -- quota_acquire_all(window_ms, per_window, throttled_per_window, per_user, keys, kinds, shares, within, back, users, margins,
--- owns, now): reserves calls for several keys, and returns when each may be sent. Most of the cost is that of the transaction.
+-- owns, ahead, now): reserves calls for several keys, and returns when each may be sent. Most of the cost is that of the transaction.
 -- The limits are separate arguments, because a composite one is parsed from text. The arrays have one element per call:
 --   key
 --   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
@@ -13,9 +13,10 @@
 --                matter; else null
 --   margin       how much later than others the requests may reach the source, by delays of the process and the network, ms
 --   own          for client: the request has a key of that user, as far as is known
+--   ahead        for sync: how many reservations to make in advance, besides those wanted
 -- `now` is a test's clock; otherwise the server's, read after the locks, so that reservations are in order.
 -- Returns a row for each call, in order: asked_at (now); reservations (one per request wanted: the time by which the request
--- has reached the source, which also identifies it; null if there is none within reach); margin: the request may be sent this
+-- has reached the source, which also identifies it; null if there is none within reach; those in advance come last); margin: the request may be sent this
 -- long before that time; and next_at: the earliest time that one more request of this kind could get at present; for a 'live'
 -- or 'named' one, when to ask again.
 --
@@ -40,6 +41,12 @@
 -- one that still grants its share.
 -- Of a user's fifty calls a second sync leaves ten to clients. Clients with keys other than the user's own are counted,
 -- because they may be the user's, but are not delayed, because they may not be.
+-- Advance reservations are for a sync that uses its whole share: one call serves several requests. They are evenly
+-- spaced, and only for a key whose requests are all those of one sync: no client or live call has asked lately, and its
+-- user's limit does not matter. Clients need not wait for them: a client's or live call revokes those that begin more
+-- than firm_ms from now, and takes the next place. Before a process uses one, it must have heard, firm_ms before its
+-- beginning or later, that nothing has been revoked since it was made: the value of the sequence quota_revocations, read
+-- after the clock. That value grows before the clock of a revocation is read, and is seen at once, before the commit.
 -- Locks are taken in one order, all keys' and then all users', so that no two statements deadlock.
 --
 -- Each expression costs 1 to 3 µs in a statement that runs it for the first time, because PL/pgSQL prepares it for each
@@ -48,7 +55,7 @@
 create or replace function quota_acquire_all(
   p_window_ms float8, p_per_window integer, p_throttled_per_window integer, p_per_user integer,
   p_keys text[], p_kinds text[], p_shares integer[], p_within text[], p_back text[], p_users text[],
-  p_margins float8[], p_owns boolean[], p_now float8 default null)
+  p_margins float8[], p_owns boolean[], p_ahead integer[], p_now float8 default null)
 returns table (asked_at float8, reservations float8[], next_at float8, margin float8)
 language plpgsql as $$
 declare
@@ -67,6 +74,12 @@ declare
   sync_reach_ms constant float8 := 30;
   -- A client counts as active for this long after its last request.
   busy_ms constant float8 := 5000;
+  -- How far ahead an advance reservation may begin, and for how long before that it can no longer be revoked.
+  -- core/limiter/backend.ts has the latter, too.
+  advance_ms constant float8 := 1000;
+  firm_ms constant float8 := 60;
+  -- Their spacing, in parts of the even one, where the one before was late.
+  least_spacing constant float8 := 0.8;
   -- Together with the second between two tries of a sync and the two windows of its reach: one call in 10 s.
   overdue_ms constant float8 := 6900;
   -- Calls are counted once a minute.
@@ -97,8 +110,14 @@ declare
   turn_at float8;
   turn_ms float8;
   is_changed boolean;
+  wanted integer;
+  ahead integer;
+  revoked float8[];
+  back float8[];
+  is_of_sync boolean;
   reservation float8;
   reach float8;
+  reach_ms float8;
   phase_ms integer;
   n integer;
   m integer;
@@ -127,6 +146,7 @@ begin
     kind := p_kinds[i];
     within := p_within[i];
     is_sync := kind in ('sync', 'live', 'named');
+    wanted := cardinality(within);
     is_changed := false;
     select * into q from quota_windows w where w.key = v_key;
     if not found then
@@ -171,7 +191,7 @@ begin
     end if;
     -- Some seconds into the minute, for each key others.
     phase_ms := hashtext(v_key) & 8191;
-    if floor((asked_at - phase_ms) / minute_ms) > floor((q.counted_from - phase_ms) / minute_ms) and cardinality(within) > 0
+    if floor((asked_at - phase_ms) / minute_ms) > floor((q.counted_from - phase_ms) / minute_ms) and wanted > 0
     then
       perform set_config('synchronous_commit', 'off', true);
       perform quota_count(v_key, q.counted_from, q.sync_calls, q.client_calls);
@@ -188,19 +208,34 @@ begin
         select s from unnest(u.reservations) s where s between asked_at - p_window_ms - most_drop_ms and asked_at + 5000);
     end if;
 
-    if kind = 'client' and cardinality(within) > 0 then
+    if kind = 'client' and wanted > 0 then
       q.client_at := asked_at;
+      is_changed := true;
+    elsif kind <> 'sync' and is_sync and wanted > 0 then
+      q.live_at := asked_at;
       is_changed := true;
     end if;
     is_busy := asked_at - q.client_at < busy_ms;
 
-    if p_back[i] <> '{}' then
-      foreach reservation in array p_back[i]::float8[] loop
+    revoked := '{}';
+    if kind in ('client', 'live', 'named') and wanted > 0
+      and q.sync_reservations[cardinality(q.sync_reservations)] >= greatest(q.advance_from, asked_at + firm_ms + q.advance_margin)
+    then
+      perform nextval('quota_revocations');
+      asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+      revoked := array(
+        select s from unnest(q.sync_reservations) s where s >= q.advance_from and s > asked_at + firm_ms + q.advance_margin);
+    end if;
+    if p_back[i] <> '{}' or revoked <> '{}' then
+      back := p_back[i]::float8[] || revoked;
+      for j in 1 .. cardinality(back) loop
+        reservation := back[j];
+        is_of_sync := is_sync or j > cardinality(back) - cardinality(revoked);
         n := array_position(q.reservations, reservation);
         if n is null then
           -- A suspended process returns it late: it no longer limits anything, but it was counted and not used.
           if reservation <= asked_at - p_window_ms then
-            q.sync_calls := q.sync_calls - is_sync::integer;
+            q.sync_calls := q.sync_calls - is_of_sync::integer;
             q.client_calls := q.client_calls - (kind = 'client')::integer;
             is_changed := true;
           end if;
@@ -212,7 +247,7 @@ begin
         if m is not null then
           u.reservations := u.reservations[:m - 1] || u.reservations[m + 1:];
         end if;
-        if is_sync then
+        if is_of_sync then
           q.sync_reservations := array_remove(q.sync_reservations, reservation);
           q.sync_from := q.sync_from - spacing_ms;
           q.sync_calls := q.sync_calls - 1;
@@ -225,9 +260,15 @@ begin
       end loop;
     end if;
 
-    reservations := array_fill(null::float8, array[cardinality(within)]);
-    -- One more iteration than requests wanted, for next_at.
-    for j in 1 .. cardinality(within) + 1 loop
+    ahead := 0;
+    if p_ahead[i] > 0 and kind = 'sync' and per_window = p_per_window and not is_busy and not is_limited_by_user
+      and asked_at - q.live_at >= busy_ms
+    then
+      ahead := p_ahead[i];
+    end if;
+    reservations := array_fill(null::float8, array[wanted + ahead]);
+    -- One more iteration than reservations, for next_at.
+    for j in 1 .. wanted + ahead + 1 loop
       n := cardinality(q.reservations);
       reservation := greatest(
         asked_at, q.blocked_until, q.reservations[n] - margin, q.reservations[n - per_window + 1] + p_window_ms);
@@ -239,6 +280,11 @@ begin
           reservation := greatest(reservation, q.sync_from, q.sync_reservations[m - share + 1] - margin + share * spacing_ms);
           if is_busy then
             reservation := greatest(reservation, q.reservations[n] - margin + pace_ms / per_window - busy_credit_ms);
+          end if;
+          if j > wanted and j <= wanted + ahead then
+            reservation := greatest(reservation, q.sync_reservations[m] - margin + greatest(least_spacing * spacing_ms,
+              least(spacing_ms, q.sync_reservations[m - share + 1] + share * spacing_ms - q.sync_reservations[m])));
+            reach := case when reservations[j - 1] is not null then advance_ms end;
           end if;
           if kind <> 'sync' and reservation - asked_at > coalesce(reach, 0) then
             turn_ms := 5 * pace_ms / per_window;
@@ -264,7 +310,8 @@ begin
           reach := reach + 2 * p_window_ms;
         end if;
       elsif kind = 'client' then
-        if reservation > asked_at + sync_reach_ms
+        reach_ms := case when q.reservations[n] >= q.advance_from then firm_ms + q.advance_margin else sync_reach_ms end;
+        if reservation > asked_at + reach_ms
           and q.sync_reservations[cardinality(q.sync_reservations)] > asked_at - busy_ms
         then
           reservation := greatest(reservation, q.reservations[n] - margin + pace_ms / per_window - busy_credit_ms);
@@ -292,6 +339,9 @@ begin
           u.reservations := u.reservations || reservations[j];
         end if;
         if is_sync then
+          -- Those that are not in advance, and those before them, cannot be revoked.
+          q.advance_from := case when j <= wanted then 'infinity' else least(q.advance_from, reservations[j]) end;
+          q.advance_margin := margin;
           q.sync_reservations := q.sync_reservations[greatest(m + 2 - greatest(5, share), 1):] || reservations[j];
           credit_ms := case when is_busy then busy_credit_ms else quiet_credit_ms end;
           q.sync_from := greatest(q.sync_from, reservation - credit_ms) + spacing_ms;
@@ -311,7 +361,8 @@ begin
       update quota_windows w
       set reservations = q.reservations, sync_reservations = q.sync_reservations, sync_from = q.sync_from,
         client_at = q.client_at, unproven_reservations = q.unproven_reservations, blocked_until = q.blocked_until,
-        user_id = q.user_id, sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
+        advance_from = q.advance_from,
+        advance_margin = q.advance_margin, live_at = q.live_at, user_id = q.user_id, sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
       where w.key = v_key;
       if u.id is not null then
         update quota_users o set reservations = u.reservations where o.id = u.id;
@@ -321,17 +372,17 @@ begin
   end loop;
 end $$;
 
--- quota_acquire(key, limits, kind, share, within, back, now, user, margin, own): quota_acquire_all for one key.
+-- quota_acquire(key, limits, kind, share, within, back, now, user, margin, own, ahead): quota_acquire_all for one key.
 create or replace function quota_acquire(
   p_key text, p_limits source_limits, p_kind text, p_share integer, p_within float8[],
   p_back float8[] default '{}', p_now float8 default null, p_user text default null, p_margin float8 default 0,
-  p_own boolean default false)
+  p_own boolean default false, p_ahead integer default 0)
 returns table (asked_at float8, reservations float8[], next_at float8, margin float8)
 language sql as $$
   select * from quota_acquire_all(
     p_limits.window_ms, p_limits.per_window, p_limits.throttled_per_window, p_limits.per_user, array[p_key],
     array[p_kind], array[p_share], array[p_within::text], array[p_back::text], array[p_user], array[p_margin],
-    array[p_own], p_now);
+    array[p_own], array[p_ahead], p_now);
 $$;
 
 -- quota_report_late(key, reservation, now, margin): records that the call of that reservation was sent only now,

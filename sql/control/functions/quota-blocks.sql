@@ -44,6 +44,7 @@ declare
   is_served_faster boolean;
 begin
   perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  perform nextval('quota_revocations');
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   until_ms := now_ms + p_ms;
   begun_ms := now_ms + most_margin_ms;

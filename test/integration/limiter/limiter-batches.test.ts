@@ -49,7 +49,7 @@ async function acquireAll(calls: Call[]): Promise<{ from: number; until: number 
       1000, 5, 2, 50, ${column(({ key }) => `"${key}"`)}, ${column(({ kind }) => kind)}, ${column(() => 5)},
       ${column((one) => `"{${Array(one.calls).fill(one.kind === "client" ? 300 : 10)}}"`)},
       ${column(() => '"{}"')}, ${column(({ user }) => user)}, ${column((one) => one.marginMs)},
-      ${column(() => "true")})`;
+      ${column(() => "true")}, ${column(() => 0)})`;
   expect(rows).toHaveLength(calls.length);
   return rows.map(({ reservations, margin }) =>
     reservations.flatMap((arrivesBy) =>

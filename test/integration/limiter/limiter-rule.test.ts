@@ -1,7 +1,7 @@
 /** The rule of the rate limit, as SQL, on a virtual clock: any history, and simulated minutes of real wait queues. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { SYNC_REACH_MS } from "../../../core/limiter/backend";
+import { FIRM_MS, SYNC_REACH_MS } from "../../../core/limiter/backend";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { fuzzRuns } from "../../support/fuzz";
 import { quantile } from "../../support/quantile";
@@ -33,7 +33,15 @@ const DRAIN_MS = 10_000;
 type SyncKind = "sync" | "live" | "named";
 type Action =
   | { do: "client"; calls: number; reachMs: number; lateMs?: number }
-  | { do: "sync"; kind?: SyncKind; calls: number; reachMs?: number; share: number; lateMs?: number }
+  | {
+      do: "sync";
+      kind?: SyncKind;
+      calls: number;
+      reachMs?: number;
+      share: number;
+      lateMs?: number;
+      ahead?: number;
+    }
   | { do: "give back"; which: number[] }
   | { do: "block"; ms: number }
   | { do: "pass"; ms: number };
@@ -55,6 +63,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
       reachMs: fc.constantFrom(10, 30, 60, 130),
       share: fc.constantFrom(3, 5),
       lateMs,
+      ahead: fc.constantFrom(0, 2, 4),
     }),
     fc.record({
       do: fc.constant("give back" as const),
@@ -83,12 +92,19 @@ interface Call {
   /** The period in which it may be sent. */
   from: number;
   slot: number;
+  /** For one that was made in advance: the count of revocations then. */
+  revocations?: number;
+}
+
+interface Played {
+  calls: Call[];
+  blocks: { from: number; until: number }[];
+  /** What the month's counts are in the end. */
+  counted: { sync: number; client: number } | undefined;
 }
 
 /** Plays a history against the SQL, and returns the calls that would have been sent and the blocks, in ms from 0. */
-async function play(
-  history: Action[],
-): Promise<{ calls: Call[]; blocks: { from: number; until: number }[] }> {
+async function play(history: Action[]): Promise<Played> {
   const key = `played:${crypto.randomUUID()}`;
   const sql = database.sql;
   let now = 0;
@@ -96,22 +112,39 @@ async function play(
   const blocks: { from: number; until: number }[] = [];
 
   async function take(
-    { kind, share, lateMs = 0 }: { kind: "client" | SyncKind; share: number; lateMs?: number | undefined },
+    options: { kind: "client" | SyncKind; share: number; lateMs?: number | undefined; ahead?: number },
     within: number[],
     back: number[],
   ) {
-    const [row] = await sql<{ reservations: (number | null)[] }[]>`
-      select to_json(reservations) as reservations from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share},
-        ${`{${within}}`}, ${`{${back.map((slot) => slot + EPOCH_MS)}}`}, ${EPOCH_MS + now}, null, ${lateMs})`;
-    for (const booked of row!.reservations) {
+    const { kind, share, lateMs = 0, ahead = 0 } = options;
+    const [row] = await sql<{ reservations: (number | null)[]; revocations: number }[]>`
+      select to_json(reservations) as reservations,
+        (select last_value::float8 from quota_revocations) as revocations
+      from quota_acquire(${key}, ${LIMITS}::source_limits, ${kind}, ${share}, ${`{${within}}`},
+        ${`{${back.map((slot) => slot + EPOCH_MS)}}`}, ${EPOCH_MS + now}, null, ${lateMs}, false, ${ahead})`;
+    for (const [index, booked] of row!.reservations.entries()) {
       if (booked === null) continue;
       const slot = booked - EPOCH_MS;
-      calls.push({ kind, share, askedAt: now, from: slot - Math.max(LEAST_MARGIN_MS, lateMs), slot });
+      const from = slot - Math.max(LEAST_MARGIN_MS, lateMs);
+      const inAdvance = index >= within.length && { revocations: row!.revocations };
+      calls.push({ kind, share, askedAt: now, from, slot, ...inAdvance });
     }
   }
 
+  /** Drops those in advance that their process does not use, because it hears of a revocation at the last moment. */
+  async function heardUntil(until: number): Promise<void> {
+    const [row] = await sql<{ count: number }[]>`select last_value::float8 as count from quota_revocations`;
+    calls = calls.filter(
+      ({ revocations = row!.count, from }) =>
+        revocations === row!.count || from <= now + FIRM_MS || from > until + FIRM_MS,
+    );
+  }
+
   for (const action of history) {
-    if (action.do === "pass") now += action.ms;
+    if (action.do === "pass") {
+      await heardUntil(now + action.ms);
+      now += action.ms;
+    }
     if (action.do === "client") {
       await take(
         { kind: "client", share: 5, lateMs: action.lateMs },
@@ -120,8 +153,8 @@ async function play(
       );
     }
     if (action.do === "sync") {
-      const { kind = "sync", share, calls, reachMs = 30, lateMs } = action;
-      await take({ kind, share, lateMs }, Array(calls).fill(reachMs), []);
+      const { kind = "sync", share, calls, reachMs = 30, lateMs, ahead = 0 } = action;
+      await take({ kind, share, lateMs, ahead }, Array(calls).fill(reachMs), []);
     }
     if (action.do === "give back") {
       for (const which of action.which) {
@@ -140,7 +173,10 @@ async function play(
       blocks.push({ from: now, until: now + action.ms });
     }
   }
-  return { calls, blocks };
+  await heardUntil(Infinity);
+  const [counted] = await sql<{ sync: number; client: number }[]>`
+    select sync_calls as sync, client_calls as client from quota_windows where key = ${key}`;
+  return { calls, blocks, counted };
 }
 
 const slotsOf = (calls: Call[]) => calls.map(({ slot }) => slot);
@@ -154,6 +190,54 @@ test("I4: in any run, no window has a sixth request, wherever in its reservation
     }),
     { numRuns: 400 },
   );
+});
+
+test("I4: clients take the places of reservations that were made in advance, unless these begin in a moment", async () => {
+  const lateMs = fc.constantFrom(0, 40, 100);
+  await fc.assert(
+    fc.asyncProperty(
+      // Longer than the request's own reservation.
+      fc.integer({ min: 100, max: 1100 }),
+      fc.constantFrom(2, 4),
+      fc.constantFrom<("client" | "live")[]>("client", "live"),
+      lateMs,
+      lateParts,
+      async (passMs, ahead, kind, lateMs, parts) => {
+        const sync = { do: "sync" as const, calls: 1, share: 3, lateMs };
+        const first =
+          kind === "client"
+            ? { do: "client" as const, calls: 5, reachMs: 300 }
+            : { ...sync, kind, reachMs: 130 };
+        const { calls } = await play([{ ...sync, ahead }, { do: "pass", ms: passMs }, first]);
+        const sent = calls.map(
+          ({ from, slot }, index) => from + (slot - from) * parts[index % parts.length]!,
+        );
+        expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
+        const waits = calls.flatMap((call) => (call.kind === "client" ? call.from - call.askedAt : []));
+        // It goes out of its way for one that begins within this time, and for its whole length.
+        expect(waits[0] ?? 0).toBeLessThanOrEqual(FIRM_MS + Math.max(LEAST_MARGIN_MS, lateMs));
+      },
+    ),
+    { numRuns: 150 * fuzzRuns },
+  );
+});
+
+test("a sync gets reservations in advance only for a key that nobody else asks for", async () => {
+  const sync = { do: "sync" as const, calls: 1, share: 3, ahead: 2 };
+  const second = { do: "pass" as const, ms: 1000 };
+  const client = { do: "client" as const, calls: 1, reachMs: 300 };
+  const inAdvance = (calls: Call[]) => calls.filter(({ revocations }) => revocations !== undefined).length;
+  const alone = (await play([sync, second, sync])).calls;
+  expect(inAdvance(alone)).toBe(4);
+  // Evenly spaced, so that a request of a sync finds the next one when it needs it.
+  expect(slotsOf(alone).map(Math.round)).toEqual([20, 353, 687, 1020, 1353, 1687]);
+  expect(inAdvance((await play([client, sync])).calls)).toBe(0);
+  expect(inAdvance((await play([{ ...sync, kind: "live", ahead: 0 }, second, sync])).calls)).toBe(0);
+  expect(inAdvance((await play([client, { do: "pass", ms: 5100 }, sync])).calls)).toBe(2);
+  // One that is revoked does not count in the month.
+  const { calls, counted } = await play([sync, { do: "pass", ms: 100 }, client, second]);
+  expect(inAdvance(calls)).toBe(0);
+  expect(counted).toEqual({ sync: 1, client: 1 });
 });
 
 test("I4: a live call that must ask again before its turn gets no reservation, however slow its process is", async () => {
