@@ -113,7 +113,7 @@ export async function liftLimiter({ ctx }: Fleet): Promise<void> {
     create or replace function quota_acquire_all(
       p_window_ms float8, p_per_window integer, p_throttled_per_window integer, p_per_user integer,
       p_keys text[], p_kinds text[], p_shares integer[], p_within text[], p_back text[], p_users text[],
-      p_margins float8[], p_owns boolean[], p_now float8 default null)
+      p_margins float8[], p_owns boolean[], p_ahead integer[], p_now float8 default null)
     returns table (asked_at float8, reservations float8[], next_at float8, margin float8)
     language sql as $$
       select now.ms, array_fill(now.ms + one.margin, array[cardinality(one.within::float8[])]), now.ms, one.margin

@@ -133,8 +133,8 @@ test("the background gets a reservation as soon as its pace allows", async () =>
 test("spare reservations are held back for a while after one in the foreground, except the background's own share", async () => {
   const { asked, given, take, give } = split(3, 0, 200);
   void take("foreground");
-  await give();
   const from = performance.now();
+  await give();
   void take("background");
   expect(asked).toHaveLength(0);
   await until(() => asked.length > 0, { what: "a reservation is requested", intervalMs: 1 });
