@@ -106,7 +106,7 @@ export function controlPlane(
   let isNewcomer = true;
   let pausedUntil = -Infinity;
   const offset = clockOffset(clock);
-  const revocations = watchRevocations(clock, askRevocations);
+  const revocations = watchRevocations(clock, readRevocations);
 
   async function call<T>(
     query: (db: Db) => PromiseLike<T> & { cancel?: () => void },
@@ -128,7 +128,7 @@ export function controlPlane(
     }
   }
 
-  async function askRevocations(): Promise<void> {
+  async function readRevocations(): Promise<void> {
     const [row] = await call(
       (to) => to<{ asked_at: number; revocations: number }[]>`
         select (extract(epoch from clock_timestamp()) * 1000)::float8 as asked_at,

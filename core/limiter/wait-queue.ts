@@ -122,9 +122,10 @@ export function createWaitQueue(
       const cancel = clock.at(reservation.at, () => {
         offAbort(signal, leave);
         const use = useInAdvance(reservation, options.connections);
-        if (!use) return void waitInLine(deadlineAt, signal, options).then(resolve, reject);
+        if (!use) return void waitInLine(deadlineAt, signal, options, since).then(resolve, reject);
         granted(since);
         resolve(use.held);
+        checkOnceSent(reservation);
       });
       const leave = () => {
         cancel();
@@ -145,6 +146,7 @@ export function createWaitQueue(
     deadlineAt: number,
     signal: AbortSignal,
     { caller = "", connections, complete }: WaitOptions,
+    since = clock.now(),
   ): Promise<HeldConnection | undefined> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
@@ -156,7 +158,7 @@ export function createWaitQueue(
       };
       const waiter: Waiter = {
         order: ++lastOrder,
-        since: clock.now(),
+        since,
         caller,
         round: nextRound(caller),
         deadlineAt,
@@ -341,6 +343,7 @@ export function createWaitQueue(
       if (!use) return requeue(waiter);
       waiter.held = use.held;
       waiter.resolve();
+      checkOnceSent(reservation);
     });
   }
 
@@ -360,15 +363,19 @@ export function createWaitQueue(
     if (isExpired) onExpired();
     if (!isExpired && advance!.isUsable(reservation, connections)) {
       const held = connections?.tryTake();
-      if (held || !connections) {
-        // The request is sent by a promise's callback, and ticks come after these.
-        queueMicrotask(() => process.nextTick(reportIfLate, reservation));
-        return { held };
-      }
+      if (held || !connections) return { held };
     }
     // With all of them returned, the next one may begin at once.
     giveBack([reservation.arrivesBy, ...advance!.clear()]);
     return undefined;
+  }
+
+  /**
+   * To be called after the request was released in a timer. Its promise's callbacks send it; a tick that a later one of them
+   * requests comes after all of them.
+   */
+  function checkOnceSent(reservation: Reservation): void {
+    queueMicrotask(() => process.nextTick(reportIfLate, reservation));
   }
 
   /**

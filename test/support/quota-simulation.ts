@@ -183,6 +183,8 @@ export interface Simulation {
   grants: Grant[];
   /** Reservations that expired before their processes used them. */
   expired(): number;
+  /** Reservations that were made in advance and found valid. */
+  inAdvance(): number;
   /** A wait queue of a separate process, which receives each answer with this delay. */
   queue(kind: Priority, share: number, answerMs?: () => number): WaitQueue;
   /** A proxy, with a fallback limiter for the time when it cannot reach the control plane. */
@@ -219,10 +221,22 @@ export function simulate(db: postgres.Sql): Simulation {
   const key = `simulated:${++keys}:${crypto.randomUUID()}`;
   const grants: Grant[] = [];
   let expired = 0;
+  let inAdvance = 0;
 
   function queue(kind: Priority, share: number, answerMs?: () => number): WaitQueue {
     const revocations = kind === "sync" ? virtualRevocations(db, clock, answerMs) : undefined;
-    const backend = virtualBackend(db, clock, key, kind, share, revocations);
+    const counting = revocations && {
+      ...revocations,
+      get isSteady() {
+        return revocations.isSteady;
+      },
+      isValid(reservation: Reservation) {
+        const isValid = revocations.isValid(reservation);
+        if (isValid) inAdvance++;
+        return isValid;
+      },
+    };
+    const backend = virtualBackend(db, clock, key, kind, share, counting);
     const slow = answerMs && slowed(backend, clock, answerMs);
     return createWaitQueue(kind, slow ?? backend, clock, createSchedulingDelay(), {
       onExpired: () => expired++,
@@ -299,6 +313,7 @@ export function simulate(db: postgres.Sql): Simulation {
     clock,
     grants,
     expired: () => expired,
+    inAdvance: () => inAdvance,
     queue,
     proxy,
     take,

@@ -39,7 +39,7 @@ test("while reservations are outstanding, an answer is never much older than hal
   expect(asked).toEqual([30, 60, 100, 130, 160, 190]);
 });
 
-test("after a failed call nothing is valid, and nobody asks on", async () => {
+test("after a failed call nothing is valid, and the count is no longer asked for", async () => {
   const clock = new VirtualClock();
   let asked = 0;
   const revocations = watchRevocations(clock, async () => {

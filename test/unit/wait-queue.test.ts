@@ -2,10 +2,12 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { HeldConnection } from "../../core/http/connections";
-import type { LimiterBackend, Priority } from "../../core/limiter/backend";
+import { type LimiterBackend, type Priority, reservationOf } from "../../core/limiter/backend";
+import { processClock, type QuotaClock } from "../../core/limiter/clock";
 import { createFallbackLimiter } from "../../core/limiter/fallback-limiter";
 import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
 import { createWaitQueue } from "../../core/limiter/wait-queue";
+import { until } from "../support/poll";
 import { mostWithin, slowed, VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
@@ -115,6 +117,81 @@ test("a call that was sent in time is not reported as late, however busy the pro
   queue.wait(Infinity, never).then(stallOnceSent);
   await clock.run(0);
   expect([told, queue.isIdle]).toEqual([0, true]);
+});
+
+test("I4: a call with a reservation that was made in advance is reported if it was sent late, and only then", async () => {
+  const spacingMs = 333;
+  async function reportsOf(
+    stall: (clock: VirtualClock) => void,
+  ): Promise<{ told: number; acquired: number }> {
+    let [told, acquired, lastAt] = [0, 0, -Infinity];
+    const { clock, queue } = setUp(
+      (backend, clock) => ({
+        ...backend,
+        advance: { spacingMs, isWorthwhile: true, isValid: () => true },
+        async acquire(within, _back, margin, { ahead = 0 } = {}) {
+          if (within.length === 0) return { reservations: [], nextAt: lastAt + spacingMs };
+          acquired++;
+          const from = Math.max(clock.now(), lastAt + spacingMs);
+          const ats = Array.from({ length: 1 + ahead }, (_, index) => from + index * spacingMs);
+          lastAt = ats.at(-1)!;
+          const reservations = ats.map((at) => reservationOf(at + 20, 20, margin.delayMs, 0));
+          return { reservations, nextAt: lastAt + spacingMs };
+        },
+        reportLateSend: async () => void told++,
+      }),
+      "sync",
+    );
+    const requests = (async () => {
+      for (let request = 1; request <= 6; request++) {
+        await queue.wait(Infinity, never);
+        if (request === 6) stall(clock);
+        else await clock.sleep(50);
+      }
+    })();
+    await clock.run(2200);
+    await requests;
+    return { told, acquired };
+  }
+  // The fifth request's call reserves for the sixth.
+  expect(await reportsOf((clock) => clock.stall(200))).toEqual({ told: 1, acquired: 5 });
+  const onceSent = (clock: VirtualClock) => process.nextTick(() => process.nextTick(() => clock.stall(200)));
+  expect(await reportsOf(onceSent)).toEqual({ told: 0, acquired: 5 });
+});
+
+test("I4: on the real clock, a reservation in advance is checked only once its request has been sent", async () => {
+  const spacingMs = 60;
+  let [told, acquired, lastAt] = [0, 0, -Infinity];
+  const backend: LimiterBackend = {
+    advance: { spacingMs, isWorthwhile: true, isValid: () => true },
+    async acquire(within, _back, _margin, { ahead = 0 } = {}) {
+      if (within.length > 0) acquired++;
+      const from = Math.max(performance.now(), lastAt + spacingMs);
+      const ats = within.length > 0 ? [0, 1, 2].slice(0, 1 + ahead).map((n) => from + n * spacingMs) : [];
+      lastAt = ats.at(-1) ?? lastAt;
+      // Valid for so long that a busy machine is not late.
+      const reservations = ats.map((at) => reservationOf(at + 20, 20, 2000, 0));
+      return { reservations, nextAt: lastAt + spacingMs };
+    },
+    isVoid: async () => false,
+    reportLateSend: async () => void told++,
+  };
+  // The clock jumps when the request is sent.
+  let jumpMs = 0;
+  const clock: QuotaClock = {
+    now: () => performance.now() + jumpMs,
+    at: (atMs, wake) => processClock.at(atMs - jumpMs, wake),
+  };
+  const queue = createWaitQueue("sync", backend, clock, createSchedulingDelay(clock), { onExpired() {} });
+  // As many promises lie between a queue and a request in the product.
+  const hops = async (count: number): Promise<void> => {
+    if (count > 0) return await hops(count - 1);
+    await queue.wait(Infinity, never);
+  };
+  for (let request = 1; request <= 6; request++) await hops(6);
+  jumpMs = 5000;
+  await until(() => told > 0, { what: "the late request is reported" });
+  expect([told, acquired]).toEqual([1, 5]);
 });
 
 test("a call whose reservation cannot be checked again fails with the backend's error", async () => {

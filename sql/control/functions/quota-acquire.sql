@@ -1,8 +1,8 @@
 -- Grants, returns and corrects reservations.
 
 -- quota_acquire_all(window_ms, per_window, throttled_per_window, per_user, keys, kinds, shares, within, back, users, margins,
--- owns, ahead, now): reserves calls for several keys, and returns when each may be sent. Most of the cost is that of the transaction.
--- The limits are separate arguments, because a composite one is parsed from text. The arrays have one element per call:
+-- owns, ahead, now): reserves calls for several keys, and returns when each may be sent. Most of the cost is that of the
+-- transaction. The limits are separate arguments, because a composite one is parsed from text. The arrays have one element per call:
 --   key
 --   kind, share  'client'; 'sync', 'live' or 'named' with sync's share of requests a second (3 or 5); or 'unproven', a
 --                client whose key the source has not accepted for the base
@@ -16,9 +16,9 @@
 --   ahead        for sync: how many reservations to make in advance, besides those wanted
 -- `now` is a test's clock; otherwise the server's, read after the locks, so that reservations are in order.
 -- Returns a row for each call, in order: asked_at (now); reservations (one per request wanted: the time by which the request
--- has reached the source, which also identifies it; null if there is none within reach; those in advance come last); margin: the request may be sent this
--- long before that time; and next_at: the earliest time that one more request of this kind could get at present; for a 'live'
--- or 'named' one, when to ask again.
+-- has reached the source, which also identifies it; null if there is none within reach; those in advance come last); margin:
+-- the request may be sent this long before that time; and next_at: the earliest time that one more request of this kind could
+-- get at present; for a 'live' or 'named' one, when to ask again.
 --
 -- I4. From the end of the first reservation of five to the beginning of the sixth at least the window passes: a second,
 -- and more if the path of the process to the source is new (docs/adr/6-connected-reservations.md). A
@@ -78,7 +78,7 @@ declare
   -- core/limiter/backend.ts has the latter, too.
   advance_ms constant float8 := 1000;
   firm_ms constant float8 := 60;
-  -- Their spacing, in parts of the even one, where the one before was late.
+  -- Their smallest spacing, as a part of the even one: they make up for one that was late.
   least_spacing constant float8 := 0.8;
   -- Together with the second between two tries of a sync and the two windows of its reach: one call in 10 s.
   overdue_ms constant float8 := 6900;

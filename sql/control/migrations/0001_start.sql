@@ -815,12 +815,12 @@ create table task_attempts (
 -- The quota ledger: when each base of a source may be asked. A key is a source base, independent of the API key
 -- ("airtable:appXXXX"). All times are milliseconds since 1970 by this server's clock, as float8.
 
--- One row per key, changed only by the functions of functions/quota-*.sql, under the key's advisory lock.
 -- How often advance reservations have been revoked, of any key. A sequence, because every process sees its value at once.
 create sequence quota_revocations;
 -- Before the first value, a sequence looks as after it.
 select nextval('quota_revocations');
 
+-- One row per key, changed only by the functions of functions/quota-*.sql, under the key's advisory lock.
 -- Unlogged, because its content is worthless after a few seconds: no WAL, no disk writes to wait for. A crash empties
 -- it; quota_open then keeps the key closed until every reservation from before the crash has expired.
 create unlogged table quota_windows (
@@ -829,11 +829,11 @@ create unlogged table quota_windows (
   reservations float8[] not null default '{}',
   -- the last five reservations of sync
   sync_reservations float8[] not null default '{}',
-  -- the last five reservations of calls whose key the source has not accepted
-  unproven_reservations float8[] not null default '{}',
-  -- those of them from this one on were made in advance, and can be revoked
+  -- those of them from this end on were made in advance, with this margin, and can be revoked
   advance_from float8 not null default 'infinity',
   advance_margin float8 not null default 0,
+  -- the last five reservations of calls whose key the source has not accepted
+  unproven_reservations float8[] not null default '{}',
   -- earliest next reservation of sync under its even spacing
   sync_from float8 not null default 0,
   -- when a client last asked

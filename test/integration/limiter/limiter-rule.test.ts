@@ -214,12 +214,49 @@ test("I4: clients take the places of reservations that were made in advance, unl
         );
         expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
         const waits = calls.flatMap((call) => (call.kind === "client" ? call.from - call.askedAt : []));
-        // It goes out of its way for one that begins within this time, and for its whole length.
+        // It waits for one that begins within this time, until its end.
         expect(waits[0] ?? 0).toBeLessThanOrEqual(FIRM_MS + Math.max(LEAST_MARGIN_MS, lateMs));
       },
     ),
     { numRuns: 150 * fuzzRuns },
   );
+});
+
+test("I4: answers that come late, or not for a while, let no process use what a client has revoked", async () => {
+  const answers = fc.array(fc.constantFrom(0, 10, 40, 150, 1000), { minLength: 1, maxLength: 12 });
+  const pauses = fc.array(fc.integer({ min: 0, max: 9000 }), { minLength: 1, maxLength: 6 });
+  let inAdvance = 0;
+  await fc.assert(
+    fc.asyncProperty(answers, pauses, async (answersMs, pausesMs) => {
+      const run = simulate(database.sql);
+      const untilMs = 25_000;
+      let answer = 0;
+      const slow = run.queue("sync", 3, () => answersMs[answer++ % answersMs.length]!);
+      (async () => {
+        while (run.clock.now() < untilMs) {
+          await run.take(slow, "sync");
+          await run.clock.sleep(100);
+        }
+      })();
+      const clients = run.queue("client", 5);
+      (async () => {
+        for (let burst = 0; run.clock.now() < untilMs; burst++) {
+          await run.clock.sleep(2000 + pausesMs[burst % pausesMs.length]!);
+          await Promise.all(Array.from({ length: 5 }, () => run.take(clients, "client")));
+        }
+      })();
+      await run.clock.run(untilMs);
+      inAdvance += run.inAdvance();
+      expect(
+        mostWithin(
+          run.grants.map(({ at }) => at),
+          WINDOW_MS,
+        ),
+      ).toBeLessThanOrEqual(5);
+    }),
+    { numRuns: 15 * fuzzRuns },
+  );
+  expect(inAdvance).toBeGreaterThan(0);
 });
 
 test("a sync gets reservations in advance only for a key that nobody else asks for", async () => {
