@@ -1,12 +1,15 @@
 /** Reservations in advance, with a real control plane and a process that syncs many bases at once. */
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { wait } from "../../../core/async";
 import { createRateLimiter } from "../../../core/limiter";
 import { createLogger } from "../../../core/log";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { until } from "../../support/poll";
 import { mostWithin } from "../../support/quota-simulation";
+
+// Waits for a state that a busy machine reaches late.
+vi.setConfig({ testTimeout: 120_000 });
 
 const log = createLogger("fatal", "test");
 const KEYS = 60;
@@ -94,7 +97,12 @@ test("I4: clients of another process go before reservations that syncs have made
     await until(() => synced.at(-1)! > times.at(-1)! + 1000, { what: "the sync goes on", timeoutMs: 20_000 });
     expect(mostWithin([...synced, ...times], 1000)).toBeLessThanOrEqual(5);
   };
-  await Promise.all(Array.from({ length: 12 }, (_, index) => send(syncs.keyOf(index))));
-  expect(await revocations()).toBeGreaterThan(before);
+  // On a busy machine, there may be none in advance for some seconds.
+  const round = async () => {
+    await syncs.steady();
+    await Promise.all(Array.from({ length: 12 }, (_, index) => send(syncs.keyOf(index))));
+    return (await revocations()) > before;
+  };
+  await until(round, { what: "a client's call revokes some", timeoutMs: 60_000 });
   await proxy.close();
 });
