@@ -1,5 +1,6 @@
 /** Waits, time-outs, aborts, notifiers and task groups. */
 export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
+export { beforeDeadline } from "./deadlines";
 export { Notifier } from "./notifier";
 export { offAbort, onAbort } from "./on-abort";
 export { TaskGroup } from "./task-group";

@@ -117,7 +117,7 @@ test("no part of an answer is an answer", () => {
   ]) {
     for (let end = 1; end < whole.length; end++) {
       const reader = read(whole.subarray(0, end));
-      expect([reader.answer, reader.end()]).toEqual([undefined, false]);
+      expect([reader.answer, reader.close()]).toEqual([undefined, false]);
     }
   }
 });
@@ -125,7 +125,7 @@ test("no part of an answer is an answer", () => {
 test("an answer without a length ends with the connection, which serves no other", () => {
   const reader = read(text("HTTP/1.1 200 OK", "some bytes"), [3, 25]);
   expect(reader.answer).toBeUndefined();
-  expect(reader.end()).toBe(true);
+  expect(reader.close()).toBe(true);
   expect(reader.answer).toMatchObject({ body: Buffer.from("some bytes") });
   expect(reader.keepsAlive).toBe(false);
 });

@@ -32,6 +32,25 @@ export interface AnswerHead {
   readonly lines: readonly (readonly [name: string, value: string])[];
 }
 
+/** Few answers need their lines. */
+class Head implements AnswerHead {
+  readonly status: number;
+  readonly statusText: string;
+  readonly headers: ReadonlyMap<string, string>;
+  readonly #lines: string;
+
+  constructor(status: number, statusText: string, headers: ReadonlyMap<string, string>, lines: string) {
+    this.status = status;
+    this.statusText = statusText;
+    this.headers = headers;
+    this.#lines = lines;
+  }
+
+  get lines(): AnswerHead["lines"] {
+    return linesOf(this.#lines);
+  }
+}
+
 /** Gets the parts of an answer as they arrive. */
 export interface AnswerSink {
   /** @param length of the body, bytes; undefined if it is not announced */
@@ -136,7 +155,7 @@ export class AnswerParser {
     const length = this.#headers.get("content-length");
     if (this.#isHead || this.#status === 204 || this.#status === 304) {
       this.#tellHead(undefined);
-      this.#end(rest);
+      this.#end(rest.length > 0);
       return;
     }
     if (coding !== undefined) {
@@ -150,7 +169,7 @@ export class AnswerParser {
       this.#left = Number(length);
       this.#tellHead(this.#left);
       if (this.#left === 0) {
-        this.#end(rest);
+        this.#end(rest.length > 0);
         return;
       }
       this.#read = this.#readLength;
@@ -163,23 +182,12 @@ export class AnswerParser {
   }
 
   #tellHead(length: number | undefined): void {
-    const lines = this.#lines;
-    this.#sink.head(
-      {
-        status: this.#status,
-        statusText: this.#statusText,
-        headers: this.#headers,
-        get lines() {
-          return linesOf(lines);
-        },
-      },
-      length,
-    );
+    this.#sink.head(new Head(this.#status, this.#statusText, this.#headers, this.#lines), length);
   }
 
   #readLength(bytes: Buffer): void {
     const part = this.#takePart(bytes);
-    if (this.#left === 0) this.#end(bytes.subarray(part));
+    if (this.#left === 0) this.#end(bytes.length > part);
   }
 
   #readToEnd(bytes: Buffer): void {
@@ -233,7 +241,7 @@ export class AnswerParser {
     }
     const rest = all.subarray(end + LINE_END.length);
     if (end === 0) {
-      this.#end(rest);
+      this.#end(rest.length > 0);
       return;
     }
     if (!HEADER.test(all.toString("latin1", 0, end))) throw new InvalidAnswer("an invalid trailer");
@@ -255,9 +263,9 @@ export class AnswerParser {
     return all;
   }
 
-  /** @param rest bytes after the answer, which belong to no request of ours */
-  #end(rest: Buffer): void {
-    if (rest.length > 0) this.keepsAlive = false;
+  /** @param hasMore bytes follow the answer, which belong to no request of ours */
+  #end(hasMore: boolean): void {
+    if (hasMore) this.keepsAlive = false;
     this.#complete();
   }
 

@@ -1,5 +1,5 @@
 /** Reads one HTTP/1.1 answer whole, from the bytes of a connection. */
-import { type AnswerHead, AnswerParser } from "./answer-parser";
+import { type AnswerHead, AnswerParser, type AnswerSink } from "./answer-parser";
 
 /** An answer that was read to its end. */
 export interface HttpAnswer extends Pick<AnswerHead, "status" | "headers"> {
@@ -10,31 +10,18 @@ export interface HttpAnswer extends Pick<AnswerHead, "status" | "headers"> {
 /** The body is larger than allowed. */
 export class AnswerTooLarge extends Error {}
 
-export class AnswerReader {
+export class AnswerReader implements AnswerSink {
   /** Undefined until the answer is complete. */
   answer: HttpAnswer | undefined;
-  readonly #parser: AnswerParser;
+  readonly #mostBytes: number;
+  readonly #parser = new AnswerParser(this);
   #head: AnswerHead | undefined;
   #pieces: Buffer[] = [];
   #length = 0;
 
   /** @param mostBytes of the body */
   constructor(mostBytes: number) {
-    this.#parser = new AnswerParser({
-      head: (head, length = 0) => {
-        if (length > mostBytes) throw new AnswerTooLarge();
-        this.#head = head;
-      },
-      body: (piece) => {
-        this.#length += piece.length;
-        if (this.#length > mostBytes) throw new AnswerTooLarge();
-        this.#pieces.push(piece);
-      },
-      end: () => {
-        const { status, headers } = this.#head!;
-        this.answer = { status, headers, body: this.#joined() };
-      },
-    });
+    this.#mostBytes = mostBytes;
   }
 
   /** Whether any byte of the answer has arrived. */
@@ -57,8 +44,25 @@ export class AnswerReader {
   }
 
   /** The source has ended the connection. @returns whether the answer is complete */
-  end(): boolean {
+  close(): boolean {
     return this.#parser.end();
+  }
+
+  /** For the parser, as those that follow. */
+  head(head: AnswerHead, length = 0): void {
+    if (length > this.#mostBytes) throw new AnswerTooLarge();
+    this.#head = head;
+  }
+
+  body(piece: Buffer): void {
+    this.#length += piece.length;
+    if (this.#length > this.#mostBytes) throw new AnswerTooLarge();
+    this.#pieces.push(piece);
+  }
+
+  end(): void {
+    const { status, headers } = this.#head!;
+    this.answer = { status, headers, body: this.#joined() };
   }
 
   /** The usual page arrives at once, and needs no copy. */

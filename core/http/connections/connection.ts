@@ -4,7 +4,7 @@
  * H2. A request is written once. Not over Bun's `fetch`, which sends a GET, PUT or DELETE again by itself when a kept
  *     connection breaks before the answer: the source counts both, the rate limiter knows of one.
  */
-import { offAbort, onAbort } from "../../async";
+import { beforeDeadline, offAbort, onAbort } from "../../async";
 import { AnswerParser } from "./answer-parser";
 import { AnswerReader, type HttpAnswer } from "./answer-reader";
 import { StreamedAnswer } from "./answer-stream";
@@ -72,6 +72,8 @@ interface ConnectionOwner {
   onRest(): void;
   /** The connection serves no further request. */
   onClose(): void;
+  /** It had been closed while it was idle. */
+  onStale(): void;
   now(): number;
 }
 
@@ -83,26 +85,23 @@ export class Connection {
   sourceKeepsMs = Infinity;
   readonly #socket: OpenedSocket["socket"];
   readonly #host: string;
-  readonly #onRest: () => void;
+  readonly #owner: ConnectionOwner;
   #exchange: RunningExchange | undefined;
   #isOpen = true;
   #isListening = false;
+  /** The header of that name in the last answer. */
+  #keepAlive: string | undefined;
 
   constructor(host: string, { socket }: OpenedSocket, owner: ConnectionOwner) {
-    const { onRest, onClose, now } = owner;
     this.#host = host;
     this.#socket = socket;
-    this.openedAt = this.idleSince = now();
-    this.#onRest = () => {
-      if (!this.isOpen) return;
-      this.idleSince = now();
-      onRest();
-    };
+    this.#owner = owner;
+    this.openedAt = this.idleSince = owner.now();
     const leave = (error?: unknown) => {
       this.#endExchange(error instanceof Error ? error : undefined);
       if (!this.#isOpen) return;
       this.#isOpen = false;
-      onClose();
+      owner.onClose();
     };
     // If the source ends its side while the connection is idle, no request may be sent on it: it would be lost.
     socket.on("end", leave).on("close", leave).on("error", leave);
@@ -164,7 +163,7 @@ export class Connection {
     timeoutMs?: number,
   ): Promise<StreamedAnswer> {
     return new Promise((resolve, reject) => {
-      if (!this.isOpen) return reject(new StaleConnection());
+      if (!this.isOpen) return reject(this.#stale());
       let answer: StreamedAnswer | undefined;
       let isPaused = false;
       let timer: ReturnType<typeof setTimeout> | undefined;
@@ -251,11 +250,11 @@ export class Connection {
    */
   exchange(request: WholeRequest, signal: AbortSignal, hasRested: boolean): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
-      if (!this.isOpen) return reject(new StaleConnection());
+      if (!this.isOpen) return reject(this.#stale());
       const reader = new AnswerReader(request.mostBytes);
       const leave = () => {
         this.#exchange = undefined;
-        clearTimeout(timer);
+        cancelDeadline();
         offAbort(signal, breakOff);
       };
       const fail = (error: unknown) => {
@@ -264,7 +263,7 @@ export class Connection {
         reject(this.#failureOf(error, hasRested && !reader.hasBegun));
       };
       const breakOff = () => fail(new Error("the connection was closed"));
-      const timer = setTimeout(() => fail(new AnswerTimeout()), Math.max(0, request.timeoutMs));
+      const cancelDeadline = beforeDeadline(request.timeoutMs, () => fail(new AnswerTimeout()));
       if (signal.aborted) return breakOff();
       const finish = () => {
         const { answer } = reader;
@@ -281,7 +280,7 @@ export class Connection {
           finish();
         },
         end: () => {
-          const isComplete = reader.end();
+          const isComplete = reader.close();
           finish();
           return isComplete;
         },
@@ -298,18 +297,32 @@ export class Connection {
   }
 
   #readKeepAlive(headers: ReadonlyMap<string, string>): void {
-    const keep = /timeout=(\d+)/.exec(headers.get("keep-alive") ?? "");
+    const announced = headers.get("keep-alive");
+    if (announced === undefined || announced === this.#keepAlive) return;
+    this.#keepAlive = announced;
+    const keep = /timeout=(\d+)/.exec(announced);
     if (keep) this.sourceKeepsMs = Number(keep[1]) * 1000;
   }
 
   /** An answer is complete. If its request has not been written to its end, the source did not want the rest. */
   #settle(keepsAlive: boolean): void {
-    if (keepsAlive && this.#socket.writableLength === 0) this.#onRest();
+    if (keepsAlive && this.#socket.writableLength === 0) this.#rested();
     else this.#socket.destroy();
   }
 
+  #rested(): void {
+    if (!this.isOpen) return;
+    this.idleSince = this.#owner.now();
+    this.#owner.onRest();
+  }
+
   #failureOf(error: unknown, mayBeStale: boolean): unknown {
-    return mayBeStale && isBroken(error) ? new StaleConnection() : error;
+    return mayBeStale && isBroken(error) ? this.#stale() : error;
+  }
+
+  #stale(): StaleConnection {
+    this.#owner.onStale();
+    return new StaleConnection();
   }
 
   #textOf({ method, path, head, body }: WholeRequest): string {

@@ -14,13 +14,7 @@
 import { offAbort, onAbort } from "../../async";
 import type { HttpAnswer } from "./answer-reader";
 import type { StreamedAnswer } from "./answer-stream";
-import {
-  ConnectFailure,
-  Connection,
-  StaleConnection,
-  type WholeRequest,
-  type WireRequest,
-} from "./connection";
+import { ConnectFailure, Connection, type WholeRequest, type WireRequest } from "./connection";
 import { type OpenedSocket, openSocket, type TlsSession } from "./dial";
 import { RoundTrips } from "./round-trips";
 
@@ -71,6 +65,44 @@ export interface HeldConnection extends Disposable {
 interface Waiter {
   resolve(held: HeldConnection): void;
   reject(error: unknown): void;
+}
+
+class Held implements HeldConnection {
+  readonly #connection: Connection;
+  readonly #hasRested: boolean;
+  readonly #onUnused: (connection: Connection, hasRested: boolean) => void;
+  #isLeft = false;
+
+  /** @param onUnused called if it is disposed of before a request was sent */
+  constructor(
+    connection: Connection,
+    hasRested: boolean,
+    onUnused: (connection: Connection, hasRested: boolean) => void,
+  ) {
+    this.#connection = connection;
+    this.#hasRested = hasRested;
+    this.#onUnused = onUnused;
+  }
+
+  get isOpen(): boolean {
+    return !this.#isLeft && this.#connection.isOpen;
+  }
+
+  send(request: WireRequest, signal: AbortSignal, timeoutMs?: number): Promise<StreamedAnswer> {
+    this.#isLeft = true;
+    return this.#connection.send(request, signal, this.#hasRested, timeoutMs);
+  }
+
+  exchange(request: WholeRequest, signal: AbortSignal): Promise<HttpAnswer> {
+    this.#isLeft = true;
+    return this.#connection.exchange(request, signal, this.#hasRested);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#isLeft) return;
+    this.#isLeft = true;
+    this.#onUnused(this.#connection, this.#hasRested);
+  }
 }
 
 export class ConnectionPool {
@@ -128,8 +160,9 @@ export class ConnectionPool {
   /** Takes an idle connection without waiting; undefined if there is none. */
   tryTake(): HeldConnection | undefined {
     if (this.#waiting.size > 0) return undefined;
-    this.#usedAt = this.#now();
-    const connection = this.#rested();
+    const now = this.#now();
+    this.#usedAt = now;
+    const connection = this.#rested(now);
     return connection && this.#hold(connection, true);
   }
 
@@ -173,40 +206,18 @@ export class ConnectionPool {
     for (const connection of this.#resting.splice(0)) this.#drop(connection);
   }
 
-  #rested(): Connection | undefined {
+  #rested(now: number): Connection | undefined {
     for (let last = this.#resting.pop(); last; last = this.#resting.pop()) {
-      if (last.isOpen && !this.#isOld(last)) return last;
+      if (last.isOpen && !this.#isOld(last, now)) return last;
       this.#drop(last);
     }
   }
 
   #hold(connection: Connection, hasRested: boolean): HeldConnection {
-    const pool = this;
-    let isLeft = false;
-    const leaving = async <T>(answering: () => Promise<T>): Promise<T> => {
-      isLeft = true;
-      try {
-        return await answering();
-      } catch (error) {
-        // Whatever closed this connection has usually closed all that were idle as long.
-        if (error instanceof StaleConnection) pool.#dropResting();
-        throw error;
-      }
-    };
-    return {
-      get isOpen() {
-        return !isLeft && connection.isOpen;
-      },
-      send: (request, signal, timeoutMs) =>
-        leaving(() => connection.send(request, signal, hasRested, timeoutMs)),
-      exchange: (request, signal) => leaving(() => connection.exchange(request, signal, hasRested)),
-      [Symbol.dispose]() {
-        if (isLeft) return;
-        isLeft = true;
-        pool.#release(connection, hasRested);
-      },
-    };
+    return new Held(connection, hasRested, this.#takeBack);
   }
+
+  readonly #takeBack = (connection: Connection, hasRested: boolean) => this.#release(connection, hasRested);
 
   #release(connection: Connection, hasRested: boolean): void {
     if (!connection.isOpen) return;
@@ -235,6 +246,8 @@ export class ConnectionPool {
       const connection: Connection = new Connection(this.#host, dialed, {
         onRest: () => this.#release(connection, true),
         onClose: () => this.#forget(connection),
+        // Whatever closed this connection has usually closed all that were idle as long.
+        onStale: () => this.#dropResting(),
         now: this.#now,
       });
       this.#release(connection, false);
@@ -278,7 +291,8 @@ export class ConnectionPool {
     if (this.#now() - this.#usedAt > UNUSED_MS) return this.close();
     if (this.#opening > 0) return;
     const warm = this.#isKeptWarm ? WARM : 0;
-    const old = this.#resting.filter((connection) => this.#isOld(connection, 2 * TICK_MS));
+    const nextLook = this.#now() + 2 * TICK_MS;
+    const old = this.#resting.filter((connection) => this.#isOld(connection, nextLook));
     for (const connection of old.splice(0, Math.max(0, this.#open - warm))) this.#retire(connection);
     const missing = Math.max(0, warm - this.#open) + old.length;
     await Promise.all(Array.from({ length: missing }, () => this.#openOne()));
@@ -291,9 +305,7 @@ export class ConnectionPool {
     this.#drop(connection);
   }
 
-  /** @param leadMs true also if it will be old by then */
-  #isOld(connection: Connection, leadMs = 0): boolean {
-    const now = this.#now() + leadMs;
+  #isOld(connection: Connection, now: number): boolean {
     const maxIdleMs = Math.min(MOST_REST_MS, connection.sourceKeepsMs - SOURCE_LEAD_MS);
     return now - connection.idleSince > maxIdleMs || now - connection.openedAt > MOST_AGE_MS;
   }
