@@ -119,10 +119,10 @@ export interface RecordPage {
   /** Id of the first record; undefined if there is none. */
   readonly firstId: string | undefined;
   /**
-   * A 64-bit hash of all records: pages with the same hash have equal records in the same order. Undefined if the page
+   * A 53-bit hash of all records: pages with the same hash have equal records in the same order. Undefined if the page
    * was requested without `isKnown`, or if equal records may look different in it.
    */
-  readonly digest: bigint | undefined;
+  readonly digest: number | undefined;
   /** What to remember of it, to recognize an equal page at the same place of the list; undefined if that is impossible. */
   readonly remembered?: RememberedPage | undefined;
   /** Id of record `index`. */
@@ -141,7 +141,7 @@ export interface RecordPage {
 
 /** What must be remembered of a page to recognize an answer with an equal one before it is decompressed. */
 export interface RememberedPage {
-  digest: bigint;
+  digest: number;
   firstId: string | undefined;
   /** The part of its offset that depends only on the records; undefined for the last page of a list. */
   place: string | undefined;
@@ -230,7 +230,7 @@ export interface SourceConnection {
       offset?: string | undefined;
       filter?: string | undefined;
       sort?: { field: string; direction: "asc" | "desc" }[];
-      isKnown?: ((digest: bigint) => boolean) | undefined;
+      isKnown?: ((digest: number) => boolean) | undefined;
       before?: RememberedPage | undefined;
     } & ListedPart,
     signal: AbortSignal,

@@ -158,7 +158,7 @@ export function pageOf(records: SourceRecord[], offset?: string): RecordPage {
     size: copies.length,
     offset,
     firstId: copies[0]?.id,
-    digest: Bun.hash.wyhash(JSON.stringify(copies)),
+    digest: Number(Bun.hash.wyhash(JSON.stringify(copies)) >> 11n),
     id: (index) => copies[index]!.id,
     fingerprint: (index) => Bun.hash.wyhash(JSON.stringify(copies[index])),
     record: (index) => copies[index]!,

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import type { SourceConnection } from "../../core/source";
 import { following } from "../../core/source";
 import { createClient } from "../../core/source/airtable/client";
-import { createConnection } from "../../core/source/airtable/connection";
+import { AirtableConnection } from "../../core/source/airtable/connection";
 
 const connected = (apiKey: string) =>
-  createConnection(createClient({ address: "http://127.0.0.1:9", apiKey, timeoutMs: 1000 }));
+  new AirtableConnection(createClient({ address: "http://127.0.0.1:9", apiKey, timeoutMs: 1000 }));
 
 test("a follower has everything that its connection has, including kept connections", () => {
   const followed = connected("patA");

@@ -82,7 +82,7 @@ function readWhole(bytes: Buffer): Read | ErrorCode {
 
 /** A page that is known is not split before its records are looked at: it must be the same nevertheless. */
 function expectSameIfKnown(bytes: Buffer, whole: Read): void {
-  const digests: bigint[] = [];
+  const digests: number[] = [];
   const known = readPage(bytes, table, (digest) => digests.push(digest) > 0);
   expect([known.offset, known.firstId, known.digest]).toEqual([whole.offset, whole.ids[0], digests[0]]);
   const indices = Array.from({ length: known.size }, (_, index) => index);

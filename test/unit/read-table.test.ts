@@ -83,3 +83,27 @@ test("a page has its records until the next one is asked for, and the last one w
     { numRuns: 100 },
   );
 });
+
+test("a list that goes in circles ends with an error, after a few rounds at most", async () => {
+  const shape = fc.record({ lead: fc.nat({ max: 20 }), round: fc.integer({ min: 1, max: 20 }) });
+  await fc.assert(
+    fc.asyncProperty(shape, async ({ lead, round }) => {
+      const { reader } = readerOf([]);
+      let asked = 0;
+      const listPage: SourceConnection["listPage"] = async (_base, _table, { offset }) => {
+        asked++;
+        const nth = Number(offset ?? 0);
+        const next = nth + 1 < lead + round ? nth + 1 : lead;
+        const plain = Buffer.from(JSON.stringify({ records: [], offset: String(next) }));
+        return await readReceivedPage(new ReceivedBody(plain, "identity"), table);
+      };
+      const connection = { listPage } as SourceConnection;
+      const readAll = async () => {
+        for await (const _ of readTable({ ...reader, connection }, table));
+      };
+      await expect(readAll()).rejects.toMatchObject({ code: "source_bad_answer" });
+      expect(asked).toBeLessThanOrEqual(2 * (lead + round) + round + 2);
+    }),
+    { numRuns: 100 },
+  );
+});

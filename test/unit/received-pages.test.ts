@@ -65,7 +65,7 @@ test("a page is the same, whether it is read, known, or recognized by the checks
   await fc.assert(
     fc.asyncProperty(answers, async (all) => {
       let before: RememberedPage | undefined;
-      const seen = new Set<bigint>();
+      const seen = new Set<number>();
       for (const { encoding, isKnown, list, place, ...answer } of all) {
         const offset = place === undefined ? undefined : `${list}/${place}`;
         const requested = { "of the list": `${list}/rec0`, "of another": "itr3/rec0", none: undefined }[

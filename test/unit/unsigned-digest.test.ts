@@ -122,7 +122,7 @@ test("signed URLs do not change the digest of usual attachments", () => {
       (all) => {
         const answer = answerOf(all.map((fld1) => ({ fld1, fld2: 'a "quoted" text' })));
         const [first, second] = [read(signed(answer, "1")), read(signed(answer, "22"))];
-        expect(first.digest).toBeTypeOf("bigint");
+        expect(first.digest).toBeTypeOf("number");
         expect(second).toEqual(first);
       },
     ),

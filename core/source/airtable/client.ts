@@ -73,28 +73,34 @@ export function createClient({ address, apiKey, timeoutMs, clock }: ClientOption
     "",
   ].join("\r\n");
   const postHead = `${head}Content-Type: application/json\r\n`;
+  const isKeyPrintable = PRINTABLE.test(apiKey);
 
   const request: Request = async (path, options) => (await receive(path, options)).text();
 
   async function receive(path: string, options: Parameters<Request>[1]): Promise<ReceivedBody> {
     const { signal, body, method = body === undefined ? "GET" : "POST" } = options;
     if (!PRINTABLE.test(path)) throw new RangeError("a path must be encoded");
-    if (!PRINTABLE.test(apiKey)) {
+    if (!isKeyPrintable) {
       throw new BasetideError("source_key_refused", "The API key is empty or contains invalid characters.");
     }
-    const startedAt = performance.now();
     try {
-      const held = options.held?.isOpen ? options.held : await taken(signal);
+      let leftMs = timeoutMs;
+      let { held } = options;
+      if (!held?.isOpen) {
+        const startedAt = performance.now();
+        held = await taken(signal);
+        leftMs -= performance.now() - startedAt;
+      }
       const asked = {
         method,
         path,
         head: body === undefined ? head : postHead,
         body: body === undefined ? undefined : JSON.stringify(body),
         mostBytes: MAX_BODY_BYTES,
-        timeoutMs: timeoutMs - (performance.now() - startedAt),
+        timeoutMs: leftMs,
       };
       const answer = await held.exchange(asked, signal);
-      clock?.record(Date.parse(answer.headers.get("date") ?? ""));
+      clock?.record(timeOf(answer.headers.get("date") ?? ""));
       const received = new ReceivedBody(answer.body, answer.headers.get("content-encoding") ?? "identity");
       if (answer.status === 200) return received;
       throw withoutKey(refusedCall(answer.status, headersOf(answer), await received.text()), apiKey);
@@ -137,6 +143,14 @@ function connectionsOf(pool: ConnectionPool, address: string): SourceConnections
       }
     },
   };
+}
+
+let lastDate = { text: "", ms: Number.NaN };
+
+/** Returns what the header `Date` says, ms; NaN if it is not valid. All answers of a second have the same one. */
+function timeOf(text: string): number {
+  if (text !== lastDate.text) lastDate = { text, ms: Date.parse(text) };
+  return lastDate.ms;
 }
 
 function headersOf({ headers }: HttpAnswer): Headers {

@@ -13,6 +13,10 @@ import type {
   RememberedPage,
   SourceBase,
   SourceConnection,
+  SourceConnections,
+  SourceIdentity,
+  SourceRecord,
+  SourceSchema,
   SourceTable,
 } from "../types";
 import { parseAnswer } from "./answers";
@@ -29,17 +33,68 @@ interface ListOptions extends ListedPart {
   offset?: string | undefined;
   filter?: string | undefined;
   sort?: { field: string; direction: "asc" | "desc" }[] | undefined;
-  isKnown?: ((digest: bigint) => boolean) | undefined;
+  isKnown?: ((digest: number) => boolean) | undefined;
   before?: RememberedPage | undefined;
 }
 
-/** @param held the connection that the next call is sent on, if one is already taken */
-export function createConnection(client: Client, held?: HeldConnection): SourceConnection {
-  const { connections } = client;
-  const request: Client["request"] = (path, options) => client.request(path, { ...options, held });
+/** A class, because each request has one of its own, with its connection (`over`). */
+export class AirtableConnection implements SourceConnection {
+  readonly #client: Client;
+  /** Sends the next call, if a connection is already taken for it. */
+  readonly #held: HeldConnection | undefined;
+  #changeFeed: ChangeFeed | undefined;
+
+  constructor(client: Client, held?: HeldConnection) {
+    this.#client = client;
+    this.#held = held;
+  }
+
+  get connections(): SourceConnections {
+    return this.#client.connections;
+  }
+
+  over(held: HeldConnection): AirtableConnection {
+    return new AirtableConnection(this.#client, held);
+  }
+
+  get changeFeed(): ChangeFeed {
+    this.#changeFeed ??= createChangeFeed((path, options) => this.#request(path, options));
+    return this.#changeFeed;
+  }
+
+  async whoami(signal: AbortSignal): Promise<SourceIdentity> {
+    return readIdentity(parseAnswer(await this.#request("/v0/meta/whoami", { signal })));
+  }
+
+  async listBases(signal: AbortSignal): Promise<SourceBase[]> {
+    const bases: SourceBase[] = [];
+    let offset: string | undefined;
+    for (let pages = 0; pages < MAX_BASES_PAGES; pages++) {
+      const query = offset === undefined ? "" : `?offset=${encodeURIComponent(offset)}`;
+      const page = readBases(parseAnswer(await this.#request(`/v0/meta/bases${query}`, { signal })));
+      bases.push(...page.bases);
+      if (page.offset === undefined) return bases;
+      if (page.offset === offset) break;
+      offset = page.offset;
+    }
+    throw new BasetideError("source_bad_answer", "Airtable's list of bases does not end");
+  }
+
+  async getSchema(
+    baseId: string,
+    signal: AbortSignal,
+    { withViews }: { withViews?: boolean } = {},
+  ): Promise<SourceSchema> {
+    const path = `/v0/meta/bases/${encodeURIComponent(baseId)}/tables`;
+    return readSchema(parseAnswer(await this.#request(path, { signal })), withViews);
+  }
+
+  isRecordId(id: string): boolean {
+    return isAirtableId("rec", id);
+  }
 
   /** The POST form of the call: its parameters may have any length, and no intermediary repeats it. */
-  async function listRecords(
+  async listPage(
     baseId: string,
     table: SourceTable,
     { offset, filter, sort, fields, view, isKnown, before }: ListOptions,
@@ -55,72 +110,46 @@ export function createConnection(client: Client, held?: HeldConnection): SourceC
       offset,
     };
     const path = `${recordsPath(baseId, table.id)}/listRecords`;
-    const page = await readReceivedPage(
-      await client.receive(path, { body, signal, held }),
-      table,
-      isKnown && { isKnown, before, requested: offset },
-    );
+    const received = await this.#client.receive(path, { body, signal, held: this.#held });
+    const read = readReceivedPage(received, table, isKnown && { isKnown, before, requested: offset });
+    const page = read instanceof Promise ? await read : read;
     if (page.offset !== undefined && page.offset === offset) {
       throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not advance`);
     }
     return page;
   }
 
-  let changeFeed: ChangeFeed | undefined;
-  return {
-    connections,
-    over: (next) => createConnection(client, next),
-    // Most connections send one request that is not the feed's.
-    get changeFeed() {
-      changeFeed ??= createChangeFeed(request);
-      return changeFeed;
-    },
+  async listByIds(
+    baseId: string,
+    table: SourceTable,
+    ids: readonly string[],
+    options: ListedPart & { offset?: string | undefined },
+    signal: AbortSignal,
+  ): Promise<RecordPage> {
+    return this.listPage(baseId, table, { ...options, filter: idsFormula(ids) }, signal);
+  }
 
-    async whoami(signal) {
-      return readIdentity(parseAnswer(await request("/v0/meta/whoami", { signal })));
-    },
+  async getRecord(
+    baseId: string,
+    tableId: string,
+    recordId: string,
+    signal: AbortSignal,
+  ): Promise<SourceRecord | null> {
+    const path = `${recordsPath(baseId, tableId)}/${encodeURIComponent(recordId)}`;
+    try {
+      const bytes = await this.#request(`${path}?returnFieldsByFieldId=true`, { signal });
+      const record = asRecord(parseAnswer(bytes));
+      if (record.id === recordId) return record;
+    } catch (error) {
+      if (isBasetideError(error, "source_not_found") && error.details.type !== "TABLE_NOT_FOUND") return null;
+      throw error;
+    }
+    throw new BasetideError("source_bad_answer", `Airtable returned another record than ${recordId}`);
+  }
 
-    async listBases(signal) {
-      const bases: SourceBase[] = [];
-      let offset: string | undefined;
-      for (let pages = 0; pages < MAX_BASES_PAGES; pages++) {
-        const query = offset === undefined ? "" : `?offset=${encodeURIComponent(offset)}`;
-        const page = readBases(parseAnswer(await request(`/v0/meta/bases${query}`, { signal })));
-        bases.push(...page.bases);
-        if (page.offset === undefined) return bases;
-        if (page.offset === offset) break;
-        offset = page.offset;
-      }
-      throw new BasetideError("source_bad_answer", "Airtable's list of bases does not end");
-    },
-
-    async getSchema(baseId, signal, { withViews } = {}) {
-      const path = `/v0/meta/bases/${encodeURIComponent(baseId)}/tables`;
-      return readSchema(parseAnswer(await request(path, { signal })), withViews);
-    },
-
-    isRecordId: (id) => isAirtableId("rec", id),
-
-    listPage: listRecords,
-
-    async listByIds(baseId, table, ids, options, signal) {
-      return listRecords(baseId, table, { ...options, filter: idsFormula(ids) }, signal);
-    },
-
-    async getRecord(baseId, tableId, recordId, signal) {
-      const path = `${recordsPath(baseId, tableId)}/${encodeURIComponent(recordId)}`;
-      try {
-        const bytes = await request(`${path}?returnFieldsByFieldId=true`, { signal });
-        const record = asRecord(parseAnswer(bytes));
-        if (record.id === recordId) return record;
-      } catch (error) {
-        if (isBasetideError(error, "source_not_found") && error.details.type !== "TABLE_NOT_FOUND")
-          return null;
-        throw error;
-      }
-      throw new BasetideError("source_bad_answer", `Airtable returned another record than ${recordId}`);
-    },
-  };
+  #request(...[path, options]: Parameters<Client["request"]>): ReturnType<Client["request"]> {
+    return this.#client.request(path, { ...options, held: this.#held });
+  }
 }
 
 function recordsPath(baseId: string, tableId: string): string {

@@ -2,7 +2,7 @@
 import { BasetideError } from "../../errors";
 import type { Platform } from "../types";
 import { createClient } from "./client";
-import { createConnection } from "./connection";
+import { AirtableConnection } from "./connection";
 import { airtable } from "./facts";
 
 /** The host under which `UPSTREAMS` configures the API's address. */
@@ -17,6 +17,6 @@ export function createAirtable(options: { upstreams: Record<string, string>; tim
   return {
     ...airtable,
     connect: (apiKey, clock) =>
-      createConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs, clock })),
+      new AirtableConnection(createClient({ address, apiKey, timeoutMs: options.timeoutMs, clock })),
   };
 }

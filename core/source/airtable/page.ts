@@ -10,6 +10,7 @@ import { MAX_LEVELS, nestsDeeper } from "../../nesting";
 import type { RecordPage, RememberedPage, SourceRecord, SourceTable } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { isAirtableId } from "./limits";
+import { pageDigest } from "./page-digest";
 import type { ReceivedBody } from "./received-body";
 import { recognizedOffset, rememberPage } from "./remembered-page";
 import { outlinePage, type PageOutline, splitPage } from "./split";
@@ -31,7 +32,7 @@ const ATTACHMENT_ID_OPENS = Buffer.from('"att');
 export function readPage(
   bytes: Buffer,
   table: SourceTable,
-  isKnown?: (digest: bigint) => boolean,
+  isKnown?: (digest: number) => boolean,
 ): AirtablePage {
   const mayHold = tableMayHoldAttachments(table);
   if (!isKnown) return wholePage(bytes, mayHold, undefined);
@@ -42,7 +43,7 @@ export function readPage(
 /** What is known of a list whose pages may be recognized. */
 interface KnownList {
   /** Returns whether the caller has read a page with this digest before. */
-  isKnown: (digest: bigint) => boolean;
+  isKnown: (digest: number) => boolean;
   /** The page that was read last at the same place. */
   before: RememberedPage | undefined;
   /** The requested offset. */
@@ -54,12 +55,37 @@ interface KnownList {
  *
  * @throws BasetideError as `readPage`, and for a body that cannot be decompressed
  */
-export async function readReceivedPage(
+export function readReceivedPage(
   received: ReceivedBody,
   table: SourceTable,
   list?: KnownList,
+): RecordPage | Promise<RecordPage> {
+  return (list && recognized(received, table, list)) ?? decompressedPage(received, table, list);
+}
+
+async function decompressedPage(
+  received: ReceivedBody,
+  table: SourceTable,
+  list: KnownList | undefined,
 ): Promise<RecordPage> {
   const page = list ? await recognizeOrRead(received, table, list) : readPage(await received.text(), table);
+  page.body = received;
+  return page;
+}
+
+/** Recognizes the remembered page by its checksum. */
+function recognized(
+  received: ReceivedBody,
+  table: SourceTable,
+  { isKnown, before, requested }: KnownList,
+): RecordPage | undefined {
+  const checksum = before && received.checksum();
+  if (!checksum || !isKnown(before.digest)) return undefined;
+  const offset = recognizedOffset(before, checksum, requested);
+  if (offset === null) return undefined;
+  const { firstId, digest } = before;
+  const whole = () => wholePage(received.textNow(), tableMayHoldAttachments(table), digest);
+  const page = new KnownPage({ firstId, offset }, digest, whole, before);
   page.body = received;
   return page;
 }
@@ -67,18 +93,10 @@ export async function readReceivedPage(
 async function recognizeOrRead(
   received: ReceivedBody,
   table: SourceTable,
-  { isKnown, before, requested }: KnownList,
+  { isKnown }: KnownList,
 ): Promise<AirtablePage> {
   const again = () => received.textNow();
   const checksum = received.checksum();
-  if (before && checksum && isKnown(before.digest)) {
-    const offset = recognizedOffset(before, checksum, requested);
-    if (offset !== null) {
-      const { firstId, digest } = before;
-      const whole = () => wholePage(again(), tableMayHoldAttachments(table), digest);
-      return new KnownPage({ firstId, offset }, digest, whole, before);
-    }
-  }
   const mayHold = tableMayHoldAttachments(table);
   const text = received.briefText() ?? (await received.text());
   const { known, digest } = recognize(text, mayHold, isKnown, again);
@@ -99,22 +117,22 @@ async function recognizeOrRead(
 function recognize(
   bytes: Buffer,
   mayHold: boolean,
-  isKnown: (digest: bigint) => boolean,
+  isKnown: (digest: number) => boolean,
   again: () => Buffer,
-): { known?: KnownPage; digest: bigint | undefined } {
+): { known?: KnownPage; digest: number | undefined } {
   const outline = outlinePage(bytes);
   if (!outline) return { digest: undefined };
   const { listEnd } = outline;
   const digest = mayHold
     ? (unsignedDigest(bytes, listEnd) ?? undefined)
-    : Bun.hash.wyhash(bytes.subarray(0, listEnd));
+    : pageDigest(bytes.subarray(0, listEnd));
   if (digest === undefined || !isKnown(digest)) return { digest };
   return { digest, known: new KnownPage(outline, digest, () => wholePage(again(), mayHold, digest)) };
 }
 
 type AirtablePage = Page | KnownPage;
 
-function wholePage(bytes: Buffer, mayHold: boolean, digest: bigint | undefined): Page {
+function wholePage(bytes: Buffer, mayHold: boolean, digest: number | undefined): Page {
   const split = splitPage(bytes);
   if (split === null) return parsedPage(bytes, mayHold);
   const { starts, ends, ids, offset } = split;
@@ -137,7 +155,7 @@ function parsedPage(bytes: Buffer, mayHold: boolean): Page {
 class Page implements RecordPage {
   readonly size: number;
   readonly offset: string | undefined;
-  readonly digest: bigint | undefined;
+  readonly digest: number | undefined;
   remembered: RememberedPage | undefined;
   /** What it was read from. */
   body: ReceivedBody | undefined;
@@ -155,7 +173,7 @@ class Page implements RecordPage {
     offset: string | undefined,
     mayHold: boolean,
     slice: (index: number) => Buffer,
-    digest: bigint | undefined,
+    digest: number | undefined,
     parsed: (SourceRecord | undefined)[] = [],
   ) {
     this.size = ids.length;
@@ -213,7 +231,7 @@ class Page implements RecordPage {
 class KnownPage implements RecordPage {
   readonly firstId: string | undefined;
   readonly offset: string | undefined;
-  readonly digest: bigint;
+  readonly digest: number;
   remembered: RememberedPage | undefined;
   /** What it was recognized in. */
   body: ReceivedBody | undefined;
@@ -222,7 +240,7 @@ class KnownPage implements RecordPage {
 
   constructor(
     { firstId, offset }: Pick<PageOutline, "firstId" | "offset">,
-    digest: bigint,
+    digest: number,
     read: () => RecordPage,
     remembered?: RememberedPage,
   ) {

@@ -11,7 +11,7 @@
  * the ends do.
  *
  * A changed page of the same length can have the same checksum, unless its change is one of up to 32 bits in a row: one in
- * four billion does. So a checksum is trusted for a limited time. Then the text is hashed again, with 64 bits.
+ * four billion does. So a checksum is trusted for a limited time. Then the text is hashed again, with 53 bits.
  */
 import type { RememberedPage } from "../types";
 import type { TextChecksum } from "./received-body";

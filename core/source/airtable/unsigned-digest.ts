@@ -6,6 +6,8 @@
  * attachment with any other member, order of its id, or escape in a URL has no digest: its page is split.
  */
 
+import { pageDigest } from "./page-digest";
+
 const OPENS = Buffer.from('{"id":"att');
 const SIZES: ReadonlySet<string> = new Set(["small", "large", "full"]);
 const NUMBERS: ReadonlySet<string> = new Set(["width", "height", "size"]);
@@ -26,9 +28,9 @@ const MOST_KEY_BYTES = 10;
 let kept = Buffer.alloc(0);
 
 /** @param end of the bytes that count; null if an attachment does not have the usual form */
-export function unsignedDigest(bytes: Buffer, end: number): bigint | null {
+export function unsignedDigest(bytes: Buffer, end: number): number | null {
   let marker = bytes.indexOf(OPENS);
-  if (marker < 0 || marker >= end) return Bun.hash.wyhash(bytes.subarray(0, end));
+  if (marker < 0 || marker >= end) return pageDigest(bytes.subarray(0, end));
   if (kept.length < end) kept = Buffer.allocUnsafeSlow(end);
   const scan: Scan = { bytes, end, keptTo: 0, length: 0, backslash: NOT_FOUND };
   while (marker >= 0 && marker < end) {
@@ -37,7 +39,7 @@ export function unsignedDigest(bytes: Buffer, end: number): bigint | null {
     marker = bytes.indexOf(OPENS, after);
   }
   keepTo(scan, end);
-  return Bun.hash.wyhash(kept.subarray(0, scan.length));
+  return pageDigest(kept.subarray(0, scan.length));
 }
 
 interface Scan {

@@ -107,81 +107,121 @@ interface ListOptions {
   /** Called just before the first page is requested, for each attempt. */
   onAsk?: () => void;
   /** Returns whether the page at this position has been read before. */
-  isKnown?: (position: number, digest: bigint) => boolean;
+  isKnown?: (position: number, digest: number) => boolean;
   /** Returns what is remembered of the page at this position. */
   remembered?: (position: number) => RememberedPage | undefined;
 }
 
 /**
- * Reads all pages of a table with one iterator of the source. The next page is requested while the caller processes
- * the current one. A page must not be used once the caller has asked for the next, unless no page with records follows.
+ * Reads all pages of a table with one iterator of the source. The first page is requested at once, and the next one
+ * while the caller processes the current one. A page must not be used once the caller has asked for the next, unless no
+ * page with records follows.
  *
  * @throws BasetideError `source_iterator_lost` when the source lost the iterator or returned a page twice (start
  *   over), `source_bad_answer` when the list does not end
  */
-export async function* readTable(
+export function readTable(
   reader: Reader,
   table: SourceTable,
   options: ListOptions = {},
-): AsyncGenerator<VersionedPage, void, void> {
-  const offsets = new Set<string>();
-  const firstIds = new Set<string>();
-  let repeats = 0;
-  const source = metered(reader);
-  let pages = 0;
-  let lastWithRecords: RecordPage | undefined;
-  let next: Promise<VersionedPage> | undefined = readPage(reader, source, table, undefined, options, pages);
-  while (next) {
-    const current: VersionedPage = await next;
-    const { page } = current;
-    next = undefined;
-    const { firstId } = page;
-    if (firstId !== undefined && firstIds.size === firstIds.add(firstId).size) repeats++;
-    if (page.offset !== undefined) {
-      if (offsets.has(page.offset) || offsets.size > MAX_PAGES || repeats > MAX_REPEATED_PAGES) {
-        throw new BasetideError("source_bad_answer", `Airtable's list of table ${table.id} does not end.`);
-      }
-      offsets.add(page.offset);
-      next = readPage(reader, source, table, page.offset, options, ++pages);
-      // A caller that stops early must not leave an unhandled rejection behind.
-      next.catch(() => {});
-    }
-    if (firstId !== undefined) {
-      lastWithRecords?.discard?.();
-      lastWithRecords = page;
-    }
-    yield current;
-  }
-  // A page was returned in place of another one, whose records would appear to be gone.
-  if (repeats > 0) {
-    throw new BasetideError(
-      "source_iterator_lost",
-      `Airtable's list of table ${table.id} returned the same page twice.`,
-    );
-  }
+): AsyncIterable<VersionedPage> {
+  return new Pages(reader, table, options);
 }
 
-async function readPage(
-  reader: Reader,
-  source: MeteredSource,
-  table: SourceTable,
-  offset: string | undefined,
-  { filter, onAsk, isKnown, remembered }: ListOptions,
-  position: number,
-): Promise<VersionedPage> {
-  const readVersion = await reader.readVersions.current();
-  const page = await source.send((connection, signal) => {
-    if (offset === undefined) onAsk?.();
-    const known = isKnown && ((digest: bigint) => isKnown(position, digest));
-    const before = remembered?.(position);
-    return connection.listPage(
-      reader.sourceBaseId,
-      table,
-      { offset, filter, isKnown: known, before },
-      signal,
+/** Not a generator, which has three more promises for each page. */
+class Pages implements AsyncIterableIterator<VersionedPage> {
+  readonly #reader: Reader;
+  readonly #table: SourceTable;
+  readonly #options: ListOptions;
+  readonly #source: MeteredSource;
+  /** The offset behind 1, 2, 4, 8, ... pages: a list that goes in circles comes to it again. */
+  #milestone: string | undefined;
+  #nextMilestoneAt = 1;
+  readonly #firstIds = new Set<string>();
+  #repeats = 0;
+  #position = 0;
+  #lastWithRecords: RecordPage | undefined;
+  #requested: { page: Promise<RecordPage>; readVersion: number | Promise<number> } | undefined;
+
+  constructor(reader: Reader, table: SourceTable, options: ListOptions) {
+    this.#reader = reader;
+    this.#table = table;
+    this.#options = options;
+    this.#source = metered(reader);
+    this.#request(undefined);
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<VersionedPage, undefined>> {
+    if (!this.#requested) {
+      this.#requireEachOnce();
+      return { done: true, value: undefined };
+    }
+    const requested = this.#requested;
+    const page = await requested.page;
+    const { readVersion } = requested;
+    const current = { page, readVersion: typeof readVersion === "number" ? readVersion : await readVersion };
+    this.#requested = undefined;
+    const { firstId, offset } = page;
+    if (firstId !== undefined && this.#firstIds.size === this.#firstIds.add(firstId).size) this.#repeats++;
+    if (offset !== undefined) {
+      this.#position++;
+      this.#requireEnd(offset);
+      this.#request(offset);
+    }
+    if (firstId !== undefined) {
+      this.#lastWithRecords?.discard?.();
+      this.#lastWithRecords = page;
+    }
+    return { done: false, value: current };
+  }
+
+  #request(offset: string | undefined): void {
+    const { readVersions } = this.#reader;
+    const readVersion = readVersions.currentNow ?? readVersions.current();
+    const page =
+      typeof readVersion === "number" ? this.#ask(offset) : readVersion.then(() => this.#ask(offset));
+    // A caller that stops early must not leave an unhandled rejection behind.
+    page.catch(() => {});
+    this.#requested = { page, readVersion };
+  }
+
+  #ask(offset: string | undefined): Promise<RecordPage> {
+    const { filter, onAsk, isKnown, remembered } = this.#options;
+    const position = this.#position;
+    return this.#source.send((connection, signal) => {
+      if (offset === undefined) onAsk?.();
+      const known = isKnown && ((digest: number) => isKnown(position, digest));
+      const before = remembered?.(position);
+      const asked = { offset, filter, isKnown: known, before };
+      return connection.listPage(this.#reader.sourceBaseId, this.#table, asked, signal);
+    });
+  }
+
+  /** Source: R. P. Brent, An improved Monte Carlo factorization algorithm (1980), for the milestones. */
+  #requireEnd(offset: string): void {
+    if (offset === this.#milestone || this.#position > MAX_PAGES || this.#repeats > MAX_REPEATED_PAGES) {
+      throw new BasetideError(
+        "source_bad_answer",
+        `Airtable's list of table ${this.#table.id} does not end.`,
+      );
+    }
+    if (this.#position < this.#nextMilestoneAt) return;
+    this.#milestone = offset;
+    this.#nextMilestoneAt *= 2;
+  }
+
+  /** A page was returned in place of another one, whose records would appear to be gone. */
+  #requireEachOnce(): void {
+    if (this.#repeats === 0) return;
+    throw new BasetideError(
+      "source_iterator_lost",
+      `Airtable's list of table ${this.#table.id} returned the same page twice.`,
     );
-  });
-  return { page, readVersion };
+  }
 }
 
 /** Records that the month's calls are spent. @returns the error, with the date until which syncing rests */

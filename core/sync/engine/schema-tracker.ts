@@ -97,6 +97,11 @@ export class SchemaTracker {
   #readsBegun = 0;
   #catalogRead = 0;
   #plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
+  /** The shapes that were asked for, as each page of a sweep does, and what they follow from. */
+  #shapes: { of: [SourceSchema, Catalog, SchemaPlan]; byId: Map<string, TableShape> } = {
+    of: [this.#schema, this.#catalog, this.#plan],
+    byId: new Map(),
+  };
   #moved: MovedNames = new Map();
   #running: Promise<void> | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
@@ -140,6 +145,19 @@ export class SchemaTracker {
   }
 
   table(id: string): TableShape {
+    const { of, byId } = this.#shapes;
+    if (of[0] !== this.#schema || of[1] !== this.#catalog || of[2] !== this.#plan) {
+      this.#shapes = { of: [this.#schema, this.#catalog, this.#plan], byId: new Map() };
+      return this.table(id);
+    }
+    const known = byId.get(id);
+    if (known) return known;
+    const shape = this.#shapeOf(id);
+    byId.set(id, shape);
+    return shape;
+  }
+
+  #shapeOf(id: string): TableShape {
     const { tables, whole } = this.#schema;
     const source = tables.find((table) => table.id === id);
     return {
@@ -152,12 +170,13 @@ export class SchemaTracker {
 
   /**
    * To be called before each page: runs a schema check that is due or requested, and retries changes that queries
-   * blocked.
+   * blocked. Undefined if there is nothing to wait for.
    */
-  async refreshIfDue(): Promise<void> {
+  refreshIfDue(): Promise<void> | undefined {
     const { cache, schemaPollMs } = this.#options;
-    if (cache.schemaCheckRequestedAt || (schemaPollMs > 0 && this.#isDue())) await this.refresh();
-    else if (performance.now() >= this.#retryAt) await this.#runOrJoin(() => this.#applySchema(1));
+    if (cache.schemaCheckRequestedAt || (schemaPollMs > 0 && this.#isDue())) return this.refresh();
+    if (performance.now() >= this.#retryAt) return this.#runOrJoin(() => this.#applySchema(1));
+    return undefined;
   }
 
   /** Ensures that the current schema was requested after `since` (performance.now()), by any caller. */

@@ -92,12 +92,13 @@ async function sweepOnce(
   fingerprints.beginScan();
   let position = 0;
   let last: RecordPage | undefined;
-  const isKnown = (at: number, digest: bigint) => fingerprints.knowsPage(at, digest, performance.now());
+  const isKnown = (at: number, digest: number) => fingerprints.knowsPage(at, digest, performance.now());
   const { pages } = table;
   const remembered = (at: number) => pages[at];
   for await (const versioned of readTable(reader, source, { isKnown, remembered })) {
     const { page } = versioned;
-    await sweep.schemaTracker.refreshIfDue();
+    const refreshed = sweep.schemaTracker.refreshIfDue();
+    if (refreshed) await refreshed;
     table = liveTable(sweep, table);
     const isPart = position > 0 || page.offset !== undefined;
     pages[position] = page.remembered;
@@ -163,8 +164,10 @@ interface Changed {
   /** Indices of the page's records that are not known to equal their rows. */
   indices: number[];
   /** Ids of those records that differ only in their URLs. */
-  refreshed: Set<string>;
+  refreshed: ReadonlySet<string>;
 }
+
+const UNCHANGED: Changed = { indices: [], refreshed: new Set() };
 
 /** @param position of the page in the table's list; absent for other pages */
 function changedRecords(page: RecordPage, table: TableCache, position?: number): Changed {
@@ -174,6 +177,7 @@ function changedRecords(page: RecordPage, table: TableCache, position?: number):
     now,
     validUntil: () => validUntil(table, page, now),
   });
+  if (indices.length === 0) return UNCHANGED;
   const refreshed = new Set<string>();
   for (const index of indices) {
     const id = page.id(index);

@@ -35,7 +35,7 @@ const NEVER_SEEN = 0;
 interface ListedPage {
   readonly size: number;
   /** Equal for pages with the same records; undefined if that cannot be told without looking at them. */
-  readonly digest: bigint | undefined;
+  readonly digest: number | undefined;
   id(index: number): string;
 }
 
@@ -134,7 +134,7 @@ export class Fingerprints {
   }
 
   /** Returns whether `seePage` need not look at the records of a page with this digest, as far as is known now. */
-  knowsPage(position: number, digest: bigint, now: number): boolean {
+  knowsPage(position: number, digest: number, now: number): boolean {
     return this.#pages.isIntact(position, digest, now);
   }
 

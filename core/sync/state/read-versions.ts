@@ -20,6 +20,8 @@ export const QUIET_SWEEP_AGE_MS = 60_000;
 export class ReadVersionSource {
   #take: () => Promise<number>;
   #readVersion: Promise<number> | undefined;
+  /** The same, once it is there. */
+  #known: number | undefined;
   #takenAt = Number.NEGATIVE_INFINITY;
   readonly #maxAgeMs: number;
 
@@ -33,6 +35,7 @@ export class ReadVersionSource {
     if (sentAt <= this.#takenAt) return;
     this.#takenAt = sentAt;
     this.#readVersion = Promise.resolve(readVersion);
+    this.#known = readVersion;
   }
 
   /** Makes the next read version a new one, which is newer than everything applied before this call. */
@@ -42,14 +45,29 @@ export class ReadVersionSource {
 
   /** Returns a read version that was taken before this call, and not long before. */
   current(): Promise<number> {
-    if (!this.#readVersion || performance.now() - this.#takenAt > this.#maxAgeMs) {
+    if (!this.#readVersion || this.#isOld) {
       this.#takenAt = performance.now();
       const readVersion = this.#take();
       this.#readVersion = readVersion;
-      readVersion.catch(() => {
-        if (this.#readVersion === readVersion) this.#readVersion = undefined;
-      });
+      this.#known = undefined;
+      readVersion.then(
+        (known) => {
+          if (this.#readVersion === readVersion) this.#known = known;
+        },
+        () => {
+          if (this.#readVersion === readVersion) this.#readVersion = undefined;
+        },
+      );
     }
     return this.#readVersion;
+  }
+
+  /** The same if nothing has to be waited for. */
+  get currentNow(): number | undefined {
+    return this.#known === undefined || this.#isOld ? undefined : this.#known;
+  }
+
+  get #isOld(): boolean {
+    return performance.now() - this.#takenAt > this.#maxAgeMs;
   }
 }

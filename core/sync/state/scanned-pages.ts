@@ -18,7 +18,7 @@ const GROWTH = 1.25;
 
 export class ScannedPages {
   #scans = new Uint32Array(0);
-  #digests = new BigUint64Array(0);
+  #digests = new Float64Array(0);
   /** Number of records. */
   #counts = new Uint16Array(0);
   /** Until when a page stays intact (performance.now()); absent while all do for good. */
@@ -63,7 +63,7 @@ export class ScannedPages {
    *
    * @param until from then on, the page is not intact
    */
-  list(page: number, position: number, digest: bigint, count: number, until = Infinity): void {
+  list(page: number, position: number, digest: number, count: number, until = Infinity): void {
     if (count >= CHANGED || position >= MOST_PAGES) return;
     if (position >= this.#listed.length) {
       const listed = this.#listed;
@@ -79,7 +79,7 @@ export class ScannedPages {
   }
 
   /** Returns whether the page at this position of the list is intact and has this digest. */
-  isIntact(position: number, digest: bigint, now: number): boolean {
+  isIntact(position: number, digest: number, now: number): boolean {
     const page = this.#listed[position] ?? 0;
     if (page === 0 || this.#counts[page] === CHANGED || this.#digests[page] !== digest) return false;
     return this.#untils === undefined || now < this.#untils[page]!;
@@ -90,7 +90,7 @@ export class ScannedPages {
    *
    * @returns the number of its records; undefined if they must be looked at
    */
-  repeat(position: number, digest: bigint, scan: number, now: number): number | undefined {
+  repeat(position: number, digest: number, scan: number, now: number): number | undefined {
     if (!this.isIntact(position, digest, now)) return undefined;
     const page = this.#listed[position]!;
     if (this.#scans[page] === scan) return undefined;
@@ -114,7 +114,7 @@ export class ScannedPages {
 
   clear(): void {
     this.#scans = new Uint32Array(0);
-    this.#digests = new BigUint64Array(0);
+    this.#digests = new Float64Array(0);
     this.#counts = new Uint16Array(0);
     this.#untils = undefined;
     this.#listed = new Uint16Array(0);
@@ -158,7 +158,7 @@ export class ScannedPages {
     const length = Math.max(FIRST_CAPACITY, Math.ceil(least * GROWTH));
     const [scans, digests, counts, untils] = [this.#scans, this.#digests, this.#counts, this.#untils];
     this.#scans = new Uint32Array(length);
-    this.#digests = new BigUint64Array(length);
+    this.#digests = new Float64Array(length);
     this.#counts = new Uint16Array(length);
     this.#scans.set(scans);
     this.#digests.set(digests);

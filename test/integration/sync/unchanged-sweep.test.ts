@@ -299,7 +299,7 @@ test("a sweep is given what the one before remembered of each page, as long as t
     return syncBase({ ...all, replica: replica.replica, reader });
   };
   source.onPage = (_, page) => {
-    const { firstId, digest = 0n } = page;
+    const { firstId, digest = 0 } = page;
     const remembered = { digest, firstId, place: undefined, length: 0, checksum: 0, until: 0 };
     return { ...page, remembered };
   };
