@@ -1,5 +1,6 @@
 /** The limiter's Prometheus metrics; their labels are the kind of request and the reason, never a base. */
-import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+import { Counter, Gauge, type Registry } from "prom-client";
+import { BufferedCounter, BufferedHistogram } from "../buffered-metrics";
 import type { BlockReason, Priority } from "./backend";
 import type { QueueEvents } from "./wait-queue";
 
@@ -12,12 +13,18 @@ export function quotaMetrics(registry: Registry) {
     const known = registry.getSingleMetric(name);
     return known instanceof Counter ? known : new Counter({ name, help, labelNames: [label], registers });
   }
-  function waitHistogram(): Histogram {
+  function grantCounter(): BufferedCounter {
+    const name = "basetide_quota_grants_total";
+    const known = registry.getSingleMetric(name);
+    if (known instanceof BufferedCounter) return known;
+    return new BufferedCounter({ name, help: "Requests granted", label: "kind", registers });
+  }
+  function waitHistogram(): BufferedHistogram {
     const name = "basetide_quota_wait_seconds";
     const help = "Wait time for a reservation of a base's rate limit";
     const known = registry.getSingleMetric(name);
-    if (known instanceof Histogram) return known;
-    return new Histogram({ name, help, labelNames: ["kind"], buckets: WAIT_SECONDS, registers });
+    if (known instanceof BufferedHistogram) return known;
+    return new BufferedHistogram({ name, help, label: "kind", buckets: WAIT_SECONDS, registers });
   }
   function fallbackGauge(): Gauge {
     const name = "basetide_quota_fallback";
@@ -27,7 +34,7 @@ export function quotaMetrics(registry: Registry) {
     return known instanceof Gauge ? known : new Gauge({ name, help, registers });
   }
 
-  const grants = counter("basetide_quota_grants_total", "Requests granted", "kind");
+  const grants = grantCounter();
   const expired = counter(
     "basetide_quota_expired_total",
     "Reservations that expired before this process could use them, and that it requested again; a high rate means that it lacks CPU",
@@ -38,13 +45,12 @@ export function quotaMetrics(registry: Registry) {
   const fallback = fallbackGauge();
 
   return {
-    /** Returns what counts the events of the queues of one kind; their labels are looked up once. */
+    /** Returns what counts the events of the queues of one kind. */
     eventsOf(kind: Priority): QueueEvents {
-      const [granted, waited] = [grants.labels(kind), wait.labels(kind)];
       return {
         onGranted(waitedMs) {
-          granted.inc();
-          waited.observe(waitedMs / 1000);
+          grants.count(kind);
+          wait.add(kind, waitedMs / 1000);
         },
         onExpired: () => expired.inc({ kind }),
       };

@@ -23,6 +23,7 @@ export function inputOf(
   const { ctx, replica, epoch, cache, leased, budget } = lease;
   const quotaKey = quotaKeyOf(base);
   const mode = base.settings.rapid ? "rapid" : "sweep";
+  const ownKey = ownCallsKey(base.id);
   let isAnswered = false;
   return {
     base,
@@ -57,7 +58,7 @@ export function inputOf(
       quotaKey,
       onRequest: (kind) => {
         ctx.callCounter.count(quotaKey, kind);
-        ctx.callCounter.count(ownCallsKey(base.id), kind);
+        ctx.callCounter.count(ownKey, kind);
         ctx.syncMetrics.requested(kind);
       },
       onAnswer: () => {

@@ -1,5 +1,6 @@
 /** Metrics of a worker's syncs. No label identifies a base. */
 import { Counter, Histogram, type Registry } from "prom-client";
+import { BufferedCounter } from "../../buffered-metrics";
 import type { RunReport } from "../../control/bases";
 import type { AskKind } from "../engine";
 
@@ -43,10 +44,10 @@ export function syncMetrics(registry: Registry): SyncMetrics {
     help: "Records that syncs have read",
     registers,
   });
-  const requests = new Counter({
+  const requests = new BufferedCounter({
     name: "basetide_sync_requests_total",
     help: "Requests of syncs to Airtable, by purpose (sweep: a page of a table)",
-    labelNames: ["kind"],
+    label: "kind",
     registers,
   });
   const duration = new Histogram({
@@ -80,7 +81,7 @@ export function syncMetrics(registry: Registry): SyncMetrics {
   });
   return {
     unreported: (foundBy, count) => (foundBy === "sweep" ? missed : stale).inc(count),
-    requested: (kind) => requests.inc({ kind }),
+    requested: (kind) => requests.count(kind),
     lost: (images) => lost.inc(images),
     observe(report, syncedFrom) {
       syncs.inc({ kind: report.kind, outcome: report.error?.code ?? "completed" });
