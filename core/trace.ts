@@ -72,6 +72,11 @@ const tracer = trace.getTracer("basetide");
 /** Until then, a span per request would cost more than the rest of the bookkeeping, for nothing. */
 let isTracing = false;
 
+/** Whether spans are made at all. */
+export function isTraced(): boolean {
+  return isTracing;
+}
+
 /**
  * Runs `work` as a child span of the current span. An error fails the span, by its code.
  *

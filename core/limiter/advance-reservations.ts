@@ -53,8 +53,8 @@ export class AdvanceReservations {
   }
 
   /** Records that a request has come. */
-  arrived(): void {
-    const isPrompt = this.#clock.now() - this.#grantedAt < this.#backend.spacingMs - SHARED_MS;
+  arrived(now: number): void {
+    const isPrompt = now - this.#grantedAt < this.#backend.spacingMs - SHARED_MS;
     this.#steady = isPrompt ? Math.min(STEADY_REQUESTS, this.#steady + 1) : Math.min(0, this.#steady);
   }
 
@@ -72,9 +72,9 @@ export class AdvanceReservations {
   }
 
   /** Takes the next one that is not over. */
-  take(): Reservation | undefined {
+  take(now: number): Reservation | undefined {
     if (this.isEmpty) return undefined;
-    this.#dropIfPast();
+    this.#dropIfPast(now);
     return this.#made.shift();
   }
 
@@ -98,8 +98,8 @@ export class AdvanceReservations {
   }
 
   /** Once one has passed unused, the next request may go sooner than the others begin. */
-  #dropIfPast(): void {
-    if (this.isEmpty || this.#made[0]!.until >= this.#clock.now()) return;
+  #dropIfPast(now: number): void {
+    if (this.isEmpty || this.#made[0]!.until >= now) return;
     this.#steady -= STEADY_REQUESTS;
     this.#onUnused(this.clear());
   }
@@ -110,7 +110,7 @@ export class AdvanceReservations {
     this.#isExpiryDue = true;
     this.#clock.at(this.#made.at(-1)!.until + 1, () => {
       this.#isExpiryDue = false;
-      this.#dropIfPast();
+      this.#dropIfPast(this.#clock.now());
       if (!this.isEmpty) this.#expireLater();
     });
   }

@@ -56,6 +56,7 @@ function order(a: string, b: string): number {
 }
 
 function add(to: Map<string, Map<string, number>>, key: string, kind: string, calls: number): void {
-  const kinds = to.get(key) ?? new Map<string, number>();
-  to.set(key, kinds.set(kind, (kinds.get(kind) ?? 0) + calls));
+  const kinds = to.get(key);
+  if (kinds) kinds.set(kind, (kinds.get(kind) ?? 0) + calls);
+  else to.set(key, new Map([[kind, calls]]));
 }

@@ -21,7 +21,7 @@ import {
   type SourceRecord,
   type SourceTable,
 } from "../source";
-import { countedSpan, span } from "../trace";
+import { countedSpan, isTraced, span } from "../trace";
 import type { QuotaKey } from "./backend";
 import { limitsOfKey } from "./limits";
 import type { ClientCall, RateLimiter } from "./rate-limiter";
@@ -105,23 +105,24 @@ export class MeteredSource {
    */
   async send<T>(request: (source: SourceConnection, signal: AbortSignal) => Promise<T>): Promise<T> {
     const { connection, signal, retry = retryIfStale, onSend, onAnswer } = this.#options;
-    for (let attempt = 1; ; attempt++) {
+    for (let attempt = 1, from = performance.now(); ; ) {
       let isGranted = false;
       try {
-        const from = performance.now();
         using held = await this.#reserve();
         isGranted = true;
         onSend?.(performance.now() - from);
         const source = held ? connection.over(held) : connection;
-        const answer = await this.#traced(() => request(source, signal));
+        const answer = await this.#traced(source, signal, request);
         onAnswer?.(answer);
         return answer;
       } catch (caught) {
+        if (!isGranted && (await this.#isWorthWaiting(caught, from))) continue;
         // If no connection can be opened, the source has failed. Other errors before a grant come from the limiter.
         if (!isGranted && !isBasetideError(caught, "source_unavailable")) throw caught;
         const error = asBasetideError(caught);
         if (error.code === "source_rate_limited") await this.#pauseBase();
-        await retry(error, attempt);
+        await retry(error, attempt++);
+        from = performance.now();
       }
     }
   }
@@ -205,33 +206,37 @@ export class MeteredSource {
   #reserve(): Promise<HeldConnection | undefined> {
     const { limiter, quotaKey, queue, connection } = this.#options;
     const { connections } = connection;
-    if (queue.priority === "sync") return this.#reserveSync(queue);
+    if (queue.priority === "sync")
+      return limiter.acquireSync(quotaKey, queue.share(), queue.signal, { connections });
     const { priority, ...call } = queue;
     return priority === "client"
       ? limiter.acquireClient(quotaKey, { ...call, connections })
       : limiter.acquireUnproven(quotaKey, { ...call, connections });
   }
 
-  async #reserveSync({ share, signal }: SyncQueue): Promise<HeldConnection | undefined> {
-    const { limiter, quotaKey, connection } = this.#options;
-    const { connections } = connection;
-    const from = performance.now();
-    for (;;) {
-      try {
-        return await limiter.acquireSync(quotaKey, share(), signal, { connections });
-      } catch (error) {
-        const isAway = isBasetideError(error, "control_unavailable");
-        if (!isAway || performance.now() - from > CONTROL_PATIENCE_MS) throw error;
-        // If the sync was stopped, the next try throws the reason.
-        await wait(CONTROL_PAUSE_MS, signal).catch(() => {});
-      }
-    }
+  /**
+   * After a reservation has failed: returns whether it is to be tried again, after a pause.
+   *
+   * @param from when the request began to wait
+   */
+  async #isWorthWaiting(error: unknown, from: number): Promise<boolean> {
+    const { queue } = this.#options;
+    if (queue.priority !== "sync" || !isBasetideError(error, "control_unavailable")) return false;
+    if (performance.now() - from > CONTROL_PATIENCE_MS) return false;
+    // If the sync was stopped, the next try throws the reason.
+    await wait(CONTROL_PAUSE_MS, queue.signal).catch(() => {});
+    return true;
   }
 
-  #traced<T>(request: () => Promise<T>): Promise<T> {
+  #traced<T>(
+    source: SourceConnection,
+    signal: AbortSignal,
+    request: (source: SourceConnection, signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
     const { kind, isOneOfMany } = this.#options;
-    if (kind === undefined) return request();
-    return (isOneOfMany ? countedSpan : span)("source", { "basetide.kind": kind }, request);
+    if (kind === undefined || !isTraced()) return request(source, signal);
+    const work = () => request(source, signal);
+    return (isOneOfMany ? countedSpan : span)("source", { "basetide.kind": kind }, work);
   }
 
   /** A 429 to an unproven key says nothing about the base: it may be the limit of the key's owner. */

@@ -9,8 +9,7 @@ interface Entry {
 
 export class Recent<T extends Entry> {
   readonly #now: () => number;
-  readonly #entries = new Map<string, T>();
-  #used = new Set<string>();
+  readonly #entries = new Map<string, { entry: T; isUsed: boolean }>();
   #lookedAt: number;
 
   /** @param now ms on any monotonic clock */
@@ -22,23 +21,26 @@ export class Recent<T extends Entry> {
   /** Returns the entry of that name, created if there is none. */
   get(name: string, create: () => T): T {
     if (this.#now() - this.#lookedAt > KEPT_MS) this.#dropUnused();
-    this.#used.add(name);
     const known = this.#entries.get(name);
-    if (known) return known;
+    if (known) {
+      known.isUsed = true;
+      return known.entry;
+    }
     const entry = create();
-    this.#entries.set(name, entry);
+    this.#entries.set(name, { entry, isUsed: true });
     return entry;
   }
 
   /** Returns all entries that are known. */
   all(): T[] {
-    return [...this.#entries.values()];
+    return [...this.#entries.values()].map(({ entry }) => entry);
   }
 
   #dropUnused(): void {
     this.#lookedAt = this.#now();
-    for (const [name, { isIdle }] of this.#entries)
-      if (isIdle && !this.#used.has(name)) this.#entries.delete(name);
-    this.#used = new Set();
+    for (const [name, known] of this.#entries) {
+      if (!known.isUsed && known.entry.isIdle) this.#entries.delete(name);
+      known.isUsed = false;
+    }
   }
 }

@@ -114,18 +114,19 @@ export function createWaitQueue(
   ): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     options.connections?.keepWarm();
-    advance?.arrived();
-    const reservation = waiters.length === 0 ? advance?.take() : undefined;
-    if (!reservation) return waitInLine(deadlineAt, signal, options);
     const since = clock.now();
+    advance?.arrived(since);
+    const reservation = waiters.length === 0 ? advance?.take(since) : undefined;
+    if (!reservation) return waitInLine(deadlineAt, signal, options, since);
     return new Promise((resolve, reject) => {
       const cancel = clock.at(reservation.at, () => {
         offAbort(signal, leave);
-        const use = useInAdvance(reservation, options.connections);
+        const now = clock.now();
+        const use = useInAdvance(reservation, options.connections, now);
         if (!use) return void waitInLine(deadlineAt, signal, options, since).then(resolve, reject);
-        granted(since);
+        granted(since, now);
         resolve(use.held);
-        checkOnceSent(reservation);
+        onceSent(() => reportIfLate(reservation));
       });
       const leave = () => {
         cancel();
@@ -136,8 +137,7 @@ export function createWaitQueue(
     });
   }
 
-  function granted(since: number): void {
-    const now = clock.now();
+  function granted(since: number, now: number): void {
     advance?.granted(now);
     onGranted(now - since);
   }
@@ -146,7 +146,7 @@ export function createWaitQueue(
     deadlineAt: number,
     signal: AbortSignal,
     { caller = "", connections, complete }: WaitOptions,
-    since = clock.now(),
+    since: number,
   ): Promise<HeldConnection | undefined> {
     return new Promise((resolve, reject) => {
       const end = (settle: () => void) => {
@@ -172,7 +172,7 @@ export function createWaitQueue(
         isDone: false,
         resolve: () =>
           end(() => {
-            granted(waiter.since);
+            granted(waiter.since, clock.now());
             resolve(waiter.held);
           }),
         reject: (error) =>
@@ -326,7 +326,7 @@ export function createWaitQueue(
     });
     advance?.add(grant.reservations.slice(requested.length), margin);
     while (advance && waiters.length > 0) {
-      const reservation = advance.take();
+      const reservation = advance.take(clock.now());
       if (!reservation) break;
       holdInAdvance(waiters[0]!, reservation);
     }
@@ -339,11 +339,11 @@ export function createWaitQueue(
     waiter.reservation = reservation;
     clock.at(reservation.at, () => {
       if (waiter.isDone) return;
-      const use = useInAdvance(reservation, waiter.connections);
+      const use = useInAdvance(reservation, waiter.connections, clock.now());
       if (!use) return requeue(waiter);
       waiter.held = use.held;
       waiter.resolve();
-      checkOnceSent(reservation);
+      onceSent(() => reportIfLate(reservation));
     });
   }
 
@@ -356,8 +356,8 @@ export function createWaitQueue(
   function useInAdvance(
     reservation: Reservation,
     connections: Connections | undefined,
+    now: number,
   ): { held: HeldConnection | undefined } | undefined {
-    const now = clock.now();
     delay.learn(now - reservation.at);
     const isExpired = now > reservation.until;
     if (isExpired) onExpired();
@@ -371,14 +371,6 @@ export function createWaitQueue(
   }
 
   /**
-   * To be called after the request was released in a timer. Its promise's callbacks send it; a tick that a later one of them
-   * requests comes after all of them.
-   */
-  function checkOnceSent(reservation: Reservation): void {
-    queueMicrotask(() => process.nextTick(reportIfLate, reservation));
-  }
-
-  /**
    * Returns reservations that were made in advance; a request may have its own sooner then. One that is about to wait is
    * part of the same call.
    */
@@ -388,15 +380,12 @@ export function createWaitQueue(
     queueMicrotask(ask);
   }
 
-  /**
-   * To be called in a tick, when the released caller has sent its request, or will not. In a busy process, the next turn of
-   * the event loop would come long after that, and requests that were sent in time would be reported as late.
-   */
-  async function reportIfLate(reservation: Reservation): Promise<void> {
+  /** To be called once the request has been sent. */
+  function reportIfLate(reservation: Reservation): Promise<void> | undefined {
     const sentAt = clock.now();
-    if (sentAt <= reservation.until) return;
+    if (sentAt <= reservation.until) return undefined;
     delay.learn(sentAt - reservation.at);
-    await backend.reportLateSend(reservation);
+    return backend.reportLateSend(reservation);
   }
 
   /** Holds a reservation until its time, then releases its request. */
@@ -433,7 +422,7 @@ export function createWaitQueue(
         return requeue(waiter);
       }
       waiter.resolve();
-      await new Promise<void>((resolve) => process.nextTick(() => resolve(reportIfLate(reservation))));
+      await new Promise<void>((resolve) => onceSent(() => resolve(reportIfLate(reservation))));
     } catch (error) {
       waiter.reject(error);
     } finally {
@@ -507,6 +496,15 @@ export function createWaitQueue(
       );
     },
   };
+}
+
+/**
+ * To be called when a request has just been released: calls `check` when it has been sent, or will not be. The callbacks
+ * of its promise send it, and a tick that a later one of them requests comes after all of them. The next turn of the event
+ * loop would come too late: in a busy process, requests that were sent in time would be reported.
+ */
+function onceSent(check: () => void): void {
+  queueMicrotask(() => process.nextTick(check));
 }
 
 /** How far ahead of now a reservation may begin, and how long before that time the backend is called, ms. */

@@ -159,40 +159,47 @@ test("I4: a call with a reservation that was made in advance is reported if it w
   expect(await reportsOf(onceSent)).toEqual({ told: 0, acquired: 5 });
 });
 
-test("I4: on the real clock, a reservation in advance is checked only once its request has been sent", async () => {
-  const spacingMs = 60;
-  let [told, acquired, lastAt] = [0, 0, -Infinity];
-  const backend: LimiterBackend = {
-    advance: { spacingMs, isWorthwhile: true, isValid: () => true },
-    async acquire(within, _back, _margin, { ahead = 0 } = {}) {
-      if (within.length > 0) acquired++;
-      const from = Math.max(performance.now(), lastAt + spacingMs);
-      const ats = within.length > 0 ? [0, 1, 2].slice(0, 1 + ahead).map((n) => from + n * spacingMs) : [];
-      lastAt = ats.at(-1) ?? lastAt;
-      // Valid for so long that a busy machine is not late.
-      const reservations = ats.map((at) => reservationOf(at + 20, 20, 2000, 0));
-      return { reservations, nextAt: lastAt + spacingMs };
-    },
-    isVoid: async () => false,
-    reportLateSend: async () => void told++,
-  };
-  // The clock jumps when the request is sent.
-  let jumpMs = 0;
-  const clock: QuotaClock = {
-    now: () => performance.now() + jumpMs,
-    at: (atMs, wake) => processClock.at(atMs - jumpMs, wake),
-  };
-  const queue = createWaitQueue("sync", backend, clock, createSchedulingDelay(clock), { onExpired() {} });
-  // As many promises lie between a queue and a request in the product.
-  const hops = async (count: number): Promise<void> => {
-    if (count > 0) return await hops(count - 1);
-    await queue.wait(Infinity, never);
-  };
-  for (let request = 1; request <= 6; request++) await hops(6);
-  jumpMs = 5000;
-  await until(() => told > 0, { what: "the late request is reported" });
-  expect([told, acquired]).toEqual([1, 5]);
-});
+// The first request has an ordinary reservation, the sixth one that was made in advance by the fifth.
+test.each([
+  [1, 1],
+  [6, 5],
+])(
+  "I4: on the real clock, the reservation of request %i is checked only once it has been sent",
+  async (last, calls) => {
+    const spacingMs = 60;
+    let [told, acquired, lastAt] = [0, 0, -Infinity];
+    const backend: LimiterBackend = {
+      advance: { spacingMs, isWorthwhile: true, isValid: () => true },
+      async acquire(within, _back, _margin, { ahead = 0 } = {}) {
+        if (within.length > 0) acquired++;
+        const from = Math.max(performance.now() + 10, lastAt + spacingMs);
+        const ats = within.length > 0 ? [0, 1, 2].slice(0, 1 + ahead).map((n) => from + n * spacingMs) : [];
+        lastAt = ats.at(-1) ?? lastAt;
+        // Valid for so long that a busy machine is not late.
+        const reservations = ats.map((at) => reservationOf(at + 20, 20, 2000, 0));
+        return { reservations, nextAt: lastAt + spacingMs };
+      },
+      isVoid: async () => false,
+      reportLateSend: async () => void told++,
+    };
+    // The clock jumps when the request is sent.
+    let jumpMs = 0;
+    const clock: QuotaClock = {
+      now: () => performance.now() + jumpMs,
+      at: (atMs, wake) => processClock.at(atMs - jumpMs, wake),
+    };
+    const queue = createWaitQueue("sync", backend, clock, createSchedulingDelay(clock), { onExpired() {} });
+    // As many promises lie between a queue and a request in the product.
+    const hops = async (count: number): Promise<void> => {
+      if (count > 0) return await hops(count - 1);
+      await queue.wait(Infinity, never);
+    };
+    for (let request = 1; request <= last; request++) await hops(6);
+    jumpMs = 5000;
+    await until(() => told > 0, { what: "the late request is reported" });
+    expect([told, acquired]).toEqual([1, calls]);
+  },
+);
 
 test("a call whose reservation cannot be checked again fails with the backend's error", async () => {
   const failing = (backend: LimiterBackend): LimiterBackend => ({
