@@ -1,5 +1,5 @@
 /**
- * The short form of `load.ts`: CPU per request of one worker, without the rate limit.
+ * The short form of `load.ts`: CPU per request of one worker, without the rate limit unless LOAD_LIMITED is set.
  *
  * Times within one run are comparable, and those of different runs only on the same idle machine. Two versions are
  * compared by running both at the same time (`--against`): they then share the machine's noise.
@@ -63,7 +63,7 @@ export async function cpuPerRequest(scene: LoadScene, work: () => Promise<unknow
 export async function measureShort(options: { profile?: string | undefined } = {}): Promise<ShortRun> {
   await using scene = await startLoadScene({
     bases: BASES,
-    isUnlimited: true,
+    isUnlimited: !process.env.LOAD_LIMITED,
     startTimeoutMs: START_TIMEOUT_MS,
     ...options,
   });
