@@ -1,7 +1,8 @@
 /** One HTTP answer from the bytes of a connection: whatever the pieces, the same answer; whatever is not valid, none. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type AnswerHead, AnswerParser, InvalidAnswer } from "../../core/http/connections/answer-parser";
+import { type AnswerHead, InvalidAnswer, readHead } from "../../core/http/connections/answer-head";
+import { AnswerParser } from "../../core/http/connections/answer-parser";
 import { AnswerReader, AnswerTooLarge } from "../../core/http/connections/answer-reader";
 
 const MOST = 10_000;
@@ -169,4 +170,103 @@ test("a body, or a head, beyond the limit is not kept", () => {
   expect(() => read(text("HTTP/1.1 200 OK\ntransfer-encoding: chunked", chunk))).toThrow(AnswerTooLarge);
   const endless = Buffer.from(`HTTP/1.1 200 OK\r\nx: ${"x".repeat(70_000)}`);
   expect(() => read(endless, [1000, 30_000])).toThrow(InvalidAnswer);
+});
+
+/** The same as `readHead`, slower. */
+function headByExpressions(text: string) {
+  const TEXT = "[\\t\\x20-\\x7e\\x80-\\xff]*";
+  const NAME = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+  const found = new RegExp(`^HTTP/1\\.([01]) (\\d{3})(?: (${TEXT}))?((?:\\r\\n${NAME}:${TEXT})*)$`).exec(
+    text,
+  );
+  if (!found) return undefined;
+  const [, minor, status, statusText = "", rest = ""] = found;
+  const lines = [...rest.matchAll(new RegExp(`\\r\\n(${NAME}):[\\t ]*(${TEXT}?)[\\t ]*(?=\\r\\n|$)`, "g"))];
+  const single = /^(content-length|transfer-encoding|content-encoding)$/i;
+  const read =
+    /^(connection|content-encoding|content-length|date|keep-alive|retry-after|transfer-encoding)$/i;
+  const headers = new Map<string, string>();
+  const kept: [string, string][] = [];
+  for (const [, name = "", value = ""] of lines) {
+    const key = name.toLowerCase();
+    const before = kept.find(([other]) => other.toLowerCase() === key);
+    if (before && single.test(key)) {
+      if (before[1] !== value) return undefined;
+      continue;
+    }
+    kept.push([name, value]);
+    const known = headers.get(key);
+    if (read.test(key)) headers.set(key, known === undefined ? value : `${known}, ${value}`);
+  }
+  return { isHttp10: minor === "0", status: Number(status), statusText, headers, lines: kept };
+}
+
+test("a head is read as regular expressions read it, and refused if they refuse it", () => {
+  const names = fc.constantFrom(
+    "Date",
+    "date",
+    "Content-Length",
+    "content-length",
+    "Content-Encoding",
+    "X-a",
+    "",
+  );
+  const names2 = fc.constantFrom(
+    "Keep-Alive",
+    "Connection",
+    "cOnnectioM",
+    "Retry-After",
+    "Transfer-Encoding",
+    "a b",
+  );
+  const values = fc.constantFrom(
+    "",
+    " 12",
+    " 12",
+    "\t13 ",
+    " gzip",
+    " a\tb ",
+    "\xa0x\xa0",
+    " \x7f",
+    " a\rb",
+    "\x00",
+  );
+  const line = fc.tuple(fc.oneof(names, names2), fc.constantFrom(":", ":", ":", ": ", ""), values);
+  const first = fc.constantFrom(
+    "HTTP/1.1 200 OK",
+    "HTTP/1.0 404",
+    "HTTP/1.1 204 ",
+    "HTTP/1.2 200 OK",
+    "http/1.1 200 OK",
+    "HTTP/1.1 20 OK",
+    "HTTP/1.1 2000",
+    "HTTP/1.1  200",
+    "HTTP/1.1 200 \x7f",
+    "HTTP/1.1",
+    "",
+    "HTTP/1.1 200\tOK",
+  );
+  const ends = fc.constantFrom("\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r", "\r\r\n");
+  let valid = 0;
+  fc.assert(
+    fc.property(
+      fc.oneof({ weight: 3, arbitrary: fc.constant("HTTP/1.1 200 OK") }, { weight: 1, arbitrary: first }),
+      fc.array(fc.tuple(ends, line), { maxLength: 5 }),
+      fc.string({ maxLength: 6 }),
+      (start, lines, behind) => {
+        const text = start + lines.map(([end, parts]) => end + parts.join("")).join("");
+        const bytes = Buffer.from(`${text}\r\n\r\n${behind}`, "latin1");
+        const expected = headByExpressions(text);
+        if (!expected) {
+          expect(() => readHead(bytes, text.length)).toThrow(InvalidAnswer);
+          return;
+        }
+        valid++;
+        const { isHttp10, status, statusText, headers, lines: read } = readHead(bytes, text.length);
+        expect({ isHttp10, status, statusText, headers, lines: read }).toEqual(expected);
+      },
+    ),
+    { numRuns: 3000 },
+  );
+  expect(valid).toBeGreaterThan(100);
 });

@@ -6,50 +6,18 @@
  * plainly valid is an error, and the connection is closed.
  */
 
+import { type AnswerHead, InvalidAnswer, readHead } from "./answer-head";
+
 /** Longest head, bytes. */
 const MOST_HEAD_BYTES = 64 * 1024;
 const HEAD_END = Buffer.from("\r\n\r\n");
 const LINE_END = Buffer.from("\r\n");
 const NAME = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const TEXT = "[\\t\\x20-\\x7e\\x80-\\xff]*";
-/** A whole head. One match checks all of its lines. */
-const HEAD = new RegExp(`^HTTP/1\\.([01]) (\\d{3})(?: (${TEXT}))?((?:\\r\\n${NAME}:${TEXT})*)$`);
-const HEADER = new RegExp(`^(${NAME}):[\\t ]*(${TEXT}?)[\\t ]*$`);
-/** The headers that are read, here and by those who receive whole answers. The others are only passed on. */
-const READ_HEADER =
-  /\r\n(connection|content-encoding|content-length|date|keep-alive|retry-after|transfer-encoding):[\t ]*([\t\x20-\x7e\x80-\xff]*?)[\t ]*(?=\r\n|$)/gi;
+const TRAILER = new RegExp(`^${NAME}:${TEXT}$`);
 const CHUNK_SIZE = /^([0-9A-Fa-f]{1,8})[\t ]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
-/** Headers that must not be repeated with different values. */
-const SINGLE = new Set(["content-length", "transfer-encoding", "content-encoding"]);
+const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/;
 const NO_BYTES = Buffer.alloc(0);
-
-export interface AnswerHead {
-  readonly status: number;
-  readonly statusText: string;
-  /** Those of READ_HEADER, by name in lower case; repeated ones are joined. */
-  readonly headers: ReadonlyMap<string, string>;
-  /** Each header as it was sent. */
-  readonly lines: readonly (readonly [name: string, value: string])[];
-}
-
-/** Few answers need their lines. */
-class Head implements AnswerHead {
-  readonly status: number;
-  readonly statusText: string;
-  readonly headers: ReadonlyMap<string, string>;
-  readonly #lines: string;
-
-  constructor(status: number, statusText: string, headers: ReadonlyMap<string, string>, lines: string) {
-    this.status = status;
-    this.statusText = statusText;
-    this.headers = headers;
-    this.#lines = lines;
-  }
-
-  get lines(): AnswerHead["lines"] {
-    return linesOf(this.#lines);
-  }
-}
 
 /** Gets the parts of an answer as they arrive. */
 export interface AnswerSink {
@@ -58,11 +26,6 @@ export interface AnswerSink {
   /** A part of the body, which belongs to the sink. */
   body(piece: Buffer): void;
   end(): void;
-}
-
-/** The answer is not valid HTTP/1.1, or has a form that is not supported. */
-export class InvalidAnswer extends Error {
-  readonly code = "INVALID_HTTP";
 }
 
 export class AnswerParser {
@@ -76,11 +39,6 @@ export class AnswerParser {
   #isComplete = false;
   /** What has arrived of a head, or of a chunk's size. */
   #pending: Buffer = NO_BYTES;
-  #status = 0;
-  #statusText = "";
-  #headers = new Map<string, string>();
-  /** The lines of the head after the first, each behind a CRLF. */
-  #lines = "";
   /** Bytes of the body, or of the chunk, that have yet to arrive. */
   #left = 0;
 
@@ -116,58 +74,39 @@ export class AnswerParser {
       this.#pending = all;
       return;
     }
-    const isHttp10 = this.#parseHead(all.toString("latin1", 0, end));
+    const head = readHead(all, end);
+    const { status } = head;
     const rest = all.subarray(end + HEAD_END.length);
-    if (this.#status === 101) throw new InvalidAnswer("the source switched to another protocol");
-    if (this.#status < 200) {
+    if (status === 101) throw new InvalidAnswer("the source switched to another protocol");
+    if (status < 200) {
       // An interim answer; the final one follows.
       if (rest.length > 0) this.#readHead(rest);
       return;
     }
-    if (this.#status > 599) throw new InvalidAnswer(`the status ${this.#status}`);
-    const connection = this.#headers.get("connection")?.toLowerCase() ?? "";
-    this.keepsAlive = isHttp10 ? false : !/(?:^|,)[\t ]*close[\t ]*(?:,|$)/.test(connection);
-    this.#beginBody(rest, isHttp10);
+    if (status > 599) throw new InvalidAnswer(`the status ${status}`);
+    const connection = head.headers.get("connection")?.toLowerCase();
+    this.keepsAlive = !head.isHttp10 && (connection === undefined || !CLOSE.test(connection));
+    this.#beginBody(head, rest);
   }
 
-  /** @returns whether it is one of HTTP/1.0 */
-  #parseHead(head: string): boolean {
-    const [, minor, status, statusText = "", lines = ""] = HEAD.exec(head) ?? [];
-    if (status === undefined) throw new InvalidAnswer("an invalid head");
-    this.#status = Number(status);
-    this.#statusText = statusText;
-    this.#lines = lines;
-    this.#headers = new Map();
-    READ_HEADER.lastIndex = 0;
-    for (let found = READ_HEADER.exec(lines); found; found = READ_HEADER.exec(lines)) {
-      const [, name = "", value = ""] = found;
-      const key = name.toLowerCase();
-      const known = this.#headers.get(key);
-      if (known !== undefined && SINGLE.has(key) && known !== value) throw new InvalidAnswer(`${key} twice`);
-      if (known !== undefined && SINGLE.has(key)) continue;
-      this.#headers.set(key, known === undefined ? value : `${known}, ${value}`);
-    }
-    return minor === "0";
-  }
-
-  #beginBody(rest: Buffer, isHttp10: boolean): void {
-    const coding = this.#headers.get("transfer-encoding");
-    const length = this.#headers.get("content-length");
-    if (this.#isHead || this.#status === 204 || this.#status === 304) {
-      this.#tellHead(undefined);
+  #beginBody(head: ReturnType<typeof readHead>, rest: Buffer): void {
+    const coding = head.headers.get("transfer-encoding");
+    const length = head.headers.get("content-length");
+    if (this.#isHead || head.status === 204 || head.status === 304) {
+      this.#sink.head(head, undefined);
       this.#end(rest.length > 0);
       return;
     }
     if (coding !== undefined) {
-      if (length !== undefined || isHttp10 || coding.toLowerCase() !== "chunked") {
+      if (length !== undefined || head.isHttp10 || coding.toLowerCase() !== "chunked") {
         throw new InvalidAnswer(`the transfer coding ${coding}`);
       }
-      this.#tellHead(undefined);
+      this.#sink.head(head, undefined);
       this.#read = this.#readChunkSize;
     } else if (length !== undefined) {
       if (!/^\d{1,15}$/.test(length)) throw new InvalidAnswer("an invalid length");
       this.#left = Number(length);
-      this.#tellHead(this.#left);
+      this.#sink.head(head, this.#left);
       if (this.#left === 0) {
         this.#end(rest.length > 0);
         return;
@@ -175,14 +114,10 @@ export class AnswerParser {
       this.#read = this.#readLength;
     } else {
       this.keepsAlive = false;
-      this.#tellHead(undefined);
+      this.#sink.head(head, undefined);
       this.#read = this.#readToEnd;
     }
     if (rest.length > 0) this.#read(rest);
-  }
-
-  #tellHead(length: number | undefined): void {
-    this.#sink.head(new Head(this.#status, this.#statusText, this.#headers, this.#lines), length);
   }
 
   #readLength(bytes: Buffer): void {
@@ -244,7 +179,7 @@ export class AnswerParser {
       this.#end(rest.length > 0);
       return;
     }
-    if (!HEADER.test(all.toString("latin1", 0, end))) throw new InvalidAnswer("an invalid trailer");
+    if (!TRAILER.test(all.toString("latin1", 0, end))) throw new InvalidAnswer("an invalid trailer");
     if (rest.length > 0) this.#readTrailer(rest);
   }
 
@@ -276,18 +211,4 @@ export class AnswerParser {
     };
     this.#sink.end();
   }
-}
-
-/** Returns each header, and one that must be single once. Only answers that are passed on need them. */
-function linesOf(lines: string): [name: string, value: string][] {
-  const single = new Set<string>();
-  return lines
-    .split("\r\n")
-    .slice(1)
-    .flatMap((line) => {
-      const [, name = "", value = ""] = HEADER.exec(line) ?? [];
-      const key = name.toLowerCase();
-      if (SINGLE.has(key) && single.size === single.add(key).size) return [];
-      return [[name, value]] as [[string, string]];
-    });
 }

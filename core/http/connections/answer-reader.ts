@@ -1,5 +1,6 @@
 /** Reads one HTTP/1.1 answer whole, from the bytes of a connection. */
-import { type AnswerHead, AnswerParser, type AnswerSink } from "./answer-parser";
+import type { AnswerHead } from "./answer-head";
+import { AnswerParser, type AnswerSink } from "./answer-parser";
 
 /** An answer that was read to its end. */
 export interface HttpAnswer extends Pick<AnswerHead, "status" | "headers"> {

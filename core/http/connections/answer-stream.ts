@@ -1,5 +1,5 @@
 /** An answer whose body is passed on as it arrives. */
-import type { AnswerHead } from "./answer-parser";
+import type { AnswerHead } from "./answer-head";
 
 /** Gets the parts of a body, and then its end or why it broke off. */
 export interface BodyReceiver {
