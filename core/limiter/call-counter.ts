@@ -5,17 +5,37 @@ import type { QuotaKey } from "./backend";
 
 const FLUSH_MS = 10_000;
 
+interface Tally {
+  keys: readonly QuotaKey[];
+  /** By purpose. */
+  calls: Map<string, number>;
+}
+
 export class CallCounter {
   readonly #ctx: { db: Db; log: Logger };
-  #calls = new Map<QuotaKey, Map<string, number>>();
+  /** What the counting functions have counted since the last flush. */
+  #counted: Tally[] = [];
+  /** What could not be stored. */
+  #left = new Map<QuotaKey, Map<string, number>>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(ctx: { db: Db; log: Logger }) {
     this.#ctx = ctx;
   }
 
-  count(key: QuotaKey, kind: string): void {
-    add(this.#calls, key, kind, 1);
+  /** Returns a function that counts a call of a purpose, for each of the keys. It is called for every request. */
+  counting(keys: readonly QuotaKey[]): (kind: string) => void {
+    const calls: Tally["calls"] = new Map();
+    return (kind) => {
+      if (calls.size === 0) {
+        this.#counted.push({ keys, calls });
+        this.#flushLater();
+      }
+      calls.set(kind, (calls.get(kind) ?? 0) + 1);
+    };
+  }
+
+  #flushLater(): void {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
   }
 
@@ -23,8 +43,12 @@ export class CallCounter {
   async flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const counted = this.#calls;
-    this.#calls = new Map();
+    const counted = this.#left;
+    this.#left = new Map();
+    for (const { keys, calls } of this.#counted.splice(0)) {
+      for (const key of keys) for (const [kind, count] of calls) add(counted, key, kind, count);
+      calls.clear();
+    }
     const rows = [...counted].flatMap(([key, kinds]) =>
       [...kinds].map(([kind, calls]) => ({ key, kind, calls })),
     );
@@ -39,8 +63,8 @@ export class CallCounter {
         on conflict (key, month, kind) do update set calls = k.calls + excluded.calls`;
     } catch (error) {
       this.#ctx.log.debug({ error }, "saving calls by kind failed");
-      for (const { key, kind, calls } of rows) add(this.#calls, key, kind, calls);
-      this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+      for (const { key, kind, calls } of rows) add(this.#left, key, kind, calls);
+      this.#flushLater();
     }
   }
 

@@ -208,15 +208,15 @@ export function controlPlane(
   async function acquireAll(limits: SourceLimits, calls: AcquireCall[]): Promise<AcquireRow[]> {
     // A call failed while these waited: the server may be another one now.
     if (isNewcomer || clock.now() < pausedUntil) throw unavailable();
-    const column = (of: (one: AcquireCall) => unknown) => arrayOf(calls.map(of));
+    const column = (of: (one: AcquireCall) => unknown) => arrayOf(calls, of);
     const rows = await call(
       (to) => to<AcquireRow[]>`
         select asked_at, to_json(reservations) as reservations, next_at, margin,
           (select last_value::float8 from quota_revocations) as revocations
         from quota_acquire_all(${limits.windowMs}, ${limits.requestsPerWindow}, ${limits.slowedPerWindow},
           ${limits.userRequestsPerWindow}, ${column(({ key }) => key)}, ${column(({ kind }) => kind)},
-          ${column(({ share }) => share)}, ${column(({ withinMs }) => arrayOf(withinMs))},
-          ${column(({ back }) => arrayOf(back))}, ${column(({ user }) => user)},
+          ${column(({ share }) => share)}, ${column(({ withinMs }) => arrayOf(withinMs, itself))},
+          ${column(({ back }) => arrayOf(back, itself))}, ${column(({ user }) => user)},
           ${column(({ marginMs }) => marginMs)}, ${column(({ isOwnKey }) => isOwnKey)},
           ${column(({ ahead }) => ahead)})`,
     );
@@ -343,13 +343,25 @@ function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }):
 }
 
 /** Formats an array parameter as text, which needs no lookup of the server's types. */
-function arrayOf(values: unknown[]): string {
-  return `{${values.map((value) => (typeof value === "string" ? quoted(value) : (value ?? "NULL"))).join(",")}}`;
+function arrayOf<T>(items: readonly T[], elementOf: (item: T) => unknown): string {
+  let text = "{";
+  for (const item of items) {
+    const value = elementOf(item);
+    if (text.length > 1) text += ",";
+    text += typeof value === "string" ? quoted(value) : (value ?? "NULL");
+  }
+  return `${text}}`;
 }
 
+function itself(value: number): number {
+  return value;
+}
+
+/** Whatever an array's element cannot contain as it is. */
+const ESCAPED = /["\\]/;
+
 function quoted(text: string): string {
-  const isPlain = !text.includes('"') && !text.includes("\\");
-  return `"${isPlain ? text : text.replaceAll(/["\\]/g, "\\$&")}"`;
+  return `"${ESCAPED.test(text) ? text.replaceAll(/["\\]/g, "\\$&") : text}"`;
 }
 
 function unavailable(cause?: unknown): BasetideError {

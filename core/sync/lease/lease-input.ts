@@ -23,7 +23,7 @@ export function inputOf(
   const { ctx, replica, epoch, cache, leased, budget } = lease;
   const quotaKey = quotaKeyOf(base);
   const mode = base.settings.rapid ? "rapid" : "sweep";
-  const ownKey = ownCallsKey(base.id);
+  const count = ctx.callCounter.counting([quotaKey, ownCallsKey(base.id)]);
   let isAnswered = false;
   return {
     base,
@@ -57,8 +57,7 @@ export function inputOf(
       limiter: withinBudget(ctx.limiter, budget),
       quotaKey,
       onRequest: (kind) => {
-        ctx.callCounter.count(quotaKey, kind);
-        ctx.callCounter.count(ownKey, kind);
+        count(kind);
         ctx.syncMetrics.requested(kind);
       },
       onAnswer: () => {
