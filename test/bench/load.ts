@@ -166,7 +166,11 @@ function report(
         `${(perTenMinutes / MB).toFixed(1)} MB`,
         `${growth.text} (limit ${GROWTH_LIMIT})`,
       ],
-      ["  its heap in use", `${(heap.heapBytes / MB).toFixed(0)} MB`, ""],
+      [
+        "  its heap in use",
+        `${(heap.heapBytes / MB).toFixed(0)} MB`,
+        `${(heap.capacityBytes / MB).toFixed(0)} MB with free cells`,
+      ],
       ["  after a collection", `${(heap.residentBytes / MB).toFixed(0)} MB`, ""],
       ["stop of the worker", `${(stopMs / 1000).toFixed(1)} s`, "with what it hands over"],
       ["replica connections", backends.length, `${(mean(backends) / MB).toFixed(1)} MB each`],
