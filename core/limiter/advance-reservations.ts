@@ -18,12 +18,18 @@ const STEADY_REQUESTS = 4;
 /** How much smaller than now the network's variation may have been when a reservation was made, ms. */
 const SPREAD_TOLERANCE_MS = 5;
 
+export interface AdvanceReservation extends Reservation {
+  /** How often reservations of this queue had been voided when it was asked for. */
+  readonly generation: number;
+}
+
 export class AdvanceReservations {
   readonly #backend: NonNullable<LimiterBackend["advance"]>;
   readonly #clock: QuotaClock;
   readonly #onUnused: (arrivesBy: number[]) => void;
   /** In order of time. */
-  readonly #made: Reservation[] = [];
+  readonly #made: AdvanceReservation[] = [];
+  #generation = 0;
   /** The margin that they were made with. */
   #margin: Margin = { delayMs: 0, spreadMs: 0, dropMs: 0 };
   /** How many requests in a row came soon after the one before; at most STEADY_REQUESTS. */
@@ -48,6 +54,11 @@ export class AdvanceReservations {
     return !this.#isClosed && this.#steady >= STEADY_REQUESTS && this.#backend.isWorthwhile ? AHEAD : 0;
   }
 
+  /** How often reservations have been voided. */
+  get generation(): number {
+    return this.#generation;
+  }
+
   get isEmpty(): boolean {
     return this.#made.length === 0;
   }
@@ -63,16 +74,17 @@ export class AdvanceReservations {
     this.#grantedAt = at;
   }
 
-  add(reservations: (Reservation | null)[], margin: Margin): void {
-    for (const reservation of reservations) if (reservation) this.#made.push(reservation);
+  /** @param generation when they were asked for */
+  add(reservations: (Reservation | null)[], margin: Margin, generation: number): void {
+    for (const reservation of reservations) if (reservation) this.#made.push({ ...reservation, generation });
     if (this.isEmpty) return;
-    if (this.#isClosed) this.#onUnused(this.clear());
+    if (this.#isClosed || generation !== this.#generation) this.#onUnused(this.clear());
     else this.#expireLater();
     this.#margin = margin;
   }
 
   /** Takes the next one that is not over. */
-  take(now: number): Reservation | undefined {
+  take(now: number): AdvanceReservation | undefined {
     if (this.isEmpty) return undefined;
     this.#dropIfPast(now);
     return this.#made.shift();
@@ -84,13 +96,23 @@ export class AdvanceReservations {
     return this.clear();
   }
 
+  /**
+   * Forgets all, and voids those that were taken; returns what identifies the former. To be called when a request was sent
+   * late: they were made for a window in which it would have been in time.
+   */
+  void(): number[] {
+    this.#generation++;
+    return this.clear();
+  }
+
   /** Forgets all; returns what identifies them. */
   clear(): number[] {
     return this.#made.splice(0).map(({ arrivesBy }) => arrivesBy);
   }
 
   /** Returns whether the reservation still holds, for a request over such connections. */
-  isUsable(reservation: Reservation, connections: Connections | undefined): boolean {
+  isUsable(reservation: AdvanceReservation, connections: Connections | undefined): boolean {
+    if (reservation.generation !== this.#generation) return false;
     if (!this.#backend.isValid(reservation)) return false;
     if (!connections) return true;
     const { spreadMs, dropMs } = connections;

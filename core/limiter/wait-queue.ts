@@ -21,7 +21,7 @@
 import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
-import { AdvanceReservations } from "./advance-reservations";
+import { type AdvanceReservation, AdvanceReservations } from "./advance-reservations";
 import {
   type Grant,
   type LimiterBackend,
@@ -96,7 +96,9 @@ export function createWaitQueue(
   /** The latest round in which a request got its reservation. */
   let lastRound = 0;
   let isAsking = false;
-  /** Called when no call to the backend is running or due. */
+  /** Late requests whose report has not arrived. */
+  let reports = 0;
+  /** Called when no call to the backend is running or due, and no report. */
   const onSettled: (() => void)[] = [];
   let askFrom = 0;
   /** The earliest time for one more request, by the backend's last answer. */
@@ -220,7 +222,7 @@ export function createWaitQueue(
 
   /** Calls the backend for the waiting requests, if no call is running and it is time. */
   function ask(): void {
-    if (isAsking) return;
+    if (isAsking || reports > 0) return;
     cancelAlarm();
     const now = clock.now();
     const isTime = askFrom <= now;
@@ -234,7 +236,8 @@ export function createWaitQueue(
     const ahead = advance?.wanted ?? 0;
     const most = ahead > 0 ? 1 : MOST_AT_ONCE;
     const requested = isTime ? waiters.slice(0, most).filter(isConnected) : [];
-    if (requested.length > 0 || unused.length > 0) void acquire(requested, ahead);
+    if (requested.length > 0) void acquire(requested, ahead);
+    else if (unused.length > 0) void acquire([], 0);
   }
 
   async function acquire(requested: Waiter[], ahead: number): Promise<void> {
@@ -242,6 +245,7 @@ export function createWaitQueue(
     unused = [];
     isAsking = true;
     const now = clock.now();
+    const generation = advance?.generation ?? 0;
     try {
       const margin = marginOf(requested);
       const { reachMs } = aheadOf(kind, margin);
@@ -251,13 +255,23 @@ export function createWaitQueue(
       const isWanted = () => back.length > 0 || requested.some((waiter) => !waiter.isDone);
       const grant = await backend.acquire(within, back, margin, { latestAt, isWanted, ahead });
       assign(requested, grant, margin);
+      advance?.add(grant.reservations.slice(requested.length), margin, generation);
+      useForWaiting();
     } catch (error) {
       for (const waiter of waiters.splice(0)) waiter.reject(error);
     } finally {
       isAsking = false;
     }
+    askOrSettle();
+  }
+
+  function askOrSettle(): void {
     ask();
-    if (!isAsking) for (const resolve of onSettled.splice(0)) resolve();
+    if (isSettled()) for (const resolve of onSettled.splice(0)) resolve();
+  }
+
+  function isSettled(): boolean {
+    return !isAsking && reports === 0;
   }
 
   /**
@@ -324,7 +338,10 @@ export function createWaitQueue(
         drop(waiter);
       }
     });
-    advance?.add(grant.reservations.slice(requested.length), margin);
+  }
+
+  /** Gives what was made in advance to requests that wait already. */
+  function useForWaiting(): void {
     while (advance && waiters.length > 0) {
       const reservation = advance.take(clock.now());
       if (!reservation) break;
@@ -333,7 +350,7 @@ export function createWaitQueue(
   }
 
   /** Holds a reservation that was made in advance, for a request that is already in the queue. */
-  function holdInAdvance(waiter: Waiter, reservation: Reservation): void {
+  function holdInAdvance(waiter: Waiter, reservation: AdvanceReservation): void {
     drop(waiter);
     releaseConnection(waiter);
     waiter.reservation = reservation;
@@ -354,7 +371,7 @@ export function createWaitQueue(
    *   line
    */
   function useInAdvance(
-    reservation: Reservation,
+    reservation: AdvanceReservation,
     connections: Connections | undefined,
     now: number,
   ): { held: HeldConnection | undefined } | undefined {
@@ -383,9 +400,21 @@ export function createWaitQueue(
   /** To be called once the request has been sent. */
   function reportIfLate(reservation: Reservation): Promise<void> | undefined {
     const sentAt = clock.now();
-    if (sentAt <= reservation.until) return undefined;
+    return sentAt > reservation.until ? reportLate(reservation, sentAt) : undefined;
+  }
+
+  /**
+   * I4. The next reservations are made once the backend knows. Those that were made in advance may begin less than a window
+   * after the request.
+   */
+  async function reportLate(reservation: Reservation, sentAt: number): Promise<void> {
     delay.learn(sentAt - reservation.at);
-    return backend.reportLateSend(reservation);
+    unused.push(...(advance?.void() ?? []));
+    reports++;
+    await backend.reportLateSend(reservation);
+    reports--;
+    askFrom = 0;
+    askOrSettle();
   }
 
   /** Holds a reservation until its time, then releases its request. */
@@ -484,7 +513,7 @@ export function createWaitQueue(
     async settled() {
       unused.push(...(advance?.close() ?? []));
       ask();
-      if (isAsking) await new Promise<void>((resolve) => onSettled.push(resolve));
+      if (!isSettled()) await new Promise<void>((resolve) => onSettled.push(resolve));
     },
     get isIdle() {
       return (
@@ -492,7 +521,7 @@ export function createWaitQueue(
         (advance?.isEmpty ?? true) &&
         unused.length === 0 &&
         holding === 0 &&
-        !isAsking
+        isSettled()
       );
     },
   };

@@ -41,6 +41,9 @@ class FarSocket extends EventEmitter {
     this.#onWrite = onWrite;
   }
 
+  push(bytes: Buffer): boolean {
+    return this.emit("data", bytes);
+  }
   ref(): void {}
   unref(): void {}
   write(): void {
@@ -72,7 +75,7 @@ function scene(cutAtMs: number) {
         arrived.push(clock.now() + ms);
         clock.at(clock.now() + 2 * ms, () => {
           made.isUsed = false;
-          if (!made.socket.destroyed) made.socket.emit("data", ANSWER);
+          if (!made.socket.destroyed) made.socket.push(ANSWER);
         });
       });
       sockets.push(made);

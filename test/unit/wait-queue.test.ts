@@ -159,6 +159,59 @@ test("I4: a call with a reservation that was made in advance is reported if it w
   expect(await reportsOf(onceSent)).toEqual({ told: 0, acquired: 5 });
 });
 
+test("I4: once a request was sent late, what was made in advance is not used, and is made again when the backend knows", async () => {
+  const spacingMs = 333;
+  const [events, sentAt]: [string[], number[]] = [[], []];
+  let lastAt = -Infinity;
+  const { clock, queue } = setUp(
+    (backend, clock) => ({
+      ...backend,
+      advance: { spacingMs, isWorthwhile: true, isValid: () => true },
+      async acquire(within, back, margin, { ahead = 0 } = {}) {
+        events.push(`${within.length} wanted, ${ahead} ahead, ${back.length} back`);
+        const from = Math.max(clock.now(), lastAt + spacingMs);
+        const count = within.length > 0 ? within.length + ahead : 0;
+        const ats = Array.from({ length: count }, (_, index) => from + index * spacingMs);
+        lastAt = ats.at(-1) ?? lastAt;
+        return {
+          reservations: ats.map((at) => reservationOf(at + 20, 20, margin.delayMs, 0)),
+          nextAt: lastAt + spacingMs,
+        };
+      },
+      async reportLateSend() {
+        events.push("late");
+        await clock.sleep(40);
+        lastAt = clock.now() + 700;
+        events.push("known");
+      },
+    }),
+    "sync",
+  );
+  const requests = (async () => {
+    for (let request = 1; request <= 6; request++) {
+      await queue.wait(Infinity, never);
+      sentAt.push(clock.now());
+      // The call of the fifth reserves for the sixth and one more. The sixth waits for its time when the fifth is sent.
+      if (request === 5) clock.stall(200);
+      else await clock.sleep(50);
+    }
+  })();
+  await clock.run(5000);
+  await requests;
+  expect(events.slice(4)).toEqual([
+    "1 wanted, 2 ahead, 0 back",
+    "late",
+    "known",
+    "0 wanted, 0 ahead, 1 back",
+    // The sixth returns its own at its time, and waits in line.
+    "1 wanted, 2 ahead, 1 back",
+    // Those that nobody uses.
+    "0 wanted, 0 ahead, 2 back",
+  ]);
+  // The backend counts the fifth from when it knew of it.
+  expect(sentAt[5]! - sentAt[4]!).toBeGreaterThan(900);
+});
+
 // The first request has an ordinary reservation, the sixth one that was made in advance by the fifth.
 test.each([
   [1, 1],
