@@ -1,6 +1,7 @@
 /**
  * One timer for operations that nearly always end long before their deadline, as requests do: setting and clearing a
- * timer for each costs as much as parsing its answer's head.
+ * timer for each costs as much as parsing its answer's head. Not the wheel of coarse waits (wheel.ts), which keeps a wait that
+ * was canceled until its time: with 3,000 requests a second, these would be 90,000.
  */
 
 interface Deadline {
@@ -13,7 +14,11 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 /** When the timer fires (performance.now()). */
 let firesAt = Infinity;
 
-/** Calls `callback` after `ms`, unless the returned function is called before. Does not keep the process alive. */
+/**
+ * Calls `callback` after `ms`, unless the returned function is called before. Does not keep the process alive.
+ *
+ * @param callback must not throw
+ */
 export function beforeDeadline(ms: number, callback: () => void): () => void {
   const deadline = { at: performance.now() + ms, callback };
   pending.add(deadline);

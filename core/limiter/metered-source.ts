@@ -116,7 +116,7 @@ export class MeteredSource {
         onAnswer?.(answer);
         return answer;
       } catch (caught) {
-        if (!isGranted && (await this.#isWorthWaiting(caught, from))) continue;
+        if (!isGranted && (await this.#waitForControl(caught, from))) continue;
         // If no connection can be opened, the source has failed. Other errors before a grant come from the limiter.
         if (!isGranted && !isBasetideError(caught, "source_unavailable")) throw caught;
         const error = asBasetideError(caught);
@@ -215,11 +215,12 @@ export class MeteredSource {
   }
 
   /**
-   * After a reservation has failed: returns whether it is to be tried again, after a pause.
+   * Waits a moment if a sync's reservation has failed because the control plane is unavailable.
    *
    * @param from when the request began to wait
+   * @returns whether to try again
    */
-  async #isWorthWaiting(error: unknown, from: number): Promise<boolean> {
+  async #waitForControl(error: unknown, from: number): Promise<boolean> {
     const { queue } = this.#options;
     if (queue.priority !== "sync" || !isBasetideError(error, "control_unavailable")) return false;
     if (performance.now() - from > CONTROL_PATIENCE_MS) return false;

@@ -14,9 +14,8 @@
  *
  * I4. A reservation is valid for the process's usual scheduling delay. One that is reached later (stalled process,
  * slow answer) is returned, and the request waits for another, which is valid for longer. A process that is late by more
- * than MOST_DELAY_MS each time sends nothing: its requests would arrive together with others. A process may also be
- * stopped between its last check of the clock and the request: it reports this to the backend as soon as it knows, and
- * the window counts from then.
+ * than MOST_DELAY_MS each time sends nothing: its requests would arrive together with others. A request that was sent
+ * late nevertheless is reported (late-sends.ts).
  */
 import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
@@ -34,6 +33,7 @@ import {
   SYNC_REACH_MS,
 } from "./backend";
 import type { QuotaClock } from "./clock";
+import { createLateSends } from "./late-sends";
 import type { SchedulingDelay } from "./scheduling-delay";
 import { type Connections, goesBefore, type Waiter, type WaitOptions } from "./waiter";
 
@@ -96,8 +96,6 @@ export function createWaitQueue(
   /** The latest round in which a request got its reservation. */
   let lastRound = 0;
   let isAsking = false;
-  /** Late requests whose report has not arrived. */
-  let reports = 0;
   /** Called when no call to the backend is running or due, and no report. */
   const onSettled: (() => void)[] = [];
   let askFrom = 0;
@@ -108,6 +106,15 @@ export function createWaitQueue(
     kind === "sync" && backend.advance
       ? new AdvanceReservations(backend.advance, clock, giveBack)
       : undefined;
+  // I4. The next reservations are made once the backend knows of a late request. Those that were made in advance may begin
+  // less than a window after it.
+  const lateSends = createLateSends(backend, clock, delay, {
+    onLate: () => void unused.push(...(advance?.void() ?? [])),
+    onReported() {
+      askFrom = 0;
+      askOrSettle();
+    },
+  });
 
   function wait(
     deadlineAt: number,
@@ -128,7 +135,7 @@ export function createWaitQueue(
         if (!use) return void waitInLine(deadlineAt, signal, options, since).then(resolve, reject);
         granted(since, now);
         resolve(use.held);
-        onceSent(() => reportIfLate(reservation));
+        void lateSends.checkOnceSent(reservation);
       });
       const leave = () => {
         cancel();
@@ -222,7 +229,7 @@ export function createWaitQueue(
 
   /** Calls the backend for the waiting requests, if no call is running and it is time. */
   function ask(): void {
-    if (isAsking || reports > 0) return;
+    if (isAsking || lateSends.isReporting) return;
     cancelAlarm();
     const now = clock.now();
     const isTime = askFrom <= now;
@@ -271,7 +278,7 @@ export function createWaitQueue(
   }
 
   function isSettled(): boolean {
-    return !isAsking && reports === 0;
+    return !isAsking && !lateSends.isReporting;
   }
 
   /**
@@ -360,7 +367,7 @@ export function createWaitQueue(
       if (!use) return requeue(waiter);
       waiter.held = use.held;
       waiter.resolve();
-      onceSent(() => reportIfLate(reservation));
+      void lateSends.checkOnceSent(reservation);
     });
   }
 
@@ -397,26 +404,6 @@ export function createWaitQueue(
     queueMicrotask(ask);
   }
 
-  /** To be called once the request has been sent. */
-  function reportIfLate(reservation: Reservation): Promise<void> | undefined {
-    const sentAt = clock.now();
-    return sentAt > reservation.until ? reportLate(reservation, sentAt) : undefined;
-  }
-
-  /**
-   * I4. The next reservations are made once the backend knows. Those that were made in advance may begin less than a window
-   * after the request.
-   */
-  async function reportLate(reservation: Reservation, sentAt: number): Promise<void> {
-    delay.learn(sentAt - reservation.at);
-    unused.push(...(advance?.void() ?? []));
-    reports++;
-    await backend.reportLateSend(reservation);
-    reports--;
-    askFrom = 0;
-    askOrSettle();
-  }
-
   /** Holds a reservation until its time, then releases its request. */
   async function hold(waiter: Waiter, reservation: Reservation): Promise<void> {
     waiter.reservation = reservation;
@@ -451,7 +438,7 @@ export function createWaitQueue(
         return requeue(waiter);
       }
       waiter.resolve();
-      await new Promise<void>((resolve) => onceSent(() => resolve(reportIfLate(reservation))));
+      await lateSends.checkOnceSent(reservation);
     } catch (error) {
       waiter.reject(error);
     } finally {
@@ -525,15 +512,6 @@ export function createWaitQueue(
       );
     },
   };
-}
-
-/**
- * To be called when a request has just been released: calls `check` when it has been sent, or will not be. The callbacks
- * of its promise send it, and a tick that a later one of them requests comes after all of them. The next turn of the event
- * loop would come too late: in a busy process, requests that were sent in time would be reported.
- */
-function onceSent(check: () => void): void {
-  queueMicrotask(() => process.nextTick(check));
 }
 
 /** How far ahead of now a reservation may begin, and how long before that time the backend is called, ms. */

@@ -8,7 +8,7 @@ export interface AnswerHead {
   readonly statusText: string;
   /** Those of READ_NAMES, by name in lower case; repeated ones are joined. */
   readonly headers: ReadonlyMap<string, string>;
-  /** Each header as it was sent, and one that must be single once. */
+  /** Each header as it was sent, without repetitions of those that may occur only once. */
   readonly lines: readonly (readonly [name: string, value: string])[];
 }
 
@@ -48,7 +48,7 @@ for (const name of READ_NAMES) {
   NAMES_BY_LENGTH[name.length]!.push({ name, bytes: Buffer.from(name) });
 }
 
-/** Headers that must not be repeated with different values. */
+/** Headers that may occur only once. A repetition with the same value is ignored. */
 const SINGLE: ReadonlySet<string> = new Set(["content-length", "transfer-encoding", "content-encoding"]);
 
 class Head implements AnswerHead {

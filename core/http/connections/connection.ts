@@ -105,7 +105,7 @@ export class Connection {
       this.#isOpen = false;
       owner.onClose();
     };
-    this.#pushPast(socket);
+    this.#bypassStream(socket);
     // If the source ends its side while the connection is idle, no request may be sent on it: it would be lost.
     socket.on("end", leave).on("close", leave).on("error", leave);
   }
@@ -121,10 +121,11 @@ export class Connection {
   }
 
   /**
-   * Takes what arrives for a whole answer past the socket's stream, which buffers nothing then: it is read as it comes, and
-   * never paused. The stream's part is a third of what the runtime does to deliver a page.
+   * Reads the bytes of a whole answer directly, without the socket's stream: they are never paused, so the stream buffers
+   * none of them. In a profile, it was a third of the time from the runtime's event to the end of an answer. If the runtime
+   * did not call `push`, they would come by the stream's event, as those of other answers do.
    */
-  #pushPast(socket: OpenedSocket["socket"]): void {
+  #bypassStream(socket: OpenedSocket["socket"]): void {
     const push = socket.push.bind(socket);
     socket.push = (bytes, encoding) => {
       if (!this.#isWhole || bytes === null) return push(bytes, encoding);

@@ -181,6 +181,41 @@ test("an answer that is passed on as it arrives: paused or not, whole or broken 
   await until(() => pool.size.open === 0, { what: "both connections are closed" });
 });
 
+test("an answer that is passed on can be paused on a connection that has read whole answers, and the other way round", async () => {
+  const large = Buffer.alloc(8_000_000, "x");
+  const passedOn = async () =>
+    (await pool.take(never)).send(
+      { method: "GET", path: "/v0/y", headers: new Headers(), body: undefined },
+      never,
+    );
+  for (let turn = 0; turn < 2; turn++) {
+    upstream.answer = (socket) => socket.write(httpAnswer(200, {}, "{}"));
+    expect(await ask()).toMatchObject({ body: Buffer.from("{}") });
+    upstream.answer = (socket) => socket.write(httpAnswer(200, {}, large));
+    const answer = await passedOn();
+    answer.pause();
+    let seen = 0;
+    const whole = new Promise<void>((resolve, reject) =>
+      answer.receive({
+        data(piece) {
+          seen += piece.length;
+        },
+        end: resolve,
+        fail: reject,
+      }),
+    );
+    // What had been read before the pause; the rest stays in the sockets.
+    const counts: number[] = [];
+    const isQuiet = () => counts.push(seen) > 1 && counts.at(-1) === counts.at(-2);
+    await until(isQuiet, { what: "nothing more arrives", intervalMs: 100 });
+    expect(seen).toBeLessThan(large.length / 2);
+    answer.resume();
+    await whole;
+    expect(seen).toBe(large.length);
+  }
+  expect(upstream.accepted).toBe(1);
+});
+
 test.each([
   ["GET /x HTTP/1.1\r\nHost: y", "/v0/y"],
   ["GET", "/v0/y HTTP/1.1\r\nHost: y"],

@@ -1,10 +1,12 @@
 /** Reservations in advance, with a real control plane and a process that syncs many bases at once. */
 import { Registry } from "prom-client";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import { wait } from "../../../core/async";
 import { createRateLimiter } from "../../../core/limiter";
 import { createLogger } from "../../../core/log";
+import { connectControl } from "../../../core/postgres";
 import { controlDatabase, type TestDatabase } from "../../support/database";
+import { faultProxy } from "../../support/fault-proxy";
 import { until } from "../../support/poll";
 import { mostWithin } from "../../support/quota-simulation";
 
@@ -24,8 +26,8 @@ beforeAll(async () => {
 afterAll(() => database?.[Symbol.asyncDispose]());
 
 /** Syncs all keys at their full rate. */
-function startSyncs(name: string) {
-  const limiter = createRateLimiter({ db: database.sql, log, metrics: new Registry() });
+function startSyncs(name: string, db = database.sql) {
+  const limiter = createRateLimiter({ db, log, metrics: new Registry() });
   const stop = new AbortController();
   const sent = new Map<string, number[]>();
   const keyOf = (index: number) => `airtable:${name}${index}`;
@@ -71,6 +73,20 @@ test("I4: syncs of many keys reserve in advance, stay within their share, and re
     expect(mostWithin(times, 1000)).toBeLessThanOrEqual(5);
     expect((await syncs.limiter.usage(key)).sync).toBe(times.length);
   }
+});
+
+test("I4: over a round trip of 100 ms to the control plane, syncs of many keys send at their rate, and no more", async () => {
+  const { hostname, port } = new URL(database.url);
+  await using line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
+  const distant = connectControl(line.over(database.url));
+  onTestFinished(() => distant.end({ timeout: 1 }));
+  await distant`select 1`;
+  line.delayMs = 50;
+  const { sent, ...syncs } = startSyncs("distant", distant);
+  const all = () => [...sent.values()];
+  await until(() => all().every((times) => times.length >= 20), { what: "requests", timeoutMs: 90_000 });
+  await syncs[Symbol.asyncDispose]();
+  for (const times of all()) expect(mostWithin(times, 1000)).toBeLessThanOrEqual(5);
 });
 
 test("I4: clients of another process go before reservations that syncs have made in advance", async () => {
