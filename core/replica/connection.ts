@@ -75,6 +75,8 @@ export function replicaPool(
     },
     types: TYPES,
     grow_after: GROW_AFTER_MS,
+    // A lease begins with twenty statements that it does not repeat. A proxied write must not wait for another round trip.
+    prepare_repeated: use === "sync",
   };
   return serverPool(url, options, { use, ...session });
 }

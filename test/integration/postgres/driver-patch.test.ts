@@ -132,6 +132,25 @@ test("a dedicated connection is available from a pool that has none yet", async 
   }
 });
 
+test("a dedicated connection that has closed is not used again when it is released", async () => {
+  const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false, backoff: () => 0.03 });
+  try {
+    const own = await sql.reserve();
+    const [row] = await own<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    await asAdmin((server) => server`select pg_terminate_backend(${row!.pid})`);
+    const isClosed = () =>
+      own`select 1`.then(
+        () => false,
+        () => true,
+      );
+    await until(isClosed, { what: "its end is noticed" });
+    own.release();
+    expect([...(await sql`select 4 as four`)]).toEqual([{ four: 4 }]);
+  } finally {
+    await sql.end({ timeout: 1 });
+  }
+});
+
 /** The driver's options with the one of the patch. */
 function poolWithSessions(
   max: number,

@@ -131,6 +131,33 @@ test("the connection of a base that is synced outlasts one for writes, as a swee
   await Promise.all(pools.map((sql) => sql.end({ timeout: 1 })));
 });
 
+test("sync prepares a statement once it runs again, and a write at once, as it must not wait for a further round trip", async () => {
+  await using database = await freshDatabase();
+  for (const [use, times] of [
+    ["sync", 2],
+    ["writes", 1],
+  ] as const) {
+    const sql = connectReplica(database.url, { use });
+    const prepared = async () => {
+      const [row] = await sql.unsafe<{ count: number }[]>(
+        "select count(*)::int as count from pg_prepared_statements where statement like '%as asked%'",
+      );
+      return row!.count;
+    };
+    const ask = async (asked: number) =>
+      expect([...(await sql`select ${asked}::int as asked`)]).toEqual([{ asked }]);
+    for (let time = 1; time < times; time++) {
+      await ask(time);
+      expect(await prepared(), use).toBe(0);
+    }
+    for (let time = times; time < times + 3; time++) {
+      await ask(time);
+      expect(await prepared(), use).toBe(1);
+    }
+    await sql.end({ timeout: 1 });
+  }
+});
+
 test("a transaction keeps its connection, whatever else the pool is used for", async () => {
   await using database = await freshDatabase();
   const sql = connectReplica(database.url);
