@@ -167,7 +167,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   for await (const versioned of readTable(reader, source)) {
     const { page } = versioned;
     await append(build, sweep, table, versioned, filled);
-    if (page.size > 0) witness = page.id(page.size - 1);
+    witness = page.firstId ?? witness;
   }
   const { live } = schemaTracker.table(build.spec.tableId);
   if (!live || live.spec.isDamaged) return filled;

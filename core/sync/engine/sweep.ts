@@ -91,7 +91,7 @@ async function sweepOnce(
   if (isComparing) fingerprints.expectAll();
   fingerprints.beginScan();
   let position = 0;
-  let last: RecordPage | undefined;
+  let witness: string | undefined;
   const isKnown = (at: number, digest: number) => fingerprints.knowsPage(at, digest, performance.now());
   const { pages } = table;
   const remembered = (at: number) => pages[at];
@@ -108,13 +108,13 @@ async function sweepOnce(
       table = liveTable(sweep, table);
     }
     if (changed.indices.length > 0) await takePage(sweep, table, versioned, changed, outcome);
-    if (page.firstId !== undefined) last = page;
+    witness = page.firstId ?? witness;
     sweep.onProgress(fingerprints.seen);
   }
   pages.length = position;
   table = liveTable(sweep, table);
   if (isComparing || fingerprints.size > fingerprints.seen) {
-    await judgeUnseen(sweep, source, table, last?.id(last.size - 1), outcome);
+    await judgeUnseen(sweep, source, table, witness, outcome);
   }
   outcome.seen = fingerprints.seen;
   fingerprints.forgetUnseen();
