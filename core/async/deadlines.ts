@@ -5,11 +5,16 @@
  */
 
 interface Deadline {
-  at: number;
-  callback: () => void;
+  readonly at: number;
+  readonly callback: () => void;
+  /** Its index in `pending`; -1 once it is over. */
+  place: number;
 }
 
-const pending = new Set<Deadline>();
+/**
+ * Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md.
+ */
+const pending: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
 /** When the timer fires (performance.now()). */
 let firesAt = Infinity;
@@ -20,10 +25,23 @@ let firesAt = Infinity;
  * @param callback must not throw
  */
 export function beforeDeadline(ms: number, callback: () => void): () => void {
-  const deadline = { at: performance.now() + ms, callback };
-  pending.add(deadline);
+  const deadline = { at: performance.now() + ms, callback, place: pending.length };
+  pending.push(deadline);
   if (deadline.at < firesAt) fireAt(deadline.at);
-  return () => void pending.delete(deadline);
+  return () => void end(deadline);
+}
+
+/** Returns false if it was over before. The last one takes its place. */
+function end(deadline: Deadline): boolean {
+  const { place } = deadline;
+  if (place < 0) return false;
+  const last = pending.pop()!;
+  if (last !== deadline) {
+    pending[place] = last;
+    last.place = place;
+  }
+  deadline.place = -1;
+  return true;
 }
 
 function fireAt(at: number): void {
@@ -37,10 +55,7 @@ function fireAt(at: number): void {
 function fire(): void {
   firesAt = Infinity;
   const now = performance.now();
-  let next = Infinity;
-  for (const deadline of pending) {
-    if (deadline.at > now) next = Math.min(next, deadline.at);
-    else if (pending.delete(deadline)) deadline.callback();
-  }
+  for (const deadline of pending.filter(({ at }) => at <= now)) if (end(deadline)) deadline.callback();
+  const next = pending.reduce((earliest, { at }) => Math.min(earliest, at), Infinity);
   if (next < firesAt) fireAt(next);
 }

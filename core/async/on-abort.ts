@@ -3,26 +3,26 @@
  * however many operations begin and end. Adding and removing one for each costs as much as parsing its answer's head.
  */
 
-const callbacksOf = new WeakMap<AbortSignal, Set<() => void>>();
+/** Not Sets: see "Sets and Maps that many requests pass through" in docs/performance.md. */
+const callbacksOf = new WeakMap<AbortSignal, (() => void)[]>();
 
 /** Calls `callback` once if `signal` aborts, unless `offAbort` is called before. An aborted signal calls nothing. */
 export function onAbort(signal: AbortSignal, callback: () => void): void {
   const known = callbacksOf.get(signal);
   if (known) {
-    known.add(callback);
+    known.push(callback);
     return;
   }
-  const callbacks = new Set([callback]);
+  const callbacks = [callback];
   callbacksOf.set(signal, callbacks);
   const callAll = () => {
-    for (const one of callbacks) {
-      callbacks.delete(one);
-      one();
-    }
+    for (let one = callbacks.shift(); one; one = callbacks.shift()) one();
   };
   signal.addEventListener("abort", callAll, { once: true });
 }
 
 export function offAbort(signal: AbortSignal, callback: () => void): void {
-  callbacksOf.get(signal)?.delete(callback);
+  const callbacks = callbacksOf.get(signal);
+  const index = callbacks?.lastIndexOf(callback) ?? -1;
+  if (index >= 0) callbacks!.splice(index, 1);
 }

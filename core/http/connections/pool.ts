@@ -114,7 +114,8 @@ export class ConnectionPool {
   readonly #roundTrips = new RoundTrips();
   /** The most recently used connection is at the end, and used first. */
   readonly #resting: Connection[] = [];
-  readonly #waiting = new Set<Waiter>();
+  /** In the order of their arrival. Not a Set: see docs/performance.md, "Sets and Maps that many requests pass through". */
+  readonly #waiting: Waiter[] = [];
   #open = 0;
   #opening = 0;
   #usedAt = -Infinity;
@@ -159,7 +160,7 @@ export class ConnectionPool {
 
   /** Takes an idle connection without waiting; undefined if there is none. */
   tryTake(): HeldConnection | undefined {
-    if (this.#waiting.size > 0) return undefined;
+    if (this.#waiting.length > 0) return undefined;
     const now = this.#now();
     this.#usedAt = now;
     const connection = this.#rested(now);
@@ -178,7 +179,8 @@ export class ConnectionPool {
     return new Promise((resolve, reject) => {
       const leave = () => waiter.reject(signal.reason);
       const end = () => {
-        this.#waiting.delete(waiter);
+        const index = this.#waiting.indexOf(waiter);
+        if (index >= 0) this.#waiting.splice(index, 1);
         offAbort(signal, leave);
       };
       const waiter: Waiter = {
@@ -193,7 +195,7 @@ export class ConnectionPool {
       };
       onAbort(signal, leave);
       this.#usedAt = this.#now();
-      this.#waiting.add(waiter);
+      this.#waiting.push(waiter);
       this.#openForWaiting();
     });
   }
@@ -233,7 +235,7 @@ export class ConnectionPool {
   }
 
   #openForWaiting(): void {
-    while (this.#opening < this.#waiting.size && this.#open + this.#opening < MOST_OPEN) void this.#openOne();
+    while (this.#opening < this.#waiting.length && this.#open + this.#opening < MOST_OPEN) void this.#openOne();
   }
 
   async #openOne(): Promise<void> {
