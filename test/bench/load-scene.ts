@@ -122,6 +122,7 @@ export async function startLoadScene(options: {
         // As in the Dockerfile.
         MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "10000",
         BUN_GC_TIMER_INTERVAL: "4000",
+        BUN_JSC_heapGrowthMaxIncrease: "1.3",
         LOG_LEVEL: "info",
         LOAD_UNLIMITED: options.isUnlimited ? "true" : undefined,
         LOAD_PROFILE: profiles.measured,
