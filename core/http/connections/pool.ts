@@ -235,7 +235,8 @@ export class ConnectionPool {
   }
 
   #openForWaiting(): void {
-    while (this.#opening < this.#waiting.length && this.#open + this.#opening < MOST_OPEN) void this.#openOne();
+    while (this.#opening < this.#waiting.length && this.#open + this.#opening < MOST_OPEN)
+      void this.#openOne();
   }
 
   async #openOne(): Promise<void> {

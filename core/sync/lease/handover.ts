@@ -37,7 +37,10 @@ export async function handOverRows(known: Known, log: Logger): Promise<void> {
   if (!known.replica.isConnected()) return;
   const tooLate = () => new BasetideError("sync_stopped", "the other bases of the server took too long");
   try {
-    await turns.run(known.replica.server, () => handOverNow(known), { patienceMs: TURN_PATIENCE_MS, tooLate });
+    await turns.run(known.replica.server, () => handOverNow(known), {
+      patienceMs: TURN_PATIENCE_MS,
+      tooLate,
+    });
   } catch (error) {
     log.debug({ error }, "handing over what is known of rows failed");
   }
@@ -45,8 +48,7 @@ export async function handOverRows(known: Known, log: Logger): Promise<void> {
 
 async function handOverNow({ replica, epoch, cache }: Known): Promise<void> {
   const known = knownRows(cache);
-  if (known.length > 0)
-    await withTimeout(PATIENCE_MS, () => {}, handOver(replica, epoch, PROGRAM, known));
+  if (known.length > 0) await withTimeout(PATIENCE_MS, () => {}, handOver(replica, epoch, PROGRAM, known));
 }
 
 /** Reads what the lease before this one has stored. @throws the replica's error */
