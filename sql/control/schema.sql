@@ -593,6 +593,7 @@ create unlogged table quota_windows (
   sync_reservations double precision[] not null default '{}'::double precision[],
   advance_from double precision not null default 'Infinity'::double precision,
   advance_margin double precision not null default 0,
+  revoked double precision[] not null default '{}'::double precision[],
   unproven_reservations double precision[] not null default '{}'::double precision[],
   sync_from double precision not null default 0,
   client_at double precision not null default 0,

@@ -225,12 +225,20 @@ begin
       asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
       revoked := array(
         select s from unnest(q.sync_reservations) s where s >= q.advance_from and s > asked_at + firm_ms + q.advance_margin);
+      q.revoked := array(select s from unnest(q.revoked) s where s > asked_at - p_window_ms - most_drop_ms) || revoked;
     end if;
     if p_back[i] <> '{}' or revoked <> '{}' then
       back := p_back[i]::float8[] || revoked;
       for j in 1 .. cardinality(back) loop
         reservation := back[j];
         is_of_sync := is_sync or j > cardinality(back) - cardinality(revoked);
+        m := array_position(q.revoked, reservation);
+        if m is not null and is_sync and j <= cardinality(back) - cardinality(revoked) then
+          -- Its process has heard that it was revoked, and returns it: its place may be another's by now.
+          q.revoked := q.revoked[:m - 1] || q.revoked[m + 1:];
+          is_changed := true;
+          continue;
+        end if;
         n := array_position(q.reservations, reservation);
         if n is null then
           -- A suspended process returns it late: it no longer limits anything, but it was counted and not used.
@@ -362,7 +370,7 @@ begin
       set reservations = q.reservations, sync_reservations = q.sync_reservations, sync_from = q.sync_from,
         client_at = q.client_at, unproven_reservations = q.unproven_reservations, blocked_until = q.blocked_until,
         advance_from = q.advance_from,
-        advance_margin = q.advance_margin, live_at = q.live_at, user_id = q.user_id, sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
+        advance_margin = q.advance_margin, revoked = q.revoked, live_at = q.live_at, user_id = q.user_id, sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from
       where w.key = v_key;
       if u.id is not null then
         update quota_users o set reservations = u.reservations where o.id = u.id;

@@ -832,6 +832,8 @@ create unlogged table quota_windows (
   -- those of them from this end on were made in advance, with this margin, and can be revoked
   advance_from float8 not null default 'infinity',
   advance_margin float8 not null default 0,
+  -- those that were revoked and have not been returned since, for as long as reservations are remembered
+  revoked float8[] not null default '{}',
   -- the last five reservations of calls whose key the source has not accepted
   unproven_reservations float8[] not null default '{}',
   -- earliest next reservation of sync under its even spacing

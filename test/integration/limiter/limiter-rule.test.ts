@@ -43,6 +43,7 @@ type Action =
       ahead?: number;
     }
   | { do: "give back"; which: number[] }
+  | { do: "give back revoked" }
   | { do: "block"; ms: number }
   | { do: "pass"; ms: number };
 
@@ -69,6 +70,7 @@ const actions: fc.Arbitrary<Action[]> = fc.array(
       do: fc.constant("give back" as const),
       which: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
     }),
+    fc.constant({ do: "give back revoked" as const }),
     {
       weight: 3,
       arbitrary: fc.record({
@@ -109,6 +111,8 @@ async function play(history: Action[]): Promise<Played> {
   const sql = database.sql;
   let now = 0;
   let calls: Call[] = [];
+  /** Revoked, and not given back yet. */
+  const revoked: Call[] = [];
   const blocks: { from: number; until: number }[] = [];
 
   async function take(
@@ -134,10 +138,10 @@ async function play(history: Action[]): Promise<Played> {
   /** Drops those in advance that their process does not use, because it hears of a revocation at the last moment. */
   async function heardUntil(until: number): Promise<void> {
     const [row] = await sql<{ count: number }[]>`select last_value::float8 as count from quota_revocations`;
-    calls = calls.filter(
-      ({ revocations = row!.count, from }) =>
-        revocations === row!.count || from <= now + FIRM_MS || from > until + FIRM_MS,
-    );
+    const isUsed = ({ revocations = row!.count, from }: Call) =>
+      revocations === row!.count || from <= now + FIRM_MS || from > until + FIRM_MS;
+    revoked.push(...calls.filter((call) => !isUsed(call)));
+    calls = calls.filter(isUsed);
   }
 
   for (const action of history) {
@@ -166,6 +170,8 @@ async function play(history: Action[]): Promise<Played> {
         calls = calls.filter((call) => call !== unused);
       }
     }
+    if (action.do === "give back revoked")
+      for (const call of revoked.splice(0)) await take(call, [], [call.slot]);
     if (action.do === "block") {
       await sql`select quota_block(${key}, ${LIMITS}::source_limits, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
       // Calls that may have been sent stay.
@@ -257,6 +263,41 @@ test("I4: answers that come late, or not for a while, let no process use what a 
     { numRuns: 15 * fuzzRuns },
   );
   expect(inAdvance).toBeGreaterThan(0);
+});
+
+test("I4: a revoked reservation that is returned frees nothing, also if a client has its place", async () => {
+  const ms = (min: number, max: number) => fc.integer({ min, max });
+  await fc.assert(
+    fc.asyncProperty(
+      ms(300, 360),
+      ms(300, 700),
+      ms(0, 500),
+      ms(0, 100),
+      async (secondMs, clientMs, backMs, laterMs) => {
+        const inAdvance = { do: "sync" as const, calls: 1, share: 5, ahead: 2 };
+        const client = { do: "client" as const, reachMs: 300 };
+        const pass = (ms: number) => ({ do: "pass" as const, ms });
+        const history: Action[] = [
+          { ...inAdvance, calls: 5, ahead: 0 },
+          pass(991),
+          inAdvance,
+          pass(secondMs),
+          // The last of these begins a window after the first of those before, as a client's request would.
+          inAdvance,
+          pass(clientMs),
+          { ...client, calls: 1 },
+          pass(backMs),
+          { do: "give back revoked" },
+          pass(laterMs),
+          { ...client, calls: 5 },
+        ];
+        const { calls, counted } = await play(history);
+        expect(mostWithin(slotsOf(calls), WINDOW_MS)).toBeLessThanOrEqual(5);
+        expect(counted!.sync + counted!.client).toBe(calls.length);
+      },
+    ),
+    { numRuns: 60 * fuzzRuns },
+  );
 });
 
 test("a sync gets reservations in advance only for a key that nobody else asks for", async () => {
