@@ -11,9 +11,7 @@ interface Deadline {
   place: number;
 }
 
-/**
- * Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md.
- */
+/** Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md. */
 const pending: Deadline[] = [];
 let timer: ReturnType<typeof setTimeout> | undefined;
 /** When the timer fires (performance.now()). */
@@ -31,10 +29,11 @@ export function beforeDeadline(ms: number, callback: () => void): () => void {
   return () => void end(deadline);
 }
 
-/** Returns false if it was over before. The last one takes its place. */
+/** Removes it from `pending`. Returns false if it was over before. */
 function end(deadline: Deadline): boolean {
   const { place } = deadline;
   if (place < 0) return false;
+  // The last one takes its place: that is faster than moving all behind it.
   const last = pending.pop()!;
   if (last !== deadline) {
     pending[place] = last;

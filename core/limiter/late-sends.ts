@@ -18,7 +18,7 @@ export interface LateSends {
 
 /**
  * @param onLate called when a request was sent late, before it is reported
- * @param onReported called when no report is under way any more
+ * @param onReported called when the backend knows of all late requests
  */
 export function createLateSends(
   backend: Pick<LimiterBackend, "reportLateSend">,

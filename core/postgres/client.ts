@@ -72,7 +72,7 @@ export function connectServer<T extends Record<string, PostgresType> = Record<ne
     ...where,
     ...(gate ? gated(gate, ("socket" in where ? where.socket : line.socket) as MakeSocket) : {}),
     onservererror,
-    // Else the driver makes a second pool for logical replication with each pool.
+    // Otherwise, the driver creates a second pool for logical replication with each pool.
     no_subscribe: true,
     connection: { ...(application_name === undefined ? {} : { application_name }), ...startup },
     async onsession(run: Run, connection: NewConnection) {

@@ -75,7 +75,8 @@ export function replicaPool(
     },
     types: TYPES,
     grow_after: GROW_AFTER_MS,
-    // A lease begins with twenty statements that it does not repeat. A proxied write must not wait for another round trip.
+    // A lease begins with about twenty statements, most of which it does not repeat. A proxied write prepares each statement at
+    // once: it would wait for another round trip when it repeats one.
     prepare_repeated: use === "sync",
   };
   return serverPool(url, options, { use, ...session });

@@ -34,6 +34,20 @@ test("a callback may set another deadline", async () => {
   expect(seen).toEqual(["second"]);
 });
 
+test("a callback may cancel a deadline that is due at the same time", async () => {
+  const seen: string[] = [];
+  const cancels: (() => void)[] = [];
+  for (const name of ["one", "other"])
+    cancels.push(
+      beforeDeadline(-1, () => {
+        seen.push(name);
+        for (const cancel of cancels) cancel();
+      }),
+    );
+  await until(() => seen.length > 0, { what: "the first deadline has passed" });
+  expect(seen).toEqual(["one"]);
+});
+
 test("deadlines share a timer: one that is later than the others sets none", () => {
   const cancelFirst = beforeDeadline(10_000, () => {});
   const timers = vi.spyOn(globalThis, "setTimeout");

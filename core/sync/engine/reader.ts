@@ -156,7 +156,7 @@ class Pages implements AsyncIterableIterator<VersionedPage> {
   }
 
   async next(): Promise<IteratorResult<VersionedPage, undefined>> {
-    // With a thousand bases, the pages that wait for the next ones would be 30 MB.
+    // If a thousand bases kept their pages until the next ones arrive, these would take 30 MB.
     this.#given?.discard?.();
     this.#given = undefined;
     if (!this.#requested) {

@@ -17,12 +17,12 @@ const MOST_BYTES = 8 * 1024 * 1024;
 /** A server that is slower does not delay the end of a worker. */
 const PATIENCE_MS = 5000;
 /**
- * How many bases of a server hand over at once: until a base's fingerprints are sent, they are there several times, also
- * as text. With a thousand bases of 10,000 records at once, a worker that stopped had twice its usual memory.
+ * How many bases of a server hand over at once. While a base does, memory holds several copies of its fingerprints, some as
+ * text: when a thousand bases of 10,000 records did so at once, a worker that stopped needed twice its usual memory.
  */
 const MOST_AT_ONCE = 16;
-/** How long a base waits for the others: a worker has 30 s to end in most systems, ms. */
-const TURN_PATIENCE_MS = 20_000;
+/** How long a base waits for its turn, ms. Container runtimes kill a process 10 to 30 s after SIGTERM. */
+const TURN_PATIENCE_MS = 15_000;
 const turns = new Turns<string>(MOST_AT_ONCE);
 
 interface Known {
@@ -35,7 +35,8 @@ interface Known {
 export async function handOverRows(known: Known, log: Logger): Promise<void> {
   // A base at rest has no connection, and is compared once in hours: logging in would cost more than it saves.
   if (!known.replica.isConnected()) return;
-  const tooLate = () => new BasetideError("sync_stopped", "the other bases of the server took too long");
+  const tooLate = () =>
+    new BasetideError("sync_stopped", "other bases of the server took too long to hand over");
   try {
     await turns.run(known.replica.server, () => handOverNow(known), {
       patienceMs: TURN_PATIENCE_MS,

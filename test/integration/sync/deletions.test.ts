@@ -149,6 +149,15 @@ test("a rebuild, too, requests the records that its list left out", async () => 
   expect(await rows()).toEqual(expected().map((row) => ({ ...row, new: null })));
 });
 
+test("a rebuild requests a deleted record together with one that exists, so one answer is enough", async () => {
+  const { sync, rows, records, table, expected, calls } = await synced(150);
+  table.fields.push({ ...table.fields[0]!, id: "fld1", name: "New" });
+  records.delete(idOf(3));
+  expect(await sync()).toMatchObject({ kind: "first", deleted: 1 });
+  expect([calls("ids"), calls("get")]).toEqual([1, 0]);
+  expect(await rows()).toEqual(expected().map((row) => ({ ...row, new: null })));
+});
+
 test("whatever a list leaves out, repeats or returns for another page, no sync deletes an existing record", async () => {
   const { source, sync, rows, records, expected, restart } = await synced(120);
   source.pageSize = 10;
