@@ -61,6 +61,29 @@ test("a query canceled while it waits behind others on its connection leaves eac
   }
 });
 
+test.each([
+  ["22012", "1 / (40 - i)"],
+  ["CONNECTION_CLOSED", "case i when 40 then pg_terminate_backend(pg_backend_pid()) end"],
+])(
+  "a query that fails with %s after its first rows leaves later ones on its connection their own rows",
+  async (code, value) => {
+    const sql = postgres(inject("postgresUrl"), { max: 1, fetch_types: false, backoff: () => 0.03 });
+    // The server sends most rows of this size before it computes the last.
+    const failing = `select repeat('x', 20000), ${value} from generate_series(1, 50) i`;
+    try {
+      // The second one waits for the first one's connection.
+      const [failed, next] = [sql.unsafe(failing), sql`select 7 as seven`].map((query) => query.execute());
+      await expect(failed).rejects.toMatchObject({ code });
+      expect([...(await next!)]).toEqual([{ seven: 7 }]);
+      await expect(sql.unsafe(failing)).rejects.toMatchObject({ code });
+      const counts = (await sql.unsafe("select 8; select 9 union all select 10")).map((rows) => rows.length);
+      expect(counts).toEqual([1, 2]);
+    } finally {
+      await sql.end({ timeout: 1 });
+    }
+  },
+);
+
 test("every query is answered correctly or fails while a database is removed, and so are all later ones", {
   timeout: 60_000,
 }, async () => {
