@@ -293,6 +293,16 @@ test("packed fingerprints are the same when they are unpacked, and are seen by n
   );
 });
 
+test("unpacked fingerprints of any size take at most 15 bytes a record, and a search for an unknown one ends", () => {
+  const prints = new Fingerprints();
+  for (let size = 1; size <= 300; size++) {
+    prints.learn(`rec${size}`, BigInt(size));
+    const unpacked = Fingerprints.unpack(prints.pack())!;
+    expect(unpacked.isKnown("recUnknown", 1n)).toBe(false);
+    if (size >= FIRST) expect(unpacked.bytes / size).toBeLessThanOrEqual(15);
+  }
+});
+
 test("bytes that are not packed fingerprints are refused", () => {
   const prints = new Fingerprints();
   for (const id of ["recA", "recB"]) prints.learn(id, 1n);

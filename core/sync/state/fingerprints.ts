@@ -18,6 +18,8 @@ import { ScannedPages } from "./scanned-pages";
 /** The load at which the table grows, and its load afterwards: growing by a fifteenth leaves few slots unused. */
 const MAX_LOAD = 0.95;
 const GROWN_LOAD = 0.89;
+/** The load of a table that another worker has filled: it rarely gets many more. */
+const UNPACKED_LOAD = 0.94;
 const FIRST_CAPACITY = 14;
 /** Words of 32 bits per slot: the low bits of the id, 24 more and the fingerprint's highest 8, its low 32 bits. */
 const WORDS = 3;
@@ -257,7 +259,7 @@ export class Fingerprints {
     const packed = new Uint32Array(Uint8Array.from(bytes).buffer);
     const size = packed.length / WORDS;
     const fingerprints = new Fingerprints();
-    fingerprints.#allocate(size);
+    fingerprints.#allocate(size, UNPACKED_LOAD);
     for (let at = 0; at < packed.length; at += WORDS) {
       const [low, high] = [packed[at]!, packed[at + 1]!];
       if (low === 0 || fingerprints.#slots[fingerprints.#probe(low, high) * WORDS] !== 0) return null;
@@ -370,8 +372,9 @@ export class Fingerprints {
     }
   }
 
-  #allocate(size: number): void {
-    this.#capacity = size === 0 ? 0 : Math.max(FIRST_CAPACITY, Math.floor(size / GROWN_LOAD));
+  #allocate(size: number, load = GROWN_LOAD): void {
+    // With a slot that stays free, every search ends.
+    this.#capacity = size === 0 ? 0 : Math.max(FIRST_CAPACITY, size + 1, Math.floor(size / load));
     this.#slots = new Uint32Array(this.#capacity * WORDS);
     this.#marks = new (this.#isKeepingScans ? Uint32Array : Uint16Array)(this.#capacity);
   }
