@@ -253,7 +253,8 @@ export class Contract {
       const [state] = await owner<{ days: number; aliases: number }[]>`
         select alias_days as days, (select count(*)::int from public_swap._aliases) as aliases
         from public_swap._state`;
-      return state?.days === days && (days > 0 || state.aliases === 0);
+      if (state?.days === days && (days > 0 || state.aliases === 0)) return true;
+      throw new Error(`the ${facts.mode} replica has ${JSON.stringify(state)}`);
     };
     await until(isDone, {
       what: `aliases last ${days} days`,
