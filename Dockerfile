@@ -17,8 +17,7 @@ RUN useradd --uid 1000 --user-group --no-create-home --shell /usr/sbin/nologin b
 WORKDIR /app
 ENV NODE_ENV=production
 # See docs/configuration.md, "Memory of the runtime".
-ENV MIMALLOC_PURGE_HOLES_MIN_INTERVAL=10000 BUN_GC_TIMER_INTERVAL=4000 \
-  BUN_JSC_heapGrowthMaxIncrease=1.3
+ENV MIMALLOC_PURGE_HOLES_MIN_INTERVAL=10000 BUN_GC_TIMER_INTERVAL=4000
 COPY --from=dependencies /usr/local/bin/bun-binary /usr/local/bin/bun
 COPY --from=dependencies /app/node_modules node_modules
 COPY package.json tsconfig.json LICENSE README.md CONTRIBUTING.md CHANGELOG.md ./

@@ -5,6 +5,7 @@
 import { readConfig } from "../core/config";
 import { reachedAt } from "../core/http";
 import { printable } from "../core/terminal";
+import { ensureOptions, WORKER_OPTIONS } from "./runtime-options";
 
 const roles: Record<string, () => Promise<unknown>> = {
   worker: () => import("./worker/main"),
@@ -16,6 +17,7 @@ const roles: Record<string, () => Promise<unknown>> = {
 /** An answer that takes longer is none. */
 const HEALTH_TIMEOUT_MS = 3_000;
 
+if (process.argv[2] === "worker") ensureOptions(WORKER_OPTIONS);
 const [role = ""] = process.argv.splice(2, 1);
 const start = roles[role];
 if (!start) {

@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import postgres from "postgres";
+import { WORKER_OPTIONS } from "../../apps/runtime-options";
 import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import type { Db } from "../../core/context";
 import { createBase, listBases } from "../../core/control/bases";
@@ -99,7 +100,8 @@ export async function startLoadScene(options: {
   releases.defer(() => control.stop());
   releases.defer(() => replicas.stop());
   const source = releases.use(await startSandboxProcess({ tls: true }));
-  putFirst(source.pid);
+  // Before the worker, too: with the same rank, a collection of the worker's heap would delay arrivals by half a second.
+  putFirst(source.pid, 2);
   putFirst(await serverPid(control.url));
   const env = { REPLICA_URL: replicas.url, WORKER_CONCURRENCY: String(options.bases) };
   const fleet = releases.use(
@@ -119,10 +121,10 @@ export async function startLoadScene(options: {
         DATABASE_URL: config.databaseUrl!,
         SECRET_KEY: config.secretKey!,
         WORKER_PORT: String(workerPort),
-        // As in the Dockerfile.
+        // As in the Dockerfile and in apps/main.ts.
         MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "10000",
         BUN_GC_TIMER_INTERVAL: "4000",
-        BUN_JSC_heapGrowthMaxIncrease: "1.3",
+        ...WORKER_OPTIONS,
         LOG_LEVEL: "info",
         LOAD_UNLIMITED: options.isUnlimited ? "true" : undefined,
         LOAD_PROFILE: profiles.measured,

@@ -5,13 +5,16 @@
 import { constants, setPriority } from "node:os";
 
 /**
- * Gives a process priority over all others on this machine: real time, if `chrt` exists. @returns whether it succeeded
+ * Gives a process priority over all others on this machine: real time, if `chrt` exists.
+ *
+ * @param rank of several such processes, those with a higher rank go first; those with the same one take turns of 100 ms
+ * @returns whether it succeeded
  */
-export function putFirst(pid: number): boolean {
+export function putFirst(pid: number, rank = 1): boolean {
   try {
     if (
       Bun.which("chrt") &&
-      Bun.spawnSync(["chrt", "--all-tasks", "--rr", "--pid", "1", String(pid)]).success
+      Bun.spawnSync(["chrt", "--all-tasks", "--rr", "--pid", String(rank), String(pid)]).success
     )
       return true;
     setPriority(pid, constants.priority.PRIORITY_HIGHEST);

@@ -92,6 +92,11 @@ describe("the image", () => {
     try {
       const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
       await until(isReady, { what: `the ${role} is ready`, retryErrors: true, timeoutMs: 20_000 });
+      // Where there is no /proc, it stays unchecked.
+      if (existsSync("/proc/self/environ")) {
+        const variables = readFileSync(`/proc/${child.pid}/environ`, "utf8").split("\0");
+        expect(variables.includes("BUN_JSC_useConcurrentGC=0"), "a worker's option").toBe(role === "worker");
+      }
       expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(0);
       child.kill("SIGTERM");
       expect(await child.exited, await new Response(child.stderr).text()).toBe(0);
