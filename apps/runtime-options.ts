@@ -1,6 +1,6 @@
 /**
- * Options of the runtime for one role only. It reads them from the environment when a process starts. Those of all roles are
- * in the Dockerfile; docs/configuration.md explains both, "Memory of the runtime".
+ * Options of the runtime for one role only. The runtime reads them from the environment when a process starts. Those of all
+ * roles are in the Dockerfile; "Memory of the runtime" in docs/configuration.md explains both.
  */
 
 /**
@@ -10,9 +10,12 @@
  */
 export const WORKER_OPTIONS = { BUN_JSC_heapGrowthMaxIncrease: "0.7", BUN_JSC_useConcurrentGC: "0" };
 
-/** Starts this process anew with these options, under its id, unless each of them is already set. */
+/**
+ * Restarts this process with these options, if one of them is not set; what is set stays. The process keeps its id and its
+ * arguments. Where the system cannot do that (Windows), it goes on without them.
+ */
 export function ensureOptions(options: Record<string, string>): void {
   if (Object.keys(options).every((name) => process.env[name] !== undefined)) return;
   const words = [...process.execArgv, ...process.argv.slice(1)];
-  process.execve!(process.execPath, [process.argv0, ...words], { ...options, ...process.env });
+  process.execve?.(process.execPath, [process.argv0, ...words], { ...options, ...process.env });
 }

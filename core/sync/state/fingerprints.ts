@@ -18,7 +18,7 @@ import { ScannedPages } from "./scanned-pages";
 /** The load at which the table grows, and its load afterwards: growing by a fifteenth leaves few slots unused. */
 const MAX_LOAD = 0.95;
 const GROWN_LOAD = 0.89;
-/** The load of a table that another worker has filled: it rarely gets many more. */
+/** The load of a table that another worker has filled: it rarely gets many more records. */
 const UNPACKED_LOAD = 0.94;
 const FIRST_CAPACITY = 14;
 /** Words of 32 bits per slot: the low bits of the id, 24 more and the fingerprint's highest 8, its low 32 bits. */
