@@ -88,13 +88,20 @@ function earlierRun(): { lines: string[]; passed: number; failed: number; skippe
   return { lines, passed: Number(passed ?? 0), failed: Number(failed ?? 0), skipped: Number(skipped ?? 0) };
 }
 
-/** The errors, each with the test's own line that threw it. */
-function reasonOf(errors: readonly { message: string; stacks?: { file: string; line: number }[] }[]): string {
-  return errors
-    .map(({ message, stacks }) => {
-      const at = stacks?.find(({ file }) => file.endsWith(".test.ts"));
-      return `${message.slice(0, MAX_REASON_LENGTH)}${at ? ` (line ${at.line})` : ""}`;
-    })
-    .join("; ")
-    .replaceAll(/\s+/g, " ");
+interface Failure {
+  message: string;
+  stacks?: { file: string; line: number }[];
+  /** For a property, what failed: its own message begins with the counterexample. */
+  cause?: unknown;
+}
+
+/** The errors, each with the test's own line that threw it, and their causes. */
+function reasonOf(errors: readonly Failure[]): string {
+  return errors.map(describe).join("; ").replaceAll(/\s+/g, " ");
+}
+
+function describe({ message, stacks, cause }: Failure): string {
+  const at = stacks?.find(({ file }) => file.endsWith(".test.ts"));
+  const text = `${message.slice(0, MAX_REASON_LENGTH)}${at ? ` (line ${at.line})` : ""}`;
+  return cause ? `${text}: ${describe(cause as Failure)}` : text;
 }
