@@ -102,6 +102,8 @@ export async function startLoadScene(options: {
   const source = releases.use(await startSandboxProcess({ tls: true }));
   // Before the worker, too: with the same rank, a collection of the worker's heap would delay arrivals by half a second.
   putFirst(source.pid, 2);
+  // This process connects the bases, and its connections would time out while they start.
+  putFirst(process.pid);
   putFirst(await serverPid(control.url));
   const env = { REPLICA_URL: replicas.url, WORKER_CONCURRENCY: String(options.bases) };
   const fleet = releases.use(
