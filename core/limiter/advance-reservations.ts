@@ -6,7 +6,7 @@
  */
 import { type LimiterBackend, type Margin, type Reservation, SHARED_MS } from "./backend";
 import type { QuotaClock } from "./clock";
-import type { Connections } from "./waiter";
+import { type Connections, isCovered } from "./waiter";
 
 /** Reservations in advance, besides that of the request: with three a second, those of one second. */
 const AHEAD = 2;
@@ -15,8 +15,6 @@ const AHEAD = 2;
  * spacing; one that passes unused costs as many. A sync that waits for the source would use few of them.
  */
 const STEADY_REQUESTS = 4;
-/** How much smaller than now the network's variation may have been when a reservation was made, ms. */
-const SPREAD_TOLERANCE_MS = 5;
 
 export interface AdvanceReservation extends Reservation {
   /** How often reservations of this queue had been voided when it was asked for. */
@@ -113,10 +111,7 @@ export class AdvanceReservations {
   /** Returns whether the reservation still holds, for a request over such connections. */
   isUsable(reservation: AdvanceReservation, connections: Connections | undefined): boolean {
     if (reservation.generation !== this.#generation) return false;
-    if (!this.#backend.isValid(reservation)) return false;
-    if (!connections) return true;
-    const { spreadMs, dropMs } = connections;
-    return dropMs <= this.#margin.dropMs && spreadMs <= this.#margin.spreadMs + SPREAD_TOLERANCE_MS;
+    return this.#backend.isValid(reservation) && isCovered(this.#margin, connections);
   }
 
   /** Once one has passed unused, the next request may go sooner than the others begin. */

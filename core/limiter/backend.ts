@@ -81,6 +81,16 @@ export interface LimiterBackend {
     /** Returns whether an answer has shown that the reservation can no longer be revoked, and has not been. */
     isValid(reservation: Reservation): boolean;
   };
+  /** Absent if this backend makes no standing reservations. */
+  readonly standing?: {
+    /**
+     * Records that those were used (what identifies them), and makes one if it is wanted. It may be used for
+     * STANDING_MS and the delay of `margin`.
+     *
+     * @returns null if there is none
+     */
+    renew(used: number[], isWanted: boolean, margin: Margin): Promise<Reservation | null>;
+  };
   /** Returns whether a block that began after the reservation was granted has voided it. */
   isVoid(reservation: Reservation): Promise<boolean>;
   /** Reports that the request was sent late, or may have been: its window counts from now. Never fails. */
@@ -111,6 +121,9 @@ export const SHARED_MS = SYNC_REACH_MS - SYNC_EARLY_MS - 1;
 
 /** How long before it begins an advance reservation can no longer be revoked, ms; `quota_acquire_all` has the same. */
 export const FIRM_MS = 60;
+
+/** How long a standing reservation may wait for its request, ms; `quota_acquire_all` and `quota_stand` have the same. */
+export const STANDING_MS = 600;
 
 /** Returns the length of a reservation: the whole margin without the drop. */
 export function wholeMs({ delayMs, spreadMs }: Pick<Margin, "delayMs" | "spreadMs">): number {

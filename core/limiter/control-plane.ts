@@ -13,7 +13,14 @@ import { withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
 import type { SourceLimits } from "../source";
-import { type LimiterBackend, type Priority, reservationOf, SHARED_MS, wholeMs } from "./backend";
+import {
+  type LimiterBackend,
+  type Priority,
+  reservationOf,
+  SHARED_MS,
+  STANDING_MS,
+  wholeMs,
+} from "./backend";
 import { type Batch, createBatch } from "./batch";
 import type { QuotaClock } from "./clock";
 import type { Membership } from "./heartbeat";
@@ -65,6 +72,20 @@ interface AcquireRow {
   next_at: number;
   margin: number;
   revocations: number;
+}
+
+/** One call of `quota_stand`. */
+interface StandCall {
+  key: string;
+  used: number[];
+  isWanted: boolean;
+  marginMs: number;
+}
+
+interface StandRow {
+  asked_at: number;
+  standing: number | null;
+  margin: number;
 }
 
 /** The limits, besides that of the key, that the requests of a wait queue count against. */
@@ -227,6 +248,27 @@ export function controlPlane(
     return rows;
   }
 
+  const standBatches = new Map<string, Batch<StandCall, StandRow>>();
+
+  function standBatchOf({ windowMs, requestsPerWindow }: SourceLimits): Batch<StandCall, StandRow> {
+    const name = `${windowMs} ${requestsPerWindow}`;
+    const known = standBatches.get(name);
+    if (known) return known;
+    const batch = createBatch(clock, MOST_IN_BATCH, async (calls: StandCall[]) => {
+      const column = (of: (one: StandCall) => unknown) => arrayOf(calls, of);
+      const rows = await call(
+        (to) => to<StandRow[]>`
+          select asked_at, standing, margin from quota_stand(${windowMs}, ${requestsPerWindow},
+            ${column(({ key }) => key)}, ${column(({ used }) => arrayOf(used, itself))},
+            ${column(({ marginMs }) => marginMs)}, ${column(({ isWanted }) => isWanted)})`,
+      );
+      for (const row of rows) offset.learn(row.asked_at);
+      return rows;
+    });
+    standBatches.set(name, batch);
+    return batch;
+  }
+
   function backend(
     key: string,
     kind: Priority,
@@ -252,6 +294,15 @@ export function controlPlane(
           return revocations.isSteady;
         },
         isValid: revocations.isValid,
+      },
+      standing: {
+        async renew(used, isWanted, margin) {
+          if (!offset.isKnown || isNewcomer || clock.now() < pausedUntil) return null;
+          const marginMs = wholeMs(margin);
+          const row = await standBatchOf(limits).add({ key, used, isWanted, marginMs }, clock.now());
+          const { standing, margin: grantedMs } = row!;
+          return reservationOf(standing, grantedMs + STANDING_MS, margin.delayMs + STANDING_MS, offset.ms);
+        },
       },
       async acquire(withinMs, back, margin, { latestAt = -Infinity, isWanted = () => true, ahead = 0 } = {}) {
         if (!offset.isKnown || isNewcomer) await learnOffset();

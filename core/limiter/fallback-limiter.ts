@@ -27,6 +27,10 @@ export function withFallback(
   let wasAway = false;
   let hasGranted = false;
   return {
+    // Away from the control plane, `acquire` must be the first to reach it again.
+    standing: shared.standing && {
+      renew: async (...args) => (wasAway ? null : shared.standing!.renew(...args)),
+    },
     async acquire(withinMs, back, margin, options) {
       try {
         if (wasAway) await shared.rejoin(hasGranted);

@@ -183,6 +183,7 @@ export function createRateLimiter(
       );
       if (!row!.is_blocked) return;
       metrics.blocked("rate_limited");
+      queues.get(key, createKeyQueues).pause();
       ctx.log.warn({ quotaKey: key, blockMs: ms }, "Airtable rate-limited a client");
       if (heartbeat) fallbackOf(key, heartbeat).pauseUntil(clock.now() + ms);
     } catch (error) {
@@ -223,6 +224,7 @@ export function createRateLimiter(
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
       if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
       metrics.blocked(reason);
+      if (reason === "rate_limited") queues.get(key, createKeyQueues).pause();
       ctx.log.warn({ quotaKey: key, blockMs, reason }, "Airtable asked for a pause");
       if (reason === "rate_limited" && heartbeat)
         fallbackOf(key, heartbeat).pauseUntil(clock.now() + blockMs);
@@ -258,6 +260,8 @@ interface KeyQueues {
   /** Returns the queue of such requests, created if there is none. */
   queueOf(kind: Priority, share: number, counting: Counting, create: () => WaitQueue): WaitQueue;
   settled(): Promise<unknown>;
+  /** As `WaitQueue.pause`. */
+  pause(): void;
   readonly isIdle: boolean;
 }
 
@@ -274,6 +278,9 @@ function createKeyQueues(): KeyQueues {
       const queue = create();
       known.push({ kind, share, user: name, isOwnKey, queue });
       return queue;
+    },
+    pause() {
+      for (const { queue } of known) queue.pause();
     },
     settled: () => Promise.all(known.map(({ queue }) => queue.settled())),
     get isIdle() {

@@ -10,7 +10,8 @@
  * request that gets no reservation returns its connection.
  *
  * A sync's request may find a reservation that was made in advance (advance-reservations.ts). It needs no place in the
- * queue then, and no connection before its time.
+ * queue then, and no connection before its time. A client's request may find a standing reservation
+ * (standing-reservation.ts).
  *
  * I4. A reservation is valid for the process's usual scheduling delay. One that is reached later (stalled process,
  * slow answer) is returned, and the request waits for another, which is valid for longer. A process that is late by more
@@ -35,6 +36,7 @@ import {
 import type { QuotaClock } from "./clock";
 import { createLateSends } from "./late-sends";
 import type { SchedulingDelay } from "./scheduling-delay";
+import { StandingReservation } from "./standing-reservation";
 import { type Connections, goesBefore, type Waiter, type WaitOptions } from "./waiter";
 
 /** Reservations requested in one call: the content of one window. */
@@ -72,6 +74,8 @@ export interface WaitQueue {
    * Resolves when all unused reservations have been returned. Requests may still be waiting. Never rejects.
    */
   settled(): Promise<void>;
+  /** Records that the source has asked for a pause, which voids what is reserved for later. */
+  pause(): void;
   readonly isIdle: boolean;
 }
 
@@ -106,10 +110,14 @@ export function createWaitQueue(
     kind === "sync" && backend.advance
       ? new AdvanceReservations(backend.advance, clock, giveBack)
       : undefined;
+  const standing =
+    kind === "client" && backend.standing
+      ? new StandingReservation(backend.standing, clock, { onUnused: giveBack, onSettled: askOrSettle })
+      : undefined;
   // I4. The next reservations are made once the backend knows of a late request. Those that were made in advance may begin
   // less than a window after it.
   const lateSends = createLateSends(backend, clock, delay, {
-    onLate: () => void unused.push(...(advance?.void() ?? [])),
+    onLate: () => void unused.push(...(advance?.void() ?? []), ...(standing?.void() ?? [])),
     onReported() {
       askFrom = 0;
       askOrSettle();
@@ -125,6 +133,7 @@ export function createWaitQueue(
     options.connections?.keepWarm();
     const since = clock.now();
     advance?.arrived(since);
+    standing?.arrived(since);
     const reservation = waiters.length === 0 ? advance?.take(since) : undefined;
     if (!reservation) return waitInLine(deadlineAt, signal, options, since);
     return new Promise((resolve, reject) => {
@@ -212,8 +221,28 @@ export function createWaitQueue(
         },
       );
       insert(waiter);
-      ask();
+      if (!waiter.isComplete && standing?.isReady(since))
+        waiter.complete!.then(
+          () => begin(waiter),
+          () => {},
+        );
+      else begin(waiter);
     });
+  }
+
+  function begin(waiter: Waiter): void {
+    if (!useStanding(waiter)) ask();
+  }
+
+  /** Sends the request with the standing reservation, unless others have come before it. */
+  function useStanding(waiter: Waiter): boolean {
+    if (!standing || waiters[0] !== waiter || holding > 0 || !isConnected(waiter)) return false;
+    const reservation = standing.take(clock.now(), waiter.connections);
+    if (!reservation) return false;
+    lastRound = Math.max(lastRound, waiter.round);
+    drop(waiter);
+    void hold(waiter, reservation, { isStanding: true });
+    return true;
   }
 
   /** Returns the round after the caller's last waiting request, and at least the current one. */
@@ -278,7 +307,7 @@ export function createWaitQueue(
   }
 
   function isSettled(): boolean {
-    return !isAsking && !lateSends.isReporting;
+    return !isAsking && !lateSends.isReporting && (standing?.isSettled ?? true);
   }
 
   /**
@@ -405,7 +434,11 @@ export function createWaitQueue(
   }
 
   /** Holds a reservation until its time, then releases its request. */
-  async function hold(waiter: Waiter, reservation: Reservation): Promise<void> {
+  async function hold(
+    waiter: Waiter,
+    reservation: Reservation,
+    { isStanding } = { isStanding: false },
+  ): Promise<void> {
     waiter.reservation = reservation;
     holding++;
     try {
@@ -424,8 +457,8 @@ export function createWaitQueue(
         await untilComplete(waiter, reservation.until);
         if (waiter.isDone) return;
         if (!waiter.isComplete) return await requeueComplete(waiter);
-        // That time says nothing about this process.
-      } else delay.learn(clock.now() - reservation.at);
+        // That time says nothing about this process, and neither does that of one that has no time of its own.
+      } else if (!isStanding) delay.learn(clock.now() - reservation.at);
       const now = clock.now();
       const isExpired = now > reservation.until;
       // The connection may have closed meanwhile. Another one may be over a new path, which the reservation excludes.
@@ -439,6 +472,7 @@ export function createWaitQueue(
       }
       waiter.resolve();
       await lateSends.checkOnceSent(reservation);
+      standing?.sent(reservation, waiters.length === 0 && holding === 1, marginOf([waiter]));
     } catch (error) {
       waiter.reject(error);
     } finally {
@@ -498,14 +532,19 @@ export function createWaitQueue(
   return {
     wait,
     async settled() {
-      unused.push(...(advance?.close() ?? []));
+      unused.push(...(advance?.close() ?? []), ...(standing?.close() ?? []));
       ask();
       if (!isSettled()) await new Promise<void>((resolve) => onSettled.push(resolve));
+    },
+    pause() {
+      const unused = standing?.void() ?? [];
+      if (unused.length > 0) giveBack(unused);
     },
     get isIdle() {
       return (
         waiters.length === 0 &&
         (advance?.isEmpty ?? true) &&
+        (standing?.isIdle ?? true) &&
         unused.length === 0 &&
         holding === 0 &&
         isSettled()

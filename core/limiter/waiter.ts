@@ -1,6 +1,9 @@
 /** A request that waits for its reservation, and its place among others. */
 import type { HeldConnection } from "../http/connections";
-import type { Reservation } from "./backend";
+import type { Margin, Reservation } from "./backend";
+
+/** How much smaller than now the network's variation may have been when a reservation was made, ms. */
+const SPREAD_TOLERANCE_MS = 5;
 
 /** The part of a connection pool (core/http/connections) that a wait queue uses. */
 export interface Connections {
@@ -57,4 +60,10 @@ export interface Waiter {
 /** Returns whether `a` gets its reservation before `b`. */
 export function goesBefore(a: Waiter, b: Waiter): boolean {
   return a.round < b.round || (a.round === b.round && a.order < b.order);
+}
+
+/** Returns whether a reservation that was made earlier, with `margin`, is long enough for a request over such connections. */
+export function isCovered(margin: Margin, connections: Connections | undefined): boolean {
+  if (!connections) return true;
+  return connections.dropMs <= margin.dropMs && connections.spreadMs <= margin.spreadMs + SPREAD_TOLERANCE_MS;
 }

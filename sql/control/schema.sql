@@ -594,6 +594,7 @@ create unlogged table quota_windows (
   advance_from double precision not null default 'Infinity'::double precision,
   advance_margin double precision not null default 0,
   revoked double precision[] not null default '{}'::double precision[],
+  standing double precision[] not null default '{}'::double precision[],
   unproven_reservations double precision[] not null default '{}'::double precision[],
   sync_from double precision not null default 0,
   client_at double precision not null default 0,
@@ -894,6 +895,7 @@ create type source_limits as (
 -- quota_report_late(text,double precision,double precision,double precision) returns void
 -- quota_served(text) returns void
 -- quota_silent(double precision) returns integer
+-- quota_stand(double precision,integer,text[],text[],double precision[],boolean[],double precision) returns TABLE(asked_at double precision, standing double precision, margin double precision)
 -- quota_throttle(text,double precision,boolean,double precision,text) returns void
 -- quota_unthrottle(text,text) returns void
 -- quota_user(text) returns quota_users

@@ -13,6 +13,7 @@ import {
   type Priority,
   type Reservation,
   reservationOf,
+  STANDING_MS,
   wholeMs,
 } from "../../core/limiter/backend";
 import { createFallbackLimiter, withFallback } from "../../core/limiter/fallback-limiter";
@@ -123,6 +124,17 @@ export function virtualBackend(
         isValid: revocations.isValid,
       },
     }),
+    standing: {
+      async renew(used, isWanted, margin) {
+        const [row] = await clock.during(
+          db<{ standing: number | null; margin: number }[]>`
+            select standing, margin from quota_stand(1000, 5, ${`{${key}}`}, ${`{"{${used}}"}`},
+              ${`{${wholeMs(margin)}}`}, ${`{${isWanted}}`}, ${EPOCH_MS + clock.now()})`.then((rows) => rows),
+        );
+        const { standing, margin: marginMs } = row!;
+        return reservationOf(standing, marginMs + STANDING_MS, margin.delayMs + STANDING_MS, -EPOCH_MS);
+      },
+    },
     async acquire(withinMs, back, margin, { ahead = 0 } = {}) {
       const now = EPOCH_MS + clock.now();
       const [row] = await clock.during(
@@ -161,13 +173,15 @@ export function virtualBackend(
 
 /** The backend as seen by a process that receives each answer with this delay. */
 export function slowed(backend: LimiterBackend, clock: VirtualClock, answerMs: () => number): LimiterBackend {
+  const late = async <T>(answer: Promise<T>): Promise<T> => {
+    const made = await answer;
+    await clock.sleep(answerMs());
+    return made;
+  };
   return {
     ...backend,
-    async acquire(...wanted) {
-      const booking = await backend.acquire(...wanted);
-      await clock.sleep(answerMs());
-      return booking;
-    },
+    standing: backend.standing && { renew: (...wanted) => late(backend.standing!.renew(...wanted)) },
+    acquire: (...wanted) => late(backend.acquire(...wanted)),
   };
 }
 
@@ -294,6 +308,10 @@ export function simulate(db: postgres.Sql): Simulation {
     const backend = {
       acquire: (withinMs: number[], back: number[], margin: Margin) =>
         over(() => shared.acquire(withinMs, back, margin)),
+      standing: {
+        renew: (used: number[], isWanted: boolean, margin: Margin) =>
+          over(() => shared.standing!.renew(used, isWanted, margin)),
+      },
       isVoid: (reservation: Reservation) => over(() => shared.isVoid(reservation)),
       reportLateSend: (reservation: Reservation) =>
         over(() => shared.reportLateSend(reservation)).catch(() => {}),

@@ -47,6 +47,7 @@
 -- than firm_ms from now, and takes the next place. Before a process uses one, it must have heard, firm_ms before its
 -- beginning or later, that nothing has been revoked since it was made: the value of the sequence quota_revocations, read
 -- after the clock. That value grows before the clock of a revocation is read, and is seen at once, before the commit.
+-- A standing reservation (quota-standing.sql) may be used at any time: as long as it counts, all others have one place less.
 -- Locks are taken in one order, all keys' and then all users', so that no two statements deadlock.
 --
 -- Each expression costs 1 to 3 µs in a statement that runs it for the first time, because PL/pgSQL prepares it for each
@@ -72,6 +73,8 @@ declare
   busy_credit_ms constant float8 := 10;
   -- How far ahead of its time sync's call may be granted.
   sync_reach_ms constant float8 := 30;
+  -- How long a standing reservation may wait for its request. core/limiter/backend.ts and quota_stand have the same.
+  standing_ms constant float8 := 600;
   -- A client counts as active for this long after its last request.
   busy_ms constant float8 := 5000;
   -- How far ahead an advance reservation may begin, and for how long before that it can no longer be revoked.
@@ -173,6 +176,10 @@ begin
     end if;
     share := greatest(1, p_shares[i] * per_window / p_per_window);
     per_window := greatest(1, per_window - silent);
+    if q.standing <> '{}' then
+      q.standing := array(select s from unnest(q.standing) s where s > asked_at - p_window_ms - most_drop_ms);
+      per_window := greatest(1, per_window - cardinality(q.standing));
+    end if;
     share := least(share, per_window);
     pace_ms := p_window_ms + margin;
     spacing_ms := greatest(p_window_ms / share, pace_ms / per_window);
@@ -184,7 +191,8 @@ begin
       q.sync_from := 0;
       q.unproven_reservations := '{}';
       q.client_at := 0;
-      q.blocked_until := asked_at + p_window_ms + margin;
+      q.blocked_until := asked_at + p_window_ms + margin + case when q.standing = '{}' then 0 else standing_ms end;
+      q.standing := '{}';
     end if;
     if q.blocked_until < started_at then
       q.blocked_until := started_at;
@@ -240,6 +248,12 @@ begin
           continue;
         end if;
         n := array_position(q.reservations, reservation);
+        if n is null and reservation = any (q.standing) then
+          q.standing := array_remove(q.standing, reservation);
+          q.client_calls := q.client_calls - 1;
+          is_changed := true;
+          continue;
+        end if;
         if n is null then
           -- A suspended process returns it late: it no longer limits anything, but it was counted and not used.
           if reservation <= asked_at - p_window_ms then
@@ -367,7 +381,7 @@ begin
 
     if is_changed then
       update quota_windows w
-      set reservations = q.reservations, sync_reservations = q.sync_reservations, sync_from = q.sync_from,
+      set reservations = q.reservations, standing = q.standing, sync_reservations = q.sync_reservations, sync_from = q.sync_from,
         client_at = q.client_at, unproven_reservations = q.unproven_reservations, blocked_until = q.blocked_until,
         advance_from = q.advance_from,
         advance_margin = q.advance_margin, revoked = q.revoked, live_at = q.live_at, user_id = q.user_id, sync_calls = q.sync_calls, client_calls = q.client_calls, counted_from = q.counted_from

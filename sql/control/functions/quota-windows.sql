@@ -72,7 +72,8 @@ begin
   now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   delete from quota_windows w
   where w.key = p_key and w.blocked_until <= now_ms
-    and coalesce(w.reservations[cardinality(w.reservations)], 0) <= now_ms - p_window_ms;
+    and greatest(w.reservations[cardinality(w.reservations)], (select max(s) from unnest(w.standing) s), 0)
+      <= now_ms - p_window_ms;
   update quota_windows w set sync_calls = 0, client_calls = 0, counted_from = now_ms where w.key = p_key;
   delete from quota_blocks b where b.key = p_key;
   delete from quota_calls c where c.key = p_key;

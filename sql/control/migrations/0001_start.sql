@@ -834,6 +834,8 @@ create unlogged table quota_windows (
   advance_margin float8 not null default 0,
   -- those that were revoked and have not been returned since, for as long as reservations are remembered
   revoked float8[] not null default '{}',
+  -- end of each standing reservation, which may be used at any time until then and counts until its window is past
+  standing float8[] not null default '{}',
   -- the last five reservations of calls whose key the source has not accepted
   unproven_reservations float8[] not null default '{}',
   -- earliest next reservation of sync under its even spacing

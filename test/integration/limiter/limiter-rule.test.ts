@@ -1,7 +1,7 @@
 /** The rule of the rate limit, as SQL, on a virtual clock: any history, and simulated minutes of real wait queues. */
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { FIRM_MS, SYNC_REACH_MS } from "../../../core/limiter/backend";
+import { FIRM_MS, STANDING_MS, SYNC_REACH_MS } from "../../../core/limiter/backend";
 import { controlDatabase, type TestDatabase } from "../../support/database";
 import { fuzzRuns } from "../../support/fuzz";
 import { quantile } from "../../support/quantile";
@@ -44,47 +44,58 @@ type Action =
     }
   | { do: "give back"; which: number[] }
   | { do: "give back revoked" }
+  | { do: "stand"; lateMs: number }
+  | { do: "use standing"; which: number; isRecorded: boolean }
+  | { do: "give back standing"; which: number }
   | { do: "block"; ms: number }
   | { do: "pass"; ms: number };
 
 const lateMs = fc.constantFrom(0, 20, 100);
-const actions: fc.Arbitrary<Action[]> = fc.array(
-  fc.oneof(
-    fc.record({
-      do: fc.constant("client" as const),
-      calls: fc.integer({ min: 1, max: 6 }),
-      reachMs: fc.constantFrom(0, 300, 1000, 1100),
-      lateMs,
-    }),
-    fc.record({
-      do: fc.constant("sync" as const),
-      kind: fc.constantFrom<SyncKind[]>("sync", "live", "named"),
-      calls: fc.integer({ min: 1, max: 5 }),
-      // With the delay of a process that has little CPU.
-      reachMs: fc.constantFrom(10, 30, 60, 130),
-      share: fc.constantFrom(3, 5),
-      lateMs,
-      ahead: fc.constantFrom(0, 2, 4),
-    }),
-    fc.record({
-      do: fc.constant("give back" as const),
-      which: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
-    }),
-    fc.constant({ do: "give back revoked" as const }),
-    {
-      weight: 3,
-      arbitrary: fc.record({
-        do: fc.constant("pass" as const),
-        ms: fc.oneof(fc.integer({ min: 0, max: 80 }), fc.integer({ min: 0, max: 700 })),
+const standing: fc.Arbitrary<Action>[] = [
+  fc.record({ do: fc.constant("stand" as const), lateMs }),
+  fc.record({ do: fc.constant("use standing" as const), which: fc.nat(), isRecorded: fc.boolean() }),
+  fc.record({ do: fc.constant("give back standing" as const), which: fc.nat() }),
+];
+const actionsAnd = (others: fc.Arbitrary<Action>[]): fc.Arbitrary<Action[]> =>
+  fc.array(
+    fc.oneof(
+      ...others,
+      fc.record({
+        do: fc.constant("client" as const),
+        calls: fc.integer({ min: 1, max: 6 }),
+        reachMs: fc.constantFrom(0, 300, 1000, 1100),
+        lateMs,
       }),
-    },
-    {
-      weight: 1,
-      arbitrary: fc.record({ do: fc.constant("block" as const), ms: fc.integer({ min: 0, max: 3000 }) }),
-    },
-  ),
-  { minLength: 1, maxLength: 50 },
-);
+      fc.record({
+        do: fc.constant("sync" as const),
+        kind: fc.constantFrom<SyncKind[]>("sync", "live", "named"),
+        calls: fc.integer({ min: 1, max: 5 }),
+        // With the delay of a process that has little CPU.
+        reachMs: fc.constantFrom(10, 30, 60, 130),
+        share: fc.constantFrom(3, 5),
+        lateMs,
+        ahead: fc.constantFrom(0, 2, 4),
+      }),
+      fc.record({
+        do: fc.constant("give back" as const),
+        which: fc.array(fc.nat(), { minLength: 1, maxLength: 4 }),
+      }),
+      fc.constant({ do: "give back revoked" as const }),
+      {
+        weight: 3,
+        arbitrary: fc.record({
+          do: fc.constant("pass" as const),
+          ms: fc.oneof(fc.integer({ min: 0, max: 80 }), fc.integer({ min: 0, max: 700 })),
+        }),
+      },
+      {
+        weight: 1,
+        arbitrary: fc.record({ do: fc.constant("block" as const), ms: fc.integer({ min: 0, max: 3000 }) }),
+      },
+    ),
+    { minLength: 1, maxLength: 50 },
+  );
+const actions = actionsAnd([]);
 
 interface Call {
   kind: "client" | SyncKind;
@@ -96,6 +107,8 @@ interface Call {
   slot: number;
   /** For one that was made in advance: the count of revocations then. */
   revocations?: number;
+  /** It was sent with a standing reservation. */
+  isStanding?: boolean;
 }
 
 interface Played {
@@ -114,6 +127,29 @@ async function play(history: Action[]): Promise<Played> {
   /** Revoked, and not given back yet. */
   const revoked: Call[] = [];
   const blocks: { from: number; until: number }[] = [];
+  let unused: { end: number; from: number; marginMs: number }[] = [];
+  /** The ends of standing reservations whose use is not recorded yet. */
+  let used: number[] = [];
+
+  async function stand(isWanted: boolean, lateMs: number): Promise<void> {
+    const ends = `{"{${used.map((end) => end + EPOCH_MS)}}"}`;
+    used = [];
+    const [row] = await sql<{ standing: number | null; margin: number }[]>`
+      select standing, margin from quota_stand(1000, 5, ${`{${key}}`}, ${ends}, ${`{${lateMs}}`}, ${`{${isWanted}}`},
+        ${EPOCH_MS + now})`;
+    if (row!.standing === null) return;
+    const [end, marginMs] = [row!.standing - EPOCH_MS, row!.margin];
+    unused.push({ end, from: end - marginMs - STANDING_MS, marginMs });
+  }
+
+  async function giveBackStanding(some: typeof unused): Promise<void> {
+    unused = unused.filter((one) => !some.includes(one));
+    await take(
+      { kind: "client", share: 5 },
+      [],
+      some.map(({ end }) => end),
+    );
+  }
 
   async function take(
     options: { kind: "client" | SyncKind; share: number; lateMs?: number | undefined; ahead?: number },
@@ -163,16 +199,31 @@ async function play(history: Action[]): Promise<Played> {
     if (action.do === "give back") {
       for (const which of action.which) {
         // Ahead, or slightly past: its process was late.
-        const recent = calls.filter((call) => call.slot > now - 500);
-        const unused = recent[which % Math.max(1, recent.length)];
-        if (!unused) continue;
-        await take(unused, [], [unused.slot]);
-        calls = calls.filter((call) => call !== unused);
+        const recent = calls.filter((call) => call.slot > now - 500 && !call.isStanding);
+        const late = recent[which % Math.max(1, recent.length)];
+        if (!late) continue;
+        await take(late, [], [late.slot]);
+        calls = calls.filter((call) => call !== late);
       }
     }
     if (action.do === "give back revoked")
       for (const call of revoked.splice(0)) await take(call, [], [call.slot]);
+    if (action.do === "stand") await stand(true, action.lateMs);
+    if (action.do === "give back standing" && unused.length > 0)
+      await giveBackStanding([unused[action.which % unused.length]!]);
+    if (action.do === "use standing") {
+      const usable = unused.filter(({ from }) => from <= now && now <= from + STANDING_MS);
+      const one = usable[action.which % Math.max(1, usable.length)];
+      if (!one) continue;
+      unused = unused.filter((other) => other !== one);
+      const times = { askedAt: now, from: now, slot: now + one.marginMs };
+      calls.push({ kind: "client", share: 5, ...times, isStanding: true });
+      used.push(one.end);
+      if (action.isRecorded) await stand(false, one.marginMs);
+    }
     if (action.do === "block") {
+      // Its process knows.
+      await giveBackStanding(unused);
       await sql`select quota_block(${key}, ${LIMITS}::source_limits, ${action.ms}, 'rate_limited', ${EPOCH_MS + now})`;
       // Calls that may have been sent stay.
       calls = calls.filter((call) => call.from <= now);
@@ -180,6 +231,7 @@ async function play(history: Action[]): Promise<Played> {
     }
   }
   await heardUntil(Infinity);
+  await giveBackStanding(unused);
   const [counted] = await sql<{ sync: number; client: number }[]>`
     select sync_calls as sync, client_calls as client from quota_windows where key = ${key}`;
   return { calls, blocks, counted };
@@ -189,7 +241,7 @@ const slotsOf = (calls: Call[]) => calls.map(({ slot }) => slot);
 
 test("I4: in any run, no window has a sixth request, wherever in its reservation each one is sent", async () => {
   await fc.assert(
-    fc.asyncProperty(actions, lateParts, async (history, parts) => {
+    fc.asyncProperty(actionsAnd(standing), lateParts, async (history, parts) => {
       const { calls } = await play(history);
       const sent = calls.map(({ from, slot }, index) => from + (slot - from) * parts[index % parts.length]!);
       expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
@@ -298,6 +350,69 @@ test("I4: a revoked reservation that is returned frees nothing, also if a client
     ),
     { numRuns: 60 * fuzzRuns },
   );
+});
+
+const client = { do: "client" as const, calls: 1, reachMs: 300 };
+const stand: Action = { do: "stand", lateMs: 0 };
+const use: Action = { do: "use standing", which: 0, isRecorded: true };
+const pass = (ms: number): Action => ({ do: "pass", ms });
+/** Whether the last request of a history found a standing reservation that could be used. */
+const stood = async (history: Action[]) => (await play(history)).calls.at(-1)?.isStanding === true;
+
+test("I4: a standing reservation takes one place until its window is past, wherever it is used", async () => {
+  const five: Action = { do: "client", calls: 5, reachMs: 0 };
+  const { calls } = await play([
+    client,
+    stand,
+    pass(100),
+    five,
+    pass(400),
+    use,
+    pass(619),
+    five,
+    pass(1),
+    five,
+  ]);
+  // Four with it, then one place for each window that is past.
+  const begun = calls.map(({ from, isStanding }) => (isStanding ? "standing" : Math.round(from)));
+  expect(begun).toEqual([0, 100, 100, 100, "standing", 1119, 1120, 1120, 1120]);
+  // With four others in the window, there is one place, and not one for each process.
+  const both = await play([{ ...client, calls: 4 }, stand, pass(1), stand, pass(1), use, use]);
+  expect(both.calls).toHaveLength(5);
+});
+
+test("a standing reservation counts in the month only if it is used", async () => {
+  await fc.assert(
+    fc.asyncProperty(actionsAnd(standing), async (history) => {
+      // Without what a block voids, and without reservations in advance.
+      const some = history.filter(({ do: what }) => what !== "block" && what !== "sync");
+      const { calls, counted } = await play(some);
+      expect(counted?.client ?? 0).toBe(calls.length);
+    }),
+    { numRuns: 60 * fuzzRuns },
+  );
+});
+
+test("a standing reservation is made for a key with free places whose limit is the usual one, and for no others", async () => {
+  expect(await stood([client, stand, pass(500), use])).toBe(true);
+  // It begins when there is a place, if that is soon.
+  const burst: Action = { do: "client", calls: 5, reachMs: 0 };
+  expect(await stood([burst, pass(800), stand, use])).toBe(false);
+  expect(await stood([burst, pass(900), stand, pass(200), use])).toBe(true);
+  // A key without a row, a process that varies too much, a pause, and the time when it is over.
+  expect(await stood([stand, pass(10), use])).toBe(false);
+  expect(await stood([client, { do: "stand", lateMs: 300 }, pass(10), use])).toBe(false);
+  expect(await stood([client, { do: "block", ms: 5000 }, stand, pass(10), use])).toBe(false);
+  expect(await stood([client, stand, pass(STANDING_MS + 1), use])).toBe(false);
+  // Two are the most.
+  const { calls } = await play([
+    client,
+    ...[stand, stand, stand].flatMap((one) => [one, pass(1)]),
+    use,
+    use,
+    use,
+  ]);
+  expect(calls.filter(({ isStanding }) => isStanding)).toHaveLength(2);
 });
 
 test("a sync gets reservations in advance only for a key that nobody else asks for", async () => {

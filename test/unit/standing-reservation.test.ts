@@ -1,0 +1,160 @@
+/** When a wait queue of clients uses its standing reservation, makes one, and returns it; on a virtual clock. */
+import { expect, test } from "vitest";
+import { type LimiterBackend, reservationOf, STANDING_MS, wholeMs } from "../../core/limiter/backend";
+import { createFallbackLimiter } from "../../core/limiter/fallback-limiter";
+import { createSchedulingDelay } from "../../core/limiter/scheduling-delay";
+import { createWaitQueue } from "../../core/limiter/wait-queue";
+import type { Connections, WaitOptions } from "../../core/limiter/waiter";
+import { VirtualClock } from "../support/quota-simulation";
+
+const never = new AbortController().signal;
+/** How long a call to the backend takes, ms. */
+const CALL_MS = 50;
+
+/** A wait queue whose backend always makes a standing reservation if one is wanted. */
+function setUp() {
+  const clock = new VirtualClock();
+  const window = createFallbackLimiter(clock, 1000);
+  window.open(5, 0);
+  const calls = { used: [] as number[], made: [] as number[], back: [] as number[] };
+  const backend: LimiterBackend = {
+    ...window,
+    async acquire(withinMs, back, margin) {
+      calls.back.push(...back);
+      if (withinMs.length > 0) await clock.sleep(CALL_MS);
+      return window.acquire(withinMs, back, margin);
+    },
+    standing: {
+      async renew(used, isWanted, margin) {
+        calls.used.push(...used);
+        await clock.sleep(CALL_MS);
+        if (!isWanted) return null;
+        const end = clock.now() + STANDING_MS + wholeMs(margin);
+        calls.made.push(end);
+        return reservationOf(end, wholeMs(margin) + STANDING_MS, margin.delayMs + STANDING_MS, 0);
+      },
+    },
+  };
+  const queue = createWaitQueue("client", backend, clock, createSchedulingDelay(clock), { onExpired() {} });
+  const log: { name: string; at: number }[] = [];
+  const call = (name: string, options: WaitOptions & { signal?: AbortSignal } = {}) =>
+    queue.wait(Infinity, options.signal ?? never, options).then(
+      () => log.push({ name, at: clock.now() }),
+      () => log.push({ name: `${name} left`, at: clock.now() }),
+    );
+  /** Two requests, 100 ms apart: the second one is followed by a standing reservation, from 250 on. */
+  async function steady(): Promise<void> {
+    void call("first");
+    clock.at(100, () => void call("second"));
+    await clock.run(200);
+    expect(calls.made).toHaveLength(1);
+    log.length = 0;
+  }
+  return { clock, queue, calls, log, call, steady };
+}
+
+test("the next request of a steady client goes at once, and is followed by the next reservation", async () => {
+  const { clock, calls, log, call, steady } = setUp();
+  await steady();
+  clock.at(300, () => void call("third"));
+  clock.at(500, () => void call("fourth"));
+  await clock.run(600);
+  expect(log).toEqual([
+    { name: "third", at: 300 },
+    { name: "fourth", at: 500 },
+  ]);
+  expect(calls.used).toEqual(calls.made.slice(0, 2));
+  expect(calls.made).toHaveLength(3);
+});
+
+test("a client that asks rarely has none, and one that stops returns it", async () => {
+  const { clock, queue, calls, call } = setUp();
+  void call("alone");
+  clock.at(2000, () => void call("later"));
+  await clock.run(4000);
+  expect(calls.made).toEqual([]);
+  const other = setUp();
+  await other.steady();
+  await other.clock.run(2000);
+  expect(other.calls.back).toEqual(other.calls.made);
+  expect([queue.isIdle, other.queue.isIdle]).toEqual([true, true]);
+});
+
+test("a request does not overtake others that wait or hold reservations for later", async () => {
+  const { clock, calls, log, call, steady } = setUp();
+  await steady();
+  clock.at(300, () => void call("third"));
+  // While the next reservation is being made. The last of these gets its own for later, and holds it at 900.
+  clock.at(310, () => {
+    for (let count = 0; count < 4; count++) void call(`burst ${count}`);
+  });
+  clock.at(900, () => void call("next"));
+  await clock.run(930);
+  expect(log.map(({ name }) => name)).toEqual(["third", "burst 0", "burst 1", "burst 2"]);
+  await clock.run(1150);
+  expect(log.slice(4).map(({ name }) => name)).toEqual(["burst 3"]);
+  // None is made while another waits.
+  expect(calls.made).toHaveLength(2);
+  await clock.run(5000);
+  expect(log.slice(5).map(({ name }) => name)).toEqual(["next"]);
+});
+
+test("a request that is not complete waits for that, and its client may leave meanwhile", async () => {
+  const { clock, calls, log, call, steady } = setUp();
+  await steady();
+  clock.at(300, () => void call("write", { complete: clock.sleep(120) }));
+  await clock.run(550);
+  expect(log).toEqual([{ name: "write", at: 420 }]);
+  const client = new AbortController();
+  clock.at(600, () => void call("abandoned", { complete: clock.sleep(100), signal: client.signal }));
+  clock.at(650, () => client.abort());
+  clock.at(750, () => void call("after"));
+  await clock.run(760);
+  expect(log.slice(1)).toEqual([
+    { name: "abandoned left", at: 650 },
+    { name: "after", at: 750 },
+  ]);
+  expect(calls.back).toEqual([]);
+});
+
+test("a pause, a request that was sent late, a new path and the end of the process each return it", async () => {
+  const paused = setUp();
+  await paused.steady();
+  paused.queue.pause();
+  await paused.clock.run(300);
+  expect(paused.calls.back).toEqual(paused.calls.made);
+
+  const late = setUp();
+  await late.steady();
+  // The late one comes while the next reservation is being made, and is sent after it is.
+  void late.call("in time");
+  late.clock.at(210, () => void late.queue.wait(Infinity, never).then(() => late.clock.stall(300)));
+  // Before it would have ended.
+  await late.clock.run(800);
+  expect(late.calls.back).toContain(late.calls.made[1]);
+
+  const moved = setUp();
+  await moved.steady();
+  const held = { isOpen: true, [Symbol.dispose]() {} };
+  const connections = {
+    spreadMs: 0,
+    dropMs: 250,
+    keepWarm() {},
+    tryTake: () => held,
+  } as unknown as Connections;
+  void moved.call("over a new path", { connections });
+  await moved.clock.run(400);
+  expect(moved.calls.back).toEqual(moved.calls.made.slice(0, 1));
+  expect(moved.log).toEqual([{ name: "over a new path", at: 200 + CALL_MS }]);
+
+  const ended = setUp();
+  await ended.steady();
+  void ended.call("last");
+  await ended.clock.run(210);
+  // While the next one is being made.
+  const backThen = ended.queue.settled().then(() => [...ended.calls.back]);
+  await ended.clock.run(400);
+  expect(ended.calls.made).toHaveLength(2);
+  expect(await backThen).toEqual(ended.calls.made.slice(1));
+  expect(ended.queue.isIdle).toBe(true);
+});
