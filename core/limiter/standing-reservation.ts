@@ -24,6 +24,8 @@ export class StandingReservation {
   #used: number[] = [];
   #isWanted = false;
   #isRenewing = false;
+  /** Whether the call that is running makes one. */
+  #isComing = false;
   #isSteady = false;
   #cameAt = -Infinity;
   /** How often what was made has been voided. */
@@ -52,6 +54,11 @@ export class StandingReservation {
   /** Whether no call to the backend is running. */
   get isSettled(): boolean {
     return !this.#isRenewing;
+  }
+
+  /** Whether one is being made. */
+  get isComing(): boolean {
+    return this.#isComing;
   }
 
   /** Records that a request has come. */
@@ -94,7 +101,7 @@ export class StandingReservation {
     if ((this.#isWanted || this.#used.length > 0) && !this.#isRenewing) void this.#renew(margin);
   }
 
-  /** Forgets it, because requests pause, or because one was sent late; returns what identifies it. */
+  /** Forgets it, because requests pause; returns what identifies it. */
   void(): number[] {
     this.#voids++;
     return this.#clear();
@@ -113,16 +120,18 @@ export class StandingReservation {
         const [used, isWanted, voids] = [this.#used, this.#isWanted, this.#voids];
         this.#used = [];
         this.#isWanted = false;
+        this.#isComing = isWanted;
         const made = await this.#backend.renew(used, isWanted, margin);
         if (!made) continue;
         if (this.#isClosed || voids !== this.#voids) this.#events.onUnused([made.arrivesBy]);
         else this.#keep(made, margin);
-      } while (this.#used.length > 0);
+      } while (this.#used.length > 0 || this.#isWanted);
     } catch {
       // What was used counts until it would have ended. The next request's reservation reports the error.
       this.#used = [];
     }
     this.#isRenewing = false;
+    this.#isComing = false;
     this.#events.onSettled();
   }
 

@@ -117,7 +117,7 @@ export function createWaitQueue(
   // I4. The next reservations are made once the backend knows of a late request. Those that were made in advance may begin
   // less than a window after it.
   const lateSends = createLateSends(backend, clock, delay, {
-    onLate: () => void unused.push(...(advance?.void() ?? []), ...(standing?.void() ?? [])),
+    onLate: () => void unused.push(...(advance?.void() ?? [])),
     onReported() {
       askFrom = 0;
       askOrSettle();
@@ -214,6 +214,7 @@ export function createWaitQueue(
       complete?.then(
         () => {
           waiter.isComplete = true;
+          if (standing) ask();
         },
         (error) => {
           waiter.reject(error);
@@ -221,28 +222,24 @@ export function createWaitQueue(
         },
       );
       insert(waiter);
-      if (!waiter.isComplete && standing?.isReady(since))
-        waiter.complete!.then(
-          () => begin(waiter),
-          () => {},
-        );
-      else begin(waiter);
+      ask();
     });
   }
 
-  function begin(waiter: Waiter): void {
-    if (!useStanding(waiter)) ask();
+  /** Sends the first request with the standing reservation, unless others hold reservations that were made before it. */
+  function useStanding(): void {
+    const waiter = waiters[0];
+    if (!standing || holding > 0 || !waiter?.isComplete || !isConnected(waiter)) return;
+    const reservation = standing.take(clock.now(), waiter.connections);
+    if (!reservation) return;
+    lastRound = Math.max(lastRound, waiter.round);
+    waiters.shift();
+    void hold(waiter, reservation, { isStanding: true });
   }
 
-  /** Sends the request with the standing reservation, unless others have come before it. */
-  function useStanding(waiter: Waiter): boolean {
-    if (!standing || waiters[0] !== waiter || holding > 0 || !isConnected(waiter)) return false;
-    const reservation = standing.take(clock.now(), waiter.connections);
-    if (!reservation) return false;
-    lastRound = Math.max(lastRound, waiter.round);
-    drop(waiter);
-    void hold(waiter, reservation, { isStanding: true });
-    return true;
+  /** Returns whether the only request will find the standing reservation, once it is complete and has a connection. */
+  function willStand(now: number): boolean {
+    return waiters.length === 1 && holding === 0 && standing!.isReady(now);
   }
 
   /** Returns the round after the caller's last waiting request, and at least the current one. */
@@ -261,6 +258,12 @@ export function createWaitQueue(
     if (isAsking || lateSends.isReporting) return;
     cancelAlarm();
     const now = clock.now();
+    if (standing) {
+      // It may take the place that a request would get otherwise.
+      if (standing.isComing) return;
+      useStanding();
+      if (willStand(now)) return;
+    }
     const isTime = askFrom <= now;
     if (waiters.length > 0 && !isTime) {
       cancelAlarm = clock.at(Math.min(askFrom, now + LONGEST_PAUSE_MS), () => {
