@@ -11,6 +11,9 @@ import { type LimiterBackend, type Margin, type Reservation, SPARE_MS, STANDING_
 import type { QuotaClock } from "./clock";
 import { type Connections, isCovered } from "./waiter";
 
+/** How long after a request the next reservation is made, ms: answers that come at once are passed on first. */
+const RENEW_AFTER_MS = 10;
+
 export class StandingReservation {
   readonly #backend: NonNullable<LimiterBackend["standing"]>;
   readonly #clock: QuotaClock;
@@ -24,6 +27,8 @@ export class StandingReservation {
   #used: number[] = [];
   #isWanted = false;
   #isRenewing = false;
+  /** Cancels the call that is due. */
+  #cancelDue: (() => void) | undefined;
   /** Whether the call that is running makes one. */
   #isComing = false;
   #isSteady = false;
@@ -51,9 +56,9 @@ export class StandingReservation {
     return this.#made === undefined && this.isSettled;
   }
 
-  /** Whether no call to the backend is running. */
+  /** Whether no call to the backend is running or due. */
   get isSettled(): boolean {
-    return !this.#isRenewing;
+    return !this.#isRenewing && !this.#cancelDue;
   }
 
   /** Whether one is being made. */
@@ -98,7 +103,8 @@ export class StandingReservation {
     if (this.#taken.has(reservation)) this.#used.push(reservation.arrivesBy);
     // Over a new path, earlier requests may have taken longer than measured.
     this.#isWanted = isLast && this.#isSteady && !this.#made && !this.#isClosed && margin.dropMs === 0;
-    if ((this.#isWanted || this.#used.length > 0) && !this.#isRenewing) void this.#renew(margin);
+    if ((this.#isWanted || this.#used.length > 0) && this.isSettled)
+      this.#cancelDue = this.#clock.at(this.#clock.now() + RENEW_AFTER_MS, () => void this.#renew(margin));
   }
 
   /** Forgets it, because requests pause; returns what identifies it. */
@@ -110,10 +116,14 @@ export class StandingReservation {
   /** Forgets it, and makes no more; returns what identifies it. */
   close(): number[] {
     this.#isClosed = true;
+    this.#isWanted = false;
+    if (this.#cancelDue) void this.#renew(this.#margin);
     return this.#clear();
   }
 
   async #renew(margin: Margin): Promise<void> {
+    this.#cancelDue?.();
+    this.#cancelDue = undefined;
     this.#isRenewing = true;
     try {
       do {

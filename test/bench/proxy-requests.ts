@@ -24,7 +24,6 @@ export type Way = (typeof WAYS)[number];
 
 /** Requests to every base, as fast as its rate limit allows. */
 export async function sendToAll(bench: Bench, ways: readonly Way[], kind: "read" | "write", each: number) {
-  const pacer = new Pacer();
   const toBase = async (base: Bench["bases"][number]) => {
     for (let count = 0; count < each; count++) {
       await pacer.turn(base);
@@ -34,8 +33,8 @@ export async function sendToAll(bench: Bench, ways: readonly Way[], kind: "read"
   await Promise.all(bench.bases.map(toBase));
 }
 
-/** Keeps the requests of a base so far apart that none waits for its rate limit. */
-export class Pacer {
+/** Keeps the requests of a base so far apart that none waits for its rate limit, also those of two measurements. */
+class Pacer {
   readonly #nextAt = new Map<object, number>();
 
   async turn(base: object): Promise<void> {
@@ -43,6 +42,8 @@ export class Pacer {
     this.#nextAt.set(base, performance.now() + SPACING_MS);
   }
 }
+
+export const pacer = new Pacer();
 
 export async function send(
   { source, bare, proxied }: Bench,

@@ -16,7 +16,7 @@ import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { ratio, table } from "./print";
-import { type Bench, call, Pacer, send, sendToAll, WAYS, type Way } from "./proxy-requests";
+import { type Bench, call, pacer, send, sendToAll, WAYS, type Way } from "./proxy-requests";
 
 const BASES = 40;
 /** Bases whose requests are measured: one after the other, so that none waits for another. */
@@ -148,7 +148,7 @@ async function addedLatency(
   requests: number,
 ): Promise<[Figure, number][]> {
   const times: Record<Way, number[]> = { direct: [], bare: [], proxied: [] };
-  const [pacer, expiredBefore] = [new Pacer(), await expired(bench)];
+  const expiredBefore = await expired(bench);
   for (let count = 0; count < requests; count++) {
     const base = bench.bases[count % MEASURED_BASES]!;
     await pacer.turn(base);

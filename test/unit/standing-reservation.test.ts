@@ -42,11 +42,11 @@ function setUp() {
       () => log.push({ name, at: clock.now() }),
       () => log.push({ name: `${name} left`, at: clock.now() }),
     );
-  /** Two requests, 100 ms apart: the second one is followed by a standing reservation, from 250 on. */
+  /** Two requests, 100 ms apart: the second one is followed by a standing reservation, from 210 on. */
   async function steady(): Promise<void> {
     void call("first");
     clock.at(100, () => void call("second"));
-    await clock.run(200);
+    await clock.run(220);
     expect(calls.made).toHaveLength(1);
     log.length = 0;
   }
@@ -84,19 +84,19 @@ test("a request that comes while one is being made waits for it, and those behin
   const { clock, calls, log, call, steady } = setUp();
   await steady();
   clock.at(300, () => void call("third"));
-  clock.at(310, () => {
+  clock.at(320, () => {
     for (let count = 0; count < 3; count++) void call(`burst ${count}`);
   });
-  await clock.run(380);
+  await clock.run(390);
   expect(log.map(({ name, at }) => [name, at])).toEqual([
     ["third", 300],
-    ["burst 0", 350],
+    ["burst 0", 360],
   ]);
   // None is made while others wait.
   await clock.run(1000);
   expect(log.slice(2).map(({ name, at }) => [name, at])).toEqual([
-    ["burst 1", 400],
-    ["burst 2", 400],
+    ["burst 1", 410],
+    ["burst 2", 410],
   ]);
   expect(calls.made).toHaveLength(3);
   expect(calls.used).toEqual(calls.made.slice(0, 2));
@@ -106,7 +106,7 @@ test("a request does not overtake others that hold reservations for later", asyn
   const { clock, calls, log, call } = setUp();
   for (let count = 0; count < 5; count++) void call("first");
   clock.at(350, () => void call("second"));
-  // The window is full until 1070, and the standing reservation, which is ready until 1000, waits for this one.
+  // The window is full until 1070, and the standing reservation, which is ready until 1010, waits for this one.
   clock.at(700, () => void call("write", { complete: clock.sleep(400) }));
   clock.at(701, () => void call("read"));
   clock.at(900, () => void call("next"));
@@ -153,16 +153,26 @@ test("a pause, a new path and the end of the process each return it", async () =
   void moved.call("over a new path", { connections });
   await moved.clock.run(400);
   expect(moved.calls.back).toEqual(moved.calls.made.slice(0, 1));
-  expect(moved.log).toEqual([{ name: "over a new path", at: 200 + CALL_MS }]);
+  expect(moved.log).toEqual([{ name: "over a new path", at: 220 + CALL_MS }]);
 
   const ended = setUp();
   await ended.steady();
   void ended.call("last");
-  await ended.clock.run(210);
+  await ended.clock.run(240);
   // While the next one is being made.
   const backThen = ended.queue.settled().then(() => [...ended.calls.back]);
   await ended.clock.run(400);
   expect(ended.calls.made).toHaveLength(2);
   expect(await backThen).toEqual(ended.calls.made.slice(1));
   expect(ended.queue.isIdle).toBe(true);
+
+  const endedAtOnce = setUp();
+  await endedAtOnce.steady();
+  void endedAtOnce.call("last");
+  await endedAtOnce.clock.run(221);
+  // Before the next one is being made: none is.
+  const settled = endedAtOnce.queue.settled();
+  await endedAtOnce.clock.run(400);
+  await settled;
+  expect([endedAtOnce.calls.used, endedAtOnce.calls.made.length]).toEqual([endedAtOnce.calls.made, 1]);
 });
