@@ -149,7 +149,10 @@ export class StandingReservation {
     this.#made = made;
     this.#margin = margin;
     this.#clock.at(made.at + STANDING_MS + 1, () => {
-      if (this.#made === made) this.#events.onUnused(this.#clear());
+      if (this.#made !== made) return;
+      this.#made = undefined;
+      // If the process stood still for longer, it counts no more, and would be taken for one that was counted in the month.
+      if (this.#clock.now() < made.until + STANDING_MS) this.#events.onUnused([made.arrivesBy]);
     });
   }
 

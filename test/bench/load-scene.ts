@@ -6,7 +6,6 @@
  */
 import { join } from "node:path";
 import postgres from "postgres";
-import { WORKER_OPTIONS } from "../../apps/runtime-options";
 import { startEmbeddedPostgres } from "../../apps/up/postgres/embedded-postgres";
 import type { Db } from "../../core/context";
 import { createBase, listBases } from "../../core/control/bases";
@@ -23,6 +22,7 @@ import { startTestServer, unsafeButFast } from "../support/server";
 import { cloneUpTo } from "./clone-bases";
 import { databaseFolder } from "./database-folder";
 import { countingStatements, StatementCounts } from "./statements";
+import { WORKER_ENVIRONMENT } from "./worker-environment";
 
 /** Pages of 100 records: a sweep of the default shape takes ten requests. */
 export const SHAPE = { records: Number(process.env.LOAD_RECORDS ?? 1000), tables: 2 };
@@ -123,10 +123,7 @@ export async function startLoadScene(options: {
         DATABASE_URL: config.databaseUrl!,
         SECRET_KEY: config.secretKey!,
         WORKER_PORT: String(workerPort),
-        // As in the Dockerfile and in apps/main.ts.
-        MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "10000",
-        BUN_GC_TIMER_INTERVAL: "4000",
-        ...WORKER_OPTIONS,
+        ...WORKER_ENVIRONMENT,
         LOG_LEVEL: "info",
         LOAD_UNLIMITED: options.isUnlimited ? "true" : undefined,
         LOAD_PROFILE: profiles.measured,

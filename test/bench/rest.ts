@@ -30,6 +30,7 @@ import { type HeapReport, heapOf } from "./heap-report";
 import { ratio, table } from "./print";
 import { connectPattern } from "./rest-bases";
 import { countingStatements, StatementCounts } from "./statements";
+import { WORKER_ENVIRONMENT } from "./worker-environment";
 
 const [FEWER = 300, BASES = 1000] = process.env.REST_BASES?.split(",").map(Number) ?? [];
 const MOST = Number(process.env.REST_MOST ?? 100);
@@ -125,6 +126,7 @@ export async function run(): Promise<boolean> {
         DATABASE_URL: config.databaseUrl!,
         SECRET_KEY: config.secretKey!,
         CONSOLE_URL: config.consoleUrl,
+        ...WORKER_ENVIRONMENT,
         WORKER_PORT: "0",
         LOG_LEVEL: "info",
       },

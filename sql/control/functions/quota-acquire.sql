@@ -250,7 +250,6 @@ begin
         n := array_position(q.reservations, reservation);
         if n is null and reservation = any (q.standing) then
           q.standing := array_remove(q.standing, reservation);
-          q.client_calls := q.client_calls - 1;
           is_changed := true;
           continue;
         end if;

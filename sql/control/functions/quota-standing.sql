@@ -17,8 +17,8 @@
 -- begins within reach_ms), whose limit is the usual one, and for which the limit per user does not matter; two of a key are the
 -- most, which leaves sync its usual share. A crash of this server may lose it: it is past, with its window, when
 -- reservations are made again (2350 ms after the start).
--- The first request of each minute makes a reservation as any other: quota_acquire_all counts the calls.
--- It is returned like others, with quota_acquire_all.
+-- It counts in the month once it is used. The first request of each minute makes a reservation as any other:
+-- quota_acquire_all stores the counts. It is returned like others, with quota_acquire_all.
 create or replace function quota_stand(
   p_window_ms float8, p_per_window integer, p_keys text[], p_used text[], p_margins float8[], p_wanted boolean[],
   p_now float8 default null)
@@ -79,11 +79,11 @@ begin
     then
       standing := made;
       q.standing := q.standing || made;
-      q.client_calls := q.client_calls + 1;
     end if;
     if standing is not null or used <> '{}' then
       update quota_windows w
-      set reservations = q.reservations, standing = q.standing, client_at = asked_at, client_calls = q.client_calls
+      set reservations = q.reservations, standing = q.standing, client_at = asked_at,
+        client_calls = q.client_calls + cardinality(used)
       where w.key = p_keys[i];
     end if;
     return next;

@@ -232,6 +232,7 @@ async function play(history: Action[]): Promise<Played> {
   }
   await heardUntil(Infinity);
   await giveBackStanding(unused);
+  if (used.length > 0) await stand(false, 0);
   const [counted] = await sql<{ sync: number; client: number }[]>`
     select sync_calls as sync, client_calls as client from quota_windows where key = ${key}`;
   return { calls, blocks, counted };
