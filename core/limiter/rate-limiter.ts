@@ -224,7 +224,8 @@ export function createRateLimiter(
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
       if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
       metrics.blocked(reason);
-      if (reason === "rate_limited") queues.get(key, createKeyQueues).pause();
+      const pause = () => reason === "rate_limited" && queues.get(key, createKeyQueues).pause();
+      pause();
       ctx.log.warn({ quotaKey: key, blockMs, reason }, "Airtable asked for a pause");
       if (reason === "rate_limited" && heartbeat)
         fallbackOf(key, heartbeat).pauseUntil(clock.now() + blockMs);
@@ -236,6 +237,8 @@ export function createRateLimiter(
           await control.call(
             (db) => db`select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${blockMs}, ${reason})`,
           );
+        // What was made before it was recorded.
+        pause();
       } catch (error) {
         ctx.log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
       }

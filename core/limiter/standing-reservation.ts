@@ -110,6 +110,7 @@ export class StandingReservation {
   /** Forgets it, because requests pause; returns what identifies it. */
   void(): number[] {
     this.#voids++;
+    this.#isWanted = false;
     return this.#clear();
   }
 

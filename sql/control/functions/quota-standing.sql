@@ -14,8 +14,8 @@
 -- reservation is made with one place less in each window, so it may be used at any time. It is recorded as used by now:
 -- its request has left before this call.
 -- One that is not used takes a place from the others for two seconds. So it is made only for a key that is not busy (it
--- begins within reach_ms), whose limit is the usual one, and for which the limit per user does not matter; two of a key are the
--- most, which leaves sync its usual share. A crash of this server may lose it: it is past, with its window, when
+-- begins within reach_ms), whose limit is the usual one, and for which the limit per user does not matter, and not if a sync
+-- that is running would get less than without it; two of a key are the most. A crash of this server may lose it: it is past, with its window, when
 -- reservations are made again (2350 ms after the start).
 -- It counts in the month once it is used. The first request of each minute makes a reservation as any other:
 -- quota_acquire_all stores the counts. It is returned like others, with quota_acquire_all.
@@ -73,6 +73,10 @@ begin
     phase_ms := hashtext(p_keys[i]) & 8191;
     if p_wanted[i] and cardinality(q.standing) < most and begins_at <= asked_at + reach_ms and margin <= most_margin_ms
       and silent = 0 and asked_at >= greatest(q.throttled_until, q.claimed_until) and q.user_id is null
+      -- While a sync is running: one more place is free.
+      and (coalesce(q.sync_reservations[cardinality(q.sync_reservations)], 0) <= asked_at - p_window_ms
+        or cardinality(q.standing) + (select count(*) from unnest(q.reservations) s where s > asked_at - p_window_ms)
+          <= p_per_window - 2)
       -- After a pause, two would have the same beginning.
       and made <> all (q.standing)
       and floor((asked_at - phase_ms) / minute_ms) <= floor((q.counted_from - phase_ms) / minute_ms)

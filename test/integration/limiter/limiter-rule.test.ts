@@ -657,6 +657,28 @@ test("a client that asks once per second waits for one reservation of a sync tha
   }
 });
 
+test("steady clients, whose requests wait for no answer, take nothing of a sync's usual share", async () => {
+  for (const everyMs of [500, 1000]) {
+    const run = simulate(database.sql);
+    const untilMs = 60_000;
+    run.sync({ share: 3, tables: 2, untilMs, latencyMs: () => 100 });
+    const queue = run.queue("client", 5, () => 20);
+    (async () => {
+      while (run.clock.now() < untilMs) {
+        await run.take(queue, "client");
+        await run.clock.sleep(everyMs);
+      }
+    })();
+    await run.clock.run(untilMs);
+    const sent = run.grants.map(({ at }) => at);
+    expect(mostWithin(sent, WINDOW_MS)).toBeLessThanOrEqual(5);
+    const of = (kind: string) => run.grants.filter((grant) => grant.kind === kind);
+    expect(of("sync").length).toBeGreaterThanOrEqual(0.93 * 3 * 60);
+    const waits = of("client").map(({ askedAt, at }) => at - askedAt);
+    expect(quantile(waits, 0.95)).toBeLessThanOrEqual(250);
+  }
+});
+
 test("sync alone gets its share, with one table or many", async () => {
   for (const share of [3, 5]) {
     for (const tables of [1, 5]) {
