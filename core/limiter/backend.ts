@@ -122,7 +122,10 @@ export const SHARED_MS = SYNC_REACH_MS - SYNC_EARLY_MS - 1;
 /** How long before it begins an advance reservation can no longer be revoked, ms; `quota_acquire_all` has the same. */
 export const FIRM_MS = 60;
 
-/** How long a standing reservation may wait for its request, ms; `quota_acquire_all` and `quota_stand` have the same. */
+/**
+ * How long a standing reservation may wait for its request, ms; `quota_acquire_all` and `quota_acquire_standing` have the
+ * same.
+ */
 export const STANDING_MS = 600;
 
 /** Returns the length of a reservation: the whole margin without the drop. */

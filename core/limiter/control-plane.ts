@@ -23,9 +23,11 @@ import {
 } from "./backend";
 import { type Batch, createBatch } from "./batch";
 import type { QuotaClock } from "./clock";
+import { clockOffset } from "./clock-offset";
 import type { Membership } from "./heartbeat";
 import { limitsOfKey, strictest } from "./limits";
 import { watchRevocations } from "./revocations";
+import { arrayOf, itself } from "./sql-array";
 
 /** Time without attempts after a failed call, ms. `quota_acquire_all` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;
@@ -39,9 +41,6 @@ const REUNION_MS = 2350;
  * From the first contact with a promoted server to the first reservation there, ms: as after the start of a server.
  */
 const PROMOTED_MS = 2350;
-/** How long the smallest offset is remembered, ms; a clock drifts by less than 2 ms in that time. */
-const OFFSET_MEMORY_MS = 10_000;
-
 /**
  * Answers timed before the first reservation: at least FIRST_SAMPLES, and more until one round trip took at most
  * QUICK_MS (the unknown part of the offset makes reservations late by as much), or until SAMPLING_MS have passed.
@@ -74,15 +73,15 @@ interface AcquireRow {
   revocations: number;
 }
 
-/** One call of `quota_stand`. */
-interface StandCall {
+/** One call of `quota_acquire_standing`. */
+interface StandingCall {
   key: string;
   used: number[];
   isWanted: boolean;
   marginMs: number;
 }
 
-interface StandRow {
+interface StandingRow {
   asked_at: number;
   standing: number | null;
   margin: number;
@@ -219,11 +218,9 @@ export function controlPlane(
   function batchOf(limits: SourceLimits, isClient: boolean): Batch<AcquireCall, AcquireRow> {
     const { windowMs, requestsPerWindow, slowedPerWindow, userRequestsPerWindow } = limits;
     const name = `${isClient} ${windowMs} ${requestsPerWindow} ${slowedPerWindow} ${userRequestsPerWindow}`;
-    const known = batches.get(name);
-    if (known) return known;
-    const batch = createBatch(clock, MOST_IN_BATCH, (calls: AcquireCall[]) => acquireAll(limits, calls));
-    batches.set(name, batch);
-    return batch;
+    return batches.getOrInsertComputed(name, () =>
+      createBatch(clock, MOST_IN_BATCH, (calls: AcquireCall[]) => acquireAll(limits, calls)),
+    );
   }
 
   async function acquireAll(limits: SourceLimits, calls: AcquireCall[]): Promise<AcquireRow[]> {
@@ -248,25 +245,28 @@ export function controlPlane(
     return rows;
   }
 
-  const standBatches = new Map<string, Batch<StandCall, StandRow>>();
+  const standingBatches = new Map<string, Batch<StandingCall, StandingRow>>();
 
-  function standBatchOf({ windowMs, requestsPerWindow }: SourceLimits): Batch<StandCall, StandRow> {
-    const name = `${windowMs} ${requestsPerWindow}`;
-    const known = standBatches.get(name);
-    if (known) return known;
-    const batch = createBatch(clock, MOST_IN_BATCH, async (calls: StandCall[]) => {
-      const column = (of: (one: StandCall) => unknown) => arrayOf(calls, of);
-      const rows = await call(
-        (to) => to<StandRow[]>`
-          select asked_at, standing, margin from quota_stand(${windowMs}, ${requestsPerWindow},
-            ${column(({ key }) => key)}, ${column(({ used }) => arrayOf(used, itself))},
-            ${column(({ marginMs }) => marginMs)}, ${column(({ isWanted }) => isWanted)})`,
-      );
-      for (const row of rows) offset.learn(row.asked_at);
-      return rows;
-    });
-    standBatches.set(name, batch);
-    return batch;
+  function standingBatchOf(limits: SourceLimits): Batch<StandingCall, StandingRow> {
+    const name = `${limits.windowMs} ${limits.requestsPerWindow}`;
+    return standingBatches.getOrInsertComputed(name, () =>
+      createBatch(clock, MOST_IN_BATCH, (calls: StandingCall[]) => acquireStanding(limits, calls)),
+    );
+  }
+
+  async function acquireStanding(
+    { windowMs, requestsPerWindow }: SourceLimits,
+    calls: StandingCall[],
+  ): Promise<StandingRow[]> {
+    const column = (of: (one: StandingCall) => unknown) => arrayOf(calls, of);
+    const rows = await call(
+      (to) => to<StandingRow[]>`
+        select asked_at, standing, margin from quota_acquire_standing(${windowMs}, ${requestsPerWindow},
+          ${column(({ key }) => key)}, ${column(({ used }) => arrayOf(used, itself))},
+          ${column(({ marginMs }) => marginMs)}, ${column(({ isWanted }) => isWanted)})`,
+    );
+    for (const row of rows) offset.learn(row.asked_at);
+    return rows;
   }
 
   function backend(
@@ -299,7 +299,7 @@ export function controlPlane(
         async renew(used, isWanted, margin) {
           if (!offset.isKnown || isNewcomer || clock.now() < pausedUntil) return null;
           const marginMs = wholeMs(margin);
-          const row = await standBatchOf(limits).add({ key, used, isWanted, marginMs }, clock.now());
+          const row = await standingBatchOf(limits).add({ key, used, isWanted, marginMs }, clock.now());
           const { standing, margin: grantedMs } = row!;
           return reservationOf(standing, grantedMs + STANDING_MS, margin.delayMs + STANDING_MS, offset.ms);
         },
@@ -355,64 +355,12 @@ export function controlPlane(
   };
 }
 
-interface ClockOffset {
-  /** Takes the time of a server's answer; returns the offset from the server's clock to this process's clock. */
-  learn(serverNow: number): number;
-  /** The offset that `learn` returned last. */
-  readonly ms: number;
-  /** Whether an answer was seen recently. */
-  readonly isKnown: boolean;
-}
-
-/** Tracks the smallest offset of the last 10 to 20 s: delays only ever make it larger. */
-function clockOffset(clock: QuotaClock): ClockOffset {
-  let [before, least, since] = [Infinity, Infinity, -Infinity];
-  return {
-    learn(serverNow) {
-      const now = clock.now();
-      if (now - since > OFFSET_MEMORY_MS) {
-        [before, least, since] = [this.isKnown ? least : Infinity, Infinity, now];
-      }
-      least = Math.min(least, now - serverNow);
-      return this.ms;
-    },
-    get ms() {
-      return Math.min(before, least);
-    },
-    get isKnown() {
-      return clock.now() - since <= 2 * OFFSET_MEMORY_MS;
-    },
-  };
-}
-
 function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }): Promise<T> {
   const late = () => {
     query.cancel?.();
     throw new Error(`no answer within ${ms} ms`);
   };
   return withTimeout(ms, late, query);
-}
-
-/** Formats an array parameter as text, which needs no lookup of the server's types. */
-function arrayOf<T>(items: readonly T[], elementOf: (item: T) => unknown): string {
-  let text = "{";
-  for (const item of items) {
-    const value = elementOf(item);
-    if (text.length > 1) text += ",";
-    text += typeof value === "string" ? quoted(value) : (value ?? "NULL");
-  }
-  return `${text}}`;
-}
-
-function itself(value: number): number {
-  return value;
-}
-
-/** Whatever an array's element cannot contain as it is. */
-const ESCAPED = /["\\]/;
-
-function quoted(text: string): string {
-  return `"${ESCAPED.test(text) ? text.replaceAll(/["\\]/g, "\\$&") : text}"`;
 }
 
 function unavailable(cause?: unknown): BasetideError {

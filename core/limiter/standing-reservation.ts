@@ -30,7 +30,7 @@ export class StandingReservation {
   /** Cancels the call that is due. */
   #cancelDue: (() => void) | undefined;
   /** Whether the call that is running makes one. */
-  #isComing = false;
+  #isBeingMade = false;
   #isSteady = false;
   #cameAt = -Infinity;
   /** How often what was made has been voided. */
@@ -39,7 +39,7 @@ export class StandingReservation {
 
   /**
    * @param events.onUnused called with what identifies those that will not be used
-   * @param events.onSettled called when no call to the backend is running any more
+   * @param events.onSettled called when no call to the backend is running anymore
    */
   constructor(
     backend: NonNullable<LimiterBackend["standing"]>,
@@ -62,8 +62,8 @@ export class StandingReservation {
   }
 
   /** Whether one is being made. */
-  get isComing(): boolean {
-    return this.#isComing;
+  get isBeingMade(): boolean {
+    return this.#isBeingMade;
   }
 
   /** Records that a request has come. */
@@ -131,7 +131,7 @@ export class StandingReservation {
         const [used, isWanted, voids] = [this.#used, this.#isWanted, this.#voids];
         this.#used = [];
         this.#isWanted = false;
-        this.#isComing = isWanted;
+        this.#isBeingMade = isWanted;
         const made = await this.#backend.renew(used, isWanted, margin);
         if (!made) continue;
         if (this.#isClosed || voids !== this.#voids) this.#events.onUnused([made.arrivesBy]);
@@ -142,7 +142,7 @@ export class StandingReservation {
       this.#used = [];
     }
     this.#isRenewing = false;
-    this.#isComing = false;
+    this.#isBeingMade = false;
     this.#events.onSettled();
   }
 
@@ -152,7 +152,7 @@ export class StandingReservation {
     this.#clock.at(made.at + STANDING_MS + 1, () => {
       if (this.#made !== made) return;
       this.#made = undefined;
-      // If the process stood still for longer, it counts no more, and would be taken for one that was counted in the month.
+      // If the process stood still for longer, it no longer counts, and would be taken for one that was counted in the month.
       if (this.#clock.now() < made.until + STANDING_MS) this.#events.onUnused([made.arrivesBy]);
     });
   }

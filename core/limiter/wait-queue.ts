@@ -238,7 +238,7 @@ export function createWaitQueue(
   }
 
   /** Returns whether the only request will find the standing reservation, once it is complete and has a connection. */
-  function willStand(now: number): boolean {
+  function willUseStanding(now: number): boolean {
     return waiters.length === 1 && holding === 0 && standing!.isReady(now);
   }
 
@@ -260,9 +260,9 @@ export function createWaitQueue(
     const now = clock.now();
     if (standing) {
       // It may take the place that a request would get otherwise.
-      if (standing.isComing) return;
+      if (standing.isBeingMade) return;
       useStanding();
-      if (willStand(now)) return;
+      if (willUseStanding(now)) return;
     }
     const isTime = askFrom <= now;
     if (waiters.length > 0 && !isTime) {

@@ -884,6 +884,7 @@ create type source_limits as (
 -- attempt(text,integer,interval) returns integer
 -- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean,integer) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
 -- quota_acquire_all(double precision,integer,integer,integer,text[],text[],integer[],text[],text[],text[],double precision[],boolean[],integer[],double precision) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
+-- quota_acquire_standing(double precision,integer,text[],text[],double precision[],boolean[],double precision) returns TABLE(asked_at double precision, standing double precision, margin double precision)
 -- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
 -- quota_carry_over(text,text,text) returns void
 -- quota_count(text,double precision,integer,integer) returns void
@@ -895,7 +896,6 @@ create type source_limits as (
 -- quota_report_late(text,double precision,double precision,double precision) returns void
 -- quota_served(text) returns void
 -- quota_silent(double precision) returns integer
--- quota_stand(double precision,integer,text[],text[],double precision[],boolean[],double precision) returns TABLE(asked_at double precision, standing double precision, margin double precision)
 -- quota_throttle(text,double precision,boolean,double precision,text) returns void
 -- quota_unthrottle(text,text) returns void
 -- quota_user(text) returns quota_users

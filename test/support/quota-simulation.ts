@@ -128,7 +128,7 @@ export function virtualBackend(
       async renew(used, isWanted, margin) {
         const [row] = await clock.during(
           db<{ standing: number | null; margin: number }[]>`
-            select standing, margin from quota_stand(1000, 5, ${`{${key}}`}, ${`{"{${used}}"}`},
+            select standing, margin from quota_acquire_standing(1000, 5, ${`{${key}}`}, ${`{"{${used}}"}`},
               ${`{${wholeMs(margin)}}`}, ${`{${isWanted}}`}, ${EPOCH_MS + clock.now()})`.then((rows) => rows),
         );
         const { standing, margin: marginMs } = row!;

@@ -16,13 +16,16 @@ function setUp() {
   const clock = new VirtualClock();
   const window = createFallbackLimiter(clock, 1000);
   window.open(5, 0);
-  const calls = { used: [] as number[], made: [] as number[], back: [] as number[] };
+  const calls = { used: [] as number[], made: [] as number[], back: [] as number[], late: [] as number[] };
   const backend: LimiterBackend = {
     ...window,
     async acquire(withinMs, back, margin) {
       calls.back.push(...back);
       if (withinMs.length > 0) await clock.sleep(CALL_MS);
       return window.acquire(withinMs, back, margin);
+    },
+    async reportLateSend({ arrivesBy }) {
+      calls.late.push(arrivesBy);
     },
     standing: {
       async renew(used, isWanted, margin) {
@@ -134,12 +137,42 @@ test("a request that is not complete waits for that, and its client may leave me
   expect(calls.back).toEqual([]);
 });
 
+test("a request behind one that is not complete does not wait for it", async () => {
+  const { clock, log, call, steady } = setUp();
+  await steady();
+  clock.at(300, () => void call("write", { complete: clock.sleep(250) }));
+  clock.at(310, () => void call("read"));
+  await clock.run(700);
+  expect(log).toEqual([
+    { name: "read", at: 310 + CALL_MS },
+    // Its reservation, made with the read's, was over by then.
+    { name: "write", at: 550 + CALL_MS },
+  ]);
+});
+
+test("I4: a request that a process which stood still sent late is reported as late, and its reservation as used", async () => {
+  const { clock, queue, calls, steady } = setUp();
+  await steady();
+  void queue.wait(Infinity, never).then(() => clock.stall(300));
+  await clock.run(2000);
+  expect(calls.late).toEqual(calls.made.slice(0, 1));
+  expect(calls.used).toEqual(calls.made.slice(0, 1));
+});
+
 test("a pause, a new path and the end of the process each return it", async () => {
   const paused = setUp();
   await paused.steady();
   paused.queue.pause();
   await paused.clock.run(300);
   expect(paused.calls.back).toEqual(paused.calls.made);
+  // Another one is due, and is not made.
+  const pausedLater = setUp();
+  await pausedLater.steady();
+  void pausedLater.call("last");
+  await pausedLater.clock.run(221);
+  pausedLater.queue.pause();
+  await pausedLater.clock.run(400);
+  expect([pausedLater.calls.used, pausedLater.calls.made.length]).toEqual([pausedLater.calls.made, 1]);
 
   const moved = setUp();
   await moved.steady();
@@ -154,6 +187,7 @@ test("a pause, a new path and the end of the process each return it", async () =
   await moved.clock.run(400);
   expect(moved.calls.back).toEqual(moved.calls.made.slice(0, 1));
   expect(moved.log).toEqual([{ name: "over a new path", at: 220 + CALL_MS }]);
+  expect(moved.calls.made).toHaveLength(1);
 
   const ended = setUp();
   await ended.steady();

@@ -73,7 +73,7 @@ declare
   busy_credit_ms constant float8 := 10;
   -- How far ahead of its time sync's call may be granted.
   sync_reach_ms constant float8 := 30;
-  -- How long a standing reservation may wait for its request. core/limiter/backend.ts and quota_stand have the same.
+  -- How long a standing reservation may wait for its request. core/limiter/backend.ts and quota_acquire_standing have the same.
   standing_ms constant float8 := 600;
   -- A client counts as active for this long after its last request.
   busy_ms constant float8 := 5000;

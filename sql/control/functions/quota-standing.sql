@@ -1,6 +1,6 @@
 -- Makes standing reservations: for a client's next request, before it comes.
 
--- quota_stand(window_ms, per_window, keys, used, margins, wanted, now): records which standing reservations of several keys
+-- quota_acquire_standing(window_ms, per_window, keys, used, margins, wanted, now): records which standing reservations of several keys
 -- were used, and makes new ones. The arrays have one element per call:
 --   key
 --   used         ends of those that were used before this call. As text, because the lengths differ
@@ -17,9 +17,9 @@
 -- begins within reach_ms), whose limit is the usual one, and for which the limit per user does not matter, and not if a sync
 -- that is running would get less than without it; two of a key are the most. A crash of this server may lose it: it is past, with its window, when
 -- reservations are made again (2350 ms after the start).
--- It counts in the month once it is used. The first request of each minute makes a reservation as any other:
+-- It counts in the month once it is used. The first request of each minute gets an ordinary reservation:
 -- quota_acquire_all stores the counts. It is returned like others, with quota_acquire_all.
-create or replace function quota_stand(
+create or replace function quota_acquire_standing(
   p_window_ms float8, p_per_window integer, p_keys text[], p_used text[], p_margins float8[], p_wanted boolean[],
   p_now float8 default null)
 returns table (asked_at float8, standing float8, margin float8)
@@ -56,7 +56,7 @@ begin
     margin := greatest(p_margins[i], least_margin_ms)
       + case when q.widened_ms > 0 then quota_widened(q.widened_ms, q.widened_at, asked_at) else 0 end;
     q.standing := array(select s from unnest(q.standing) s where s > asked_at - p_window_ms - most_drop_ms);
-    -- Those that do not count any more were used long ago: the process was suspended.
+    -- Those that no longer count were used long ago: the process was suspended.
     used := array(select s from unnest(q.standing) s where s = any (used));
     q.standing := array(select s from unnest(q.standing) s where s <> all (used));
     q.reservations := array(

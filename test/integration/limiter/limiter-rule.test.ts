@@ -135,7 +135,7 @@ async function play(history: Action[]): Promise<Played> {
     const ends = `{"{${used.map((end) => end + EPOCH_MS)}}"}`;
     used = [];
     const [row] = await sql<{ standing: number | null; margin: number }[]>`
-      select standing, margin from quota_stand(1000, 5, ${`{${key}}`}, ${ends}, ${`{${lateMs}}`}, ${`{${isWanted}}`},
+      select standing, margin from quota_acquire_standing(1000, 5, ${`{${key}}`}, ${ends}, ${`{${lateMs}}`}, ${`{${isWanted}}`},
         ${EPOCH_MS + now})`;
     if (row!.standing === null) return;
     const [end, marginMs] = [row!.standing - EPOCH_MS, row!.margin];
@@ -398,7 +398,7 @@ test("a standing reservation is made for a key with free places whose limit is t
   expect(await stood([client, stand, pass(500), use])).toBe(true);
   // It begins when there is a place, if that is soon.
   const burst: Action = { do: "client", calls: 5, reachMs: 0 };
-  expect(await stood([burst, pass(800), stand, use])).toBe(false);
+  expect(await stood([burst, pass(800), stand, pass(250), use])).toBe(false);
   expect(await stood([burst, pass(900), stand, pass(200), use])).toBe(true);
   // A key without a row, a process that varies too much, a pause, and the time when it is over.
   expect(await stood([stand, pass(10), use])).toBe(false);
@@ -414,6 +414,38 @@ test("a standing reservation is made for a key with free places whose limit is t
     use,
   ]);
   expect(calls.filter(({ isStanding }) => isStanding)).toHaveLength(2);
+});
+
+test("no standing reservation is made for a key that is throttled or limited by its user, or beside a silent proxy", async () => {
+  const sql = database.sql;
+  const key = `refused:${crypto.randomUUID()}`;
+  const now = EPOCH_MS;
+  await sql`select from quota_acquire(${key}, ${LIMITS}::source_limits, 'client', 5, '{0}', '{}', ${now})`;
+  const made = async (at = now + 100) => {
+    const [row] = await sql<{ standing: number | null }[]>`
+      select standing from quota_acquire_standing(1000, 5, ${`{${key}}`}, '{"{}"}', '{20}', '{true}', ${at})`;
+    return row!.standing;
+  };
+  const set = (columns: Record<string, unknown>) =>
+    sql`update quota_windows set ${sql(columns)} where key = ${key}`;
+  for (const [columns, usual] of [
+    [{ throttled_until: now + 60_000 }, { throttled_until: 0 }],
+    [{ claimed_until: now + 60_000 }, { claimed_until: 0 }],
+    [{ user_id: "airtable:usrBusy" }, { user_id: null }],
+    // The first request of a minute has to store the counts.
+    [{ counted_from: now - 60_000 }, { counted_from: now }],
+  ] as const) {
+    await set(columns);
+    expect(await made(), Object.keys(columns)[0]).toBeNull();
+    await set(usual);
+  }
+  await sql`insert into quota_proxies (id, share, seen_at) values (${key}, 2, ${now - 5000})`;
+  expect(await made(), "a silent proxy").toBeNull();
+  await sql`delete from quota_proxies where id = ${key}`;
+  // Two that begin when a pause ends would be the same.
+  await set({ blocked_until: now + 200 });
+  expect(await made()).not.toBeNull();
+  expect(await made(now + 150)).toBeNull();
 });
 
 test("a sync gets reservations in advance only for a key that nobody else asks for", async () => {

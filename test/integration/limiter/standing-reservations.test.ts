@@ -1,6 +1,7 @@
 /** Standing reservations of clients' next requests, with a real control plane. */
 import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
+import { wait } from "../../../core/async";
 import { createRateLimiter, type RateLimiter } from "../../../core/limiter";
 import { createLogger } from "../../../core/log";
 import { connectControl } from "../../../core/postgres";
@@ -59,7 +60,7 @@ test("over a round trip of 100 ms to the control plane, the request of a steady 
     sent.push(performance.now());
     waits.push(sent.at(-1)! - since);
     // As long as an answer of the source takes, in which the next reservation is made.
-    await Bun.sleep(250);
+    await wait(250, never);
   };
   const isPrompt = async () => {
     await send();
@@ -82,7 +83,7 @@ test("I4: clients of three processes and a sync stay within the limit together, 
     while (!stop.signal.aborted) {
       await limiter.acquireClient(key, { deadlineMs: 20_000, signal: never });
       sent.push(performance.now());
-      await Bun.sleep(everyMs);
+      await wait(everyMs, stop.signal).catch(() => {});
     }
   };
   // Sweeps, with pauses: while one runs, there is seldom a place for a standing reservation.
@@ -92,7 +93,7 @@ test("I4: clients of three processes and a sync stay within the limit together, 
         () => sent.push(performance.now()),
         () => {},
       );
-      await Bun.sleep(request % 8 === 0 ? 3000 : 100);
+      await wait(request % 8 === 0 ? 3000 : 100, stop.signal).catch(() => {});
     }
   };
   const all = [client(limiters[0]!, 400), client(limiters[1]!, 550), client(limiters[2]!, 1500), sync()];
