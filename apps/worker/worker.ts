@@ -102,6 +102,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   const caches: BaseCaches = new Map();
   /** By base id. */
   const holds = new Map<string, Hold>();
+  /** Those whose first lease had not started yet when this was looked at. */
+  const opening = new Set<Hold>();
   /** When bases with a cache that are not held were last held, by id. */
   const restingSince = new Map<string, number>();
   /** Consecutive leases that failed, by base id. */
@@ -129,11 +131,15 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   }
 
   function mayTake(): number {
-    const isOpening = (hold: Hold) =>
-      !isOpen(hold) && !failures.has(hold.job.baseId) && performance.now() - hold.takenAt < OPENING_MS;
-    const opening = [...holds.values()].filter(isOpening).length;
+    for (const hold of opening) if (!isOpening(hold)) opening.delete(hold);
     const due = Math.max(now.share - holds.size, now.overdue);
-    return Math.min(capacity - holds.size, due, MOST_OPENING - opening);
+    return Math.min(capacity - holds.size, due, MOST_OPENING - opening.size);
+  }
+
+  function isOpening(hold: Hold): boolean {
+    const { baseId } = hold.job;
+    const isLate = performance.now() - hold.takenAt >= OPENING_MS;
+    return holds.get(baseId) === hold && !isOpen(hold) && !failures.has(baseId) && !isLate;
   }
 
   /** Has its first lease started? */
@@ -171,6 +177,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
         over: Promise.resolve(),
       };
       holds.set(job.baseId, hold);
+      opening.add(hold);
       hold.over = keep(hold);
     }
   }

@@ -12,6 +12,7 @@
 import { withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
+import { arrayOf, itself } from "../postgres";
 import type { SourceLimits } from "../source";
 import {
   type LimiterBackend,
@@ -27,7 +28,6 @@ import { clockOffset } from "./clock-offset";
 import type { Membership } from "./heartbeat";
 import { limitsOfKey, strictest } from "./limits";
 import { watchRevocations } from "./revocations";
-import { arrayOf, itself } from "./sql-array";
 
 /** Time without attempts after a failed call, ms. `quota_acquire_all` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;

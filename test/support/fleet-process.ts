@@ -28,7 +28,10 @@ const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   await openApiKey(ctx, base);
   caches.set(baseId, emptyCache(1));
   const paused = new AbortController();
-  using _watching = ctx.settingsWatch.watch(baseId, (facts) => facts?.state === "paused" && paused.abort());
+  using _watching = ctx.settingsWatch.watch(baseId, (facts) => {
+    if (facts?.state === "paused") paused.abort();
+    return false;
+  });
   const stop = AbortSignal.any([signals.stop, paused.signal]);
   try {
     if (base.state === "paused") return null;

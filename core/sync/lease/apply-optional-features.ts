@@ -36,6 +36,11 @@ export class OptionalFeatureApplier {
     return this.#isSettled;
   }
 
+  /** Returns whether the replica has these settings. */
+  isApplied(wanted: OptionalFeatureSettings): boolean {
+    return this.#done !== undefined && isSame(this.#done, wanted);
+  }
+
   /**
    * Called repeatedly. A change that is blocked now (a query holds a view that must be dropped) is retried by a later
    * call.
@@ -43,7 +48,7 @@ export class OptionalFeatureApplier {
    * @throws BasetideError `lease_lost`, `replica_unavailable`
    */
   apply(wanted: OptionalFeatureSettings): Promise<void> {
-    if (this.#done && isSame(this.#done, wanted)) return Promise.resolve();
+    if (this.isApplied(wanted)) return Promise.resolve();
     this.#work ??= this.#applyNow(wanted).finally(() => {
       this.#work = undefined;
     });

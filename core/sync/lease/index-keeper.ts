@@ -31,10 +31,14 @@ export class IndexKeeper {
     return this.#work !== undefined;
   }
 
+  /** Returns whether nothing is left to do for this setting. */
+  isApplied(wanted: IndexSetting[]): boolean {
+    return !this.#work && this.#done !== undefined && sameIndexes(this.#done, wanted);
+  }
+
   /** Called repeatedly with the current setting. Returns at once and never fails. */
   apply(wanted: IndexSetting[]): void {
-    if (this.#work || (this.#done && sameIndexes(this.#done, wanted)) || performance.now() < this.#tryAt)
-      return;
+    if (this.#work || this.isApplied(wanted) || performance.now() < this.#tryAt) return;
     this.#work = this.#applyNow(wanted)
       .catch((error: unknown) => {
         this.log.debug({ error }, "applying indexes failed; retrying later");

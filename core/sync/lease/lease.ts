@@ -200,12 +200,13 @@ async function applyOptionalFeatures(
   await features.apply(base.settings);
   await dropUnfinished(replica, epoch, cache.builds.keys());
   indexes.apply(base.settings.indexes);
-  leased.onSettings = (settings) => {
+  leased.keepApplied((settings) => {
     indexes.apply(settings.indexes);
     features
       .apply(settings)
       .catch((error: unknown) => ctx.log.debug({ error }, "applying settings failed; retrying later"));
-  };
+    return indexes.isApplied(settings.indexes) && features.isApplied(settings);
+  });
 }
 
 export interface Lease {

@@ -30,7 +30,7 @@ import {
 } from "../../source";
 import { type BaseCache, requestSchemaCheck } from "../state";
 import { isAsRead } from "./as-read";
-import type { SettingsWatch } from "./settings-watch";
+import type { SettingsWatch, Watching } from "./settings-watch";
 
 interface LeaseInput {
   ctx: Pick<Context, "db" | "secrets" | "log">;
@@ -51,9 +51,6 @@ interface RunningSync extends Disposable {
   isBuilding: boolean;
 }
 
-/** How often what could not be applied is tried again while the facts stay the same. */
-const RETRY_MS = 5000;
-
 export class LeasedBase implements Disposable {
   /** Sends each request with the API key that the base has at that moment. */
   readonly connection: SourceConnection;
@@ -63,8 +60,6 @@ export class LeasedBase implements Disposable {
   onSchemaCheck: () => void = () => {};
   /** Called with the time of the latest catch-up request; once a second until it is completed. */
   onCatchUp: (requestedAt: Date | null) => void = () => {};
-  /** Called with the current settings when they have changed, and every few seconds. */
-  onSettings: (settings: SyncFacts["settings"]) => void = () => {};
   #input: LeaseInput;
   #stop: LinkedAbort;
   #kill: LinkedAbort;
@@ -79,14 +74,11 @@ export class LeasedBase implements Disposable {
   #syncedBase: Base;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
   readonly #changed = new Notifier();
-  #watching: Disposable;
+  #apply: (settings: SyncFacts["settings"]) => boolean = () => true;
+  #watching: Watching;
   /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
   #facts: SyncFacts | undefined;
-  /** performance.now() */
-  #factsAt = Number.NEGATIVE_INFINITY;
-  /** What was applied last: the facts, to which sync, and when. */
-  #applied: { facts: SyncFacts; sync: RunningSync | undefined; at: number } | undefined;
 
   private constructor(input: LeaseInput, apiKey: string, selecting: Selecting | undefined) {
     this.#input = input;
@@ -136,15 +128,32 @@ export class LeasedBase implements Disposable {
 
   share = (): number => this.#share;
 
+  /**
+   * Lets settings be applied whenever they have changed, and once a second until they are.
+   *
+   * @param apply starts to apply them, and returns whether nothing is left to do
+   */
+  keepApplied(apply: (settings: SyncFacts["settings"]) => boolean): void {
+    this.#apply = apply;
+    this.#watching.callAgain();
+  }
+
+  /** Something else must be applied, although the settings are the same. */
+  applyAgain(): void {
+    this.#watching.callAgain();
+  }
+
   /** Returns whether nothing that people may change differed from `base` when that was last read. */
   isAsRead(base: Base): boolean {
-    return isAsRead(base, this.#facts, performance.now() - this.#factsAt);
+    return isAsRead(base, this.#facts, performance.now() - this.#watching.readAt);
   }
 
   /** Begins a sync with `base` as it was just read. */
   begin(base: Base, isForced: boolean): RunningSync {
     this.#share = shareOf(base, base.settings);
     this.#syncedBase = base;
+    // What is known by now may interrupt this sync, or make another one worthwhile after it.
+    this.#watching.callAgain();
     const abort = linkedAbort(this.#stop.signal);
     const handle: RunningSync = {
       stop: abort.signal,
@@ -152,6 +161,7 @@ export class LeasedBase implements Disposable {
       [Symbol.dispose]: () => {
         abort[Symbol.dispose]();
         this.#sync = undefined;
+        this.#watching.callAgain();
       },
     };
     this.#sync = { abort, handle, isForced };
@@ -174,18 +184,17 @@ export class LeasedBase implements Disposable {
     this.#kill[Symbol.dispose]();
   }
 
-  #notice(facts: SyncFacts | undefined): void {
+  /** @returns whether to call again although nothing changes */
+  #notice(facts: SyncFacts | undefined): boolean {
     this.#facts = facts;
-    this.#factsAt = performance.now();
-    if (facts && this.#isApplied(facts)) return;
     if (!facts || facts.state === "deleting" || facts.state === "moving" || facts.state === "paused") {
       this.#stop.abort();
       if (facts?.state !== "paused") this.#kill.abort();
-      return;
+      return false;
     }
     if (facts.databaseId !== this.#input.base.database.id) {
       this.#stop.abort();
-      return;
+      return false;
     }
     if (!Bun.deepEquals(facts.selection, this.#input.base.selection)) {
       this.#input.ctx.log.info(
@@ -193,17 +202,16 @@ export class LeasedBase implements Disposable {
         "lease ended: the selection of what is copied has changed",
       );
       this.#stop.abort();
-      return;
+      return false;
     }
     this.#timeline ??= facts.timeline;
     if (this.#timeline !== facts.timeline) {
       this.#input.ctx.log.warn({ baseId: facts.id }, "lease ended: the replica's server failed over");
       this.#stop.abort();
-      return;
+      return false;
     }
-    this.#applied = { facts, sync: this.#sync?.handle, at: this.#factsAt };
     this.#share = shareOf(this.#input.base, facts.settings);
-    this.onSettings(facts.settings);
+    const isApplied = this.#apply(facts.settings);
     const { cache } = this.#input;
     requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
     if (cache.schemaCheckRequestedAt) this.onSchemaCheck();
@@ -216,13 +224,7 @@ export class LeasedBase implements Disposable {
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
       this.#changed.notify();
     }
-  }
-
-  /** Most facts are those of a second ago: a worker may have thousands of bases at rest. */
-  #isApplied(facts: SyncFacts): boolean {
-    if (facts !== this.#applied?.facts || this.#applied.sync !== this.#sync?.handle) return false;
-    const isWaiting = facts.catchUpRequestedAt || facts.schemaCheckRequestedAt || !this.#keyVersion;
-    return !isWaiting && this.#factsAt - this.#applied.at < RETRY_MS;
+    return !isApplied || facts.catchUpRequestedAt !== null || facts.schemaCheckRequestedAt !== null;
   }
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {
@@ -259,6 +261,7 @@ export class LeasedBase implements Disposable {
       if (!isFirst) ctx.log.info({ baseId: base.id }, "API key replaced");
     } catch (error) {
       this.#keyVersion = undefined;
+      this.#watching.callAgain();
       ctx.log.warn({ baseId: base.id, error }, "reading the new API key failed");
     }
   }

@@ -5,7 +5,7 @@
  * Polls with one query a second for all bases that a worker holds, which only reads in which groups of them rows have
  * changed: nearly none, where bases are at rest. The rows of those groups are then compared one by one. Runs change
  * them as well: a third query shows which rows were changed by people. A notification could get lost and would need the
- * same queries as a fallback.
+ * same queries as a fallback. A base in a group without changes costs the worker nothing: it may hold thousands.
  */
 import type { Context } from "../../context";
 import {
@@ -17,11 +17,29 @@ import {
   syncVersions,
   versionGroupOf,
 } from "../../control/bases";
+import { arrayOf } from "../../postgres";
 
 const POLL_MS = 1000;
 
-/** Called once a second with the current state of the base; undefined when the base no longer exists. */
-type OnFacts = (facts: SyncFacts | undefined) => void;
+/**
+ * Called with the current state of the base when it has changed, and at first; undefined when the base no longer exists.
+ *
+ * @returns whether to call again after the next read, though nothing may have changed
+ */
+type OnFacts = (facts: SyncFacts | undefined) => boolean;
+
+/** A base that is watched, until this is disposed of. */
+export interface Watching extends Disposable {
+  /** When the latest facts were known to be current, performance.now(). */
+  readonly readAt: number;
+  /** Calls back after the next read, whether anything has changed or not. */
+  callAgain(): void;
+}
+
+interface Watcher {
+  baseId: string;
+  onFacts: OnFacts;
+}
 
 interface Known {
   version: SyncVersion;
@@ -32,64 +50,121 @@ interface Known {
 
 export class SettingsWatch {
   #ctx: Pick<Context, "db" | "log">;
-  #watched = new Map<string, Set<OnFacts>>();
+  #pollMs: number;
+  /** By base id. */
+  #watched = new Map<string, Set<Watcher>>();
+  /** The watched bases of each group. */
+  #groups = new Map<string, Set<string>>();
+  /** All watched bases, as a parameter of statements; undefined once it must be formatted again. */
+  #ids: string | undefined;
+  /** Watched bases that have not been read yet. */
+  #unread = new Set<string>();
+  /** Those to call after the next read. */
+  #expecting = new Set<Watcher>();
   /** What was read last of each watched base. */
   #known = new Map<string, Known>();
   /** Of the groups of these bases, from before they were read. */
   #digests = new Map<string, string>();
+  #readAt = Number.NEGATIVE_INFINITY;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(ctx: Pick<Context, "db" | "log">) {
+  constructor(ctx: Pick<Context, "db" | "log">, pollMs = POLL_MS) {
     this.#ctx = ctx;
+    this.#pollMs = pollMs;
   }
 
-  /** Watches until the returned handle is disposed of. */
-  watch(baseId: string, onFacts: OnFacts): Disposable {
-    const listeners = this.#watched.get(baseId) ?? new Set();
-    this.#watched.set(baseId, listeners.add(onFacts));
-    this.#timer ??= setTimeout(() => this.#poll(), POLL_MS);
+  watch(baseId: string, onFacts: OnFacts): Watching {
+    const watcher = { baseId, onFacts };
+    const watchers = this.#watched.get(baseId) ?? this.#add(baseId);
+    watchers.add(watcher);
+    this.#expecting.add(watcher);
+    this.#timer ??= setTimeout(() => this.#poll(), this.#pollMs);
+    const readAt = () => (this.#unread.has(baseId) ? Number.NEGATIVE_INFINITY : this.#readAt);
     return {
+      get readAt() {
+        return readAt();
+      },
+      callAgain: () => {
+        if (watchers.has(watcher)) this.#expecting.add(watcher);
+      },
       [Symbol.dispose]: () => {
-        listeners.delete(onFacts);
-        if (listeners.size === 0 && this.#watched.get(baseId) === listeners) this.#watched.delete(baseId);
+        this.#expecting.delete(watcher);
+        if (watchers.delete(watcher) && watchers.size === 0) this.#remove(baseId);
       },
     };
   }
 
+  #add(baseId: string): Set<Watcher> {
+    const watchers = new Set<Watcher>();
+    this.#watched.set(baseId, watchers);
+    this.#groups.getOrInsertComputed(versionGroupOf(baseId), () => new Set()).add(baseId);
+    this.#unread.add(baseId);
+    this.#ids = undefined;
+    return watchers;
+  }
+
+  #remove(baseId: string): void {
+    const group = versionGroupOf(baseId);
+    const bases = this.#groups.get(group)!;
+    bases.delete(baseId);
+    if (bases.size === 0) this.#groups.delete(group);
+    this.#watched.delete(baseId);
+    this.#unread.delete(baseId);
+    this.#known.delete(baseId);
+    this.#ids = undefined;
+  }
+
   async #poll(): Promise<void> {
-    const asked = [...this.#watched.keys()];
-    if (asked.length === 0) {
+    if (this.#watched.size === 0) {
       this.#timer = undefined;
       return;
     }
-    const { db } = this.#ctx;
     try {
-      const digests = await syncVersionDigests(db, asked);
-      const isSame = (id: string) => {
-        const group = versionGroupOf(id);
-        return digests.get(group) === this.#digests.get(group);
-      };
-      const known = new Map<string, Known>();
-      const suspected: string[] = [];
-      for (const id of asked) {
-        const before = isSame(id) ? this.#known.get(id) : undefined;
-        if (before) known.set(id, before);
-        else suspected.push(id);
-      }
-      if (suspected.length > 0) await this.#compare(suspected, known);
-      this.#known = known;
-      this.#digests = digests;
-      for (const id of asked)
-        for (const onFacts of this.#watched.get(id) ?? []) onFacts(known.get(id)?.facts);
+      await this.#read();
     } catch (error) {
       this.#ctx.log.debug({ error }, "reading settings failed");
     }
-    this.#timer = setTimeout(() => this.#poll(), POLL_MS);
+    this.#timer = setTimeout(() => this.#poll(), this.#pollMs);
   }
 
-  /** Adds what is known now of those bases that exist. */
-  async #compare(ids: string[], known: Map<string, Known>): Promise<void> {
+  async #read(): Promise<void> {
+    this.#ids ??= arrayOf([...this.#watched.keys()], String);
+    // What is watched from here on is read the next time.
+    const unread = [...this.#unread];
+    const digests = await syncVersionDigests(this.#ctx.db, this.#ids);
+    const suspected = new Set(unread);
+    for (const [group, bases] of this.#groups)
+      if (digests.get(group) !== this.#digests.get(group)) for (const id of bases) suspected.add(id);
+    const now = suspected.size > 0 ? await this.#compare([...suspected]) : new Map<string, Known>();
+    this.#digests = digests;
+    this.#readAt = performance.now();
+    for (const id of unread) this.#unread.delete(id);
+    for (const id of suspected) this.#learn(id, now.get(id));
+    this.#tell();
+  }
+
+  #learn(id: string, known: Known | undefined): void {
+    const watchers = this.#watched.get(id);
+    if (!watchers) return;
+    const before = this.#known.get(id);
+    if (known) this.#known.set(id, known);
+    else this.#known.delete(id);
+    if (before?.facts !== known?.facts) for (const watcher of watchers) this.#expecting.add(watcher);
+  }
+
+  #tell(): void {
+    for (const watcher of [...this.#expecting]) {
+      const { baseId, onFacts } = watcher;
+      // Another one may have ended the watch.
+      if (this.#unread.has(baseId) || !this.#expecting.delete(watcher)) continue;
+      if (onFacts(this.#known.get(baseId)?.facts)) this.#expecting.add(watcher);
+    }
+  }
+
+  /** Returns what is known now of those bases that exist. */
+  async #compare(ids: string[]): Promise<Map<string, Known>> {
     const { db } = this.#ctx;
+    const known = new Map<string, Known>();
     // The versions first, then the hashes: what changes between the queries is read again.
     const versions = await syncVersions(db, ids);
     const ran: string[] = [];
@@ -102,13 +177,14 @@ export class SettingsWatch {
     }
     const hashes = await hashesOf(db, [...ran, ...changed]);
     for (const id of ran) {
-      const before = this.#known.get(id)!;
-      if (before.hash === hashes.get(id)) known.set(id, { ...before, version: versions.get(id)! });
+      const before = this.#known.get(id);
+      if (before && before.hash === hashes.get(id)) known.set(id, { ...before, version: versions.get(id)! });
       else changed.push(id);
     }
     const facts = changed.length > 0 ? await syncFacts(db, changed) : [];
     for (const one of facts)
       known.set(one.id, { version: versions.get(one.id)!, hash: hashes.get(one.id), facts: one });
+    return known;
   }
 }
 

@@ -9,6 +9,7 @@ import {
   syncVersions,
   versionGroupOf,
 } from "../../../core/control/bases";
+import { arrayOf } from "../../../core/postgres";
 import { authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 
@@ -36,7 +37,7 @@ test("a run changes the version of a base and not the hash of its facts; every c
   const { id } = (await call("POST", "/api/v1/bases", { token, body })).body;
   const seen = async () => ({
     version: (await syncVersions(db, [id])).get(id),
-    digest: (await syncVersionDigests(db, [id])).get(versionGroupOf(id)),
+    digest: (await syncVersionDigests(db, arrayOf([id], String))).get(versionGroupOf(id)),
     hash: (await syncFactHashes(db, [id])).get(id),
     facts: (await syncFacts(db, [id]))[0],
   });

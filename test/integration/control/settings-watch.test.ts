@@ -1,0 +1,112 @@
+/** A worker learns within seconds what people change, and is not called for bases that nobody changes. */
+import { expect, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
+import type { Db } from "../../../core/context";
+import { recordRun, type SyncFacts } from "../../../core/control/bases";
+import { SettingsWatch } from "../../../core/sync/lease";
+import { authByHeader } from "../../support/console";
+import { caller, GOOD_KEY, testControl } from "../../support/control-support";
+import { until } from "../../support/poll";
+
+const POLL_MS = 20;
+const counts = { seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 1, waitMs: 0 };
+
+/** A sweep of the base; the first makes it active. */
+const run = (db: Db, id: string) =>
+  recordRun(db, id, { kind: "sweep", startedAt: new Date(), completedAt: new Date(), ...counts });
+
+/** Creates bases and watches them; `calls` has what each was called with. */
+async function watched(names: string[]) {
+  const stack = new AsyncDisposableStack();
+  const control = stack.use(await testControl());
+  const { db } = control.ctx;
+  const { token } = await control.addAccount("owner@example.com");
+  const call = caller(consoleApp(control.ctx, authByHeader()));
+  const watch = new SettingsWatch(control.ctx, POLL_MS);
+  const watchOne = async (name: string) => {
+    const body = { platform: "airtable", api_key: GOOD_KEY, base_id: name };
+    const { id } = (await call("POST", "/api/v1/bases", { token, body })).body as { id: string };
+    await run(db, id);
+    const calls: (SyncFacts | undefined)[] = [];
+    const answer = { isExpecting: false };
+    const watching = stack.use(
+      watch.watch(id, (facts) => {
+        calls.push(facts);
+        return answer.isExpecting;
+      }),
+    );
+    return { id, calls, answer, watching };
+  };
+  const bases = await Promise.all(names.map(watchOne));
+  const isRead = async (since: number) => {
+    await until(() => bases.every(({ watching }) => watching.readAt > since), { what: "the facts are read" });
+  };
+  return { db, watch, bases, isRead, [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+test("a base is called at first, and then when its facts have changed, and others are not", async () => {
+  await using scene = await watched(["appOne", "appTwo"]);
+  const { db, isRead } = scene;
+  const [one, two] = scene.bases as [(typeof scene.bases)[0], (typeof scene.bases)[0]];
+  expect(one.watching.readAt).toBe(Number.NEGATIVE_INFINITY);
+  await until(() => one.calls.length > 0 && two.calls.length > 0, { what: "the first calls" });
+  expect([one.calls[0]!.id, two.calls[0]!.id]).toEqual([one.id, two.id]);
+
+  await db`update bases set turbo = not turbo where id = ${one.id}`;
+  await until(() => one.calls.length > 1, { what: "the change is seen" });
+  expect(one.calls[1]!.settings.turbo).toBe(!one.calls[0]!.settings.turbo);
+
+  // A run changes the row, and no fact.
+  await run(db, one.id);
+  await isRead(performance.now());
+  await db`delete from bases where id = ${two.id}`;
+  await until(() => two.calls.length > 1, { what: "the deletion is seen" });
+  expect(two.calls[1]).toBeUndefined();
+  expect([one.calls.length, two.calls.length]).toEqual([2, 2]);
+});
+
+test("a base without changes is called again as long as it asks for that", async () => {
+  await using scene = await watched(["appOne"]);
+  const [{ calls, answer, watching }] = scene.bases as [(typeof scene.bases)[0]];
+  answer.isExpecting = true;
+  await until(() => calls.length >= 3, { what: "it is called again" });
+  expect(new Set(calls).size).toBe(1);
+  answer.isExpecting = false;
+  const told = calls.length;
+  await until(() => calls.length > told, { what: "it is called once more" });
+  await scene.isRead(performance.now());
+  await scene.isRead(performance.now());
+  expect(calls.length).toBe(told + 1);
+  watching.callAgain();
+  await until(() => calls.length > told + 1, { what: "it is called when it asks" });
+  await scene.isRead(performance.now());
+  expect(calls.length).toBe(told + 2);
+});
+
+test("two may watch a base; one that no longer does is not called", async () => {
+  await using scene = await watched(["appOne"]);
+  const [{ id, calls, watching }] = scene.bases as [(typeof scene.bases)[0]];
+  await until(() => calls.length > 0, { what: "the first call" });
+  const others: (SyncFacts | undefined)[] = [];
+  using other = scene.watch.watch(id, (facts) => {
+    others.push(facts);
+    return false;
+  });
+  await until(() => others.length > 0, { what: "the other's first call" });
+  expect([calls.length, others[0]]).toEqual([1, calls[0]]);
+  watching[Symbol.dispose]();
+  watching.callAgain();
+  await scene.db`update bases set turbo = not turbo where id = ${id}`;
+  await until(() => others.length > 1, { what: "the change is seen" });
+  other[Symbol.dispose]();
+  expect(calls.length).toBe(1);
+
+  const again: (SyncFacts | undefined)[] = [];
+  using back = scene.watch.watch(id, (facts) => {
+    again.push(facts);
+    return false;
+  });
+  expect(back.readAt).toBe(Number.NEGATIVE_INFINITY);
+  await until(() => again.length > 0, { what: "a base that is watched again is read" });
+  expect(again).toEqual([others[1]]);
+});
