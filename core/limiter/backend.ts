@@ -84,6 +84,12 @@ export interface LimiterBackend {
   /** Absent if this backend makes no standing reservations. */
   readonly standing?: {
     /**
+     * Calls back when it is time for `renew` after a request: answers that come at once are passed on first.
+     *
+     * @returns a function that cancels it
+     */
+    soon(renew: () => void): () => void;
+    /**
      * Records that those were used (what identifies them), and makes one if it is wanted. It may be used for
      * STANDING_MS and the delay of `margin`.
      *

@@ -28,7 +28,13 @@ import { clockOffset } from "./clock-offset";
 import type { Membership } from "./heartbeat";
 import { limitsOfKey, strictest } from "./limits";
 import { watchRevocations } from "./revocations";
+import { createSharedAlarm } from "./shared-alarm";
 
+/**
+ * How long after a request the standing reservation for the next one is made, ms, at most: with those of other keys in one
+ * statement.
+ */
+const RENEW_WITHIN_MS = 25;
 /** Time without attempts after a failed call, ms. `quota_acquire_all` relies on processes being back within 1 s. */
 const RETRY_AFTER_MS = 500;
 /**
@@ -245,6 +251,7 @@ export function controlPlane(
     return rows;
   }
 
+  const soonStanding = createSharedAlarm(clock, RENEW_WITHIN_MS);
   const standingBatches = new Map<string, Batch<StandingCall, StandingRow>>();
 
   function standingBatchOf(limits: SourceLimits): Batch<StandingCall, StandingRow> {
@@ -296,6 +303,7 @@ export function controlPlane(
         isValid: revocations.isValid,
       },
       standing: {
+        soon: soonStanding,
         async renew(used, isWanted, margin) {
           if (!offset.isKnown || isNewcomer || clock.now() < pausedUntil) return null;
           const marginMs = wholeMs(margin);

@@ -29,6 +29,7 @@ export function withFallback(
   return {
     // Away from the control plane, `acquire` must be the first to reach it again.
     standing: shared.standing && {
+      ...shared.standing,
       renew: async (...args) => (wasAway ? null : shared.standing!.renew(...args)),
     },
     async acquire(withinMs, back, margin, options) {

@@ -11,9 +11,6 @@ import { type LimiterBackend, type Margin, type Reservation, SPARE_MS, STANDING_
 import type { QuotaClock } from "./clock";
 import { type Connections, isCovered } from "./waiter";
 
-/** How long after a request the next reservation is made, ms: answers that come at once are passed on first. */
-const RENEW_AFTER_MS = 10;
-
 export class StandingReservation {
   readonly #backend: NonNullable<LimiterBackend["standing"]>;
   readonly #clock: QuotaClock;
@@ -104,7 +101,7 @@ export class StandingReservation {
     // Over a new path, earlier requests may have taken longer than measured.
     this.#isWanted = isLast && this.#isSteady && !this.#made && !this.#isClosed && margin.dropMs === 0;
     if ((this.#isWanted || this.#used.length > 0) && this.isSettled)
-      this.#cancelDue = this.#clock.at(this.#clock.now() + RENEW_AFTER_MS, () => void this.#renew(margin));
+      this.#cancelDue = this.#backend.soon(() => void this.#renew(margin));
   }
 
   /** Forgets it, because requests pause; returns what identifies it. */

@@ -26,6 +26,9 @@ import { LIMITS } from "./quota-limits";
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;
 
+/** When the next standing reservation is made after a request, ms. */
+const RENEW_AFTER_MS = 10;
+
 interface Alarm {
   atMs: number;
   wake: () => void;
@@ -125,6 +128,7 @@ export function virtualBackend(
       },
     }),
     standing: {
+      soon: (renew) => clock.at(clock.now() + RENEW_AFTER_MS, renew),
       async renew(used, isWanted, margin) {
         const [row] = await clock.during(
           db<{ standing: number | null; margin: number }[]>`
@@ -180,7 +184,10 @@ export function slowed(backend: LimiterBackend, clock: VirtualClock, answerMs: (
   };
   return {
     ...backend,
-    standing: backend.standing && { renew: (...wanted) => late(backend.standing!.renew(...wanted)) },
+    standing: backend.standing && {
+      ...backend.standing,
+      renew: (...wanted) => late(backend.standing!.renew(...wanted)),
+    },
     acquire: (...wanted) => late(backend.acquire(...wanted)),
   };
 }
@@ -309,6 +316,7 @@ export function simulate(db: postgres.Sql): Simulation {
       acquire: (withinMs: number[], back: number[], margin: Margin) =>
         over(() => shared.acquire(withinMs, back, margin)),
       standing: {
+        ...shared.standing!,
         renew: (used: number[], isWanted: boolean, margin: Margin) =>
           over(() => shared.standing!.renew(used, isWanted, margin)),
       },

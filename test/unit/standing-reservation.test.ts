@@ -9,6 +9,8 @@ import { VirtualClock } from "../support/quota-simulation";
 
 const never = new AbortController().signal;
 /** How long a call to the backend takes, ms. */
+/** When the next standing reservation is made after a request, ms. */
+const RENEW_AFTER_MS = 10;
 const CALL_MS = 50;
 
 /** A wait queue whose backend always makes a standing reservation if one is wanted. */
@@ -28,6 +30,7 @@ function setUp() {
       calls.late.push(arrivesBy);
     },
     standing: {
+      soon: (renew) => clock.at(clock.now() + RENEW_AFTER_MS, renew),
       async renew(used, isWanted, margin) {
         calls.used.push(...used);
         await clock.sleep(CALL_MS);
