@@ -46,13 +46,15 @@ export function requestHeaders(from: Headers): RequestHeaders {
 
 /** Returns the headers of an answer that are for the client. @param lines each header as it was sent */
 export function answerHeaders(lines: readonly (readonly [name: string, value: string])[]): Headers {
-  const connection = lines.filter(([name]) => name.toLowerCase() === "connection");
-  const named = namedBy(connection.map(([, value]) => value).join());
-  const passed = lines.filter(([name]) => {
+  let connection = "";
+  const passed: [string, string][] = [];
+  for (const [name, value] of lines) {
     const key = name.toLowerCase();
-    return !NOT_ANSWERED.has(key) && !named.has(key);
-  });
-  return new Headers(passed as [string, string][]);
+    if (key === "connection") connection += `,${value}`;
+    else if (!NOT_ANSWERED.has(key)) passed.push([name, value]);
+  }
+  const named = namedBy(connection);
+  return new Headers(named.size > 0 ? passed.filter(([name]) => !named.has(name.toLowerCase())) : passed);
 }
 
 /** Returns the headers that a `Connection` header names: they belong to the connection, too. */

@@ -1,5 +1,6 @@
 /** The proxy's metrics; labels are the class of call, never a base. */
 import { Counter, Histogram, type Registry } from "prom-client";
+import { BufferedHistogram } from "../../core/buffered-metrics";
 import type { UpstreamFailure } from "./upstream";
 
 export type CallClass = "read" | "write" | "other";
@@ -20,17 +21,17 @@ const ADDED_SECONDS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.
 
 export function proxyMetrics(registry: Registry): ProxyMetrics {
   const registers = [registry];
-  const total = new Histogram({
+  const total = new BufferedHistogram({
     name: "basetide_proxy_request_seconds",
     help: "Time from a request to the start of its response (for a write: until the replicas show it)",
-    labelNames: ["class"],
+    label: "class",
     buckets: TOTAL_SECONDS,
     registers,
   });
-  const added = new Histogram({
+  const added = new BufferedHistogram({
     name: "basetide_proxy_added_seconds",
     help: "The part of that time that was not spent waiting for Airtable or for its rate limit",
-    labelNames: ["class"],
+    label: "class",
     buckets: ADDED_SECONDS,
     registers,
   });
@@ -48,8 +49,8 @@ export function proxyMetrics(registry: Registry): ProxyMetrics {
   });
   return {
     answered(call, totalMs, addedMs) {
-      total.observe({ class: call }, totalMs / 1000);
-      added.observe({ class: call }, addedMs / 1000);
+      total.add(call, totalMs / 1000);
+      added.add(call, addedMs / 1000);
     },
     failed: (failure) => errors.inc({ kind: failure }),
     coalesced: (writes) => coalesced.observe(writes),

@@ -21,8 +21,8 @@ import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-pro
 import { startTestServer, unsafeButFast } from "../support/server";
 import { cloneUpTo } from "./clone-bases";
 import { databaseFolder } from "./database-folder";
+import { WORKER_ENVIRONMENT } from "./runtime-environment";
 import { countingStatements, StatementCounts } from "./statements";
-import { WORKER_ENVIRONMENT } from "./worker-environment";
 
 /** Pages of 100 records: a sweep of the default shape takes ten requests. */
 export const SHAPE = { records: Number(process.env.LOAD_RECORDS ?? 1000), tables: 2 };

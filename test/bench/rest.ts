@@ -29,8 +29,8 @@ import { databaseFolder } from "./database-folder";
 import { type HeapReport, heapOf } from "./heap-report";
 import { ratio, table } from "./print";
 import { connectPattern } from "./rest-bases";
+import { WORKER_ENVIRONMENT } from "./runtime-environment";
 import { countingStatements, StatementCounts } from "./statements";
-import { WORKER_ENVIRONMENT } from "./worker-environment";
 
 const [FEWER = 300, BASES = 1000] = process.env.REST_BASES?.split(",").map(Number) ?? [];
 const MOST = Number(process.env.REST_MOST ?? 100);

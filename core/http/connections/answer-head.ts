@@ -76,15 +76,22 @@ class Head implements AnswerHead {
   }
 
   get lines(): AnswerHead["lines"] {
-    const seen = new Set<string>();
-    const lines = this.#text(this.#firstEnd, this.#end).split("\r\n").slice(1);
-    return lines.flatMap((line) => {
-      const colon = line.indexOf(":");
-      const name = line.slice(0, colon);
+    const lines: [name: string, value: string][] = [];
+    const seen: string[] = [];
+    const text = this.#text(this.#firstEnd + 2, this.#end);
+    for (let at = 0, end: number; at < text.length; at = end + 2) {
+      end = text.indexOf("\r\n", at);
+      if (end < 0) end = text.length;
+      const colon = text.indexOf(":", at);
+      const name = text.slice(at, colon);
       const key = name.toLowerCase();
-      if (SINGLE.has(key) && seen.size === seen.add(key).size) return [];
-      return [[name, line.slice(colon + 1).replace(/^[\t ]+|[\t ]+$/g, "")] as const];
-    });
+      if (SINGLE.has(key)) {
+        if (seen.includes(key)) continue;
+        seen.push(key);
+      }
+      lines.push([name, trimmed(text, colon + 1, end)]);
+    }
+    return lines;
   }
 
   /** @param at where the line before ends. @returns where this one ends */
@@ -118,6 +125,14 @@ class Head implements AnswerHead {
   #text(from: number, to: number): string {
     return from < to ? this.#bytes.toString("latin1", from, to) : "";
   }
+}
+
+/** Without blanks around it: usually there is one space before it. */
+function trimmed(text: string, from: number, to: number): string {
+  let [start, end] = [from, to];
+  while (start < end && isBlank(text.charCodeAt(start))) start++;
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
+  return text.slice(start, end);
 }
 
 /**

@@ -183,10 +183,10 @@ export class Connection {
       if (!this.isOpen) return reject(this.#stale());
       let answer: StreamedAnswer | undefined;
       let isPaused = false;
-      let timer: ReturnType<typeof setTimeout> | undefined;
+      let cancelDeadline = () => {};
       const leave = () => {
         this.#exchange = undefined;
-        clearTimeout(timer);
+        cancelDeadline();
         signal.removeEventListener("abort", breakOff);
       };
       const fail = (error: unknown) => {
@@ -213,7 +213,7 @@ export class Connection {
       const parser = new AnswerParser(
         {
           head: (head) => {
-            clearTimeout(timer);
+            cancelDeadline();
             answer = new StreamedAnswer(head, line);
             this.#readKeepAlive(head.headers);
             resolve(answer);
@@ -234,7 +234,8 @@ export class Connection {
       } catch (error) {
         return fail(error);
       }
-      if (timeoutMs !== undefined) timer = setTimeout(() => fail(new AnswerTimeout()), timeoutMs);
+      if (timeoutMs !== undefined)
+        cancelDeadline = beforeDeadline(timeoutMs, () => fail(new AnswerTimeout()));
       signal.addEventListener("abort", breakOff);
       this.#begin({
         push: (bytes) => {
