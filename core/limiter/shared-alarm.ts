@@ -3,25 +3,23 @@ import type { QuotaClock } from "./clock";
 
 /**
  * @param withinMs how long after it was added work begins, at most
- * @returns a function that adds work (a function of its own each time), and returns one that cancels it
+ * @returns a function that adds work, and returns one that cancels it
  */
 export function createSharedAlarm(clock: QuotaClock, withinMs: number): (work: () => void) => () => void {
-  const due = new Set<() => void>();
-  let isSet = false;
+  /** Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md. */
+  let due: { work: () => void }[] = [];
 
   function ring(): void {
-    isSet = false;
-    const all = [...due];
-    due.clear();
-    for (const work of all) work();
+    const all = due;
+    due = [];
+    for (const { work } of all) work();
   }
 
   return (work) => {
-    due.add(work);
-    if (!isSet) {
-      isSet = true;
-      clock.at(clock.now() + withinMs, ring);
-    }
-    return () => due.delete(work);
+    const one = { work };
+    if (due.push(one) === 1) clock.at(clock.now() + withinMs, ring);
+    return () => {
+      one.work = () => {};
+    };
   };
 }

@@ -39,6 +39,9 @@ export interface Watching extends Disposable {
 interface Watcher {
   baseId: string;
   onFacts: OnFacts;
+  /** To be called after the next read. */
+  isExpecting: boolean;
+  isOver: boolean;
 }
 
 interface Known {
@@ -59,8 +62,8 @@ export class SettingsWatch {
   #ids: string | undefined;
   /** Watched bases that have not been read yet. */
   #unread = new Set<string>();
-  /** Those to call after the next read. */
-  #expecting = new Set<Watcher>();
+  /** Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md. */
+  #expecting: Watcher[] = [];
   /** What was read last of each watched base. */
   #known = new Map<string, Known>();
   /** Of the groups of these bases, from before they were read. */
@@ -74,21 +77,19 @@ export class SettingsWatch {
   }
 
   watch(baseId: string, onFacts: OnFacts): Watching {
-    const watcher = { baseId, onFacts };
+    const watcher: Watcher = { baseId, onFacts, isExpecting: false, isOver: false };
     const watchers = this.#watched.get(baseId) ?? this.#add(baseId);
     watchers.add(watcher);
-    this.#expecting.add(watcher);
+    this.#expect(watcher);
     this.#timer ??= setTimeout(() => this.#poll(), this.#pollMs);
     const readAt = () => (this.#unread.has(baseId) ? Number.NEGATIVE_INFINITY : this.#readAt);
     return {
       get readAt() {
         return readAt();
       },
-      callAgain: () => {
-        if (watchers.has(watcher)) this.#expecting.add(watcher);
-      },
+      callAgain: () => this.#expect(watcher),
       [Symbol.dispose]: () => {
-        this.#expecting.delete(watcher);
+        watcher.isOver = true;
         if (watchers.delete(watcher) && watchers.size === 0) this.#remove(baseId);
       },
     };
@@ -149,15 +150,32 @@ export class SettingsWatch {
     const before = this.#known.get(id);
     if (known) this.#known.set(id, known);
     else this.#known.delete(id);
-    if (before?.facts !== known?.facts) for (const watcher of watchers) this.#expecting.add(watcher);
+    if (before?.facts !== known?.facts) for (const watcher of watchers) this.#expect(watcher);
+  }
+
+  #expect(watcher: Watcher): void {
+    if (watcher.isExpecting) return;
+    watcher.isExpecting = true;
+    this.#expecting.push(watcher);
   }
 
   #tell(): void {
-    for (const watcher of [...this.#expecting]) {
-      const { baseId, onFacts } = watcher;
-      // Another one may have ended the watch.
-      if (this.#unread.has(baseId) || !this.#expecting.delete(watcher)) continue;
-      if (onFacts(this.#known.get(baseId)?.facts)) this.#expecting.add(watcher);
+    const told = this.#expecting;
+    this.#expecting = [];
+    for (const watcher of told) {
+      watcher.isExpecting = false;
+      if (watcher.isOver) continue;
+      if (this.#unread.has(watcher.baseId) || this.#call(watcher)) this.#expect(watcher);
+    }
+  }
+
+  /** Returns whether to call again: also if the call failed, which keeps no other one from being made. */
+  #call({ baseId, onFacts }: Watcher): boolean {
+    try {
+      return onFacts(this.#known.get(baseId)?.facts);
+    } catch (error) {
+      this.#ctx.log.warn({ baseId, error }, "applying settings failed; retrying");
+      return true;
     }
   }
 
