@@ -19,9 +19,14 @@ export type OptionalFeatureSettings = Pick<
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
 
+/** Pause before settings that could not be applied are tried again, ms: an attempt may make queries wait. */
+const RETRY_MS = 5000;
+
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
+  /** The settings that could not be applied, and when (performance.now()). */
+  #failed: { wanted: OptionalFeatureSettings; at: number } | undefined;
   #isSettled = false;
   #work: Promise<void> | undefined;
 
@@ -43,16 +48,22 @@ export class OptionalFeatureApplier {
 
   /**
    * Called repeatedly. A change that is blocked now (a query holds a view that must be dropped) is retried by a later
-   * call.
+   * call; a call that comes too soon after the attempt does nothing.
    *
    * @throws BasetideError `lease_lost`, `replica_unavailable`
    */
   apply(wanted: OptionalFeatureSettings): Promise<void> {
-    if (this.isApplied(wanted)) return Promise.resolve();
+    if (this.isApplied(wanted) || this.#isTooSoon(wanted)) return Promise.resolve();
     this.#work ??= this.#applyNow(wanted).finally(() => {
       this.#work = undefined;
+      if (!this.isApplied(wanted)) this.#failed = { wanted, at: performance.now() };
     });
     return this.#work;
+  }
+
+  #isTooSoon(wanted: OptionalFeatureSettings): boolean {
+    const failed = this.#failed;
+    return failed !== undefined && isSame(failed.wanted, wanted) && performance.now() - failed.at < RETRY_MS;
   }
 
   async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, onTestFinished, test, vi } from "vitest";
+import { createLogger } from "../../../core/log";
 import {
   applyLinkViews,
   changeShape,
@@ -15,6 +16,7 @@ import {
   type TypeSettings,
 } from "../../../core/replica";
 import type { SourceTable } from "../../../core/source";
+import { OptionalFeatureApplier } from "../../../core/sync/lease/apply-optional-features";
 import { testEngine } from "../../support/engine";
 import { readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { histories, World } from "../../support/schema-history";
@@ -249,6 +251,26 @@ test("a query that locks a view delays only its removal", async () => {
   });
   await applyLinkViews(replica, epoch, false);
   expect(await viewNames(replica)).toEqual([]);
+});
+
+test("a lease that calls every second does not make queries wait every second for a change that is blocked", async () => {
+  const { replica, epoch, reader } = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
+  const applier = new OptionalFeatureApplier(replica, epoch, createLogger("silent", "test"));
+  const on = { linkViews: true, history: false, historyDays: 30, notify: false, aliasDays: 0 };
+  await applier.apply(on);
+  expect(applier.isApplied(on)).toBe(true);
+  const off = { ...on, linkViews: false };
+  await reader.begin(async (query) => {
+    await query`select count(*) from orders__items`;
+    await applier.apply(off);
+    expect(applier.isApplied(off)).toBe(false);
+  });
+  // Nothing blocks it anymore, and it is too soon; other settings are applied at once.
+  await applier.apply({ ...off });
+  expect(await viewNames(replica)).not.toEqual([]);
+  const other = { ...off, historyDays: 31 };
+  await applier.apply(other);
+  expect([applier.isApplied(other), await viewNames(replica)]).toEqual([true, []]);
 });
 
 test("unlocked objects are changed, however long a busy server takes for so many locks", async () => {
