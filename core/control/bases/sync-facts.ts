@@ -67,12 +67,14 @@ export function versionGroupOf(baseId: string): string {
  * @param baseIds an array parameter as text (`arrayOf`): to format thousands of ids each second takes time
  */
 export async function syncVersionDigests(db: Db, baseIds: string): Promise<Map<string, string>> {
+  // Joined, so that the text is read once: as the array of `any`, it may be read for each row.
   const rows = await db<{ group: string; digest: string }[]>`
     select left(b.id, ${GROUP_LETTERS}::integer) as group,
       bit_xor(hashtextextended(b.id || ' ' || b.xmin::text || ' ' || c.versions, 0))::text as digest
-    from bases as b,
-      (select hashtext(coalesce(string_agg(xmin::text, ' ' order by id), ''))::text as versions from clusters) as c
-    where b.id = any (${baseIds}::text::text[]) group by 1`;
+    from unnest(${baseIds}::text::text[]) as watched (id) join bases as b on b.id = watched.id
+      cross join
+        (select hashtext(coalesce(string_agg(xmin::text, ' ' order by id), ''))::text as versions from clusters) as c
+    group by 1`;
   return new Map(rows.map(({ group, digest }) => [group, digest]));
 }
 
