@@ -84,7 +84,7 @@ export interface LimiterBackend {
   /** Absent if this backend makes no standing reservations. */
   readonly standing?: {
     /**
-     * Calls back when it is time for `renew` after a request: answers that come at once are passed on first.
+     * Calls `renew` a moment after a request, so that an answer that comes at once is passed on first.
      *
      * @returns a function that cancels it
      */

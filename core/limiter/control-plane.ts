@@ -28,7 +28,7 @@ import { clockOffset } from "./clock-offset";
 import type { Membership } from "./heartbeat";
 import { limitsOfKey, strictest } from "./limits";
 import { watchRevocations } from "./revocations";
-import { createSharedAlarm } from "./shared-alarm";
+import { createSharedTimer } from "./shared-timer";
 
 /**
  * How long after a request the standing reservation for the next one is made, ms, at most: with those of other keys in one
@@ -251,7 +251,7 @@ export function controlPlane(
     return rows;
   }
 
-  const soonStanding = createSharedAlarm(clock, RENEW_WITHIN_MS);
+  const soonStanding = createSharedTimer(clock, RENEW_WITHIN_MS);
   const standingBatches = new Map<string, Batch<StandingCall, StandingRow>>();
 
   function standingBatchOf(limits: SourceLimits): Batch<StandingCall, StandingRow> {

@@ -68,3 +68,29 @@ test("a client's call goes at once, whatever others wait", async () => {
     [25, 2],
   ]);
 });
+
+test("the standing reservations after requests to many bases share a statement every 25 ms", async () => {
+  const clock = new VirtualClock();
+  const statements: [at: number, keys: number][] = [];
+  const db = (async (_: TemplateStringsArray, ...parameters: unknown[]) => {
+    const keys = String(parameters[2] ?? "").match(/airtable:/g);
+    if (!keys) return [{ now: clock.now(), is_promoted: false, is_read_only: false }];
+    statements.push([clock.now(), keys.length]);
+    return keys.map(() => ({ asked_at: clock.now(), standing: clock.now() + 620, margin: 20 }));
+  }) as unknown as Db;
+  const control = controlPlane(db, clock, 1000, () => {});
+  await control.reach();
+  const made: unknown[] = [];
+  for (const [index, { at }] of every(5, 12, "client").entries()) {
+    const standing = control.backend(`airtable:app${index}`, "client", 5).standing!;
+    clock.at(at, () => {
+      standing.soon(() => void standing.renew([], true, MARGIN).then((one) => made.push(one)));
+    });
+  }
+  await clock.run(1000);
+  expect(statements).toEqual([
+    [25, 6],
+    [55, 6],
+  ]);
+  expect(made).toHaveLength(12);
+});

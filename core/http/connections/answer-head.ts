@@ -89,7 +89,7 @@ class Head implements AnswerHead {
         if (seen.includes(key)) continue;
         seen.push(key);
       }
-      lines.push([name, trimmed(text, colon + 1, end)]);
+      lines.push([name, trimmed(text.slice(colon + 1, end))]);
     }
     return lines;
   }
@@ -104,7 +104,7 @@ class Head implements AnswerHead {
     if (!isNamed || colon >= this.#end || bytes[colon] !== COLON) throw new InvalidAnswer("an invalid head");
     const end = textEnd(bytes, colon + 1, this.#end);
     const name = readName(bytes, from, colon - from);
-    if (name !== undefined) this.#add(name, this.#trimmed(colon + 1, end));
+    if (name !== undefined) this.#add(name, trimmed(this.#text(colon + 1, end)));
     return end;
   }
 
@@ -115,21 +115,14 @@ class Head implements AnswerHead {
     else if (known !== value) throw new InvalidAnswer(`${name} twice`);
   }
 
-  #trimmed(from: number, to: number): string {
-    let [start, end] = [from, to];
-    while (start < end && isBlank(this.#bytes[start])) start++;
-    while (end > start && isBlank(this.#bytes[end - 1])) end--;
-    return this.#text(start, end);
-  }
-
   #text(from: number, to: number): string {
     return from < to ? this.#bytes.toString("latin1", from, to) : "";
   }
 }
 
-/** Without blanks around it: usually there is one space before it. */
-function trimmed(text: string, from: number, to: number): string {
-  let [start, end] = [from, to];
+/** Returns the text without the blanks around it, which are spaces and tabs only. */
+function trimmed(text: string): string {
+  let [start, end] = [0, text.length];
   while (start < end && isBlank(text.charCodeAt(start))) start++;
   while (end > start && isBlank(text.charCodeAt(end - 1))) end--;
   return text.slice(start, end);

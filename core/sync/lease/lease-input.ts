@@ -35,7 +35,7 @@ export function inputOf(
     onProgress,
     onShapeChange: (changes) => {
       lease.indexes.changed();
-      leased.applyAgain();
+      leased.applySettingsAgain();
       lease.hasOnlySwept = false;
       recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
         ctx.log.warn({ error, changes: changes.length }, "recording schema changes failed");

@@ -200,7 +200,7 @@ async function applyOptionalFeatures(
   await features.apply(base.settings);
   await dropUnfinished(replica, epoch, cache.builds.keys());
   indexes.apply(base.settings.indexes);
-  leased.keepApplied((settings) => {
+  leased.applySettingsBy((settings) => {
     indexes.apply(settings.indexes);
     features
       .apply(settings)

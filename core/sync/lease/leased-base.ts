@@ -129,17 +129,17 @@ export class LeasedBase implements Disposable {
   share = (): number => this.#share;
 
   /**
-   * Lets settings be applied whenever they have changed, and once a second until they are.
+   * Calls `apply` when the settings have changed, and then once a second until they are applied.
    *
-   * @param apply starts to apply them, and returns whether nothing is left to do
+   * @param apply starts to apply them; returns whether nothing is left to do
    */
-  keepApplied(apply: (settings: SyncFacts["settings"]) => boolean): void {
+  applySettingsBy(apply: (settings: SyncFacts["settings"]) => boolean): void {
     this.#apply = apply;
     this.#watching.callAgain();
   }
 
-  /** Something else must be applied, although the settings are the same. */
-  applyAgain(): void {
+  /** Applies the same settings again, because the tables have changed. */
+  applySettingsAgain(): void {
     this.#watching.callAgain();
   }
 

@@ -40,7 +40,7 @@ interface Watcher {
   baseId: string;
   onFacts: OnFacts;
   /** To be called after the next read. */
-  isExpecting: boolean;
+  isQueued: boolean;
   isOver: boolean;
 }
 
@@ -62,8 +62,8 @@ export class SettingsWatch {
   #ids: string | undefined;
   /** Watched bases that have not been read yet. */
   #unread = new Set<string>();
-  /** Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md. */
-  #expecting: Watcher[] = [];
+  /** Watchers to call after the next read. Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md. */
+  #queued: Watcher[] = [];
   /** What was read last of each watched base. */
   #known = new Map<string, Known>();
   /** Of the groups of these bases, from before they were read. */
@@ -77,17 +77,17 @@ export class SettingsWatch {
   }
 
   watch(baseId: string, onFacts: OnFacts): Watching {
-    const watcher: Watcher = { baseId, onFacts, isExpecting: false, isOver: false };
+    const watcher: Watcher = { baseId, onFacts, isQueued: false, isOver: false };
     const watchers = this.#watched.get(baseId) ?? this.#add(baseId);
     watchers.add(watcher);
-    this.#expect(watcher);
+    this.#enqueue(watcher);
     this.#timer ??= setTimeout(() => this.#poll(), this.#pollMs);
     const readAt = () => (this.#unread.has(baseId) ? Number.NEGATIVE_INFINITY : this.#readAt);
     return {
       get readAt() {
         return readAt();
       },
-      callAgain: () => this.#expect(watcher),
+      callAgain: () => this.#enqueue(watcher),
       [Symbol.dispose]: () => {
         watcher.isOver = true;
         if (watchers.delete(watcher) && watchers.size === 0) this.#remove(baseId);
@@ -141,7 +141,7 @@ export class SettingsWatch {
     this.#readAt = performance.now();
     for (const id of unread) this.#unread.delete(id);
     for (const id of suspected) this.#learn(id, now.get(id));
-    this.#tell();
+    this.#notifyQueued();
   }
 
   #learn(id: string, known: Known | undefined): void {
@@ -150,27 +150,27 @@ export class SettingsWatch {
     const before = this.#known.get(id);
     if (known) this.#known.set(id, known);
     else this.#known.delete(id);
-    if (before?.facts !== known?.facts) for (const watcher of watchers) this.#expect(watcher);
+    if (before?.facts !== known?.facts) for (const watcher of watchers) this.#enqueue(watcher);
   }
 
-  #expect(watcher: Watcher): void {
-    if (watcher.isExpecting) return;
-    watcher.isExpecting = true;
-    this.#expecting.push(watcher);
+  #enqueue(watcher: Watcher): void {
+    if (watcher.isQueued) return;
+    watcher.isQueued = true;
+    this.#queued.push(watcher);
   }
 
-  #tell(): void {
-    const told = this.#expecting;
-    this.#expecting = [];
-    for (const watcher of told) {
-      watcher.isExpecting = false;
+  #notifyQueued(): void {
+    const queued = this.#queued;
+    this.#queued = [];
+    for (const watcher of queued) {
+      watcher.isQueued = false;
       if (watcher.isOver) continue;
-      if (this.#unread.has(watcher.baseId) || this.#call(watcher)) this.#expect(watcher);
+      if (this.#unread.has(watcher.baseId) || this.#notify(watcher)) this.#enqueue(watcher);
     }
   }
 
   /** Returns whether to call again: also if the call failed, which keeps no other one from being made. */
-  #call({ baseId, onFacts }: Watcher): boolean {
+  #notify({ baseId, onFacts }: Watcher): boolean {
     try {
       return onFacts(this.#known.get(baseId)?.facts);
     } catch (error) {

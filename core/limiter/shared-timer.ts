@@ -1,15 +1,15 @@
-/** One alarm for work of many keys that is due at about the same time: what it sends shares a statement. */
+/** One timer for the work of many keys that is due at about the same time: what it sends shares a statement. */
 import type { QuotaClock } from "./clock";
 
 /**
- * @param withinMs how long after it was added work begins, at most
+ * @param withinMs work begins this long after it was added, at most
  * @returns a function that adds work, and returns one that cancels it
  */
-export function createSharedAlarm(clock: QuotaClock, withinMs: number): (work: () => void) => () => void {
+export function createSharedTimer(clock: QuotaClock, withinMs: number): (work: () => void) => () => void {
   /** Not a Set: see "Sets and Maps that many requests pass through" in docs/performance.md. */
   let due: { work: () => void }[] = [];
 
-  function ring(): void {
+  function fire(): void {
     const all = due;
     due = [];
     for (const { work } of all) work();
@@ -17,7 +17,7 @@ export function createSharedAlarm(clock: QuotaClock, withinMs: number): (work: (
 
   return (work) => {
     const one = { work };
-    if (due.push(one) === 1) clock.at(clock.now() + withinMs, ring);
+    if (due.push(one) === 1) clock.at(clock.now() + withinMs, fire);
     return () => {
       one.work = () => {};
     };
