@@ -56,3 +56,15 @@ test("an answer loses the headers of its connection and of the upstream's domain
     "access-control-allow-origin": "*",
   });
 });
+
+test("several Connection headers name headers of the connection, and one that comes again is passed on as often", () => {
+  const headers = answerHeaders([
+    ["Connection", "X-One"],
+    ["X-One", "1"],
+    ["connection", "x-two, close"],
+    ["X-Two", "2"],
+    ["X-Three", "3"],
+    ["x-three", "4"],
+  ]);
+  expect([...headers]).toEqual([["x-three", "3, 4"]]);
+});

@@ -110,3 +110,45 @@ test("two may watch a base; one that no longer does is not called", async () => 
   await until(() => again.length > 0, { what: "a base that is watched again is read" });
   expect(again).toEqual([others[1]]);
 });
+
+test("a base that is watched while others are being read waits for the next read", async () => {
+  await using scene = await watched(["appOne", "appTwo"]);
+  const [one, two] = scene.bases as [(typeof scene.bases)[0], (typeof scene.bases)[0]];
+  await until(() => one.calls.length > 0 && two.calls.length > 0, { what: "the first calls" });
+  two.watching[Symbol.dispose]();
+  const locked = Promise.withResolvers<void>();
+  const unlock = Promise.withResolvers<void>();
+  const holding = scene.db.begin(async (tx) => {
+    await tx`lock table bases in access exclusive mode`;
+    locked.resolve();
+    await unlock.promise;
+  });
+  await locked.promise;
+  // The read that waits for the lock does not ask for the second base.
+  await until(
+    async () => (await scene.db`select from pg_stat_activity where wait_event_type = 'Lock'`).length > 0,
+    { what: "a read waits" },
+  );
+  const late: (SyncFacts | undefined)[] = [];
+  using _late = scene.watch.watch(two.id, (facts) => {
+    late.push(facts);
+    return false;
+  });
+  unlock.resolve();
+  await holding;
+  await until(() => late.length > 0, { what: "the first call of the late one" });
+  expect(late.map((facts) => facts?.id)).toEqual([two.id]);
+});
+
+test("a callback that fails is called again, and keeps no other from being called", async () => {
+  await using scene = await watched(["appOne", "appTwo"]);
+  const [one, two] = scene.bases as [(typeof scene.bases)[0], (typeof scene.bases)[0]];
+  let failures = 0;
+  using _failing = scene.watch.watch(one.id, () => {
+    if (++failures < 3) throw new Error("this one fails twice");
+    return false;
+  });
+  await until(() => failures === 3 && one.calls.length > 0 && two.calls.length > 0, {
+    what: "all are called",
+  });
+});

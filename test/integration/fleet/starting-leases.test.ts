@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import type { holdLease } from "../../../core/sync/lease";
+import { emptyCache } from "../../../core/sync/state";
 import { startFleet } from "../../support/fleet";
 import { insertBases } from "../../support/fleet-bases";
 import { until } from "../../support/poll";
@@ -34,4 +35,17 @@ test("fifty leases start at the same time, and those that failed make room", {
   for (const fail of fails.slice(0, 5)) fail();
   await begun(MOST + 5, 8000);
   expect(bases.size).toBe(MOST + 5);
+});
+
+test("leases that have started make room at once", { timeout: 60_000 }, async () => {
+  await using fleet = await startFleet({ workers: 0, leavesBases: true });
+  await insertBases(fleet.ctx, MOST + 10);
+  const started = new Set<string>();
+  const lease: typeof holdLease = (_ctx, baseId, caches, { stop }) => {
+    caches.set(baseId, emptyCache(1));
+    started.add(baseId);
+    return new Promise((resolve) => stop.addEventListener("abort", () => resolve(0)));
+  };
+  await fleet.addWorker(lease);
+  await until(() => started.size === MOST + 10, { what: "all have started", timeoutMs: 12_000 });
 });
