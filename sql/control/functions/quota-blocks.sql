@@ -8,8 +8,10 @@
 --   key keeps to two calls a second, for an hour, and for another hour if the first refusal after that comes at once.
 --   A refusal counts only if the source had not served more calls before it than a throttled key may send: more calls
 --   served since the last pause show that the key is not throttled, and the count starts again;
--- - the user's limit over all keys, if the key had sent less than its five, or the user was near fifty: then all keys
---   of the user pause, and none of the above is concluded.
+-- - the user's limit over all keys. Only what is known of the user shows this, because others may ask for the same base: the
+--   user's calls came near fifty in a second, or another key of the user was refused within the same second. The latter
+--   counts for a key without another refusal in the last ten minutes: two bases that others ask for, too, would otherwise
+--   stop all again after each common pause. Then all keys of the user pause, and none of the above is concluded.
 -- `own` is false for a refusal of a client's key, which may be due to that client's own limit: then there is a pause
 -- only if the base was asked at least three times in the last window and a half, and nothing else follows. Returns
 -- whether there is a pause.
@@ -31,6 +33,7 @@ declare
   usual_margin_ms constant float8 := 100;
   lately_ms constant float8 := 1.5 * p_limits.window_ms;
   remembered_ms constant float8 := 600000;
+  near_user_limit constant integer := p_limits.per_user * 9 / 10;
   suspected_ms constant float8 := 3600000;
   -- Calls that may be sent at full rate before a refusal is known: four windows.
   unanswered_calls constant integer := 4 * p_limits.per_window;
@@ -59,10 +62,20 @@ begin
   if p_own and p_reason = 'rate_limited' and q.blocked_until <= now_ms and q.throttled_until <= now_ms
     and q.user_id is not null
   then
+    -- Locks the user: of two refusals in one second, the later one sees the earlier.
     u := quota_user(q.user_id);
-    is_users := lately < per_window
-      or (select count(*) from unnest(u.reservations) s where s between now_ms - lately_ms and now_ms + usual_margin_ms)
-        >= p_limits.per_user;
+    is_users := near_user_limit <= (
+        select max(n) from (
+          select count(*) over (order by s range between p_limits.window_ms preceding and current row) as n
+          from unnest(u.reservations) s where s between now_ms - lately_ms and now_ms + usual_margin_ms) w)
+      or exists (
+        select from quota_windows w join quota_blocks b using (key)
+        where w.user_id = q.user_id and w.key <> p_key and b.reason = 'rate_limited'
+          and b.blocked_at > to_timestamp((now_ms - p_limits.window_ms) / 1000))
+      and not exists (
+        select from quota_blocks b
+        where b.key = p_key and b.reason = 'rate_limited'
+          and b.blocked_at > to_timestamp((now_ms - remembered_ms) / 1000));
     if is_users then
       update quota_users o set blocked_until = greatest(o.blocked_until, until_ms) where o.id = u.id;
     end if;

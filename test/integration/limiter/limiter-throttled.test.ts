@@ -284,24 +284,86 @@ test("clients with other keys count toward the user's limit, and are not delayed
   expect((await rush(true, 10_000)).filter((slot) => slot !== null)).toHaveLength(50);
 });
 
-test("a base that is refused within its limit of five was refused for its user: all the user's bases pause, and none is throttled", async () => {
+/** Some keys of one user, each with a sync that has just sent a request. */
+async function synced(user: string, count: number): Promise<string[]> {
+  const own = Array.from({ length: count }, newKey);
+  for (const key of own) expect(await take(0, { key, user, kind: "sync" })).not.toBeNull();
+  return own;
+}
+
+test("a base that is refused alone pauses alone, however few requests it had sent: others ask for it, too", async () => {
   const user = crypto.randomUUID();
-  const [refused, other, own, foreign] = Array.from({ length: 4 }, newKey) as [
+  const [refused, ...others] = await synced(user, 12);
+  const sent: number[] = [];
+  for (let now = 1000; now < 100_000; now += 33_000) {
+    // Twelve syncs of three a second, which together stay below what shows the user's limit.
+    for (let at = now; at < now + 1000; at += 50)
+      for (const key of others) {
+        const slot = await take(at, { key, user, kind: "sync", share: 3 });
+        if (slot !== null) sent.push(slot);
+      }
+    await block(now + 1000, refused!);
+    expect(await take(now + 15_000, { key: refused!, user, kind: "sync" })).toBeNull();
+    for (const key of others) expect(await take(now + 15_000, { key, user, kind: "sync" })).not.toBeNull();
+  }
+  expect(mostWithin(sent, WINDOW_MS)).toBeGreaterThanOrEqual(30);
+});
+
+test("two bases that are refused within a second were refused for their user: all the user's bases pause, and none is throttled", async () => {
+  const user = crypto.randomUUID();
+  const [first, second, other, own, foreign] = (await synced(user, 5)) as [
+    string,
     string,
     string,
     string,
     string,
   ];
-  for (const key of [own, foreign]) await syncAs(0, key, user);
-  await take(0, { key: refused, user, kind: "sync" });
-  expect(await take(0, { key: other, user, kind: "sync" })).not.toBeNull();
-  await block(100, refused);
+  await block(100, first);
+  expect(await take(1090, { key: other, user, kind: "sync" })).not.toBeNull();
+  await block(1090, second);
   expect(await take(10_000, { key: other, user, kind: "sync" })).toBeNull();
   expect(await take(10_000, { key: own, user, isOwn: true })).toBeNull();
   expect(await take(10_000, { key: foreign, user, isOwn: false })).not.toBeNull();
-  expect(await take(31_000, { key: other, user, kind: "sync" })).not.toBeNull();
-  const [row] = await database.sql`select refused_at, widened_ms from quota_windows where key = ${refused}`;
-  expect(row).toEqual({ refused_at: [], widened_ms: 0 });
+  expect(await take(32_000, { key: other, user, kind: "sync" })).not.toBeNull();
+  const rows = await database.sql`
+    select refused_at, widened_ms from quota_windows where key = any (${[first, second]})`;
+  expect([...rows]).toEqual(Array.from({ length: 2 }, () => ({ refused_at: [], widened_ms: 0 })));
+});
+
+test("two bases that are refused more than a second apart, or that belong to two users, pause alone", async () => {
+  const [user, another] = [crypto.randomUUID(), crypto.randomUUID()];
+  const [first, second, other] = (await synced(user, 3)) as [string, string, string];
+  const [foreign] = (await synced(another, 1)) as [string];
+  await block(100, first);
+  await block(200, foreign);
+  await block(1101, second);
+  expect(await take(10_000, { key: other, user, kind: "sync" })).not.toBeNull();
+});
+
+test("two bases that others ask for, too, and that are refused together again and again stop the user's other bases once", async () => {
+  const user = crypto.randomUUID();
+  const [first, second, other] = (await synced(user, 3)) as [string, string, string];
+  const isStopped: boolean[] = [];
+  for (let now = 1000; now < 200_000; now += 31_000) {
+    await block(now, first);
+    await block(now + 500, second);
+    isStopped.push((await take(now + 10_000, { key: other, user, kind: "sync" })) === null);
+  }
+  expect(isStopped).toEqual([true, false, false, false, false, false, false]);
+});
+
+test("a refusal of a base whose user was near fifty requests in a second is the user's", async () => {
+  const user = crypto.randomUUID();
+  const keys = await synced(user, 11);
+  const sent: number[] = [];
+  for (const key of keys)
+    for (let call = 0; call < 5; call++) {
+      const slot = await take(2000, { key, user });
+      if (slot !== null) sent.push(slot);
+    }
+  expect(mostWithin(sent, WINDOW_MS)).toBe(50);
+  await block(2300, keys[0]!);
+  for (const key of keys) expect(await take(20_000, { key, user, kind: "sync" })).toBeNull();
 });
 
 test("a base that is refused at its limit of five pauses alone, and its requests are further apart from then on", async () => {
