@@ -1,9 +1,12 @@
 /**
- * Finds the records that depend on changed records, by the links in the replica and in the records that were just
- * read.
+ * Finds the records that depend on changed records, by the links in the records that were just read and in the replica.
+ *
+ * A column of type `text` holds only the first link of each cell. Where it would be needed, records are requested again
+ * for the links in their cells. Links without an inverse leave only one way to find the records that hold them: to read
+ * their whole table.
  */
 import { isBasetideError } from "../../../errors";
-import { linkedIds, linkingIds, type Replica } from "../../../replica";
+import { type CatalogTable, linkedIds, linkingIds, type Replica } from "../../../replica";
 import type {
   ChangedCells,
   Dependents,
@@ -12,18 +15,23 @@ import type {
   SourceRecord,
   SourceSchema,
 } from "../../../source";
-import type { SchemaTracker } from "../../engine";
-import type { BaseCache, DirtyRecord } from "../../state";
+import { metered, type Reader, type SchemaTracker } from "../../engine";
+import { type BaseCache, type DirtyRecord, MAX_BATCH } from "../../state";
 
-export type IdsByTable = Map<string, Set<string>>;
+export interface Reached {
+  /** Records that must be read again, by table. */
+  records: Map<string, Set<string>>;
+  /** Tables that must be read whole. */
+  tables: Set<string>;
+}
 
 interface Setting {
   replica: Replica;
   schemaTracker: SchemaTracker;
   cache: Pick<BaseCache, "schema">;
   connection: SourceConnection;
-  /** Links beyond the first are not in the replica. */
-  linkedRecordsAsText: boolean;
+  /** For records whose links are not all in the replica. */
+  reader: Reader;
   /** Attachments are stored with our own URLs. */
   hasLastingUrls: boolean;
 }
@@ -60,23 +68,27 @@ export class DependentFinder {
   }
 
   /**
-   * Returns the records that must be read again because these changed.
+   * Returns what must be read again because these records changed.
    *
-   * @param fresh the changed records as they were just read, if they were
+   * @param fresh the changed records as they were just read; absent before they are read, or if they no longer exist
    */
-  async of({ cells, relinked }: Changed, fresh: Fresh = new Map()): Promise<IdsByTable> {
+  async of({ cells, relinked }: Changed, fresh?: Fresh): Promise<Reached> {
     const { graph } = this;
-    if (!graph || cells.length === 0) return new Map();
-    return graph.records(cells, (hop, ids) => this.#linking(hop, ids, relinked, fresh));
+    const tables = new Set<string>();
+    if (!graph || cells.length === 0) return { records: new Map(), tables };
+    const search: Search = { relinked, fresh, tables };
+    const records = await graph.records(cells, (hop, ids) => this.#linking(hop, ids, search));
+    const hops = cells.flatMap(({ tableId, fieldId }) => graph.hops(tableId, fieldId));
+    return { records, tables: this.#withTablesBehind(tables, hops) };
   }
 
-  async #linking(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
+  async #linking(hop: Hop, ids: string[], search: Search): Promise<Set<string>> {
     try {
-      return await this.#find(hop, ids, relinked, fresh);
+      return await this.#find(hop, ids, search);
     } catch (error) {
       if (!isBasetideError(error, "shape_changed")) throw error;
       await this.#setting.schemaTracker.reload();
-      return this.#find(hop, ids, relinked, fresh);
+      return this.#find(hop, ids, search);
     }
   }
 
@@ -85,26 +97,81 @@ export class DependentFinder {
    * search is needed. But if the inverse link has changed, or its record is gone, a write through the proxy may have
    * been applied first: then only the other records still contain the previous links.
    */
-  async #find(hop: Hop, ids: string[], relinked: Relinked, fresh: Fresh): Promise<Set<string>> {
-    const { replica, schemaTracker, linkedRecordsAsText } = this.#setting;
-    const from = schemaTracker.catalog.get(hop.fromTableId);
-    // An inverse that is not copied leads nowhere.
-    const inverse = from?.spec.columns.find(({ fieldId }) => fieldId === hop.inverseLinkFieldId)?.fieldId;
+  async #find(hop: Hop, ids: string[], { relinked, fresh, tables }: Search): Promise<Set<string>> {
+    const { replica, schemaTracker } = this.#setting;
+    const { catalog } = schemaTracker;
+    const from = catalog.get(hop.fromTableId);
+    const inverse = columnOf(from, hop.inverseLinkFieldId);
     const found = new Set<string>();
     const add = (all: Iterable<string>) => {
       for (const id of all) found.add(id);
     };
     let searched = ids;
-    if (inverse !== undefined && from) {
-      for (const id of ids) add(links(fresh.get(id)?.fields[inverse]));
-      add(await linkedIds(replica, from, inverse, ids));
-      const isRelinked = (id: string) => relinked.has(id) && (relinked.get(id)?.has(inverse) ?? true);
-      if (!linkedRecordsAsText) searched = fresh.size > 0 ? [] : ids.filter(isRelinked);
+    // An inverse that is not copied leads nowhere.
+    if (inverse && from) {
+      const { fieldId } = inverse;
+      for (const id of ids) add(links(fresh?.get(id)?.fields[fieldId]));
+      add(await linkedIds(replica, from, fieldId, ids));
+      if (fresh && !holdsAllLinks(inverse)) {
+        const unread = ids.filter((id) => !fresh.has(id));
+        add(await this.#requestedLinks(hop.fromTableId, fieldId, unread));
+      }
+      const isRelinked = (id: string) => relinked.has(id) && (relinked.get(id)?.has(fieldId) ?? true);
+      searched = fresh && fresh.size > 0 ? [] : ids.filter(isRelinked);
     }
-    const to = schemaTracker.catalog.get(hop.tableId);
-    if (to && searched.length > 0) add(await linkingIds(replica, to, hop.viaLinkFieldId, searched));
+    const to = catalog.get(hop.tableId);
+    const via = columnOf(to, hop.viaLinkFieldId);
+    if (!to || !via || searched.length === 0) return found;
+    add(await linkingIds(replica, to, via.fieldId, searched));
+    // With an inverse, the feed also reports the records at the other ends of links that have changed.
+    if (!inverse && !holdsAllLinks(via)) tables.add(hop.tableId);
     return found;
   }
+
+  /** Returns the links in the cells `fieldId` of these records, as the source has them. */
+  async #requestedLinks(tableId: string, fieldId: string, ids: string[]): Promise<string[]> {
+    const { reader, schemaTracker } = this.#setting;
+    const { source } = schemaTracker.table(tableId);
+    if (!source) return [];
+    const found: string[] = [];
+    for (let from = 0; from < ids.length; from += MAX_BATCH) {
+      const pages = await metered(reader, "records").listByIds(source, ids.slice(from, from + MAX_BATCH));
+      for (const page of pages) {
+        for (let index = 0; index < page.size; index++)
+          found.push(...links(page.record(index).fields[fieldId]));
+      }
+    }
+    return found;
+  }
+
+  /** Adds the tables that depend on these over some of the hops: it is not known which of their records do. */
+  #withTablesBehind(tables: ReadonlySet<string>, hops: Hop[]): Set<string> {
+    const reached = new Set(tables);
+    for (let known = -1; known < reached.size; ) {
+      known = reached.size;
+      for (const hop of hops) if (reached.has(hop.fromTableId)) reached.add(hop.tableId);
+    }
+    const { catalog } = this.#setting.schemaTracker;
+    return new Set([...reached].filter((id) => catalog.has(id)));
+  }
+}
+
+interface Search {
+  relinked: Relinked;
+  fresh: Fresh | undefined;
+  /** Gets the tables whose linking records cannot be found. */
+  tables: Set<string>;
+}
+
+type LinkColumn = CatalogTable["spec"]["columns"][number];
+
+function columnOf(table: CatalogTable | undefined, fieldId: string | undefined): LinkColumn | undefined {
+  return table?.spec.columns.find((column) => column.fieldId === fieldId && column.type === "links");
+}
+
+/** As `text`, it holds the first one only. */
+function holdsAllLinks({ columnType }: LinkColumn): boolean {
+  return columnType === "text[]";
 }
 
 type Fresh = ReadonlyMap<string, SourceRecord>;

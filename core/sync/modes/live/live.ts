@@ -80,7 +80,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     schemaTracker,
     cache: baseCache,
     connection,
-    linkedRecordsAsText: base.settings.linkedRecordsAsText,
+    reader: readers.foreground,
     hasLastingUrls: input.attachmentUrls !== undefined,
   });
   const sizeOf = (tableId: string) => knownSize(input, tableId);

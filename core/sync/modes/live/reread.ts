@@ -13,7 +13,7 @@ import { applyAsRead, metered, type Reader, removeRecords, type Sweep, withSecon
 import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../state";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
-import { changedCells, type DependentFinder, type IdsByTable } from "./dependents";
+import { changedCells, type DependentFinder, type Reached } from "./dependents";
 import { freshReadVersion } from "./fresh-read-version";
 
 /**
@@ -21,6 +21,9 @@ import { freshReadVersion } from "./fresh-read-version";
  * answered "no records" for no reason, as sources do. It is read again after these times, ms.
  */
 const ABSENT_MS: readonly number[] = [2000, 15_000];
+
+/** The records of a complete read are not kept. */
+const NOTHING_READ = new Map<string, SourceRecord>();
 
 /** Where dependents are found, and named. */
 interface Naming {
@@ -213,17 +216,19 @@ export async function settledByReading(naming: Naming, tableId: string) {
   const cursor = Math.min(...named.map(([, entry]) => entry.cursor));
   const before = await dependents.of(changed);
   return async ({ lost }: { lost: string[] }): Promise<void> => {
-    nameAll(naming, [before, await dependents.of(changed)], cursor);
+    nameAll(naming, [before, await dependents.of(changed, NOTHING_READ)], cursor);
     dirty.ackTable(tableId, sequence, new Set(lost));
   };
 }
 
 /** Names dependents, with the cursor of the changes that they depend on. */
-function nameAll({ dirty, missedChanges }: Naming, reached: IdsByTable[], cursor: number): void {
-  for (const [tableId, ids] of reached.flatMap((tables) => [...tables])) {
+function nameAll({ dirty, missedChanges }: Naming, reached: Reached[], cursor: number): void {
+  for (const [tableId, ids] of reached.flatMap(({ records }) => [...records])) {
     missedChanges.named(tableId, ids, performance.now());
     for (const id of ids) dirty.add(tableId, id, { cursor, why: "dependent", fields: null });
   }
+  for (const tableId of new Set(reached.flatMap(({ tables }) => [...tables])))
+    dirty.addTable(tableId, cursor);
 }
 
 /** @throws BasetideError `source_schema_changed` when the table has gone since the batch was taken */
