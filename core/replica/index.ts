@@ -101,12 +101,12 @@ export {
   claimEpochAbove,
   completeSync,
   type KnownCatalog,
+  type KnownTables,
   loadCatalog,
   markAtRest,
   markRead,
   markSyncCompleted,
   markSyncEnded,
-  markSyncRunning,
   markSyncStarted,
   markSyncUnchanged,
   openReplica,
@@ -115,7 +115,6 @@ export {
   readCatalog,
   recordDamage,
   renewLease,
-  type SyncTimes,
   takeReadVersion,
 } from "./replica";
 export { reservedWords } from "./reserved-words";

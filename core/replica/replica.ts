@@ -183,47 +183,44 @@ export interface KnownTables {
   loggedUpTo: ReadonlyMap<string, number>;
 }
 
-/** When a sync was prepared and when it began to ask the source, by the replica's clock. */
-export interface SyncTimes {
-  preparedAt: Date;
-  startedAt: Date;
-}
-
-/** A sync that the end of the one before has begun: `_sync_meta` shows that none is running. */
-interface SyncPreparation extends SyncBegin {
-  /** By the replica's clock; not later than the statement that prepared it. */
-  preparedAt: Date;
+/** A sync that the end of the one before has begun. */
+interface NextSyncBegin extends SyncBegin {
   /** Whether the recent-writes log had any entries. */
   hasRecentWrites: boolean;
 }
 
 /**
- * Records in `_sync_meta` that the sync has completed now.
+ * Records in `_sync_meta` that the sync has completed now, unless other processes have written to a table beyond the
+ * applied versions in `known`.
  *
- * @param options.times of a sync that was prepared; absent if `beginSync` began it
- * @param options.next what the next sync knows; absent: it is not prepared
- * @returns `issues`: the state of `_sync_issues`, which differs if they do
+ * @param options.begins whether the next sync begins with the end of this one
+ * @param options.isChecked the sync has dealt with the tables that other processes have written to: it completes anyway
+ * @returns the ids of those tables if it has not completed; otherwise `issues`, the state of `_sync_issues`, which
+ *   differs if they do, and the next sync
  * @throws BasetideError `lease_lost`
  */
 export function completeSync(
   { sql, swap }: Replica,
   epoch: number,
-  { times, next }: { times?: SyncTimes | undefined; next?: KnownTables | undefined } = {},
-): Promise<{ issues: string; prepared: SyncPreparation | undefined }> {
+  known: KnownTables,
+  { begins, isChecked }: { begins: boolean; isChecked: boolean },
+): Promise<{ overtaken: string[] } | { overtaken: null; issues: string; next: NextSyncBegin | undefined }> {
   return onReplica(async () => {
-    const [ids, versions] = next
-      ? [[...next.loggedUpTo.keys()], [...next.loggedUpTo.values()]]
-      : [null, null];
+    const [ids, versions] = [[...known.loggedUpTo.keys()], [...known.loggedUpTo.values()]];
     const [row] = await sql<
-      (Omit<SyncPreparation, "written"> & { issues: string; written: string[] | null })[]
+      (Omit<NextSyncBegin, "written"> & {
+        overtaken: string[] | null;
+        issues: string;
+        written: string[] | null;
+      })[]
     >`
-      select read_version as "readVersion", is_same_catalog as "isSameCatalog", written, issues, prepared_at as "preparedAt",
+      select overtaken, read_version as "readVersion", is_same_catalog as "isSameCatalog", written, issues,
         has_recent_writes as "hasRecentWrites"
-      from ${sql.unsafe(swap)}.complete_sync(${epoch}, ${times?.preparedAt ?? null}::timestamptz,
-        ${times?.startedAt ?? null}::timestamptz, ${next?.catalog ?? null}::text::bigint, ${ids}::text[],
-        ${versions}::bigint[], ${versions && Math.min(...versions, Number.MAX_SAFE_INTEGER)}::bigint)`;
-    const { issues, written, ...prepared } = row!;
-    return { issues, prepared: next && { ...prepared, written: written ?? [] } };
+      from ${sql.unsafe(swap)}.complete_sync(${epoch}, ${known.catalog}::text::bigint, ${ids}::text[], ${versions}::bigint[],
+        ${Math.min(...versions, Number.MAX_SAFE_INTEGER)}::bigint, ${begins}, ${isChecked})`;
+    const { overtaken, issues, written, ...next } = row!;
+    if (overtaken && !isChecked) return { overtaken };
+    return { overtaken: null, issues, next: begins ? { ...next, written: written ?? [] } : undefined };
   });
 }
 
@@ -288,26 +285,20 @@ export async function markRead(
 
 /** Records in `_sync_meta` that a sync starts now, or is running and started `agoMs` before now. */
 export async function markSyncStarted(replica: Replica, epoch: number, agoMs = 0): Promise<void> {
-  if (agoMs <= 0) return markSync(replica, epoch, false);
+  if (agoMs <= 0) return markSync(replica, epoch, { completes: false, begins: true });
   const { sql, swap } = replica;
   await onReplica(
     () => sql`select ${sql.unsafe(swap)}.mark_sync_started(${epoch}, ${agoMs} * interval '1 ms')`,
   );
 }
 
-/** The same for a sync that goes on for long, and so needs another read version, which it returns. */
-export function markSyncRunning({ sql, swap }: Replica, epoch: number, agoMs: number): Promise<number> {
-  return onReplica(async () => {
-    const [row] = await sql<{ readVersion: number }[]>`
-      select ${sql.unsafe(swap)}.mark_sync_started(${epoch}, ${agoMs} * interval '1 ms'),
-        ${sql.unsafe(swap)}.read_version() as "readVersion"`;
-    return row!.readVersion;
-  });
-}
-
-/** Records in `_sync_meta` that the sync has completed now. */
-export function markSyncCompleted(replica: Replica, epoch: number): Promise<void> {
-  return markSync(replica, epoch, true);
+/**
+ * Records in `_sync_meta` that the sync has completed now.
+ *
+ * @param begins whether the next sync begins with the end of this one
+ */
+export function markSyncCompleted(replica: Replica, epoch: number, begins = false): Promise<void> {
+  return markSync(replica, epoch, { completes: true, begins });
 }
 
 /** Records in `_sync_meta` that a sync which started `agoMs` before now has completed and found nothing to change. */
@@ -336,8 +327,10 @@ export async function markSyncEnded({ sql, swap }: Replica, epoch: number): Prom
   await onReplica(() => sql`select ${sql.unsafe(swap)}.mark_sync_ended(${epoch})`);
 }
 
-async function markSync({ sql, swap }: Replica, epoch: number, isCompleted: boolean): Promise<void> {
-  await onReplica(
-    () => sql`select from ${sql.unsafe(swap)}.mark_sync(${epoch}, ${isCompleted}, ${!isCompleted})`,
-  );
+async function markSync(
+  { sql, swap }: Replica,
+  epoch: number,
+  { completes, begins }: { completes: boolean; begins: boolean },
+): Promise<void> {
+  await onReplica(() => sql`select from ${sql.unsafe(swap)}.mark_sync(${epoch}, ${completes}, ${begins})`);
 }

@@ -97,6 +97,8 @@ export interface RecentWrite {
   readVersion: number;
   /** The record was deleted. */
   isGone: boolean;
+  /** The entry, or an earlier one of the record, is not a sweep's. */
+  isWritten: boolean;
   /** Null if a sweep applied it. */
   record: SourceRecord | null;
 }
@@ -111,7 +113,8 @@ export function recentWritesSince(
 ): Promise<RecentWrite[]> {
   return onReplica(
     () => sql<RecentWrite[]>`
-      select record_id as "recordId", applied_version as "appliedVersion", read_version as "readVersion", gone as "isGone", image as record
+      select record_id as "recordId", applied_version as "appliedVersion", read_version as "readVersion", gone as "isGone",
+        written as "isWritten", image as record
       from ${sql.unsafe(swap)}.recent_writes_since(${tableId}, ${appliedVersion})`,
   );
 }

@@ -425,25 +425,26 @@ begin
   end if;
 end $mark_sync$;
 
--- complete_sync(epoch, …): a sync has completed now, and prepares the next one. Sweep follows sweep, so this is the only
--- statement of a sweep that changes nothing. Parameters of the sync that has completed, if the one before prepared it;
--- null if mark_sync began it:
---   p_prepared_at, p_started_at  when it was prepared, and when it began to ask the source
--- For the next one, as in mark_sync; null if nothing is prepared:
---   p_catalog, p_tables, p_applied_versions    p_logged_up_to  the smallest of the applied versions
--- The result is that of mark_sync, with prepared_at: by this server's clock. written is null if there is none.
+-- complete_sync(epoch, …): a sync has completed now, and the next one begins, or none. Sweep follows sweep, so this is the
+-- only statement of a sweep that changes nothing.
+--   p_catalog, p_tables, p_applied_versions  as in mark_sync: what the sync knows, and so the next one
+--   p_logged_up_to                           the smallest of the applied versions
+--   p_begins                                 the next sync begins. Its start is the end of this one, so that between two
+--                                            syncs that follow each other no reader sees that none is running
+--   p_is_checked                             the sync has dealt with `overtaken`
+-- The result:
+--   overtaken     tables that other processes wrote beyond their applied version. Nothing has completed then, unless
+--                 p_is_checked: such a write may show what a record was before this sync began
+--   read_version, is_same_catalog, written, issues   as in mark_sync, for the next sync
 --   has_recent_writes  whether the recent-writes log has any entries
---
--- Writes of other processes that were committed after a sync was prepared are known only to the sync after it. Where
--- there are any, the sync counts from its preparation, so that everything the source contained at started_at is here.
 --
 -- The update contains the conditions of fence(), which takes over when one of them is not met.
 drop function if exists {{swap}}.complete_sync(bigint);
 drop function if exists {{swap}}.complete_sync(bigint, timestamptz, timestamptz, bigint, text[], bigint[], bigint);
 create or replace function {{swap}}.complete_sync(
-  p_epoch bigint, p_prepared_at timestamptz, p_started_at timestamptz,
-  p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
-  out read_version bigint, out is_same_catalog boolean, out written text[], out issues text, out prepared_at timestamptz,
+  p_epoch bigint, p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
+  p_begins boolean, p_is_checked boolean,
+  out overtaken text[], out read_version bigint, out is_same_catalog boolean, out written text[], out issues text,
   out has_recent_writes boolean
 ) language plpgsql set plan_cache_mode = force_generic_plan as $complete_sync$
 declare
@@ -454,54 +455,49 @@ begin
   if pg_advisory_xact_lock_shared(hashtextextended({{swap_text}} || ' epoch', 0)) is null then
     return;
   end if;
+  -- Before the read version is taken: entries that are committed later are found by the end of the next sync.
+  v_newest := (select max(j.applied_version) from {{swap}}._recent_writes as j);
+  has_recent_writes := v_newest is not null;
+  if v_newest > p_logged_up_to then
+    select array_agg(distinct j.table_id), array_agg(distinct j.table_id) filter (where j.written)
+    into written, overtaken
+    from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
+      join {{swap}}._recent_writes as j on j.table_id = k.table_id and j.applied_version > k.applied_version
+    where j.applied_version > p_logged_up_to;
+    if overtaken is not null and not p_is_checked then
+      return;
+    end if;
+  end if;
   loop
     update {{swap}}._sync_meta as m
     set completed_at = v_now,
       -- The clock may have been set back.
-      started_at = least(v_now, coalesce(p_started_at, m.started_at)),
-      duration_last = v_now - least(v_now, coalesce(p_started_at, m.started_at))
+      duration_last = v_now - least(v_now, m.started_at),
+      -- Later than completed_at: a sync is running.
+      started_at = case when p_begins then v_now + interval '1 microsecond' else least(v_now, m.started_at) end
     from {{swap}}._state as s
     where s.epoch = p_epoch
       and coalesce(s.timeline, '') || ' ' || s.incarnation = current_setting('basetide.server', true)
       -- As in prepare_session().
       and current_setting('transaction_isolation') = 'read committed'
-      and (p_tables is null or current_setting('synchronous_commit') not in ('off', 'local', 'remote_write'))
-    returning case when p_tables is not null then nextval('{{swap}}._versions') end,
+      and (not p_begins or current_setting('synchronous_commit') not in ('off', 'local', 'remote_write'))
+    returning case when p_begins then nextval('{{swap}}._versions') end,
       -- As in catalog_state().
       p_catalog is not null and p_catalog = (
         select coalesce(bit_xor(hashint8extended(coalesce((select c.relowner::bigint from pg_class as c
           where c.relname = t.name::name and c.relnamespace = to_regnamespace('{{schema}}')), 0),
           hashtextextended(t.table_id, t.xmin::text::bigint))), 0)
         from {{swap}}._tables as t),
-      (select max(j.applied_version) from {{swap}}._recent_writes as j),
-      (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i),
-      -- A driver may round.
-      date_trunc('milliseconds', v_now)
-    into read_version, is_same_catalog, v_newest, issues, prepared_at;
+      (select concat_ws(' ', count(*), max(i.seen_at)) from {{swap}}._sync_issues as i)
+    into read_version, is_same_catalog, issues;
     exit when found or v_is_fenced;
     -- Raises, or moves the numbers of a new incarnation.
     perform {{swap}}.fence(p_epoch);
     v_is_fenced := true;
   end loop;
-  has_recent_writes := v_newest is not null;
-  if p_tables is null then
-    -- As in mark_sync: without a read version, only times are written.
-    if not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
-      perform set_config('synchronous_commit', 'off', true);
-    end if;
-  elsif v_newest > p_logged_up_to then
-    select array_agg(distinct j.table_id) into written
-    from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
-      join {{swap}}._recent_writes as j on j.table_id = k.table_id and j.applied_version > k.applied_version
-    where j.applied_version > p_logged_up_to;
-    if p_started_at is not null and exists (
-      select from unnest(p_tables, p_applied_versions) as k (table_id, applied_version)
-        join {{swap}}._recent_writes as j on j.table_id = k.table_id and j.applied_version > k.applied_version
-      where j.applied_version > p_logged_up_to and j.written)
-    then
-      update {{swap}}._sync_meta
-      set started_at = least(v_now, p_prepared_at), duration_last = v_now - least(v_now, p_prepared_at);
-    end if;
+  -- As in mark_sync: without a read version, only times are written.
+  if not p_begins and not v_is_fenced and current_setting('synchronous_commit') <> 'off' then
+    perform set_config('synchronous_commit', 'off', true);
   end if;
 end $complete_sync$;
 

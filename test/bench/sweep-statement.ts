@@ -1,6 +1,6 @@
 /**
- * Measures the statements of unchanged sweeps in the replica's server: the one that completes a sweep and prepares the
- * next, the two without preparation, and those of a lease that goes on for another minute or begins. Databases are called in turn, each in a session of its own, as a worker
+ * Measures the statements of unchanged sweeps in the replica's server: the one that completes a sweep and begins the
+ * next, the two for one sweep alone, and those of a lease that goes on for another minute or begins. Databases are called in turn, each in a session of its own, as a worker
  * does: the caches of the CPU are cold for each. CPU is that of the sessions alone.
  *
  * Run: `bun run bench sweep-statement`, with SWEEP_STATEMENT_BASES (60).
@@ -17,7 +17,6 @@ import {
   databaseUrl,
   dropUnfinished,
   installReplica,
-  markSyncStarted,
   openReplica,
   provisionDatabase,
   type Replica,
@@ -61,15 +60,14 @@ const works: [string, (swept: Swept) => Promise<unknown>][] = [
     "begin, and complete",
     async ({ replica, epoch, known }) => {
       await beginSync(replica, epoch, known);
-      await completeSync(replica, epoch);
+      await completeSync(replica, epoch, known, { begins: false, isChecked: false });
     },
   ],
   [
-    "complete, and prepare the next",
-    ({ replica, epoch, known }) => completeSync(replica, epoch, { next: known }),
+    "complete, and begin the next",
+    ({ replica, epoch, known }) => completeSync(replica, epoch, known, { begins: true, isChecked: false }),
   ],
   ["take a read version", ({ replica }) => takeReadVersion(replica)],
-  ["show a sweep as running", ({ replica, epoch }) => markSyncStarted(replica, epoch, 1000)],
   [
     "renew the lease",
     async (swept) => {

@@ -19,5 +19,5 @@ export {
   syncBase,
   typeSettingsOf,
 } from "./sync-base";
-export type { NextSync } from "./sync-marks";
+export { type NextSync, withdrawNext } from "./sync-marks";
 export { applyAsRead, applyRecords, removeRecords } from "./write-records";

@@ -72,6 +72,26 @@ export async function sweepTable(
   return await (isComparing ? inComparisonTurn(sweep.replica, sweep.reader.stop, read) : read());
 }
 
+/**
+ * Requests the records of the table that other processes have written since its recent-writes log was last read. The rows
+ * may be older than what a sweep has seen meanwhile, and not have been compared with it.
+ */
+export async function sweepWritten(
+  sweep: Sweep,
+  source: SourceTable,
+  table: TableCache,
+): Promise<TableOutcome> {
+  using _ = table.fingerprints.hold();
+  const outcome = noOutcome();
+  const entries = await expectLogged(sweep.replica, table);
+  const written = entries.filter(({ record, isGone, isWritten }) => isWritten && (record || isGone));
+  const ids = written.map(({ recordId }) => recordId);
+  const witness = table.pages.find((page) => page?.firstId !== undefined)?.firstId;
+  await judge(sweep, source, table, { ids, witness }, outcome);
+  for (const id of outcome.lost) table.fingerprints.expect(id);
+  return outcome;
+}
+
 /** @param isComparing compares every record with its row in SQL */
 async function sweepOnce(
   sweep: Sweep,
@@ -84,7 +104,7 @@ async function sweepOnce(
   let table = first;
   const { fingerprints } = table;
   const readAs = readAsNow(sweep.cache, reader.connection).get(source.id);
-  const outcome: TableOutcome = { seen: 0, inserted: 0, updated: 0, deleted: 0, lost: [] };
+  const outcome = noOutcome();
   if (sweep.unwritten?.get(source.id) !== table.loggedUpTo) await expectLogged(replica, table);
   sweep.unwritten?.delete(source.id);
   const startedAt = performance.now();
@@ -114,7 +134,7 @@ async function sweepOnce(
   pages.length = position;
   table = liveTable(sweep, table);
   if (isComparing || fingerprints.size > fingerprints.seen) {
-    await judgeUnseen(sweep, source, table, witness, outcome);
+    await judge(sweep, source, table, { ids: await unseenIds(sweep, table), witness }, outcome);
   }
   outcome.seen = fingerprints.seen;
   fingerprints.forgetUnseen();
@@ -201,19 +221,23 @@ async function writtenIds(
   return kept.filter((id) => written.has(id));
 }
 
-/** Requests the rows that this sweep did not see: writes those that exist, and deletes those that do not. */
-async function judgeUnseen(
+async function unseenIds({ replica }: Sweep, { live, fingerprints }: TableCache): Promise<string[]> {
+  const ids: string[] = [];
+  for await (const batch of rowIds(replica, live)) {
+    for (const id of batch) if (!fingerprints.hasSeen(id)) ids.push(id);
+  }
+  return ids;
+}
+
+/** Requests rows by id: writes those that exist, and deletes those that do not. */
+async function judge(
   sweep: Sweep,
   source: SourceTable,
   first: TableCache,
-  witness: string | undefined,
+  { ids, witness }: { ids: string[]; witness: string | undefined },
   outcome: TableOutcome,
 ): Promise<void> {
   const { reader, onChanges, cache } = sweep;
-  const ids: string[] = [];
-  for await (const batch of rowIds(sweep.replica, first.live)) {
-    for (const id of batch) if (!first.fingerprints.hasSeen(id)) ids.push(id);
-  }
   const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
   for await (const { found, gone, readVersion } of evidenceOf(reader, source, missing)) {
     let table = liveTable(sweep, first);
@@ -240,4 +264,8 @@ async function judgeUnseen(
       );
     }
   }
+}
+
+function noOutcome(): TableOutcome {
+  return { seen: 0, inserted: 0, updated: 0, deleted: 0, lost: [] };
 }

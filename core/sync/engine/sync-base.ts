@@ -16,7 +16,7 @@ import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
-import { sweepTable, type TableOutcome } from "./sweep";
+import { sweepTable, sweepWritten, type TableOutcome } from "./sweep";
 import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
 
@@ -77,8 +77,8 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
   };
   try {
     begun = await beginMarked(input);
-    await syncTables(input, { ...input.reader, counts, onFirstRequest }, report, begun);
-    const issuesState = await completeMarked(input, begun);
+    const check = await syncTables(input, { ...input.reader, counts, onFirstRequest }, report, begun);
+    const issuesState = await completeMarked(input, check);
     report.completedAt = new Date();
     if (issuesState !== input.cache.issuesState) {
       await reportIssues(replica, report);
@@ -86,9 +86,7 @@ export async function syncBase(input: SyncInput): Promise<RunReport> {
     }
   } catch (caught) {
     const error = asBasetideError(caught);
-    begun?.mark.cancel();
-    if (!report.completedAt && begun?.mark.isSent && error.code !== "replica_unavailable")
-      await endSync(replica, epoch);
+    if (!report.completedAt && begun && error.code !== "replica_unavailable") await endSync(replica, epoch);
     if (nextStep[error.code] === "stop") throw error;
     if (nextStep[error.code] === "check_schema") input.cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
     report.error = error;
@@ -104,13 +102,17 @@ export function typeSettingsOf({ base, attachmentUrls }: Pick<SyncInput, "base" 
   return { ...base.settings, attachmentUrls };
 }
 
-/** Processes the tables repeatedly until each has been read and none needs a rebuild. */
+/**
+ * Processes the tables repeatedly until each has been read and none needs a rebuild.
+ *
+ * @returns a function that requests the records which other processes have written to tables meanwhile
+ */
 async function syncTables(
   input: SyncInput,
   reader: Reader,
   report: RunReport,
   { catalog, ...begun }: BegunSync,
-): Promise<void> {
+): Promise<(tableIds: string[]) => Promise<void>> {
   const { cache } = input;
   const schemaTracker = await SchemaTracker.open({
     ...input,
@@ -146,10 +148,9 @@ async function syncTables(
       ),
     );
     for (const [index, outcome] of outcomes.entries()) {
-      report.inserted += outcome?.inserted ?? 0;
-      report.updated += outcome?.updated ?? 0;
-      report.deleted += outcome?.deleted ?? 0;
-      if (outcome) done.set(open[index]!.id, outcome.seen);
+      if (!outcome) continue;
+      addTo(report, outcome);
+      done.set(open[index]!.id, outcome.seen);
     }
   }
   report.tables = schemaTracker.tables.map((table) => ({
@@ -159,6 +160,20 @@ async function syncTables(
     records: done.get(table.id) ?? 0,
   }));
   report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
+  const { readVersions } = begun;
+  const sweep = { ...input, schemaTracker, reader: { ...reader, readVersions }, onProgress: () => {} };
+  return async (tableIds) => {
+    for (const id of tableIds) {
+      const { source, live } = schemaTracker.table(id);
+      if (source && live) addTo(report, await sweepWritten(sweep, source, tableCache(cache, live)));
+    }
+  };
+}
+
+function addTo(report: RunReport, { inserted, updated, deleted }: TableOutcome): void {
+  report.inserted += inserted;
+  report.updated += updated;
+  report.deleted += deleted;
 }
 
 /** Returns how many pages each table had when it was last read; 0 if unknown. */

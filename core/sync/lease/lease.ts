@@ -41,7 +41,7 @@ import {
 } from "../../replica";
 import { type Platform, platformById } from "../../source";
 import { failSpan, span } from "../../trace";
-import { CatchUps, type NextSync, newReport, syncBase } from "../engine";
+import { CatchUps, type NextSync, newReport, syncBase, withdrawNext } from "../engine";
 import type { NotificationListener } from "../modes/live";
 import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
@@ -57,7 +57,7 @@ import type { SyncMetrics } from "./metrics";
 import { progressSaver } from "./progress-saver";
 import { hasLeft, saveRun } from "./save-run";
 import type { SettingsWatch } from "./settings-watch";
-import { cadenceFor, nextSweepAt, restOf } from "./sweep-cadence";
+import { cadenceFor, isPaced, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
 const LEASE_MS = 60_000;
@@ -173,7 +173,9 @@ export async function holdLease(
     await using catchUps = new CatchUps(() => catchUpInput(lease), leased.stop);
     leased.onCatchUp = (at) => catchUps.request(at);
     catchUps.request(base.catchUpRequestedAt);
-    const next = await syncUntilOver(lease, base, stop);
+    const next = await syncUntilOver(lease, base, stop).finally(() =>
+      withdrawNext(lease.next, replica, epoch),
+    );
     if (stop.aborted) await handOverRows(lease, log);
     isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !lease.indexes.isWorking;
     if (isLeftOpen) leaveReplica(cache, target, replica);
@@ -329,6 +331,7 @@ async function syncAs(
   });
   try {
     if (base.settings.rapid && base.sync && !isForced && platform.modifiedSince) {
+      await withdrawNext(lease.next, replica, lease.epoch);
       replica.release();
       const cadence = () => cadenceFor(lease.budget, base, "rapid");
       let cycles = 0;
@@ -351,6 +354,7 @@ async function syncAs(
     }
     // The feed is opened before a first sync, so that the sync finds all changes from before the feed began.
     const feed = await feedOf(lease, base, input.reader);
+    if (feed) await withdrawNext(lease.next, replica, lease.epoch);
     // A read of the feed shows at once what another key is not allowed to do.
     leased.notify = () => feed?.notify();
     if (feed && base.sync && !isForced) {
@@ -365,11 +369,13 @@ async function syncAs(
       return null;
     }
     const restMs = isForced || feed ? 0 : restOf(lease.budget, base, cache);
+    if (restMs > 0) await withdrawNext(lease.next, replica, lease.epoch);
     replica.release();
     if (restMs > 0) return { restMs };
     const startedAt = performance.now();
-    // The sweep that closes a feed's gap must see all writes that were committed before it.
-    const next = feed ? undefined : lease.next;
+    // The sweep that closes a feed's gap must see all writes that were committed before it. No sweep begins while the
+    // budget lets the base rest.
+    const next = feed || isPaced(lease.budget, base) ? undefined : lease.next;
     const report = await syncBase({ ...input, isForced, next });
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.

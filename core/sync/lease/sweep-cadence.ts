@@ -46,8 +46,13 @@ export function restOf(
 ): number {
   if (!base.sweep || base.error || budget.spentUntil || schemaCheckRequestedAt) return 0;
   if (scanStartedAt === Number.NEGATIVE_INFINITY) return 0;
+  // Otherwise the lease's loop keeps the pace.
+  if (!isPaced(budget, base)) return 0;
   const { sweepEveryMs } = cadenceFor(budget, base, "sweep");
-  // Without a cap, the lease's loop keeps the pace.
-  if (sweepEveryMs <= MIN_SYNC_INTERVAL_MS) return 0;
   return Math.max(0, sweepEveryMs - agoMs(base, base.sweep.startedAt));
+}
+
+/** Returns whether the budget spreads sweeps out: they do not follow each other at once. */
+export function isPaced(budget: LeasedBudget, base: Base): boolean {
+  return cadenceFor(budget, base, "sweep").sweepEveryMs > MIN_SYNC_INTERVAL_MS;
 }

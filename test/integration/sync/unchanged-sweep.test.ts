@@ -1,4 +1,5 @@
-/** What a sweep that finds nothing costs the replica: one statement, behind the fence, that also prepares the next one. */
+/** What a sweep that finds nothing costs the replica: one statement, behind the fence, that also begins the next one. */
+import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import {
@@ -16,10 +17,9 @@ import {
   takeReadVersion,
 } from "../../../core/replica";
 import type { SourceRecord } from "../../../core/source";
-import { type NextSync, syncBase } from "../../../core/sync/engine";
-import { RUNNING_AFTER_MS } from "../../../core/sync/engine/sync-marks";
+import { type NextSync, syncBase, withdrawNext } from "../../../core/sync/engine";
 import { testEngine } from "../../support/engine";
-import { until } from "../../support/poll";
+import { fuzzRuns } from "../../support/fuzz";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
 const people = sourceTable("tblP", "People", { Name: "text", Age: "number" });
@@ -66,17 +66,28 @@ async function syncMeta({ sql }: Replica) {
   return row!;
 }
 
+/**
+ * A client's write through a proxy, up to the source's answer. The returned function shows it in SQL.
+ *
+ * @param record null: the client deletes the record
+ */
+async function proxied(replica: Replica, id: string, record: SourceRecord | null) {
+  const table = (await loadCatalog(replica)).get("tblP")!;
+  const readVersion = await takeReadVersion(replica);
+  return () =>
+    applyRowImages(replica, table, {
+      epoch: null,
+      readVersion,
+      rows: record ? mapRecords(compileMapper(table.spec), [record], []) : [],
+      gone: record ? [] : [id],
+      issues: [],
+      records: record ? [record] : [],
+    });
+}
+
 /** A write of a proxy that the source has reverted: its page is the one that the worker knows. */
 async function writeReverted(replica: Replica): Promise<void> {
-  const table = (await loadCatalog(replica)).get("tblP")!;
-  await applyRowImages(replica, table, {
-    epoch: null,
-    readVersion: await takeReadVersion(replica),
-    rows: mapRecords(compileMapper(table.spec), [person(3, 333)], []),
-    gone: [],
-    issues: [],
-    records: [person(3, 333)],
-  });
+  await (await proxied(replica, person(3).id, person(3, 333)))();
 }
 
 test("sweeps that follow each other send one statement each", async () => {
@@ -89,14 +100,31 @@ test("sweeps that follow each other send one statement each", async () => {
     source.before = async () => void calls.push(await syncMeta(replica.replica));
     expect(await sync(next)).toMatchObject({ kind: "sweep", seen: 250, updated: 0 });
     expect(statements).toEqual([expect.stringContaining(".complete_sync(")]);
-    // Nobody who waits for the end of a sync waits for the next one.
-    expect(calls[0]).toMatchObject({ started: before.started, completed: before.completed });
+    // It started at the end of the one before, and is running from then on.
+    for (const { started, completed } of [before, ...calls]) {
+      expect({ started, completed }).toEqual({ started: before.started, completed: before.completed });
+      expect(started).toBeGreaterThan(completed);
+      expect(started).toBeCloseTo(completed, 0);
+    }
     const meta = await syncMeta(replica.replica);
-    expect(meta.started).toBeGreaterThanOrEqual(before.completed - 1);
-    expect(meta.started).toBeLessThanOrEqual(calls[0]!.now);
     expect(meta.completed).toBeGreaterThan(before.now);
-    expect(meta.lastMs).toBeCloseTo(meta.completed - meta.started, 0);
+    expect(meta.lastMs).toBeCloseTo(meta.completed - before.started, 0);
+    expect(meta.started).toBeGreaterThan(meta.completed);
   }
+});
+
+test("a sync that does not begin after all is withdrawn, and a later one starts when it begins", async () => {
+  const { sync, replica } = await scene();
+  const next: NextSync = {};
+  await sync(next);
+  const before = await syncMeta(replica.replica);
+  await withdrawNext(next, replica.replica, replica.epoch);
+  const withdrawn = await syncMeta(replica.replica);
+  expect(withdrawn).toMatchObject({ completed: before.completed, lastMs: before.lastMs });
+  expect(withdrawn.completed - withdrawn.started).toBeCloseTo(before.lastMs, 0);
+  await sync(next);
+  const after = await syncMeta(replica.replica);
+  expect(after.completed - after.lastMs).toBeGreaterThanOrEqual(withdrawn.now - 1);
 });
 
 test("a sweep tells whether the recent-writes log is empty", async () => {
@@ -150,72 +178,103 @@ test("what was prepared for another lease, a moment ago, or before a resync is n
   expect(statements[0]).toEqual(begins);
 });
 
-test("I3: everything that the source had at started_at is in SQL, also after a write that came between two sweeps", async () => {
-  const { sync, replica, rows } = await scene();
+test.for([true, false])(
+  "I3: a client's writes that people have reverted are not in SQL after one sync, prepared: %s",
+  async (isPrepared) => {
+    const { sync, replica, source, rows, records } = await scene();
+    const next: NextSync = {};
+    await sync(next);
+    const { replica: own } = replica;
+    // Changed, created and deleted between two syncs.
+    await writeReverted(own);
+    await (await proxied(own, person(900).id, person(900)))();
+    await (await proxied(own, person(4).id, null))();
+    if (!isPrepared) next.prepared = undefined;
+    // Shown only after its page was read.
+    const show = await proxied(own, person(5).id, person(5, 555));
+    let calls = 0;
+    source.before = async () => {
+      if (++calls === 3) await show();
+    };
+    expect(await sync(next)).toMatchObject({ completedAt: expect.any(Date) });
+    expect(calls).toBeGreaterThanOrEqual(3);
+    expect(await rows()).toMatchObject(
+      [...records.values()].map(({ id, fields }) => ({ id, age: fields.fld1 })),
+    );
+  },
+);
+
+test("I3: whatever clients and people do, one sync of a quiet source leaves SQL equal to it", async () => {
+  const { sync, replica, source, rows, records } = await scene();
+  const { replica: own } = replica;
+  const next: NextSync = {};
+  const originals = new Map([200, 201, 202, 300].map((index) => [index, records.get(person(index).id)]));
+  const put = (index: number, record: SourceRecord | null | undefined) => {
+    if (record) records.set(person(index).id, record);
+    else records.delete(person(index).id);
+  };
+  const age = fc.option(fc.integer({ min: 1000, max: 1003 }), { freq: 3 });
+  const step = fc.record({
+    index: fc.constantFrom(...originals.keys()),
+    client: fc.option(age),
+    person: fc.constantFrom("nothing", "reverts", "deletes", "edits"),
+    shown: fc.constantFrom("at once", "during the sync"),
+    isLastBeforeSync: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 12 }), async (steps) => {
+      let late: (() => Promise<unknown>)[] = [];
+      source.before = async (call) => {
+        if (!call.startsWith("list")) return;
+        const showing = late;
+        late = [];
+        for (const show of showing) await show();
+      };
+      for (const { index, client, person: does, shown, isLastBeforeSync } of steps) {
+        const { id } = person(index);
+        if (client !== null || records.has(id)) {
+          const record = client === null ? null : person(index, client);
+          const show = await proxied(own, id, record);
+          put(index, record);
+          if (shown === "at once") await show();
+          else late.push(show);
+        }
+        if (does === "reverts") put(index, originals.get(index));
+        if (does === "deletes") put(index, null);
+        if (does === "edits") put(index, person(index, 7));
+        if (isLastBeforeSync) await sync(next);
+      }
+      await sync(next);
+      const expected = [...records.values()].toSorted((one, other) => (one.id < other.id ? -1 : 1));
+      expect(await rows()).toMatchObject(expected.map(({ id, fields }) => ({ id, age: fields.fld1 })));
+    }),
+    { numRuns: 15 * fuzzRuns, endOnFailure: true },
+  );
+});
+
+test("a client that writes all the time does not keep a sync from completing", async () => {
+  const { sync, replica, source } = await scene();
   const next: NextSync = {};
   await sync(next);
-  await writeReverted(replica.replica);
-  const writtenAt = (await syncMeta(replica.replica)).now;
-  const isRight = async () => ((await rows())[3] as { age: number }).age === 3;
-  for (let sweep = 0; sweep < 2; sweep++) {
-    await sync(next);
-    const { started } = await syncMeta(replica.replica);
-    expect(started < writtenAt || (await isRight())).toBe(true);
-  }
-  expect(await isRight()).toBe(true);
-  await sync(next);
-  expect((await syncMeta(replica.replica)).started).toBeGreaterThan(writtenAt);
+  source.before = () => writeReverted(replica.replica);
+  expect(await sync(next)).toMatchObject({ completedAt: expect.any(Date) });
 });
 
 test("a prepared sync that fails leaves _sync_meta as the last complete one did", async () => {
   const { sync, source, replica, statements } = await scene();
   const next: NextSync = {};
   await sync(next);
-  const { now: _, ...before } = await syncMeta(replica.replica);
+  const before = await syncMeta(replica.replica);
   source.before = () => {
     throw new BasetideError("source_not_found");
   };
   expect(await sync(next)).toMatchObject({ completedAt: null });
-  expect(statements).toEqual([]);
-  expect(await syncMeta(replica.replica)).toMatchObject(before);
+  expect(statements).toEqual([expect.stringContaining(".mark_sync_ended(")]);
+  const after = await syncMeta(replica.replica);
+  expect(after).toMatchObject({ completed: before.completed, lastMs: before.lastMs });
+  expect(after.completed - after.started).toBeCloseTo(before.lastMs, 0);
   source.before = () => {};
   expect(await sync(next)).toMatchObject({ completedAt: expect.any(Date) });
-});
-
-test("a prepared sync that takes long is shown as running, and withdrawn if it fails", async () => {
-  const { sync, source, replica } = await scene();
-  const later = setTimeout;
-  using _ = vi
-    .spyOn(globalThis, "setTimeout")
-    .mockImplementation(((work: () => void, ms?: number) =>
-      later(work, ms === RUNNING_AFTER_MS ? 100 : ms)) as typeof setTimeout);
-  const next: NextSync = {};
-  for (const [fails, isQuiet] of [
-    [false, true],
-    [true, true],
-    [false, false],
-    [true, false],
-  ]) {
-    if (isQuiet) await replica.replica.sql`delete from public_swap._recent_writes`;
-    else await writeReverted(replica.replica);
-    await sync(next);
-    expect(next.prepared).toMatchObject({ hasRecentWrites: !isQuiet });
-    const before = await syncMeta(replica.replica);
-    const isRunning = async () => {
-      const { started, completed } = await syncMeta(replica.replica);
-      return started > completed;
-    };
-    source.before = async () => {
-      await until(isRunning, { what: "the sync is shown as running" });
-      if (fails) throw new BasetideError("source_not_found");
-    };
-    await sync(next);
-    source.before = () => {};
-    expect(await isRunning()).toBe(false);
-    const { completed, started } = await syncMeta(replica.replica);
-    expect(completed > before.completed).toBe(!fails);
-    if (!fails) expect(completed - started).toBeGreaterThan(90);
-  }
 });
 
 test("a long sweep takes another read version only where something has been written lately", async () => {
@@ -358,8 +417,10 @@ test("I5: a lease that was overtaken begins and completes no sync", async () => 
   await claimEpoch(own);
   const known = { catalog: null, loggedUpTo: new Map([["tblP", 0]]) };
   await expect(beginSync(own, epoch, known)).rejects.toMatchObject({ code: "lease_lost" });
-  for (const next of [undefined, known])
-    await expect(completeSync(own, epoch, { next })).rejects.toMatchObject({ code: "lease_lost" });
+  for (const begins of [false, true]) {
+    const completing = completeSync(own, epoch, known, { begins, isChecked: true });
+    await expect(completing).rejects.toMatchObject({ code: "lease_lost" });
+  }
   expect(await meta()).toEqual(before);
 });
 
@@ -373,8 +434,8 @@ test("I1: a commit that issues a read version is waited for, one that only marks
       const [row] = await sql<{ mode: string }[]>`select current_setting('synchronous_commit') as mode`;
       return row!.mode;
     });
-  const completes = "complete_sync(null, null, null, null, null, null)";
-  const prepares = "complete_sync(null, null, null, '{}', '{}', 0)";
+  const completes = "complete_sync(null, '{}', '{}', 0, false, true)";
+  const prepares = "complete_sync(null, '{}', '{}', 0, true, true)";
   // The first one of a session verifies the server.
   await waits("on", completes);
   for (const setting of ["on", "off", "local", "remote_apply"]) {

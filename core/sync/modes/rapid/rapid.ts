@@ -3,7 +3,8 @@
  * without end. In the background a scan sweeps the tables one by one with a sixth of the requests, to find deletes and
  * computed fields.
  *
- * For `_sync_meta` and the run history, a sync is a cycle over all tables. The scan has its own runs.
+ * For `_sync_meta` and the run history, a sync is a cycle over all tables, which starts at the end of the one before. The
+ * scan has its own runs.
  * The scan takes one table at a time, so that each is read once per scan and no delete waits for two. It may take ten
  * minutes and more: the lease ends between two of its tables, and its position is cached from lease to lease.
  * A table that must be rebuilt is not polled until the rebuild is done; the others are polled, with half of the
@@ -136,17 +137,18 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
   const ended = new Promise<void>((resolve) =>
     stop.addEventListener("abort", () => resolve(), { once: true }),
   );
+  // Before the cycle begins: _sync_meta must not promise more than was polled.
+  await markSyncStarted(replica, epoch);
   for (;;) {
-    // Before the cycle begins: _sync_meta must not promise more than was polled.
-    await markSyncStarted(replica, epoch);
     const before = { ...pollReader.counts };
     const { report, begunAt, over } = cycles.begin(schemaTracker.tables.map(({ id }) => id));
     await Promise.race([over, ended]);
     if (stop.aborted) throw new BasetideError("sync_stopped");
     report.requests = pollReader.counts.requests - before.requests;
     report.waitMs = Math.round(pollReader.counts.waitMs - before.waitMs);
-    if (!report.error) {
-      await markSyncCompleted(replica, epoch);
+    if (report.error) await markSyncStarted(replica, epoch);
+    else {
+      await markSyncCompleted(replica, epoch, true);
       report.completedAt = new Date();
       if (report.inserted + report.updated > 0) await reportIssues(replica, report);
       if (report.kind === "rebuild")
