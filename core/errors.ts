@@ -38,7 +38,7 @@ export const errorCodes = {
   replica_busy:
     "A table could not be swapped because queries have locked it. Basetide retries automatically.",
   replica_refused:
-    "A constraint or trigger that Basetide did not create rejects rows of a table, which is no longer updated; the message names it. Relax or drop it, and the table's sync resumes automatically.",
+    "An object that Basetide did not create (a constraint, a trigger, an event trigger, or one whose name a table needs) prevents the update or the change of a table; the message names it. Relax, rename or drop it, and the table's sync resumes automatically.",
   destination_invalid: "The destination database cannot be used; the message says what is missing.",
   query_failed: "Postgres rejected the query; the message says why. Correct the query and run it again.",
   query_stopped:

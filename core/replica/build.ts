@@ -5,7 +5,15 @@
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
-import { applyStatement, columnStorage, comments, createTable, insertStatement, renameColumns } from "./ddl";
+import {
+  applyStatement,
+  columnStorage,
+  comments,
+  createTable,
+  insertStatement,
+  renameColumns,
+  unusedName,
+} from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
@@ -130,7 +138,7 @@ function alignColumns(schema: string, live: TableSpec, spec: TableSpec): string[
   const wanted = new Set(renames.map(([, to]) => to));
   const inTheWay = live.columns.filter(({ name }) => wanted.has(name) && !moving.has(name));
   return renameColumns(schema, live.name, [
-    ...inTheWay.map(({ name }, index): [string, string] => [name, `_gone_${index}`]),
+    ...inTheWay.map(({ name }): [string, string] => [name, unusedName()]),
     ...renames,
   ]);
 }

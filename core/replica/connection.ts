@@ -110,7 +110,7 @@ const codeBySqlState: Record<string, ErrorCode> = {
   [CATALOG_READ]: "replica_busy",
   // Another session is connected to a database that is being dropped.
   "55006": "replica_busy",
-  // A name was free when we chose it, and the customer of a writable database has taken it since.
+  // A name was free when we chose it, and the customer has taken it since: a new plan chooses another one.
   "42P07": "shape_changed",
   "42710": "shape_changed",
   [TRANSACTION_POOLED]: "destination_invalid",
@@ -124,7 +124,9 @@ export function replicaError(error: unknown): BasetideError {
   const message = error instanceof Error ? error.message : String(error);
   const known = codeBySqlState[state];
   const isAway = isServerFailure(error);
-  const refused = !known && !isAway && error instanceof postgres.PostgresError ? refusal(error) : null;
+  // A function of the customer's may raise any state. Those of locks mean the same there as in ours.
+  const mayBeRefused = !isAway && (!known || known === "shape_changed");
+  const refused = mayBeRefused && error instanceof postgres.PostgresError ? refusal(error) : null;
   const details = { sqlState: state };
   if (refused) return new BasetideError("replica_refused", refused, { cause: error, details });
   if (state === NO_RIGHT)

@@ -55,8 +55,7 @@ interface Renaming {
 }
 
 /**
- * Renames columns in one step. `A→B, B→A` works, because every name that changes goes through a temporary one that no
- * source field can have.
+ * Renames columns in one step. `A→B, B→A` works, because every name that changes goes through a temporary one.
  *
  * @param renames [old name, new name]
  */
@@ -147,12 +146,19 @@ function throughTransientNames(
   renames: [string, string][],
   rename: (from: string, to: string) => string,
 ): string[] {
-  // Names derived from the source never start with an underscore, so these are free.
-  const transient = (index: number) => `_renaming_${index}`;
+  const transient = renames.map(() => unusedName());
   return [
-    ...renames.map(([from], index) => rename(from, transient(index))),
-    ...renames.map(([, to], index) => rename(transient(index), to)),
+    ...renames.map(([from], index) => rename(from, transient[index]!)),
+    ...renames.map(([, to], index) => rename(transient[index]!, to)),
   ];
+}
+
+/**
+ * Returns a name that no object or column has. Names derived from the source never start with an underscore, and nobody
+ * else can take it in advance.
+ */
+export function unusedName(): string {
+  return `_${crypto.randomUUID().replaceAll("-", "")}`;
 }
 
 /** One paragraph each: the name in the source, its id and type there, its description. */

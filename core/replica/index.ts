@@ -95,6 +95,7 @@ export {
   labelledDatabases,
   restoreHosted,
 } from "./reconcile";
+export { nameConflict } from "./refusal";
 export {
   beginSync,
   claimEpoch,

@@ -40,7 +40,7 @@ const template = [
   .join("\n");
 
 /** Raised with every release that changes the template. */
-const REVISION = 4;
+const REVISION = 5;
 export const INSTALLED_VERSION = templateVersion(REVISION, template);
 
 /** Longest wait for a lock: readers that come after us wait behind us. */

@@ -250,7 +250,7 @@ begin
       -- The policies and grants of the table decide.
       execute format('create view {{swap}}.%I with (security_invoker = true) as %s', one.name, v_definition);
       v_view := format('{{swap}}.%I', one.name)::regclass;
-      perform {{swap}}.show_relation(one.name, 'view');
+      perform {{swap}}.show_relation(one.name);
       for reader in
         select distinct {{swap}}.role_name(g.grantee) as name from pg_class as c cross join aclexplode(c.relacl) as g
         where c.oid = {{swap}}.live_table(one.table_name) and g.grantee <> c.relowner and g.privilege_type = 'SELECT'

@@ -109,16 +109,5 @@ begin
   return v_row;
 end $leftover_row$;
 
--- free_index_names(table): renames the indexes of a table in {{swap}} to names that are free in {{schema}}, too.
-create or replace function {{swap}}.free_index_names(p_table regclass) returns void language plpgsql as $free_names$
-declare
-  one record;
-begin
-  for one in
-    select c.relname as name, c.oid from pg_index as i join pg_class as c on c.oid = i.indexrelid
-    where i.indrelid = p_table
-      and exists (select from pg_class as o where o.relnamespace = '{{schema}}'::regnamespace and o.relname = c.relname)
-  loop
-    execute format('alter index {{swap}}.%I rename to %I', one.name, left(one.name, 40) || '_' || one.oid);
-  end loop;
-end $free_names$;
+-- From older versions.
+drop function if exists {{swap}}.free_index_names(regclass);

@@ -243,22 +243,12 @@ $own_sequences$;
 -- reports the dependents.
 create or replace function {{swap}}.put_aside(p_relation oid, p_table_id text) returns void language plpgsql as $put_aside$
 declare
-  v_kind text := (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c where c.oid = p_relation);
   v_name text := (select c.relname from pg_class as c where c.oid = p_relation);
-  v_kept text := '_kept_' || p_relation;
   -- Saved while their texts contain the names that they will use again.
   v_saved jsonb[] := {{swap}}.saved_dependents(p_relation);
-  one record;
 begin
-  -- Indexes move with the table, and their names may be taken there.
-  for one in
-    select c.relname as name, row_number() over (order by c.oid) as nth
-    from pg_index as i join pg_class as c on c.oid = i.indexrelid where i.indrelid = p_relation
-  loop
-    execute format('alter index {{schema}}.%I rename to %I', one.name, v_kept || '_' || one.nth);
-  end loop;
-  execute format('alter %s {{schema}}.%I rename to %I', v_kind, v_name, v_kept);
-  execute format('alter %s {{schema}}.%I set schema {{swap}}', v_kind, v_kept);
+  perform {{swap}}.free_part_names(p_relation);
+  perform {{swap}}.move_relation(p_relation, '{{swap}}', '_kept_' || p_relation);
   insert into {{swap}}._kept_dependents (description, table_id, saved)
   select d.description, p_table_id, s.saved
   from {{swap}}.dependents_of(array[p_relation]) as d

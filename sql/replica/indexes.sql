@@ -16,11 +16,6 @@ create table if not exists {{swap}}._indexes (
   constraint _indexes_pkey primary key (name)
 );
 
--- index_name(table, field): derived from the ids, so it is independent of their names.
-create or replace function {{swap}}.index_name(p_table text, p_field text) returns text language sql immutable as $index_name$
-  select case when octet_length(p_table || p_field) <= 57 then format('_%s_%s_idx', p_table, p_field)
-    else '_' || md5(p_table || ' ' || p_field) || '_idx' end
-$index_name$;
 
 -- own_index(name): the index of ours that has this name; null if there is none, or it is somebody else's.
 create or replace function {{swap}}.own_index(p_name text) returns oid language sql stable as $own_index$
@@ -28,6 +23,22 @@ create or replace function {{swap}}.own_index(p_name text) returns oid language 
   where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name and c.relkind = 'i'
     and c.relowner = {{swap}}.our_role()
 $own_index$;
+
+-- index_name(table, field): derived from the ids, so it is independent of their names. The first one that no object of
+-- somebody else's has.
+create or replace function {{swap}}.index_name(p_table text, p_field text) returns text
+language plpgsql stable as $index_name$
+declare
+  v_name text := case when octet_length(p_table || p_field) <= 57 then format('_%s_%s_idx', p_table, p_field)
+    else '_' || md5(p_table || ' ' || p_field) || '_idx' end;
+begin
+  for nth in 2 .. 1000 loop
+    exit when {{swap}}.own_index(v_name) is not null or not exists (
+      select from pg_class as c where c.relnamespace = '{{schema}}'::regnamespace and c.relname = v_name);
+    v_name := '_' || md5(format('%s %s %s', p_table, p_field, nth)) || '_idx';
+  end loop;
+  return v_name;
+end $index_name$;
 
 -- trigram_class(): the operator class of the extension pg_trgm; null if the extension is not installed. Somebody else's
 -- class of that name is not part of the extension.

@@ -27,7 +27,7 @@ begin
   end if;
   if {{swap}}.own_kind('__sync_meta__') is null then
     create view {{swap}}.__sync_meta__ as table {{schema}}._sync_meta;
-    perform {{swap}}.show_relation('__sync_meta__', 'view');
+    perform {{swap}}.show_reserved('__sync_meta__');
   end if;
 end $sync_meta$;
 

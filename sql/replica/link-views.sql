@@ -20,19 +20,6 @@ create table if not exists {{swap}}._link_views (
   constraint _link_views_pkey primary key (table_id, field_id)
 );
 
--- cut_name(name, bytes): the beginning of the name, as much as fits.
-create or replace function {{swap}}.cut_name(p_name text, p_bytes integer) returns text
-language plpgsql immutable as $cut$
-begin
-  if octet_length(p_name) <= p_bytes then
-    return p_name;
-  end if;
-  while octet_length(p_name) > p_bytes loop
-    p_name := left(p_name, -1);
-  end loop;
-  return rtrim(p_name, '_');
-end $cut$;
-
 -- link_view_stem(table, column): the two names joined by __, which no table's name contains. If they are too long
 -- together, each keeps at least 30 of its bytes.
 create or replace function {{swap}}.link_view_stem(p_table text, p_column text) returns text
@@ -152,10 +139,12 @@ declare
   v_going {{swap}}._link_views[] := array(
     select c.had from {{swap}}.link_view_changes() as c
     where c.view is not null and (c.wanted).name is null and (c.had).name = any (p_names));
+  v_aside text;
 begin
   for nth in 1 .. cardinality(v_going) loop
-    execute format('alter view {{schema}}.%I rename to %I', v_going[nth].name, '_going_' || nth);
-    update {{swap}}._link_views as l set name = '_going_' || nth
+    v_aside := {{swap}}.unused_name();
+    execute format('alter view {{schema}}.%I rename to %I', v_going[nth].name, v_aside);
+    update {{swap}}._link_views as l set name = v_aside
     where (l.table_id, l.field_id) = (v_going[nth].table_id, v_going[nth].field_id);
   end loop;
 end $free$;
@@ -166,13 +155,15 @@ create or replace function {{swap}}.rename_link_views() returns void language pl
 declare
   v_had {{swap}}._link_views[];
   v_wanted {{swap}}._link_views[];
+  v_asides text[] := '{}';
   v_aside text;
 begin
   select array_agg(c.had), array_agg(c.wanted) into v_had, v_wanted from {{swap}}.link_view_changes() as c
   where c.view is not null and (c.wanted).name is not null;
   perform {{swap}}.free_going_names(array(select w.name from unnest(v_wanted) as w));
   for nth in 1 .. coalesce(cardinality(v_had), 0) loop
-    v_aside := '_renaming_' || nth;
+    v_aside := {{swap}}.unused_name();
+    v_asides := v_asides || v_aside;
     execute format('alter view {{schema}}.%I rename to %I', v_had[nth].name, v_aside);
     execute format('alter view {{schema}}.%I rename column %I to _renaming_1', v_aside, v_had[nth].columns[1]);
     execute format('alter view {{schema}}.%I rename column %I to _renaming_2', v_aside, v_had[nth].columns[2]);
@@ -182,7 +173,7 @@ begin
     where (l.table_id, l.field_id) = (v_had[nth].table_id, v_had[nth].field_id);
   end loop;
   for nth in 1 .. coalesce(cardinality(v_had), 0) loop
-    execute format('alter view {{schema}}.%I rename to %I', '_renaming_' || nth, v_wanted[nth].name);
+    execute format('alter view {{schema}}.%I rename to %I', v_asides[nth], v_wanted[nth].name);
     insert into {{swap}}._link_views select (v_wanted[nth]).*;
     perform {{swap}}.describe_link_view(v_wanted[nth]);
   end loop;
@@ -211,7 +202,7 @@ declare
 begin
   foreach one in array array(select c.wanted from {{swap}}.link_view_changes() as c where c.view is null) loop
     execute {{swap}}.link_view_statement(one);
-    perform {{swap}}.show_relation(one.name, 'view');
+    perform {{swap}}.show_relation(one.name);
     insert into {{swap}}._link_views select (one).*
     on conflict (table_id, field_id) do update
       set stem = excluded.stem, name = excluded.name, columns = excluded.columns;

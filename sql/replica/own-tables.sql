@@ -101,22 +101,88 @@ begin
   return true;
 end $bind_shown$;
 
--- show_relation(name, kind): moves a relation from {{swap}} to {{schema}}, readable by the reader only. BT003: the
--- name, or one that moves with it (an index's, a sequence's, the row type's), is taken.
-create or replace function {{swap}}.show_relation(p_name text, p_kind text) returns void
-language plpgsql as $show_relation$
+-- cut_name(name, bytes): the beginning of the name, as much as fits.
+create or replace function {{swap}}.cut_name(p_name text, p_bytes integer) returns text
+language plpgsql immutable as $cut$
+begin
+  if octet_length(p_name) <= p_bytes then
+    return p_name;
+  end if;
+  while octet_length(p_name) > p_bytes loop
+    p_name := left(p_name, -1);
+  end loop;
+  return rtrim(p_name, '_');
+end $cut$;
+
+-- unused_name(): a name that no object has in any schema, and that nobody can take in advance. No table of the source has
+-- such a name: theirs never start with an underscore.
+create or replace function {{swap}}.unused_name() returns text language sql volatile as $unused_name$
+  select '_' || replace(gen_random_uuid()::text, '-', '')
+$unused_name$;
+
+-- move_relation(relation, schema, name): moves a table or view of ours to the other schema, where it gets this name.
+-- Fails only if a relation or a type there has that name. The type of its arrays moves as well, and has the first 62
+-- bytes of its name, which other objects may have in the other schema: SET SCHEMA then fails, but RENAME gives such a type
+-- another name. So the relation moves under an unused name, and gets its own there.
+create or replace function {{swap}}.move_relation(p_relation oid, p_schema text, p_name text) returns void
+language plpgsql as $move_relation$
+declare
+  v_kind text := (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c where c.oid = p_relation);
+begin
+  execute format('alter %s %s rename to %I', v_kind, p_relation::regclass, {{swap}}.unused_name());
+  execute format('alter %s %s set schema %s', v_kind, p_relation::regclass, p_schema);
+  execute format('alter %s %s rename to %I', v_kind, p_relation::regclass, p_name);
+end $move_relation$;
+
+-- parts_taken_along(table): the indexes of the table, and the sequences of its columns: they move with it.
+create or replace function {{swap}}.parts_taken_along(p_table oid) returns table (part oid) language sql stable as $parts$
+  select i.indexrelid from pg_index as i where i.indrelid = p_table
+  union all
+  select d.objid from pg_depend as d
+  where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = p_table
+    and d.deptype in ('a', 'i') and exists (select from pg_class as c where c.oid = d.objid and c.relkind = 'S')
+$parts$;
+
+-- free_part_names(table): renames those of a table that leaves {{schema}}; of one that leaves {{swap}}, those whose names
+-- are taken in {{schema}}.
+create or replace function {{swap}}.free_part_names(p_table oid) returns void
+language plpgsql as $free_part_names$
+declare
+  one record;
+begin
+  for one in
+    select c.oid, c.relname as name, case c.relkind when 'S' then 'sequence' else 'index' end as kind
+    from {{swap}}.parts_taken_along(p_table) as p join pg_class as c on c.oid = p.part
+    where exists (
+      select from pg_class as o where o.relnamespace = '{{schema}}'::regnamespace and o.relname = c.relname)
+  loop
+    execute format('alter %s %s rename to %I', one.kind, one.oid::regclass,
+      {{swap}}.cut_name(one.name, 29) || {{swap}}.unused_name());
+  end loop;
+end $free_part_names$;
+
+-- show_relation(name): moves a relation from {{swap}} to {{schema}}, readable by the reader only.
+drop function if exists {{swap}}.show_relation(text, text);
+create or replace function {{swap}}.show_relation(p_name text) returns void language plpgsql as $show_relation$
 begin
   perform {{swap}}.reserve_for_reader(format('{{swap}}.%I', p_name)::regclass);
-  execute format('alter %s {{swap}}.%I set schema {{schema}}', p_kind, p_name);
+  perform {{swap}}.move_relation(format('{{swap}}.%I', p_name)::regclass, '{{schema}}', p_name);
+end $show_relation$;
+
+-- show_reserved(name): the same, for a name that only Basetide's own relation may have. BT003: it is taken, or the name of
+-- an index or a sequence of the relation is.
+create or replace function {{swap}}.show_reserved(p_name text) returns void language plpgsql as $show_reserved$
+begin
+  perform {{swap}}.show_relation(p_name);
 exception when duplicate_table or duplicate_object or unique_violation then
   raise exception 'Basetide cannot create %: %; rename or drop it', {{swap}}.shown_name(p_name), sqlerrm
     using errcode = 'BT003';
-end $show_relation$;
+end $show_reserved$;
 
 -- show_table(name): moves a table from {{swap}} to {{schema}}, and leaves a view of it.
 create or replace function {{swap}}.show_table(p_name text) returns void language plpgsql as $show_table$
 begin
-  perform {{swap}}.show_relation(p_name, 'table');
+  perform {{swap}}.show_reserved(p_name);
   execute format('create view {{swap}}.%1$I as table {{schema}}.%1$I', p_name);
 end $show_table$;
 
@@ -132,10 +198,8 @@ begin
     select distinct case c.relkind when 'S' then 'sequence ' else '' end || c.oid::regclass as relation,
       case a.grantee when 0 then 'public' else quote_ident(pg_get_userbyid(a.grantee)) end as grantee
     from pg_class as c cross join aclexplode(c.relacl) as a
-    where a.grantee <> c.relowner and (c.oid = p_relation or c.oid in (
-      select d.objid from pg_depend as d
-      where d.classid = 'pg_class'::regclass and d.refclassid = 'pg_class'::regclass and d.refobjid = p_relation
-        and d.deptype in ('a', 'i')))
+    where a.grantee <> c.relowner
+      and (c.oid = p_relation or c.oid in (select p.part from {{swap}}.parts_taken_along(p_relation) as p))
   loop
     execute format('revoke all on %s from %s', one.relation, one.grantee);
   end loop;

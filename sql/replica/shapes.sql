@@ -249,12 +249,8 @@ begin
       perform {{swap}}.drop_own(v_relation, p_table ->> 'table_id');
     end if;
   end if;
-  perform {{swap}}.free_index_names(format('{{swap}}.%I', p_built)::regclass);
-  -- Renamed to its final name at once: others may have taken any other name there.
-  if p_built <> v_name then
-    execute format('alter table {{swap}}.%I rename to %I', p_built, v_name);
-  end if;
-  execute format('alter table {{swap}}.%I set schema {{schema}}', v_name);
+  perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
+  perform {{swap}}.move_relation(format('{{swap}}.%I', p_built)::regclass, '{{schema}}', v_name);
   perform {{swap}}.carry_over(v_additions, 'live', '[0,30)', format('{{schema}}.%I', v_name), v_name);
   perform {{swap}}.publish_rows(v_changes, v_name);
   perform {{swap}}.own_sequences(v_sequences, v_name);

@@ -69,8 +69,9 @@ const words: Partial<Record<ErrorCode, ErrorWords>> = {
     remedy: null,
   },
   replica_refused: {
-    word: "Rows refused",
-    headline: "A constraint or trigger of yours refuses rows. Relax or drop it, and syncing continues.",
+    word: "Refused in SQL",
+    headline:
+      "A constraint, a trigger or another object of yours prevents the update or the change of a table. Relax, rename or drop it, and syncing continues.",
     remedy: null,
   },
   destination_invalid: {

@@ -23,6 +23,7 @@ import {
   type CellIssue,
   hasSameColumns,
   mapRecords,
+  nameConflict,
   type RecentWrite,
   recentWritesSince,
   rowIds,
@@ -54,6 +55,8 @@ const MOST_ISSUES = 20_000;
 /** Pause before another attempt on a table that queries hold: long enough for the queue behind ours to run. */
 const BUSY_PAUSE_MS = 250;
 const MAX_BUSY_PAUSE_MS = 2000;
+/** After this many attempts in a row that a name or a shape prevented, the table fails: the next sync tries again. */
+const MAX_REFUSALS = 5;
 /** After this time, other tables no longer wait. */
 const BUSY_PATIENCE_MS = 5000;
 
@@ -252,7 +255,8 @@ async function appendAsRead(
  *
  * @returns the spec that was live before, if any, and the result
  * @throws BasetideError `source_schema_changed` when the build could not go live yet and the table must have other
- *   columns by now; `replica_busy` without `onWaiting`
+ *   columns by now; `replica_busy` without `onWaiting`; `replica_refused` when another object keeps a name that the table
+ *   needs
  */
 async function swapIn(
   sweep: Sweep,
@@ -261,6 +265,7 @@ async function swapIn(
 ): Promise<{ before: TableSpec | undefined; put: Put }> {
   const { replica, reader, schemaTracker } = sweep;
   const { build, table, readVersions, issues } = filled;
+  let refusals = 0;
   for (let pauseMs = BUSY_PAUSE_MS; ; ) {
     await takeNames(build, sweep, table, issues);
     const entries = await recentWritesSince(replica, build.spec.tableId, table.loggedUpTo);
@@ -274,6 +279,8 @@ async function swapIn(
     } catch (error) {
       const isStale = isBasetideError(error, "shape_changed");
       if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
+      refusals = isStale ? refusals + 1 : 0;
+      if (isStale && refusals === MAX_REFUSALS) throw nameConflict(build.spec.name, error);
       if (!isStale) {
         filled.busySince ??= performance.now();
         if (performance.now() - filled.busySince >= BUSY_PATIENCE_MS) {
