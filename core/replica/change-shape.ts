@@ -37,7 +37,8 @@ interface CatalogRow {
  *
  * @param onChange receives the changes after each transaction
  * @throws BasetideError `replica_busy` if a query holds a table for longer than LOCK_TIMEOUT (all others have
- *   changed; load the catalog and try again), `shape_changed` if a table no longer matches the catalog, `lease_lost`
+ *   changed; load the catalog and try again), `replica_refused` if an object of the customer's refuses a change (likewise),
+ *   `shape_changed` if a table no longer matches the catalog, `lease_lost`
  */
 export async function changeShape(
   replica: Replica,
@@ -46,13 +47,15 @@ export async function changeShape(
   plan: Pick<SchemaPlan, "inPlace" | "drop" | "isPinned">,
   onChange: (changes: ShapeChange[]) => void = () => {},
 ): Promise<void> {
-  let busy: unknown;
+  let blocked: unknown;
   for (const group of entangled(catalog, plan)) {
     try {
       await changeGroup(replica, epoch, catalog, group, plan.isPinned === true);
     } catch (error) {
-      if (!isBasetideError(error, "replica_busy")) throw error;
-      busy = error;
+      const isRefused = isBasetideError(error, "replica_refused");
+      if (!isRefused && !isBasetideError(error, "replica_busy")) throw error;
+      if (isRefused) blocked = error;
+      else blocked ??= error;
       continue;
     }
     onChange([
@@ -60,7 +63,7 @@ export async function changeShape(
       ...group.inPlace.flatMap((spec) => shapeChanges(catalog.get(spec.tableId)!.spec, spec)),
     ]);
   }
-  if (busy) throw busy;
+  if (blocked) throw blocked;
 }
 
 type Group = Pick<SchemaPlan, "inPlace" | "drop">;

@@ -6,6 +6,7 @@
  * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
  * column with a name of ours, in batches that do not block readers.
  */
+import { isBasetideError } from "../errors";
 import type { Build } from "./build";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
@@ -181,7 +182,13 @@ export async function dropUnfinished(
   kept: Iterable<string> = [],
 ): Promise<void> {
   const ours = sql.unsafe(swap);
-  await onReplica(
-    () => sql`select ${ours}.forget_fillings(${epoch}), ${ours}.drop_builds(${epoch}, ${[...kept]}::text[])`,
-  );
+  try {
+    await onReplica(
+      () =>
+        sql`select ${ours}.forget_fillings(${epoch}), ${ours}.drop_builds(${epoch}, ${[...kept]}::text[])`,
+    );
+  } catch (error) {
+    // They cost space, and an object of the customer's that refuses changes must not stop the rows.
+    if (!isBasetideError(error, "replica_refused")) throw error;
+  }
 }

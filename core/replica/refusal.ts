@@ -7,10 +7,13 @@ import { BasetideError } from "../errors";
 
 /** SQLSTATE class of constraints: not null, foreign key, unique, check, exclusion. */
 const CONSTRAINT_CLASS = "23";
+/** A publication cannot send rows by the replica identity that the table has. */
+const NOT_PUBLISHABLE = "42P10";
 /** The innermost function that failed, in the context that Postgres reports. */
 const FUNCTION = /^PL\/pgSQL function (.+?) line \d+/;
 /** The statement that called the function, if it is DDL: the function is that of an event trigger. */
-const CHANGE = /^.*\nSQL statement "\s*((?:create|alter|drop|comment|grant|revoke|refresh)\b[\s\S]*?)"(?:\n|$)/i;
+const CHANGE =
+  /^.*\nSQL statement "\s*((?:create|alter|drop|comment|grant|revoke|refresh)\b[\s\S]*?)"(?:\n|$)/i;
 /** Of the statement. */
 const MOST_SHOWN = 120;
 /** Functions of ours are in a schema of this name. */
@@ -25,10 +28,15 @@ export function refusal(error: postgres.PostgresError): string | null {
   const [, raiser] = FUNCTION.exec(where ?? "") ?? [];
   if (raiser && !OURS.test(raiser)) {
     const [, change] = CHANGE.exec(where!) ?? [];
-    if (change !== undefined)
-      return `The function ${raiser}, which an event trigger calls, refuses a change of Basetide's tables (${shortened(change)}): ${message}. Let the function allow the changes of Basetide's role, or drop the event trigger.`;
+    // Rows are written by functions of ours, which would be in the context.
+    if (change !== undefined || !where!.includes("\n")) {
+      const what = change === undefined ? "" : ` (${shortened(change)})`;
+      return `The function ${raiser}, which an event trigger calls, refuses a change of Basetide's tables${what}: ${message}. Let the function allow the changes of Basetide's role, or drop the event trigger.`;
+    }
     return `The function ${raiser}, which a trigger on one of Basetide's tables calls, fails: ${message}. Fix the function, or drop the trigger. It runs with an empty search_path, so table names in it need their schema.`;
   }
+  if (code === NOT_PUBLISHABLE && error.detail)
+    return `Postgres refuses rows of a published table: ${message}. ${error.detail} Drop the generated column, or choose another replica identity.`;
   if (!code.startsWith(CONSTRAINT_CLASS) || isOurs(error)) return null;
   const what = error.constraint_name
     ? `The constraint ${error.constraint_name}`

@@ -276,11 +276,11 @@ begin
   for built in select c.relname from pg_class as c
     where c.relnamespace = '{{swap}}'::regnamespace and c.relkind = 'r' and c.relname !~ '^_'
   loop
-    -- A table that a dump holds is left for the next build of it.
+    -- A table that a dump holds, or that an event trigger protects, is left for the next build of it.
     begin
       perform set_config('lock_timeout', '1s', true);
       execute format('drop table {{swap}}.%I', built);
-    exception when lock_not_available then null;
+    exception when others then null;
     end;
   end loop;
   perform set_config('lock_timeout', v_timeout, true);

@@ -17,7 +17,7 @@
  */
 
 import { wait } from "../../async";
-import { asBasetideError, isBasetideError } from "../../errors";
+import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Build,
   type CellIssue,
@@ -65,7 +65,8 @@ const BUSY_PATIENCE_MS = 5000;
  *
  * @param onWaiting called once queries have held the live table for some seconds; the attempts then continue until one
  *   succeeds. Without it the build is left in `cache.builds`, and the next call continues from there
- * @throws BasetideError `replica_busy` if the build was left there
+ * @throws BasetideError `replica_busy` if the build was left there; `replica_refused` if an object of the customer's refuses
+ *   the change: the live table stays as it is
  */
 export function rebuildTable(
   sweep: Sweep,
@@ -75,10 +76,27 @@ export function rebuildTable(
 ): Promise<TableOutcome> {
   return restarting(MAX_STARTS, async () => {
     const stored = onWaiting ? undefined : takeBuild(sweep, spec);
-    const filled = stored ?? (await fillBuild(sweep, source, spec));
-    const { inserted, updated, deleted } = await goLive(sweep, filled, onWaiting);
-    return { seen: filled.table.fingerprints.size, inserted, updated, deleted, lost: [] };
+    try {
+      const filled = stored ?? (await fillBuild(sweep, source, spec));
+      const { inserted, updated, deleted } = await goLive(sweep, filled, onWaiting);
+      return { seen: filled.table.fingerprints.size, inserted, updated, deleted, lost: [] };
+    } catch (error) {
+      if (!isBasetideError(error, "replica_refused")) throw error;
+      throw refused(sweep.schemaTracker.table(spec.tableId).live?.spec, spec, error);
+    }
   });
+}
+
+/** Adds to the error what is not changed because of it. */
+function refused(live: TableSpec | undefined, wanted: TableSpec, cause: BasetideError): BasetideError {
+  const known = new Set(live?.columns.map(({ fieldId }) => fieldId));
+  const added = wanted.columns.filter(({ fieldId }) => live && !known.has(fieldId)).map(({ name }) => name);
+  const what =
+    added.length > 0
+      ? `New columns (${added.join(", ")}) of the table ${live!.name} cannot be added.`
+      : `The table ${wanted.name} cannot be ${live ? "changed" : "created"}.`;
+  const text = live ? `${what} Its rows stay up to date as it is.` : what;
+  return new BasetideError(cause.code, `${text} ${cause.message}`, { cause, details: cause.details });
 }
 
 /** Returns the waiting build of this table, if it still has the required columns. */

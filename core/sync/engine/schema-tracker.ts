@@ -6,7 +6,7 @@
  */
 
 import { wait } from "../../async";
-import { isBasetideError } from "../../errors";
+import { type BasetideError, isBasetideError } from "../../errors";
 import {
   type Catalog,
   type CatalogTable,
@@ -40,6 +40,8 @@ import { metered, type Reader } from "./reader";
  */
 const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
+/** Pause before a change is tried again that an object of the customer's has refused: each attempt locks its tables. */
+const REFUSED_PAUSE_MS = 30_000;
 
 /**
  * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
@@ -103,6 +105,10 @@ export class SchemaTracker {
     byId: new Map(),
   };
   #moved: MovedNames = new Map();
+  /** Tables that keep their shape for now. */
+  readonly #postponed = new Set<string>();
+  #refusal: BasetideError | undefined;
+  #refusedUntil = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #retryAt = Number.POSITIVE_INFINITY;
 
@@ -144,6 +150,22 @@ export class SchemaTracker {
     return this.#plan.rebuild;
   }
 
+  /** Why a rename or a drop is not carried out: an object of the customer's refuses it. Rows are synced without it. */
+  get refusal(): BasetideError | undefined {
+    return this.#refusal;
+  }
+
+  /** Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild. */
+  postpone(tableId: string): void {
+    this.#postponed.add(tableId);
+    this.#shapes.byId.delete(tableId);
+  }
+
+  resume(tableId: string): void {
+    this.#postponed.delete(tableId);
+    this.#shapes.byId.delete(tableId);
+  }
+
   table(id: string): TableShape {
     const { of, byId } = this.#shapes;
     if (of[0] !== this.#schema || of[1] !== this.#catalog || of[2] !== this.#plan) {
@@ -160,10 +182,12 @@ export class SchemaTracker {
   #shapeOf(id: string): TableShape {
     const { tables, whole } = this.#schema;
     const source = tables.find((table) => table.id === id);
+    const live = this.#catalog.get(id);
+    const isPostponed = live && !live.spec.isDamaged && this.#postponed.has(id);
     return {
       source,
-      live: this.#catalog.get(id),
-      rebuild: this.#plan.rebuild.find((spec) => spec.tableId === id),
+      live,
+      rebuild: isPostponed ? undefined : this.#plan.rebuild.find((spec) => spec.tableId === id),
       ...(!source && whole?.some((table) => table.id === id) && { isLeftOut: true }),
     };
   }
@@ -269,9 +293,14 @@ export class SchemaTracker {
       this.#schema = cache.schema!;
       this.#retryAt = Number.POSITIVE_INFINITY;
       if (!isInPlace && narrowed.length === 0) {
+        this.#refusal = undefined;
         if (this.#plan.rebuild.length === 0 && this.#moved.size === 0) {
           settled.set(this.#catalog, { schema: this.#schema, settings: this.#options.settings });
         }
+        return;
+      }
+      if (performance.now() < this.#refusedUntil) {
+        this.#retryAt = this.#refusedUntil;
         return;
       }
       try {
@@ -284,7 +313,15 @@ export class SchemaTracker {
           else onShapeChange?.(shapeChanges(live.spec, spec));
         }
         await settleDependents(replica);
+        this.#refusal = undefined;
       } catch (error) {
+        if (isBasetideError(error, "replica_refused")) {
+          this.#refusal = error;
+          this.#refusedUntil = performance.now() + REFUSED_PAUSE_MS;
+          this.#retryAt = this.#refusedUntil;
+          await this.#readCatalog();
+          return;
+        }
         // A table was swapped in since the catalog was read, or a name was taken: a new plan may succeed.
         const isStale = isBasetideError(error, "shape_changed");
         if (!isStale && !isBasetideError(error, "replica_busy")) throw error;

@@ -160,6 +160,7 @@ async function syncTables(
     records: done.get(table.id) ?? 0,
   }));
   report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
+  if (schemaTracker.refusal) throw schemaTracker.refusal;
   const { readVersions } = begun;
   const sweep = { ...input, schemaTracker, reader: { ...reader, readVersions }, onProgress: () => {} };
   return async (tableIds) => {
@@ -231,6 +232,11 @@ async function syncTable(
       if (spec && live && onlyAddsColumns(live.spec, spec) && isBasetideError(error, "replica_busy")) {
         await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableCache(cache, live));
         throw waiting(live.spec, spec, error);
+      }
+      if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
+        schemaTracker.postpone(tableId);
+        await sweepTable(sweep, shape.source, tableCache(cache, live));
+        throw error;
       }
       const isLast = attempt === MAX_SHAPES;
       if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(schemaTracker, tableId, shape)))

@@ -273,7 +273,9 @@ async function syncUntilOver(lease: Lease, first: Base, stop: AbortSignal): Prom
         run = report;
       }
       if (report?.error || isGivenUp(lease)) {
-        const pauseMs = failurePauseMs(cache.failures, cache.failedWith ?? undefined);
+        // What one table's objects refuse is no reason for other tables to wait longer.
+        const isRefused = isBasetideError(cache.failedWith, "replica_refused");
+        const pauseMs = failurePauseMs(isRefused ? 1 : cache.failures, cache.failedWith ?? undefined);
         if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return pauseMs;
         await leased.rest(pauseMs);
       } else await leased.rest(Math.max(0, nextSweepAt(startedAt) - performance.now()));

@@ -205,7 +205,7 @@ test("a table whose name stays taken fails with an error that names both, and ot
   expect(error).toMatchObject({
     code: "replica_refused",
     message: expect.stringMatching(
-      /^The table people cannot be shown.*type "_people" already exists.*Rename or drop/,
+      /^The table people cannot be changed.*cannot be shown.*type "_people" already exists.*Rename or drop/,
     ),
   });
   expect(await engine.rows("places")).toMatchObject([{ name: "2" }]);

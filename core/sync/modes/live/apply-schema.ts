@@ -15,7 +15,7 @@ import type { LiveBatches } from "./batches";
 const TICK_MS = 250;
 
 export interface SchemaChecking {
-  schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "catalog">;
+  schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "catalog" | "refusal">;
   cache: Pick<BaseCache, "schema">;
   connection: Pick<SourceConnection, "changeFeed">;
   dirty: DirtySet;
@@ -28,6 +28,7 @@ export async function keepCheckingSchema(checking: SchemaChecking): Promise<void
   const { schemaTracker, cache, dirty, batches, stop } = checking;
   const named = new Map<string, ReadAs>();
   let compared: unknown[] = [];
+  let reported: unknown;
   for (let failures = 0; ; ) {
     const { sequence } = dirty;
     const suspected = dirty.suspected();
@@ -35,6 +36,10 @@ export async function keepCheckingSchema(checking: SchemaChecking): Promise<void
       if (suspected.length > 0) await schemaTracker.refresh();
       else await schemaTracker.refreshIfDue();
       failures = 0;
+      // Each attempt has an error of its own.
+      const { refusal } = schemaTracker;
+      if (refusal && refusal !== reported) await batches.failed(refusal);
+      reported = refusal;
     } catch (caught) {
       const error = asBasetideError(caught);
       if (isWholeBases(error)) throw error;

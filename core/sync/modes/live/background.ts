@@ -96,6 +96,8 @@ export function rebuildWatch(
     },
     onFailure(_tableId, error) {
       if (!stop.aborted) void batches.failed(error).catch(() => {});
+      // A table whose rebuild is refused is worked on as it is.
+      work.notify();
     },
   };
 }

@@ -179,6 +179,7 @@ async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
         const isDue = performance.now() - input.cache.schemaSeenAt >= input.schemaPollMs;
         await (isDue ? schemaTracker.refresh() : schemaTracker.refreshIfDue());
         failures = 0;
+        if (schemaTracker.refusal) rapid.cycles.failed("", schemaTracker.refusal);
       } catch (caught) {
         const error = asBasetideError(caught);
         if (isWholeBases(error)) throw error;

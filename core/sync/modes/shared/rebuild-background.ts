@@ -1,7 +1,7 @@
 /** Rebuilds tables in the background of rapid and live mode, when their schema requires it. */
 
 import { wait, waitCoarsely } from "../../../async";
-import { asBasetideError, type BasetideError } from "../../../errors";
+import { asBasetideError, type BasetideError, isBasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
 import { isWholeBases, mayMeanOldSchema, ProgressBoard, rebuildTable } from "../../engine";
@@ -40,10 +40,12 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
       if (mayMeanOldSchema(error)) await schemaTracker.refresh();
       else if (isWholeBases(error)) throw error;
       input.reader.log.warn({ error, tableId: spec.tableId }, "rebuilding a table failed");
+      if (isBasetideError(error, "replica_refused")) schemaTracker.postpone(spec.tableId);
       watch.onFailure(spec.tableId, error);
       const inARow = (failures.get(spec.tableId) ?? 0) + 1;
       failures.set(spec.tableId, inARow);
       await wait(failurePauseMs(inARow, error), stop);
+      schemaTracker.resume(spec.tableId);
     }
   };
   try {
