@@ -4,7 +4,15 @@
  */
 import { type Base, listSchemaChanges, readerTarget, replicaShape } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
-import { inSampleTurn, type OldNames, oldNames, sampleTable, type TableSample } from "../../core/sql-editor";
+import {
+  inSampleTurn,
+  type OldNames,
+  type OldNameUse,
+  oldNames,
+  sampleTable,
+  type TableSample,
+  textsThatName,
+} from "../../core/sql-editor";
 import type { ConsoleContext } from "./page-kit";
 
 type Shape = Awaited<ReturnType<typeof replicaShape>>;
@@ -41,6 +49,7 @@ export class TimedCache<T> {
 
 const shapes = new TimedCache<Shape>({ keptMs: KEPT_MS, most: 100 });
 const names = new TimedCache<{ shape: Shape; old: OldNames }>({ keptMs: KEPT_MS, most: 100 });
+const texts = new TimedCache<OldNameUse[]>({ keptMs: KEPT_MS, most: 100 });
 const samples = new TimedCache<TableSample>({ keptMs: KEPT_MS, most: 200 });
 
 /** @throws BasetideError `replica_unavailable` */
@@ -65,7 +74,16 @@ export async function currentNames(
     const [shape, old] = await Promise.all([replicaShape(ctx, base), oldNames(ctx, base)]);
     return { shape, old };
   });
-  return known.old.aliases.length === 0 ? known : { ...known, old: await oldNames(ctx, base) };
+  return known.old.aliases.length + known.old.lost.length === 0
+    ? known
+    : { ...known, old: await oldNames(ctx, base) };
+}
+
+/** @throws BasetideError `replica_unavailable` */
+export function cachedTexts(ctx: ConsoleContext, base: Base, spec: TableSpec): Promise<OldNameUse[]> {
+  const names = [spec, ...spec.columns].map(({ name }) => name);
+  const key = JSON.stringify([base.id, base.database.id, spec.tableId, names]);
+  return texts.get(key, () => textsThatName(ctx, base, spec));
 }
 
 /** @throws as `sampleTable` and `inSampleTurn` */

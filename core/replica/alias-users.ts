@@ -1,4 +1,4 @@
-/** What a database has that may use old names: views and functions of its customers. */
+/** What a database has that may use the names of columns: views, functions and triggers of its customers. */
 import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
@@ -12,12 +12,24 @@ export interface AliasUsers {
   views: { name: string; text: string; aliases: { scope: string; name: string }[] }[];
   /** Functions and procedures in SQL or PL/pgSQL, and their bodies, whatever they use. */
   functions: { name: string; text: string }[];
+  /** Triggers on the base's tables, and the bodies of their functions. */
+  triggers?: { name: string; tableId: string; text: string }[];
 }
 
 export function aliasUsers(replica: Replica): Promise<AliasUsers> {
+  return onReplica(async () => ({ views: await viewsOverAliases(replica), ...(await textsOf(replica)) }));
+}
+
+/** Returns functions and triggers, whose texts may use any name. */
+export function namesInTexts(
+  replica: Replica,
+): Promise<Required<Pick<AliasUsers, "functions" | "triggers">>> {
+  return onReplica(() => textsOf(replica));
+}
+
+async function textsOf(replica: Replica): Promise<Required<Pick<AliasUsers, "functions" | "triggers">>> {
   const { sql } = replica;
-  return onReplica(async () => ({
-    views: await viewsOverAliases(replica),
+  return {
     functions: await sql<AliasUsers["functions"]>`
       select p.oid::regprocedure::text as name, left(p.prosrc, ${MOST_TEXT}) as text
       from pg_proc as p join pg_language as l on l.oid = p.prolang and l.lanname in ('sql', 'plpgsql')
@@ -28,9 +40,17 @@ export function aliasUsers(replica: Replica): Promise<AliasUsers> {
           where (d.classid, d.objid, d.deptype) = ('pg_proc'::regclass, p.oid, 'e'))
         -- An alias before Postgres 18 is a function of ours.
         and not (p.proowner = (select r.oid from pg_roles as r where r.rolname = current_user)
-          and p.proname in (select a.name from ${sql.unsafe(replica.swap)}._aliases as a))
+          and starts_with(obj_description(p.oid, 'pg_proc'), 'The old name of the column '))
       order by 1 limit ${MOST}`,
-  }));
+    triggers: await sql<Required<AliasUsers>["triggers"]>`
+      select format('%I on %s', g.tgname, g.tgrelid::regclass) as name, t.table_id as "tableId",
+        left(p.prosrc, ${MOST_TEXT}) as text
+      from ${sql.unsafe(replica.swap)}._tables as t
+        join pg_trigger as g on g.tgrelid = ${sql.unsafe(replica.swap)}.live_table(t.name) and not g.tgisinternal
+        join pg_proc as p on p.oid = g.tgfoid
+        join pg_language as l on l.oid = p.prolang and l.lanname not in ('internal', 'c')
+      order by 1 limit ${MOST}`,
+  };
 }
 
 function viewsOverAliases({ sql, schema, swap }: Replica): Promise<AliasUsers["views"]> {

@@ -1,6 +1,13 @@
 /** Replicas: naming, types, DDL, rows. No other code writes to a replica. */
-export { type AliasUsers, aliasUsers } from "./alias-users";
-export { type Alias, expireAliases, loadAliases } from "./aliases";
+export { type AliasUsers, aliasUsers, namesInTexts } from "./alias-users";
+export {
+  type Alias,
+  expireAliases,
+  type LostAlias,
+  loadAliases,
+  loadLostAliases,
+  withoutBarringAliases,
+} from "./aliases";
 export {
   ATTACHMENTS_PATH,
   type AttachmentRef,

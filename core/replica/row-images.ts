@@ -6,6 +6,7 @@
  * `sql/replica`.
  */
 import type { SourceRecord } from "../source";
+import { withoutBarringAliases } from "./aliases";
 import { onReplica } from "./connection";
 import { storable } from "./map-record-text";
 import type { CatalogTable } from "./plan";
@@ -55,14 +56,15 @@ export function applyRowImages(
 ): Promise<Applied> {
   const { sql, swap } = replica;
   const byId = images.records && Object.fromEntries(images.records.map((record) => [record.id, record]));
-  return onReplica(async () => {
+  const write = async () => {
     const [applied] = await sql<Applied[]>`
       select * from ${sql.unsafe(swap)}.apply_row_images(
         ${images.epoch}, ${table.spec.tableId}, ${table.shape}, ${images.readVersion},
         ${JSON.stringify(images.rows)}::text::json, ${images.rows.map((row) => row.id as string)}::text[],
         ${images.gone}::text[], ${JSON.stringify(issueRows(images.issues))}::text::json, ${byId ? logText(byId) : null}::text::jsonb)`;
     return applied!;
-  });
+  };
+  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () => onReplica(write));
 }
 
 /**

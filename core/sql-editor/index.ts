@@ -1,6 +1,6 @@
 /** The console's SQL editor: runs a customer's SQL with their own role, and keeps queries. */
 export { NUMERIC_TYPES } from "./column-types";
-export { type OldNames, type OldNameUse, oldNames } from "./old-names";
+export { type OldNames, type OldNameUse, oldNames, textsThatName } from "./old-names";
 export {
   MOST_TEXT,
   type QueryFailure,

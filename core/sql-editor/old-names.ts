@@ -3,7 +3,8 @@
  * customer's, and statements that ran.
  *
  * Views are found by what they depend on. For texts, a statement counts if it contains the old name as a name, and for a
- * column a name of its table as well: a column of another table may have the same name.
+ * column a name of its table as well: a column of another table may have the same name. The text of a trigger's function
+ * need not name the table, whose row it gets.
  */
 import type { Context } from "../context";
 import { type Base, replicaTarget } from "../control/bases";
@@ -13,17 +14,21 @@ import {
   type Alias,
   type AliasUsers,
   aliasUsers,
+  type LostAlias,
   loadAliases,
+  loadLostAliases,
+  namesInTexts,
   openReplica,
   type StatementCount,
   statementCounts,
+  type TableSpec,
 } from "../replica";
 import { listSavedQueries, type SavedQuery } from "./saved-queries";
 import { identifiersOf } from "./split";
 
 export interface OldNameUse {
-  kind: "saved query" | "view" | "function" | "statement";
-  /** Of the saved query, the view or the function; empty for a statement. */
+  kind: "saved query" | "view" | "function" | "trigger" | "statement";
+  /** Of the saved query, the view, the function or the trigger; empty for a statement. */
   name: string;
   /** Its SQL, or the beginning of it. */
   text: string;
@@ -36,6 +41,8 @@ export interface OldNameUse {
 
 export interface OldNames {
   aliases: Alias[];
+  /** Old names that are not kept, although their time is not over. */
+  lost: LostAlias[];
   uses: OldNameUse[];
   /** All statements are known: the server has pg_stat_statements, and Basetide may read it. */
   knowsStatements: boolean;
@@ -53,8 +60,9 @@ export async function oldNames(
   const target = await replicaTarget(ctx, base);
   const replica = openReplica(target);
   try {
-    const aliases = await loadAliases(replica);
-    if (aliases.length === 0) return { aliases, uses: [], knowsStatements: true };
+    const [aliases, lost] = [await loadAliases(replica), await loadLostAliases(replica)];
+    const all = [...aliases, ...lost];
+    if (all.length === 0) return { aliases, lost, uses: [], knowsStatements: true };
     const users = await aliasUsers(replica);
     const saved = await listSavedQueries(ctx.db, base);
     const { statements, isComplete } = await statementCounts({
@@ -64,9 +72,43 @@ export async function oldNames(
     });
     return {
       aliases,
-      uses: usesOf(aliases, saved, { ...users, statements }),
+      lost,
+      uses: usesOf(all, saved, { ...users, statements }),
       knowsStatements: isComplete,
     };
+  } finally {
+    await replica.close();
+  }
+}
+
+/**
+ * Returns the functions and triggers of the customer's that name columns of the table: they do not follow a rename. Views
+ * do.
+ *
+ * @throws BasetideError `replica_unavailable`
+ */
+export async function textsThatName(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "id" | "accountId" | "database">,
+  { tableId, name: table, columns }: Pick<TableSpec, "tableId" | "name" | "columns">,
+): Promise<OldNameUse[]> {
+  const replica = openReplica(await replicaTarget(ctx, base));
+  try {
+    const texts = await namesInTexts(replica);
+    const now = new Date();
+    const current = [
+      { tableId, fieldId: null, table, column: null, name: table, madeAt: now, expiresAt: now },
+      ...columns.map(({ fieldId, name }) => ({
+        tableId,
+        fieldId,
+        table,
+        column: name,
+        name,
+        madeAt: now,
+        expiresAt: now,
+      })),
+    ];
+    return usesOf(current, [], { ...texts, views: [], statements: [] });
   } finally {
     await replica.close();
   }
@@ -85,7 +127,7 @@ async function statisticsUrls(
 export function usesOf(
   aliases: readonly Alias[],
   saved: readonly Pick<SavedQuery, "id" | "name" | "sql">[],
-  { views, functions, statements }: AliasUsers & { statements: StatementCount[] },
+  { views, functions, triggers = [], statements }: AliasUsers & { statements: StatementCount[] },
 ): OldNameUse[] {
   const byKey = new Map(
     aliases.map((alias) => [keyOf(alias.fieldId ? alias.tableId : "", alias.name), alias]),
@@ -109,6 +151,12 @@ export function usesOf(
       name,
       text,
       aliases: usedIn(text, aliases),
+    })),
+    ...triggers.map(({ name, tableId, text }) => ({
+      kind: "trigger" as const,
+      name,
+      text,
+      aliases: usedByTrigger(text, tableId, aliases),
     })),
     ...statements
       .map(({ text, calls }) => ({
@@ -134,6 +182,16 @@ function usedIn(sql: string, aliases: readonly Alias[]): Alias[] {
     const tables = aliases.filter((other) => other.tableId === tableId && !other.fieldId);
     return names.has(table) || tables.some((other) => names.has(other.name));
   });
+}
+
+/** A trigger's function has the columns as members of a row, or as keys of its JSON. */
+function usedByTrigger(text: string, onTable: string, aliases: readonly Alias[]): Alias[] {
+  const names = identifiersOf(text);
+  const own = aliases.filter(
+    ({ tableId, fieldId, name }) =>
+      tableId === onTable && fieldId !== null && (names.has(name) || text.includes(`'${name}'`)),
+  );
+  return [...own, ...usedIn(text, aliases).filter((alias) => !own.includes(alias))];
 }
 
 function keyOf(scope: string, name: string): string {

@@ -2,7 +2,8 @@
 --
 -- An old table is a view with its old name. An old column is a virtual generated column on Postgres 18 and newer: no row
 -- is written, and it follows its column. Before 18 it is a function of the table's row type, which answers `t.old`, but
--- not `old`. A table or a column that gets the name for itself takes it from the alias.
+-- not `old`. A table or a column that gets the name for itself takes it from the alias. An old name whose alias would do
+-- harm is not kept: alias_obstacle.
 --
 -- They change in the transaction that renames: an old name is never missing. Customers' views over them are preserved
 -- like those over tables (views.sql).
@@ -97,17 +98,54 @@ create or replace function {{swap}}.relations_of(p_ids text[]) returns jsonb lan
   from {{swap}}._tables as t where t.table_id = any (p_ids)
 $relations_of$;
 
--- clear_aliases(relations): removes the aliases of columns of these tables that the catalog no longer wants, as far as
--- this transaction has locked the tables. One that a view of the customer's needs gets a name of ours, so that the old
--- name is free.
+-- own_alias_function(table, name): the function of ours that is the alias of a column; null if there is none.
+create or replace function {{swap}}.own_alias_function(p_table oid, p_name text) returns oid
+language sql stable as $own_alias_function$
+  select p.oid from pg_class as c join pg_proc as p on p.pronargs = 1 and p.proargtypes[0] = c.reltype
+  where c.oid = p_table and p.pronamespace = '{{schema}}'::regnamespace and p.proname = p_name
+    and p.proowner = {{swap}}.our_role()
+    -- The role may be the customer's, who has functions of their own.
+    and starts_with(obj_description(p.oid, 'pg_proc'), 'The old name of the column ')
+$own_alias_function$;
+
+-- has_alias(table, name): returns whether the column's old name answers.
+create or replace function {{swap}}.has_alias(p_table oid, p_name text) returns boolean language sql stable as $has_alias$
+  select {{swap}}.own_alias_function(p_table, p_name) is not null or exists (
+    select from pg_attribute as a
+    where a.attrelid = p_table and a.attname = p_name and not a.attisdropped and a.attgenerated = 'v')
+$has_alias$;
+
+-- alias_obstacle(table, name): why an old name of a column of this table must not have an alias; null if it may.
+--   A virtual column stops all updates and deletes of a published table whose replica identity is full.
+--   A function that takes a row fits calls of other functions of its name better than they do themselves, such as
+--   count(t), or makes them ambiguous, such as round('1.5'), in every query of the database.
+create or replace function {{swap}}.alias_obstacle(p_table oid, p_name text) returns text
+language sql stable as $alias_obstacle$
+  select case when {{swap}}.has_virtual_columns() then (
+      select 'the replica identity of the table is full: Postgres would refuse its updates'
+      from pg_class as c where c.oid = p_table and c.relreplident = 'f')
+    else (
+      select format('the function %s has this name, and would no longer be found by all of its callers', p.oid::regprocedure)
+      from pg_proc as p join pg_type as y on y.oid = p.proargtypes[0]
+      where p.proname = p_name and p.pronamespace <> '{{swap}}'::regnamespace
+        -- It can be called with one argument, other than a row of a certain table.
+        and p.pronargs - p.pronargdefaults - (p.provariadic <> 0)::integer <= 1 and y.typtype <> 'c'
+      order by p.oid limit 1) end
+$alias_obstacle$;
+
+-- clear_aliases(relations): removes the aliases of columns of these tables that the catalog no longer wants, or that an
+-- obstacle has got, as far as this transaction has locked the tables. One that a view of the customer's needs gets a
+-- name of ours, so that the old name is free.
 create or replace function {{swap}}.clear_aliases(p_relations jsonb) returns void language plpgsql as $clear_aliases$
 declare
   one record;
 begin
   for one in
-    select a.scope, a.name, r.value::oid as relation
+    select a.scope, a.name, r.value::oid as relation, w.name is not null as is_wanted
     from jsonb_each_text(p_relations) as r join {{swap}}._aliases as a on a.scope = r.key
-    where r.value is not null and {{swap}}.is_locked(r.value::oid) and not exists (select from {{swap}}.wanted_aliases() as w where (w.scope, w.name) = (a.scope, a.name))
+      left join {{swap}}.wanted_aliases() as w on (w.scope, w.name) = (a.scope, a.name)
+    where r.value is not null and {{swap}}.is_locked(r.value::oid)
+      and (w.name is null or {{swap}}.alias_obstacle(r.value::oid, a.name) is not null)
   loop
     if not {{swap}}.has_virtual_columns() then
       perform {{swap}}.drop_alias_function(one.relation, one.name);
@@ -121,21 +159,60 @@ begin
           '_alias_' || left(md5(one.name || clock_timestamp()), 16));
       end;
     end if;
-    delete from {{swap}}._aliases as a where (a.scope, a.name) = (one.scope, one.name);
+    delete from {{swap}}._aliases as a where (a.scope, a.name) = (one.scope, one.name) and not one.is_wanted;
   end loop;
 end $clear_aliases$;
 
--- drop_alias_function(table, name): one that something needs stays, and hides nothing.
+-- drop_barring_aliases(epoch, table_id, timeout): drops all aliases of the table's columns if they keep Postgres from
+-- writing its rows (alias_obstacle). Returns whether there were any. A view of the customer's that needs one becomes an
+-- orphan.
+create or replace function {{swap}}.drop_barring_aliases(p_epoch bigint, p_table text, p_timeout text) returns boolean
+language plpgsql as $drop_barring_aliases$
+declare
+  v_name text;
+  v_relation oid;
+  v_views jsonb[] := '{}';
+  v_deadline timestamptz;
+  one record;
+begin
+  perform {{swap}}.fence(p_epoch);
+  perform {{swap}}.lock_table(p_table);
+  select t.name, {{swap}}.live_table(t.name) into v_name, v_relation from {{swap}}._tables as t where t.table_id = p_table;
+  if not exists (select from pg_class as c where c.oid = v_relation and c.relreplident = 'f')
+    or not exists (select from {{swap}}.alias_columns(v_relation, p_table))
+  then
+    return false;
+  end if;
+  perform set_config('lock_timeout', p_timeout, true);
+  perform {{swap}}.lock_for_links();
+  v_deadline := clock_timestamp() + p_timeout::interval;
+  if exists (select from {{swap}}.alias_columns(v_relation, p_table) as c where c.is_needed) then
+    v_views := {{swap}}.lock_views(array[v_relation], v_deadline);
+  end if;
+  perform {{swap}}.lock_relations(array[v_name], v_deadline);
+  v_views := {{swap}}.drop_views(v_views);
+  perform {{swap}}.drop_link_views();
+  for one in select c.name from {{swap}}.alias_columns(v_relation, p_table) as c loop
+    execute format('alter table %s drop column %I', v_relation::regclass, one.name);
+  end loop;
+  perform {{swap}}.make_link_views();
+  perform {{swap}}.make_views(v_views);
+  perform {{swap}}.may_change('{}');
+  return true;
+end $drop_barring_aliases$;
+
+-- drop_alias_function(table, name): one that something needs stays; if it hides other functions, under a name of ours.
 create or replace function {{swap}}.drop_alias_function(p_table oid, p_name text) returns void
 language plpgsql as $drop_alias_function$
 begin
-  if exists (
-    select from pg_proc as p join pg_class as c on c.oid = p_table and p.pronargs = 1 and p.proargtypes[0] = c.reltype
-    where p.pronamespace = '{{schema}}'::regnamespace and p.proname = p_name and p.proowner = {{swap}}.our_role()
-  ) then
+  if {{swap}}.own_alias_function(p_table, p_name) is not null then
     execute format('drop function {{schema}}.%I(%s)', p_name, p_table::regclass);
   end if;
-exception when dependent_objects_still_exist then null;
+exception when dependent_objects_still_exist then
+  if {{swap}}.alias_obstacle(p_table, p_name) is not null then
+    execute format('alter function {{schema}}.%I(%s) rename to %I', p_name, p_table::regclass,
+      '_alias_' || left(md5(p_name || clock_timestamp()), 16));
+  end if;
 end $drop_alias_function$;
 
 -- drop_alias_functions(table, table_id): before the table is replaced.
@@ -146,7 +223,7 @@ $drop_alias_functions$;
 
 -- make_alias_columns(): creates the missing aliases of columns of tables that this transaction has locked exclusively,
 -- and describes those that there are.
--- One that cannot be created (a column of the customer's has its name, or the table has too many columns) is left out.
+-- One that cannot be created (an object of the customer's has its name, or the table has too many columns) is left out.
 create or replace function {{swap}}.make_alias_columns() returns void language plpgsql as $make_alias_columns$
 declare
   v_column "char";
@@ -158,7 +235,8 @@ begin
   loop
     select a.attgenerated into v_column from pg_attribute as a
     where a.attrelid = one.relation and a.attname = one.name and not a.attisdropped;
-    continue when one.relation is null or v_column <> 'v' or not {{swap}}.is_locked(one.relation);
+    continue when one.relation is null or v_column <> 'v' or not {{swap}}.is_locked(one.relation)
+      or {{swap}}.alias_obstacle(one.relation, one.name) is not null;
     begin
       if {{swap}}.has_virtual_columns() then
         if v_column is null then
@@ -167,7 +245,9 @@ begin
         end if;
         execute format('comment on column {{schema}}.%I.%I is %L', one.table_name, one.name,
           format('The old name of the column %s.', one.column_name));
-      else
+      elsif to_regprocedure(format('{{schema}}.%I({{schema}}.%I)', one.name, one.table_name))
+        is not distinct from {{swap}}.own_alias_function(one.relation, one.name)
+      then
         execute format(
           'create or replace function {{schema}}.%I({{schema}}.%I) returns %s language sql immutable parallel safe as %L',
           one.name, one.table_name, one.type, format('select $1.%I', one.column_name));
@@ -270,30 +350,50 @@ begin
 end $make_alias_views$;
 
 -- expire_aliases(epoch): removes the aliases of columns whose time is over. Those of tables that others hold, or may lock
--- next, are left for the next time. apply_link_views removes those of tables.
-create or replace function {{swap}}.expire_aliases(p_epoch bigint) returns void
+-- next, are left for the next time, and reported; returns whether there are any. apply_link_views removes those of tables.
+-- That of an older version returns nothing.
+drop function if exists {{swap}}.expire_aliases(bigint);
+create function {{swap}}.expire_aliases(p_epoch bigint) returns boolean
 language plpgsql set plan_cache_mode = force_generic_plan as $expire_aliases$
 declare
   v_timeout text := current_setting('lock_timeout');
+  v_left boolean := false;
   one record;
 begin
   perform {{swap}}.fence(p_epoch);
+  delete from {{swap}}._sync_issues as i where i.record_id = '' and i.field = 'old names';
   delete from {{swap}}._aliases as a
   where a.scope <> '' and not exists (select from {{swap}}._tables as t where t.table_id = a.scope);
   for one in
     select distinct t.table_id, t.name from {{swap}}._aliases as a join {{swap}}._tables as t on t.table_id = a.scope
-    where not exists (select from {{swap}}.wanted_aliases() as w where (w.scope, w.name) = (a.scope, a.name))
-      and {{swap}}.live_table(t.name) is not null
+      cross join {{swap}}.live_table(t.name) as l (relation)
+    where l.relation is not null and (
+      not exists (select from {{swap}}.wanted_aliases() as w where (w.scope, w.name) = (a.scope, a.name))
+      or {{swap}}.alias_obstacle(l.relation, a.name) is not null and {{swap}}.has_alias(l.relation, a.name))
   loop
     begin
       perform {{swap}}.lock_relations(array[one.name], clock_timestamp() + interval '100 ms');
       perform {{swap}}.clear_aliases({{swap}}.relations_of(array[one.table_id]));
       perform {{swap}}.may_change('{}');
-    exception when sqlstate 'BT007' or lock_not_available or deadlock_detected then null;
+    exception when sqlstate 'BT007' or lock_not_available or deadlock_detected then
+      v_left := true;
+      perform {{swap}}.report_lost(one.name, 'old names', '',
+        'old names of its columns still work, although their time is over: the table is locked by '
+          || coalesce({{swap}}.holders_of({{swap}}.live_table(one.name)), 'other sessions'));
     end;
   end loop;
   perform set_config('lock_timeout', v_timeout, true);
+  return v_left;
 end $expire_aliases$;
+
+-- holders_of(table): the sessions that hold it, for people.
+create or replace function {{swap}}.holders_of(p_table oid) returns text language sql stable as $holders_of$
+  select string_agg(format('%s (pid %s)', coalesce(s.usename, s.backend_type), s.pid), ', ' order by s.pid)
+  from (select distinct l.pid from pg_locks as l
+    where l.locktype = 'relation' and l.granted and l.relation = p_table and l.pid <> pg_backend_pid()
+      and l.database = (select d.oid from pg_database as d where d.datname = current_database())) as h
+    join pg_stat_activity as s on s.pid = h.pid
+$holders_of$;
 
 -- set_alias_days(days): from now on an old name answers for so long, and so do those that there are.
 create or replace function {{swap}}.set_alias_days(p_days integer) returns void language plpgsql as $set_alias_days$
@@ -303,3 +403,11 @@ begin
     update {{swap}}._aliases as a set expires_at = a.made_at + make_interval(days => p_days);
   end if;
 end $set_alias_days$;
+
+-- Functions of an older version that hide others.
+do $harmful$
+begin
+  perform {{swap}}.drop_alias_function({{swap}}.live_table(t.name), a.name)
+  from {{swap}}._aliases as a join {{swap}}._tables as t on t.table_id = a.scope
+  where not {{swap}}.has_virtual_columns() and {{swap}}.alias_obstacle({{swap}}.live_table(t.name), a.name) is not null;
+end $harmful$;

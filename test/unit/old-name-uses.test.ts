@@ -51,6 +51,42 @@ test("views count by what they depend on, and statements are listed with their c
   ]);
 });
 
+test("a trigger's function names columns of its table without naming the table", () => {
+  const uses = usesOf([table, column], [], {
+    views: [],
+    functions: [],
+    triggers: [
+      {
+        name: "a on work",
+        tableId: "tbl1",
+        text: "begin if new.state = 'x' then return null; end if; return new; end",
+      },
+      {
+        name: "b on work",
+        tableId: "tbl1",
+        text: "begin perform to_jsonb(new) ->> 'state'; return new; end",
+      },
+      {
+        name: "c on other",
+        tableId: "tbl2",
+        text: "begin if new.state = 'x' then return null; end if; return new; end",
+      },
+      {
+        name: "d on other",
+        tableId: "tbl2",
+        text: "begin update work set state = new.state; return new; end",
+      },
+      { name: "e on work", tableId: "tbl1", text: "begin return new; end -- state" },
+    ],
+    statements: [],
+  });
+  expect(uses.map(({ kind, name, aliases }) => [kind, name, aliases])).toEqual([
+    ["trigger", "a on work", [column]],
+    ["trigger", "b on work", [column]],
+    ["trigger", "d on other", [column]],
+  ]);
+});
+
 test("identifiers of any text are found without an error", () => {
   expect([...identifiersOf('select a."B""c", Ünï from "x')]).toEqual([
     "select",

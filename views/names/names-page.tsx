@@ -2,7 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
 import { Button, Card, Empty, ErrorNote, Table } from "../components";
-import { OldNamesCard, type OldNamesProps } from "./old-names";
+import { OldNamesCard, type OldNamesProps, Uses } from "./old-names";
 
 /** The input that was refused for the shown table, and why. */
 export interface RefusedNames {
@@ -18,12 +18,14 @@ export interface NamesProps {
   refused?: RefusedNames | undefined;
   /** Absent where they are not needed. */
   old?: Omit<OldNamesProps, "base"> | undefined;
+  /** Functions and triggers that name the shown table's columns. */
+  texts?: OldNamesProps["uses"] | undefined;
 }
 
 /** The name of the input for a table's own name; those for its columns are the fields' ids. */
 export const TABLE_INPUT = "table_name";
 
-export function NamesPage({ base, tables, shown, refused, old }: NamesProps) {
+export function NamesPage({ base, tables, shown, refused, old, texts = [] }: NamesProps) {
   const settings = `/bases/${base.id}/settings#names`;
   return (
     <div class="stack">
@@ -42,6 +44,15 @@ export function NamesPage({ base, tables, shown, refused, old }: NamesProps) {
       ) : (
         <Empty title="No tables yet">Names can be chosen when the first sync has finished.</Empty>
       )}
+      {shown && texts.length > 0 ? (
+        <Card id="texts" title={`Functions and triggers that name ${shown.name} or its columns`}>
+          <p class="hint">
+            Views follow a rename, and queries may use the old name for some days. These texts do not follow:
+            change them when a name changes. The row of a trigger does not have a value under an old name.
+          </p>
+          <Uses base={base} uses={texts} />
+        </Card>
+      ) : null}
       {old ? <OldNamesCard base={base} {...old} /> : null}
     </div>
   );

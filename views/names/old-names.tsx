@@ -1,6 +1,6 @@
 /** Old names that still work, until when, and what still uses them. */
 import type { Base } from "../../core/control/bases";
-import type { Alias } from "../../core/replica";
+import type { Alias, LostAlias } from "../../core/replica";
 import type { OldNameUse } from "../../core/sql-editor";
 import { Card, Table } from "../components";
 import { Time } from "../components/time";
@@ -9,6 +9,7 @@ import { counted } from "../format";
 export interface OldNamesProps {
   base: Base;
   aliases: Alias[];
+  lost: LostAlias[];
   uses: OldNameUse[];
   knowsStatements: boolean;
 }
@@ -16,61 +17,20 @@ export interface OldNamesProps {
 /** Of the text of what uses a name. */
 const MOST_SHOWN = 300;
 
-export function OldNamesCard({ base, aliases, uses, knowsStatements }: OldNamesProps) {
-  if (aliases.length === 0) return null;
+export function OldNamesCard({ base, aliases, lost, uses, knowsStatements }: OldNamesProps) {
+  if (aliases.length + lost.length === 0) return null;
   return (
-    <Card id="old-names" title="Old names that still work">
-      <Table
-        caption="Old names that still work"
-        head={[
-          { text: "Old name" },
-          { text: "Now" },
-          { text: "Works until", isTime: true },
-          { text: "Used by" },
-        ]}
-      >
-        {aliases.map((alias) => (
-          <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>
-            <th scope="row" class="wrap">
-              <code>{pathOf(alias, alias.name)}</code>
-            </th>
-            <td class="wrap">
-              <code>{pathOf(alias, alias.column ?? alias.table)}</code>
-            </td>
-            <td>
-              <Time at={alias.expiresAt} form="bare" />
-            </td>
-            <td>{usedBy(alias, uses)}</td>
-          </tr>
-        ))}
-      </Table>
+    <Card id="old-names" title={aliases.length > 0 ? "Old names that still work" : "Old names"}>
+      {aliases.length > 0 ? <KeptNames aliases={aliases} uses={uses} /> : null}
+      {lost.length > 0 ? <LostNames lost={lost} uses={uses} /> : null}
       {uses.length > 0 ? (
         <>
           <h3>What still uses them</h3>
-          <ul class="log">
-            {uses.map((use) => (
-              <li key={`${use.kind} ${use.id ?? use.name} ${use.text}`}>
-                <span class="muted small nowrap">{kinds[use.kind]}</span>
-                <span class="wrap">
-                  {use.id ? (
-                    <a href={`/bases/${base.id}/sql?saved=${encodeURIComponent(use.id)}`}>
-                      <bdi>{use.name}</bdi>
-                    </a>
-                  ) : (
-                    <bdi>{use.name}</bdi>
-                  )}{" "}
-                  <code>{use.text.replace(/\s+/g, " ").slice(0, MOST_SHOWN)}</code>{" "}
-                  <span class="muted">
-                    {use.calls === undefined ? "" : `${counted(use.calls, "call")}. `}
-                    Uses {use.aliases.map((alias) => pathOf(alias, alias.name)).join(", ")}
-                  </span>
-                </span>
-              </li>
-            ))}
-          </ul>
+          <Uses base={base} uses={uses} />
         </>
       ) : null}
       <p class="hint">
+        Triggers read NULL under an old name, or fail.{" "}
         {knowsStatements
           ? "Statements are those that pg_stat_statements has counted since its last reset."
           : "Not all statements of your programs are known: the server does not have the extension pg_stat_statements, or Basetide may not read it."}
@@ -79,10 +39,89 @@ export function OldNamesCard({ base, aliases, uses, knowsStatements }: OldNamesP
   );
 }
 
+function KeptNames({ aliases, uses }: Pick<OldNamesProps, "aliases" | "uses">) {
+  return (
+    <Table
+      caption="Old names that still work"
+      head={[
+        { text: "Old name" },
+        { text: "Now" },
+        { text: "Works until", isTime: true },
+        { text: "Used by" },
+      ]}
+    >
+      {aliases.map((alias) => (
+        <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>
+          <th scope="row" class="wrap">
+            <code>{pathOf(alias, alias.name)}</code>
+          </th>
+          <td class="wrap">
+            <code>{pathOf(alias, alias.column ?? alias.table)}</code>
+          </td>
+          <td>
+            <Time at={alias.expiresAt} form="bare" />
+          </td>
+          <td>{usedBy(alias, uses)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function LostNames({ lost, uses }: Pick<OldNamesProps, "lost" | "uses">) {
+  return (
+    <Table
+      caption="Old names that are not kept"
+      head={[{ text: "Old name, not kept" }, { text: "Now" }, { text: "Why" }, { text: "Used by" }]}
+    >
+      {lost.map((alias) => (
+        <tr key={`${alias.tableId} ${alias.fieldId} ${alias.name}`}>
+          <th scope="row" class="wrap">
+            <code>{pathOf(alias, alias.name)}</code>
+          </th>
+          <td class="wrap">
+            <code>{pathOf(alias, alias.column ?? alias.table)}</code>
+          </td>
+          <td class="wrap">{alias.obstacle}</td>
+          <td>{usedBy(alias, uses)}</td>
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+/** What uses names, with the beginning of its text. */
+export function Uses({ base, uses }: Pick<OldNamesProps, "base" | "uses">) {
+  return (
+    <ul class="log">
+      {uses.map((use) => (
+        <li key={`${use.kind} ${use.id ?? use.name} ${use.text}`}>
+          <span class="muted small nowrap">{kinds[use.kind]}</span>
+          <span class="wrap">
+            {use.id ? (
+              <a href={`/bases/${base.id}/sql?saved=${encodeURIComponent(use.id)}`}>
+                <bdi>{use.name}</bdi>
+              </a>
+            ) : (
+              <bdi>{use.name}</bdi>
+            )}{" "}
+            <code>{use.text.replace(/\s+/g, " ").slice(0, MOST_SHOWN)}</code>{" "}
+            <span class="muted">
+              {use.calls === undefined ? "" : `${counted(use.calls, "call")}. `}
+              Uses {use.aliases.map((alias) => pathOf(alias, alias.name)).join(", ")}
+            </span>
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
 const kinds: Record<OldNameUse["kind"], string> = {
   "saved query": "Saved query",
   view: "View",
   function: "Function",
+  trigger: "Trigger",
   statement: "Statement",
 };
 

@@ -642,6 +642,21 @@ export interface components {
       gap_since: string | null;
       expires_at: string | null;
     };
+    LostName: {
+      table_id: string;
+      /** null: it is the old name of the table */
+      field_id: string | null;
+      /** The old name */
+      name: string;
+      /** The table's current name */
+      table: string;
+      /** The column's current name */
+      column: string | null;
+      renamed_at: string;
+      expires_at: string;
+      /** Why the old name does not work */
+      reason: string;
+    };
     Member: {
       user_id: string;
       email: string;
@@ -787,8 +802,9 @@ export interface components {
     };
     OldNames: {
       old_names: (components["schemas"]["OldName"])[];
+      lost_names: (components["schemas"]["LostName"])[];
       uses: ({
-        kind: "saved query" | "view" | "function" | "statement";
+        kind: "saved query" | "view" | "function" | "trigger" | "statement";
         /** Empty for a statement */
         name: string;
         /** The beginning of its SQL */

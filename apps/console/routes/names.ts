@@ -40,15 +40,10 @@ export function nameRoutes(ctx: ManagementContext) {
       "/:id/old-names",
       async ({ account, params }) => {
         const base = await getBase(db, params.id, account.id);
-        const { aliases, uses, knowsStatements } = await oldNames(ctx, base);
+        const { aliases, lost, uses, knowsStatements } = await oldNames(ctx, base);
         return {
-          old_names: aliases.map((alias) => ({
-            ...oldNameJson(alias),
-            table: alias.table,
-            column: alias.column,
-            renamed_at: alias.madeAt.toISOString(),
-            expires_at: alias.expiresAt.toISOString(),
-          })),
+          old_names: aliases.map(detailJson),
+          lost_names: lost.map((alias) => ({ ...detailJson(alias), reason: alias.obstacle })),
           uses: uses.map(({ kind, name, text, calls, aliases: used }) => ({
             kind,
             name,
@@ -65,11 +60,21 @@ export function nameRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Old names that still work, and what uses them",
           description:
-            "After a rename, the old name of a table or a column works for some days (`alias_days`). Lists saved queries, views, functions and statements that still use it.",
+            "After a rename, the old name of a table or a column works for some days (`alias_days`). Lists saved queries, views, functions, triggers and statements that still use it, and old names that are not kept.",
           ...raises("replica_unavailable"),
         },
       },
     );
+}
+
+function detailJson(alias: Alias) {
+  return {
+    ...oldNameJson(alias),
+    table: alias.table,
+    column: alias.column,
+    renamed_at: alias.madeAt.toISOString(),
+    expires_at: alias.expiresAt.toISOString(),
+  };
 }
 
 function oldNameJson({ tableId, fieldId, name }: Alias) {

@@ -21,26 +21,30 @@ export const nameList = named(
   }),
 );
 
-const oldName = named(
-  "OldName",
-  t.Object({
-    table_id: t.String(),
-    field_id: nullable(t.String({ description: "null: it is the old name of the table" })),
-    name: t.String({ description: "The old name" }),
-    table: t.String({ description: "The table's current name" }),
-    column: nullable(t.String({ description: "The column's current name" })),
-    renamed_at: timestamp,
-    expires_at: timestamp,
-  }),
+const oldNameParts = {
+  table_id: t.String(),
+  field_id: nullable(t.String({ description: "null: it is the old name of the table" })),
+  name: t.String({ description: "The old name" }),
+  table: t.String({ description: "The table's current name" }),
+  column: nullable(t.String({ description: "The column's current name" })),
+  renamed_at: timestamp,
+  expires_at: timestamp,
+};
+
+const oldName = named("OldName", t.Object(oldNameParts));
+const lostName = named(
+  "LostName",
+  t.Object({ ...oldNameParts, reason: t.String({ description: "Why the old name does not work" }) }),
 );
 
 export const oldNameList = named(
   "OldNames",
   t.Object({
     old_names: t.Array(oldName),
+    lost_names: t.Array(lostName),
     uses: t.Array(
       t.Object({
-        kind: t.UnionEnum(["saved query", "view", "function", "statement"]),
+        kind: t.UnionEnum(["saved query", "view", "function", "trigger", "statement"]),
         name: t.String({ description: "Empty for a statement" }),
         text: t.String({ description: "The beginning of its SQL" }),
         calls: nullable(t.Integer({ description: "Of a statement, since the statistics were reset" })),

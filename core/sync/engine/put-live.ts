@@ -10,6 +10,7 @@ import {
   keepsColumns,
   MERGED_ROWS,
   mergeBuild,
+  withoutBarringAliases,
 } from "../../replica";
 import type { FilledBuild } from "../state";
 import type { Sweep } from "./sweep";
@@ -48,7 +49,9 @@ export async function putLive(
   const { build, table, issues, readAs } = filled;
   const all = [...issues.values()].flat();
   if (live && filled.isMergeable !== false && keepsColumns(live.spec, build.spec)) {
-    const merged = await merge(sweep, filled, live, all);
+    const merged = await withoutBarringAliases(sweep.replica, sweep.epoch, live.spec.tableId, () =>
+      merge(sweep, filled, live, all),
+    );
     filled.isMergeable = merged !== false;
     if (merged !== false) return merged;
   }

@@ -19,14 +19,18 @@ export type OptionalFeatureSettings = Pick<
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
 
-/** Pause before settings that could not be applied are tried again, ms: an attempt may make queries wait. */
+/**
+ * Pause before settings that could not be applied are tried again, ms: an attempt may make queries wait. It doubles with
+ * each attempt.
+ */
 const RETRY_MS = 5000;
+const MAX_RETRY_MS = 30_000;
 
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
-  /** The settings that could not be applied, and when (performance.now()). */
-  #failed: { wanted: OptionalFeatureSettings; at: number } | undefined;
+  /** The settings that could not be applied, when they are tried again (performance.now()), and the pause before. */
+  #failed: { wanted: OptionalFeatureSettings; retryAt: number; pauseMs: number } | undefined;
   #isSettled = false;
   #work: Promise<void> | undefined;
 
@@ -56,14 +60,21 @@ export class OptionalFeatureApplier {
     if (this.isApplied(wanted) || this.#isTooSoon(wanted)) return Promise.resolve();
     this.#work ??= this.#applyNow(wanted).finally(() => {
       this.#work = undefined;
-      if (!this.isApplied(wanted)) this.#failed = { wanted, at: performance.now() };
+      if (!this.isApplied(wanted)) this.#defer(wanted);
     });
     return this.#work;
   }
 
+  #defer(wanted: OptionalFeatureSettings): void {
+    const failed = this.#failed;
+    const isRepeated = failed !== undefined && isSame(failed.wanted, wanted);
+    const pauseMs = isRepeated ? Math.min(MAX_RETRY_MS, failed.pauseMs * 2) : RETRY_MS;
+    this.#failed = { wanted, retryAt: performance.now() + pauseMs, pauseMs };
+  }
+
   #isTooSoon(wanted: OptionalFeatureSettings): boolean {
     const failed = this.#failed;
-    return failed !== undefined && isSame(failed.wanted, wanted) && performance.now() - failed.at < RETRY_MS;
+    return failed !== undefined && isSame(failed.wanted, wanted) && performance.now() < failed.retryAt;
   }
 
   async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {
@@ -72,14 +83,19 @@ export class OptionalFeatureApplier {
     const isHistoryRefused = !(await applySettings(replica, epoch, wanted));
     if (isHistoryRefused) log.warn("history not enabled: the name of its table is in use");
     try {
+      const areExpired = await expireAliases(replica, epoch);
+      if (!areExpired)
+        log.info("old names of columns wait for sessions that lock their tables; retrying later");
       await applyLinkViews(replica, epoch, wanted.linkViews);
-      await expireAliases(replica, epoch);
       await trimHistory(replica, epoch, wanted.historyDays);
+      if (!areExpired) return;
       this.#done = wanted;
       if (!isHistoryRefused) void this.#settle();
     } catch (error) {
-      if (!isBasetideError(error, "replica_busy")) throw error;
-      log.debug({ error }, "updating views over links failed; retrying later");
+      const isPassing = isBasetideError(error, "replica_busy") || isBasetideError(error, "shape_changed");
+      // What a customer's object refuses is no reason to stop the rows.
+      if (!isPassing && !isBasetideError(error, "replica_refused")) throw error;
+      log.info({ error }, "updating views over links or old names failed; retrying later");
     }
   }
 

@@ -143,3 +143,45 @@ test("old names are listed until they end, with what uses them", async () => {
   expect(shown.text).toMatch(/By old names/);
   expect(shown.text).not.toMatch(/By new names/);
 });
+
+test("functions and triggers that name a table's columns are listed before a rename and after it", async () => {
+  const base = await getBase(control.ctx.db, id);
+  const url = databaseUrl(control.serverUrl, base.database.name);
+  await asAdmin(
+    (admin) =>
+      admin.unsafe(`
+        create function public.audit() returns trigger language plpgsql as
+          $$ begin if new.name = 'x' then raise 'no'; end if; return new; end $$;
+        create trigger audited before update on public.people for each row execute function public.audit();
+        create function public.names() returns setof text language plpgsql as
+          $$ begin return query select p.name from public.people as p; end $$;
+        alter table public.people replica identity full`),
+    url,
+  );
+  const people = (form?: Record<string, string>) =>
+    ask(`/bases/${id}/names?table=tblP`, { account, ...(form ? { form } : {}) });
+  const before = await people();
+  expect(before.text).toMatch(/Functions and triggers that name people or its columns/);
+  expect(before.text).toMatch(/audited on public\.people/);
+  expect(before.text).toMatch(/public\.names\(\)/);
+  const renamed = structuredClone(TABLES);
+  renamed[0]!.name = "Work";
+  renamed[0]!.fields[1]!.name = "Status";
+  await patch({ own_names: [{ table_id: "tblP", field_id: "fld0", name: "full_name" }] });
+  await sync(renamed);
+  const { body } = await call("GET", `/api/v1/bases/${id}/old-names`, { token: account.token });
+  expect(body.lost_names).toMatchObject([
+    {
+      table_id: "tblP",
+      name: "name",
+      column: "full_name",
+      reason: expect.stringMatching(/replica identity/),
+    },
+  ]);
+  expect(body.uses).toContainEqual(
+    expect.objectContaining({ kind: "trigger", name: "audited on public.people" }),
+  );
+  const after = await people();
+  expect(after.text).toMatch(/Old name, not kept/);
+  expect(after.text).toMatch(/audited on public\.people/);
+});

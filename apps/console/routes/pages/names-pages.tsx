@@ -14,7 +14,7 @@ import { BaseFrame } from "../../../../views/base/frame";
 import { NamesPage, type NamesProps, TABLE_INPUT } from "../../../../views/names/names-page";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formText, signedIn } from "../../page-kit";
-import { currentNames } from "../../shape-cache";
+import { cachedTexts, currentNames } from "../../shape-cache";
 
 export function namesPages(ctx: ConsoleContext) {
   async function find(id: string, account: Account, table: unknown) {
@@ -31,7 +31,8 @@ export function namesPages(ctx: ConsoleContext) {
         : tables.find(({ tableId, name }) => tableId === table || name === table);
     if (table !== undefined && !shown)
       throw new BasetideError("not_found", `There is no table ${String(table)} in this database`);
-    return { base, tables, shown, old };
+    const texts = shown ? await cachedTexts(ctx, base, shown) : [];
+    return { base, tables, shown, old, texts };
   }
 
   const page = (props: NamesProps) => (
