@@ -346,6 +346,8 @@ create table bases (
   sweep_background_ms double precision,
   replica_identity text,
   replica_epoch bigint,
+  problems jsonb not null default '[]'::jsonb,
+  progress_at timestamp with time zone,
   constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
   constraint bases_history_days_check CHECK (history_days >= 1 AND history_days <= 3650),
   constraint bases_paused_check CHECK ((state = ANY (ARRAY['moving'::text, 'deleting'::text])) OR is_paused = (state = 'paused'::text)),
@@ -389,6 +391,7 @@ comment on column bases.recent_rapid_ms is 'likewise of cycles in rapid mode';
 comment on column bases.recent_live_ms is 'likewise of batches in live mode that changed something';
 comment on column bases.sweep_started_at is 'with completed_at: the last full read of all records, including those in the background';
 comment on column bases.sweep_background_ms is 'expected duration of a background sweep';
+comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
 
 create table clusters (
   id text not null,
@@ -497,8 +500,10 @@ create table live_feeds (
   missed_at timestamp with time zone,
   compared_at timestamp with time zone,
   drifted_since timestamp with time zone,
+  off_since timestamp with time zone,
+  retry_at timestamp with time zone,
   constraint live_feeds_pkey PRIMARY KEY (base_id),
-  constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text])),
+  constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text, 'failing'::text])),
   constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),
   constraint live_feeds_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE CASCADE
 ) with (fillfactor=50);

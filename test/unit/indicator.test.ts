@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Base, LiveState } from "../../core/control/bases";
+import type { Base, LiveState, SyncProblem } from "../../core/control/bases";
 import { indicatorOf, median } from "../../core/control/status";
 
 const now = new Date("2026-11-20T12:00:00Z");
@@ -22,12 +22,28 @@ function base(changes: Partial<Facts> = {}): Facts {
     restsUntil: null,
     blocked: null,
     isReadOnly: false,
+    problems: [],
+    progressAt: null,
+    repairsSince: null,
+    catchUpRequestedAt: null,
     ...changes,
   };
 }
 
 function synced(durationMs: number, ageMs = 1000): NonNullable<Base["sync"]> {
   return { kind: "sweep", startedAt: ago(ageMs + durationMs), completedAt: ago(ageMs), durationMs };
+}
+
+function problem(changes: Partial<SyncProblem> = {}): SyncProblem {
+  return {
+    kind: "missing_table",
+    tableId: "tblOne",
+    name: "Orders",
+    message: "",
+    since: ago(30_000),
+    nextAt: null,
+    ...changes,
+  };
 }
 
 const color = (changes: Partial<Facts>) => indicatorOf(base(changes), now).color;
@@ -127,6 +143,8 @@ describe("a base in live mode", () => {
       driftedSince: null,
       gapSince: null,
       expiresAt: null,
+      offSince: null,
+      retryAt: null,
       ...changes,
     },
   });
@@ -207,6 +225,91 @@ describe("a base in live mode", () => {
   });
 });
 
+describe("a base is not green although its syncs complete", () => {
+  const later = (ms: number) => new Date(now.getTime() + ms);
+
+  test("while a table of Airtable is not in the database, in any mode", () => {
+    const problems = [
+      problem(),
+      problem({ tableId: "tblTwo", name: "People", since: ago(90_000), message: "Airtable: not found." }),
+    ];
+    const one = { color: "yellow", cause: "missing", tables: ["Orders"], since: ago(30_000) };
+    expect(indicatorOf(base({ problems: [problem()] }), now)).toMatchObject({
+      ...one,
+      reason: "A table of Airtable is not in the database: Orders, for 30 s. It is being copied",
+    });
+    const live = { state: "on", readAt: ago(300), comparedAt: ago(300), waiting: 0 } as LiveState;
+    expect(indicatorOf(base({ live, problems: [problem()] }), now)).toMatchObject(one);
+    expect(indicatorOf(base({ problems }), now)).toMatchObject({
+      color: "yellow",
+      reason:
+        "2 tables of Airtable are not in the database: Orders, People, for 1 min 30 s. Airtable: not found",
+      since: ago(90_000),
+    });
+  });
+
+  test("and is red once that has lasted for five minutes, unless the table is still being copied", () => {
+    const lasting = problem({ since: ago(300_001) });
+    expect(color({ problems: [lasting] })).toBe("red");
+    expect(color({ problems: [lasting], progressAt: ago(1000) })).toBe("yellow");
+    expect(color({ problems: [{ ...lasting, message: "refused" }], progressAt: ago(1000) })).toBe("red");
+  });
+
+  test("while a table waits for its new columns and the build has not got further for two minutes", () => {
+    const outdated = problem({ kind: "outdated_table", since: ago(120_001) });
+    expect(color({ problems: [outdated], progressAt: ago(120_000) })).toBe("green");
+    expect(color({ problems: [outdated], progressAt: ago(120_001) })).toBe("yellow");
+    expect(color({ problems: [problem({ kind: "outdated_table", since: ago(1000) })] })).toBe("green");
+  });
+
+  test("while the schema cannot be read, a check fails for a table, or settings wait", () => {
+    const schema = problem({ kind: "schema", tableId: null, name: "", message: "No answer" });
+    expect(indicatorOf(base({ problems: [schema] }), now)).toMatchObject({
+      color: "yellow",
+      reason: "The schema of the base could not be checked, for 30 s. No answer",
+    });
+    expect(color({ problems: [{ ...schema, since: ago(300_001) }] })).toBe("red");
+    expect(color({ problems: [problem({ kind: "failing_table" })] })).toBe("yellow");
+    expect(color({ problems: [problem({ kind: "settings" })] })).toBe("yellow");
+  });
+
+  test("while live mode is on and there is no feed", () => {
+    const read = { readAt: ago(1000), comparedAt: ago(1000), waiting: 0 };
+    const live = {
+      ...read,
+      state: "failing",
+      reason: "No answer.",
+      offSince: ago(90_000),
+      retryAt: later(9000),
+    };
+    expect(indicatorOf(base({ live: live as LiveState }), now)).toMatchObject({
+      color: "yellow",
+      cause: "live_off",
+      reason: "Live sync is off, for 1 min 30 s. No answer",
+      nextAt: later(9000),
+    });
+    // The webhook is there again, and was not read yet.
+    expect(color({ live: { ...live, state: "on" } as LiveState })).toBe("yellow");
+    expect(color({ live: live as LiveState, settings: { live: false, rapid: false } })).toBe("green");
+    expect(color({ live: live as LiveState, settings: { live: true, rapid: true } })).toBe("green");
+    // A feed that no worker reads after the first sync.
+    const unread = { state: "on", readAt: null, gapSince: ago(90_000), offSince: null } as LiveState;
+    expect(color({ live: unread, sync: synced(10_000, 60_001), recentSweepMs: [] })).toBe("yellow");
+    expect(color({ live: unread, sync: synced(10_000, 60_000), recentSweepMs: [] })).toBe("green");
+  });
+
+  test("while a client's write waits for a minute", () => {
+    expect(color({ repairsSince: ago(60_000) })).toBe("green");
+    expect(color({ repairsSince: ago(60_001) })).toBe("yellow");
+    expect(color({ catchUpRequestedAt: ago(300_001) })).toBe("red");
+  });
+
+  test("while its times lie ahead of the server's clock", () => {
+    expect(color({ sync: synced(10_000, -60_000) })).toBe("green");
+    expect(color({ sync: synced(10_000, -60_001) })).toBe("yellow");
+  });
+});
+
 test("a failing base is red with the reason, yellow while the source only asked for a pause", () => {
   const error = { code: "source_timeout" as const, message: "No answer", since: ago(65_000) };
   expect(indicatorOf(base({ error }), now)).toMatchObject({
@@ -217,11 +320,32 @@ test("a failing base is red with the reason, yellow while the source only asked 
   expect(color({ error: { ...error, code: "source_key_refused" }, state: "needs_attention" })).toBe("red");
 });
 
+test("a first sync that gets no further for two minutes is yellow, red after ten, and names its tables", () => {
+  const table = {
+    name: "orders",
+    source_name: "Orders",
+    records_done: 7,
+    records_estimate: null,
+    done: false,
+  };
+  const tables = [table, { ...table, source_name: "People", done: true }];
+  const progress = { kind: "first" as const, started_at: ago(9e6).toISOString(), tables };
+  const starting = { state: "starting" as const, sync: null, recentSweepMs: [], progress };
+  expect(color({ ...starting, progressAt: ago(120_000) })).toBe("green");
+  expect(color({ ...starting, progressAt: ago(600_001) })).toBe("red");
+  expect(indicatorOf(base({ ...starting, progressAt: ago(120_001) }), now)).toMatchObject({
+    color: "yellow",
+    cause: "stalled",
+    reason: "The first sync has made no progress for 2 min. Not in the database yet: Orders",
+    tables: ["Orders"],
+  });
+});
+
 test("a first sync is green while it runs, yellow if no worker has started it for a minute", () => {
   const starting = { state: "starting" as const, sync: null, recentSweepMs: [] };
   const progress = { kind: "first" as const, started_at: ago(9e6).toISOString(), tables: [] };
   expect(color({ ...starting, createdAt: ago(60_000) })).toBe("green");
-  expect(color({ ...starting, progress })).toBe("green");
+  expect(color({ ...starting, progress, progressAt: ago(1000) })).toBe("green");
   expect(indicatorOf(base({ ...starting, createdAt: ago(60_001) }), now)).toMatchObject({
     color: "yellow",
     reason: "The first sync has been waiting to start for 1 min",

@@ -25,7 +25,7 @@ const syncs = fc
     durationMs: 4000,
   }));
 const feeds: fc.Arbitrary<LiveState> = fc.record({
-  state: fc.constantFrom("making", "on", "refused"),
+  state: fc.constantFrom("making", "on", "refused", "failing"),
   reason: fc.constant("no scope"),
   by: fc.constantFrom("notification", "poll"),
   changedAt: maybe(past),
@@ -39,6 +39,8 @@ const feeds: fc.Arbitrary<LiveState> = fc.record({
   driftedSince: maybe(past),
   gapSince: maybe(past),
   expiresAt: fc.constant(null),
+  offSince: maybe(past),
+  retryAt: maybe(future),
 });
 const bases = fc
   .record({
@@ -59,6 +61,20 @@ const bases = fc
     blocked: maybe(fc.record({ until: future, reason: fc.constantFrom("rate_limited", "billing_limit") })),
     attemptedAt: maybe(past),
     isReadOnly: fc.boolean(),
+    problems: fc.array(
+      fc.record({
+        kind: fc.constantFrom("missing_table", "outdated_table", "failing_table", "schema", "settings"),
+        tableId: fc.constant("tblOne"),
+        name: fc.constant("Orders"),
+        message: fc.constantFrom("", "No answer."),
+        since: past,
+        nextAt: maybe(future),
+      }),
+      { maxLength: 2 },
+    ),
+    progressAt: maybe(past),
+    repairsSince: maybe(past),
+    catchUpRequestedAt: maybe(past),
     isRapid: fc.boolean(),
   })
   .map(({ isRapid, ...facts }) => ({
@@ -79,6 +95,10 @@ test("a base that is not current says as of when its data is, and nothing that s
       const card = renderToString(h(Now, { base, now, keyHelpUrl: undefined }));
       if (status.isCurrent) {
         expect(indicatorOf(base, now).color).toBe("green");
+        // S2.
+        const kinds = base.problems.map(({ kind }) => kind).filter((kind) => kind !== "outdated_table");
+        expect(kinds).toEqual([]);
+        if (!base.settings.rapid) expect(base.live?.state).not.toMatch(/refused|failing/);
         return;
       }
       // The cause may name what is usual; the figures may not.

@@ -63,7 +63,7 @@ export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: strin
     );
   }
   if (!live) return null;
-  if (live.state === "refused") return <Refused base={base} reason={live.reason} keyHelpUrl={keyHelpUrl} />;
+  if (live.state === "refused") return <Refused base={base} keyHelpUrl={keyHelpUrl} />;
   if (!isLive(base))
     return <p class="muted small">Live sync is being set up. Until then we poll every table.</p>;
   return (
@@ -79,18 +79,10 @@ export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: strin
   );
 }
 
-function Refused({
-  base,
-  reason,
-  keyHelpUrl,
-}: {
-  base: Base;
-  reason: string;
-  keyHelpUrl: string | undefined;
-}) {
+/** Where the rights of the key can be changed; the problem itself says which one it lacks. */
+function Refused({ base, keyHelpUrl }: { base: Base; keyHelpUrl: string | undefined }) {
   return (
-    <Note tone="warn" title="Live sync is off: Airtable does not report changes to us">
-      <p>{reason}</p>
+    <Note tone="info" title="To switch live sync on">
       <p>
         {keyHelpUrl ? (
           <>
@@ -102,8 +94,8 @@ function Refused({
             .{" "}
           </>
         ) : null}
-        We try again every hour, and immediately when you add a{" "}
-        <a href={`/bases/${base.id}/settings`}>new API key</a>. Until then we poll every table.
+        Then check again above. We also try again every hour, and immediately when you add a{" "}
+        <a href={`/bases/${base.id}/settings`}>new API key</a>.
       </p>
     </Note>
   );

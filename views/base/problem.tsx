@@ -73,9 +73,9 @@ function Action({ base, remedy }: { base: Base; remedy: Remedy }) {
       </form>
     );
   }
-  if (remedy.to === "resync") {
+  if (remedy.to === "resync" || remedy.to === "feed") {
     return (
-      <form method="post" action={`${path}/sync`}>
+      <form method="post" action={`${path}/${remedy.to === "feed" ? "live/check" : "sync"}`}>
         <Button kind="primary">{remedy.text}</Button>
       </form>
     );

@@ -44,8 +44,9 @@ const live = named(
         t.Literal("making"),
         t.Literal("on"),
         t.Literal("refused", { description: "There is no feed; the base is swept" }),
+        t.Literal("failing", { description: "The feed cannot be read at the moment; the base is swept" }),
       ]),
-      reason: t.String({ description: "For `refused`: why there is no feed" }),
+      reason: t.String({ description: "For `refused` and `failing`: why there is no feed" }),
       by: t.Union([t.Literal("notification"), t.Literal("poll")], {
         description: "Whether Airtable sends notifications of new changes, or Basetide polls",
       }),
@@ -68,6 +69,13 @@ const live = named(
           description: "Changes before this time may be missing until a full check completes",
         }),
       ),
+      off_since: nullable(
+        t.String({
+          format: "date-time",
+          description: "Since when there is no feed, although live mode is on",
+        }),
+      ),
+      retry_at: nullable(t.String({ format: "date-time", description: "When Airtable is asked again" })),
       expires_at: nullable(timestamp),
     },
     { description: "The feed of changes that live mode reads; null if live mode has never been tried" },
@@ -94,6 +102,10 @@ export const base = named(
       t.Object({
         color: t.Union([t.Literal("green"), t.Literal("yellow"), t.Literal("red")]),
         reason: t.String(),
+        since: nullable(timestamp),
+        tables: t.Array(t.String(), { description: "Airtable's names of the tables that it concerns" }),
+        next: t.String({ description: "What happens next, if `next_at` does not say it" }),
+        next_at: nullable(t.String({ format: "date-time", description: "When Basetide tries again" })),
       }),
     ),
     settings: named("Settings", t.Object({ ...plainSettings, indexes, own_names: ownNames })),
@@ -164,6 +176,23 @@ export const base = named(
     ),
     live: nullable(live),
     budget: nullable(budget),
+    problems: t.Array(
+      t.Object({
+        kind: t.Union([
+          t.Literal("missing_table", { description: "A table of the source is not in the database" }),
+          t.Literal("outdated_table", { description: "A table still has its former columns" }),
+          t.Literal("failing_table", { description: "A full check cannot read a table" }),
+          t.Literal("schema", { description: "The schema could not be checked" }),
+          t.Literal("settings", { description: "Changed settings are not applied" }),
+        ]),
+        table_id: nullable(t.String()),
+        name: t.String({ description: "The table's name in the source" }),
+        message: t.String({ description: "Why; empty if nothing has failed" }),
+        since: timestamp,
+        next_try_at: nullable(timestamp),
+      }),
+      { description: "What keeps the database from equaling the source although syncs complete" },
+    ),
     error: nullable(
       t.Object(
         {

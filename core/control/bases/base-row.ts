@@ -5,6 +5,7 @@ import type { ErrorCode } from "../../errors";
 import type { CellIssue } from "../../replica";
 import type { SourceSelection } from "../../source";
 import { hasNotifications } from "../feeds";
+import type { SyncProblem } from "./problems";
 import { settingColumns, settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
 
@@ -62,9 +63,15 @@ export interface Progress {
 
 /** The state of the feed of changes that live mode reads. */
 export interface LiveState {
-  /** `refused`: `reason` says what the key or the source lacks; the base is swept instead. */
-  state: "making" | "on" | "refused";
+  /**
+   * `refused`: `reason` says what the key or the source lacks; `failing`: why the feed cannot be read at the moment. The
+   * base is swept instead.
+   */
+  state: "making" | "on" | "refused" | "failing";
   reason: string;
+  /** Since when there is no feed although live mode is on, and when the source is asked again. */
+  offSince: Date | null;
+  retryAt: Date | null;
   /** Changes are reported by notifications, or found by polling. */
   by: "notification" | "poll";
   /** When the feed last reported a change. */
@@ -123,6 +130,10 @@ export interface Base {
   /** Why syncs fail, and since when; null if the last one completed. */
   error: { code: ErrorCode; message: string; since: Date } | null;
   progress: Progress | null;
+  /** When it last got further than ever before. */
+  progressAt: Date | null;
+  /** What keeps the replica from equaling the source although syncs complete. */
+  problems: SyncProblem[];
   tables: TableCount[];
   issueCount: number;
   issues: BaseIssue[];
@@ -134,6 +145,8 @@ export interface Base {
   blocked: { until: Date; reason: "rate_limited" | "billing_limit" } | null;
   /** Records whose proxied write the replica does not show yet. */
   repairs: number;
+  /** When the oldest of those writes was made. */
+  repairsSince: Date | null;
   createdAt: Date;
   /** All times are the server's; this process's clock is this far ahead of it, ms. See `serverNow`. */
   clockAheadMs: number;
@@ -151,7 +164,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
         'host', coalesce(d.external_host, c.public_host), 'port', coalesce(d.external_port, c.public_port)) as database,
       b.attachment_key_version as "attachmentKeyVersion", b.workspace_id as "workspaceId",
       b.source_user_id as "sourceUserId", b.resync_requested_at as "resyncRequestedAt",
-      b.catch_up_requested_at as "catchUpRequestedAt", b.attempted_at as "attemptedAt", b.tables,
+      b.attempted_at as "attemptedAt", b.tables,
       b.issue_count as "issueCount", b.issues, b.rests_until as "restsUntil", b.created_at as "createdAt",
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
       ${syncColumns(db)}, clock_timestamp() as "readNow"
@@ -171,7 +184,18 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
 type BaseRow = Omit<Base, "settings" | "clockAheadMs"> & { settings: SettingsRow; readNow: Date };
 
 /** The properties of a base that show how its syncs are. */
-type SyncProperties = Pick<Base, "sync" | "sweep" | "error" | "live" | "blocked">;
+type SyncProperties = Pick<
+  Base,
+  | "sync"
+  | "sweep"
+  | "error"
+  | "live"
+  | "blocked"
+  | "problems"
+  | "progressAt"
+  | "repairsSince"
+  | "catchUpRequestedAt"
+>;
 
 /** They, and what belongs to them, as columns, from `bases as b` and `live_feeds as f`; `withTimes` converts the times. */
 export function syncColumns(db: Db) {
@@ -190,10 +214,13 @@ export function syncColumns(db: Db) {
       'readAt', ${ms("f.read_at")}, 'dueAt', ${ms("f.due_at")}, 'waiting', f.waiting,
       'waitingSince', ${ms("f.waiting_since")}, 'missed', f.missed, 'missedAt', ${ms("f.missed_at")},
       'comparedAt', ${ms("f.compared_at")}, 'driftedSince', ${ms("f.drifted_since")},
-      'gapSince', ${ms("f.gap_since")}, 'expiresAt', ${ms("f.expires_at")}) end as live,
+      'gapSince', ${ms("f.gap_since")}, 'expiresAt', ${ms("f.expires_at")}, 'offSince', ${ms("f.off_since")},
+      'retryAt', ${ms("f.retry_at")}) end as live,
     (select json_build_object('until', ${ms("q.blocked_until")}, 'reason', q.reason) from quota_blocks as q
       where q.key = b.platform || ':' || b.source_base_id and q.blocked_until > now()) as blocked,
-    b.progress,
+    b.progress, ${ms("b.progress_at")}::float8 as "progressAt", b.problems,
+    (select ${ms("p.recorded_at")}::float8 from repairs as p where p.base_id = b.id order by p.recorded_at limit 1) as "repairsSince",
+    ${ms("b.catch_up_requested_at")}::float8 as "catchUpRequestedAt",
     case b.sync_kind
       when 'rapid' then b.recent_rapid_ms when 'live' then b.recent_live_ms else b.recent_sweep_ms
     end as "recentSweepMs",
@@ -208,8 +235,11 @@ export function msOf(db: Db, column: string) {
 /** Restores the times that JSON has as ms since 1970. */
 export function withTimes<Row extends SyncProperties>(row: Row): Row {
   const { sync, sweep, error, live, blocked } = row;
+  const { problems, progressAt, repairsSince, catchUpRequestedAt } = row;
   return {
     ...row,
+    ...restored({ progressAt, repairsSince, catchUpRequestedAt }),
+    problems: problems.length > 0 ? problems.map(restored) : problems,
     sync: restored(sync),
     sweep: restored(sweep),
     error: restored(error),

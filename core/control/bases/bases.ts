@@ -11,6 +11,7 @@ import type { ReaderTarget } from "../../replica";
 import { type Platform, platformById, type SourceBase, type SourceSelection } from "../../source";
 import { recordChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
+import { forgetRefusal } from "../feeds";
 import {
   type Destination,
   databaseAdminUrl,
@@ -278,6 +279,12 @@ export async function requestResync(ctx: ManagementContext, base: Base): Promise
   });
   await ctx.queue.requestSync(base.id);
   return getBase(ctx.db, base.id);
+}
+
+/** Asks the source at once whether the base may have a feed by now: its key may do more. */
+export async function recheckFeed(ctx: ManagementContext, base: Pick<Base, "id">): Promise<void> {
+  await forgetRefusal(ctx.db, base.id);
+  await ctx.queue.requestSync(base.id);
 }
 
 /** Returns the base's API key, decrypted. @throws BasetideError `not_found`, `secret_unreadable` */

@@ -25,6 +25,7 @@ export {
   openApiKey,
   pause,
   readerTarget,
+  recheckFeed,
   replicaTarget,
   requestResync,
   restUntil,
@@ -55,6 +56,7 @@ export {
   resolveOwnNames,
 } from "./own-names";
 export { connectOwn, selectingOf, sourceAccess } from "./own-source";
+export { type FoundProblem, type ProblemKind, recordProblems, type SyncProblem } from "./problems";
 export { readRecordRow, replicaShape } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";

@@ -285,9 +285,21 @@ function lagOf(db: Db, { kind, completedAt, durationMs, isBackground }: Told) {
     from (select) as one left join before as b on true`;
 }
 
-/** Saves the progress of a running first sync or rebuild; `recordRun` of a completed one clears it. */
-export async function saveProgress(db: Db, baseId: string, progress: Progress): Promise<void> {
-  await db`update bases set progress = ${jsonParameter(progress)}::text::jsonb where id = ${baseId}`;
+/**
+ * Saves the progress of a running first sync or rebuild; `recordRun` of a completed one clears it.
+ *
+ * @param isFurther whether it has got further than ever before: an attempt that starts over has not
+ */
+export async function saveProgress(
+  db: Db,
+  baseId: string,
+  progress: Progress,
+  isFurther = true,
+): Promise<void> {
+  await db`
+    update bases set progress = ${jsonParameter(progress)}::text::jsonb,
+      progress_at = case when ${isFurther}::boolean then now() else coalesce(progress_at, now()) end
+    where id = ${baseId}`;
 }
 
 /** Returns the latest runs, the newest first. */

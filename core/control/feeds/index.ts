@@ -9,6 +9,7 @@ export {
   loadFeed,
   NOTIFICATION_CHANNEL,
   recordDrift,
+  recordFailing,
   recordFeedGap,
   recordFeedGapOfBase,
   recordInSync,

@@ -9,7 +9,7 @@
  */
 import type { TransactionSql } from "postgres";
 import type { Context, Db } from "../../context";
-import { serverTime } from "../../postgres";
+import { cleanText, serverTime } from "../../postgres";
 
 /** Postgres channel that passes notifications on to workers; the payload is the base's id. */
 export const NOTIFICATION_CHANNEL = "basetide_notification";
@@ -18,7 +18,7 @@ export const NOTIFICATION_CHANNEL = "basetide_notification";
 const REFUSED_RETRY = "1 hour";
 
 export interface SavedFeed {
-  state: "making" | "on" | "refused";
+  state: "making" | "on" | "refused" | "failing";
   /** Refused, and not to be retried yet. */
   isResting: boolean;
   webhookId: string | null;
@@ -83,7 +83,7 @@ export async function saveWebhook(
       ${gapNow(db)}, now()
     from bases as b where b.id = ${baseId} and b.live and b.state <> 'deleting' for share
     on conflict (base_id) do update
-      set state = 'on', reason = '', refused_at = null, webhook_id = excluded.webhook_id,
+      set state = 'on', refused_at = null, ${stillFailing(db)}, webhook_id = excluded.webhook_id,
         encrypted_secret = excluded.encrypted_secret, cursor = 1, notification_url = excluded.notification_url,
         expires_at = excluded.expires_at, gap_since = excluded.gap_since, checked_at = now(),
         notified_at = case when f.notification_url = excluded.notification_url then f.notified_at end,
@@ -93,7 +93,7 @@ export async function saveWebhook(
   return kept?.gapSince ?? null;
 }
 
-/** Records that the source reports the webhook as healthy. */
+/** Records that the source reports the webhook as healthy. Only a read shows that the feed works. */
 export async function recordWebhookHealthy(
   db: Db,
   baseId: string,
@@ -101,7 +101,7 @@ export async function recordWebhookHealthy(
   expiresMs: number | undefined,
 ): Promise<void> {
   await db`
-    update live_feeds set state = 'on', reason = '', refused_at = null, checked_at = now(),
+    update live_feeds as f set state = 'on', refused_at = null, ${stillFailing(db)}, checked_at = now(),
       expires_at = ${dateOf(expiresMs)}
     where base_id = ${baseId} and webhook_id = ${webhookId}`;
 }
@@ -109,9 +109,26 @@ export async function recordWebhookHealthy(
 /** Records that the source refuses a feed to the key, with the reason as text for people. */
 export async function recordRefused(db: Db, baseId: string, reason: string): Promise<void> {
   await db`
-    insert into live_feeds (base_id, state, reason, refused_at)
-    select id, 'refused', ${reason}, now() from bases where id = ${baseId} and live for share
-    on conflict (base_id) do update set state = 'refused', reason = excluded.reason, refused_at = now()`;
+    insert into live_feeds (base_id, state, reason, refused_at, off_since, retry_at)
+    select id, 'refused', ${reason}, now(), now(), now() + ${REFUSED_RETRY}::interval
+    from bases where id = ${baseId} and live for share
+    on conflict (base_id) do update set state = 'refused', reason = excluded.reason, refused_at = now(),
+      off_since = coalesce(live_feeds.off_since, now()), retry_at = excluded.retry_at`;
+}
+
+/** Records why the feed cannot be read at the moment. It is off until a read of it succeeds. */
+export async function recordFailing(
+  db: Db,
+  baseId: string,
+  reason: string,
+  retryInMs: number,
+): Promise<void> {
+  await db`
+    insert into live_feeds (base_id, state, reason, off_since, retry_at)
+    select id, 'failing', ${cleanText(reason)}, now(), now() + ${retryInMs} * interval '1 ms'
+    from bases where id = ${baseId} and live for share
+    on conflict (base_id) do update set state = 'failing', reason = excluded.reason, refused_at = null,
+      off_since = coalesce(live_feeds.off_since, now()), retry_at = excluded.retry_at`;
 }
 
 /**
@@ -157,10 +174,14 @@ interface ReadFacts {
 }
 
 export async function recordRead(db: Db, baseId: string, facts: ReadFacts): Promise<void> {
+  const isOff = db`off_since > now() - ${facts.readMsAgo} * interval '1 ms'`;
   await db`
     update live_feeds set
       read_at = now() - ${facts.readMsAgo} * interval '1 ms',
       due_at = now() + ${facts.dueInMs} * interval '1 ms',
+      off_since = case when ${isOff} then off_since end,
+      retry_at = case when ${isOff} then retry_at end,
+      reason = case when ${isOff} then reason else '' end,
       waiting = ${facts.waiting},
       waiting_since = case when ${facts.waiting}::integer > 0 then coalesce(waiting_since, now()) end,
       changed_at = coalesce(${facts.changedAt && serverTime(db, facts.changedAt)}, changed_at)
@@ -198,6 +219,14 @@ export async function recordDrift(db: Db, baseId: string): Promise<Date | null> 
   return noted?.gapSince ?? null;
 }
 
+/** A refusal ends with a webhook; a failing feed `f` is off until it is read (`recordRead`). */
+function stillFailing(db: Db) {
+  return db`
+    reason = case when f.state = 'refused' then '' else f.reason end,
+    off_since = case when f.state <> 'refused' then f.off_since end,
+    retry_at = case when f.state <> 'refused' then f.retry_at end`;
+}
+
 /** The current time without microseconds: a gap is identified by its time, and a JavaScript Date has only ms. */
 function gapNow(db: Db | TransactionSql) {
   return db`date_trunc('milliseconds', clock_timestamp())`;
@@ -225,14 +254,15 @@ export async function recordNotification(db: Db, baseId: string): Promise<void> 
 /** Forgets a webhook that is no longer the base's, or cannot be seen, so that another one is created. */
 export async function dropWebhook(db: Db, baseId: string): Promise<void> {
   await db`
-    update live_feeds set webhook_id = null, encrypted_secret = null, state = 'making', reason = '', refused_at = null
+    update live_feeds set webhook_id = null, encrypted_secret = null, state = 'making', reason = '', refused_at = null,
+      off_since = null, retry_at = null
     where base_id = ${baseId}`;
 }
 
 /** Forgets the refusal of a key that was replaced, so that the new key is tried at once. */
 export async function forgetRefusal(db: Db, baseId: string): Promise<void> {
   await db`
-    update live_feeds set state = 'making', reason = '', refused_at = null
+    update live_feeds set state = 'making', reason = '', refused_at = null, off_since = null, retry_at = null
     where base_id = ${baseId} and state = 'refused'`;
 }
 

@@ -27,7 +27,9 @@ export type CurrentPeriod = Pick<Period, "kind" | "label" | "asOf">;
 /** Returns the period that the base is in; null if it is current, has no data yet, or is being deleted. */
 export function periodOf(base: StatusFacts, now: Date): CurrentPeriod | null {
   const { color, cause } = indicatorOf(base, now);
-  if (!base.sync || cause === "ok" || cause === "moving" || cause === "deleting") return null;
+  // Without a feed the base is swept, and judged by that.
+  if (!base.sync || cause === "ok" || cause === "live_off" || cause === "moving" || cause === "deleting")
+    return null;
   const { word, asOf } = statusOf(base, now);
   const isBudget = cause === "paced" || base.error?.code === "budget_spent";
   const kind = cause === "paused" ? "pause" : isBudget ? "budget" : color === "red" ? "outage" : "delay";

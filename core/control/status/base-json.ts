@@ -4,6 +4,7 @@ import { serverNow } from "../../postgres";
 import { type Base, EVERYTHING, type LiveState, selectionJson, settingsJson } from "../bases";
 import { type Budget, budgetsOf, nextMonth, toBudgetJson } from "../budgets";
 import { indicatorOf } from "./indicator";
+import { statusOf } from "./status";
 
 /** Errors that end when the next month begins. */
 const MONTHLY: ReadonlySet<string> = new Set(["source_billing_limit", "budget_spent"]);
@@ -52,6 +53,14 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
     },
     live: base.live && toLiveJson(base.live),
     budget: budget && toBudgetJson(budget),
+    problems: base.problems.map(({ kind, tableId, name, message, since, nextAt }) => ({
+      kind,
+      table_id: tableId,
+      name,
+      message,
+      since: since.toISOString(),
+      next_try_at: nextAt?.toISOString() ?? null,
+    })),
     error: error && {
       code: error.code,
       message: error.message,
@@ -65,8 +74,16 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
 }
 
 function indicatorJson(base: Base, now: Date) {
-  const { color, reason } = indicatorOf(base, now);
-  return { color, reason };
+  const { color, reason, since = null, tables = [] } = indicatorOf(base, now);
+  const { nextAt, next } = statusOf(base, now);
+  return {
+    color,
+    reason,
+    since: since?.toISOString() ?? null,
+    tables,
+    next,
+    next_at: nextAt?.toISOString() ?? null,
+  };
 }
 
 function toLiveJson(live: LiveState) {
@@ -84,6 +101,8 @@ function toLiveJson(live: LiveState) {
     compared_at: live.comparedAt?.toISOString() ?? null,
     drifted_since: live.driftedSince?.toISOString() ?? null,
     gap_since: live.gapSince?.toISOString() ?? null,
+    off_since: live.offSince?.toISOString() ?? null,
+    retry_at: live.retryAt?.toISOString() ?? null,
     expires_at: live.expiresAt?.toISOString() ?? null,
   };
 }

@@ -5,24 +5,34 @@
  * than twice that, late, waiting or paused. Red: slower than five times, five times as late, or failing. In rapid
  * mode the background sweep must not be late either, because only it finds deletions and changes of computed
  * fields. Live mode is judged by how fresh SQL is; a pause for the call budget is not a delay.
+ *
+ * S2. Green means progress: it is not green while a table of the source is not in SQL (a first sync shows that by its
+ *     progress), while the schema cannot be read, while live mode is on and there is no feed, or while anything waits
+ *     for longer than usual (`problem-indicator.ts`).
  */
 
 import { nextStep } from "../../errors";
 import { formatDuration } from "../../format";
 import type { Base } from "../bases";
 import { liveIndicator } from "./live-indicator";
+import { namesOf, problemIndicators, STALLED_MS, stalledMs } from "./problem-indicator";
 
 export interface Indicator {
   color: "green" | "yellow" | "red";
   reason: string;
   /** What the judgment is about. */
   cause: Cause;
+  /** Since when, the source's names of the tables that it concerns, and the next attempt, if known. */
+  since?: Date | null;
+  tables?: string[];
+  nextAt?: Date | null;
 }
 
 /** `ok`: nothing to report. The others name what is going on; `status.ts` has the words for each. */
 export type Cause =
   | "ok"
   | "first"
+  | "stalled"
   | "queued"
   | "paced"
   | "paused"
@@ -31,6 +41,14 @@ export type Cause =
   | "read_only"
   | "error"
   | "blocked"
+  | "clock"
+  | "missing"
+  | "outdated"
+  | "failing_table"
+  | "schema"
+  | "settings"
+  | "live_off"
+  | "write"
   | "late"
   | "slow"
   | "unread"
@@ -47,6 +65,10 @@ const MIN_SWEEPS = 3;
 const NEVER_SLOW_MS = 2_000;
 /** Between two syncs the base may wait for a worker, or for the source's pause of 30 s, without being late. */
 const LATE_GRACE_MS = 60_000;
+/** A first sync without progress for this long is red. */
+const RED_STALLED_MS = 10 * 60_000;
+/** A time of a worker may be this far ahead of the server's. */
+const AHEAD_MS = 60_000;
 
 export type IndicatorFacts = Pick<
   Base,
@@ -61,6 +83,10 @@ export type IndicatorFacts = Pick<
   | "restsUntil"
   | "blocked"
   | "isReadOnly"
+  | "problems"
+  | "progressAt"
+  | "repairsSince"
+  | "catchUpRequestedAt"
 > & { settings: Pick<Base["settings"], "live" | "rapid"> };
 
 export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
@@ -75,8 +101,19 @@ export function indicatorOf(base: IndicatorFacts, now: Date): Indicator {
   }
   if (base.error) return failing(base.error, base.state, now);
   if (!base.sync) return first(base, now);
-  const found = isLive(base) ? liveIndicator(base, now) : sweepIndicator(base, now);
-  return found.color === "red" ? found : (blocked(base, now) ?? found);
+  const pace = isLive(base) ? liveIndicator(base, now) : sweepIndicator(base, now);
+  const found = [ahead(base, now) ?? [], ...problemIndicators(base, now), pace].flat();
+  const red = found.find(({ color }) => color === "red");
+  return red ?? blocked(base, now) ?? found.find(({ color }) => color === "yellow") ?? pace;
+}
+
+/** Times that lie ahead say nothing: the clock of the control plane's database was set back. */
+function ahead({ sync, sweep, live }: IndicatorFacts, now: Date): Indicator | null {
+  const times = [sync?.completedAt, sweep?.completedAt, live?.readAt, live?.comparedAt];
+  const aheadMs = Math.max(...times.map((time) => (time?.getTime() ?? 0) - now.getTime()));
+  if (aheadMs <= AHEAD_MS) return null;
+  const reason = `The clock of the control plane's database is ${formatDuration(aheadMs)} behind the last sync, so how fresh the data is cannot be told`;
+  return { color: "yellow", reason, cause: "clock" };
 }
 
 function sweepIndicator(base: IndicatorFacts, now: Date): Indicator {
@@ -96,9 +133,8 @@ export function isLive<Facts extends Pick<IndicatorFacts, "settings" | "live">>(
   base: Facts,
 ): base is Facts & { live: NonNullable<Facts["live"]> } {
   const { live, settings } = base;
-  return (
-    settings.live && !settings.rapid && live !== null && live.readAt !== null && live.state !== "refused"
-  );
+  if (!settings.live || settings.rapid || !live) return false;
+  return live.readAt !== null && live.state !== "refused" && live.state !== "failing";
 }
 
 /** Returns the middle value, the mean of the two middle ones for an even number, or null for none. */
@@ -111,11 +147,25 @@ export function median(values: number[]): number | null {
 
 function first(base: IndicatorFacts, now: Date): Indicator {
   const ageMs = now.getTime() - base.createdAt.getTime();
+  const idleMs = stalledMs(base, now);
+  if (base.progress && idleMs > STALLED_MS) return blocked(base, now) ?? stalled(base, idleMs, now);
   if (base.progress || ageMs <= LATE_GRACE_MS) {
     return { color: "green", reason: "The first sync is running", cause: "first" };
   }
   const reason = `The first sync has been waiting to start for ${formatDuration(ageMs)}`;
   return { color: "yellow", reason, cause: "queued" };
+}
+
+function stalled({ progress }: IndicatorFacts, idleMs: number, now: Date): Indicator {
+  const tables = progress!.tables.filter(({ done }) => !done).map(({ source_name: name }) => ({ name }));
+  const missing = tables.length > 0 ? `. Not in the database yet: ${namesOf(tables)}` : "";
+  return {
+    color: idleMs > RED_STALLED_MS ? "red" : "yellow",
+    reason: `The first sync has made no progress for ${formatDuration(idleMs)}${missing}`,
+    cause: "stalled",
+    since: new Date(now.getTime() - idleMs),
+    tables: tables.map(({ name }) => name),
+  };
 }
 
 function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: Date): Indicator {
@@ -125,6 +175,7 @@ function failing(error: NonNullable<Base["error"]>, state: Base["state"], now: D
     color: isWaiting ? "yellow" : "red",
     reason: `${isWaiting ? "Waiting" : "Failing"} for ${since}: ${error.message}`,
     cause: "error",
+    since: error.since,
   };
 }
 

@@ -4,7 +4,7 @@ import type { ErrorCode } from "../../errors";
 /** Where the remedy is; the page turns it into a link or a form. */
 export interface Remedy {
   text: string;
-  to: "key" | "budget" | "resume" | "runs" | "resync" | "issues";
+  to: "key" | "budget" | "resume" | "runs" | "resync" | "issues" | "feed";
 }
 
 interface ErrorWords {

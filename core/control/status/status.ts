@@ -37,6 +37,8 @@ export type StatusFacts = IndicatorFacts & Pick<Partial<Base>, "attemptedAt">;
 /** How long a base that needs attention waits for its next try, ms; see `activeBaseIds`. */
 const ATTENTION_RETRY_MS = 3 * 60_000;
 const CAP_RETRY_MS = 60 * 60_000;
+const runs: Remedy = { text: "See the latest runs", to: "runs" };
+const checkFeed: Remedy = { text: "I changed it: check again", to: "feed" };
 const SOON = "Basetide retries automatically, at least once a minute.";
 
 export function statusOf(base: StatusFacts, now: Date): BaseStatus {
@@ -56,6 +58,28 @@ export function statusOf(base: StatusFacts, now: Date): BaseStatus {
       return { ...facts, word: isLive(base) ? "Live" : "In sync", isCurrent: true };
     case "first":
       return { ...facts, word: "First sync", color: "neutral" };
+    case "stalled":
+      return { ...facts, word: "Stalled", remedy: runs, next: SOON };
+    case "clock":
+      return { ...facts, word: "Unknown", next: "Set the server's clock, or wait until it has caught up." };
+    case "missing":
+      return { ...facts, word: "Table missing", ...nextAttempt(indicator) };
+    case "outdated":
+      return { ...facts, word: "Schema waits", ...nextAttempt(indicator) };
+    case "failing_table":
+      return { ...facts, word: "Table failing", ...nextAttempt(indicator) };
+    case "schema":
+      return { ...facts, word: "Schema unread", ...nextAttempt(indicator) };
+    case "settings":
+      return {
+        ...facts,
+        word: "Settings wait",
+        next: "Basetide retries every 5 seconds. End the queries that hold the tables or views.",
+      };
+    case "live_off":
+      return { ...facts, word: "Not live", ...liveAgain(base, indicator) };
+    case "write":
+      return { ...facts, word: "Write waits", ...nextAttempt(indicator) };
     case "queued":
       return { ...facts, word: "Queued", next: "The first sync starts as soon as a worker is free." };
     case "paced":
@@ -113,6 +137,17 @@ export function statusOf(base: StatusFacts, now: Date): BaseStatus {
     case "waiting":
       return { ...facts, word: "Behind", next: "The changed records are being read now." };
   }
+}
+
+function nextAttempt({ nextAt = null }: Indicator): Pick<BaseStatus, "nextAt" | "next"> {
+  return { nextAt, next: nextAt ? "" : SOON };
+}
+
+/** A refusal ends when the key may do more; anything else by itself. */
+function liveAgain({ live }: StatusFacts, indicator: Indicator): Partial<BaseStatus> {
+  const next = "Every table is polled meanwhile. Basetide tries again within a minute.";
+  if (live?.state !== "refused") return { nextAt: indicator.nextAt ?? null, next };
+  return { nextAt: indicator.nextAt ?? null, next: "Every table is polled meanwhile.", remedy: checkFeed };
 }
 
 function failed(base: StatusFacts, error: NonNullable<Base["error"]>, now: Date) {

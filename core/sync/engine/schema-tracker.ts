@@ -5,8 +5,8 @@
  * A sync has one tracker, which all its tables share: a result of one table's check applies to all.
  */
 
-import { wait } from "../../async";
-import { type BasetideError, isBasetideError } from "../../errors";
+import { beforeDeadline, wait } from "../../async";
+import { asBasetideError, type BasetideError, isBasetideError } from "../../errors";
 import {
   type Catalog,
   type CatalogTable,
@@ -42,6 +42,8 @@ const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
 /** Pause before a change is tried again that an object of the customer's has refused: each attempt locks its tables. */
 const REFUSED_PAUSE_MS = 30_000;
+/** A schema check that takes longer is reported. */
+const LATE_MS = 30_000;
 
 /**
  * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
@@ -232,10 +234,35 @@ export class SchemaTracker {
 
   /** Runs one task at a time; a caller that finds one running waits for it instead. */
   #runOrJoin(work: () => Promise<void>): Promise<void> {
-    this.#running ??= work().finally(() => {
+    this.#running ??= this.#run(work).finally(() => {
       this.#running = undefined;
     });
     return this.#running;
+  }
+
+  async #run(work: () => Promise<void>): Promise<void> {
+    const { problems, schemaSeenAt } = this.#options.cache;
+    const endDeadline = beforeDeadline(LATE_MS, () =>
+      problems.schemaFailed(`A schema check has taken more than ${LATE_MS / 1000} s so far.`, schemaSeenAt),
+    );
+    try {
+      await work();
+    } finally {
+      endDeadline();
+    }
+    this.#reportTables();
+  }
+
+  /** Reports tables that are missing or outdated, unless another tracker has read a later catalog. */
+  #reportTables(): void {
+    const { cache } = this.#options;
+    if (cache.catalog?.catalog !== this.#catalog) return;
+    const names = this.tables.filter(({ id }) => !this.#catalog.has(id));
+    const outdated = this.#plan.rebuild.filter(({ tableId }) => this.#catalog.has(tableId));
+    cache.problems.tables(
+      names,
+      outdated.map(({ tableId, sourceName }) => ({ id: tableId, name: sourceName })),
+    );
   }
 
   async #askSchema(): Promise<void> {
@@ -246,7 +273,14 @@ export class SchemaTracker {
       askedAt = performance.now();
       return source.getSchema(reader.sourceBaseId, signal);
     };
-    const schema = await metered(reader, "schema").send(getSchema);
+    const schema = await metered(reader, "schema")
+      .send(getSchema)
+      .catch((error: unknown) => {
+        if (!reader.stop.aborted)
+          cache.problems.schemaFailed(asBasetideError(error).message, cache.schemaSeenAt);
+        throw error;
+      });
+    cache.problems.schemaRead();
     // An equal schema keeps its object, so that results that were computed from it stay valid.
     if (!Bun.deepEquals(schema, cache.schema)) {
       cache.schema = schema;

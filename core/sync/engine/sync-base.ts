@@ -213,6 +213,7 @@ async function syncTable(
       board.begin(spec);
       const wasRead = cache.builds.has(tableId);
       const outcome = await rebuildTable(build, shape.source, spec);
+      cache.problems.buildSucceeded(tableId);
       forced.delete(tableId);
       board.done(tableId);
       if (!wasRead) return outcome;
@@ -229,6 +230,7 @@ async function syncTable(
     } catch (caught) {
       const error = asBasetideError(caught);
       const { live } = schemaTracker.table(tableId);
+      if (spec) cache.problems.buildFailed(tableId, error);
       if (spec && live && onlyAddsColumns(live.spec, spec) && isBasetideError(error, "replica_busy")) {
         await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableCache(cache, live));
         throw waiting(live.spec, spec, error);

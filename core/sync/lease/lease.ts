@@ -54,6 +54,7 @@ import { claimLease, leaveReplica, takeReplica } from "./lease-replica";
 import { LeasedBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
 import type { SyncMetrics } from "./metrics";
+import { ProblemSaver } from "./problem-saver";
 import { progressSaver } from "./progress-saver";
 import { hasLeft, saveRun } from "./save-run";
 import type { SettingsWatch } from "./settings-watch";
@@ -82,6 +83,8 @@ const LONGEST_REST_MS = 20_000;
 const CYCLES_WAITED = 2;
 /** By this time after the start of a lease, changes that people have made are known. */
 const NOTICE_MS = 1500;
+/** Settings that cannot be applied for this long are reported. */
+const UNAPPLIED_MS = 30_000;
 /** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
@@ -139,6 +142,7 @@ export async function holdLease(
       await takeOverRows({ replica, cache }, start.previousEpoch);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
+    await using _saver = new ProblemSaver({ db: ctx.db, log }, baseId, cache.problems);
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
     using leased = await LeasedBase.open({
@@ -202,12 +206,19 @@ async function applyOptionalFeatures(
   await features.apply(base.settings);
   await dropUnfinished(replica, epoch, cache.builds.keys());
   indexes.apply(base.settings.indexes);
+  let unappliedAt: number | undefined;
   leased.applySettingsBy((settings) => {
     indexes.apply(settings.indexes);
     features
       .apply(settings)
       .catch((error: unknown) => ctx.log.debug({ error }, "applying settings failed; retrying later"));
-    return indexes.isApplied(settings.indexes) && features.isApplied(settings);
+    const isApplied = indexes.isApplied(settings.indexes) && features.isApplied(settings);
+    // An index on a large table takes its time.
+    unappliedAt = isApplied || indexes.isWorking ? undefined : (unappliedAt ?? performance.now());
+    if (isApplied) cache.problems.settingsApplied();
+    else if (unappliedAt !== undefined && performance.now() - unappliedAt > UNAPPLIED_MS)
+      cache.problems.settingsWait("Queries or objects of yours hold what must change.");
+    return isApplied;
   });
 }
 
@@ -325,7 +336,8 @@ async function syncAs(
   const isForced = base.resyncRequestedAt !== null;
   unpackCache(cache);
   await applyAttachmentKey(ctx, base, cache);
-  const progress = progressSaver(ctx, base.id);
+  cache.problems.begin(base);
+  const progress = progressSaver(ctx, base.id, cache.problems);
   using sync = leased.begin(base, isForced);
   const input = inputOf(lease, base, sync.stop, (latest) => {
     sync.isBuilding = true;
@@ -387,6 +399,7 @@ async function syncAs(
       cache.polledUntil.clear();
       cache.scan = null;
       cache.scanStartedAt = startedAt;
+      cache.problems.allRead();
       await feed?.closeFeedGap(startedAt);
       await trimOldRecentWrites(replica, cache, startedAt, next?.prepared);
     }

@@ -1,6 +1,7 @@
 /** Saves the progress of a first sync or a rebuild, often enough for someone to watch it. */
 import type { Context } from "../../context";
 import { type Progress, saveProgress } from "../../control/bases";
+import type { Problems } from "../state";
 
 const PROGRESS_INTERVAL_MS = 1000;
 
@@ -8,7 +9,11 @@ const PROGRESS_INTERVAL_MS = 1000;
  * Saves the latest progress at once, and then at most once a second. A save that fails is logged and does not fail the
  * sync.
  */
-export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string) {
+export function progressSaver(
+  ctx: Pick<Context, "db" | "log">,
+  baseId: string,
+  problems: Pick<Problems, "advance">,
+) {
   let latest: Progress | undefined;
   let saving: Promise<void> = Promise.resolve();
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -20,7 +25,7 @@ export function progressSaver(ctx: Pick<Context, "db" | "log">, baseId: string) 
     const progress = latest!;
     latest = undefined;
     saving = saving
-      .then(() => saveProgress(ctx.db, baseId, progress))
+      .then(() => saveProgress(ctx.db, baseId, progress, problems.advance(progress)))
       .catch((error) => ctx.log.debug({ error }, "saving progress failed"));
   };
   return {

@@ -12,6 +12,7 @@ import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
 import type { LiveCache } from "./live-cache";
 import { MassChange } from "./mass-change";
+import { Problems } from "./problems";
 
 export interface TableCache {
   live: CatalogTable;
@@ -107,6 +108,8 @@ export interface BaseCache {
   /** Number of syncs that failed in a row, and the error of the last one. */
   failures: number;
   failedWith: RunReport["error"] | null;
+  /** What keeps the base from being current. */
+  problems: Problems;
   /** How long the source must keep answering that there are no records before that is believed. */
   emptySpellMs: number;
   /** How long fingerprints are trusted before a sweep compares every record with its row in SQL. */
@@ -151,6 +154,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     live: null,
     failures: 0,
     failedWith: null,
+    problems: new Problems(),
     emptySpellMs,
     compareEveryMs: COMPARE_EVERY_MS,
   };
@@ -175,6 +179,7 @@ export function restore(
   cache.epoch = epoch;
   cache.renewals = 0;
   cache.databaseId = base.database.id;
+  cache.problems.restore(base);
   const { selection = null } = base;
   if (!Bun.deepEquals(cache.selection, selection)) {
     cache.selection = selection;

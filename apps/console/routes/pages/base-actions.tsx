@@ -6,6 +6,7 @@ import {
   type Base,
   deleteBase,
   getBase,
+  recheckFeed,
   requestResync,
   resolveIndexes,
   revokeAttachmentLinks,
@@ -127,6 +128,15 @@ export function baseActions(ctx: ConsoleContext) {
     .post("/bases/:id/sync", async ({ request, currentUser, account, params }) => {
       const base = await requestResync(by(currentUser), await find(params.id, account));
       return finish(request, `/bases/${base.id}`, "Resync requested. It starts in a moment.");
+    })
+    .post("/bases/:id/live/check", async ({ request, currentUser, account, params }) => {
+      const base = await find(params.id, account);
+      await recheckFeed(by(currentUser), base);
+      return finish(
+        request,
+        `/bases/${base.id}`,
+        "Asking Airtable again. The result shows here in a moment.",
+      );
     })
     .post("/bases/:id/connect/rotate", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);

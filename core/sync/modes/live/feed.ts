@@ -15,6 +15,7 @@ import {
   closeFeedGap,
   loadFeed,
   recordDrift,
+  recordFailing,
   recordFeedGap,
   recordInSync,
   recordMissedNotification,
@@ -100,8 +101,8 @@ export async function openFeed(
     const error = asBasetideError(caught);
     if (isOutage(error) || !isTransient(error)) throw error;
     // Records may be readable although webhooks are not.
-    feedState.outUntil = performance.now() + OUTAGE_MS;
     ctx.log.warn({ error }, "opening the feed failed; the base is swept meanwhile");
+    await feed.giveUp(error.message);
     return null;
   }
 }
@@ -211,12 +212,12 @@ export class LiveFeed implements Feed {
         return await this.#take(reader, batch, from, askedAt);
       } catch (caught) {
         const error = asBasetideError(caught);
-        if (!WEBHOOK_ERRORS.has(error.code)) throw this.#failed(error);
+        if (!WEBHOOK_ERRORS.has(error.code)) throw await this.#failed(error);
         ctx.log.info({ webhookId: id, error }, "reading the feed failed; checking its webhook");
         // The second time, the source has confirmed the webhook and still does not return its payloads.
         this.#doubt = attempt === 1 ? "unsure" : "dead";
         this.#triedAt = Number.NEGATIVE_INFINITY;
-        if (attempt > 1) this.#recordReplacement();
+        if (attempt > 1) await this.#recordReplacement(error.message);
       }
     }
   }
@@ -247,6 +248,15 @@ export class LiveFeed implements Feed {
     const { ctx, base } = this.#context;
     await this.#recorder.record("closing a feed gap failed", () =>
       this.#gap.close(sweptFrom, (since) => closeFeedGap(ctx.db, base.id, since)),
+    );
+  }
+
+  /** Leaves the base to sweeps for a while, and records why. */
+  async giveUp(why: string): Promise<void> {
+    const { ctx, base } = this.#context;
+    this.#feedState.outUntil = performance.now() + OUTAGE_MS;
+    await this.#recorder.record("recording that the feed is off failed", () =>
+      recordFailing(ctx.db, base.id, why, OUTAGE_MS),
     );
   }
 
@@ -307,7 +317,7 @@ export class LiveFeed implements Feed {
     const read: FeedBatch = { ...batch, from: from + offset, cursor: this.#next + offset, hasGap };
     if (error !== undefined) {
       this.#doubt = this.#context.webhooks.endingErrors.has(error) ? "dead" : "unsure";
-      if (this.#doubt === "dead") this.#recordReplacement();
+      if (this.#doubt === "dead") await this.#recordReplacement(`Airtable has ended the webhook: ${error}.`);
       // The repair starts at once, but its failure does not hold back the batch.
       await this.#repairInRead(reader).catch((caught: unknown) => {
         if (nextStep[asBasetideError(caught).code] === "stop") throw caught;
@@ -335,9 +345,9 @@ export class LiveFeed implements Feed {
   }
 
   /** @throws BasetideError `sync_stopped` when new webhooks do not help: the base is swept for a while */
-  #recordReplacement(): void {
+  async #recordReplacement(why: string): Promise<void> {
     if (this.#feedState.isReplacedTooOften) {
-      this.#feedState.outUntil = performance.now() + OUTAGE_MS;
+      await this.giveUp(`New webhooks do not help. ${why}`);
       throw new BasetideError("sync_stopped");
     }
     this.#feedState.recordReplacement();
@@ -413,9 +423,9 @@ export class LiveFeed implements Feed {
   }
 
   /** After repeated failures, leaves the base to sweeps for a while. */
-  #failed(error: BasetideError): BasetideError {
+  async #failed(error: BasetideError): Promise<BasetideError> {
     if (isTransient(error) && !isOutage(error) && ++this.#failures >= MAX_READ_FAILURES)
-      this.#feedState.outUntil = performance.now() + OUTAGE_MS;
+      await this.giveUp(error.message);
     return error;
   }
 }

@@ -24,6 +24,7 @@ export interface RebuildWatch {
  */
 export async function keepRebuilding(session: SyncSession, watch: RebuildWatch): Promise<void> {
   const { input, schemaTracker, split, stop, taskGroup } = session;
+  const { problems } = input.cache;
   let board: ProgressBoard | undefined;
   /** Failures in a row, by table: a table that fails often delays no other. */
   const failures = new Map<string, number>();
@@ -35,6 +36,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
     try {
       await rebuild(session, spec, shown, watch, onWaiting);
       failures.delete(spec.tableId);
+      problems.buildSucceeded(spec.tableId);
     } catch (caught) {
       const error = asBasetideError(caught);
       if (mayMeanOldSchema(error)) await schemaTracker.refresh();
@@ -44,7 +46,9 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
       watch.onFailure(spec.tableId, error);
       const inARow = (failures.get(spec.tableId) ?? 0) + 1;
       failures.set(spec.tableId, inARow);
-      await wait(failurePauseMs(inARow, error), stop);
+      const pauseMs = failurePauseMs(inARow, error);
+      problems.buildFailed(spec.tableId, error, pauseMs);
+      await wait(pauseMs, stop);
       schemaTracker.resume(spec.tableId);
     }
   };
@@ -66,6 +70,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
       const onWaiting = () => {
         reading.delete(tableId);
         shown.waiting(tableId);
+        problems.buildWaits(tableId);
       };
       const attempted = attempt(spec, shown, onWaiting)
         .catch((error: unknown) => taskGroup.end(error))

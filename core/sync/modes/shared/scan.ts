@@ -9,6 +9,7 @@ import { linkedAbort, wait, waitCoarsely } from "../../../async";
 import type { Base, RunReport } from "../../../control/bases";
 import { asBasetideError, type BasetideError, isBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
+import type { SourceTable } from "../../../source";
 import {
   isWholeBases,
   mayMeanOldSchema,
@@ -47,12 +48,17 @@ export async function keepSweeping(session: SyncSession, watch: ScanWatch): Prom
     const { scan } = cache;
     if (scan && scan.remaining.length === 0) {
       await reportScan(session, scan);
+      cache.problems.allRead();
       cache.scan = null;
       await watch.onEnd?.(scan);
     } else if (scan) {
-      const error = await sweepNext(session, scan);
-      failures = error ? failures + 1 : 0;
-      if (error) await wait(failurePauseMs(failures, error), session.stop);
+      const failed = await sweepNext(session, scan);
+      failures = failed ? failures + 1 : 0;
+      if (failed) {
+        const pauseMs = failurePauseMs(failures, failed.error);
+        cache.problems.tableFailed(failed.table, failed.error, pauseMs);
+        await wait(pauseMs, session.stop);
+      }
     } else await untilDue(dueInMs(session, watch), session.stop);
     endIfOver(session);
     session.stop.throwIfAborted();
@@ -93,8 +99,11 @@ function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): num
   return everyMs() - begunMs;
 }
 
-/** Sweeps the next table of the scan, or postpones it. @returns the error if it failed */
-async function sweepNext(session: SyncSession, scan: SweepScan): Promise<BasetideError | undefined> {
+/** Sweeps the next table of the scan, or postpones it. @returns the table and the error if it failed */
+async function sweepNext(
+  session: SyncSession,
+  scan: SweepScan,
+): Promise<{ table: SourceTable; error: BasetideError } | undefined> {
   const { input, schemaTracker, stop } = session;
   const tableId = scan.remaining[0]!;
   const { source, live, rebuild } = schemaTracker.table(tableId);
@@ -111,7 +120,7 @@ async function sweepNext(session: SyncSession, scan: SweepScan): Promise<Basetid
     else if (isWholeBases(error)) throw error;
     input.reader.log.warn({ error, tableId }, "sweeping a table failed");
     await input.onRun({ ...newReport(), isBackground: true, startedAt: scan.startedAt, error });
-    return error;
+    return { table: source, error };
   }
 }
 
@@ -128,6 +137,7 @@ async function sweepForScan(session: SyncSession, scan: SweepScan, tableId: stri
   scan.deleted += outcome.deleted;
   scan.seen += outcome.seen;
   scan.remaining = scan.remaining.filter((id) => id !== tableId);
+  session.input.cache.problems.tableRead(tableId);
 }
 
 /**

@@ -1,0 +1,56 @@
+/**
+ * What keeps a base's replica from equaling the source, as the worker that holds the base finds it. A sync's own failure
+ * is the base's error, and not among them.
+ */
+import type { Db } from "../../context";
+import { cleanText, jsonParameter } from "../../postgres";
+
+/**
+ * `missing_table`: a table of the source is not in the replica; `outdated_table`: one must be rebuilt, and still has its
+ * former columns; `failing_table`: a full check cannot read it; `schema`: the source's schema cannot be read, or not be
+ * applied; `settings`: settings are not applied.
+ */
+export type ProblemKind = "missing_table" | "outdated_table" | "failing_table" | "schema" | "settings";
+
+export interface SyncProblem {
+  kind: ProblemKind;
+  /** The source's id and name of the table; null and empty if it concerns the whole base. */
+  tableId: string | null;
+  name: string;
+  /** Why; empty if nothing has failed. */
+  message: string;
+  since: Date;
+  /** The next attempt; null: soon, or not known. */
+  nextAt: Date | null;
+}
+
+/** A problem with times relative to now, ms: they depend on no clock. */
+export interface FoundProblem extends Omit<SyncProblem, "since" | "nextAt"> {
+  agoMs: number;
+  nextInMs: number | null;
+}
+
+/** The most problems that are stored. */
+const MOST = 100;
+const MAX_MESSAGE_LENGTH = 500;
+
+/** Replaces the base's problems. */
+export async function recordProblems(db: Db, baseId: string, found: FoundProblem[]): Promise<void> {
+  const rows = found.slice(0, MOST).map(({ tableId, agoMs, nextInMs, ...problem }) => ({
+    ...problem,
+    name: cleanText(problem.name),
+    message: cleanText(problem.message).slice(0, MAX_MESSAGE_LENGTH),
+    table_id: tableId,
+    ago_ms: agoMs,
+    next_in_ms: nextInMs,
+  }));
+  await db`
+    update bases set problems = (
+      select coalesce(jsonb_agg(jsonb_build_object('kind', kind, 'tableId', table_id, 'name', name, 'message', message,
+        'since', floor(now_ms - ago_ms), 'nextAt', floor(now_ms + next_in_ms))), '[]')
+      from jsonb_to_recordset(${jsonParameter(rows)}::text::jsonb)
+        as p (kind text, table_id text, name text, message text, ago_ms float8, next_in_ms float8),
+        (select extract(epoch from clock_timestamp()) * 1000 as now_ms) as clock
+    )
+    where id = ${baseId}`;
+}

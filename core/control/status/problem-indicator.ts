@@ -1,0 +1,153 @@
+/**
+ * What keeps a base from being current although its syncs complete: tables that are not in SQL, a schema that cannot be
+ * read, live mode that is off, and work that waits for too long. Each is worse than what the times of syncs show.
+ */
+import { formatDuration } from "../../format";
+import type { Base, ProblemKind, SyncProblem } from "../bases";
+import type { Cause, Indicator } from "./indicator";
+
+type Facts = Pick<
+  Base,
+  | "problems"
+  | "progress"
+  | "progressAt"
+  | "createdAt"
+  | "live"
+  | "repairsSince"
+  | "catchUpRequestedAt"
+  | "sync"
+  | "sweep"
+> & { settings: Pick<Base["settings"], "live" | "rapid"> };
+
+/** A build that has not got further for this long is not making progress. */
+export const STALLED_MS = 2 * 60_000;
+/** A problem that lasts this long is red. */
+const RED_MS = 5 * 60_000;
+/** Work that usually takes seconds is not late before. */
+const GRACE_MS = 60_000;
+/** The most tables that a text names. */
+const MOST_NAMES = 3;
+
+interface Rule {
+  cause: Cause;
+  /** What is the case, for tables whose names are `names`; `count` of them. */
+  text(names: string, count: number): string;
+  /** Whether it is no problem while a build makes progress. */
+  isBuild?: boolean;
+}
+
+const rules: Record<ProblemKind, Rule> = {
+  missing_table: {
+    cause: "missing",
+    text: (names, count) =>
+      count === 1
+        ? `A table of Airtable is not in the database: ${names}`
+        : `${count} tables of Airtable are not in the database: ${names}`,
+  },
+  outdated_table: {
+    cause: "outdated",
+    text: (names) => `A changed schema is not in the database yet: ${names}`,
+    isBuild: true,
+  },
+  failing_table: { cause: "failing_table", text: (names) => `A full check cannot read ${names}` },
+  schema: { cause: "schema", text: () => "The schema of the base could not be checked" },
+  settings: { cause: "settings", text: () => "Changed settings are not applied to the database yet" },
+};
+
+/** Returns the problems of a base whose first sync has completed, the worst first. */
+export function problemIndicators(base: Facts, now: Date): Indicator[] {
+  const found = Object.entries(rules).flatMap(
+    ([kind, rule]) => problemOf(base, kind as ProblemKind, rule, now) ?? [],
+  );
+  const all = [...found, ...[liveOff, repairs, catchUp].flatMap((judge) => judge(base, now) ?? [])];
+  return [...all.filter(({ color }) => color === "red"), ...all.filter(({ color }) => color !== "red")];
+}
+
+/** Returns how long the current build of a base has not got further, ms. */
+export function stalledMs({ progress, progressAt, createdAt }: Facts, now: Date, since = 0): number {
+  const begunAt = progress ? Date.parse(progress.started_at) : createdAt.getTime();
+  return now.getTime() - Math.max(since, progressAt?.getTime() ?? begunAt);
+}
+
+/** `Orders, People and 3 more`. */
+export function namesOf(tables: readonly { name: string }[]): string {
+  const names = tables.slice(0, MOST_NAMES).map(({ name }) => name);
+  const more = tables.length - names.length;
+  return more > 0 ? `${names.join(", ")} and ${more} more` : names.join(", ");
+}
+
+function problemOf(base: Facts, kind: ProblemKind, rule: Rule, now: Date): Indicator | null {
+  const problems = base.problems.filter((problem) => problem.kind === kind);
+  const [oldest] = problems.toSorted((a, b) => a.since.getTime() - b.since.getTime());
+  if (!oldest) return null;
+  const since = oldest.since.getTime();
+  const isStalled = stalledMs(base, now, since) > STALLED_MS;
+  if (rule.isBuild && !isStalled) return null;
+  const ageMs = Math.max(0, now.getTime() - since);
+  const isWaiting = kind === "missing_table" && !isStalled && problems.every(({ message }) => message === "");
+  const why = isWaiting ? "It is being copied" : (problems.find(({ message }) => message)?.message ?? "");
+  return {
+    color: ageMs > RED_MS && !isWaiting ? "red" : "yellow",
+    reason: sentence(`${rule.text(namesOf(problems), problems.length)}, for ${formatDuration(ageMs)}`, why),
+    cause: rule.cause,
+    since: oldest.since,
+    tables: problems.flatMap(({ name }) => name || []),
+    nextAt: nextOf(problems, now),
+  };
+}
+
+/** The earliest attempt that is still to come. */
+function nextOf(problems: readonly SyncProblem[], now: Date): Date | null {
+  const times = problems.flatMap(({ nextAt }) => (nextAt && nextAt > now ? nextAt.getTime() : []));
+  return times.length > 0 ? new Date(Math.min(...times)) : null;
+}
+
+/** Live mode is on, and there is no feed: the base is swept meanwhile. */
+function liveOff({ live, settings, sync, sweep }: Facts, now: Date): Indicator | null {
+  if (!settings.live || settings.rapid || !live) return null;
+  if (live.state === "refused" || live.state === "failing" || live.offSince) {
+    const age = live.offSince ? `, for ${formatDuration(now.getTime() - live.offSince.getTime())}` : "";
+    return {
+      color: "yellow",
+      reason: sentence(`Live sync is off${age}`, live.reason),
+      cause: "live_off",
+      since: live.offSince,
+      nextAt: live.retryAt && live.retryAt > now ? live.retryAt : null,
+    };
+  }
+  // A new webhook begins with a gap, and is read as soon as the first sync is complete.
+  const since = Math.max(live.gapSince?.getTime() ?? Infinity, (sweep ?? sync)?.completedAt.getTime() ?? 0);
+  const ageMs = now.getTime() - since;
+  if (live.readAt !== null || !(ageMs > GRACE_MS)) return null;
+  return {
+    color: "yellow",
+    reason: `Live sync has not started for ${formatDuration(ageMs)}`,
+    cause: "live_off",
+    since: new Date(since),
+  };
+}
+
+function repairs({ repairsSince }: Facts, now: Date): Indicator | null {
+  return waiting(repairsSince, now, "A record that was written through the proxy is not in the database");
+}
+
+function catchUp({ catchUpRequestedAt }: Facts, now: Date): Indicator | null {
+  return waiting(catchUpRequestedAt, now, "A write through the proxy is being looked for in Airtable");
+}
+
+function waiting(since: Date | null, now: Date, text: string): Indicator | null {
+  const ageMs = since ? now.getTime() - since.getTime() : 0;
+  if (!since || ageMs <= GRACE_MS) return null;
+  return {
+    color: ageMs > RED_MS ? "red" : "yellow",
+    reason: `${text}, for ${formatDuration(ageMs)}`,
+    cause: "write",
+    since,
+  };
+}
+
+/** The reason after its explanation: neither ends with a period, because the caller adds one. */
+function sentence(text: string, why: string): string {
+  const trimmed = why.trim().replace(/\.$/, "");
+  return trimmed ? `${text}. ${trimmed}` : text;
+}
