@@ -54,14 +54,19 @@ function hasAwait(node: Node): boolean {
 }
 
 function isFunction({ type }: Node): boolean {
-  return type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ArrowFunctionExpression";
+  return (
+    type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ArrowFunctionExpression"
+  );
 }
 
 function nameOf(node: Node): string[] {
   const { id, key, init } = node as { id?: Node; key?: Node; init?: Node };
-  if (node.type === "FunctionDeclaration" || node.type === "ClassDeclaration") return id ? [id.name as string] : [];
-  if (node.type === "MethodDefinition" || node.type === "Property") return key ? [referredName(key) ?? ""].filter(Boolean) : [];
-  if (node.type === "VariableDeclarator" && init && isFunction(init)) return [referredName(id!) ?? ""].filter(Boolean);
+  if (node.type === "FunctionDeclaration" || node.type === "ClassDeclaration")
+    return id ? [id.name as string] : [];
+  if (node.type === "MethodDefinition" || node.type === "Property")
+    return key ? [referredName(key) ?? ""].filter(Boolean) : [];
+  if (node.type === "VariableDeclarator" && init && isFunction(init))
+    return [referredName(id!) ?? ""].filter(Boolean);
   return [];
 }
 

@@ -18,6 +18,8 @@ import type { ReadVersionSource } from "../state";
 const MAX_ATTEMPTS = 5;
 const FIRST_BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 15_000;
+/** A request that the source keeps refusing because of its rate limit fails: each refusal pauses the base. */
+const MAX_REFUSALS = 10;
 
 /** A list with more pages than any table can have does not end. */
 const MAX_PAGES = 50_000;
@@ -87,7 +89,7 @@ export function metered(reader: Reader, kind: AskKind = reader.kind ?? "sweep"):
 async function beforeRetry(reader: Reader, error: BasetideError, attempt: number): Promise<void> {
   if (error.code === "source_billing_limit") throw await capSpent(reader, error);
   // The next reservation begins after the pause.
-  if (error.code === "source_rate_limited") return;
+  if (error.code === "source_rate_limited" && attempt < MAX_REFUSALS) return;
   if (nextStep[error.code] !== "retry" || attempt >= MAX_ATTEMPTS || reader.mayTryAgain?.() === false)
     throw error;
   reader.log.debug({ error, attempt }, "request to Airtable failed; retrying");

@@ -6,7 +6,7 @@
  */
 
 import { beforeDeadline, wait } from "../../async";
-import { asBasetideError, type BasetideError, isBasetideError } from "../../errors";
+import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Catalog,
   type CatalogTable,
@@ -42,6 +42,8 @@ const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
 /** Pause before a change is tried again that an object of the customer's has refused: each attempt locks its tables. */
 const REFUSED_PAUSE_MS = 30_000;
+/** A schema that has changed this often while it was applied is left for the next check. */
+const MAX_PLANS = 20;
 /** A schema check that takes longer is reported. */
 const LATE_MS = 30_000;
 
@@ -302,6 +304,8 @@ export class SchemaTracker {
   async #applySchema(tries: number, known?: Catalog): Promise<void> {
     const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
+      if (attempt > MAX_PLANS)
+        throw new BasetideError("source_schema_changed", "The schema changes faster than it can be applied.");
       const seenAt = cache.schemaSeenAt;
       if (attempt === 1 && known && this.#isSettled(known)) {
         this.#catalog = known;

@@ -22,6 +22,8 @@ import { TableOrder } from "./table-order";
 
 /** How often a table whose schema keeps changing is started over within one sync. */
 const MAX_SHAPES = 5;
+/** How often the tables are gone through within one sync because some must be rebuilt meanwhile. */
+const MAX_ROUNDS = 20;
 
 export interface SyncInput {
   base: Base;
@@ -132,9 +134,10 @@ async function syncTables(
     specs.length > 1 ? new TableOrder(reader, knownSizes(schemaTracker.tables, input.base)) : null;
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
-  for (;;) {
+  for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(({ id }) => !done.has(id) || schemaTracker.table(id).rebuild);
     if (open.length === 0) break;
+    if (round > MAX_ROUNDS) throw changesTooFast(open);
     const outcomes = await allTables(open, reader, (table, shared) =>
       syncTable(
         input,
@@ -175,6 +178,14 @@ function addTo(report: RunReport, { inserted, updated, deleted }: TableOutcome):
   report.inserted += inserted;
   report.updated += updated;
   report.deleted += deleted;
+}
+
+function changesTooFast(tables: SourceTable[]): BasetideError {
+  const names = tables.map(({ name }) => name).join(", ");
+  return new BasetideError(
+    "source_schema_changed",
+    `The schema changes faster than it can be applied: ${names}.`,
+  );
 }
 
 /** Returns how many pages each table had when it was last read; 0 if unknown. */

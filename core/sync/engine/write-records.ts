@@ -21,6 +21,9 @@ import { checkSchema, withSecondRead } from "./schema-check";
 import type { Sweep } from "./sweep";
 import { inWriteTurn } from "./write-turns";
 
+/** How often images are created again because the table's columns have changed meanwhile. */
+const MAX_SHAPES = 10;
+
 /** What is needed to write records into a live table. */
 type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache" | "isWithoutNew">;
 
@@ -156,10 +159,10 @@ export async function onLiveTable(
   known: TableCache,
   imagesFor: (table: TableCache) => Promise<RowImageBatch>,
 ): Promise<Applied> {
-  for (;;) {
+  for (let attempt = 1; ; attempt++) {
     const table = liveTable(writing, known);
     const images = await imagesFor(table);
-    if (liveTable(writing, known) !== table) continue;
+    if (liveTable(writing, known) !== table && attempt < MAX_SHAPES) continue;
     try {
       const applied = await applyRowImages(writing.replica, table.live, images);
       reportLost(writing, applied);
@@ -169,7 +172,7 @@ export async function onLiveTable(
       if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
       if (!isBasetideError(error, "shape_changed")) throw error;
       await writing.schemaTracker.reload();
-      if (liveTable(writing, known) === table) throw error;
+      if (attempt >= MAX_SHAPES || liveTable(writing, known) === table) throw error;
     }
   }
 }

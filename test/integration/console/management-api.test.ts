@@ -67,7 +67,14 @@ test("a connected base starts syncing into a database of its own, whose credenti
     base_id: "appOne",
     name: "Inventory",
     state: "starting",
-    indicator: { color: "green", reason: "The first sync is running" },
+    indicator: {
+      color: "green",
+      reason: "The first sync is running",
+      since: null,
+      tables: [],
+      next: "",
+      next_at: null,
+    },
     // Another setting changes nothing here.
     settings: expect.objectContaining({
       turbo: true,
@@ -107,6 +114,7 @@ test("a connected base starts syncing into a database of its own, whose credenti
     },
     sweep: null,
     error: null,
+    problems: [],
     issues: [],
     issue_count: 0,
     repairs: 0,

@@ -97,10 +97,12 @@ describe("a webhook", () => {
     const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
     expect(await worker.tryOpen()).toBeNull();
     expect(worker.asked).toEqual({ webhooks: 5 });
-    // Not again at once, and no error of the key is reported.
+    // Not again at once. No error of the key is reported, but why the base is not live.
     expect(await worker.tryOpen()).toBeNull();
     expect(worker.asked).toEqual({ webhooks: 5 });
-    expect((await live.now()).live).toBeNull();
+    const { offSince, retryAt, ...off } = (await live.now()).live!;
+    expect(off).toMatchObject({ state: "failing", reason: expect.stringContaining("503"), readAt: null });
+    expect(retryAt!.getTime() - offSince!.getTime()).toBe(60_000);
     control().clearFaults(fault.id);
     await live.worker().open();
   });

@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { startConsole } from "../../../apps/console/start";
 import { type Base, getBase, listRuns, updateSettings } from "../../../core/control/bases";
+import { indicatorOf } from "../../../core/control/status";
 import { expectWell } from "../../support/base-states";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import type { WireTable } from "../../support/expected-cells";
@@ -165,5 +166,9 @@ test.concurrent("a key without the webhook scope leaves the base to sweeps; live
     what: "a sweep finds the change",
     timeoutMs: 30_000,
   });
-  expectWell(await getBase(fleet.ctx.db, base.id));
+  expect(indicatorOf(await getBase(fleet.ctx.db, base.id), new Date())).toMatchObject({
+    color: "yellow",
+    cause: "live_off",
+    reason: expect.stringContaining("webhook:manage"),
+  });
 });
