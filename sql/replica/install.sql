@@ -22,7 +22,7 @@ begin
     create unique index _sync_meta_one_row on {{swap}}._sync_meta ((true));
     insert into {{swap}}._sync_meta default values;
     comment on table {{swap}}._sync_meta is
-      'One row: when the last sync started and completed. If started_at is later than completed_at, a sync is running.';
+      'One row: the last sync. Everything that Airtable contained at started_at was in SQL at completed_at. If started_at is later than completed_at, a sync is running. In live mode, every read of Airtable''s changes is a sync, also if it finds none: while nothing changes, completed_at may be five minutes old, or more within a call budget, and the data is current.';
     perform {{swap}}.show_table('_sync_meta');
   end if;
   if {{swap}}.own_kind('__sync_meta__') is null then

@@ -23,6 +23,18 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         </dd>
       </div>
       <div>
+        <dt>Sync time</dt>
+        <dd>{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</dd>
+        <dd class="muted small">
+          {base.sync?.kind === "live" ? "of the last change" : "of the last full sync"}
+        </dd>
+      </div>
+      <div>
+        <dt>Last read</dt>
+        <dd>{live.readAt ? <Ago at={live.readAt} now={now} /> : "–"}</dd>
+        <dd class="muted small">{readNote(live)}</dd>
+      </div>
+      <div>
         <dt>Last change</dt>
         <dd>{live.changedAt ? <Ago at={live.changedAt} now={now} /> : "–"}</dd>
         <dd class="muted small">{live.changedAt ? roundNote(base) : "none since live sync started"}</dd>
@@ -74,6 +86,10 @@ export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: strin
           re-reading every record. Newer changes continue to arrive.
         </p>
       ) : null}
+      <p class="muted small">
+        While nothing changes, no sync runs. <code>completed_at</code> in <code>_sync_meta</code> is then the
+        time of the last read of Airtable's changes, which found everything in the database.
+      </p>
       <Missed live={live} sweep={base.sweep} now={now} />
     </>
   );
@@ -102,11 +118,19 @@ function Refused({ base, keyHelpUrl }: { base: Base; keyHelpUrl: string | undefi
 }
 
 /** How soon the service learns of a change. */
-function paceOf({ by, readAt, dueAt }: LiveState): string {
-  if (by === "notification") return "immediately";
-  const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
-  // Whole seconds: this is the interval of requests, not a measurement.
-  return `within ${paceMs < 10_000 ? `${Math.max(1, Math.round(paceMs / 1000))} s` : formatElapsed(paceMs)}`;
+function paceOf(live: LiveState): string {
+  return live.by === "notification" ? "immediately" : `within ${intervalOf(live)}`;
+}
+
+/** Without changes no sync runs, and the last read shows that. */
+function readNote(live: LiveState): string {
+  return `every ${intervalOf(live)}${live.by === "notification" ? ", and at each change" : ""}`;
+}
+
+/** Between two reads: whole seconds, because it is an interval of requests, not a measurement. */
+function intervalOf({ readAt, dueAt }: LiveState): string {
+  const ms = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
+  return ms < 10_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : formatElapsed(ms);
 }
 
 /** The time from learning of a change to having it in SQL. */

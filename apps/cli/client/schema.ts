@@ -431,6 +431,18 @@ export interface components {
       } | null;
       live: components["schemas"]["LiveFeed"] | null;
       budget: components["schemas"]["Budget"] | null;
+      /** What keeps the database from equaling the source although syncs complete */
+      problems: ({
+        /** `missing_table`: A table of the source is not in the database. `outdated_table`: A table still has its former columns. `failing_table`: A full check cannot read a table. `schema`: The schema could not be checked. `settings`: Changed settings are not applied */
+        kind: "missing_table" | "outdated_table" | "failing_table" | "schema" | "settings";
+        table_id: string | null;
+        /** The table's name in the source */
+        name: string;
+        /** Why; empty if nothing has failed */
+        message: string;
+        since: string;
+        next_try_at: string | null;
+      })[];
       /** Why syncs fail, since when, and until when if known */
       error: {
         code: string;
@@ -614,6 +626,13 @@ export interface components {
     Indicator: {
       color: "green" | "yellow" | "red";
       reason: string;
+      since: string | null;
+      /** Airtable's names of the tables that it concerns */
+      tables: (string)[];
+      /** What happens next, if `next_at` does not say it */
+      next: string;
+      /** When Basetide tries again */
+      next_at: string | null;
     };
     KeyCheck: {
       platform: string;
@@ -621,9 +640,9 @@ export interface components {
       api_key: string;
     };
     LiveFeed: {
-      /** `refused`: There is no feed; the base is swept */
-      state: "making" | "on" | "refused";
-      /** For `refused`: why there is no feed */
+      /** `refused`: There is no feed; the base is swept. `failing`: The feed cannot be read at the moment; the base is swept */
+      state: "making" | "on" | "refused" | "failing";
+      /** For `refused` and `failing`: why there is no feed */
       reason: string;
       /** Whether Airtable sends notifications of new changes, or Basetide polls */
       by: "notification" | "poll";
@@ -640,6 +659,10 @@ export interface components {
       drifted_since: string | null;
       /** Changes before this time may be missing until a full check completes */
       gap_since: string | null;
+      /** Since when there is no feed, although live mode is on */
+      off_since: string | null;
+      /** When Airtable is asked again */
+      retry_at: string | null;
       expires_at: string | null;
     };
     LostName: {
