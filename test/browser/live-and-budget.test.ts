@@ -3,7 +3,14 @@ import type { Browser, Cookie, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
-import { type Base, getBase, recordRun, updateSettings } from "../../core/control/bases";
+import {
+  type Base,
+  type FoundProblem,
+  getBase,
+  recordProblems,
+  recordRun,
+  updateSettings,
+} from "../../core/control/bases";
 import { createWorkspace } from "../../core/control/budgets";
 import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
@@ -92,7 +99,8 @@ test.for(options)(
       ["pings", { hasNotifications: true, pace: 1200, missed: 0 }, "Live"],
       ["polled", { pace: 5, waiting: 4210, waitingAgo: 20, missed: 3 }, "Live"],
       ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Catching up"],
-      ["refused", { state: "refused", reason: REFUSED }, "Catching up"],
+      ["refused", { state: "refused", reason: REFUSED, offAgo: 5000 }, "Not live"],
+      ["failing", { state: "failing", reason: "Airtable answered 503.", offAgo: 90 }, "Not live"],
     ];
     for (const [state, feed, word] of states) {
       await recordFeed(db, base, feed);
@@ -100,13 +108,37 @@ test.for(options)(
       await page.locator("#now .badge.state", { hasText: word }).waitFor();
       await visitor.inspect(`live-${state}-${name.replaceAll(" ", "-")}`);
     }
-    await recordFeed(db, base, { hasNotifications: true, pace: 1200 });
+    await recordFeed(db, base, { hasNotifications: true, pace: 298 });
+    const missing = { kind: "missing_table", message: NOT_FOUND, agoMs: 90_000, nextInMs: 45_000 } as const;
+    const schema = {
+      kind: "schema",
+      tableId: null,
+      name: "",
+      message: "",
+      agoMs: 400_000,
+      nextInMs: null,
+    } as const;
+    const problems: [string, FoundProblem[], string][] = [
+      [
+        "missing",
+        ["Orders", "Arrivals"].map((table) => ({ ...missing, tableId: table, name: table })),
+        "Table missing",
+      ],
+      ["schema", [{ ...schema, message: "Airtable did not answer within 30 s." }], "Schema unread"],
+    ];
+    for (const [state, found, word] of problems) {
+      await recordProblems(db, base.id, found);
+      await page.goto(`/bases/${base.id}`);
+      await page.locator("#now .badge.state", { hasText: word }).waitFor();
+      await visitor.inspect(`live-${state}-${name.replaceAll(" ", "-")}`);
+    }
     await page.goto("/bases");
     await visitor.inspect(`live-list-${name.replaceAll(" ", "-")}`);
     visitor.expectNoProblems();
   },
 );
 
+const NOT_FOUND = "Airtable answered 404 for its records.";
 const REFUSED =
   "The key may not manage webhooks: tick the scope webhook:manage in the token's settings, and save it.";
 

@@ -9,7 +9,7 @@ import { quotaKeyOf } from "../../core/control/budgets";
 type SecondsAgo = number | null;
 
 export interface FeedNoted {
-  state?: "making" | "on" | "refused";
+  state?: "making" | "on" | "refused" | "failing";
   reason?: string;
   hasNotifications?: boolean;
   readAgo?: SecondsAgo;
@@ -22,6 +22,8 @@ export interface FeedNoted {
   comparedAgo?: SecondsAgo;
   staleAgo?: SecondsAgo;
   gapAgo?: SecondsAgo;
+  /** Since when there is no feed; it is tried again in a minute. */
+  offAgo?: SecondsAgo;
 }
 
 /** Records a healthy feed that is polled once a second, unless the options differ. */
@@ -33,11 +35,12 @@ export async function recordFeed(db: Db, base: Pick<Base, "id">, feed: FeedNoted
   await db`delete from live_feeds where base_id = ${base.id}`;
   await db`
     insert into live_feeds (base_id, state, reason, notification_url, notified_at, read_at, due_at, changed_at,
-      waiting, waiting_since, missed, compared_at, drifted_since, gap_since)
+      waiting, waiting_since, missed, compared_at, drifted_since, gap_since, off_since, retry_at)
     values (${base.id}, ${state}, ${reason}, ${hasNotifications ? "https://console.example.com/hooks" : null},
       ${hasNotifications ? ago(60) : null}, ${readAt}, ${readAt} + make_interval(secs => ${pace}),
       ${ago(feed.changedAgo, 12)}, ${waiting}, ${ago(feed.waitingAgo)}, ${missed}, ${ago(feed.comparedAgo, 40)},
-      ${ago(feed.staleAgo)}, ${ago(feed.gapAgo)})`;
+      ${ago(feed.staleAgo)}, ${ago(feed.gapAgo)}, ${ago(feed.offAgo)},
+      case when ${feed.offAgo != null} then now() + interval '1 minute' end)`;
 }
 
 /** Records calls of this month. */

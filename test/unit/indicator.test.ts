@@ -332,6 +332,15 @@ test("a first sync that gets no further for two minutes is yellow, red after ten
   const progress = { kind: "first" as const, started_at: ago(9e6).toISOString(), tables };
   const starting = { state: "starting" as const, sync: null, recentSweepMs: [], progress };
   expect(color({ ...starting, progressAt: ago(120_000) })).toBe("green");
+  // What is in its way is named at once.
+  const blocked = { until: new Date(now.getTime() + 9000), reason: "rate_limited" as const };
+  expect(indicatorOf(base({ ...starting, blocked }), now)).toMatchObject({
+    color: "yellow",
+    cause: "blocked",
+  });
+  const schema = problem({ kind: "schema", tableId: null, name: "", message: "No answer" });
+  const unread = { ...starting, progress: null, problems: [schema] };
+  expect(indicatorOf(base(unread), now)).toMatchObject({ color: "yellow", cause: "schema" });
   expect(color({ ...starting, progressAt: ago(600_001) })).toBe("red");
   expect(indicatorOf(base({ ...starting, progressAt: ago(120_001) }), now)).toMatchObject({
     color: "yellow",

@@ -148,7 +148,10 @@ export function median(values: number[]): number | null {
 function first(base: IndicatorFacts, now: Date): Indicator {
   const ageMs = now.getTime() - base.createdAt.getTime();
   const idleMs = stalledMs(base, now);
-  if (base.progress && idleMs > STALLED_MS) return blocked(base, now) ?? stalled(base, idleMs, now);
+  const schema = problemIndicators(base, now).find(({ cause }) => cause === "schema");
+  const inTheWay = blocked(base, now) ?? schema;
+  if (inTheWay) return inTheWay;
+  if (base.progress && idleMs > STALLED_MS) return stalled(base, idleMs, now);
   if (base.progress || ageMs <= LATE_GRACE_MS) {
     return { color: "green", reason: "The first sync is running", cause: "first" };
   }
