@@ -327,6 +327,8 @@ create table bases (
   catch_up_requested_at timestamp with time zone,
   rests_until timestamp with time zone,
   progress jsonb,
+  progress_at timestamp with time zone,
+  problems jsonb not null default '[]'::jsonb,
   tables jsonb not null default '[]'::jsonb,
   issue_count integer not null default 0,
   issues jsonb not null default '[]'::jsonb,
@@ -346,8 +348,6 @@ create table bases (
   sweep_background_ms double precision,
   replica_identity text,
   replica_epoch bigint,
-  problems jsonb not null default '[]'::jsonb,
-  progress_at timestamp with time zone,
   constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
   constraint bases_history_days_check CHECK (history_days >= 1 AND history_days <= 3650),
   constraint bases_paused_check CHECK ((state = ANY (ARRAY['moving'::text, 'deleting'::text])) OR is_paused = (state = 'paused'::text)),
@@ -382,6 +382,7 @@ comment on column bases.replica_reads is 'reads through the proxy may be answere
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
+comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
 comment on column bases.sync_started_at is 'with kind, completed_at and duration_ms: the last sync that completed';
 comment on column bases.attempted_at is 'when the last sync ended, completed or not';
@@ -391,7 +392,6 @@ comment on column bases.recent_rapid_ms is 'likewise of cycles in rapid mode';
 comment on column bases.recent_live_ms is 'likewise of batches in live mode that changed something';
 comment on column bases.sweep_started_at is 'with completed_at: the last full read of all records, including those in the background';
 comment on column bases.sweep_background_ms is 'expected duration of a background sweep';
-comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
 
 create table clusters (
   id text not null,
@@ -482,6 +482,8 @@ create table live_feeds (
   state text not null default 'making'::text,
   reason text not null default ''::text,
   refused_at timestamp with time zone,
+  off_since timestamp with time zone,
+  retry_at timestamp with time zone,
   webhook_id text,
   encrypted_secret text,
   cursor bigint not null default 1,
@@ -500,8 +502,6 @@ create table live_feeds (
   missed_at timestamp with time zone,
   compared_at timestamp with time zone,
   drifted_since timestamp with time zone,
-  off_since timestamp with time zone,
-  retry_at timestamp with time zone,
   constraint live_feeds_pkey PRIMARY KEY (base_id),
   constraint live_feeds_state_check CHECK (state = ANY (ARRAY['making'::text, 'on'::text, 'refused'::text, 'failing'::text])),
   constraint live_feeds_webhook_check CHECK ((webhook_id IS NULL) = (encrypted_secret IS NULL)),

@@ -280,6 +280,7 @@ export const waits: Wait[] = [
     report: "log",
   },
   { at: "core/sync/engine/rebuild.ts swapIn", ...lease("problem: a table is missing or outdated") },
+  { at: "core/sync/engine/sync-marks.ts completeMarked", end: "the second time", report: "the run" },
   {
     at: "core/sync/pacing/quota-split.ts QuotaSplit.#acquireAll",
     end: "no request waits",

@@ -387,6 +387,9 @@ create table bases (
   -- When the call budget allows the next sync, if it delays it.
   rests_until timestamptz,
   progress jsonb,
+  -- When a first sync or a rebuild last got further than ever before.
+  progress_at timestamptz,
+  problems jsonb not null default '[]',
   tables jsonb not null default '[]',
   issue_count integer not null default 0,
   issues jsonb not null default '[]',
@@ -444,6 +447,7 @@ comment on column bases.unanswered_tables is 'new tables in the source that the 
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
+comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
 comment on column bases.sync_started_at is 'with kind, completed_at and duration_ms: the last sync that completed';
@@ -698,9 +702,13 @@ create index saved_queries_account_idx on saved_queries (account_id);
 create table live_feeds (
   base_id text not null,
   state text not null default 'making',
-  -- refused: why, as text for people, and since when
+  -- refused: why, as text for people, and since when. failing: the feed cannot be read at the moment, and the base is swept
+  -- meanwhile.
   reason text not null default '',
   refused_at timestamptz,
+  -- Since when there is no feed although live mode is on, and when the source is asked again.
+  off_since timestamptz,
+  retry_at timestamptz,
   -- The source's id of the webhook; null while there is none.
   webhook_id text,
   -- The key that signs its notifications, encrypted.
@@ -733,7 +741,7 @@ create table live_feeds (
   drifted_since timestamptz,
   constraint live_feeds_pkey primary key (base_id),
   constraint live_feeds_base_fkey foreign key (base_id) references bases (id) on delete cascade,
-  constraint live_feeds_state_check check (state in ('making', 'on', 'refused')),
+  constraint live_feeds_state_check check (state in ('making', 'on', 'refused', 'failing')),
   constraint live_feeds_webhook_check check ((webhook_id is null) = (encrypted_secret is null))
 ) with (fillfactor = 50);
 
