@@ -48,6 +48,8 @@ export interface ConnectedBase {
   state: BaseState;
   /** On a cluster of ours, where customers cannot change anything: its tables hold only what the source reported. */
   isReadOnly: boolean;
+  /** Ids of the tables that its sync cannot read. */
+  failingTables: string[];
   /** When the source last accepted the base's own key, on this process's clock (ms); -Infinity: unknown. */
   keyAcceptedAt: number;
 }
@@ -77,6 +79,7 @@ export const connectedColumns = (db: Db) => db`
   b.encrypted_api_key as "encryptedApiKey", b.selection, b.encrypted_hash_key as "encryptedHashKey", b.turbo, b.replica_reads as "replicaReads",
   b.coalesce_writes as "coalesceWrites", b.state,
   (select d.cluster_id is not null and not d.is_writable from databases as d where d.id = b.database_id) as "isReadOnly",
+  jsonb_path_query_array(b.failing_tables, '$[*].table_id') as "failingTables",
   (extract(epoch from now() - greatest(b.key_accepted_at, b.sync_completed_at, b.created_at,
     (select f.read_at from live_feeds as f where f.base_id = b.id))) * 1000)::float8 as "keyAcceptedAgoMs"`;
 

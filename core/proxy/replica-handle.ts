@@ -154,14 +154,17 @@ export class ReplicaHandle {
   /**
    * Answers a read from the replica's current state.
    *
+   * @param failing ids of tables that the sync cannot read: the replica does not have their current state
    * @returns undefined for a read that only the source can answer
    * @throws BasetideError `replica_unavailable`
    */
-  async answer(request: ReadRequest): Promise<ReadAnswer | undefined> {
+  async answer(request: ReadRequest, failing: readonly string[]): Promise<ReadAnswer | undefined> {
     let tables = await this.tables();
     for (let tries = 1; ; tries++) {
       try {
-        const answer = await withTimeout(ANSWER_MS, AWAY, answerRead(this.#replica, tables, request));
+        const current =
+          failing.length === 0 ? tables : new Map([...tables].filter(([id]) => !failing.includes(id)));
+        const answer = await withTimeout(ANSWER_MS, AWAY, answerRead(this.#replica, current, request));
         // A name that the cached tables do not have may be newer than they are.
         if (answer || performance.now() - this.#loadedAt < MAX_AGE_MS) return answer;
       } catch (error) {

@@ -141,7 +141,7 @@ export class WriteThrough {
    * Returns the base's answer to a read, if its replica can give one. @throws BasetideError `replica_unavailable`, …
    */
   answer(base: ConnectedBase, request: ReadRequest): Promise<ReadAnswer | undefined> {
-    return this.#pool.use(base, (handle) => handle.answer(request));
+    return this.#pool.use(base, (handle) => handle.answer(request, base.failingTables));
   }
 
   /** Requests a schema check of every base that is connected to the source base. Returns at once. */

@@ -348,6 +348,8 @@ create table bases (
   sweep_background_ms double precision,
   replica_identity text,
   replica_epoch bigint,
+  failing_tables jsonb not null default '[]'::jsonb,
+  schema_error jsonb,
   constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
   constraint bases_history_days_check CHECK (history_days >= 1 AND history_days <= 3650),
   constraint bases_paused_check CHECK ((state = ANY (ARRAY['moving'::text, 'deleting'::text])) OR is_paused = (state = 'paused'::text)),

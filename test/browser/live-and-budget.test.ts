@@ -110,11 +110,11 @@ test.for(options)(
     }
     await recordFeed(db, base, { hasNotifications: true, pace: 298 });
     const missing = { kind: "missing_table", message: NOT_FOUND, agoMs: 90_000, nextInMs: 45_000 } as const;
-    const schema = {
-      kind: "schema",
+    const settings = {
+      kind: "settings",
       tableId: null,
       name: "",
-      message: "",
+      message: "Queries of yours hold what must change.",
       agoMs: 400_000,
       nextInMs: null,
     } as const;
@@ -124,7 +124,7 @@ test.for(options)(
         ["Orders", "Arrivals"].map((table) => ({ ...missing, tableId: table, name: table })),
         "Table missing",
       ],
-      ["schema", [{ ...schema, message: "Airtable did not answer within 30 s." }], "Schema unread"],
+      ["settings", [settings], "Settings wait"],
     ];
     for (const [state, found, word] of problems) {
       await recordProblems(db, base.id, found);

@@ -16,6 +16,7 @@ export interface SyncOptions {
   settings?: Partial<Base["settings"]>;
   /** 0 unless given: each sync checks the schema when it starts. */
   schemaPollMs?: number;
+  onSchemaError?: SyncInput["onSchemaError"];
 }
 
 export interface Engine extends AsyncDisposable {
@@ -64,7 +65,7 @@ export async function testEngine(
     changes: [],
     looks: [],
     sync: (options) => syncBase(made.input(options)),
-    input: ({ isForced = false, settings = {}, schemaPollMs = 0 } = {}) => ({
+    input: ({ isForced = false, settings = {}, schemaPollMs = 0, onSchemaError } = {}) => ({
       ...engineInput({
         replica: replica.replica,
         epoch,
@@ -75,6 +76,7 @@ export async function testEngine(
       }),
       schemaPollMs,
       isForced,
+      onSchemaError,
       onProgress: (progress) => made.progress.push(structuredClone(progress)),
       onShapeChange: (changes) => made.changes.push(...changes),
       onRequestedSchemaCheck: (requestedAt) => made.looks.push(requestedAt),

@@ -40,6 +40,8 @@ export class FakeSource {
   readonly calls: string[] = [];
   /** Awaited before each call is answered; throws to make it fail. */
   before: (call: string) => void | Promise<void> = () => {};
+  /** May change how the schema lists a table, or leave it out. */
+  hidden: (table: SourceTable) => SourceTable | undefined = (table) => table;
   /** May change the page of an answer. */
   onPage: (call: string, page: RecordPage) => RecordPage = (_, page) => page;
 
@@ -84,16 +86,18 @@ export class FakeSource {
       listBases: async () => [{ id: "app1", name: "Fake", permission: "create" }],
       getSchema: async () => {
         await call("schema");
-        return { tables: structuredClone(this.tables.map(({ table }) => table)) };
+        return { tables: structuredClone(this.tables.flatMap(({ table }) => this.hidden(table) ?? [])) };
       },
       isRecordId: (id) => id.startsWith("rec"),
-      listPage: async (_base, table, { offset, filter, ...part }) => {
+      listPage: async (_base, table, { offset, filter, ...part }, signal) => {
         const [iterator, from] = offset?.split("/").map(Number) ?? [this.#iterators.length, 0];
         const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}`;
         // Reserved before another caller can ask.
         this.#iterators[iterator!] ??= [];
-        await call(what);
-        const { records, modifiedMs } = find(table.id);
+        await unlessAborted(call(what), signal);
+        const { records, modifiedMs, table: current } = find(table.id);
+        if (part.fields?.some((id) => !current.fields.some((field) => field.id === id)))
+          throw new BasetideError("source_schema_changed");
         if (offset === undefined) {
           const since = Number(filter ?? Number.NEGATIVE_INFINITY);
           const isListed = (id: string) => (modifiedMs.get(id) ?? Number.NEGATIVE_INFINITY) >= since;
@@ -145,6 +149,14 @@ export class FakeSource {
       modifiedSince,
     };
   }
+}
+
+/** A call that is never answered ends like a real one: when it is aborted. */
+function unlessAborted(answered: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    signal.addEventListener("abort", () => reject(new BasetideError("sync_stopped")), { once: true });
+    answered.then(resolve, reject);
+  });
 }
 
 async function notThere(): Promise<never> {

@@ -263,3 +263,20 @@ test("L1, L2: the durable cursor never passes unacknowledged changes, and every 
     { numRuns: 1000 },
   );
 });
+
+test("entries of a table that is set aside stay, and no batch waits for them", () => {
+  const dirty = new DirtySet();
+  dirty.beginBatch(1);
+  dirty.add("tblA", "rec1", { cursor: 1, why: "direct", fields: null });
+  dirty.addTable("tblA", 1);
+  dirty.add("tblB", "rec2", { cursor: 2, why: "direct", fields: null });
+  dirty.endBatch(3);
+  dirty.setAside(["tblA"]);
+  expect([dirty.durableCursor, dirty.batchCursor, dirty.size, dirty.waiting]).toEqual([1, 2, 3, 1]);
+  const batch = dirty.take("tblB")!;
+  expect(dirty.batchCursor).toBe(2);
+  dirty.ack(batch, ["rec2"]);
+  expect([dirty.durableCursor, dirty.batchCursor, dirty.waiting]).toEqual([1, 3, 0]);
+  dirty.setAside([]);
+  expect([dirty.durableCursor, dirty.batchCursor, dirty.waiting]).toEqual([1, 1, 2]);
+});

@@ -26,6 +26,8 @@ function base(changes: Partial<Facts> = {}): Facts {
     progressAt: null,
     repairsSince: null,
     catchUpRequestedAt: null,
+    failingTables: [],
+    schemaError: null,
     ...changes,
   };
 }
@@ -263,13 +265,31 @@ describe("a base is not green although its syncs complete", () => {
   });
 
   test("while the schema cannot be read, a check fails for a table, or settings wait", () => {
-    const schema = problem({ kind: "schema", tableId: null, name: "", message: "No answer" });
-    expect(indicatorOf(base({ problems: [schema] }), now)).toMatchObject({
-      color: "yellow",
-      reason: "The schema of the base could not be checked, for 30 s. No answer",
+    const schema = (ms: number) => ({
+      schemaError: { code: "source_timeout" as const, message: "No answer", since: ago(ms).toISOString() },
     });
-    expect(color({ problems: [{ ...schema, since: ago(300_001) }] })).toBe("red");
-    expect(color({ problems: [problem({ kind: "failing_table" })] })).toBe("yellow");
+    expect(color(schema(30_000))).toBe("green");
+    expect(indicatorOf(base(schema(31_000)), now)).toMatchObject({
+      color: "yellow",
+      reason: "The schema of the base could not be checked for 31 s. No answer",
+    });
+    expect(color(schema(300_001))).toBe("red");
+    const failing = {
+      ...{
+        table_id: "tblOne",
+        name: "Orders",
+        code: "source_forbidden" as const,
+        message: "Airtable says no.",
+      },
+      ...{ since: ago(60_000).toISOString(), next_try_at: new Date(now.getTime() + 5000).toISOString() },
+    };
+    expect(indicatorOf(base({ failingTables: [failing] }), now)).toMatchObject({
+      color: "yellow",
+      cause: "failing_table",
+      reason: expect.stringContaining('The table "Orders" has not been readable for 1 min'),
+      tables: ["Orders"],
+      nextAt: new Date(now.getTime() + 5000),
+    });
     expect(color({ problems: [problem({ kind: "settings" })] })).toBe("yellow");
   });
 
@@ -338,8 +358,9 @@ test("a first sync that gets no further for two minutes is yellow, red after ten
     color: "yellow",
     cause: "blocked",
   });
-  const schema = problem({ kind: "schema", tableId: null, name: "", message: "No answer" });
-  const unread = { ...starting, progress: null, problems: [schema] };
+  const since = ago(60_000).toISOString();
+  const schemaError = { code: "source_timeout" as const, message: "No answer", since };
+  const unread = { ...starting, progress: null, schemaError };
   expect(indicatorOf(base(unread), now)).toMatchObject({ color: "yellow", cause: "schema" });
   expect(color({ ...starting, progressAt: ago(600_001) })).toBe("red");
   expect(indicatorOf(base({ ...starting, progressAt: ago(120_001) }), now)).toMatchObject({

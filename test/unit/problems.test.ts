@@ -41,30 +41,6 @@ test("during the first sync no table is missing", () => {
   expect(problems.list()).toEqual([]);
 });
 
-test("P1: a failed check of a table ends when the table, or every table, has been read", () => {
-  const { problems } = watched();
-  problems.tableFailed(orders, noAnswer);
-  problems.tableFailed(people, noAnswer);
-  problems.tableFailed(people, new BasetideError("sync_stopped"));
-  problems.tableRead(orders.id);
-  expect(problems.list()).toMatchObject([
-    { kind: "failing_table", tableId: people.id, message: "No answer" },
-  ]);
-  problems.allRead();
-  expect(problems.list()).toEqual([]);
-});
-
-test("P1: an unreadable schema is a problem since it could last be read, until it can be read", () => {
-  const { problems } = watched();
-  problems.schemaFailed("503", performance.now() - 60_000);
-  problems.schemaFailed("No answer", performance.now());
-  const [schema] = problems.list();
-  expect(schema).toMatchObject({ kind: "schema", tableId: null, message: "No answer" });
-  expect(schema!.agoMs).toBeGreaterThanOrEqual(60_000);
-  problems.schemaRead();
-  expect(problems.list()).toEqual([]);
-});
-
 test("another lease continues a problem with its beginning, and without reporting it again", () => {
   const now = Date.now();
   const saved: SyncProblem = {

@@ -63,7 +63,7 @@ const bases = fc
     isReadOnly: fc.boolean(),
     problems: fc.array(
       fc.record({
-        kind: fc.constantFrom("missing_table", "outdated_table", "failing_table", "schema", "settings"),
+        kind: fc.constantFrom("missing_table", "outdated_table", "settings"),
         tableId: fc.constant("tblOne"),
         name: fc.constant("Orders"),
         message: fc.constantFrom("", "No answer."),
@@ -71,6 +71,24 @@ const bases = fc
         nextAt: maybe(future),
       }),
       { maxLength: 2 },
+    ),
+    failingTables: fc.array(
+      fc.record({
+        table_id: fc.constant("tblOne"),
+        name: fc.constant("Orders"),
+        code: fc.constant("source_forbidden" as const),
+        message: fc.constant("No."),
+        since: past.map((time) => time.toISOString()),
+        next_try_at: future.map((time) => time.toISOString()),
+      }),
+      { maxLength: 2 },
+    ),
+    schemaError: maybe(
+      fc.record({
+        code: fc.constant("source_timeout" as const),
+        message: fc.constant("No answer."),
+        since: past.map((time) => time.toISOString()),
+      }),
     ),
     progressAt: maybe(past),
     repairsSince: maybe(past),

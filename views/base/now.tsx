@@ -4,6 +4,7 @@ import { type BaseStatus, isLive, median, statusOf } from "../../core/control/st
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, formatElapsed, inDigits } from "../format";
+import { FailingTables } from "./failing-tables";
 import { LiveFigures, LiveNotes } from "./live-mode";
 import { BaseProblem } from "./problem";
 import { ProgressBars } from "./progress";
@@ -30,6 +31,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
         {isStarting ? <span class="wrap">{status.headline}</span> : null}
       </p>
       {status.isCurrent || isStarting ? null : <BaseProblem base={base} status={status} now={now} />}
+      <FailingTables base={base} now={now} />
       {/* Before the first sync there is nothing to count. */}
       {base.sync ? <Figures base={base} now={now} isCurrent={status.isCurrent} /> : null}
       {mayExplain(base, status) ? <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} /> : null}

@@ -74,12 +74,15 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
 function Outcome({ run }: { run: SyncRun }) {
   if (run.error_code === null) return <Badge tone="green">Completed</Badge>;
   const { word, headline } = statusOfError(run.error_code);
+  // It has read all other tables.
+  const isPartial = run.completed_at !== null;
+  const isYellow = isPartial || run.error_code === "budget_spent";
   return (
     <>
-      <Badge tone={run.error_code === "budget_spent" ? "yellow" : "red"}>{word}</Badge>
+      <Badge tone={isYellow ? "yellow" : "red"}>{isPartial ? "Without some tables" : word}</Badge>
       <details class="small">
         <summary>Details</summary>
-        <p>{headline}</p>
+        {isPartial ? null : <p>{headline}</p>}
         <p class="muted">
           {run.error_message} <code>{run.error_code}</code>
         </p>

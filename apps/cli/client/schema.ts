@@ -450,6 +450,24 @@ export interface components {
         since: string;
         until: string | null;
       } | null;
+      /** Tables that cannot be read. Each is tried again by itself, after at most a minute; the other tables are synced as usual */
+      failing_tables: ({
+        /** Airtable's id of the table */
+        table_id: string;
+        /** Airtable's name of the table */
+        name: string;
+        code: string;
+        /** Names the table */
+        message: string;
+        since: string;
+        next_try_at: string;
+      })[];
+      /** Why Airtable's schema of the base cannot be read, and since when. Rows of known tables are synced as usual */
+      schema_error: {
+        code: string;
+        message: string;
+        since: string;
+      } | null;
       /** Cells that do not fit their column and, with an empty record_id, objects that a rebuild could not carry over (`value` contains the statements that create them). At most 100 of issue_count */
       issues: ({
         table: string;

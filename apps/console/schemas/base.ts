@@ -181,8 +181,6 @@ export const base = named(
         kind: t.Union([
           t.Literal("missing_table", { description: "A table of the source is not in the database" }),
           t.Literal("outdated_table", { description: "A table still has its former columns" }),
-          t.Literal("failing_table", { description: "A full check cannot read a table" }),
-          t.Literal("schema", { description: "The schema could not be checked" }),
           t.Literal("settings", { description: "Changed settings are not applied" }),
         ]),
         table_id: nullable(t.String()),
@@ -202,6 +200,29 @@ export const base = named(
           until: nullable(timestamp),
         },
         { description: "Why syncs fail, since when, and until when if known" },
+      ),
+    ),
+    failing_tables: t.Array(
+      t.Object({
+        table_id: t.String({ description: "Airtable's id of the table" }),
+        name: t.String({ description: "Airtable's name of the table" }),
+        code: t.String(),
+        message: t.String({ description: "Names the table" }),
+        since: timestamp,
+        next_try_at: timestamp,
+      }),
+      {
+        description:
+          "Tables that cannot be read. Each is tried again by itself, after at most a minute; the other tables are synced as usual",
+      },
+    ),
+    schema_error: nullable(
+      t.Object(
+        { code: t.String(), message: t.String(), since: timestamp },
+        {
+          description:
+            "Why Airtable's schema of the base cannot be read, and since when. Rows of known tables are synced as usual",
+        },
       ),
     ),
     issues: t.Array(

@@ -5,6 +5,7 @@ import type { ErrorCode } from "../../errors";
 import type { CellIssue } from "../../replica";
 import type { SourceSelection } from "../../source";
 import { hasNotifications } from "../feeds";
+import type { FailingTable, SchemaError } from "./failing-tables";
 import type { SyncProblem } from "./problems";
 import { settingColumns, settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
@@ -129,6 +130,10 @@ export interface Base {
   attemptedAt: Date | null;
   /** Why syncs fail, and since when; null if the last one completed. */
   error: { code: ErrorCode; message: string; since: Date } | null;
+  /** Tables that cannot be read; the others are synced. */
+  failingTables: FailingTable[];
+  /** Why the schema cannot be read, if it cannot; the rows of known tables are synced. */
+  schemaError: SchemaError | null;
   progress: Progress | null;
   /** When it last got further than ever before. */
   progressAt: Date | null;
@@ -219,6 +224,7 @@ export function syncColumns(db: Db) {
     (select json_build_object('until', ${ms("q.blocked_until")}, 'reason', q.reason) from quota_blocks as q
       where q.key = b.platform || ':' || b.source_base_id and q.blocked_until > now()) as blocked,
     b.progress, ${ms("b.progress_at")}::float8 as "progressAt", b.problems,
+    b.failing_tables as "failingTables", b.schema_error as "schemaError",
     (select ${ms("p.recorded_at")}::float8 from repairs as p where p.base_id = b.id order by p.recorded_at limit 1) as "repairsSince",
     ${ms("b.catch_up_requested_at")}::float8 as "catchUpRequestedAt",
     case b.sync_kind

@@ -33,6 +33,11 @@ import { findSourceUser } from "./source-user";
 /** How often a base that needs attention is tried again, in case the source was repaired. */
 const ATTENTION_RETRY = "3 minutes";
 /**
+ * The same at first if the source refuses the key: it may do so for a moment only. The pause grows with the time for which
+ * the base has failed.
+ */
+const REFUSED_RETRY = "5 seconds";
+/**
  * The same for a base whose monthly cap is used up: each try costs a call, and only a larger plan or the next month
  * helps.
  */
@@ -154,7 +159,7 @@ export async function listBaseNames(
 
 /**
  * Returns the bases that a worker should sync: not paused, not being deleted, not pausing for their budget. One
- * that needs attention is included every few minutes or, if its monthly cap is used up, every hour and when a month
+ * that needs attention is included every few minutes (soon, if it was refused a moment ago) or, if its monthly cap is used up, every hour and when a month
  * (UTC) begins.
  *
  * @param except a condition on `bases`: rows to exclude
@@ -168,7 +173,10 @@ export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`):
         or catch_up_requested_at is not null))
       or (state = 'needs_attention'
         and (attempted_at < now() - case error_code
-              when 'source_billing_limit' then ${CAP_RETRY}::interval else ${ATTENTION_RETRY}::interval end
+              when 'source_billing_limit' then ${CAP_RETRY}::interval
+              when 'source_forbidden' then
+                least(${ATTENTION_RETRY}::interval, greatest(${REFUSED_RETRY}::interval, attempted_at - error_since))
+              else ${ATTENTION_RETRY}::interval end
           or (error_code = 'source_billing_limit'
             and attempted_at < date_trunc('month', now() at time zone 'UTC') at time zone 'UTC')
           or resync_requested_at > attempted_at)))

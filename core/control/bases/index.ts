@@ -41,6 +41,12 @@ export {
   settingEffect,
 } from "./change-effect";
 export { deleteBase, fence, finishDeletions } from "./delete-base";
+export {
+  type FailingTable,
+  type SchemaError,
+  saveFailingTables,
+  saveSchemaError,
+} from "./failing-tables";
 export { startFinishing } from "./finish-loop";
 export {
   type AskedIndex,

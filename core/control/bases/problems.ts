@@ -7,10 +7,9 @@ import { cleanText, jsonParameter } from "../../postgres";
 
 /**
  * `missing_table`: a table of the source is not in the replica; `outdated_table`: one must be rebuilt, and still has its
- * former columns; `failing_table`: a full check cannot read it; `schema`: the source's schema cannot be read, or not be
- * applied; `settings`: settings are not applied.
+ * former columns; `settings`: settings are not applied.
  */
-export type ProblemKind = "missing_table" | "outdated_table" | "failing_table" | "schema" | "settings";
+export type ProblemKind = "missing_table" | "outdated_table" | "settings";
 
 export interface SyncProblem {
   kind: ProblemKind;

@@ -17,6 +17,7 @@ import {
   type TableCount,
   USUAL_SWEEPS,
 } from "./base-row";
+import type { FailingTable } from "./failing-tables";
 
 const KEPT = "30 days";
 /** How long the syncs of one row may span, with changes and without. */
@@ -48,6 +49,8 @@ export interface RunReport {
   /** Time spent waiting for the quota. */
   waitMs: number;
   error?: Pick<BasetideError, "code" | "message"> | undefined;
+  /** Tables that could not be read, although the sync has completed for the others. */
+  failing?: FailingTable[] | undefined;
   /** Absent: unchanged. */
   tables?: TableCount[] | undefined;
   issueCount?: number | undefined;
@@ -115,7 +118,7 @@ export async function recordRun(
     select id, ${told.kind}, ${told.startedAt}::timestamptz, ${told.completedAt}::timestamptz,
       ${told.durationMs}::float8, ${told.durationMs}::float8, ${told.seen}::int, ${told.inserted}::int,
       ${told.updated}::int, ${told.deleted}::int, ${told.requests}::int, ${told.waitMs}::float8,
-      lag.mean_ms, lag.max_ms, ${told.errorCode}, ${told.errorMessage}
+      lag.mean_ms, lag.max_ms, ${told.runErrorCode}, ${told.runErrorMessage}
     from updated, lag where not exists (select from joined)`;
 }
 
@@ -160,13 +163,21 @@ type Told = Omit<RunReport, "tables" | "issues" | "startedAt" | "completedAt"> &
 function outcomeOf(report: RunReport) {
   const isCompleted = report.completedAt !== null;
   const error = isCompleted ? undefined : (report.error ?? { code: "internal", message: "The sync failed" });
+  const failing = isCompleted ? (report.failing ?? []) : [];
   return {
     isCompleted,
     durationMs: isCompleted ? report.completedAt!.getTime() - report.startedAt.getTime() : null,
     errorCode: (error?.code ?? null) as ErrorCode | null,
-    errorMessage: error ? cleanText(error.message).slice(0, MAX_MESSAGE_LENGTH) : null,
+    errorMessage: error ? inShort(error.message) : null,
+    /** Of the run's row: a completed one names the tables that it could not read. */
+    runErrorCode: error?.code ?? failing[0]?.code ?? null,
+    runErrorMessage: inShort(error?.message ?? failing.map(({ message }) => message).join(" ")) || null,
     isUnchanged: report.inserted + report.updated + report.deleted === 0,
   };
+}
+
+function inShort(message: string): string {
+  return cleanText(message).slice(0, MAX_MESSAGE_LENGTH);
 }
 
 function updateBase(db: Db, baseId: string, told: Told) {
@@ -255,6 +266,7 @@ function joinRun(db: Db, baseId: string, told: Told) {
       max_lag_ms = greatest(max_lag_ms, lag.max_ms)
     from lag
     where ${mayJoin}::boolean and completed_at is not null
+      and error_message is not distinct from ${told.runErrorMessage}
       and r.id = (
         select id from sync_runs where base_id = ${baseId} and kind = ${kind} order by id desc limit 1)
       and (started_at > ${startedAt}::timestamptz - ${JOINED}::interval

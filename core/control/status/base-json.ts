@@ -67,6 +67,8 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
       since: error.since.toISOString(),
       until: MONTHLY.has(error.code) ? nextMonth(now).toISOString() : null,
     },
+    failing_tables: base.failingTables,
+    schema_error: base.schemaError,
     issues: base.issues,
     issue_count: base.issueCount,
     repairs: base.repairs,

@@ -76,6 +76,8 @@ export type IndicatorFacts = Pick<
   | "sync"
   | "sweep"
   | "error"
+  | "failingTables"
+  | "schemaError"
   | "progress"
   | "recentSweepMs"
   | "createdAt"

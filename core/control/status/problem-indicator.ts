@@ -9,6 +9,8 @@ import type { Cause, Indicator } from "./indicator";
 type Facts = Pick<
   Base,
   | "problems"
+  | "failingTables"
+  | "schemaError"
   | "progress"
   | "progressAt"
   | "createdAt"
@@ -25,6 +27,8 @@ export const STALLED_MS = 2 * 60_000;
 const RED_MS = 5 * 60_000;
 /** Work that usually takes seconds is not late before. */
 const GRACE_MS = 60_000;
+/** A schema check that failed once is made again before this. */
+const SCHEMA_GRACE_MS = 30_000;
 /** The most tables that a text names. */
 const MOST_NAMES = 3;
 
@@ -49,8 +53,6 @@ const rules: Record<ProblemKind, Rule> = {
     text: (names) => `A changed schema is not in the database yet: ${names}`,
     isBuild: true,
   },
-  failing_table: { cause: "failing_table", text: (names) => `A full check cannot read ${names}` },
-  schema: { cause: "schema", text: () => "The schema of the base could not be checked" },
   settings: { cause: "settings", text: () => "Changed settings are not applied to the database yet" },
 };
 
@@ -59,7 +61,8 @@ export function problemIndicators(base: Facts, now: Date): Indicator[] {
   const found = Object.entries(rules).flatMap(
     ([kind, rule]) => problemOf(base, kind as ProblemKind, rule, now) ?? [],
   );
-  const all = [...found, ...[liveOff, repairs, catchUp].flatMap((judge) => judge(base, now) ?? [])];
+  const judges = [failing, schemaUnread, liveOff, repairs, catchUp];
+  const all = [...found, ...judges.flatMap((judge) => judge(base, now) ?? [])];
   return [...all.filter(({ color }) => color === "red"), ...all.filter(({ color }) => color !== "red")];
 }
 
@@ -98,8 +101,53 @@ function problemOf(base: Facts, kind: ProblemKind, rule: Rule, now: Date): Indic
 
 /** The earliest attempt that is still to come. */
 function nextOf(problems: readonly SyncProblem[], now: Date): Date | null {
-  const times = problems.flatMap(({ nextAt }) => (nextAt && nextAt > now ? nextAt.getTime() : []));
-  return times.length > 0 ? new Date(Math.min(...times)) : null;
+  return earliest(
+    problems.flatMap(({ nextAt }) => nextAt ?? []),
+    now,
+  );
+}
+
+function earliest(times: Date[], now: Date): Date | null {
+  const ahead = times.filter((time) => time > now).map((time) => time.getTime());
+  return ahead.length > 0 ? new Date(Math.min(...ahead)) : null;
+}
+
+/** Tables that cannot be read: the others are synced as usual. */
+function failing({ failingTables: tables }: Facts, now: Date): Indicator | null {
+  const [first] = tables.toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since));
+  if (!first) return null;
+  const age = formatDuration(Math.max(0, now.getTime() - Date.parse(first.since)));
+  const text =
+    tables.length === 1
+      ? `The table "${first.name}" has not been readable for ${age}; the other tables are in sync`
+      : `${tables.length} tables are not readable, "${first.name}" for ${age}; the other tables are in sync`;
+  return {
+    color: "yellow",
+    reason: sentence(text, first.message),
+    cause: "failing_table",
+    since: new Date(first.since),
+    tables: tables.map(({ name }) => name),
+    nextAt: earliest(
+      tables.map(({ next_try_at }) => new Date(next_try_at)),
+      now,
+    ),
+  };
+}
+
+/** The schema cannot be read: the rows of known tables are synced as usual. */
+function schemaUnread({ schemaError }: Facts, now: Date): Indicator | null {
+  if (!schemaError) return null;
+  const ageMs = now.getTime() - Date.parse(schemaError.since);
+  if (ageMs <= SCHEMA_GRACE_MS) return null;
+  return {
+    color: ageMs > RED_MS ? "red" : "yellow",
+    reason: sentence(
+      `The schema of the base could not be checked for ${formatDuration(ageMs)}`,
+      schemaError.message,
+    ),
+    cause: "schema",
+    since: new Date(schemaError.since),
+  };
 }
 
 /** Live mode is on, and there is no feed: the base is swept meanwhile. */

@@ -36,6 +36,7 @@ export type StatusFacts = IndicatorFacts & Pick<Partial<Base>, "attemptedAt">;
 
 /** How long a base that needs attention waits for its next try, ms; see `activeBaseIds`. */
 const ATTENTION_RETRY_MS = 3 * 60_000;
+const REFUSED_RETRY_MS = 5000;
 const CAP_RETRY_MS = 60 * 60_000;
 const runs: Remedy = { text: "See the latest runs", to: "runs" };
 const checkFeed: Remedy = { text: "I changed it: check again", to: "feed" };
@@ -160,10 +161,18 @@ function nextTry(base: StatusFacts, code: ErrorCode, now: Date): Pick<BaseStatus
   if (code === "budget_spent") return { nextAt: nextMonth(now), next: "" };
   if (code === "source_rate_limited" && base.blocked) return { nextAt: base.blocked.until, next: "" };
   if (base.state !== "needs_attention") return { nextAt: null, next: SOON };
-  const pauseMs = code === "source_billing_limit" ? CAP_RETRY_MS : ATTENTION_RETRY_MS;
   const next =
-    code === "source_billing_limit" ? "Basetide retries every hour." : "Basetide retries every 3 minutes.";
+    code === "source_billing_limit"
+      ? "Basetide retries every hour."
+      : "Basetide retries at least every 3 minutes.";
   const attemptedMs = base.attemptedAt?.getTime();
-  const nextAt = attemptedMs === undefined ? null : new Date(attemptedMs + pauseMs);
+  const nextAt =
+    attemptedMs === undefined ? null : new Date(attemptedMs + attentionPauseMs(base, attemptedMs));
   return { nextAt: nextAt && nextAt > now ? nextAt : null, next };
+}
+
+function attentionPauseMs({ error }: StatusFacts, attemptedMs: number): number {
+  if (error?.code === "source_billing_limit") return CAP_RETRY_MS;
+  if (error?.code !== "source_forbidden") return ATTENTION_RETRY_MS;
+  return Math.min(ATTENTION_RETRY_MS, Math.max(REFUSED_RETRY_MS, attemptedMs - error.since.getTime()));
 }

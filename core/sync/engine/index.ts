@@ -2,6 +2,7 @@
 export { type CatchUpInput, CatchUps } from "./catch-up";
 export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
 export { type PollResult, pollForChanges } from "./find-modified";
+export { askFailing, readerOfTable } from "./patience";
 export { ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
 export { type AskKind, metered, type Reader } from "./reader";
@@ -11,12 +12,11 @@ export { oddIssues, withSecondRead } from "./schema-check";
 export { SchemaTracker, type SchemaTrackerOptions } from "./schema-tracker";
 export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
 export {
-  isOvertaken,
   isWholeBases,
-  mayMeanOldSchema,
   newReport,
   type SyncInput,
   syncBase,
+  tableFailed,
   typeSettingsOf,
 } from "./sync-base";
 export { type NextSync, withdrawNext } from "./sync-marks";

@@ -51,6 +51,8 @@ export interface Reader {
   onRequest?: ((kind: AskKind) => void) | undefined;
   /** Called for every answer that is not a failure. */
   onAnswer?: (() => void) | undefined;
+  /** Called for every answer that is a failure. */
+  onFailure?: ((error: BasetideError) => void) | undefined;
   /** Returns whether a transient failure may be retried; always true if absent. */
   mayTryAgain?: (() => boolean) | undefined;
   /** Called with the number of read images that lost to a later one. */
@@ -87,6 +89,7 @@ export function metered(reader: Reader, kind: AskKind = reader.kind ?? "sweep"):
 
 /** Resolves when the request may be sent again; throws if it must not. */
 async function beforeRetry(reader: Reader, error: BasetideError, attempt: number): Promise<void> {
+  reader.onFailure?.(error);
   if (error.code === "source_billing_limit") throw await capSpent(reader, error);
   // The next reservation begins after the pause.
   if (error.code === "source_rate_limited" && attempt < MAX_REFUSALS) return;

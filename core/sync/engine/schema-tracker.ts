@@ -5,7 +5,8 @@
  * A sync has one tracker, which all its tables share: a result of one table's check applies to all.
  */
 
-import { beforeDeadline, wait } from "../../async";
+import { wait, withTimeout } from "../../async";
+import type { SchemaError } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Catalog,
@@ -30,9 +31,11 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
-import type { BaseCache } from "../state";
+import { failurePauseMs } from "../pacing";
+import { type BaseCache, isOfTable } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
+import { withVanished } from "./vanished";
 
 /**
  * Attempts in a row to change tables that queries hold, and the pause between them; then the sync continues and
@@ -44,8 +47,10 @@ const BUSY_PAUSE_MS = 250;
 const REFUSED_PAUSE_MS = 30_000;
 /** A schema that has changed this often while it was applied is left for the next check. */
 const MAX_PLANS = 20;
-/** A schema check that takes longer is reported. */
-const LATE_MS = 30_000;
+
+/** How long rows wait for an answer with the schema, ms; if the last one took long, this many times as long. */
+const PATIENCE_MS = 5000;
+const PATIENCE_FACTOR = 2;
 
 /**
  * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
@@ -67,6 +72,8 @@ export interface SchemaTrackerOptions {
   onShapeChange?: ((changes: ShapeChange[]) => void) | undefined;
   /** Called with the source's schema when it differs from the one before. */
   onSchema?: ((schema: SourceSchema) => void) | undefined;
+  /** Called when the schema cannot be read, and with null when it can be again. */
+  onSchemaError?: ((error: SchemaError | null) => void) | undefined;
   /** Called with records that were written under names that have moved: they must be read again. */
   onMisplaced?: ((records: Misplaced[]) => Promise<void>) | undefined;
   /** Called when the schema check that was requested at this time has completed. */
@@ -87,13 +94,7 @@ export class SchemaTracker {
   /** Columns with cells that they cannot hold, as this sync has found for good; see `checkSchema`. */
   readonly oddColumns = new Set<string>();
   readonly #options: SchemaTrackerOptions;
-  /** Tables that a second schema check did not find either. */
-  readonly #confirmedDrops = new Set<string>();
-  /**
-   * Tables without some of their columns, as two schema checks in a row found them; and those that had to be rebuilt
-   * instead.
-   */
-  #confirmedNarrow: TableSpec[] = [];
+  /** Tables that had to be rebuilt, because dropping columns alone was not possible. */
   readonly #notNarrowed = new Set<string>();
   /** Cells that the selection no longer copies as they are, and that live tables still had at the last check. */
   #toForget: CellsToForget[] = [];
@@ -114,6 +115,12 @@ export class SchemaTracker {
   #refusal: BasetideError | undefined;
   #refusedUntil = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
+  /** Of the latest answer that the replica was brought in line with, see `BaseCache.schemaSeenAt`. */
+  #appliedAt = Number.NEGATIVE_INFINITY;
+  /** The last failure of the request that is running, which is sent again. */
+  #failure: BasetideError | undefined;
+  /** An answer has come after nothing waited for it any longer. */
+  #isAnsweredLate = false;
   #retryAt = Number.POSITIVE_INFINITY;
 
   private constructor(options: SchemaTrackerOptions) {
@@ -126,10 +133,15 @@ export class SchemaTracker {
    */
   static async open(options: SchemaTrackerOptions): Promise<SchemaTracker> {
     const schemaTracker = new SchemaTracker(options);
-    await schemaTracker.#runOrJoin(async () => {
-      if (schemaTracker.#isDue()) await schemaTracker.#askSchema();
-      await schemaTracker.#applySchema(BUSY_TRIES, options.catalog);
-    });
+    let { catalog } = options;
+    if (schemaTracker.#isDue()) {
+      // An answer is compared with what readers can see.
+      await schemaTracker.#runOrJoin(() => schemaTracker.#readCatalog(catalog));
+      catalog = schemaTracker.#catalog;
+      if (options.cache.schema) await schemaTracker.#look();
+      else await schemaTracker.#ask();
+    }
+    await schemaTracker.#runOrJoin(() => schemaTracker.#applySchema(BUSY_TRIES, catalog));
     return schemaTracker;
   }
 
@@ -202,18 +214,44 @@ export class SchemaTracker {
    */
   refreshIfDue(): Promise<void> | undefined {
     const { cache, schemaPollMs } = this.#options;
-    if (cache.schemaCheckRequestedAt || (schemaPollMs > 0 && this.#isDue())) return this.refresh();
+    const isWanted = cache.schemaCheckRequestedAt || performance.now() >= cache.schemaLookAt;
+    if ((isWanted || schemaPollMs > 0) && this.#isDue()) return this.look();
+    if (this.#isAnsweredLate) return this.#applyAnswer();
     if (performance.now() >= this.#retryAt) return this.#runOrJoin(() => this.#applySchema(1));
     return undefined;
   }
 
+  /**
+   * Runs a schema check, unless one has just failed. Does not wait long for the answer: rows of known tables are written
+   * meanwhile. A failure is recorded in the cache, and thrown only if it concerns the whole base.
+   */
+  async look(): Promise<void> {
+    if (performance.now() < this.#options.cache.schemaRetryAt) return;
+    if (await this.#look()) await this.#applyAnswer();
+  }
+
+  #look(): Promise<boolean> {
+    // An answer that is usually late, if there is one at all, is waited for by none.
+    return this.#askPatiently(this.#options.cache.schemaError ? 0 : this.#patienceMs);
+  }
+
   /** Ensures that the current schema was requested after `since` (performance.now()), by any caller. */
   async refresh(since = performance.now()): Promise<void> {
-    while (this.#options.cache.schemaSeenAt < since || this.#schema !== this.#options.cache.schema) {
-      await this.#runOrJoin(async () => {
-        await this.#askSchema();
-        await this.#applySchema(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined);
-      });
+    const { cache } = this.#options;
+    while (cache.schemaSeenAt < since) {
+      if (await this.#askPatiently(this.#patienceMs)) continue;
+      const { code, message } = cache.schemaError!;
+      throw new BasetideError(code, message);
+    }
+    await this.#applyAnswer();
+  }
+
+  /** Brings the replica in line with the latest answer. */
+  async #applyAnswer(): Promise<void> {
+    const { cache } = this.#options;
+    this.#isAnsweredLate = false;
+    while (this.#appliedAt < cache.schemaSeenAt || this.#schema !== cache.schema) {
+      await this.#runOrJoin(() => this.#applySchema(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined));
     }
   }
 
@@ -225,8 +263,10 @@ export class SchemaTracker {
 
   #isDue(): boolean {
     const { cache, schemaPollMs, reader } = this.#options;
-    const { schema, schemaSeenAt, schemaCheckRequestedAt } = cache;
-    if (!schema || schemaCheckRequestedAt) return true;
+    const { schema, schemaSeenAt, schemaCheckRequestedAt, schemaLookAt } = cache;
+    if (!schema) return true;
+    if (cache.schemaAsking || performance.now() < cache.schemaRetryAt) return false;
+    if (schemaCheckRequestedAt || performance.now() >= schemaLookAt) return true;
     const agoMs = performance.now() - schemaSeenAt;
     if (agoMs < schemaPollMs / 2) return false;
     // The request waits behind those of the tables, so it is made that much earlier.
@@ -243,15 +283,7 @@ export class SchemaTracker {
   }
 
   async #run(work: () => Promise<void>): Promise<void> {
-    const { problems, schemaSeenAt } = this.#options.cache;
-    const endDeadline = beforeDeadline(LATE_MS, () =>
-      problems.schemaFailed(`A schema check has taken more than ${LATE_MS / 1000} s so far.`, schemaSeenAt),
-    );
-    try {
-      await work();
-    } finally {
-      endDeadline();
-    }
+    await work();
     this.#reportTables();
   }
 
@@ -267,22 +299,88 @@ export class SchemaTracker {
     );
   }
 
+  /** Asks the source for the schema; a caller that finds a request running waits for that instead. */
+  async #ask(): Promise<void> {
+    const { cache, signal } = this.#options;
+    cache.schemaAsking ??= this.#askSchema()
+      .catch((caught: unknown) => {
+        const error = asBasetideError(caught);
+        if (isOfSchema(error)) this.#schemaFailed(error);
+        throw error;
+      })
+      .finally(() => {
+        cache.schemaAsking = undefined;
+      });
+    try {
+      await cache.schemaAsking;
+    } catch (error) {
+      // The request belonged to a sync that has ended.
+      if (!isBasetideError(error, "sync_stopped") || signal.aborted) throw error;
+    }
+  }
+
+  get #patienceMs(): number {
+    return Math.max(PATIENCE_MS, PATIENCE_FACTOR * this.#options.cache.schemaTookMs);
+  }
+
+  /** @returns whether the source has answered in time; if not, the cache has the error */
+  async #askPatiently(ms: number): Promise<boolean> {
+    const { cache } = this.#options;
+    let isLate = false;
+    const answered = this.#ask().then(
+      () => {
+        this.#isAnsweredLate = isLate;
+        return true;
+      },
+      (error: unknown) => {
+        if (!isLate && !isOfSchema(asBasetideError(error))) throw error;
+        return false;
+      },
+    );
+    return await withTimeout(
+      ms,
+      () => {
+        isLate = true;
+        const text = `Airtable has not answered for ${Math.round(ms / 1000)} s.`;
+        if (!cache.schemaError)
+          this.#schemaFailed(this.#failure ?? new BasetideError("source_timeout", text));
+        return false;
+      },
+      answered,
+    );
+  }
+
+  #schemaFailed({ code, message }: BasetideError): void {
+    const { cache, onSchemaError } = this.#options;
+    const since = cache.schemaError?.since ?? new Date().toISOString();
+    cache.schemaError = { code, message: `The schema of the base cannot be read: ${message}`, since };
+    cache.schemaRetryAt = performance.now() + failurePauseMs(++cache.schemaFailures);
+    onSchemaError?.(cache.schemaError);
+  }
+
   async #askSchema(): Promise<void> {
-    const { cache, reader, onSchema, onRequestedSchemaCheck } = this.#options;
+    const { cache, reader, onSchema, onSchemaError, onRequestedSchemaCheck } = this.#options;
     const requestedAt = cache.schemaCheckRequestedAt;
     let askedAt = 0;
     const getSchema = (source: SourceConnection, signal: AbortSignal) => {
       askedAt = performance.now();
       return source.getSchema(reader.sourceBaseId, signal);
     };
-    const schema = await metered(reader, "schema")
-      .send(getSchema)
-      .catch((error: unknown) => {
-        if (!reader.stop.aborted)
-          cache.problems.schemaFailed(asBasetideError(error).message, cache.schemaSeenAt);
-        throw error;
-      });
-    cache.problems.schemaRead();
+    // While it cannot be read, each attempt is one request.
+    const mayTryAgain = () => !cache.schemaError && (reader.mayTryAgain?.() ?? true);
+    const onFailure = (error: BasetideError) => {
+      this.#failure = error;
+    };
+    this.#failure = undefined;
+    const answer = await metered({ ...reader, mayTryAgain, onFailure }, "schema").send(getSchema);
+    cache.schemaTookMs = performance.now() - askedAt;
+    const schema = await withVanished({ reader, cache, catalog: this.#catalog }, answer);
+    cache.schemaFailures = 0;
+    cache.schemaRetryAt = Number.NEGATIVE_INFINITY;
+    if (cache.schemaError) {
+      cache.schemaError = null;
+      onSchemaError?.(null);
+    }
     // An equal schema keeps its object, so that results that were computed from it stay valid.
     if (!Bun.deepEquals(schema, cache.schema)) {
       cache.schema = schema;
@@ -309,6 +407,7 @@ export class SchemaTracker {
       const seenAt = cache.schemaSeenAt;
       if (attempt === 1 && known && this.#isSettled(known)) {
         this.#catalog = known;
+        this.#appliedAt = seenAt;
         cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
         this.#schema = cache.schema!;
         return;
@@ -316,18 +415,12 @@ export class SchemaTracker {
       await this.#readCatalog(attempt === 1 ? known : undefined);
       await this.#reportMisplaced();
       cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
-      for (const { id } of cache.schema!.tables) this.#confirmedDrops.delete(id);
+      this.#appliedAt = seenAt;
       await this.#forgetCells();
       await this.#makePlan();
-      if (this.#plan.drop.length > 0 && !(await this.#confirmDrops())) continue;
       const isInPlace = this.#plan.inPlace.length > 0 || this.#plan.drop.length > 0;
       // Renames change the specs, so columns are dropped after them.
       const narrowed = isInPlace ? [] : this.#narrowed();
-      if (narrowed.length > 0 && !Bun.deepEquals(narrowed, this.#confirmedNarrow)) {
-        this.#confirmedNarrow = narrowed;
-        await this.#askSchema();
-        continue;
-      }
       this.#schema = cache.schema!;
       this.#retryAt = Number.POSITIVE_INFINITY;
       if (!isInPlace && narrowed.length === 0) {
@@ -458,25 +551,9 @@ export class SchemaTracker {
         )
       : plan;
   }
+}
 
-  /**
-   * Confirms that tables are gone: a table is dropped only when a second schema check does not find it either; the
-   * last tables of a base only when that has lasted longer than the source's spells of empty answers.
-   *
-   * @returns whether the plan is still valid
-   */
-  async #confirmDrops(): Promise<boolean> {
-    const { cache, signal } = this.#options;
-    const { emptySpellMs } = cache;
-    const missing = new Set(this.#plan.drop.map((spec) => spec.tableId));
-    if (missing.isSubsetOf(this.#confirmedDrops)) return true;
-    const until = performance.now() + emptySpellMs;
-    await this.#askSchema();
-    while (cache.schema!.tables.length === 0 && this.#catalog.size > 0 && performance.now() < until) {
-      await wait(emptySpellMs / 10, signal);
-      await this.#askSchema();
-    }
-    for (const id of missing) this.#confirmedDrops.add(id);
-    return false;
-  }
+/** Returns whether a request for the schema failed in a way that does not keep records from being read. */
+function isOfSchema(error: BasetideError): boolean {
+  return error.code.startsWith("source_") && isOfTable(error);
 }

@@ -2,21 +2,24 @@
  * Runs one sync of a base: a schema check, then reads all tables concurrently, until the replica equals the source as
  * it was.
  *
- * I3. A sync counts as completed only when every table has been read from end to end.
+ * I3. A sync counts as completed only when every table has been read from end to end, except for tables that cannot be
+ * read while others can: those are listed in its report and with the base, and tried again by themselves.
  */
+import { linkedAbort } from "../../async";
 import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
 import type { SourceTable } from "../../source";
 import { failSpan } from "../../trace";
 import { sweepCallsOf } from "../pacing";
-import { type BaseCache, tableCache } from "../state";
+import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
+import { askFailing, watchAnswers } from "./patience";
 import { ProgressBoard } from "./progress";
 import type { Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
-import { sweepTable, sweepWritten, type TableOutcome } from "./sweep";
+import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
 import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
 
@@ -41,6 +44,7 @@ export interface SyncInput {
   onShapeChange?: SchemaTrackerOptions["onShapeChange"];
   onSchema?: SchemaTrackerOptions["onSchema"];
   /** Called when a requested schema check has completed. */
+  onSchemaError?: SchemaTrackerOptions["onSchemaError"];
   onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];
   /** Called often: whenever the progress of a first sync or a rebuild has changed. */
@@ -123,8 +127,11 @@ async function syncTables(
     settings: typeSettingsOf(input),
     signal: reader.stop,
   });
+  const skipped = leftOut(input, reader, schemaTracker.tables);
   const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);
-  const specs = schemaTracker.tables.flatMap(({ id }) => specToBuild(schemaTracker, id, forced) ?? []);
+  const specs = schemaTracker.tables.flatMap(({ id }) =>
+    skipped.has(id) ? [] : (specToBuild(schemaTracker, id, forced) ?? []),
+  );
   if (specs.length > 0) report.kind = buildKind(input);
   const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
   const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress, reader.counts);
@@ -134,11 +141,16 @@ async function syncTables(
     specs.length > 1 ? new TableOrder(reader, knownSizes(schemaTracker.tables, input.base)) : null;
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
+  const left = new Map<string, BasetideError>();
+  /** Changes of tables that objects of the customer's refuse: the rows of these tables were read. */
+  const refused: BasetideError[] = [];
   for (let round = 1; ; round++) {
-    const open = schemaTracker.tables.filter(({ id }) => !done.has(id) || schemaTracker.table(id).rebuild);
+    const open = schemaTracker.tables.filter(
+      ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
+    );
     if (open.length === 0) break;
     if (round > MAX_ROUNDS) throw changesTooFast(open);
-    const outcomes = await allTables(open, reader, (table, shared) =>
+    const { outcomes, failed } = await allTables(open, input, reader, done, (table, shared) =>
       syncTable(
         input,
         order?.readerFor(table.id, shared) ?? shared,
@@ -147,29 +159,43 @@ async function syncTables(
         forced,
         board,
         report,
-        begun,
+        { ...begun, refused },
       ),
     );
-    for (const [index, outcome] of outcomes.entries()) {
-      if (!outcome) continue;
-      addTo(report, outcome);
-      done.set(open[index]!.id, outcome.seen);
-    }
+    for (const [id, error] of failed) left.set(id, error);
+    for (const outcome of outcomes.values()) addTo(report, outcome);
   }
-  report.tables = schemaTracker.tables.map((table) => ({
-    name: cache.tables.get(table.id)?.live.spec.name ?? table.name,
-    source_name: table.name,
-    source_id: table.id,
-    records: done.get(table.id) ?? 0,
-  }));
-  report.seen = report.tables.reduce((sum, table) => sum + table.records, 0);
-  if (schemaTracker.refusal) throw schemaTracker.refusal;
+  if (done.size === 0 && left.size > 0) throw noneRead(schemaTracker, left);
+  await leaveFailing(input, schemaTracker, left, begun.unwritten);
+  report.tables = schemaTracker.tables.flatMap((table) => {
+    const live = cache.tables.get(table.id)?.live;
+    if (!live && !done.has(table.id)) return [];
+    const before = input.base.tables.find((count) => count.source_id === table.id);
+    return {
+      name: live?.spec.name ?? table.name,
+      source_name: table.name,
+      source_id: table.id,
+      records: done.get(table.id) ?? before?.records ?? 0,
+    };
+  });
+  report.seen = [...done.values()].reduce((sum, records) => sum + records, 0);
+  if (cache.failing.size > 0) report.failing = cache.failing.list();
+  const refusal = schemaTracker.refusal ?? refused[0];
+  if (refusal) throw refusal;
   const { readVersions } = begun;
   const sweep = { ...input, schemaTracker, reader: { ...reader, readVersions }, onProgress: () => {} };
   return async (tableIds) => {
     for (const id of tableIds) {
       const { source, live } = schemaTracker.table(id);
-      if (source && live) addTo(report, await sweepWritten(sweep, source, tableCache(cache, live)));
+      if (!source || !live || cache.failing.has(id)) continue;
+      try {
+        addTo(report, await sweepWritten(sweep, source, tableCache(cache, live)));
+      } catch (caught) {
+        const error = asBasetideError(caught);
+        if (!isOfTable(error)) throw error;
+        cache.failing.failed(source, error);
+        report.failing = cache.failing.list();
+      }
     }
   };
 }
@@ -188,6 +214,54 @@ function changesTooFast(tables: SourceTable[]): BasetideError {
   );
 }
 
+/** Returns the ids of the tables that the sync does not read, because they fail; asks for them in the background. */
+function leftOut(
+  { cache: { failing }, isForced }: SyncInput,
+  reader: Reader,
+  tables: SourceTable[],
+): Set<string> {
+  failing.keepOnly(tables);
+  // If no table can be read, or on request, the sync finds out whether that is still so.
+  if (isForced || tables.every(({ id }) => !failing.isReadable(id))) return new Set();
+  askFailing(failing, reader, tables);
+  return new Set(tables.map(({ id }) => id).filter((id) => !failing.isReadable(id)));
+}
+
+/** Returns the error of a sync that could not read any table. */
+function noneRead(schemaTracker: SchemaTracker, left: ReadonlyMap<string, BasetideError>): BasetideError {
+  const [[id, error]] = [...left].toSorted(([, a], [, b]) => gravity(b) - gravity(a)) as [
+    [string, BasetideError],
+  ];
+  const name = schemaTracker.table(id).source?.name;
+  return left.size === 1 && name !== undefined ? ofTable(name, error) : error;
+}
+
+/**
+ * Records the tables that could not be read. What other processes have written to them is remembered for the sweep that
+ * reads them again: the recent-writes log is trimmed.
+ */
+async function leaveFailing(
+  { cache, replica, reader }: SyncInput,
+  schemaTracker: SchemaTracker,
+  left: ReadonlyMap<string, BasetideError>,
+  unwritten: ReadonlyMap<string, number>,
+): Promise<void> {
+  for (const [tableId, error] of left) {
+    const { source } = schemaTracker.table(tableId);
+    if (!source) continue;
+    if (nextStep[error.code] === "check_schema") cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
+    if (!cache.failing.has(tableId))
+      reader.log.warn({ error, tableId }, "table cannot be read; the other tables are synced");
+    cache.failing.failed(source, error);
+  }
+  for (const id of cache.failing.ids) {
+    const { live } = schemaTracker.table(id);
+    if (!live) continue;
+    const table = tableCache(cache, live);
+    if (unwritten.get(id) !== table.loggedUpTo) await expectLogged(replica, table);
+  }
+}
+
 /** Returns how many pages each table had when it was last read; 0 if unknown. */
 function knownSizes(tables: SourceTable[], base: Base): { id: string; pages: number }[] {
   const records = new Map(base.tables.map((table) => [table.source_id, table.records]));
@@ -195,6 +269,10 @@ function knownSizes(tables: SourceTable[], base: Base): { id: string; pages: num
     const known = records.get(id);
     return { id, pages: known === undefined ? 0 : sweepCallsOf([{ records: known }]) };
   });
+}
+
+interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
+  refused: BasetideError[];
 }
 
 /**
@@ -208,7 +286,7 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions }: Pick<BegunSync, "unwritten" | "readVersions">,
+  { unwritten, readVersions, refused }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
@@ -248,8 +326,8 @@ async function syncTable(
       }
       if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
         schemaTracker.postpone(tableId);
-        await sweepTable(sweep, shape.source, tableCache(cache, live));
-        throw error;
+        refused.push(error);
+        return await sweepTable(sweep, shape.source, tableCache(cache, live));
       }
       const isLast = attempt === MAX_SHAPES;
       if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(schemaTracker, tableId, shape)))
@@ -288,33 +366,77 @@ export async function isOvertaken(
   tableId: string,
   failed: TableShape,
 ): Promise<boolean> {
-  if (Bun.deepEquals(failed, schemaTracker.table(tableId))) await schemaTracker.refresh();
+  if (Bun.deepEquals(failed, schemaTracker.table(tableId))) {
+    try {
+      await schemaTracker.refresh();
+    } catch (caught) {
+      if (!isOfTable(asBasetideError(caught))) throw caught;
+    }
+  }
   return !Bun.deepEquals(failed, schemaTracker.table(tableId));
+}
+
+/** What `allTables` found, by table id. */
+interface Outcomes {
+  outcomes: Map<string, TableOutcome>;
+  failed: Map<string, BasetideError>;
 }
 
 /**
  * Processes all tables concurrently, so that the quota is the limit and not the latency. A table that fails does not
- * keep the others from being brought up to date, unless the error concerns the whole base.
+ * keep the others from being brought up to date, unless the error concerns the whole base; nor does one that the source
+ * no longer answers for, once all others have been read.
  *
- * @throws BasetideError the most serious of the failures, when all tables have ended
+ * @param done the number of records of each table that was read
+ * @throws BasetideError the most serious of the failures that are not a table's own, when all tables have ended
  */
 async function allTables(
   tables: SourceTable[],
+  { cache: { failing } }: SyncInput,
   reader: Reader,
+  done: Map<string, number>,
   work: (table: SourceTable, reader: Reader) => Promise<TableOutcome | null>,
-): Promise<(TableOutcome | null)[]> {
-  const over = new AbortController();
-  const shared = { ...reader, stop: AbortSignal.any([reader.stop, over.signal]) };
+): Promise<Outcomes> {
+  using over = linkedAbort(reader.stop);
+  const open = new Set<{ silence: BasetideError | undefined; leave(): void }>();
+  const found: Outcomes = { outcomes: new Map(), failed: new Map() };
   const errors: BasetideError[] = [];
-  const outcomes = await Promise.all(
+  const leaveSilent = () => {
+    if (done.size === 0 || [...open].some(({ silence }) => !silence)) return;
+    for (const { leave } of open) leave();
+  };
+  await Promise.all(
     tables.map(async (table) => {
+      using watched = watchAnswers(reader, failing.patienceMs(table.id), leaveSilent);
+      using stop = linkedAbort(over.signal);
+      using kill = linkedAbort(reader.kill);
+      let silence: BasetideError | undefined;
+      const one = {
+        get silence() {
+          return watched.silence;
+        },
+        leave() {
+          ({ silence } = watched);
+          stop.abort();
+          kill.abort();
+        },
+      };
+      open.add(one);
       try {
-        return await work(table, shared);
+        const outcome = await work(table, { ...watched.reader, stop: stop.signal, kill: kill.signal });
+        failing.read(table.id);
+        if (!outcome) return;
+        found.outcomes.set(table.id, outcome);
+        done.set(table.id, outcome.seen);
       } catch (caught) {
-        const error = asBasetideError(caught);
+        const error = silence ?? asBasetideError(caught);
         reader.log.debug({ error, tableId: table.id }, "syncing a table failed");
-        errors.push(error);
-        if (isWholeBases(error)) over.abort(new BasetideError("sync_stopped"));
+        if (isOfTable(error)) found.failed.set(table.id, error);
+        else errors.push(error);
+        if (!isOfTable(error) && isWholeBases(error)) over.abort();
+      } finally {
+        open.delete(one);
+        leaveSilent();
       }
     }),
   );
@@ -324,7 +446,36 @@ async function allTables(
     .filter((error) => error.code !== "sync_stopped")
     .toSorted((a, b) => gravity(b) - gravity(a));
   if (gravest) throw gravest;
-  return outcomes as (TableOutcome | null)[];
+  return found;
+}
+
+/**
+ * Records that a table could not be read, in the modes in which each table is read by itself.
+ *
+ * @param shape the table's as it was read
+ * @returns the error; undefined if the table has another schema by now: it can be read again at once
+ * @throws BasetideError if the error concerns the whole base
+ */
+export async function tableFailed(
+  { schemaTracker, cache, log }: { schemaTracker: SchemaTracker; cache: BaseCache; log: Reader["log"] },
+  tableId: string,
+  shape: TableShape,
+  caught: unknown,
+): Promise<BasetideError | undefined> {
+  const error = asBasetideError(caught);
+  // The source also answers "forbidden" for a table that is gone: only a schema check can tell.
+  if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return undefined;
+  if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild)
+    return undefined;
+  const isOfBase = isBasetideError(error, "source_forbidden") && cache.schemaError?.code === error.code;
+  if (isOfBase || !isOfTable(error)) {
+    if (isWholeBases(error)) throw error;
+    return error;
+  }
+  const isNew = !cache.failing.has(tableId);
+  log[isNew ? "warn" : "debug"]({ error, tableId }, "table cannot be read; the other tables are synced");
+  cache.failing.failed({ id: tableId, name: shape.source?.name ?? tableId }, error);
+  return error;
 }
 
 /** Returns whether the error may mean that the table or a field no longer exists. */

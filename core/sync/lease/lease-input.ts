@@ -46,6 +46,7 @@ export function inputOf(
         ctx.log.warn({ error, tables: schema.tables.length }, "saving how tables are shown failed");
       });
     },
+    onSchemaError: lease.onSchemaError,
     onMisplaced: (records) => requestRepairs(ctx.db, base.id, records),
     onRequestedSchemaCheck: (requestedAt) => {
       completeSchemaCheck(ctx.db, base.id, requestedAt).catch((error: unknown) => {

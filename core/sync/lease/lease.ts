@@ -47,6 +47,7 @@ import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
+import { saveFailures } from "./failure-saver";
 import { handOverRows, takeOverRows } from "./handover";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
@@ -162,6 +163,7 @@ export async function holdLease(
     const lease = {
       ctx: { ...ctx, log },
       ...what,
+      onSchemaError: saveFailures({ db: ctx.db, log }, base, cache, leased.stop),
       features: new OptionalFeatureApplier(replica, epoch, log),
       indexes: new IndexKeeper(replica, epoch, log, onNames),
       startedAt: performance.now(),
@@ -231,6 +233,8 @@ export interface Lease {
   cache: BaseCache;
   leased: LeasedBase;
   budget: LeasedBudget;
+  /** Saves why the schema cannot be read. */
+  onSchemaError: () => void;
   features: OptionalFeatureApplier;
   indexes: IndexKeeper;
   /** performance.now() */
@@ -311,7 +315,7 @@ async function isRenewed({ replica, epoch, cache, features, ...lease }: Lease): 
 /** Returns whether the sync has compared all tables in place, so that it leaves nothing half done. */
 function isPlainSweep(base: Base, report: RunReport | { restMs: number } | null): boolean {
   if (report === null || base.resyncRequestedAt !== null) return false;
-  return "restMs" in report || (report.kind === "sweep" && report.completedAt !== null);
+  return "restMs" in report || (report.kind === "sweep" && report.completedAt !== null && !report.failing);
 }
 
 /** Returns the base after this sync, unless it must be read again: a sweep is usually all that has changed it. */
@@ -398,9 +402,11 @@ async function syncAs(
       cache.handedOver.clear();
       cache.polledUntil.clear();
       cache.scan = null;
+      cache.partialScan = null;
       cache.scanStartedAt = startedAt;
-      cache.problems.allRead();
-      await feed?.closeFeedGap(startedAt);
+      // Changes of a table that could not be read are still missing. One that SQL does not have will be read whole.
+      const isLeft = report.failing?.some(({ table_id }) => cache.tables.has(table_id));
+      if (!isLeft) await feed?.closeFeedGap(startedAt);
       await trimOldRecentWrites(replica, cache, startedAt, next?.prepared);
     }
     return report;

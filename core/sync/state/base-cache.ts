@@ -3,7 +3,7 @@
  * else happens.
  */
 
-import type { Base, RunReport } from "../../control/bases";
+import type { Base, RunReport, SchemaError } from "../../control/bases";
 import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
 import type { RememberedPage, SourceSchema, SourceSelection } from "../../source";
@@ -13,6 +13,7 @@ import { Fingerprints } from "./fingerprints";
 import type { LiveCache } from "./live-cache";
 import { MassChange } from "./mass-change";
 import { Problems } from "./problems";
+import { TableFailures } from "./table-failures";
 
 export interface TableCache {
   live: CatalogTable;
@@ -69,6 +70,21 @@ export interface BaseCache {
   catalog: KnownCatalog | null;
   /** The state of `_sync_issues` whose issues the last run reported. */
   issuesState: string | null;
+  /** The request for the schema that is running. */
+  schemaAsking: Promise<void> | undefined;
+  /** How long the source took to answer the last one, ms. */
+  schemaTookMs: number;
+  /** Why the schema cannot be read; how often that failed in a row; and when it may be requested again (performance.now()). */
+  schemaError: SchemaError | null;
+  schemaFailures: number;
+  schemaRetryAt: number;
+  /** When the schema must be read again because something was missing from it (performance.now()). */
+  schemaLookAt: number;
+  /** Since when tables and fields have been missing from the schema, and when one was last removed (performance.now()). */
+  vanishedAt: Map<string, number>;
+  removedAt: number;
+  /** Tables that cannot be read. */
+  failing: TableFailures;
   /** performance.now() of the last schema check. */
   schemaSeenAt: number;
   /**
@@ -101,6 +117,8 @@ export interface BaseCache {
   pollStartedAt: Map<string, number>;
   /** The current background scan of rapid or live mode. */
   scan: SweepScan | null;
+  /** The last scan, if some of its tables could not be read: those are swept as soon as they can be. */
+  partialScan: SweepScan | null;
   /** When the last scan began (performance.now()); -Infinity: the next is due at once. */
   scanStartedAt: number | null;
   /** Live mode: the changes that the feed has reported and that are not applied yet. */
@@ -135,6 +153,15 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     packedSchema: null,
     catalog: null,
     issuesState: null,
+    schemaAsking: undefined,
+    schemaTookMs: 0,
+    schemaError: null,
+    schemaFailures: 0,
+    schemaRetryAt: Number.NEGATIVE_INFINITY,
+    schemaLookAt: Number.POSITIVE_INFINITY,
+    vanishedAt: new Map(),
+    removedAt: Number.NEGATIVE_INFINITY,
+    failing: new TableFailures(),
     schemaSeenAt: Number.NEGATIVE_INFINITY,
     namesSeenAt: Number.NEGATIVE_INFINITY,
     schemaCheckRequestedAt: null,
@@ -150,6 +177,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     polledUntil: new Map(),
     pollStartedAt: new Map(),
     scan: null,
+    partialScan: null,
     scanStartedAt: null,
     live: null,
     failures: 0,
@@ -185,6 +213,10 @@ export function restore(
     cache.selection = selection;
     cache.schema = null;
     cache.packedSchema = null;
+  }
+  if (!isLast) {
+    cache.failing.restore(base.failingTables ?? []);
+    cache.schemaError = base.schemaError ?? null;
   }
   // The new lease has dropped them.
   cache.builds.clear();

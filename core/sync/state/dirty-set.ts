@@ -52,6 +52,7 @@ export class DirtySet {
   /** How many entries hold each cursor, and how many of those are deferred. */
   #held = new CursorCounts();
   #deferred = new CursorCounts();
+  #aside: ReadonlySet<string> = new Set();
   #sequence = 0;
   #readCursor = 0;
 
@@ -65,14 +66,38 @@ export class DirtySet {
     return Math.min(this.#readCursor, this.#held.least());
   }
 
-  /** The same, ignoring deferred entries. */
+  /** The same, ignoring deferred entries, and those of tables that were set aside. */
   get batchCursor(): number {
-    return Math.min(this.#readCursor, this.#held.least(this.#deferred));
+    const least =
+      this.#aside.size === 0
+        ? this.#held.least(this.#deferred)
+        : Math.min(
+            ...[...this.#tables].filter(([id]) => !this.#aside.has(id)).map(([, one]) => leastOf(one)),
+          );
+    return Math.min(this.#readCursor, least);
   }
 
   /** Number of entries that are not acknowledged. */
   get size(): number {
     return this.#held.total;
+  }
+
+  /** The same without tables that were set aside. */
+  get waiting(): number {
+    let aside = 0;
+    for (const id of this.#aside) {
+      const table = this.#tables.get(id);
+      if (table) for (const _ of cursorsOf(table)) aside++;
+    }
+    return this.size - aside;
+  }
+
+  /** Sets tables aside that cannot be read, and only these: their entries stay, but no live batch waits for them. */
+  setAside(tableIds: readonly string[]): void {
+    const aside = new Set(tableIds);
+    if (aside.symmetricDifference(this.#aside).size === 0) return;
+    this.#aside = aside;
+    this.#advanced();
   }
 
   /** Entries that are named from now on have a greater sequence. */
@@ -385,4 +410,24 @@ export class DirtySet {
 
 function queueOf(waiting: DirtyTable, { why }: DirtyEntry): Map<string, DirtyEntry> {
   return why === "dependent" ? waiting.dependent : waiting.direct;
+}
+
+/** The cursors that a table's entries hold. */
+function* cursorsOf({ deferred, ...table }: DirtyTable): Generator<number> {
+  yield* undeferredOf(table);
+  for (const { entry } of deferred.values()) yield entry.cursor;
+}
+
+function* undeferredOf(table: Omit<DirtyTable, "deferred">): Generator<number> {
+  const { direct, dependent, inProgress, whole, suspect } = table;
+  for (const one of [direct, dependent, ...[...inProgress].map(({ entries }) => entries)]) {
+    for (const { cursor } of one.values()) yield cursor;
+  }
+  for (const one of [whole, suspect]) if (one) yield one.cursor;
+}
+
+function leastOf(table: DirtyTable): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const cursor of undeferredOf(table)) least = Math.min(least, cursor);
+  return least;
 }

@@ -22,3 +22,4 @@ export { packCache, unpackCache } from "./pack";
 export { Problems } from "./problems";
 export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";
+export { isOfTable, ofTable, TableFailures } from "./table-failures";

@@ -82,32 +82,6 @@ export class Problems {
     this.#failures.delete(tableId);
   }
 
-  /** A full check could not read the table. */
-  tableFailed({ id, name }: TableName, error: BasetideError, retryMs: number | null = null): void {
-    if (nextStep[error.code] === "stop") return;
-    this.#set("failing_table", id, name, error.message, retryMs);
-  }
-
-  tableRead(tableId: string): void {
-    this.#end("failing_table", tableId);
-  }
-
-  /** Every table was read, these. */
-  allRead(): void {
-    for (const { kind, tableId } of [...this.#found.values()]) {
-      if (kind === "failing_table") this.#end(kind, tableId);
-    }
-  }
-
-  /** @param readAt when the schema could last be read, performance.now() */
-  schemaFailed(message: string, readAt: number): void {
-    this.#set("schema", null, "", message, null, Number.isFinite(readAt) ? readAt : undefined);
-  }
-
-  schemaRead(): void {
-    this.#end("schema", null);
-  }
-
   settingsWait(message: string): void {
     this.#set("settings", null, "", message, null);
   }
@@ -155,12 +129,11 @@ export class Problems {
     name: string,
     message: string,
     retryMs: number | null,
-    since = performance.now(),
   ): void {
     const key = keyOf(kind, tableId);
     const before = this.#found.get(key);
     const nextAt = retryMs === null ? null : performance.now() + retryMs;
-    this.#found.set(key, { kind, tableId, name, message, since: before?.since ?? since, nextAt });
+    this.#found.set(key, { kind, tableId, name, message, since: before?.since ?? performance.now(), nextAt });
     const isSame = before?.name === name && before.message === message;
     if (!isSame || !isSameTime(before.nextAt, nextAt)) this.onChange();
   }

@@ -390,6 +390,8 @@ create table bases (
   -- When a first sync or a rebuild last got further than ever before.
   progress_at timestamptz,
   problems jsonb not null default '[]',
+  failing_tables jsonb not null default '[]',
+  schema_error jsonb,
   tables jsonb not null default '[]',
   issue_count integer not null default 0,
   issues jsonb not null default '[]',
@@ -447,6 +449,8 @@ comment on column bases.unanswered_tables is 'new tables in the source that the 
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
+comment on column bases.failing_tables is 'the tables that cannot be read while the others are synced, as the API shows them';
+comment on column bases.schema_error is 'why the schema cannot be read, if it cannot: {code, message, since}';
 comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';

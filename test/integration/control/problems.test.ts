@@ -20,7 +20,7 @@ afterAll(() => control?.[Symbol.asyncDispose]());
 test("a base and its summary have the problems that were recorded last, with their times", async () => {
   const { db } = control.ctx;
   const one = {
-    kind: "schema" as const,
+    kind: "settings" as const,
     tableId: null,
     name: "",
     message: "gone\u0000",
@@ -28,7 +28,7 @@ test("a base and its summary have the problems that were recorded last, with the
     nextInMs: 5000,
   };
   await recordProblems(db, base.id, [one]);
-  const problem = { kind: "schema", tableId: null, name: "", message: expect.stringMatching(/^gone/) };
+  const problem = { kind: "settings", tableId: null, name: "", message: expect.stringMatching(/^gone/) };
   const found = await getBase(db, base.id);
   expect(found.problems).toMatchObject([problem]);
   const [{ since, nextAt }] = found.problems as [Base["problems"][number]];

@@ -15,8 +15,8 @@ import type { LiveBatches } from "./batches";
 const TICK_MS = 250;
 
 export interface SchemaChecking {
-  schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "catalog" | "refusal">;
-  cache: Pick<BaseCache, "schema">;
+  schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "tables" | "catalog" | "refusal">;
+  cache: Pick<BaseCache, "schema" | "schemaError" | "failing">;
   connection: Pick<SourceConnection, "changeFeed">;
   dirty: DirtySet;
   batches: Pick<LiveBatches, "failed">;
@@ -32,6 +32,8 @@ export async function keepCheckingSchema(checking: SchemaChecking): Promise<void
   for (let failures = 0; ; ) {
     const { sequence } = dirty;
     const suspected = dirty.suspected();
+    cache.failing.keepOnly(schemaTracker.tables);
+    dirty.setAside(cache.failing.ids);
     try {
       if (suspected.length > 0) await schemaTracker.refresh();
       else await schemaTracker.refreshIfDue();
@@ -43,7 +45,7 @@ export async function keepCheckingSchema(checking: SchemaChecking): Promise<void
     } catch (caught) {
       const error = asBasetideError(caught);
       if (isWholeBases(error)) throw error;
-      await batches.failed(error);
+      if (!cache.schemaError) await batches.failed(error);
       await wait(failurePauseMs(++failures, error), stop);
       continue;
     }

@@ -10,7 +10,7 @@ import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
 import { expectLogged, isWholeBases, newReport, reportIssues, tableCounts } from "../../engine";
 import type { Cadence } from "../../pacing";
-import { type BaseCache, type LiveCache, tableCache } from "../../state";
+import { type BaseCache, isOfTable, type LiveCache, tableCache } from "../../state";
 import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
 import type { LiveBatches } from "./batches";
 import type { Feed } from "./feed-types";
@@ -41,7 +41,9 @@ export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanni
       if (isNew) cache.gapSeen = gapSince;
       return isNew;
     },
-    async onEnd() {
+    async onEnd({ remaining }) {
+      // A feed gap stays until the tables that could not be read have been swept, too.
+      if (remaining.length > 0) return;
       if (feed.gapSince) {
         const begunAt = scans.scanStartedAt!;
         await feed.closeFeedGap(begunAt);
@@ -152,7 +154,7 @@ export async function keepComparing({ compare, cache, cadence, log, stop }: Comp
       const error = asBasetideError(caught);
       // The next lease repeats a comparison at once that the end of this lease interrupted: a lease is as long as
       // their interval.
-      if (isWholeBases(error)) throw error;
+      if (!isOfTable(error) && isWholeBases(error)) throw error;
       log.debug({ error }, "comparison with Airtable failed");
     }
     cache.comparedAt = startedAt;

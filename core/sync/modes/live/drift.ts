@@ -9,10 +9,11 @@
  */
 
 import { wait } from "../../../async";
+import { asBasetideError } from "../../../errors";
 import { type ColumnSpec, differingRows, mapRecords, traitsOf } from "../../../replica";
 import type { RecordPage, SourceConnection, SourceTable } from "../../../source";
 import { applyRecords, metered, type Sweep } from "../../engine";
-import { fingerprintIn, type TableCache, tableCache } from "../../state";
+import { fingerprintIn, isOfTable, type TableCache, tableCache } from "../../state";
 import type { LiveFeed } from "./feed";
 
 /**
@@ -80,7 +81,13 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
   const readVersion = await reader.readVersions.current();
   const list = (connection: SourceConnection, signal: AbortSignal) =>
     connection.listPage(reader.sourceBaseId, source, { filter: comparing.modifiedSince(sinceMs) }, signal);
-  const page = await metered(reader, "freshness").send(list);
+  const page = await metered(reader, "freshness")
+    .send(list)
+    .catch((caught: unknown) => {
+      const error = asBasetideError(caught);
+      if (isOfTable(error)) cache.failing.failed(source, error);
+      throw error;
+    });
   const suspects = await findSuspects(comparing, table, page);
   let [stale, unreported] = [0, 0];
   if (suspects.length > 0) {
@@ -121,7 +128,7 @@ function chooseTable({
 }: DriftCheck): { source: SourceTable; table: TableCache } | undefined {
   const whole = schemaTracker.tables.filter(({ id }) => {
     const { live, rebuild } = schemaTracker.table(id);
-    return live && !rebuild;
+    return live && !rebuild && !cache.failing.has(id);
   });
   const id = feed.comparisons.next(whole.map((table) => table.id));
   const source = whole.find((table) => table.id === id);

@@ -12,7 +12,7 @@ import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
 import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
 import { LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { endIfOver, keepRebuilding, keepSweeping, sweepExclusively } from "../shared";
+import { endIfOver, keepAsking, keepRebuilding, keepSweeping, sweepExclusively } from "../shared";
 import { keepCheckingSchema } from "./apply-schema";
 import { keepComparing, keepLogShort, rebuildWatch, recordFound, scanWatch } from "./background";
 import { LiveBatches } from "./batches";
@@ -164,6 +164,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
       }),
       keepCheckingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches, stop }),
       keepRebuilding(session, rebuildWatch(session, batches, dirty.wake.work)),
+      keepAsking(session),
       keepSweeping(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
       keepLogShort(session),
       keepComparing({ compare: compare && (() => compare(compared)), cache, cadence, log, stop }),

@@ -106,7 +106,7 @@ export async function recordDue(
 ): Promise<void> {
   const { dirty, changedAt } = reading.cache;
   const dueAt = new Date(Date.now() + dueInMs(reading));
-  await reading.feed.recordDue(dueAt, { waiting: dirty.size, ...(changedAt && { changedAt }) });
+  await reading.feed.recordDue(dueAt, { waiting: dirty.waiting, ...(changedAt && { changedAt }) });
 }
 
 /** Returns the time until the feed is read without a notification, ms. */

@@ -50,8 +50,8 @@ export function liveCadence(input: Pick<LiveInput, "feed" | "cadence">, cache: L
 
 /** Returns whether nothing waits to be done. */
 export function isSettled({ cache, feed }: Pick<LiveInput, "cache" | "feed">): boolean {
-  const { live, scan, builds, schemaCheckRequestedAt } = cache;
-  if (!live || scan || builds.size > 0 || schemaCheckRequestedAt) return false;
+  const { live, scan, builds, schemaCheckRequestedAt, failing } = cache;
+  if (!live || scan || builds.size > 0 || schemaCheckRequestedAt || failing.size > 0) return false;
   return live.dirty.size === 0 && live.missedChanges.isSettled && feed.gapSince === null && feed.isSettled;
 }
 
@@ -70,7 +70,7 @@ export function liveRestOf(input: LiveInput, sizes: Sizes): Rest {
       const trimmedAt = cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY;
       return Math.min(
         input.compare ? live.comparedAt + freshnessMs - now : Number.POSITIVE_INFINITY,
-        cache.schemaSeenAt + schemaMs - now,
+        Math.min(cache.schemaSeenAt + schemaMs, cache.schemaLookAt) - now,
         sweepEveryMs - sweptMs,
         trimmedAt + LONGEST_UNTRIMMED_MS - now,
       );

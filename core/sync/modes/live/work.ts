@@ -3,9 +3,9 @@
  * takes no more calls.
  */
 import type { TaskGroup } from "../../../async";
-import { asBasetideError, isBasetideError } from "../../../errors";
+import { asBasetideError } from "../../../errors";
 import { onlyAddsColumns } from "../../../replica";
-import { isOvertaken, isWholeBases, mayMeanOldSchema, type TableOutcome } from "../../engine";
+import { readerOfTable, type TableOutcome, tableFailed } from "../../engine";
 import { failurePauseMs } from "../../pacing";
 import { type DirtyBatch, MAX_BATCH, MassChange } from "../../state";
 import type { SyncSessionInput } from "../shared";
@@ -30,15 +30,16 @@ interface Work extends Rereading {
 }
 
 interface TableState {
-  /** Failures in a row; until `untilMs` the table is not worked on. */
-  failures: number;
+  /** Until then the table is not worked on, because of an error that is not the table's own. */
   untilMs: number;
+  failures: number;
   massChange: MassChange;
 }
 
 /** Works on waiting entries, forever. */
 export async function keepWorking(work: Work): Promise<void> {
   const { dirty, jobs, taskGroup } = work;
+  const { failing } = work.foreground.cache;
   const states = new Map<string, TableState>();
   try {
     for (;;) {
@@ -46,9 +47,11 @@ export async function keepWorking(work: Work): Promise<void> {
       for (const tableId of dirty.tables()) {
         const state = states.get(tableId) ?? { failures: 0, untilMs: 0, massChange: new MassChange() };
         states.set(tableId, state);
-        const pauseMs = state.untilMs - performance.now();
+        const pauseMs = Math.max(state.untilMs - performance.now(), failing.dueInMs(tableId));
         if (pauseMs > 0) nextMs = Math.min(nextMs, pauseMs);
-        if (jobs.size >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(work, tableId)) continue;
+        // A table that fails leaves its place to others.
+        const places = [...jobs.keys()].filter((id) => !failing.has(id)).length;
+        if (places >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(work, tableId)) continue;
         const job = workOn(work, tableId, state)
           .catch((error) => taskGroup.end(error))
           .finally(() => {
@@ -79,7 +82,8 @@ function isReady(work: Work, tableId: string): boolean {
 
 async function workOn(work: Work, tableId: string, state: TableState): Promise<void> {
   const { dirty, batches } = work;
-  const { schemaTracker, reader } = work.foreground;
+  const { schemaTracker, reader, cache } = work.foreground;
+  const { failing } = cache;
   const shape = schemaTracker.table(tableId);
   let batch: DirtyBatch | undefined;
   try {
@@ -87,28 +91,35 @@ async function workOn(work: Work, tableId: string, state: TableState): Promise<v
       const settle = await settledByReading(work, tableId);
       return await settle({ lost: [] });
     }
+    const table = { id: tableId, name: shape.source?.name ?? tableId };
+    using named = readerOfTable(work.namedReader, table, failing);
+    using followed = readerOfTable(reader, table, failing);
+    const watched = {
+      ...work,
+      namedReader: named.reader,
+      foreground: { ...work.foreground, reader: followed.reader },
+    };
     batch = dirty.takeDestroyed(tableId);
-    if (batch) await removeDestroyed(work, batch);
+    if (batch) await removeDestroyed(watched, batch);
     if (isToBeSwept(work, tableId)) {
       if (schemaTracker.table(tableId).rebuild) return;
       await batches.started();
       batches.tally((await work.sweep(tableId)) ?? {});
     } else {
       batch = dirty.take(tableId);
-      if (batch) await reread(work, batch, state.massChange);
+      if (batch) await reread(watched, batch, state.massChange);
     }
     state.failures = 0;
+    failing.read(tableId);
   } catch (caught) {
-    const error = asBasetideError(caught);
-    if (batch && isStrangeId(error)) {
-      reader.log.warn({ error, tableId }, "the feed reports records that cannot be read");
+    const known = asBasetideError(caught);
+    if (batch && isStrangeId(known)) {
+      reader.log.warn({ error: known, tableId }, "the feed reports records that cannot be read");
       return dirty.ack(batch, [...batch.entries.keys()]);
     }
     if (batch) dirty.requeue(batch);
-    if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return;
-    if (isWholeBases(error)) throw error;
-    if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) return;
-    reader.log.debug({ error, tableId }, "reading changed records failed");
+    const error = await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, known);
+    if (!error || failing.has(tableId)) return;
     state.untilMs = performance.now() + failurePauseMs(++state.failures, error);
     await batches.failed(error);
   }

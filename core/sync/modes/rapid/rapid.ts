@@ -12,24 +12,25 @@
  */
 
 import { TaskGroup, wait } from "../../../async";
-import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
+import { asBasetideError, BasetideError } from "../../../errors";
 import { markSyncCompleted, markSyncStarted } from "../../../replica";
 import type { Reader } from "../../engine";
 import {
   endSync,
-  isOvertaken,
   isWholeBases,
-  mayMeanOldSchema,
   pollForChanges,
+  readerOfTable,
   reportIssues,
   SchemaTracker,
   tableCounts,
+  tableFailed,
   typeSettingsOf,
 } from "../../engine";
 import type { Cadence } from "../../pacing";
 import { failurePauseMs, QuotaSplit } from "../../pacing";
 import { tableCache } from "../../state";
 import {
+  keepAsking,
   keepRebuilding,
   keepSweeping,
   type RebuildWatch,
@@ -101,6 +102,7 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
       keepCycling(rapid, reader),
       keepCheckingSchema(rapid, reader),
       keepRebuilding(rapid, rebuildWatch(rapid)),
+      keepAsking(rapid),
       keepSweeping(rapid, {
         everyMs: () => input.cadence().sweepEveryMs,
         lastAgoMs: () => sweptAgoMs(input.base),
@@ -126,7 +128,10 @@ function rebuildWatch({ input, cycles }: Rapid): RebuildWatch {
         cycles.polled(tableId, { ...outcome, askedAt }, "rebuild");
       };
     },
-    onFailure: (tableId, error) => cycles.failed(tableId, error),
+    onFailure(tableId, error) {
+      if (input.cache.failing.has(tableId)) cycles.leave(tableId);
+      else cycles.failed(tableId, error);
+    },
   };
 }
 
@@ -141,11 +146,16 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
   await markSyncStarted(replica, epoch);
   for (;;) {
     const before = { ...pollReader.counts };
-    const { report, begunAt, over } = cycles.begin(schemaTracker.tables.map(({ id }) => id));
+    const { failing } = input.cache;
+    const readable = schemaTracker.tables.filter(({ id }) => !failing.has(id));
+    const { report, begunAt, over } = cycles.begin(readable.map(({ id }) => id));
     await Promise.race([over, ended]);
     if (stop.aborted) throw new BasetideError("sync_stopped");
     report.requests = pollReader.counts.requests - before.requests;
     report.waitMs = Math.round(pollReader.counts.waitMs - before.waitMs);
+    const [first] = failing.list();
+    if (first) report.failing = failing.list();
+    if (first && schemaTracker.tables.every(({ id }) => failing.has(id))) report.error = first;
     if (report.error) await markSyncStarted(replica, epoch);
     else {
       await markSyncCompleted(replica, epoch, true);
@@ -156,7 +166,8 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     }
     await input.onRun(report);
     if (!report.error) await input.onRead(readSince(rapid, begunAt));
-    await wait(Math.max(0, MIN_POLL_INTERVAL_MS - (performance.now() - begunAt)), stop);
+    const dueInMs = readable.length > 0 ? 0 : Math.min(...failing.ids.map((id) => failing.dueInMs(id)));
+    await wait(Math.max(0, dueInMs, MIN_POLL_INTERVAL_MS - (performance.now() - begunAt)), stop);
   }
 }
 
@@ -164,8 +175,10 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
 async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
   const { input, schemaTracker, stop } = rapid;
   const tables = new Map<string, Promise<void>>();
+  let failures = 0;
   try {
-    for (let failures = 0; ; ) {
+    for (;;) {
+      input.cache.failing.keepOnly(schemaTracker.tables);
       for (const { id } of schemaTracker.tables) {
         if (tables.has(id)) continue;
         const polling = keepPolling(rapid, reader, id).catch((error) => rapid.taskGroup.end(error));
@@ -177,7 +190,7 @@ async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
       await wait(TICK_MS, stop);
       try {
         const isDue = performance.now() - input.cache.schemaSeenAt >= input.schemaPollMs;
-        await (isDue ? schemaTracker.refresh() : schemaTracker.refreshIfDue());
+        await (isDue ? schemaTracker.look() : schemaTracker.refreshIfDue());
         failures = 0;
         if (schemaTracker.refusal) rapid.cycles.failed("", schemaTracker.refusal);
       } catch (caught) {
@@ -196,7 +209,7 @@ async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
 async function keepPolling(rapid: Rapid, reader: Reader, tableId: string): Promise<void> {
   const { input, schemaTracker, cycles, stop } = rapid;
   const { cache } = input;
-  const polling = { ...input, schemaTracker, reader };
+  const { failing } = cache;
   for (let failures = 0; ; ) {
     const shape = schemaTracker.table(tableId);
     const { source, live, rebuild } = shape;
@@ -207,20 +220,21 @@ async function keepPolling(rapid: Rapid, reader: Reader, tableId: string): Promi
       await wait(dueInMs > 0 ? Math.min(TICK_MS, dueInMs) : TICK_MS, stop);
       continue;
     }
+    using watched = readerOfTable(reader, source, failing, () => cycles.leave(tableId));
     try {
       cache.pollStartedAt.set(tableId, performance.now());
+      const polling = { ...input, schemaTracker, reader: watched.reader };
       const found = await pollForChanges(polling, source, tableCache(cache, live));
       failures = 0;
+      failing.read(tableId);
       cycles.polled(tableId, found);
     } catch (caught) {
-      const error = asBasetideError(caught);
-      // The source also answers "forbidden" for a table that is gone: only a schema check can tell.
-      if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) continue;
-      if (isWholeBases(error)) throw error;
-      if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild) continue;
-      input.reader.log.debug({ error, tableId }, "reading a table failed");
-      cycles.failed(tableId, error);
-      await wait(failurePauseMs(++failures, error), stop);
+      const error = await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, caught);
+      if (!error) continue;
+      if (failing.has(tableId)) cycles.leave(tableId);
+      else cycles.failed(tableId, error);
+      failures++;
+      await wait(failing.has(tableId) ? failing.dueInMs(tableId) : failurePauseMs(failures, error), stop);
     }
   }
 }

@@ -1,10 +1,10 @@
 /** Rebuilds tables in the background of rapid and live mode, when their schema requires it. */
 
 import { wait, waitCoarsely } from "../../../async";
-import { asBasetideError, type BasetideError, isBasetideError } from "../../../errors";
+import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
-import { isWholeBases, mayMeanOldSchema, ProgressBoard, rebuildTable } from "../../engine";
+import { ProgressBoard, readerOfTable, rebuildTable, tableFailed } from "../../engine";
 import { failurePauseMs } from "../../pacing";
 import { type SyncSession, whileReading } from "./sync-session";
 
@@ -26,38 +26,43 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
   const { input, schemaTracker, split, stop, taskGroup } = session;
   const { problems } = input.cache;
   let board: ProgressBoard | undefined;
-  /** Failures in a row, by table: a table that fails often delays no other. */
-  const failures = new Map<string, number>();
+  const { failing } = input.cache;
   const running = new Map<string, Promise<void>>();
   const reading = new Set<string>();
   // Builds that sweeps have left are read again: the recent-writes log is trimmed without regard to them here.
   input.cache.builds.clear();
   const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
+    const { tableId } = spec;
+    const shape = schemaTracker.table(tableId);
     try {
       await rebuild(session, spec, shown, watch, onWaiting);
-      failures.delete(spec.tableId);
-      problems.buildSucceeded(spec.tableId);
+      failing.read(tableId);
+      problems.buildSucceeded(tableId);
     } catch (caught) {
-      const error = asBasetideError(caught);
-      if (mayMeanOldSchema(error)) await schemaTracker.refresh();
-      else if (isWholeBases(error)) throw error;
-      input.reader.log.warn({ error, tableId: spec.tableId }, "rebuilding a table failed");
-      if (isBasetideError(error, "replica_refused")) schemaTracker.postpone(spec.tableId);
-      watch.onFailure(spec.tableId, error);
-      const inARow = (failures.get(spec.tableId) ?? 0) + 1;
-      failures.set(spec.tableId, inARow);
-      const pauseMs = failurePauseMs(inARow, error);
-      problems.buildFailed(spec.tableId, error, pauseMs);
+      const { log } = input.reader;
+      // An object of the customer's refuses the new shape: rows go on into the old one.
+      const isRefused =
+        isBasetideError(caught, "replica_refused") && shape.live && !shape.live.spec.isDamaged;
+      const error = isRefused
+        ? asBasetideError(caught)
+        : await tableFailed({ schemaTracker, cache: input.cache, log }, tableId, shape, caught);
+      if (!error) return;
+      if (isRefused) schemaTracker.postpone(tableId);
+      watch.onFailure(tableId, error);
+      const pauseMs = failing.has(tableId) ? failing.dueInMs(tableId) : failurePauseMs(1, error);
+      problems.buildFailed(tableId, error, pauseMs);
       await wait(pauseMs, stop);
-      schemaTracker.resume(spec.tableId);
+      schemaTracker.resume(tableId);
     }
   };
   try {
     for (;;) {
       stop.throwIfAborted();
       const spec = schemaTracker.rebuild.find(({ tableId }) => !running.has(tableId));
-      split.hurry(spec !== undefined || reading.size > 0);
-      if (!spec || reading.size === MOST_AT_ONCE) {
+      // A table that fails leaves its place to others.
+      const places = [...reading].filter((id) => !failing.has(id)).length;
+      split.hurry(spec !== undefined || places > 0);
+      if (!spec || places >= MOST_AT_ONCE) {
         if (running.size === 0) board = undefined;
         await waitCoarsely(TICK_MS, stop);
         continue;
@@ -97,8 +102,12 @@ async function rebuild(
   if (!source) return;
   const done = watch.onBegin(tableId);
   const onProgress = (records: number) => board.records(tableId, records);
+  const { failing } = session.input.cache;
+  using watched = readerOfTable(session.background.reader, source, failing, () =>
+    watch.onFailure(tableId, new BasetideError("source_timeout")),
+  );
   const outcome = await whileReading(session, tableId, () =>
-    rebuildTable({ ...session.background, onProgress }, source, spec, onWaiting),
+    rebuildTable({ ...session.background, reader: watched.reader, onProgress }, source, spec, onWaiting),
   );
   board.done(tableId);
   await done(outcome);

@@ -7,18 +7,18 @@
 
 import { linkedAbort, wait, waitCoarsely } from "../../../async";
 import type { Base, RunReport } from "../../../control/bases";
-import { asBasetideError, type BasetideError, isBasetideError } from "../../../errors";
+import { type BasetideError, isBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
-import type { SourceTable } from "../../../source";
 import {
-  isWholeBases,
-  mayMeanOldSchema,
+  askFailing,
   newReport,
+  readerOfTable,
   reportIssues,
   type Sweep,
   sweepTable,
   type TableOutcome,
   tableCounts,
+  tableFailed,
 } from "../../engine";
 import { failurePauseMs } from "../../pacing";
 import { type SweepScan, tableCache } from "../../state";
@@ -46,19 +46,19 @@ export async function keepSweeping(session: SyncSession, watch: ScanWatch): Prom
   for (let failures = 0; ; ) {
     if (watch.isWanted?.() || (!cache.scan && dueInMs(session, watch) <= 0)) await beginScan(session, watch);
     const { scan } = cache;
-    if (scan && scan.remaining.length === 0) {
-      await reportScan(session, scan);
-      cache.problems.allRead();
+    const left = cache.partialScan?.remaining.find((id) => isToBeSwept(session, id));
+    // Tables that cannot be read are swept once they can be.
+    if (scan?.remaining.every((id) => cache.failing.has(id))) {
+      if (scan.remaining.length < session.schemaTracker.tables.length) await reportScan(session, scan);
       cache.scan = null;
+      cache.partialScan = scan.remaining.length > 0 ? scan : null;
       await watch.onEnd?.(scan);
+    } else if (left !== undefined) {
+      await sweepLeft(session, cache.partialScan!, left, watch);
     } else if (scan) {
-      const failed = await sweepNext(session, scan);
-      failures = failed ? failures + 1 : 0;
-      if (failed) {
-        const pauseMs = failurePauseMs(failures, failed.error);
-        cache.problems.tableFailed(failed.table, failed.error, pauseMs);
-        await wait(pauseMs, session.stop);
-      }
+      const error = await sweepNext(session, scan);
+      failures = error ? failures + 1 : 0;
+      if (error) await wait(failurePauseMs(failures, error), session.stop);
     } else await untilDue(dueInMs(session, watch), session.stop);
     endIfOver(session);
     session.stop.throwIfAborted();
@@ -75,6 +75,11 @@ export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
   if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
 }
 
+function isToBeSwept({ input, schemaTracker }: SyncSession, tableId: string): boolean {
+  const { source, live, rebuild } = schemaTracker.table(tableId);
+  return !source || (input.cache.failing.isReadable(tableId) && live !== undefined && !rebuild);
+}
+
 async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch): Promise<void> {
   const { cache } = input;
   const counts = { seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 0, waitMs: 0 };
@@ -85,6 +90,7 @@ async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch
     remaining: schemaTracker.tables.map(({ id }) => id),
   };
   cache.scanStartedAt = performance.now();
+  cache.partialScan = null;
   await watch.onBegin?.(cache.scan);
 }
 
@@ -99,29 +105,63 @@ function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): num
   return everyMs() - begunMs;
 }
 
-/** Sweeps the next table of the scan, or postpones it. @returns the table and the error if it failed */
-async function sweepNext(
-  session: SyncSession,
-  scan: SweepScan,
-): Promise<{ table: SourceTable; error: BasetideError } | undefined> {
+/** Sweeps the next table of the scan, or postpones it. @returns the error if it failed */
+async function sweepNext(session: SyncSession, scan: SweepScan): Promise<BasetideError | undefined> {
   const { input, schemaTracker, stop } = session;
-  const tableId = scan.remaining[0]!;
-  const { source, live, rebuild } = schemaTracker.table(tableId);
-  scan.remaining.shift();
+  const { cache, reader } = input;
+  const tableId = scan.remaining.find((id) => !cache.failing.has(id))!;
+  const shape = schemaTracker.table(tableId);
+  const { source, live, rebuild } = shape;
+  scan.remaining.splice(scan.remaining.indexOf(tableId), 1);
   if (!source) return;
   scan.remaining.push(tableId);
   try {
     if (live && !rebuild) await sweepForScan(session, scan, tableId);
     else await wait(TICK_MS, stop);
   } catch (caught) {
-    const error = asBasetideError(caught);
-    if (isBasetideError(error, "source_schema_changed")) return;
-    if (mayMeanOldSchema(error)) await schemaTracker.refresh();
-    else if (isWholeBases(error)) throw error;
-    input.reader.log.warn({ error, tableId }, "sweeping a table failed");
+    if (isBasetideError(caught, "source_schema_changed")) return;
+    const error = await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, caught);
+    if (!error || cache.failing.has(tableId)) return;
+    reader.log.warn({ error, tableId }, "sweeping a table failed");
     await input.onRun({ ...newReport(), isBackground: true, startedAt: scan.startedAt, error });
-    return { table: source, error };
+    return error;
   }
+}
+
+/** Asks again for tables that could not be read; see `askFailing`. */
+export async function keepAsking({ input, schemaTracker, background, stop }: SyncSession): Promise<void> {
+  const { cache } = input;
+  for (;;) {
+    cache.failing.keepOnly(schemaTracker.tables);
+    askFailing(cache.failing, background.reader, schemaTracker.tables);
+    for (const id of cache.failing.ids) {
+      // A scan that could not read it must do so now; otherwise there is nothing to read but what is named.
+      if (cache.failing.isReadable(id) && !cache.partialScan?.remaining.includes(id)) cache.failing.read(id);
+    }
+    await waitCoarsely(TICK_MS, stop);
+  }
+}
+
+/** Sweeps a table that the last scan could not read. The scan has then read everything once none is left. */
+async function sweepLeft(
+  session: SyncSession,
+  scan: SweepScan,
+  tableId: string,
+  watch: ScanWatch,
+): Promise<void> {
+  const { input, schemaTracker } = session;
+  const { cache, reader } = input;
+  const shape = schemaTracker.table(tableId);
+  try {
+    if (shape.source && !(await sweepExclusively(session, session.background, tableId))) return;
+  } catch (caught) {
+    await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, caught);
+    return;
+  }
+  scan.remaining = scan.remaining.filter((id) => id !== tableId);
+  if (scan.remaining.length > 0) return;
+  cache.partialScan = null;
+  await watch.onEnd?.(scan);
 }
 
 /** Sweeps one table of the scan. */
@@ -137,7 +177,6 @@ async function sweepForScan(session: SyncSession, scan: SweepScan, tableId: stri
   scan.deleted += outcome.deleted;
   scan.seen += outcome.seen;
   scan.remaining = scan.remaining.filter((id) => id !== tableId);
-  session.input.cache.problems.tableRead(tableId);
 }
 
 /**
@@ -167,15 +206,18 @@ export async function sweepExclusively(
     abort.abort();
   };
   sweeping.set(tableId, { giveWay, over: promise });
+  const { failing } = input.cache;
   const begunFor = input.cache.scan;
   try {
     const { source, live } = schemaTracker.table(tableId);
     if (!source || !live) return undefined;
     sweep.reader.readVersions.renew();
-    const one = { ...sweep, reader: { ...sweep.reader, stop: abort.signal } };
+    using watched = readerOfTable(sweep.reader, source, failing);
+    const one = { ...sweep, reader: { ...watched.reader, stop: abort.signal } };
     const outcome = await whileReading(session, tableId, () =>
       sweepTable(one, source, tableCache(input.cache, live)),
     );
+    failing.read(tableId);
     const { scan } = input.cache;
     if (isUrgent && scan && scan === begunFor) {
       scan.remaining = scan.remaining.filter((id) => id !== tableId);
@@ -200,6 +242,7 @@ async function reportScan({ input, schemaTracker }: SyncSession, scan: SweepScan
     isBackground: true,
     completedAt: new Date(),
     tables: tableCounts(schemaTracker.tables, input.cache, input.base),
+    ...(scan.remaining.length > 0 && { failing: input.cache.failing.list() }),
   };
   await reportIssues(input.replica, report);
   await input.onRun(report);

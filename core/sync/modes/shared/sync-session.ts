@@ -39,6 +39,7 @@ export interface SyncSessionInput {
   onProgress: (progress: Progress) => void;
   onShapeChange?: SchemaTrackerOptions["onShapeChange"];
   onSchema?: SchemaTrackerOptions["onSchema"];
+  onSchemaError?: SchemaTrackerOptions["onSchemaError"];
   onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];
 }

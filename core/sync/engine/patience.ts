@@ -1,0 +1,109 @@
+/**
+ * Notices when the source no longer answers the requests for one table, so that other tables need not wait for it, and
+ * when it answers again.
+ *
+ * Time that a request waits for its reservation, or that the replica takes, does not count.
+ */
+import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
+import type { SourceTable } from "../../source";
+import { isOfTable, type TableFailures } from "../state";
+import { metered, type Reader } from "./reader";
+
+/** The reader of one table. */
+interface Watched extends Disposable {
+  reader: Reader;
+  /** The last failure since the source last answered; undefined while it is not late. */
+  readonly silence: BasetideError | undefined;
+}
+
+/**
+ * Returns a reader that behaves like `reader`.
+ *
+ * @param onSilent called when a request, with its retries, has not been answered for `patienceMs`
+ */
+export function watchAnswers(
+  reader: Reader,
+  patienceMs: number,
+  onSilent: (error: BasetideError) => void,
+): Watched {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let failure: BasetideError | undefined;
+  let silence: BasetideError | undefined;
+  const answered = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    failure = undefined;
+    silence = undefined;
+  };
+  const late = () => {
+    const text = `Airtable has not answered for ${Math.round(patienceMs / 1000)} s.`;
+    silence = failure ?? new BasetideError("source_timeout", text);
+    onSilent(silence);
+  };
+  return {
+    reader: {
+      ...reader,
+      onRequest(kind) {
+        timer ??= setTimeout(late, patienceMs);
+        reader.onRequest?.(kind);
+      },
+      onAnswer() {
+        answered();
+        reader.onAnswer?.();
+      },
+      onFailure(error) {
+        if (isBasetideError(error, "source_rate_limited")) answered();
+        else failure = asBasetideError(error);
+      },
+    },
+    get silence() {
+      return silence;
+    },
+    [Symbol.dispose]: answered,
+  };
+}
+
+/**
+ * Returns a reader for one table, in the modes in which each table is read by itself: the table fails as soon as it is
+ * not answered for, and is then tried with one request at a time.
+ */
+export function readerOfTable(
+  reader: Reader,
+  table: Pick<SourceTable, "id" | "name">,
+  failing: TableFailures,
+  onSilent?: () => void,
+): Watched {
+  const mayTryAgain = () => !failing.has(table.id) && (reader.mayTryAgain?.() ?? true);
+  return watchAnswers({ ...reader, mayTryAgain }, failing.patienceMs(table.id), (error) => {
+    failing.failed(table, error);
+    onSilent?.();
+  });
+}
+
+/**
+ * Asks for those tables that have failed and whose pause is over, without waiting for the answers: one that does not
+ * come delays nothing. `failing` then shows which can be read.
+ */
+export function askFailing(failing: TableFailures, reader: Reader, tables: readonly SourceTable[]): void {
+  if (failing.size === 0) return;
+  for (const table of tables) {
+    const { id } = table;
+    if (failing.isReadable(id) || failing.dueInMs(id) > 0 || failing.probing.has(id)) continue;
+    failing.probing.add(id);
+    void ask(reader, table, failing).finally(() => failing.probing.delete(id));
+  }
+}
+
+async function ask(reader: Reader, table: SourceTable, failing: TableFailures): Promise<void> {
+  let askedAt = 0;
+  try {
+    await metered({ ...reader, mayTryAgain: () => false }).send((source, signal) => {
+      askedAt = performance.now();
+      return source.listPage(reader.sourceBaseId, table, {}, signal);
+    });
+    failing.answered(table.id, performance.now() - askedAt);
+  } catch (caught) {
+    const error = asBasetideError(caught);
+    if (isOfTable(error)) failing.failed(table, error);
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * The tables of a base that cannot be read, each with its own error and its own pause between attempts: the other
+ * tables do not wait for them.
+ *
+ * Every mode records here which table has failed or was read. The list survives the lease with the base's row.
+ */
+import type { FailingTable } from "../../control/bases";
+import { BasetideError, errorCodes, nextStep } from "../../errors";
+import { failurePauseMs } from "../pacing";
+
+/** A table whose requests have not been answered for this long does not delay others, ms. */
+const PATIENCE_MS = 5000;
+/** The longest pause between two attempts to read a table. */
+const MAX_PAUSE_MS = 60_000;
+/** A table that answers slowly may take this many times as long as it last did. */
+const PATIENCE_FACTOR = 2;
+
+interface Failure {
+  name: string;
+  code: BasetideError["code"];
+  message: string;
+  since: Date;
+  /** In a row. */
+  failures: number;
+  /** performance.now() */
+  nextTryAt: number;
+  nextTryDate: Date;
+}
+
+export class TableFailures {
+  #failures = new Map<string, Failure>();
+  /** Tables for which a single request has been answered since they failed. */
+  readonly #answering = new Set<string>();
+  /** The tables that such a request is running for. */
+  readonly probing = new Set<string>();
+  /** How long the source took to answer for tables that were too slow, ms. */
+  #answeredInMs = new Map<string, number>();
+  /** Called with the complete list whenever it has changed. */
+  onChange: (list: FailingTable[]) => void = () => {};
+
+  get size(): number {
+    return this.#failures.size;
+  }
+
+  get ids(): string[] {
+    return [...this.#failures.keys()];
+  }
+
+  has(tableId: string): boolean {
+    return this.#failures.has(tableId);
+  }
+
+  /** Returns whether a sweep of the table may succeed: it does not fail, or has been answered for since. */
+  isReadable(tableId: string): boolean {
+    return !this.#failures.has(tableId) || this.#answering.has(tableId);
+  }
+
+  /** Returns the time until the table may be tried again, ms; 0 or less: now. */
+  dueInMs(tableId: string): number {
+    return (this.#failures.get(tableId)?.nextTryAt ?? 0) - performance.now();
+  }
+
+  /** Returns how long the table's requests may stay unanswered before other tables no longer wait for it, ms. */
+  patienceMs(tableId: string): number {
+    return Math.max(PATIENCE_MS, PATIENCE_FACTOR * (this.#answeredInMs.get(tableId) ?? 0));
+  }
+
+  /** Records that a request for a failing table was answered, and how long that took. */
+  answered(tableId: string, ms: number): void {
+    if (this.#failures.has(tableId)) this.#answering.add(tableId);
+    this.#answeredInMs.set(tableId, ms);
+  }
+
+  /** Records that the table could not be read. */
+  failed({ id, name }: { id: string; name: string }, error: BasetideError): void {
+    const known = this.#failures.get(id);
+    const failures = (known?.failures ?? 0) + 1;
+    const pauseMs = Math.min(MAX_PAUSE_MS, failurePauseMs(failures, error));
+    this.#answering.delete(id);
+    this.#failures.set(id, {
+      name,
+      code: error.code,
+      message: ofTable(name, error).message,
+      since: known?.since ?? new Date(),
+      failures,
+      nextTryAt: performance.now() + pauseMs,
+      nextTryDate: new Date(Date.now() + pauseMs),
+    });
+    this.onChange(this.list());
+  }
+
+  /** Records that the table is up to date again. @returns whether it was failing */
+  read(tableId: string): boolean {
+    this.#answering.delete(tableId);
+    if (!this.#failures.delete(tableId)) return false;
+    this.onChange(this.list());
+    return true;
+  }
+
+  /** Forgets tables that the source no longer has. */
+  keepOnly(tables: readonly { id: string }[]): void {
+    if (this.size === 0) return;
+    const known = new Set(tables.map(({ id }) => id));
+    for (const id of this.ids) if (!known.has(id)) this.read(id);
+  }
+
+  list(): FailingTable[] {
+    return [...this.#failures].map(([id, { name, code, message, since, nextTryDate }]) => ({
+      table_id: id,
+      name,
+      code,
+      message,
+      since: since.toISOString(),
+      next_try_at: nextTryDate.toISOString(),
+    }));
+  }
+
+  /** Continues with what an earlier lease has recorded; the tables are tried at once. */
+  restore(list: readonly FailingTable[]): void {
+    for (const { table_id: id, name, code, message, since, next_try_at } of list) {
+      if (this.#failures.has(id)) continue;
+      const nextTryDate = new Date(next_try_at);
+      const facts = { name, code, message, since: new Date(since), nextTryDate };
+      this.#failures.set(id, { ...facts, failures: 1, nextTryAt: performance.now() });
+    }
+  }
+}
+
+/** Returns whether the error is about one table, and not about the whole base or one of our databases. */
+export function isOfTable({ code }: BasetideError): boolean {
+  if (code === "source_forbidden") return true;
+  if (nextStep[code] === "check_schema" || nextStep[code] === "restart_table") return true;
+  return OF_TABLE.has(code);
+}
+
+const OF_TABLE: ReadonlySet<BasetideError["code"]> = new Set([
+  "source_unavailable",
+  "source_timeout",
+  "source_bad_answer",
+  "source_rejected",
+  "replica_refused",
+  "internal",
+]);
+
+/** Returns the error with a message that names the table. */
+export function ofTable(name: string, error: BasetideError): BasetideError {
+  const { code, message, details } = error;
+  // The general remedy speaks of the base.
+  const said = code === "source_forbidden" ? message.replace(errorCodes[code], "").trim() : message;
+  const text = `Table "${name}" is not up to date: ${said || errorCodes[code]}`;
+  return new BasetideError(code, text, { cause: error, details });
+}

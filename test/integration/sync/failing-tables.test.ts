@@ -1,0 +1,150 @@
+/** The unit of failure is the table: the others are synced, and it is tried again by itself. */
+import { expect, test, vi } from "vitest";
+import { BasetideError } from "../../../core/errors";
+import { type Engine, testEngine } from "../../support/engine";
+import { until } from "../../support/poll";
+import { sourceRecord, sourceTable } from "../../support/source-records";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+const note = (id: string, text: string) => sourceRecord(id, { fld0: text, fld1: `${text}!` });
+
+/** A base with the tables A, which fails, and Z, each with three records. */
+async function twoTables() {
+  const engine = await testEngine();
+  const [a, z] = ["A", "Z"].map((name) =>
+    engine.source.add(
+      sourceTable(`tbl${name}`, name, { Name: "text", Note: "text" }),
+      [1, 2, 3].map((n) => note(`rec${name}${n}`, `${name}${n}`)),
+    ),
+  );
+  return { engine, a: a!, z: z! };
+}
+
+const names = async (engine: Engine, table: string) =>
+  ((await engine.rows(table)) as { name: string }[]).map(({ name }) => name).sort();
+
+const refused = (code: ConstructorParameters<typeof BasetideError>[0]) => (call: string) => {
+  if (call.startsWith("list tblA")) throw new BasetideError(code, "Airtable said no.");
+};
+
+test.for(["source_forbidden", "source_rejected", "source_unavailable", "source_timeout"] as const)(
+  "a table that answers %s is listed by name, the others are synced, and it recovers by itself",
+  async (code) => {
+    const { engine, a, z } = await twoTables();
+    await engine.sync();
+    engine.source.before = refused(code);
+    a.records.set("recA1", note("recA1", "changed"));
+    for (const text of ["first", "second"]) {
+      z.records.set("recZ1", note("recZ1", text));
+      expect(await engine.sync()).toMatchObject({
+        completedAt: expect.any(Date),
+        failing: [{ table_id: "tblA", name: "A", code, message: expect.stringContaining('"A"') }],
+      });
+      expect(await names(engine, "z")).toContain(text);
+    }
+    // Nothing that it has is lost, and it is not asked for during its pause.
+    expect(await names(engine, "a")).toEqual(["A1", "A2", "A3"]);
+    const { length } = engine.source.calls;
+    await engine.sync();
+    expect(engine.source.calls.slice(length).some((call) => call.startsWith("list tblA"))).toBe(false);
+    engine.source.before = () => {};
+    await until(async () => (await engine.sync()).failing === undefined, {
+      what: "A is read",
+      timeoutMs: 20_000,
+    });
+    expect(await names(engine, "a")).toContain("changed");
+  },
+);
+
+test("a first sync completes without a table that cannot be read, and builds it later", async () => {
+  const { engine } = await twoTables();
+  engine.source.before = refused("source_forbidden");
+  const report = await engine.sync();
+  expect(report).toMatchObject({
+    kind: "first",
+    completedAt: expect.any(Date),
+    failing: [{ name: "A" }],
+    tables: [{ name: "z", records: 3 }],
+  });
+  engine.source.before = () => {};
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is built",
+    timeoutMs: 20_000,
+  });
+  expect(await names(engine, "a")).toEqual(["A1", "A2", "A3"]);
+});
+
+test("a table that never answers does not keep a sync from ending, and a slow one is waited for", async () => {
+  const { engine, z } = await twoTables();
+  await engine.sync();
+  const hung = Promise.withResolvers<void>();
+  engine.source.before = (call) => (call.startsWith("list tblA") ? hung.promise : undefined);
+  z.records.set("recZ1", note("recZ1", "new"));
+  expect(await engine.sync()).toMatchObject({ failing: [{ name: "A", code: "source_timeout" }] });
+  expect(await names(engine, "z")).toContain("new");
+  hung.resolve();
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is read",
+    timeoutMs: 20_000,
+  });
+});
+
+test("if no table can be read, the sync fails", async () => {
+  const { engine } = await twoTables();
+  await engine.sync();
+  engine.source.before = (call) => {
+    if (call.startsWith("list")) throw new BasetideError("source_forbidden");
+  };
+  expect(await engine.sync()).toMatchObject({ completedAt: null, error: { code: "source_forbidden" } });
+  engine.source.before = () => {};
+  expect(await engine.sync()).toMatchObject({ completedAt: expect.any(Date) });
+});
+
+test.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
+  "rows of known tables are synced while the schema answers %s",
+  async (code) => {
+    const { engine, z } = await twoTables();
+    await engine.sync();
+    const told: unknown[] = [];
+    const sync = () => engine.sync({ onSchemaError: (error) => told.push(error?.code ?? null) });
+    engine.source.before = (call) => {
+      if (call === "schema") throw new BasetideError(code);
+    };
+    z.records.set("recZ1", note("recZ1", "new"));
+    expect(await sync()).toMatchObject({ completedAt: expect.any(Date) });
+    expect(await names(engine, "z")).toContain("new");
+    expect(engine.cache.schemaError).toMatchObject({ code, since: expect.any(String) });
+    engine.source.before = () => {};
+    await until(async () => (await sync()) && engine.cache.schemaError === null, {
+      what: "the schema is read",
+      timeoutMs: 20_000,
+    });
+    expect([told[0], told.at(-1)]).toEqual([code, null]);
+  },
+);
+
+test("I2: a table and a field that a schema leaves out stay as long as their records answer", async () => {
+  const { engine, a } = await twoTables();
+  await engine.sync();
+  const { fields } = a.table;
+  const [name, other] = fields;
+  const lists = engine.source.tables;
+  // Missing from the schema only, answer after answer.
+  engine.source.hidden = (table) =>
+    table.id === "tblA" ? { ...table, fields: [name!] } : table.id === "tblZ" ? undefined : table;
+  a.records.set("recA4", note("recA4", "new"));
+  for (let look = 0; look < 3; look++) await engine.sync();
+  expect(await engine.rows("a")).toContainEqual(expect.objectContaining({ name: "new", note: "new!" }));
+  expect(await names(engine, "z")).toEqual(["Z1", "Z2", "Z3"]);
+  expect(engine.changes.filter(({ kind }) => kind.endsWith("dropped"))).toEqual([]);
+  // Really gone.
+  engine.source.hidden = (table) => table;
+  fields.splice(fields.indexOf(other!), 1);
+  lists.splice(1, 1);
+  await engine.sync();
+  expect(Object.keys((await engine.rows("a"))[0] as object)).not.toContain("note");
+  await expect(engine.rows("z")).rejects.toMatchObject({ code: "42P01" });
+  // A removal is looked at again.
+  expect(engine.cache.schemaLookAt).toBeLessThan(Number.POSITIVE_INFINITY);
+});
