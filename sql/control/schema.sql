@@ -329,6 +329,8 @@ create table bases (
   progress jsonb,
   progress_at timestamp with time zone,
   problems jsonb not null default '[]'::jsonb,
+  failing_tables jsonb not null default '[]'::jsonb,
+  schema_error jsonb,
   tables jsonb not null default '[]'::jsonb,
   issue_count integer not null default 0,
   issues jsonb not null default '[]'::jsonb,
@@ -348,8 +350,6 @@ create table bases (
   sweep_background_ms double precision,
   replica_identity text,
   replica_epoch bigint,
-  failing_tables jsonb not null default '[]'::jsonb,
-  schema_error jsonb,
   constraint bases_error_check CHECK (num_nulls(error_code, error_message, error_since) = ANY (ARRAY[0, 3])),
   constraint bases_history_days_check CHECK (history_days >= 1 AND history_days <= 3650),
   constraint bases_paused_check CHECK ((state = ANY (ARRAY['moving'::text, 'deleting'::text])) OR is_paused = (state = 'paused'::text)),
@@ -385,6 +385,8 @@ comment on column bases.coalesce_writes is 'the proxy may send writes of single 
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.progress is 'the first sync or rebuild that is running: {kind, started_at, tables}';
 comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
+comment on column bases.failing_tables is 'the tables that cannot be read while the others are synced, as the API shows them';
+comment on column bases.schema_error is 'why the schema cannot be read, if it cannot: {code, message, since}';
 comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
 comment on column bases.sync_started_at is 'with kind, completed_at and duration_ms: the last sync that completed';
 comment on column bases.attempted_at is 'when the last sync ended, completed or not';

@@ -159,9 +159,8 @@ export const waits: Wait[] = [
     report: "schema problem",
   },
   {
-    at: "core/sync/engine/schema-tracker.ts SchemaTracker.#confirmDrops",
-    end: "the spell of empty answers",
-    report: "schema problem",
+    at: "core/sync/engine/schema-tracker.ts SchemaTracker.#applyAnswer",
+    ...lease("the schema's error, or the run's"),
   },
   { at: "core/sync/engine/sync-base.ts syncTables", end: "MAX_ROUNDS", report: "the base's error" },
   { at: "core/sync/engine/sync-base.ts syncTable", end: "MAX_SHAPES", report: "the base's error" },
@@ -279,6 +278,8 @@ export const waits: Wait[] = [
     end: "all is saved, or the lease ends",
     report: "log",
   },
+  { at: "core/sync/lease/failure-saver.ts saveFailures.latestSaver.run", ...lease("log") },
+  { at: "core/sync/modes/shared/scan.ts keepAsking", ...lease("the failing tables") },
   { at: "core/sync/engine/rebuild.ts swapIn", ...lease("problem: a table is missing or outdated") },
   { at: "core/sync/engine/sync-marks.ts completeMarked", end: "the second time", report: "the run" },
   {

@@ -433,8 +433,8 @@ export interface components {
       budget: components["schemas"]["Budget"] | null;
       /** What keeps the database from equaling the source although syncs complete */
       problems: ({
-        /** `missing_table`: A table of the source is not in the database. `outdated_table`: A table still has its former columns. `failing_table`: A full check cannot read a table. `schema`: The schema could not be checked. `settings`: Changed settings are not applied */
-        kind: "missing_table" | "outdated_table" | "failing_table" | "schema" | "settings";
+        /** `missing_table`: A table of the source is not in the database. `outdated_table`: A table still has its former columns. `settings`: Changed settings are not applied */
+        kind: "missing_table" | "outdated_table" | "settings";
         table_id: string | null;
         /** The table's name in the source */
         name: string;
