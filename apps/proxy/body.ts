@@ -75,17 +75,9 @@ export async function readBody(
   }
 }
 
+/** The body of a GET or HEAD, which the source ignores, is not forwarded: Bun passes it to no handler. */
 export function hasBody({ body, method }: Request): boolean {
   return body !== null && method !== "GET" && method !== "HEAD";
-}
-
-/**
- * Does the request have a body that the listener has dropped? Bun does not pass the body of a GET or HEAD to handlers,
- * so it cannot be forwarded.
- */
-export function hasLostBody({ body, headers }: Request): boolean {
-  if (body !== null) return false;
-  return Number(headers.get("content-length") ?? 0) > 0 || headers.has("transfer-encoding");
 }
 
 async function readCounting(

@@ -7,7 +7,7 @@
 import { allowLongAnswer, clientNetwork, forwarded } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { span, withRemoteParent } from "../../core/trace";
-import { hasBody, hasLostBody, readBody } from "./body";
+import { hasBody, readBody } from "./body";
 import { admit, type Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { allowReadHeader } from "./cors";
@@ -61,7 +61,6 @@ async function answer(
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const { baseId } = target;
-  if (hasLostBody(request)) return ownAnswer("BODY_NOT_TAKEN");
   const authorization = request.headers.get("authorization");
   if (request.method === "OPTIONS") return preflight(ctx, request, target, elsewhere);
   // As the source does; also for bases that are not connected, so that the answer does not reveal which are.

@@ -49,12 +49,6 @@ const answers = {
     status: 400,
     message: "The request's target or Host header is malformed.",
   },
-  BODY_NOT_TAKEN: {
-    type: "PROXY_REQUEST_MALFORMED",
-    status: 400,
-    message:
-      "A GET or HEAD request with a body is not forwarded. Send it without a body, or list records with POST …/listRecords.",
-  },
   PROXY_BODY_TOO_LARGE: { status: 413, message: "The request's body is larger than 16 MB." },
   PROXY_BODY_BROKEN: {
     status: 400,

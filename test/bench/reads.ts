@@ -26,7 +26,7 @@ const filter = (formula: string) => `filterByFormula=${encodeURIComponent(formul
 const READS: Record<string, string> = {
   list: "",
   "filter on text": filter("{Status} = 'Done'"),
-  "search in text": filter("SEARCH('urgent', {Notes})"),
+  "search in text": filter("FIND('urgent', LOWER({Notes}))"),
   "filter on a date": filter("IS_AFTER({Due}, '2024-06-01')"),
   "sort by a number": sort("Amount"),
   "sort by a choice and a date": sort("Status", "Due"),

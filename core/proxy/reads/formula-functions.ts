@@ -97,12 +97,7 @@ export const translatedFunctions: Record<string, TranslatedFunction> = {
   FIND: {
     form: '`FIND("text", field)`',
     only: "whether it finds the text: as a condition, or compared with 0. In several values, without a comma",
-    translate: (args, use) => position(args, use, false),
-  },
-  SEARCH: {
-    form: '`SEARCH("text", field)`',
-    only: "whether it finds the text: as a condition, with `> 0`, or compared with `BLANK()`. Only ASCII is searched for",
-    translate: (args, use) => position(args, use, true),
+    translate: position,
   },
   LOWER: {
     form: "`LOWER(text)`",
@@ -214,15 +209,11 @@ function constant(value: Value): TranslatedFunction["translate"] {
   };
 }
 
-function position(args: Argument[], use: Use, isCaseIgnored: boolean): Value {
+function position(args: Argument[], use: Use): Value {
   const [needle, text] = exactly(2, args);
   const searched = constantText(needle!(ASIDE));
   if (searched === undefined) throw new Untranslatable();
-  return {
-    kind: "position",
-    found: contains(text!({ ...use, isPositive: false }), searched, isCaseIgnored),
-    isBlankIfNone: isCaseIgnored,
-  };
+  return { kind: "position", found: contains(text!({ ...use, isPositive: false }), searched) };
 }
 
 function folded(kind: "lower" | "upper", args: Argument[], use: Use): Value {

@@ -14,8 +14,8 @@ export type Value =
    * not known whether they count as text.
    */
   | { kind: "list"; column: string; separator?: string; isLookup?: boolean }
-  /** The position of a text in another; if there is none, 0, or blank for SEARCH. */
-  | { kind: "position"; found: Condition; isBlankIfNone: boolean }
+  /** The position of a text in another; 0 if there is none. */
+  | { kind: "position"; found: Condition }
   | { kind: "blank" }
   | { kind: "if"; condition: Condition; yes: Value; no: Value };
 
@@ -166,14 +166,13 @@ function compareTruth(condition: Condition, operator: FormulaOperator, right: Va
 }
 
 function comparePosition(
-  { found, isBlankIfNone }: Value & { kind: "position" },
+  { found }: Value & { kind: "position" },
   operator: FormulaOperator,
   right: Value,
 ): Condition | undefined {
   const number = constantNumber(right);
   if ((operator === ">" && number === 0) || (operator === ">=" && number === 1)) return found;
-  const isNone = isBlankIfNone ? right.kind === "blank" : number === 0;
-  if (!isNone) return undefined;
+  if (number !== 0) return undefined;
   if (operator === "=") return not(found);
   return operator === "!=" ? found : undefined;
 }
@@ -191,11 +190,11 @@ function lowerIs(left: TextExpression, right: TextExpression): Condition | undef
 }
 
 /** Returns where `needle` occurs in the value. */
-export function contains(value: Value, needle: string, isCaseIgnored: boolean): Condition {
+export function contains(value: Value, needle: string): Condition {
   if (needle === "") throw new Untranslatable();
-  if (value.kind === "if") return chosen(value, (part) => contains(part, needle, isCaseIgnored));
+  if (value.kind === "if") return chosen(value, (part) => contains(part, needle));
   if (value.kind === "blank") return { kind: "constant", value: false };
-  if (value.kind === "list" && !value.isLookup && !isCaseIgnored) {
+  if (value.kind === "list" && !value.isLookup) {
     const { column, separator = "" } = value;
     // The text could match across two elements.
     const isAcross =
@@ -205,11 +204,8 @@ export function contains(value: Value, needle: string, isCaseIgnored: boolean): 
   }
   if (value.kind !== "text") throw new Untranslatable();
   const { text } = value;
-  if (isCaseIgnored || (text.kind === "lower" && isLowerAscii(needle))) {
-    const folded = isCaseIgnored ? needle.toLowerCase() : needle;
-    if (!isLowerAscii(folded) || !isAscii(needle)) throw new Untranslatable();
-    return { kind: "lower_contains", of: text.kind === "lower" ? text.of : text, text: folded };
-  }
+  if (text.kind === "lower" && isLowerAscii(needle))
+    return { kind: "lower_contains", of: text.of, text: needle };
   return { kind: "contains", of: text, text: needle };
 }
 

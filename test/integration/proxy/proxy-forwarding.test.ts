@@ -113,12 +113,14 @@ test.for([
   ["GET", { "Content-Length": "2" }, "{}"],
   ["GET", { "Transfer-Encoding": "chunked" }, "2\r\n{}\r\n0\r\n\r\n"],
   ["HEAD", { "Content-Length": "2" }, "{}"],
-] as const)("the body of a %s is not dropped silently: %o", async ([method, headers, body]) => {
-  const answer = await raw(`${method} /api.airtable.com/v0/appX/T`, headers, body);
-  expect(answer).toMatch(/^HTTP\/1\.1 400 /);
-  if (method === "GET") expect(answer).toContain("PROXY_REQUEST_MALFORMED");
-  expect(upstream.requests).toEqual([]);
-});
+] as const)(
+  "a %s is forwarded without its body, which Airtable ignores: %o",
+  async ([method, headers, body]) => {
+    const answer = await raw(`${method} /api.airtable.com/v0/appX/T`, headers, body);
+    expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    expect(upstream.requests).toHaveLength(1);
+  },
+);
 
 test("a redirect is returned to the client", async () => {
   upstream.answer = (socket) => socket.write(httpAnswer(302, { Location: "http://elsewhere/" }, ""));
