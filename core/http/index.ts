@@ -8,3 +8,4 @@ export { compressed } from "./gzip";
 export { type Listener, type ListenOptions, listen, portError, reachedAt } from "./listen";
 export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";
+export { retryAfterMs } from "./retry-after";

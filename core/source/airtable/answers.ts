@@ -4,9 +4,13 @@
  * Errors are distinguished by status and type, never by their text.
  */
 import { BasetideError, type ErrorCode, type ErrorDetails, errorCodes } from "../../errors";
+import { retryAfterMs } from "../../http";
 
 /** Longest part of the source's own message that is included in ours, characters. */
 const MAX_MESSAGE = 300;
+
+/** The longest wait that an answer can ask of a sync, ms. */
+const MOST_RETRY_AFTER_MS = 60_000;
 
 /** Types of a 422 that are more specific than "invalid". */
 const CODE_BY_TYPE: ReadonlyMap<string, ErrorCode> = new Map([
@@ -27,8 +31,8 @@ export function refusedCall(status: number, headers: Headers, body: Buffer): Bas
   const code = codeOf(status, type);
   const details: ErrorDetails = { status };
   if (type !== undefined) details.type = type;
-  const retryAfterMs = readRetryAfter(headers.get("retry-after"));
-  if (retryAfterMs !== undefined) details.retryAfterMs = retryAfterMs;
+  const waitMs = retryAfterMs(headers.get("retry-after"), MOST_RETRY_AFTER_MS);
+  if (waitMs !== undefined) details.retryAfterMs = waitMs;
   const said = [String(status), type].filter(Boolean).join(" ") + (message ? `: ${message}` : "");
   return new BasetideError(
     code,
@@ -76,13 +80,6 @@ function part(value: unknown, key: string): unknown {
 function text(value: unknown): string | undefined {
   if (typeof value !== "string" || value === "") return undefined;
   return value.length > MAX_MESSAGE ? `${value.slice(0, MAX_MESSAGE)}…` : value;
-}
-
-/** Returns `Retry-After` in ms. The header contains seconds or a date. */
-function readRetryAfter(header: string | null): number | undefined {
-  if (header === null) return undefined;
-  const ms = /^\s*\d+(\.\d+)?\s*$/.test(header) ? Number(header) * 1000 : Date.parse(header) - Date.now();
-  return Number.isFinite(ms) ? Math.max(0, Math.round(ms)) : undefined;
 }
 
 /** @throws BasetideError `source_bad_answer` if the body of a 200 is not JSON */
