@@ -164,20 +164,33 @@ export class MeteredSource {
    * The source may also answer "forbidden" for a record that is gone, so the key must be known to read the table: it
    * has just listed it.
    */
-  findRecord(tableId: string, recordId: string): Promise<SourceRecord | null> {
+  async findRecord(tableId: string, recordId: string): Promise<SourceRecord | null> {
+    const found = await this.#find(tableId, recordId);
+    if (found instanceof BasetideError) throw found;
+    return found;
+  }
+
+  /** Returns whether the record exists, even if it cannot be read; see `findRecord`. */
+  async hasRecord(tableId: string, recordId: string): Promise<boolean> {
+    return (await this.#find(tableId, recordId)) !== null;
+  }
+
+  /** @returns an error if the record exists and cannot be read: asking again would not help */
+  #find(tableId: string, recordId: string): Promise<SourceRecord | BasetideError | null> {
     const { sourceBaseId } = this.#options;
     return this.send(async (source, signal) => {
       try {
         return await source.getRecord(sourceBaseId, tableId, recordId, signal);
       } catch (error) {
         if (isBasetideError(error, "source_forbidden")) return null;
+        if (isBasetideError(error, "source_bad_answer") && error.details.isRecord) return error;
         throw error;
       }
     });
   }
 
   /**
-   * Returns the current records, and the ids of those that no longer exist.
+   * Returns the current records, and the ids of those that no longer exist. Others cannot be read.
    *
    * A source sometimes answers "no records" for a table that has them: missing records are requested one by one.
    *
@@ -196,9 +209,9 @@ export class MeteredSource {
     const found = new Map(listed.map((record) => [record.id, record]));
     const gone: string[] = [];
     for (const [index, id] of asked.filter((one) => !found.has(one)).entries()) {
-      const record = await sourceFor(index).findRecord(tableId, id);
-      if (record) found.set(id, record);
-      else gone.push(id);
+      const record = await sourceFor(index).#find(tableId, id);
+      if (record === null) gone.push(id);
+      else if (!(record instanceof BasetideError)) found.set(id, record);
     }
     return { records: asked.flatMap((id) => found.get(id) ?? []), gone };
   }

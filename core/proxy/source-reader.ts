@@ -7,6 +7,7 @@
  */
 import { connectOwn } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
+import { BasetideError } from "../errors";
 import { MeteredSource, syncShare } from "../limiter";
 import { platformById, type SourceConnection, type SourceRecord, type SourceSchema } from "../source";
 import type { ConnectedBase } from "./connected-bases";
@@ -73,7 +74,20 @@ export function sourceReader(ctx: WritesContext, base: ConnectedBase, asking: As
 
   return {
     schema: async () => source().send((at) => at.getSchema(sourceBaseId, signal)),
-    records: async (tableId, choose) =>
-      source().readRecords(tableId, choose, (index) => source(!isForClient && index >= FEW)),
+    async records(tableId, choose) {
+      let asked: readonly string[] = [];
+      const read = await source().readRecords(
+        tableId,
+        () => {
+          asked = choose();
+          return asked;
+        },
+        (index) => source(!isForClient && index >= FEW),
+      );
+      // SQL cannot show a record that cannot be read.
+      if (read.records.length + read.gone.length < asked.length)
+        throw new BasetideError("source_bad_answer", "Airtable returned records that cannot be read");
+      return read;
+    },
   };
 }

@@ -32,6 +32,8 @@ export interface Build {
    * @param areNew true if the table has none of them: costs half
    */
   append(rows: Row[], areNew?: boolean): Promise<void>;
+  /** Copies rows of the live table, as far as both have the same columns; those that the build has stay. */
+  keep(live: CatalogTable, ids: string[]): Promise<void>;
   /** Deletes rows. */
   remove(ids: string[]): Promise<void>;
   /**
@@ -98,6 +100,8 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
     },
     readers,
     append: (rows, areNew = false) => run(areNew ? insert : append, rows, []),
+    keep: (live, ids) =>
+      run(keepStatement(`${schema}.${quoteIdent(live.spec.name)}`, live.spec, table, spec), [], ids),
     remove: (ids) => run(remove, [], ids),
     discard: drop,
     async rename(renamed) {
@@ -126,6 +130,19 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         return answer!.swapped;
       }),
   };
+}
+
+/** Returns the statement that copies rows of one table into another. */
+function keepStatement(from: string, live: TableSpec, to: string, built: TableSpec): string {
+  const before = new Map(live.columns.map((column) => [column.fieldId, column]));
+  const shared = built.columns.flatMap(({ fieldId, columnType, name }) => {
+    const column = before.get(fieldId);
+    return column?.columnType === columnType ? [[quoteIdent(name), quoteIdent(column.name)] as const] : [];
+  });
+  const [names, values] = [0, 1].map((at) =>
+    ["id", "created_time", ...shared.map((pair) => pair[at])].join(", "),
+  );
+  return `insert into ${to} (${names}) select ${values} from ${from} where $1 is not null and id = any ($2) on conflict do nothing`;
 }
 
 /**

@@ -37,7 +37,7 @@ export {
   type WantedIndex,
 } from "./indexes";
 export { ensureInstalled, installReplica } from "./install";
-export { issuesOf, readIssues } from "./issues";
+export { issuesOf, readIssues, recordUnreadable, type UnreadableIssue } from "./issues";
 export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";

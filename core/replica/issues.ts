@@ -1,5 +1,6 @@
 /** Reads `_sync_issues`: the cells that did not fit, and the objects that a rebuild could not carry over. */
 import { onReplica } from "./connection";
+import { storable } from "./map-record-text";
 import type { Replica } from "./replica";
 
 interface ReplicaIssue {
@@ -26,6 +27,43 @@ export function readIssues({ sql, swap }: Replica): Promise<{ total: number; lat
       order by record_id <> '', seen_at desc, table_name, record_id, field limit ${SHOWN}`;
     return { total: rows[0]?.total ?? 0, latest: rows.map(({ total: _, ...issue }) => issue) };
   });
+}
+
+/** A part of the source's answers that cannot be read. */
+export interface UnreadableIssue {
+  /** SQL name of the table. */
+  table: string;
+  /** Empty for a definition, and for a record whose id cannot be read. */
+  recordId: string;
+  /** Empty for a record; otherwise what it is: `field fldA`, `table tblA`, `record`. */
+  field: string;
+  reason: string;
+}
+
+/**
+ * Records unreadable parts.
+ *
+ * @param replaced what these are all of, and so replace: everything, definitions, or records of the table without an
+ *   id; or `more`: they replace nothing
+ * @throws BasetideError `lease_lost`, `replica_unavailable`
+ */
+export async function recordUnreadable(
+  { sql, swap }: Replica,
+  epoch: number,
+  replaced: "all" | "definitions" | "records" | "more",
+  table: string | null,
+  issues: UnreadableIssue[],
+): Promise<void> {
+  const rows = issues.map((issue) => ({
+    table_name: storable(issue.table),
+    record_id: issue.recordId,
+    field: storable(issue.field),
+    reason: storable(issue.reason),
+  }));
+  await onReplica(
+    () => sql`
+      select ${sql.unsafe(swap)}.record_unreadable(${epoch}, ${replaced}, ${table}, ${JSON.stringify(rows)}::text::json)`,
+  );
 }
 
 /** Returns the issues of these records of a table. */

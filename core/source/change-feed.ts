@@ -14,8 +14,8 @@ export interface SourceWebhook {
   isEnabled: boolean;
   /** False: notifications have failed too often, or were switched off. */
   areNotificationsEnabled: boolean;
-  /** The cursor of a reader that has read everything. */
-  nextCursor: number;
+  /** The cursor of a reader that has read everything; undefined if it cannot be read. */
+  nextCursor: number | undefined;
   /** When it is disabled unless it is refreshed or read before, ms since 1970 on the source's clock. */
   expiresMs?: number | undefined;
 }
@@ -23,13 +23,15 @@ export interface SourceWebhook {
 /** The changes of one table. Each record is in at most one of the three lists: the last that applied. */
 export interface ChangedTable {
   created: string[];
-  /** Record id → fields whose cells changed. */
+  /** Record id → fields whose cells changed; none: any of them. */
   changed: Map<string, string[]>;
   destroyed: string[];
   /** Fields were created, renamed, retyped or deleted. */
   fieldsChanged: boolean;
   /** The successive types, in the platform's terms, that the feed reports for a field; by field id. */
   typesTold: Map<string, string[]>;
+  /** A part of its changes cannot be read: any record and any field may have changed. */
+  isUnreadable: boolean;
 }
 
 export interface SourceChanges {
@@ -57,7 +59,7 @@ export interface ChangeBatch {
   hasGap: boolean;
   /**
    * The first error payload's code: `INVALID_HOOK`, `INVALID_FILTERS` (the webhook is off and must be created again),
-   * `INTERNAL_ERROR`, others of the source, or `UNREADABLE_PAYLOAD` for one with an unexpected form. A batch with an
+   * `INTERNAL_ERROR`, others of the source, or `UNREADABLE_PAYLOAD` for one whose tables cannot be read. A batch with an
    * error may lack changes: only a full check finds them.
    */
   error?: string | undefined;

@@ -46,6 +46,8 @@ export type {
   SourceRecord,
   SourceSchema,
   SourceTable,
+  UnreadableDefinition,
+  UnreadableRecord,
 } from "./types";
 
 type SourceConfig = Pick<Config, "upstreams" | "upstreamTimeoutMs">;

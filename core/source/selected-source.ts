@@ -74,9 +74,9 @@ function filtered(source: SourceConnection, filter: Filter): SourceConnection {
     listBases: (signal) => source.listBases(signal),
     isRecordId: (id) => source.isRecordId(id),
 
-    getSchema: (baseId, signal, { withViews = hasViews } = {}) =>
+    getSchema: (baseId, signal, { withViews = hasViews, known } = {}) =>
       source
-        .getSchema(baseId, signal, { withViews })
+        .getSchema(baseId, signal, { withViews, known })
         .then((schema) => selectedSchema(selection, schema, hash)),
 
     listPage: (baseId, table, options, signal) =>
@@ -144,6 +144,9 @@ function filteredPage(page: RecordPage, { treatments, hash }: Filter): RecordPag
   return {
     get size() {
       return page.size;
+    },
+    get unreadable() {
+      return page.unreadable;
     },
     offset: page.offset,
     firstId: page.firstId,

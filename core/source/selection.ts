@@ -84,6 +84,11 @@ export function selectedSchema(
 ): SourceSchema {
   const { newTables, tables: chosen } = selection;
   const copied = schema.tables.filter(({ id }) => isTableCopied(selection, id));
+  const unreadable = schema.unreadable?.filter(
+    ({ tableId, fieldId }) =>
+      tableId === undefined ||
+      (isTableCopied(selection, tableId) && chosen[tableId]?.fields?.[fieldId ?? ""] !== "omitted"),
+  );
   const isUnanswered = ({ id }: SourceTable) => newTables === "ask" && !chosen[id];
   return {
     tables: copied.map((table) => selectedTable(table, chosen[table.id])),
@@ -91,6 +96,7 @@ export function selectedSchema(
       outlineOf(table, isTableCopied(selection, table.id), selection, hash),
     ),
     unanswered: schema.tables.filter(isUnanswered).map(({ id, name }) => ({ id, name })),
+    ...(unreadable && unreadable.length > 0 && { unreadable }),
   };
 }
 
@@ -101,7 +107,8 @@ function selectedTable({ views, ...table }: SourceTable, chosen: TableSelection 
     .map((field) => (treatments[field.id] === "hashed" ? hashedField(field) : field));
   const hasOmitted = Object.values(treatments).includes("omitted");
   const partial = viewId === undefined ? (hasOmitted ? "fields" : undefined) : "records";
-  const isViewGone = viewId !== undefined && !views?.some(({ id }) => id === viewId);
+  // Without a list of views, it is not known whether it is gone.
+  const isViewGone = viewId !== undefined && views !== undefined && !views.some(({ id }) => id === viewId);
   return {
     ...table,
     primaryFieldId: fields.some(({ id }) => id === table.primaryFieldId) ? table.primaryFieldId : "",

@@ -98,12 +98,32 @@ export interface SourceSchema {
   whole?: SourceTable[] | undefined;
   /** With a selection that asks about new tables: those that wait for an answer. */
   unanswered?: { id: string; name: string }[] | undefined;
+  /** The definitions that could not be read; absent if there are none. */
+  unreadable?: UnreadableDefinition[] | undefined;
+}
+
+/** A definition in a schema that cannot be read, or only in part. */
+export interface UnreadableDefinition {
+  /** Of the table, or of the table that has the field; absent if its id cannot be read. */
+  tableId?: string | undefined;
+  /** Absent: the definition is that of a table. Empty: that of a field whose id cannot be read. */
+  fieldId?: string | undefined;
+  /** The definition in its list, for people: `field fldA`, or `field 3` if it has no id. */
+  label: string;
+  reason: string;
+}
+
+/** A record in an answer that cannot be read. */
+export interface UnreadableRecord {
+  /** Absent if its id cannot be read: it may be any record of the table. */
+  id?: string | undefined;
+  reason: string;
 }
 
 /** One record as the source returns it; `fields` is keyed by field id, empty cells are absent. */
 export interface SourceRecord {
   id: string;
-  /** ISO 8601, UTC. */
+  /** ISO 8601, UTC; any other text if it cannot be read. */
   createdTime: string;
   fields: Record<string, unknown>;
 }
@@ -112,8 +132,10 @@ export interface SourceRecord {
  * One page of a table's records. Records are parsed only when they are read: a sweep that finds no changes parses none.
  */
 export interface RecordPage {
-  /** Records in the page. */
+  /** Records in the page that can be read. */
   readonly size: number;
+  /** Those that cannot, and those that it has more than once, of which the last counts; absent if there are none. */
+  readonly unreadable?: readonly UnreadableRecord[] | undefined;
   /** Offset of the next page; absent on the last. */
   readonly offset: string | undefined;
   /** Id of the first record; undefined if there is none. */
@@ -204,11 +226,14 @@ export interface SourceConnection {
   whoami(signal: AbortSignal): Promise<SourceIdentity>;
   /** Returns the bases that the key can see. */
   listBases(signal: AbortSignal): Promise<SourceBase[]>;
-  /** @param options.withViews true to include the views of each table */
+  /**
+   * @param options.withViews true to include the views of each table
+   * @param options.known the tables as they were last known: a definition that cannot be read stays as it was
+   */
   getSchema(
     baseId: string,
     signal: AbortSignal,
-    options?: { withViews?: boolean | undefined },
+    options?: { withViews?: boolean | undefined; known?: readonly SourceTable[] | undefined },
   ): Promise<SourceSchema>;
   /** Could this be the id of a record? Anything else need not be requested. */
   isRecordId(id: string): boolean;
@@ -252,7 +277,8 @@ export interface SourceConnection {
    * Returns one record, or null if the source says that it does not exist.
    *
    * The platform may find the record in another table of the base than the requested one. `source_forbidden` may mean
-   * that the record was deleted: only `listByIds` distinguishes that from a missing permission.
+   * that the record was deleted: only `listByIds` distinguishes that from a missing permission. `source_bad_answer`
+   * with the detail `isRecord` means that the record exists, and cannot be read.
    */
   getRecord(
     baseId: string,

@@ -44,7 +44,7 @@ begin
       constraint _sync_issues_pkey primary key (table_name, record_id, field)
     );
     comment on table {{swap}}._sync_issues is
-      'Cells whose value in Airtable does not fit the column. They are NULL (or cleaned) until they are corrected in Airtable. Rows with an empty record_id are objects that the last change of a table could not carry over, with the statements that create them.';
+      'Cells whose value in Airtable does not fit the column. They are NULL (or cleaned) until they are corrected in Airtable. Rows whose reason begins with unreadable: are records, fields and tables that Airtable described in a way that cannot be read; they stay as they were. Other rows with an empty record_id are objects that the last change of a table could not carry over, with the statements that create them.';
     perform {{swap}}.show_table('_sync_issues');
   end if;
 end $sync_issues$;

@@ -19,6 +19,32 @@ begin
     where (old.value, old.reason) is distinct from (excluded.value, excluded.reason);
 end $issues$;
 
+-- record_unreadable(epoch, kind, table, issues): records what of the source's answers cannot be read. These replace what
+-- was recorded before; a record's own issue goes with its next row image.
+--   all          of everything     definitions  of the schema
+--   records      of records of the table whose id cannot be read either
+--   more         nothing is replaced
+create or replace function {{swap}}.record_unreadable(p_epoch bigint, p_kind text, p_table text, p_issues json) returns void
+language plpgsql as $record_unreadable$
+begin
+  perform {{swap}}.fence(p_epoch);
+  delete from {{swap}}._sync_issues as old
+  where old.record_id = '' and old.reason like 'unreadable: %' and case p_kind
+      when 'all' then true
+      when 'definitions' then old.field <> 'record'
+      when 'records' then old.field = 'record' and old.table_name = p_table
+      else false end
+    and not exists (
+      select from json_to_recordset(p_issues) as new (table_name text, record_id text, field text)
+      where (new.table_name, new.record_id, new.field) = (old.table_name, old.record_id, old.field)
+    );
+  insert into {{swap}}._sync_issues as old (table_name, record_id, field, value, reason)
+  select new.table_name, new.record_id, new.field, '', 'unreadable: ' || new.reason
+  from json_to_recordset(p_issues) as new (table_name text, record_id text, field text, reason text)
+  on conflict (table_name, record_id, field) do update set value = '', reason = excluded.reason, seen_at = now()
+    where old.reason is distinct from excluded.reason;
+end $record_unreadable$;
+
 -- apply_row_images(…): applies row images of records of one table, all requested after one read version was taken, and
 -- returns which lost. An image loses if another image of its record was applied after its read version was taken: which
 -- of the two is newer cannot be known (I1, I2). BT002: the table has another shape than the rows were mapped for.

@@ -25,8 +25,13 @@ export async function startLiveFleet<Source extends FleetSource = SandboxHandle>
 }
 
 /** Connects a base, and waits until it is live and its feed has no gap. */
-export async function connectLive(fleet: Fleet, sourceBaseId: string, timeoutMs = 60_000): Promise<Base> {
-  const { id } = await fleet.connect(sourceBaseId, { turbo: true, live: true });
+export async function connectLive(
+  fleet: Fleet,
+  sourceBaseId: string,
+  timeoutMs = 60_000,
+  apiKey?: string,
+): Promise<Base> {
+  const { id } = await fleet.connect(sourceBaseId, { turbo: true, live: true }, apiKey);
   return until(
     async () => {
       const base = await getBase(fleet.ctx.db, id);

@@ -26,6 +26,7 @@ const nothing = {
   destroyed: [],
   fieldsChanged: false,
   typesTold: new Map(),
+  isUnreadable: false,
 };
 
 describe("payloads", () => {
@@ -51,6 +52,7 @@ describe("payloads", () => {
             destroyed: ["recC"],
             fieldsChanged: true,
             typesTold: new Map(),
+            isUnreadable: false,
           },
         ],
         ["tblN", { ...nothing, created: ["recN"], fieldsChanged: true }],
@@ -136,7 +138,41 @@ describe("payloads", () => {
     });
   });
 
-  test.for([null, [], {}, { payloads: {}, cursor: 1, mightHaveMore: false }, { payloads: [], cursor: 0 }])(
+  test.for([
+    [{ changedRecordsById: null }, []],
+    [{ changedRecordsById: { rec1: {}, "row 2": {} } }, ["rec1"]],
+    [{ createdRecordsById: [] }, []],
+    [{ destroyedRecordIds: [null] }, []],
+    [{ changedFieldsById: "?" }, []],
+    [null, []],
+    ["?", []],
+  ] as [unknown, string[]][])(
+    "F2: what cannot be read of a table's changes is said of the table: %j",
+    ([part, changedIds]) => {
+      const { error, changes } = batch({ changedTablesById: { [T]: part, tblB: {} } });
+      expect(error).toBeUndefined();
+      expect(changes.tables.get(T)).toMatchObject({ isUnreadable: true });
+      expect([...changes.tables.get(T)!.changed.keys()]).toEqual(changedIds);
+      expect(changes.tables.get("tblB")).toMatchObject({ isUnreadable: false });
+    },
+  );
+
+  test("F2: if the cells of a changed record cannot be read, any of them may have changed", () => {
+    const odd = inTable({ changedRecordsById: { recA: { current: 7 } } });
+    for (const payloads of [
+      [odd, changed("recA", "fld1")],
+      [changed("recA", "fld1"), odd],
+    ])
+      expect(batch(...payloads).changes.tables.get(T)!.changed).toEqual(new Map([["recA", []]]));
+  });
+
+  test("a cursor that cannot be read follows from the number of payloads", () => {
+    const read = (cursor: unknown) => readBatch({ payloads: [{}, {}], cursor, mightHaveMore: "?" }, 5);
+    for (const cursor of [null, "9", 0, -1, 1e300, undefined])
+      expect(read(cursor)).toMatchObject({ cursor: 7, hasGap: false, mightHaveMore: true });
+  });
+
+  test.for([null, [], {}, { payloads: {}, cursor: 1, mightHaveMore: false }])(
     "%j is not an answer of the feed",
     (answer) => {
       expect(() => readBatch(answer, 1)).toThrow(expect.objectContaining({ code: "source_bad_answer" }));
@@ -166,6 +202,7 @@ describe.skipIf(!dataFolder)(`samples of a client library${dataFolder ? "" : ` (
             destroyed: ["rec00000000000002"],
             fieldsChanged: true,
             typesTold: new Map([["fld10000000000002", ["number"]]]),
+            isUnreadable: false,
           },
         ],
       ]),

@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { SourceTable } from "../../core/source";
 import { readBases, readIdentity, readSchema } from "../../core/source/airtable/schema";
 import { dataFolder, noDataReason } from "../support/data";
 
@@ -70,14 +71,6 @@ describe("a schema", () => {
   test.each([
     ["tables", {}],
     ["tables", { tables: null }],
-    ["tables.0.id", { tables: [{ name: "T", fields: [] }] }],
-    ["tables.0.id", { tables: [{ id: "_state", name: "T", fields: [] }] }],
-    ["tables.0.fields.0.type", tables(field({ type: 7 }))],
-    ["tables.0.fields", tables(field({ type: "url" }), field({ type: "url" }))],
-    [
-      "tables",
-      { tables: [...tables(field({ type: "url" })).tables, ...tables(field({ type: "url" })).tables] },
-    ],
     ["the answer", []],
   ])("that is wrong at %s is a bad answer that says so", (where, answer) => {
     expect(() => readSchema(answer)).toThrowError(
@@ -87,6 +80,68 @@ describe("a schema", () => {
       }),
     );
   });
+});
+
+describe("a definition that cannot be read", () => {
+  const fieldA = { id: "fldA", name: "A", type: "number", options: { precision: 0 } };
+  const fieldB = { id: "fldB", name: "B", type: "singleSelect", options: { choices: [{ name: "x" }] } };
+  const wire = (first: unknown = fieldA, ...more: unknown[]) => ({
+    tables: [
+      { id: "tblT", name: "T", primaryFieldId: "fldA", fields: [first, fieldB, ...more] },
+      { id: "tblU", name: "U", primaryFieldId: "fldC", fields: [{ id: "fldC", name: "C", type: "url" }] },
+    ],
+  });
+  const known = readSchema(wire()).tables;
+
+  test.for([
+    ["null", null],
+    ["without an id", { ...fieldA, id: undefined }],
+    ["with another kind of id", { ...fieldA, id: "sync_1" }],
+    ["with the id of another", { ...fieldA, id: "fldB" }],
+    ["without a name", { ...fieldA, name: null }],
+    ["without a type", { ...fieldA, type: undefined }],
+    ["with a list of options", { ...fieldA, options: [] }],
+    ["with a description that is no text", { ...fieldA, description: 7 }],
+  ] as [string, unknown][])("stays as it was last known, and is reported: a field %s", ([, first]) => {
+    const { tables, unreadable } = readSchema(wire(first), { known });
+    const byId = (table: SourceTable) => table.fields.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    expect(tables.map(byId)).toEqual(known.map(byId));
+    expect(unreadable).toMatchObject([{ tableId: "tblT", reason: expect.stringMatching(/\w/) }]);
+    // Nothing is known of it: it is skipped, and the rest is read.
+    const fresh = readSchema(wire(first));
+    expect(fresh.tables.map(({ id }) => id)).toEqual(["tblT", "tblU"]);
+    expect(fresh.tables[0]!.fields.at(-1)!.id).toBe("fldB");
+  });
+
+  test.for([
+    ["null", () => null],
+    ["with another kind of id", (table: object) => ({ ...table, id: "7" })],
+    ["without a name", (table: object) => ({ ...table, name: 7 })],
+    ["without fields", (table: object) => ({ ...table, fields: null })],
+    ["with no fields", (table: object) => ({ ...table, fields: [] })],
+  ] as [string, (table: object) => unknown][])("is not one that is gone: a table %s", ([, change]) => {
+    const [first, second] = wire().tables;
+    const { tables, unreadable } = readSchema({ tables: [change(first!), second] }, { known });
+    expect(tables.toSorted((a, b) => (a.id < b.id ? -1 : 1))).toEqual(known);
+    expect(unreadable).toHaveLength(1);
+  });
+
+  test("keeps nothing else: a field that is gone is gone, whatever form another one has", () => {
+    const [table] = readSchema(
+      { tables: [{ ...wire().tables[0], fields: [fieldA, { id: "sync_1", name: "New", type: "x" }] }] },
+      { known },
+    ).tables;
+    expect(table!.fields.map(({ id }) => id)).toEqual(["fldA"]);
+  });
+});
+
+test("a base without a name has its id as a name, and one without an id is skipped", () => {
+  expect(
+    readBases({ bases: [{ id: "appA" }, { name: "B" }, null, { id: "appC", name: "C" }] }).bases,
+  ).toEqual([
+    { id: "appA", name: "appA", permission: "none" },
+    { id: "appC", name: "C", permission: "none" },
+  ]);
 });
 
 test("a list of bases tolerates a missing permission and new keys", () => {

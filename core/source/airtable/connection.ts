@@ -83,10 +83,10 @@ export class AirtableConnection implements SourceConnection {
   async getSchema(
     baseId: string,
     signal: AbortSignal,
-    { withViews }: { withViews?: boolean } = {},
+    options: { withViews?: boolean; known?: readonly SourceTable[] } = {},
   ): Promise<SourceSchema> {
     const path = `/v0/meta/bases/${encodeURIComponent(baseId)}/tables`;
-    return readSchema(parseAnswer(await this.#request(path, { signal })), withViews);
+    return readSchema(parseAnswer(await this.#request(path, { signal })), options);
   }
 
   isRecordId(id: string): boolean {
@@ -144,7 +144,9 @@ export class AirtableConnection implements SourceConnection {
       if (isBasetideError(error, "source_not_found") && error.details.type !== "TABLE_NOT_FOUND") return null;
       throw error;
     }
-    throw new BasetideError("source_bad_answer", `Airtable returned another record than ${recordId}`);
+    throw new BasetideError("source_bad_answer", `Airtable returned another record than ${recordId}`, {
+      details: { isRecord: true },
+    });
   }
 
   #request(...[path, options]: Parameters<Client["request"]>): ReturnType<Client["request"]> {

@@ -7,10 +7,10 @@
  */
 import { BasetideError } from "../../errors";
 import { MAX_LEVELS, nestsDeeper } from "../../nesting";
-import type { RecordPage, RememberedPage, SourceRecord, SourceTable } from "../types";
+import type { RecordPage, RememberedPage, SourceRecord, SourceTable, UnreadableRecord } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
-import { isAirtableId } from "./limits";
 import { pageDigest } from "./page-digest";
+import { idOf, isObject, shown, textOf } from "./parts";
 import type { ReceivedBody } from "./received-body";
 import { recognizedOffset, rememberPage } from "./remembered-page";
 import { outlinePage, type PageOutline, splitPage } from "./split";
@@ -26,8 +26,8 @@ const ATTACHMENT_ID_OPENS = Buffer.from('"att');
  * Reads a list answer.
  *
  * @param isKnown returns whether the caller has read a page with this digest before; without it, the page has no digest
- * @throws BasetideError `source_bad_answer` if the answer is not a list of records; `record` may still throw it for one
- *   record
+ * @throws BasetideError `source_bad_answer` if the answer is not a list of records. `record` may still throw it if the
+ *   answer is not valid JSON
  */
 export function readPage(
   bytes: Buffer,
@@ -146,14 +146,26 @@ function parsedPage(bytes: Buffer, mayHold: boolean): Page {
   if (!isObject(answer) || !Array.isArray(answer.records)) throw bad("a list answer has no records");
   const { records: items, offset = null } = answer;
   if (offset !== null && typeof offset !== "string") throw bad("the offset of a list is not text");
-  const records = items.map(asRecord);
+  const records: SourceRecord[] = [];
+  const read: unknown[] = [];
+  const unreadable: UnreadableRecord[] = [];
+  for (const item of items) {
+    const record = readRecord(item);
+    if ("reason" in record) unreadable.push(record);
+    else if (nestsDeeper(item, MAX_LEVELS)) unreadable.push({ id: record.id, reason: "it nests too deeply" });
+    else {
+      records.push(record);
+      read.push(item);
+    }
+  }
   const ids = records.map((record) => record.id);
-  const slice = (index: number) => Buffer.from(JSON.stringify(requireShallow(items[index], MAX_LEVELS)));
-  return new Page(ids, offset || undefined, mayHold, slice, undefined, records);
+  const slice = (index: number) => Buffer.from(JSON.stringify(read[index]));
+  return new Page(ids, offset || undefined, mayHold, slice, undefined, records, unreadable);
 }
 
 class Page implements RecordPage {
   readonly size: number;
+  readonly unreadable: readonly UnreadableRecord[] | undefined;
   readonly offset: string | undefined;
   readonly digest: number | undefined;
   remembered: RememberedPage | undefined;
@@ -175,14 +187,26 @@ class Page implements RecordPage {
     slice: (index: number) => Buffer,
     digest: number | undefined,
     parsed: (SourceRecord | undefined)[] = [],
+    unreadable: UnreadableRecord[] = [],
   ) {
-    this.size = ids.length;
     this.offset = offset;
     this.digest = digest;
-    this.#ids = ids;
     this.#mayHold = mayHold;
-    this.#slice = slice;
-    this.#parsed = parsed;
+    const last = new Map(ids.map((id, index) => [id, index]));
+    if (last.size === ids.length) {
+      this.#ids = ids;
+      this.#slice = slice;
+      this.#parsed = parsed;
+    } else {
+      const indices = [...last.values()];
+      const twice = new Set(ids.filter((id, index) => last.get(id) !== index));
+      for (const id of twice) unreadable.push({ id, reason: "it occurs twice in an answer" });
+      this.#ids = [...last.keys()];
+      this.#slice = (index) => slice(indices[index]!);
+      this.#parsed = indices.map((index) => parsed[index]);
+    }
+    this.size = this.#ids.length;
+    this.unreadable = unreadable.length > 0 ? unreadable : undefined;
   }
 
   get firstId(): string | undefined {
@@ -218,7 +242,8 @@ class Page implements RecordPage {
     if (!this.#mayHold) return false;
     this.#attached[index] ??=
       this.#slice(index).includes(ATTACHMENT_ID_OPENS) &&
-      holdsAttachment(requireShallow(this.record(index), MAX_SEARCHED_LEVELS).fields);
+      !nestsDeeper(this.record(index), MAX_SEARCHED_LEVELS) &&
+      holdsAttachment(this.record(index).fields);
     return this.#attached[index]!;
   }
 
@@ -260,6 +285,11 @@ class KnownPage implements RecordPage {
     return this.#whole.size;
   }
 
+  /** Equal pages were read completely before. */
+  get unreadable(): readonly UnreadableRecord[] | undefined {
+    return this.#page?.unreadable;
+  }
+
   id(index: number): string {
     return this.#whole.id(index);
   }
@@ -282,24 +312,27 @@ class KnownPage implements RecordPage {
 }
 
 /**
- * Returns a record of an answer, checked.
+ * Returns a record of an answer.
  *
- * @throws BasetideError `source_bad_answer` if it lacks an id, a creation time or its fields
+ * @throws BasetideError `source_bad_answer` if it has no id or no fields, with the detail `isRecord`
  */
 export function asRecord(value: unknown): SourceRecord {
-  if (!isObject(value) || typeof value.id !== "string") throw bad("a record has no id");
-  const { id, createdTime, fields } = value;
-  if (!isAirtableId("rec", id)) throw bad(`${JSON.stringify(id.slice(0, 100))} is not a record id (rec…)`);
-  if (typeof createdTime !== "string" || Number.isNaN(Date.parse(createdTime))) {
-    throw bad(`record ${id} has no creation time`);
-  }
-  if (!isObject(fields)) throw bad(`record ${id} has no fields`);
-  return { id, createdTime, fields };
+  const record = readRecord(value);
+  if (!("reason" in record)) return record;
+  const { id = "without an id", reason } = record;
+  throw new BasetideError("source_bad_answer", `Airtable's record ${id} cannot be read: ${reason}`, {
+    details: { isRecord: true },
+  });
 }
 
-function requireShallow<T>(value: T, levels: number): T {
-  if (nestsDeeper(value, levels)) throw bad("a record nests too deeply");
-  return value;
+/** Reads a record. A creation time that cannot be read is mapped to one that says so. */
+function readRecord(value: unknown): SourceRecord | UnreadableRecord {
+  const id = idOf("rec", value);
+  if (id === undefined || !isObject(value))
+    return { reason: `not a record id (rec…): ${shown(isObject(value) ? value.id : value)}` };
+  const { createdTime, fields } = value;
+  if (!isObject(fields)) return { id, reason: `fields: expected an object, not ${shown(fields)}` };
+  return { id, createdTime: textOf(createdTime) ?? "", fields };
 }
 
 function parse(text: string, what: string): unknown {
@@ -310,10 +343,6 @@ function parse(text: string, what: string): unknown {
       cause,
     });
   }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function bad(reason: string): BasetideError {

@@ -3,12 +3,12 @@
  *
  * F1. Payloads are read in order and the last event of a record wins, so a record that is destroyed and restored
  *     exists, and one that is created and destroyed does not.
- * F2. An unreadable payload does not end the feed: it is reported as an error and the others are read.
+ * F2. What cannot be read in a payload does not end the feed, and is not lost. It is said of the table that it belongs to;
+ *     if that is not known either, the payload is reported as an error. The rest is read.
  */
-import { z } from "zod";
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
-import { type AirtableIdKind, isAirtableId } from "./limits";
-import { check } from "./schema";
+import { isAirtableId } from "./limits";
+import { isObject, listIn, textOf } from "./parts";
 
 /** The error code for a payload that has an unexpected form. */
 export const UNREADABLE = "UNREADABLE_PAYLOAD";
@@ -17,47 +17,19 @@ export const ENDING_ERRORS: ReadonlySet<string> = new Set(["INVALID_HOOK", "INVA
 /** For an error payload without a code. */
 const UNNAMED = "UNKNOWN_ERROR";
 
-const idOf = (kind: AirtableIdKind) => z.string().refine((text) => isAirtableId(kind, text));
-const [tableId, recordId] = [idOf("tbl"), idOf("rec")];
-const ids = (id: z.ZodType<string>) => z.array(id).optional();
-const byId = <Shape extends z.ZodType>(id: z.ZodType<string, string>, shape: Shape) =>
-  z.record(id, shape).optional();
-const fields = byId(z.string(), z.unknown());
-const records = byId(recordId, z.unknown());
-const cells = z.object({ cellValuesByFieldId: fields }).optional();
-
-// `changedViewsById` is not read: only a webhook for a single view gets it, and leaving a view is not a deletion.
-const wireTable = z.object({
-  changedMetadata: z.unknown().optional(),
-  createdFieldsById: fields,
-  changedFieldsById: fields,
-  destroyedFieldIds: ids(z.string()),
-  createdRecordsById: records,
-  changedRecordsById: byId(recordId, z.object({ current: cells, previous: cells })),
-  destroyedRecordIds: ids(recordId),
-});
-const wirePayload = z.object({
-  changedTablesById: byId(tableId, wireTable),
-  createdTablesById: byId(tableId, z.object({ fieldsById: fields, recordsById: records })),
-  destroyedTableIds: ids(tableId),
-  error: z.boolean().optional(),
-  code: z.string().optional(),
-});
-const wireFieldChange = z.object({ current: z.object({ type: z.string() }) });
-const wireBatch = z.object({
-  payloads: z.array(z.unknown()),
-  cursor: z.number().int().min(1),
-  mightHaveMore: z.boolean(),
-});
+const FEED = "list of webhook payloads";
 
 /**
  * Reads one answer of the feed.
  *
  * @param asked the cursor of the request
- * @throws BasetideError `source_bad_answer` if it is not a list of payloads with a cursor
+ * @throws BasetideError `source_bad_answer` if it is not a list of payloads
  */
 export function readBatch(answer: unknown, asked: number): ChangeBatch {
-  const { payloads, cursor, mightHaveMore } = check(wireBatch, answer, "list of webhook payloads");
+  const payloads = listIn(answer, "payloads", FEED);
+  const { cursor: given, mightHaveMore } = answer as { cursor?: unknown; mightHaveMore?: unknown };
+  // The numbers of payloads are consecutive and end before the cursor.
+  const cursor = isCursor(given) ? given : asked + payloads.length;
   const collected: Collected = {
     tables: new Map(),
     created: new Set(),
@@ -66,24 +38,22 @@ export function readBatch(answer: unknown, asked: number): ChangeBatch {
   };
   let error: string | undefined;
   for (const payload of payloads) {
-    const read = wirePayload.safeParse(payload);
-    if (read.success) collect(collected, read.data);
-    error ??= read.success ? errorOf(read.data) : UNREADABLE;
+    const code = collect(collected, payload);
+    error ??= code;
   }
   return {
     cursor,
     // A cursor that does not advance would be requested forever.
-    mightHaveMore: mightHaveMore && cursor !== asked,
+    mightHaveMore: (typeof mightHaveMore === "boolean" ? mightHaveMore : true) && cursor !== asked,
     payloads: payloads.length,
     changes: changesOf(collected),
-    // The numbers of payloads are consecutive and end before the cursor.
     hasGap: cursor - payloads.length !== asked,
     error,
   };
 }
 
-function errorOf({ error, code }: z.infer<typeof wirePayload>): string | undefined {
-  return error || code !== undefined ? (code ?? UNNAMED) : undefined;
+export function isCursor(value: unknown): value is number {
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 1;
 }
 
 interface Collected {
@@ -95,32 +65,42 @@ interface Collected {
 
 interface CollectedTable {
   created: Set<string>;
-  changed: Map<string, Set<string>>;
+  /** Null: any cell of the record may have changed. */
+  changed: Map<string, Set<string> | null>;
   destroyed: Set<string>;
   fieldsChanged: boolean;
   typesTold: Map<string, string[]>;
+  isUnreadable: boolean;
 }
 
-function collect(into: Collected, payload: z.infer<typeof wirePayload>): void {
-  for (const [id, { fieldsById, recordsById }] of entries(payload.createdTablesById)) {
+/** Collects the changes of a payload. @returns the code of an error payload, or of one that cannot be read completely */
+function collect(into: Collected, payload: unknown): string | undefined {
+  if (!isObject(payload)) return UNREADABLE;
+  const { error, code } = payload;
+  const flaws = { isUnreadable: false };
+  for (const [id, table] of entriesOf(payload.createdTablesById, isTableId, flaws)) {
     into.destroyed.delete(id);
     into.created.add(id);
+    const { fieldsById, recordsById } = isObject(table) ? table : {};
     collectTable(into, id, { createdFieldsById: fieldsById, createdRecordsById: recordsById });
   }
-  for (const [id, table] of entries(payload.changedTablesById)) {
+  for (const [id, table] of entriesOf(payload.changedTablesById, isTableId, flaws)) {
     // A change after the record was destroyed means that it has been restored.
     if (into.destroyed.delete(id)) into.created.add(id);
     collectTable(into, id, table);
   }
-  for (const id of payload.destroyedTableIds ?? []) {
+  for (const id of idsOf(payload.destroyedTableIds, isTableId, flaws)) {
     into.tables.delete(id);
     into.created.delete(id);
     into.changed.delete(id);
     into.destroyed.add(id);
   }
+  if (error === true || (code !== undefined && code !== null)) return textOf(code) || UNNAMED;
+  return flaws.isUnreadable ? UNREADABLE : undefined;
 }
 
-function collectTable(into: Collected, tableId: string, wire: Partial<z.infer<typeof wireTable>>): void {
+/** Collects the changes of a table; those that cannot be read may be of any record and any field. */
+function collectTable(into: Collected, tableId: string, wire: unknown): void {
   let table = into.tables.get(tableId);
   if (!table) {
     table = {
@@ -129,44 +109,95 @@ function collectTable(into: Collected, tableId: string, wire: Partial<z.infer<ty
       destroyed: new Set(),
       fieldsChanged: false,
       typesTold: new Map(),
+      isUnreadable: false,
     };
     into.tables.set(tableId, table);
   }
-  if (wire.changedMetadata !== undefined) into.changed.add(tableId);
-  if (entries(wire.createdFieldsById).length > 0 || entries(wire.changedFieldsById).length > 0)
-    table.fieldsChanged = true;
-  if ((wire.destroyedFieldIds ?? []).length > 0) table.fieldsChanged = true;
-  for (const [id, change] of entries(wire.changedFieldsById)) {
-    const { data } = wireFieldChange.safeParse(change);
-    if (data) table.typesTold.set(id, [...(table.typesTold.get(id) ?? []), data.current.type]);
+  if (!isObject(wire)) {
+    table.isUnreadable = true;
+    return;
   }
-  for (const [id] of entries(wire.createdRecordsById)) {
+  // `changedViewsById` is not read: only a webhook for a single view gets it, and leaving a view is not a deletion.
+  if (wire.changedMetadata !== undefined) into.changed.add(tableId);
+  const fieldsChanged = entriesOf(wire.changedFieldsById, isAnyId, table);
+  const fieldsMade = entriesOf(wire.createdFieldsById, isAnyId, table);
+  const fieldsGone = idsOf(wire.destroyedFieldIds, isAnyId, table);
+  if (fieldsMade.length + fieldsChanged.length + fieldsGone.length > 0) table.fieldsChanged = true;
+  for (const [id, change] of fieldsChanged) {
+    const type = isObject(change) && isObject(change.current) ? textOf(change.current.type) : undefined;
+    if (type !== undefined) table.typesTold.set(id, [...(table.typesTold.get(id) ?? []), type]);
+  }
+  for (const [id] of entriesOf(wire.createdRecordsById, isRecordId, table)) {
     table.destroyed.delete(id);
     table.changed.delete(id);
     table.created.add(id);
   }
-  for (const [id, { current, previous }] of entries(wire.changedRecordsById)) {
+  for (const [id, change] of entriesOf(wire.changedRecordsById, isRecordId, table)) {
     table.destroyed.delete(id);
     if (table.created.has(id)) continue;
-    const fields = table.changed.get(id) ?? new Set();
-    for (const [fieldId] of entries(current?.cellValuesByFieldId)) fields.add(fieldId);
-    for (const [fieldId] of entries(previous?.cellValuesByFieldId)) fields.add(fieldId);
-    table.changed.set(id, fields);
+    const known = table.changed.get(id);
+    const cells = changedCellsOf(change);
+    table.changed.set(id, cells && known !== null ? new Set(known).union(new Set(cells)) : null);
   }
-  for (const id of wire.destroyedRecordIds ?? []) {
+  for (const id of idsOf(wire.destroyedRecordIds, isRecordId, table)) {
     table.created.delete(id);
     table.changed.delete(id);
     table.destroyed.add(id);
   }
 }
 
+/** Returns the fields of the cells that changed; undefined if they are not known. */
+function changedCellsOf(change: unknown): string[] | undefined {
+  if (!isObject(change)) return undefined;
+  const flaws = { isUnreadable: false };
+  const cells = [change.current, change.previous].flatMap((part) => {
+    if (part === undefined) return [];
+    if (!isObject(part)) flaws.isUnreadable = true;
+    return isObject(part)
+      ? entriesOf(part.cellValuesByFieldId, isAnyId, flaws).map(([fieldId]) => fieldId)
+      : [];
+  });
+  return flaws.isUnreadable || cells.length === 0 ? undefined : cells;
+}
+
+/** Where a part that cannot be read is reported. */
+interface Flawed {
+  isUnreadable: boolean;
+}
+
+const isAnyId = () => true;
+const isTableId = (id: string) => isAirtableId("tbl", id);
+const isRecordId = (id: string) => isAirtableId("rec", id);
+
+/** Returns the entries of a part that may be absent, whose keys are ids. */
+function entriesOf(part: unknown, isId: (id: string) => boolean, flawed: Flawed): [string, unknown][] {
+  if (part === undefined) return [];
+  if (!isObject(part)) {
+    flawed.isUnreadable = true;
+    return [];
+  }
+  const entries = Object.entries(part);
+  const named = entries.filter(([id]) => isId(id));
+  if (named.length < entries.length) flawed.isUnreadable = true;
+  return named;
+}
+
+/** Returns the ids in a list that may be absent. */
+function idsOf(part: unknown, isId: (id: string) => boolean, flawed: Flawed): string[] {
+  if (part === undefined) return [];
+  const ids = Array.isArray(part) ? part.filter((id) => typeof id === "string" && isId(id)) : [];
+  if (!Array.isArray(part) || ids.length < part.length) flawed.isUnreadable = true;
+  return ids;
+}
+
 function changesOf({ tables, created, destroyed, changed }: Collected): SourceChanges {
   const listed = (table: CollectedTable): ChangedTable => ({
     created: [...table.created],
-    changed: new Map([...table.changed].map(([id, fields]) => [id, [...fields]])),
+    changed: new Map([...table.changed].map(([id, fields]) => [id, [...(fields ?? [])]])),
     destroyed: [...table.destroyed],
     fieldsChanged: table.fieldsChanged,
     typesTold: table.typesTold,
+    isUnreadable: table.isUnreadable,
   });
   return {
     tables: new Map([...tables].map(([id, table]) => [id, listed(table)])),
@@ -174,8 +205,4 @@ function changesOf({ tables, created, destroyed, changed }: Collected): SourceCh
     tablesDestroyed: [...destroyed],
     tablesChanged: [...changed],
   };
-}
-
-function entries<T>(record: Record<string, T> | undefined): [string, T][] {
-  return Object.entries(record ?? {});
 }

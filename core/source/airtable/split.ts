@@ -34,6 +34,8 @@ const HEAD = Buffer.from('{"records":[');
 const ID_OPENS = Buffer.from('{"id":"rec');
 const TIME_OPENS = Buffer.from('","createdTime":"');
 const FIELDS_OPEN = Buffer.from('","fields":{');
+/** The most characters of an id after `rec`: see `limits.ts`. */
+const MAX_ID = 50;
 const OFFSET_OPENS = Buffer.from('],"offset":"');
 
 const WORD = byteClass(/[0-9A-Za-z]/);
@@ -130,9 +132,10 @@ function endSlice(bytes: Buffer, split: PageSplit, end: number, skippedTo: numbe
 /** Returns where the id of the marker at `start` ends, or -1 if there is no marker. */
 function idEndOfMarker(bytes: Buffer, start: number): number {
   if (!matches(bytes, start, ID_OPENS)) return -1;
-  let idEnd = start + ID_OPENS.length;
+  const idStart = start + ID_OPENS.length;
+  let idEnd = idStart;
   while (WORD[bytes[idEnd]!] === 1) idEnd++;
-  if (!matches(bytes, idEnd, TIME_OPENS)) return -1;
+  if (idEnd === idStart || idEnd > idStart + MAX_ID || !matches(bytes, idEnd, TIME_OPENS)) return -1;
   let timeEnd = idEnd + TIME_OPENS.length;
   while (TIME[bytes[timeEnd]!] === 1) timeEnd++;
   return matches(bytes, timeEnd, FIELDS_OPEN) ? idEnd : -1;

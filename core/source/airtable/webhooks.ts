@@ -1,15 +1,14 @@
 /** Implements the change feed with Airtable's webhook calls, and verifies that Airtable signed a notification. */
 
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { z } from "zod";
 import { BasetideError, isBasetideError } from "../../errors";
 import type { ChangeFeed, SourceWebhook } from "../change-feed";
 import type { SourceField, SourceSchema } from "../types";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { dependentsOf, hasHiddenDependencies } from "./dependents";
-import { readBatch } from "./payloads";
-import { check } from "./schema";
+import { badAnswer, isObject, listIn, textOf } from "./parts";
+import { isCursor, readBatch } from "./payloads";
 
 /** Payloads in one answer: the maximum of the call (its reference, "List webhook payloads"). */
 const MAX_PAYLOADS = 50;
@@ -18,20 +17,6 @@ const MAX_PAYLOADS = 50;
 const SPECIFICATION = {
   options: { filters: { dataTypes: ["tableData", "tableFields", "tableMetadata"] } },
 };
-
-const id = z.string().min(1);
-const time = z.string().nullish();
-const wireCreated = z.object({ id, macSecretBase64: z.string().min(1), expirationTime: time });
-const wireRefreshed = z.object({ expirationTime: time });
-const wireWebhook = z.object({
-  id,
-  notificationUrl: z.string().nullish(),
-  isHookEnabled: z.boolean(),
-  areNotificationsEnabled: z.boolean(),
-  cursorForNextPayload: z.number().int().min(1),
-  expirationTime: time,
-});
-const wireWebhooks = z.object({ webhooks: z.array(wireWebhook) });
 
 export function createChangeFeed(request: Request): ChangeFeed {
   return {
@@ -42,8 +27,11 @@ export function createChangeFeed(request: Request): ChangeFeed {
     async createWebhook(baseId, { notificationUrl }, signal) {
       const body = { notificationUrl, specification: SPECIFICATION };
       const answer = parseAnswer(await request(webhooksPath(baseId), { signal, body }));
-      const made = check(wireCreated, answer, "new webhook");
-      return { id: made.id, secretBase64: made.macSecretBase64, expiresMs: msOf(made.expirationTime) };
+      const { id, macSecretBase64, expirationTime } = isObject(answer) ? answer : {};
+      if (typeof id !== "string" || id === "") throw badAnswer("new webhook", "id", "expected text");
+      if (typeof macSecretBase64 !== "string" || macSecretBase64 === "")
+        throw badAnswer("new webhook", "macSecretBase64", "expected text");
+      return { id, secretBase64: macSecretBase64, expiresMs: msOf(expirationTime) };
     },
 
     async listWebhooks(baseId, signal) {
@@ -62,7 +50,7 @@ export function createChangeFeed(request: Request): ChangeFeed {
     async refreshWebhook(baseId, webhookId, signal) {
       const path = `${webhookPath(baseId, webhookId)}/refresh`;
       const answer = parseAnswer(await request(path, { signal, method: "POST" }));
-      return msOf(check(wireRefreshed, answer, "refreshed webhook").expirationTime);
+      return isObject(answer) ? msOf(answer.expirationTime) : undefined;
     },
 
     async enableNotifications(baseId, webhookId, enable, signal) {
@@ -81,16 +69,27 @@ export function createChangeFeed(request: Request): ChangeFeed {
   };
 }
 
-/** Reads the list of a base's webhooks. @throws BasetideError `source_bad_answer` */
+/**
+ * Reads the list of a base's webhooks. Those of other programs may have any form: an entry without an id is skipped, and
+ * another part that cannot be read says that the webhook is well.
+ *
+ * @throws BasetideError `source_bad_answer` if it is not a list
+ */
 export function readWebhooks(answer: unknown): SourceWebhook[] {
-  return check(wireWebhooks, answer, "list of webhooks").webhooks.map((webhook) => ({
-    id: webhook.id,
-    notificationUrl: webhook.notificationUrl ?? undefined,
-    isEnabled: webhook.isHookEnabled,
-    areNotificationsEnabled: webhook.areNotificationsEnabled,
-    nextCursor: webhook.cursorForNextPayload,
-    expiresMs: msOf(webhook.expirationTime),
-  }));
+  return listIn(answer, "webhooks", "list of webhooks").flatMap((webhook): SourceWebhook[] => {
+    const id = isObject(webhook) ? textOf(webhook.id) : undefined;
+    if (!isObject(webhook) || !id) return [];
+    return [
+      {
+        id,
+        notificationUrl: textOf(webhook.notificationUrl),
+        isEnabled: webhook.isHookEnabled !== false,
+        areNotificationsEnabled: webhook.areNotificationsEnabled !== false,
+        nextCursor: isCursor(webhook.cursorForNextPayload) ? webhook.cursorForNextPayload : undefined,
+        expiresMs: msOf(webhook.expirationTime),
+      },
+    ];
+  });
 }
 
 function webhooksPath(baseId: string): string {
@@ -102,8 +101,8 @@ function webhookPath(baseId: string, webhookId: string): string {
 }
 
 /** An unreadable time counts as absent: webhooks are refreshed well in advance anyway. */
-function msOf(text: string | null | undefined): number | undefined {
-  const ms = Date.parse(text ?? "");
+function msOf(text: unknown): number | undefined {
+  const ms = Date.parse(textOf(text) ?? "");
   return Number.isNaN(ms) ? undefined : ms;
 }
 

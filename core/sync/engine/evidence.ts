@@ -11,7 +11,7 @@
 
 import { wait } from "../../async";
 import { BasetideError } from "../../errors";
-import { limitsOfKey, type SourceTable } from "../../source";
+import { limitsOfKey, type RecordPage, type SourceTable } from "../../source";
 import { metered, type Reader, type VersionedPage } from "./reader";
 
 /** How often a request is repeated while the source answers "no records". */
@@ -36,6 +36,8 @@ interface Evidence {
   found: VersionedPage[];
   /** The records that do not exist, and the same read version. */
   gone: string[];
+  /** The records that exist and cannot be read: their rows stay. */
+  unreadable: string[];
   readVersion: number;
 }
 
@@ -52,7 +54,8 @@ export async function* evidenceOf(
   const { isRecordId } = reader.connection;
   // These rows were not written by a sync: the source cannot confirm them.
   const strange = ids.filter((id) => !isRecordId(id));
-  if (strange.length > 0) yield { found: [], gone: strange, readVersion: await freshReadVersion(reader) };
+  if (strange.length > 0)
+    yield { found: [], gone: strange, unreadable: [], readVersion: await freshReadVersion(reader) };
   const asked = ids.filter(isRecordId);
   // The last id of a request is the witness's.
   const batchSize = limitsOfKey(reader.quotaKey).pageSize - 1;
@@ -62,8 +65,11 @@ export async function* evidenceOf(
     const batch = asked.slice(from, from + batchSize);
     const isSpellOver = performance.now() >= until;
     const readVersion = await freshReadVersion(reader);
-    const pages = await metered(reader).listByIds(table, known === undefined ? batch : [...batch, known]);
-    const found = new Set(pages.flatMap((page) => Array.from({ length: page.size }, (_, at) => page.id(at))));
+    const wanted = known === undefined ? batch : [...batch, known];
+    const pages = await metered(reader).listByIds(table, wanted);
+    const { read, flawed, isUnclear } = foundIn(pages, wanted);
+    const found = new Set([...read, ...flawed.keys()]);
+    if (isUnclear) for (const id of await existing(reader, table, batch, found)) found.add(id);
     if (found.size === 0 && table.viewId !== undefined) isNoneLeft ||= isSpellOver;
     else if (found.size === 0 && !isNoneLeft) {
       const suspects = known === undefined ? sample(asked) : [known, ...sample(asked)];
@@ -72,7 +78,8 @@ export async function* evidenceOf(
     }
     if (found.size > 0 || isNoneLeft) {
       const gone = batch.filter((id) => !found.has(id));
-      yield { found: pages.map((page) => ({ page, readVersion })), gone, readVersion };
+      const unreadable = batch.filter((id) => found.has(id) && !read.has(id));
+      yield { found: pages.map((page) => ({ page, readVersion })), gone, unreadable, readVersion };
       known ??= found.values().next().value;
       from += batchSize;
     } else if (!isSpellOver) {
@@ -86,10 +93,37 @@ export async function* evidenceOf(
   }
 }
 
+/**
+ * Returns the records of an answer that can be read, and those that cannot. It is unclear about the requested records
+ * that it lacks if one of its records may be any of them: one without an id, or with that of another.
+ */
+export function foundIn(pages: readonly RecordPage[], wanted: readonly string[]) {
+  const read = new Set(pages.flatMap((page) => Array.from({ length: page.size }, (_, at) => page.id(at))));
+  const unreadable = pages.flatMap((page) => page.unreadable ?? []);
+  const flawed = new Map(unreadable.flatMap(({ id, reason }) => (id === undefined ? [] : [[id, reason]])));
+  const isUnclear =
+    unreadable.some(({ id }) => id === undefined || read.has(id)) ||
+    [...read].some((id) => !wanted.includes(id));
+  return { read, flawed, isUnclear };
+}
+
+/** Returns those of the batch's records that are not found yet, and exist when they are requested by themselves. */
+async function existing(
+  reader: Reader,
+  table: SourceTable,
+  batch: string[],
+  found: ReadonlySet<string>,
+): Promise<string[]> {
+  const there: string[] = [];
+  for (const id of batch)
+    if (!found.has(id) && (await metered(reader).hasRecord(table.id, id))) there.push(id);
+  return there;
+}
+
 /** Returns the first of these records that exists when it is requested by itself. */
 async function firstThere(reader: Reader, table: SourceTable, ids: string[]): Promise<string | undefined> {
   for (const id of ids) {
-    if (await metered(reader).findRecord(table.id, id)) return id;
+    if (await metered(reader).hasRecord(table.id, id)) return id;
   }
   return undefined;
 }

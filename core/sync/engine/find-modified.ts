@@ -11,11 +11,12 @@
 
 import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
-import type { SourceTable } from "../../source";
+import type { SourceTable, UnreadableRecord } from "../../source";
 import type { TableCache } from "../state";
 import { fingerprintIn } from "../state";
 import { readTable, restarting } from "./reader";
 import { expectLogged, type Sweep } from "./sweep";
+import { reportRecords, seeUnreadable } from "./unreadable";
 import { applyRecords } from "./write-records";
 
 /**
@@ -30,6 +31,8 @@ const OVERLAP_MS = 10_000;
 const FIRST_OVERLAP_MS = 60_000;
 /** How often a poll starts over when the source's iterator is lost. */
 const MAX_STARTS = 5;
+/** How long a poll goes back for records that could not be read, ms; after that, the next sweep finds them. */
+const UNREADABLE_MS = 10 * 60_000;
 
 interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   base: Pick<Base, "sync" | "clockAheadMs">;
@@ -74,6 +77,7 @@ async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache
     },
   });
   let isFirst = true;
+  const unreadable: UnreadableRecord[] = [];
   for await (const versioned of pages) {
     const { page } = versioned;
     if (isFirst) await expectOthers(replica, table);
@@ -85,11 +89,15 @@ async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache
     }
     const applied = await applyRecords(poll, table, versioned, [...changed.values()]);
     for (const id of changed.keys()) fingerprints.see(id, 0n);
+    unreadable.push(...seeUnreadable(table, page));
     found.seen += page.size;
     found.inserted += applied.inserted;
     found.updated += applied.updated;
   }
-  if (poll.sinceMs === undefined) cache.polledUntil.set(source.id, until);
+  await reportRecords(poll, table, unreadable, false);
+  // Those that could not be read are asked for again.
+  const isComplete = unreadable.length === 0 || until - since > UNREADABLE_MS;
+  if (poll.sinceMs === undefined && isComplete) cache.polledUntil.set(source.id, until);
   return found;
 }
 

@@ -1,6 +1,7 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
 export { type CatchUpInput, CatchUps } from "./catch-up";
 export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
+export { foundIn } from "./evidence";
 export { type PollResult, pollForChanges } from "./find-modified";
 export { askFailing, readerOfTable } from "./patience";
 export { ProgressBoard } from "./progress";
@@ -20,4 +21,5 @@ export {
   typeSettingsOf,
 } from "./sync-base";
 export { type NextSync, withdrawNext } from "./sync-marks";
+export { NOT_AMONG_READABLE, reportRecords } from "./unreadable";
 export { applyAsRead, applyRecords, removeRecords } from "./write-records";

@@ -34,7 +34,7 @@ import {
   type TableSpec,
   withHolders,
 } from "../../replica";
-import { limitsOfKey, type SourceRecord, type SourceTable } from "../../source";
+import { limitsOfKey, type SourceRecord, type SourceTable, type UnreadableRecord } from "../../source";
 import type { FilledBuild, VersionByScan } from "../state";
 import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableCache } from "../state";
 import { evidenceOf } from "./evidence";
@@ -43,6 +43,7 @@ import { readAsNow } from "./read-as";
 import { metered, type Reader, readTable, restarting, type VersionedPage } from "./reader";
 import { checkSchema, confirmSchema, withSecondRead } from "./schema-check";
 import type { Sweep, TableOutcome } from "./sweep";
+import { NOT_AMONG_READABLE, reportRecords } from "./unreadable";
 import { readAgain } from "./write-records";
 import { inWriteTurn } from "./write-turns";
 
@@ -134,6 +135,7 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   const live = schemaTracker.catalog.get(tableId);
   // The names may have changed in place since the swap: records are mapped by the current catalog.
   if (live) Object.assign(table, { live, ...mappingOf(cache, live.spec) });
+  await reportRecords(sweep, table, filled.unreadable, true);
   if (put.how === "merged") await discard(build);
   return put;
 }
@@ -161,10 +163,10 @@ async function fillBuild(sweep: Sweep, source: SourceTable, spec: TableSpec): Pr
   const readAs = readAsNow(cache, reader.connection).get(spec.tableId);
   const build = await startBuild(replica, epoch, spec);
   try {
-    const { readVersions, issues, pages } = await readInto(build, sweep, source, table);
+    const { readVersions, issues, pages, unreadable } = await readInto(build, sweep, source, table);
     if (pages > 1) await schemaTracker.refresh();
     confirmSchema(schemaTracker, spec);
-    return { build, table, beganAt, readVersions, issues, readAs };
+    return { build, table, beganAt, readVersions, issues, readAs, unreadable };
   } catch (error) {
     await discard(build);
     throw error;
@@ -183,6 +185,7 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     issues: new Map<string, CellIssue[]>(),
     issueCount: 0,
     pages: 0,
+    unreadable: [] as UnreadableRecord[],
   };
   let witness: string | undefined;
   for await (const versioned of readTable(reader, source)) {
@@ -197,13 +200,19 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
     for (const id of batch) if (fingerprints.scanOf(id) === undefined) ids.push(id);
   }
   const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
-  for await (const { found } of evidenceOf(reader, source, missing)) {
+  const kept = filled.unreadable.flatMap(({ id }) => id ?? []);
+  for await (const { found, unreadable } of evidenceOf(reader, source, missing)) {
     for (const versioned of found) await append(build, sweep, table, versioned, filled);
+    for (const id of unreadable) filled.unreadable.push({ id, reason: NOT_AMONG_READABLE });
+    kept.push(...unreadable);
   }
+  // I2. They exist: their rows stay as they are.
+  if (kept.length > 0) await build.keep(live, kept);
+  for (const id of kept) fingerprints.see(id, 0n);
   return filled;
 }
 
-interface Filled extends Pick<FilledBuild, "readVersions" | "issues"> {
+interface Filled extends Pick<FilledBuild, "readVersions" | "issues" | "unreadable"> {
   issueCount: number;
   pages: number;
 }
@@ -240,6 +249,7 @@ async function appendAsRead(
   const { fingerprints } = table;
   const { readVersions, issues } = filled;
   filled.pages++;
+  filled.unreadable.push(...(page.unreadable ?? []));
   await sweep.schemaTracker.refreshIfDue();
   await inWriteTurn(sweep.replica, async () => {
     confirmSchema(sweep.schemaTracker, build.spec);
@@ -369,16 +379,17 @@ async function upToDate(
   const isToRead = ({ isGone, record, readVersion }: RecentWrite) =>
     record === null ? !isGone : readVersion < beganAt;
   const ids = entries.filter(isToRead).map((entry) => entry.recordId);
-  const records = new Map<string, SourceRecord>();
+  const records = new Map<string, SourceRecord | null>();
   const { pageSize } = limitsOfKey(reader.quotaKey);
   for (let from = 0; from < ids.length; from += pageSize) {
     const read = await metered(reader).readRecords(tableId, ids.slice(from, from + pageSize));
     for (const record of read.records) records.set(record.id, record);
+    for (const id of read.gone) records.set(id, null);
   }
   return entries.map((entry) => {
-    if (!isToRead(entry)) return entry;
-    const record = records.get(entry.recordId) ?? null;
-    return { ...entry, record, isGone: record === null };
+    const record = records.get(entry.recordId);
+    // A record that cannot be read stays as it was.
+    return isToRead(entry) && record !== undefined ? { ...entry, record, isGone: record === null } : entry;
   });
 }
 

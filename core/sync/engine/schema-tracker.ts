@@ -35,6 +35,7 @@ import { failurePauseMs } from "../pacing";
 import { type BaseCache, isOfTable } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
+import { knownTables, reportDefinitions } from "./unreadable";
 import { withVanished } from "./vanished";
 
 /**
@@ -141,7 +142,7 @@ export class SchemaTracker {
       if (options.cache.schema) await schemaTracker.#look();
       else await schemaTracker.#ask();
     }
-    await schemaTracker.#runOrJoin(() => schemaTracker.#applySchema(BUSY_TRIES, catalog));
+    await schemaTracker.#runOrJoin(() => schemaTracker.#apply(BUSY_TRIES, catalog));
     return schemaTracker;
   }
 
@@ -251,7 +252,7 @@ export class SchemaTracker {
     const { cache } = this.#options;
     this.#isAnsweredLate = false;
     while (this.#appliedAt < cache.schemaSeenAt || this.#schema !== cache.schema) {
-      await this.#runOrJoin(() => this.#applySchema(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined));
+      await this.#runOrJoin(() => this.#apply(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined));
     }
   }
 
@@ -272,6 +273,12 @@ export class SchemaTracker {
     // The request waits behind those of the tables, so it is made that much earlier.
     const aheadMs = ((schema.tables.length + 1) / reader.share()) * 1000;
     return agoMs >= schemaPollMs - Math.min(aheadMs, schemaPollMs / 2);
+  }
+
+  /** Applies the current schema, and reports what could not be read of it. */
+  async #apply(tries: number, known?: Catalog): Promise<void> {
+    await this.#applySchema(tries, known);
+    await reportDefinitions(this.#options, this.#schema, this.#catalog);
   }
 
   /** Runs one task at a time; a caller that finds one running waits for it instead. */
@@ -362,9 +369,10 @@ export class SchemaTracker {
     const { cache, reader, onSchema, onSchemaError, onRequestedSchemaCheck } = this.#options;
     const requestedAt = cache.schemaCheckRequestedAt;
     let askedAt = 0;
+    const known = knownTables(cache, this.#catalog);
     const getSchema = (source: SourceConnection, signal: AbortSignal) => {
       askedAt = performance.now();
-      return source.getSchema(reader.sourceBaseId, signal);
+      return source.getSchema(reader.sourceBaseId, signal, { known });
     };
     // While it cannot be read, each attempt is one request.
     const mayTryAgain = () => !cache.schemaError && (reader.mayTryAgain?.() ?? true);

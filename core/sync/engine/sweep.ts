@@ -14,13 +14,14 @@ import {
   rowIds,
   type ShapeChange,
 } from "../../replica";
-import type { RecordPage, SourceTable } from "../../source";
+import type { RecordPage, SourceTable, UnreadableRecord } from "../../source";
 import { type BaseCache, fingerprintIn, isUrlRefresh, type TableCache, validUntil } from "../state";
 import { inComparisonTurn } from "./comparison-turns";
 import { evidenceOf } from "./evidence";
 import { readAsNow, rememberRead } from "./read-as";
 import { type Reader, readTable, restarting, type VersionedPage } from "./reader";
 import type { SchemaTracker } from "./schema-tracker";
+import { NOT_AMONG_READABLE, reportRecords, seeUnreadable } from "./unreadable";
 import { applyRecords, liveTable, onLiveTable } from "./write-records";
 
 /** How often a sweep starts over within one sync when the source's iterator is lost. */
@@ -112,6 +113,7 @@ async function sweepOnce(
   fingerprints.beginScan();
   let position = 0;
   let witness: string | undefined;
+  const unreadable: UnreadableRecord[] = [];
   const isKnown = (at: number, digest: number) => fingerprints.knowsPage(at, digest, performance.now());
   const { pages } = table;
   const remembered = (at: number) => pages[at];
@@ -128,18 +130,22 @@ async function sweepOnce(
       table = liveTable(sweep, table);
     }
     if (changed.indices.length > 0) await takePage(sweep, table, versioned, changed, outcome);
+    unreadable.push(...seeUnreadable(table, page));
     witness = page.firstId ?? witness;
     sweep.onProgress(fingerprints.seen);
   }
   pages.length = position;
   table = liveTable(sweep, table);
   if (isComparing || fingerprints.size > fingerprints.seen) {
-    await judge(sweep, source, table, { ids: await unseenIds(sweep, table), witness }, outcome);
+    const missing = { ids: await unseenIds(sweep, table), witness };
+    unreadable.push(...(await judge(sweep, source, table, missing, outcome)));
+    table = liveTable(sweep, table);
   }
   outcome.seen = fingerprints.seen;
   fingerprints.forgetUnseen();
   // Their log entries have been read already: if they were forgotten now, a deletion would never be noticed.
   for (const id of outcome.lost) fingerprints.expect(id);
+  await reportRecords(sweep, table, unreadable, true);
   table.isComplete = true;
   if (isComparing) table.comparedAt = startedAt;
   await rememberRead(sweep, source.id, readAs);
@@ -229,18 +235,26 @@ async function unseenIds({ replica }: Sweep, { live, fingerprints }: TableCache)
   return ids;
 }
 
-/** Requests rows by id: writes those that exist, and deletes those that do not. */
+/**
+ * Requests rows by id: writes those that exist, and deletes those that do not.
+ *
+ * @returns the records that exist and cannot be read
+ */
 async function judge(
   sweep: Sweep,
   source: SourceTable,
   first: TableCache,
   { ids, witness }: { ids: string[]; witness: string | undefined },
   outcome: TableOutcome,
-): Promise<void> {
+): Promise<UnreadableRecord[]> {
   const { reader, onChanges, cache } = sweep;
   const missing = { ids, witness, emptySpellMs: cache.emptySpellMs };
-  for await (const { found, gone, readVersion } of evidenceOf(reader, source, missing)) {
+  const flawed: UnreadableRecord[] = [];
+  for await (const { found, gone, unreadable, readVersion } of evidenceOf(reader, source, missing)) {
     let table = liveTable(sweep, first);
+    // They are looked for again.
+    outcome.lost.push(...unreadable);
+    for (const id of unreadable) flawed.push({ id, reason: NOT_AMONG_READABLE });
     for (const versioned of found) {
       const changed = changedRecords(versioned.page, table);
       // I6. These are later than the pages of the list: a field may have been deleted in between.
@@ -264,6 +278,7 @@ async function judge(
       );
     }
   }
+  return flawed;
 }
 
 function noOutcome(): TableOutcome {

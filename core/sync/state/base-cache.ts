@@ -28,6 +28,8 @@ export interface TableCache {
   /** True if the fingerprints cover every row of the replica, which needs a complete sweep. */
   isComplete: boolean;
   massChange: MassChange;
+  /** True if records without an id are recorded as unreadable. */
+  hasUnreadable?: boolean;
   /** When the last sweep began that compared every record with its row in SQL (performance.now()). */
   comparedAt: number;
   /** The recent-writes log has been read up to this applied version. */
@@ -85,6 +87,8 @@ export interface BaseCache {
   removedAt: number;
   /** Tables that cannot be read. */
   failing: TableFailures;
+  /** The unreadable definitions that are recorded, as JSON; null: not known. */
+  unreadable: string | null;
   /** performance.now() of the last schema check. */
   schemaSeenAt: number;
   /**
@@ -162,6 +166,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     vanishedAt: new Map(),
     removedAt: Number.NEGATIVE_INFINITY,
     failing: new TableFailures(),
+    unreadable: null,
     schemaSeenAt: Number.NEGATIVE_INFINITY,
     namesSeenAt: Number.NEGATIVE_INFINITY,
     schemaCheckRequestedAt: null,

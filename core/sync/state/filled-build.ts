@@ -1,5 +1,6 @@
 /** A build (a new table that is built next to the live one) after it has been filled and before it goes live. */
 import type { Build, CellIssue, Compared, ReadAs } from "../../replica";
+import type { UnreadableRecord } from "../../source";
 import type { TableCache } from "./base-cache";
 
 /** The read version of each scan of the fingerprints: every new read version starts a new scan. */
@@ -14,6 +15,8 @@ export interface FilledBuild {
   readVersions: VersionByScan;
   issues: Map<string, CellIssue[]>;
   readAs: ReadAs | undefined;
+  /** Records of the source that cannot be read. */
+  unreadable: UnreadableRecord[];
   /** When queries were first found to hold the live table (performance.now()). */
   busySince?: number | undefined;
   /** Whether it can be merged into the live table; undefined until that was tried. */

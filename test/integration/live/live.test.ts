@@ -365,6 +365,18 @@ test("a new table is built, including records that the feed reports meanwhile", 
   await engine.settled();
 });
 
+test("events of a table that the schema never lists cost one schema call, not one each", async () => {
+  const { engine, source, webhook, edit, equal } = await liveTeams();
+  source.calls.length = 0;
+  for (let event = 0; event < 5; event++) {
+    webhook.tell({ changedTablesById: { tblHidden: { changedRecordsById: { [`recH${event}`]: {} } } } });
+    edit.teams.put(teamRecord("recT2", `Navy ${event}`));
+    await engine.settled();
+    await equal();
+  }
+  expect(source.calls.filter((call) => call === "schema")).toHaveLength(1);
+});
+
 test("several tables are rebuilt at the same time, so that the rate limit bounds them and not the source's latency", async () => {
   const { source, webhook, replica } = await liveTeams();
   const ids = ["tblN1", "tblN2", "tblN3"];

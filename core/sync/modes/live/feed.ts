@@ -209,7 +209,8 @@ export class LiveFeed implements Feed {
           return feed.listPayloads(base.sourceBaseId, id, from, signal);
         };
         const batch = await call(reader, list, { kind: "payloads" });
-        return await this.#take(reader, batch, from, askedAt);
+        const cursor = batch.hasGap ? await this.#cursorAfter(reader, batch, from) : batch.cursor;
+        return await this.#take(reader, { ...batch, cursor }, from, askedAt);
       } catch (caught) {
         const error = asBasetideError(caught);
         if (!WEBHOOK_ERRORS.has(error.code)) throw await this.#failed(error);
@@ -325,6 +326,17 @@ export class LiveFeed implements Feed {
       });
     }
     return read;
+  }
+
+  /**
+   * Returns where the feed continues after a gap. A cursor beyond all payloads that the webhook has recorded is wrong:
+   * nothing would ever be found there.
+   */
+  async #cursorAfter(reader: Reader, { cursor, payloads }: ChangeBatch, from: number): Promise<number> {
+    const { base } = this.#context;
+    const webhooks = await call(reader, (feed, signal) => feed.listWebhooks(base.sourceBaseId, signal));
+    const next = webhooks.find(({ id }) => id === this.#webhook!.id)?.nextCursor;
+    return next !== undefined && cursor > next ? from + payloads : cursor;
   }
 
   /** Returns the batch of a webhook that was lost: nothing was read, and a scan must find the changes. */

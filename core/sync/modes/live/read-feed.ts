@@ -147,13 +147,13 @@ function oldReadVersion(
 
 /** Names the changes of the batch; nothing is awaited (L4). */
 function name(reading: FeedReading, batch: FeedBatch, readVersion: number | undefined): void {
-  const { cache, schemaTracker } = reading;
+  const { cache, schemaTracker, reader } = reading;
   const { dirty, missedChanges } = cache;
   const { from: cursor, changes, mightHaveMore } = batch;
   const now = performance.now();
   dirty.beginBatch(cursor);
   for (const [tableId, table] of changes.tables) {
-    const { created, changed, destroyed, fieldsChanged } = table;
+    const { created, changed, destroyed, fieldsChanged, isUnreadable } = table;
     for (const ids of [created, changed.keys(), destroyed]) missedChanges.named(tableId, ids, now);
     for (const id of created) dirty.add(tableId, id, { cursor, why: "direct", fields: null, isNew: true });
     for (const [id, fields] of changed)
@@ -164,15 +164,37 @@ function name(reading: FeedReading, batch: FeedBatch, readVersion: number | unde
       });
     for (const id of destroyed) dirty.add(tableId, id, { cursor, why: "destroyed", fields: null });
     const { source, live, isLeftOut } = schemaTracker.table(tableId);
-    if (fieldsChanged || (!isLeftOut && (!source || !live))) dirty.suspect(tableId, cursor);
+    const isListed = source !== undefined || isLeftOut === true;
+    // Its changes are read again with all others of the table.
+    if (isUnreadable && isListed) {
+      reader.log.warn(
+        { tableId },
+        "the feed reports changes of a table that cannot be read; reading it again",
+      );
+      dirty.addTable(tableId, cursor);
+    }
+    if (!isListed) suspectUnlisted(reading, tableId, cursor);
+    else if (fieldsChanged || isUnreadable || (source && !live)) dirty.suspect(tableId, cursor);
     nameRetyped(reading, tableId, table, cursor);
   }
   const { tablesCreated, tablesDestroyed, tablesChanged } = changes;
-  for (const tableId of [...tablesCreated, ...tablesDestroyed, ...tablesChanged])
-    dirty.suspect(tableId, cursor);
+  for (const tableId of tablesCreated) dirty.suspect(tableId, cursor);
+  for (const tableId of [...tablesDestroyed, ...tablesChanged]) {
+    const { source, live, isLeftOut } = schemaTracker.table(tableId);
+    if (source || live || isLeftOut) dirty.suspect(tableId, cursor);
+    else suspectUnlisted(reading, tableId, cursor);
+  }
   dirty.endBatch(batch.cursor);
   if (!mightHaveMore && readVersion !== undefined) dirty.endFeed(readVersion);
   if (isNews(changes)) cache.changedAt = new Date();
+}
+
+/**
+ * Requests a schema check for a table that the schema does not list, if it has not just been looked for: Airtable also
+ * reports changes of tables that the schema never lists.
+ */
+function suspectUnlisted({ cache }: FeedReading, tableId: string, cursor: number): void {
+  if (cache.isToBeLookedFor(tableId, performance.now())) cache.dirty.suspect(tableId, cursor);
 }
 
 /**

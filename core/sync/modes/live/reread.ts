@@ -9,7 +9,17 @@
 import { BasetideError, isBasetideError } from "../../../errors";
 import { latestReadVersions } from "../../../replica";
 import type { RecordPage, SourceRecord } from "../../../source";
-import { applyAsRead, metered, type Reader, removeRecords, type Sweep, withSecondRead } from "../../engine";
+import {
+  applyAsRead,
+  foundIn,
+  metered,
+  NOT_AMONG_READABLE,
+  type Reader,
+  removeRecords,
+  reportRecords,
+  type Sweep,
+  withSecondRead,
+} from "../../engine";
 import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../state";
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
@@ -24,6 +34,8 @@ const ABSENT_MS: readonly number[] = [2000, 15_000];
 
 /** The records of a complete read are not kept. */
 const NOTHING_READ = new Map<string, SourceRecord>();
+/** A record that cannot be read is read again after this time, ms. */
+const UNREADABLE_MS = 2000;
 
 /** Where dependents are found, and named. */
 interface Naming {
@@ -93,14 +105,16 @@ async function rereadOnce(
   const since = await reader.readVersions.current();
   using latest = freshReadVersion(reader, since);
   const { source } = tableOf(foreground, tableId);
+  const asked = [...entries.keys()];
   // The request does not depend on the previous links, so both are read concurrently.
   const [pages, reached] = await Promise.all([
-    metered(latest.reader, "records").listByIds(source, [...entries.keys()]),
+    metered(latest.reader, "records").listByIds(source, asked),
     dependents.of(changed),
   ]);
   const readVersion = latest.value;
   await batches.started();
   const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
+  const unreadable = await unreadableIn(work, tableId, asked, pages, fresh);
   for (const id of await shownSince(foreground, tableId, lost, since)) lost.delete(id);
   // All at once, so that no dependent is read twice.
   nameAll(work, [reached, await dependents.of(changed, fresh)], cursor);
@@ -109,6 +123,7 @@ async function rereadOnce(
     [...fresh.keys()].filter((id) => !lost.has(id)),
   );
   dirty.requeue(batch, lost);
+  for (const id of unreadable) dirty.defer(batch, id, performance.now() + UNREADABLE_MS);
   await judgeAbsent(work, batch, fresh.size > 0, readVersion);
 }
 
@@ -137,6 +152,30 @@ async function apply(
     batches.tally({ seen: page.size, inserted: applied.inserted, updated: applied.updated });
   }
   return { fresh, lost };
+}
+
+/**
+ * Reports and returns the records of the batch that exist and cannot be read.
+ */
+async function unreadableIn(
+  { foreground }: Rereading,
+  tableId: string,
+  wanted: string[],
+  pages: RecordPage[],
+  fresh: ReadonlyMap<string, unknown>,
+): Promise<string[]> {
+  const { flawed, isUnclear } = foundIn(pages, wanted);
+  if (isUnclear) {
+    for (const id of wanted) {
+      if (fresh.has(id) || flawed.has(id)) continue;
+      if (await isThere(foreground.reader, tableId, id)) flawed.set(id, NOT_AMONG_READABLE);
+    }
+  }
+  if (flawed.size === 0) return [];
+  const { table } = tableOf(foreground, tableId);
+  const issues = [...flawed].map(([id, reason]) => ({ id, reason }));
+  await reportRecords(foreground, table, issues, false);
+  return [...flawed.keys()].filter((id) => !fresh.has(id));
 }
 
 /**
@@ -201,7 +240,7 @@ async function judgeAbsent(
  * gone, even if the feed never reported it.
  */
 async function isThere(reader: Reader, tableId: string, id: string): Promise<boolean> {
-  return (await metered(reader, "records").findRecord(tableId, id)) !== null;
+  return await metered(reader, "records").hasRecord(tableId, id);
 }
 
 /**

@@ -153,8 +153,11 @@ async function replace(
   const leftovers = webhooks.filter(
     ({ id, notificationUrl }) => id === replacedId || (url && notificationUrl === url),
   );
+  const ids = new Set(leftovers.map(({ id }) => id));
+  // The list may have an entry for it that cannot be read.
+  if (replacedId !== null) ids.add(replacedId);
   const mayReplace = await permitted(async () => {
-    for (const { id } of leftovers) {
+    for (const id of ids) {
       await call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, id, signal));
     }
     return true;
