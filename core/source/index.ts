@@ -46,7 +46,6 @@ export type {
   SourceRecord,
   SourceSchema,
   SourceTable,
-  UnreadableDefinition,
   UnreadableRecord,
 } from "./types";
 
