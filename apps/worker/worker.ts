@@ -276,7 +276,9 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
     for (const [baseId, since] of restingSince) {
       if (!holds.has(baseId) && performance.now() - since < MEMORY_KEPT_MS) continue;
       restingSince.delete(baseId);
-      if (!holds.has(baseId)) caches.delete(baseId);
+      if (holds.has(baseId)) continue;
+      caches.delete(baseId);
+      failures.delete(baseId);
     }
   }
 

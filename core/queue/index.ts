@@ -5,7 +5,7 @@
  * sends one heartbeat for all of its jobs: pg-boss's own are a row update per job every few seconds, which were half of
  * the control plane's WAL. The jobs of a holder without heartbeats fail, and the reconciler queues their bases again, so
  * that every base that must be synced has a job, whichever process died. In measurements this was more robust than
- * retries and than `stately` queues.
+ * retries and than `stately` queues. Nothing else ends a job: however long it is active or waits, it does not expire.
  *
  * A worker keeps a job for as long as the base must be synced and the worker may hold it, which saves a new row per
  * lease. To move a job to another worker, the same row is requeued, in one statement.
@@ -25,6 +25,7 @@ import {
   failUnclaimed,
   HEARTBEAT_SECONDS,
   heldJobs,
+  keepJobs,
   type QueueLoad,
   queueLoad,
   releaseJob,
@@ -57,8 +58,6 @@ const STEADY_AFTER_MS = 6000;
  * statement may have had its effect. A job that was taken counts as unknown only after HEARTBEAT_SECONDS.
  */
 const DOUBT_MS = HEARTBEAT_SECONDS * 1000 + 5000;
-/** Longest time that one job may be active: twice the first sync of the largest base at the slowest pace. */
-const EXPIRE_SECONDS = 12 * 3600;
 /** Finished jobs are deleted after this time; nothing reads them. */
 const DELETE_AFTER_SECONDS = 300;
 const CONNECTIONS = 3;
@@ -127,10 +126,10 @@ export async function openQueue(
   await boss.start();
   await boss.createQueue(SYNC_QUEUE, {
     policy: "exclusive",
-    expireInSeconds: EXPIRE_SECONDS,
     deleteAfterSeconds: DELETE_AFTER_SECONDS,
     retryLimit: 0,
   });
+  await keepJobs(db);
   const jobOf = (baseId: string) => ({ data: { baseId }, singletonKey: baseId });
   let unlisten: (() => Promise<void>) | undefined;
   const wakeAll = () => db.notify(WAKE_CHANNEL, "");

@@ -12,6 +12,9 @@ export const HEARTBEAT_SECONDS = 10;
 /** After waiting this long, a job may be taken by any worker with free capacity, whatever its share, s. */
 const OVERDUE_SECONDS = 5;
 
+/** 68 years, the largest number that pg-boss's column holds. */
+const NEVER_SECONDS = 2 ** 31 - 1;
+
 /** A job that this process holds: the right to try for a lease of the base. */
 export interface SyncJob {
   id: string;
@@ -23,6 +26,20 @@ export interface QueueLoad {
   jobs: number;
   /** Ready jobs that have waited too long. */
   overdue: number;
+}
+
+/**
+ * Ends pg-boss's own limits on the age of sync jobs: it fails a job that is active for longer than a day at most, and deletes
+ * one that was created long ago and waits. A base keeps its job for months, and its holder's heartbeats say whether it is
+ * alive.
+ */
+export async function keepJobs(db: Db): Promise<void> {
+  await db`
+    update pgboss.queue set expire_seconds = ${NEVER_SECONDS}, retention_seconds = ${NEVER_SECONDS}
+    where name = ${SYNC_QUEUE} and (expire_seconds, retention_seconds) <> (${NEVER_SECONDS}::int, ${NEVER_SECONDS}::int)`;
+  await db`
+    update pgboss.job set expire_seconds = ${NEVER_SECONDS}, keep_until = 'infinity'
+    where name = ${SYNC_QUEUE} and state <= 'active' and expire_seconds <> ${NEVER_SECONDS}`;
 }
 
 export async function queueLoad(db: Db): Promise<QueueLoad> {

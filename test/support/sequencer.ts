@@ -16,6 +16,7 @@ export const SHARED_WORKERS = "shared-worker";
 const LONGEST = [
   "chaos/short",
   "security/short",
+  "timelapse/short",
   "integration/fleet/scaling",
   "integration/live/live-replicas",
   "browser/base-page",
@@ -39,6 +40,7 @@ const LONGEST = [
   "integration/sync/catch-up",
   "integration/replica/customer-objects",
   "integration/fleet/planted-secrets",
+  "integration/fleet/held-for-days",
   "integration/proxy/proxy-outages",
   "integration/proxy/proxy-writes",
   "integration/fleet/up",
