@@ -23,3 +23,14 @@ test("what was reported shortly before a sweep found it was not missed; long bef
   missedChanges.found("tblC", ["rec9"], 131 * SECOND);
   expect(missedChanges.readToEnd(500 * SECOND)).toBe(2);
 });
+
+test("what was reported is forgotten after two minutes, also if the feed reports nothing more", () => {
+  const missedChanges = new MissedChanges();
+  for (let second = 0; second < 60; second++) missedChanges.named("tblA", [`rec${second}`], second * SECOND);
+  expect(missedChanges.size).toBe(60);
+  // Reads of the feed without changes, and a base at rest that reads nothing.
+  missedChanges.readToEnd(61 * SECOND);
+  expect(missedChanges.wasNamedSince("tblA", "rec59", 30 * SECOND)).toBe(true);
+  missedChanges.forgetOld(122 * SECOND);
+  expect(missedChanges.size).toBe(0);
+});

@@ -25,17 +25,28 @@ export class MissedChanges {
 
   /** Records that the feed named these records, or that they depend on records that it named. */
   named(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
-    if (nowMs - this.#rotatedAt > NAMED_BEFORE_MS) {
-      this.#namedBefore = this.#named;
-      this.#named = new Map();
-      this.#rotatedAt = nowMs;
-    }
+    this.forgetOld(nowMs);
     const named = within(this.#named, tableId);
     const suspects = this.#suspects.get(tableId);
     for (const id of recordIds) {
       named.set(id, nowMs);
       suspects?.delete(id);
     }
+  }
+
+  /** Forgets the records that were named too long ago to matter. Call it while the feed reports nothing, too. */
+  forgetOld(nowMs: number): void {
+    if (nowMs - this.#rotatedAt <= NAMED_BEFORE_MS) return;
+    this.#namedBefore = this.#named;
+    this.#named = new Map();
+    this.#rotatedAt = nowMs;
+  }
+
+  /** Returns how many records are remembered to have been named. */
+  get size(): number {
+    return [this.#named, this.#namedBefore]
+      .flatMap((tables) => [...tables.values()])
+      .reduce((sum, records) => sum + records.size, 0);
   }
 
   /** Returns whether the record is remembered to have been named since then. */
@@ -56,6 +67,7 @@ export class MissedChanges {
    * Call after the feed, requested at `askedMs`, was read to its end. @returns how many missed changes are now certain
    */
   readToEnd(askedMs: number): number {
+    this.forgetOld(askedMs);
     let count = 0;
     for (const [tableId, suspects] of this.#suspects) {
       for (const [id, foundMs] of suspects) {

@@ -96,6 +96,7 @@ export async function restUntilDue(input: LiveInput, rest: Rest): Promise<RestEn
   await replica.rest();
   packCache(cache);
   for (;;) {
+    live.missedChanges.forgetOld(performance.now());
     if (input.isOver() || input.isGivenUp?.()) return { isOver: true };
     if (!isSettled(input) || rest.dueInMs() <= 0) return { isOver: false };
     const readInMs = rest.readInMs();
