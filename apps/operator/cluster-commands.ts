@@ -8,6 +8,7 @@ import {
   checkCluster,
   drainCluster,
   listClusters,
+  sharesOpenControl,
 } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { withContext } from "./context";
@@ -40,6 +41,11 @@ export function addClusterCommands(program: Command): void {
         const results = URL.canParse(adminUrl) ? await checkCluster(adminUrl) : [];
         const problem = results.find(isProblem);
         if (problem) throw new BasetideError("conflict", `${problem.message}. ${problem.remedy}.`);
+        if (URL.canParse(adminUrl) && (await sharesOpenControl(ctx.db, adminUrl)))
+          throw new BasetideError(
+            "conflict",
+            "This server holds the control plane, whose database every role may connect to, also those of customers. Close that database first: `operator doctor` prints the statement.",
+          );
         return addCluster(ctx, { name, region, adminUrl, publicHost, publicPort });
       });
       print(toRow(added), options.json, facts);

@@ -50,6 +50,7 @@ export {
   type RequestKind,
   requestKinds,
 } from "./requests";
+export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
 export { getSqlUser, listAllSqlUsers, listSqlUsers, nameSqlUsers, type SqlUser } from "./sql-user-rows";
 export {

@@ -9,6 +9,17 @@ import { serverPool } from "../../replica";
 const CONNECT_TIMEOUT_SECONDS = 5;
 
 /**
+ * Whether the cluster is on the control plane's server, where every role may connect to the control plane's database.
+ *
+ * @throws errors of the connection to the cluster
+ */
+export async function sharesOpenControl(db: Db, adminUrl: string): Promise<boolean> {
+  const [row] = await db<{ isOpen: boolean }[]>`
+    select has_database_privilege('public', current_database(), 'connect') as "isOpen"`;
+  return row!.isOpen && (await isControlServer(db, adminUrl));
+}
+
+/**
  * Takes an advisory lock with a random key in the control plane, and looks for it in the cluster. Every role may
  * read `pg_locks`, which shows all databases of a server, so this needs no rights and no settings.
  *

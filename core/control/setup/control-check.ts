@@ -9,6 +9,7 @@ import {
   poolerProblem,
   settingsProblem,
 } from "../placement";
+import { OPEN_DATABASE, type OpenDatabase, openProblem } from "./close-control";
 
 /** Earlier versions do not support `nulls not distinct`. */
 const FIRST_MAJOR_VERSION = 15;
@@ -28,6 +29,8 @@ export async function inspectControl(databaseUrl: string): Promise<ControlReport
       const checks = checkServer(report, { url, kind, isOwn: true, firstMajorVersion: FIRST_MAJOR_VERSION });
       const settings = await settingsProblem(sql);
       if (settings) checks.push({ check: "rights", ...settings });
+      const [database] = await sql.unsafe<OpenDatabase[]>(OPEN_DATABASE);
+      if (database!.isOpen) checks.push({ check: "rights", ...openProblem(database!) });
       return { summary: describeServer(report), checks };
     });
   } catch (error) {

@@ -1,6 +1,7 @@
 /**
  * Brings the control plane's database up to date: runs the migrations of `sql/control/migrations`, in order, each
- * in one transaction, then installs `sql/control/functions` if their text has changed.
+ * in one transaction, then installs `sql/control/functions` if their text has changed, and closes the database to other
+ * roles.
  *
  * Safe when many processes start at once: the runner holds an advisory lock; the others wait and find nothing to
  * do.
@@ -11,6 +12,7 @@ import { runner } from "node-pg-migrate";
 import type { Db } from "../../context";
 import type { Logger } from "../../log";
 import { asControlError, closePg, connectPg, requireKeptSessions } from "../../postgres";
+import { closeControl } from "./close-control";
 import { areFunctionsCurrent, installFunctions } from "./functions";
 
 const MIGRATIONS_DIR = join(import.meta.dirname, "../../../sql/control/migrations");
@@ -45,6 +47,7 @@ export async function migrateControl(databaseUrl: string, log: Logger): Promise<
       },
     });
     await installFunctions(client, log);
+    await closeControl(client, log);
     const names = done.map((migration) => migration.name);
     if (names.length > 0) log.info({ migrations: names }, "control plane migrated");
     return names;

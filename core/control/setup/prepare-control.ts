@@ -13,6 +13,7 @@ import {
   tryAll,
   withAdmin,
 } from "../../replica";
+import { OTHER_RELATION } from "./close-control";
 
 /**
  * Creates the role and the database. Idempotent; objects that a superuser created in the database are given to the
@@ -53,14 +54,8 @@ async function refuseOthers(
   { database, role }: Login & { database: string },
 ): Promise<void> {
   await withAdmin(databaseUrl(superuserUrl, database), async (sql) => {
-    const [other] = await sql<{ name: string }[]>`
-      select c.oid::regclass::text as name from pg_class as c join pg_namespace as n on n.oid = c.relnamespace
-      where c.relkind in ('r', 'p', 'v', 'm', 'f') and n.nspname !~ '^pg_' and n.nspname <> 'information_schema'
-        and c.relowner <> coalesce(to_regrole(quote_ident(${role}))::oid, 0) and to_regclass('public.schema_migrations') is null
-        and not exists (
-          select from pg_depend as d
-          where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e')
-      limit 1`;
+    const [isOurs] = await sql`select where to_regclass('public.schema_migrations') is not null`;
+    const [other] = isOurs ? [] : await sql.unsafe<{ name: string }[]>(OTHER_RELATION, [role]);
     if (!other) return;
     throw new BasetideError(
       "conflict",

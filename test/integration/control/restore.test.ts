@@ -11,6 +11,7 @@ import {
   rotateCredentials,
   setDatabaseWritable,
 } from "../../../core/control/placement";
+import { migrateControl } from "../../../core/control/setup";
 import { asAdmin } from "../../support/admin";
 import { controlDatabase } from "../../support/database";
 import { type DoctorFinding, runDoctor } from "../../support/doctor";
@@ -119,6 +120,8 @@ test("a restored control plane adopts its databases, and `doctor --fix` repairs 
     });
   }
 
+  // Every start does this: it closes the new database, which Postgres opens to every role.
+  await migrateControl(control.url, ctx.log);
   const found = await doctor(fleet);
   expect(found.code).toBe(1);
   const ill = notWell(found.findings).map(({ check, message }) => `${check} ${message}`);
