@@ -3,7 +3,6 @@
  * expired rows.
  */
 
-import { forgetExpired } from "../../core/control/accounts";
 import { type ManagementContext, startFinishing } from "../../core/control/bases";
 import { fleetMetrics } from "../../core/control/fleet";
 import { closeReaders } from "../../core/control/placement";
@@ -60,14 +59,11 @@ export async function startConsole(
     },
   );
   const finishing = startFinishing(ctx);
-  const clearing = forgetExpired(ctx.db).catch((error: unknown) => {
-    ctx.log.warn({ error }, "deleting expired sessions failed");
-  });
   return {
     port: listener.port,
     async stop() {
       await listener.stop();
-      await Promise.all([finishing.stop(), clearing, auth.settled(), closeReaders()]);
+      await Promise.all([finishing.stop(), auth.settled(), closeReaders()]);
     },
   };
 }

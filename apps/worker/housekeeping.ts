@@ -1,11 +1,8 @@
 /** Rolls up runs, and deletes outdated rows, once an hour for the whole service. */
 import type { PgBoss } from "pg-boss";
-import { trimAlerts } from "../../core/alerts";
 import type { Db } from "../../core/context";
-import { forgetExpired } from "../../core/control/accounts";
-import { trimAudit } from "../../core/control/audit";
-import { trimRuns } from "../../core/control/bases";
-import { rollUpHours, trimDays, trimPeriods } from "../../core/control/history";
+import { rollUpHours } from "../../core/control/history";
+import { trimTables } from "../../core/control/retention";
 import { trimWindows } from "../../core/limiter";
 import type { Logger } from "../../core/log";
 
@@ -24,12 +21,9 @@ export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: 
   });
   await boss.schedule(QUEUE, CRON);
   await boss.work(QUEUE, { pollingIntervalSeconds: POLL_SECONDS }, async () => {
-    const [runs, changes] = [await trimRuns(db), await trimAudit(db)];
-    const [windows, alerts] = [await trimWindows(db), await trimAlerts(db)];
     await rollUpHours(db);
-    await trimDays(db);
-    await trimPeriods(db);
-    await forgetExpired(db);
-    log.info({ runs, changes, windows, alerts }, "old runs, changes, quota windows and alerts deleted");
+    const windows = await trimWindows(db);
+    const rows = await trimTables(db);
+    log.info({ windows, rows }, "outdated rows deleted");
   });
 }

@@ -2,7 +2,7 @@
 export { tryWebhook } from "./deliver";
 export { type FailingBase, failingBases, type UnhealthyBase, unhealthyBases } from "./failing";
 export { type AlertKind, alertKindLabels, alertKinds, usualKinds } from "./kinds";
-export { listMessages, type SentMessage, toMessageJson, trimAlerts } from "./messages";
+export { listMessages, type SentMessage, toMessageJson } from "./messages";
 export { webhookForms } from "./payload";
 export { NotDelivered } from "./post";
 export { listPreferences, type Preference, setPreferences } from "./preferences";

@@ -3,8 +3,6 @@ import type { Db } from "../context";
 import type { Alert } from "./kinds";
 import type { Message } from "./payload";
 
-/** How long alerts and messages are stored. */
-const KEPT = "90 days";
 /** Messages queued in one batch. */
 const BATCH = 500;
 
@@ -118,11 +116,4 @@ export async function endMessage(
 
 export async function recordFailure(db: Db, id: string, error: string): Promise<void> {
   await db`update alert_messages set error = ${error} where id = ${id} and state = 'waiting'`;
-}
-
-/** Deletes expired alerts and messages. @returns the number of alerts deleted */
-export async function trimAlerts(db: Db): Promise<number> {
-  await db`delete from alert_messages where at < now() - ${KEPT}::interval`;
-  const { count } = await db`delete from alerts where at < now() - ${KEPT}::interval`;
-  return count;
 }

@@ -6,6 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { configVariables } from "../../core/config";
 import { interruption } from "../../core/control/bases/change-effect";
 import { type Setting, settingList } from "../../core/control/bases/setting-values";
+import { retention, retentionText } from "../../core/control/retention/retention";
 import { translatedFunctions } from "../../core/proxy/reads/formula-functions";
 import { typeMap } from "../../core/replica/type-map";
 
@@ -14,11 +15,13 @@ const tables: Record<string, () => string> = {
   configuration: configurationMarkdown,
   settings: settingsMarkdown,
   formulas: formulasMarkdown,
+  retention: retentionMarkdown,
 };
 
 /** The names of the generated tables, by page. */
 export const pagesWithTables: Record<string, string[]> = {
   "docs/configuration.md": ["configuration"],
+  "docs/operations.md": ["retention"],
   "docs/proxy.md": ["formulas"],
   "docs/syncing.md": ["settings"],
   "docs/types.md": ["types"],
@@ -57,6 +60,12 @@ export function settingsMarkdown(): string {
 function defaultOf(setting: Setting): string {
   if (setting.type === "boolean") return setting.default ? "on" : "off";
   return setting.type === "integer" ? String(setting.default) : "none";
+}
+
+/** A row per table of the control plane. */
+function retentionMarkdown(): string {
+  const rows = Object.entries(retention).map(([table, rule]) => `| \`${table}\` | ${retentionText(rule)} |`);
+  return ["| table | how long a row is kept, or what limits their number |", "|---|---|", ...rows].join("\n");
 }
 
 /** A row per function, by name. */

@@ -66,6 +66,7 @@ const LAYERS = [
   "control/feeds",
   "control/budgets",
   "control/audit",
+  "control/retention",
   "replica",
   "limiter",
   "source",

@@ -31,7 +31,7 @@ export {
   type TokenScope,
 } from "./permissions";
 export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
-export { forgetExpired, listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
+export { listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { linkedServices, unlinkService } from "./sign-in-services";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
 export { hasTwoFactor, removeTwoFactor } from "./two-factor";

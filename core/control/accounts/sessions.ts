@@ -45,13 +45,3 @@ export async function revokeOtherSessions(db: Db, currentUser: SessionUser): Pro
     await recordUserEvent(tx, { id, email }, { action: "session.ended", details: { sessions: count } });
   });
 }
-
-/** Deletes expired rows. Part of the hourly housekeeping. */
-export async function forgetExpired(db: Db): Promise<void> {
-  await db`delete from sessions where expires_at < now()`;
-  await db`delete from verifications where expires_at < now()`;
-  await db`delete from invitations where expires_at < now()`;
-  await db`delete from attempts where ends_at < now()`;
-  // Rows of earlier versions, which counted clients here.
-  await db`delete from rate_limits where last_request < extract(epoch from now() - interval '1 day') * 1000`;
-}

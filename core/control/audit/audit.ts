@@ -11,9 +11,6 @@ import { jsonParameter } from "../../postgres";
 import type { AuditAction } from "./audit-actions";
 import { type AuditFilter, matching } from "./filter";
 
-/** Long enough to look back over a year from the following month. */
-const KEPT = "400 days";
-
 export type { AuditAction };
 
 export type AuditDetails = Record<string, string | number | boolean | null | undefined>;
@@ -74,10 +71,4 @@ export async function listChanges(
       and ${before === undefined ? db`true` : db`l.id < ${before}::bigint`}
       and ${matching(db, filter)}
     order by l.id desc limit ${limit}`;
-}
-
-/** Deletes expired entries. @returns entries deleted */
-export async function trimAudit(db: Db): Promise<number> {
-  const { count } = await db`delete from audit_log where at < now() - ${KEPT}::interval`;
-  return count;
 }

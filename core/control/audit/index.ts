@@ -1,5 +1,5 @@
 /** The audit log. */
-export { type AuditDetails, type AuditEntry, listChanges, recordChange, trimAudit } from "./audit";
+export { type AuditDetails, type AuditEntry, listChanges, recordChange } from "./audit";
 export { type AuditAction, auditActions } from "./audit-actions";
 export {
   type AuditActor,

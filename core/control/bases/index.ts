@@ -73,7 +73,6 @@ export {
   recordRun,
   type SyncRun,
   saveProgress,
-  trimRuns,
 } from "./runs";
 export {
   completeSchemaCheck,

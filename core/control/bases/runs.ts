@@ -19,7 +19,6 @@ import {
 } from "./base-row";
 import type { FailingTable } from "./failing-tables";
 
-const KEPT = "30 days";
 /** How long the syncs of one row may span, with changes and without. */
 const JOINED = "1 minute";
 const JOINED_UNCHANGED = "1 hour";
@@ -320,10 +319,4 @@ export async function listRuns(db: Db, baseId: string, limit: number): Promise<S
     select id, kind, syncs, started_at, completed_at, total_ms / syncs as duration_ms, longest_ms,
       seen, inserted, updated, deleted, requests, wait_ms, error_code, error_message
     from sync_runs where base_id = ${baseId} order by id desc limit ${limit}`;
-}
-
-/** Deletes the runs of all bases that are older than 30 days. @returns how many */
-export async function trimRuns(db: Db): Promise<number> {
-  const { count } = await db`delete from sync_runs where started_at < now() - ${KEPT}::interval`;
-  return count;
 }

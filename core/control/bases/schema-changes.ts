@@ -8,8 +8,7 @@ import {
   type ShapeName,
   severityOf,
 } from "../../replica";
-
-const KEPT = "1 year";
+import { SCHEMA_CHANGES_KEPT } from "../retention";
 
 export interface SchemaChange {
   id: string;
@@ -29,8 +28,6 @@ export async function recordSchemaChanges(db: Db, baseId: string, changes: Shape
   await db`
     with kept as (
       select id from bases where id = ${baseId} for key share
-    ), old as (
-      delete from schema_changes where base_id = ${baseId} and seen_at < now() - ${KEPT}::interval
     )
     insert into schema_changes (base_id, kind, severity, table_name, field_name, before, after)
     select kept.id, c.kind, c.severity, c."table", c.field, c.before, c.after
@@ -49,7 +46,7 @@ export async function listSchemaChanges(
     select id, seen_at, kind, severity, table_name as table, field_name as field,
       nullif(before, 'null') as before, nullif(after, 'null') as after
     from schema_changes
-    where base_id = ${baseId} and seen_at > now() - ${KEPT}::interval
+    where base_id = ${baseId} and seen_at > now() - ${SCHEMA_CHANGES_KEPT}::interval
       ${severity === undefined ? db`` : db`and severity = ${severity}`}
     order by id desc limit ${limit}`;
 }

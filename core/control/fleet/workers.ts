@@ -7,8 +7,6 @@ const SILENCE = "15 seconds";
 const SHARE_SILENCE = "9 seconds";
 /** A new worker gets bases of other workers only after this time: moves to a short-lived worker would be wasted. */
 const SETTLED = "10 seconds";
-/** How long rows of crashed workers are shown. */
-const KEPT = "1 day";
 
 interface WorkerReport {
   id: string;
@@ -67,13 +65,9 @@ export async function basesBuilding(db: Db, ids: string[]): Promise<string[]> {
   return rows.map((row) => row.id);
 }
 
-/** Removes a stopped worker, and also rows of workers that crashed, and old counts. */
+/** Removes a stopped worker. */
 export async function removeWorker(db: Db, id: string): Promise<void> {
-  await db`delete from workers where id = ${id} or seen_at < now() - ${KEPT}::interval`;
-  // A batch of reservations may delete some of these rows in another order.
-  await db`
-    delete from quota_minutes where (key, minute) in (
-      select key, minute from quota_minutes where minute < now() - interval '1 hour' for update skip locked)`;
+  await db`delete from workers where id = ${id}`;
 }
 
 /** Workers that are alive first, then by their last report. */

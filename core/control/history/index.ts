@@ -3,8 +3,8 @@
 export { type CallerCalls, callsOver } from "./calls";
 export { type FleetHour, fleetHistory } from "./fleet-history";
 export type { LagBucket } from "./lag";
-export { type CurrentPeriod, type Period, periodOf, savePeriods, trimPeriods } from "./periods";
-export { rollUpHours, trimDays } from "./rollup";
+export { type CurrentPeriod, type Period, periodOf, savePeriods } from "./periods";
+export { rollUpHours } from "./rollup";
 export {
   type BaseHistory,
   baseHistory,

@@ -4,7 +4,6 @@ import type { Db } from "../../context";
 import { jsonParameter } from "../../postgres";
 import { indicatorOf, type StatusFacts, statusOf } from "../status";
 
-const KEPT = "91 days";
 /** A period of this kind that ended a moment ago goes on: a paced base is current for a moment after each sync. */
 const REJOINED = "10 minutes";
 const REJOINED_FAULT = "30 seconds";
@@ -85,9 +84,4 @@ export async function listPeriods(db: Db, baseId: string, since: Date): Promise<
     select kind, label, began_at as "beganAt", ended_at as "endedAt", as_of as "asOf"
     from base_periods where base_id = ${baseId} and (ended_at is null or ended_at > ${since})
     order by began_at, id`;
-}
-
-export async function trimPeriods(db: Db): Promise<number> {
-  const { count } = await db`delete from base_periods where ended_at < now() - ${KEPT}::interval`;
-  return count;
 }

@@ -1,7 +1,6 @@
 /** Rolls the runs of each past hour up into `base_days`, once an hour for all bases in one statement. */
 import type { Db } from "../../context";
 
-const KEPT = "31 days";
 /** Also hours that were rolled up before: a long sync belongs to the hours in which it ran. */
 const HOURS = 3;
 
@@ -42,12 +41,4 @@ async function rollUpHour(db: Db, hoursAgo: number): Promise<number> {
 function hourArray(db: Db, empty: "null::real" | "null::int", value: string) {
   const filled = (length: string) => db.unsafe(`array_fill(${empty}, array[${length}])`);
   return db`${filled("h.n - 1")} || ${db.unsafe(value)} || ${filled("24 - h.n")}`;
-}
-
-/** Deletes what charts no longer show. */
-export async function trimDays(db: Db): Promise<number> {
-  const { count } = await db`delete from base_days where day < current_date - ${KEPT}::interval`;
-  const calls = await db`delete from quota_days where day < current_date - ${KEPT}::interval`;
-  const callers = await db`delete from quota_callers where day < current_date - ${KEPT}::interval`;
-  return count + calls.count + callers.count;
 }

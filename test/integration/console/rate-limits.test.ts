@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createAuth } from "../../../apps/console/auth/auth";
-import { forgetExpired } from "../../../core/control/accounts";
+import { trimTables } from "../../../core/control/retention";
 import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
 import { caller } from "../../support/control-support";
 import { until } from "../../support/poll";
@@ -133,7 +133,7 @@ test("S20: a client over its limit adds no rows, and housekeeping deletes expire
   const count = async () => (await db<{ n: number }[]>`select count(*)::int as n from attempts`)[0]!.n;
   expect(await count()).toBeLessThanOrEqual(11);
   await db`update attempts set ends_at = now()`;
-  await forgetExpired(db);
+  await trimTables(db);
   expect(await count()).toBe(0);
 });
 

@@ -11,8 +11,8 @@ import {
   type RunReport,
   recordRun,
   requestResync,
-  trimRuns,
 } from "../../../core/control/bases";
+import { trimTables } from "../../../core/control/retention";
 import { indicatorOf } from "../../../core/control/status";
 import { BasetideError } from "../../../core/errors";
 import { openQueue } from "../../../core/queue";
@@ -193,7 +193,7 @@ async function oldRuns(id: string, ...daysAgo: number[]): Promise<void> {
 test("runs are kept for 30 days", async () => {
   const id = await newBase();
   await oldRuns(id, 1, 29, 31, 400);
-  expect(await trimRuns(control.ctx.db)).toBe(2);
+  expect(await trimTables(control.ctx.db)).toEqual({ sync_runs: 2 });
   expect(await listRuns(control.ctx.db, id, 10)).toHaveLength(2);
 });
 
