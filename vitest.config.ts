@@ -24,7 +24,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: "own-worker",
-          include: ["test/{unit,integration,browser,chaos,security,matrix}/**/*.test.ts"],
+          include: ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"],
           exclude: SHARED,
         },
       },

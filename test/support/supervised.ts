@@ -25,6 +25,8 @@ export interface Supervised extends AsyncDisposable {
   role: Role;
   port: number;
   readonly pid: number | undefined;
+  /** What it has written to standard output since its last start, characters. */
+  readonly logLength: number;
   /** Unexpected ends, as text. */
   readonly faults: string[];
   /** Shifts the time of day that the next start sees, ms. */
@@ -87,6 +89,9 @@ export function supervise(
     clockShiftMs: 0,
     get pid() {
       return program?.pid;
+    },
+    get logLength() {
+      return program?.output().length ?? 0;
     },
     async kill() {
       isExpected = true;
