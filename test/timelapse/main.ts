@@ -1,5 +1,5 @@
 /**
- * Runs the whole service over simulated days: `bun run timelapse [--days 60] [--steps 3] [--from 2027-03-01]`.
+ * Runs the whole service over simulated days: `bun run timelapse [--days 60] [--steps 1] [--from 2027-03-01]`.
  *
  * TIMELAPSE_SEED repeats a run's choices, TIMELAPSE_LOG names a file for the output of ended processes. Prints each day and a
  * table of what grows; exits with 1 if an invariant did not hold, something needed a person, or something grows without bound.
@@ -11,7 +11,7 @@ import { runDays } from "./harness/days";
 const { values } = parseArgs({
   options: {
     days: { type: "string", default: "60" },
-    steps: { type: "string", default: "3" },
+    steps: { type: "string", default: "1" },
     from: { type: "string", default: "2027-03-01" },
   },
 });
