@@ -45,33 +45,60 @@ describe("a page", () => {
     ["no list", '{"error":"NOT_FOUND"}'],
     ["an array", "[]"],
     ["an offset that is a number", '{"records":[],"offset":7}'],
-    ["a record that is a number", '{"records":[7]}'],
-    ["a record without an id", `{"records":[{"createdTime":"${CREATED}","fields":{}}]}`],
-    ["a record without a creation time", '{"records":[{"id":"recA","fields":{}}]}'],
-    ["fields that are a list", `{"records":[{"id":"recA","createdTime":"${CREATED}","fields":[]}]}`],
   ])("that is %s is a bad answer", (_, text) => {
     expect(() => readPage(Buffer.from(text), table("text"))).toThrowError(
       expect.objectContaining({ code: "source_bad_answer" }),
     );
   });
 
-  test.each([
-    ["is not JSON inside", `{"id":"recA","createdTime":"${CREATED}","fields":{"fldA":nul}}`],
-    ["has no sensible creation time", '{"id":"recA","createdTime":"soon","fields":{}}'],
-  ])("whose record %s throws when that record is read", (_, text) => {
-    const page = readPage(Buffer.from(`{"records":[${text}]}`), table("text"));
+  test("whose record is not JSON inside throws when that record is read", () => {
+    const page = readPage(
+      Buffer.from(`{"records":[{"id":"recA","createdTime":"${CREATED}","fields":{"fldA":nul}}]}`),
+      table("text"),
+    );
     expect(() => page.record(0)).toThrowError(expect.objectContaining({ code: "source_bad_answer" }));
   });
 
+  const deep = `${"[".repeat(12_000)}"attA"${"]".repeat(12_000)}`;
+  const ODD = "recOdd00000000000";
   test.each([
-    ["as Airtable sends it", ""],
-    ["in another form", " "],
-  ])("whose record nests too deeply is refused before it is written again, %s", (_, space) => {
-    const deep = `${"[".repeat(12_000)}"attA"${"]".repeat(12_000)}`;
-    const text = `{"id":"recA","createdTime":"2024-01-02T03:04:05.000Z","fields":{"fldA":${deep}}}`;
-    const page = readPage(Buffer.from(`{"records":[${space}${text}]}`), table("attachment"));
-    expect(() => page.fingerprint(0)).toThrowError(expect.objectContaining({ code: "source_bad_answer" }));
+    ["is a number", "7", [{ reason: "not a record id (rec…): 7" }]],
+    ["is null", "null", [{ reason: "not a record id (rec…): null" }]],
+    [
+      "has no id",
+      `{"createdTime":"${CREATED}","fields":{}}`,
+      [{ reason: expect.stringContaining("missing") }],
+    ],
+    [
+      "has fields that are a list",
+      `{"id":"${ODD}","createdTime":"${CREATED}","fields":[]}`,
+      [{ id: ODD, reason: "fields: expected an object, not a list" }],
+    ],
+    [
+      "nests too deeply",
+      ` {"id":"${ODD}","createdTime":"${CREATED}","fields":{"fldA":${deep}}}`,
+      [{ id: ODD, reason: "it nests too deeply" }],
+    ],
+    [
+      "occurs twice",
+      `{"id":"${ODD}","createdTime":"${CREATED}","fields":{}},`.repeat(2).slice(0, -1),
+      [{ id: ODD, reason: "it occurs twice in an answer" }],
+    ],
+  ])("names a record that %s, and gives the others", (_, text, unreadable) => {
+    const other = record("recNext0000000000", { fldA: "x" });
+    const page = readPage(Buffer.from(`{"records":[${text},${JSON.stringify(other)}]}`), table("attachment"));
+    expect(page.unreadable).toEqual(unreadable);
+    expect(page.id(page.size - 1)).toBe(other.id);
+    expect(page.record(page.size - 1)).toEqual(other);
   });
+
+  test.each(["", ',"createdTime":null', ',"createdTime":"soon"'])(
+    "gives a record whose creation time is unknown: %s",
+    (time) => {
+      const page = readPage(Buffer.from(`{"records":[{"id":"${ODD}"${time},"fields":{}}]}`), table("text"));
+      expect([page.size, page.unreadable, page.record(0).id]).toEqual([1, undefined, ODD]);
+    },
+  );
 
   test("has no record beyond its size", () => {
     const page = readPage(bytesOf({ records: [record("recA", {})] }), table("text"));

@@ -6,7 +6,14 @@ import { emptyCache, restore } from "../../core/sync/state";
 
 const SOURCE = new BasetideError("source_unavailable");
 const base = (error: BasetideError | null) =>
-  ({ id: "bas_1", database: { id: "dbs_1" }, error }) as Parameters<typeof restore>[1];
+  ({
+    id: "bas_1",
+    database: { id: "dbs_1" },
+    error,
+    problems: [],
+    failingTables: [],
+    schemaError: null,
+  }) as unknown as Parameters<typeof restore>[1];
 
 test("the pauses of our own outage are a small part of it, those of a failing base double", () => {
   for (const error of [

@@ -10,7 +10,7 @@ import { MAX_LEVELS, nestsDeeper } from "../../nesting";
 import type { RecordPage, RememberedPage, SourceRecord, SourceTable, UnreadableRecord } from "../types";
 import { holdsAttachment, tableMayHoldAttachments, withoutSignedUrls } from "./attachments";
 import { pageDigest } from "./page-digest";
-import { idOf, isObject, shown, textOf } from "./parts";
+import { described, idOf, isObject, textIn } from "./parts";
 import type { ReceivedBody } from "./received-body";
 import { recognizedOffset, rememberPage } from "./remembered-page";
 import { outlinePage, type PageOutline, splitPage } from "./split";
@@ -329,10 +329,10 @@ export function asRecord(value: unknown): SourceRecord {
 function readRecord(value: unknown): SourceRecord | UnreadableRecord {
   const id = idOf("rec", value);
   if (id === undefined || !isObject(value))
-    return { reason: `not a record id (rec…): ${shown(isObject(value) ? value.id : value)}` };
+    return { reason: `not a record id (rec…): ${described(isObject(value) ? value.id : value)}` };
   const { createdTime, fields } = value;
-  if (!isObject(fields)) return { id, reason: `fields: expected an object, not ${shown(fields)}` };
-  return { id, createdTime: textOf(createdTime) ?? "", fields };
+  if (!isObject(fields)) return { id, reason: `fields: expected an object, not ${described(fields)}` };
+  return { id, createdTime: textIn(createdTime) ?? "", fields };
 }
 
 function parse(text: string, what: string): unknown {

@@ -11,18 +11,18 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-export function textOf(value: unknown): string | undefined {
+export function textIn(value: unknown): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
 /** Returns the id of an entry, if it has one of this kind. */
 export function idOf(kind: AirtableIdKind, entry: unknown): string | undefined {
-  const id = isObject(entry) ? textOf(entry.id) : undefined;
+  const id = isObject(entry) ? textIn(entry.id) : undefined;
   return id !== undefined && isAirtableId(kind, id) ? id : undefined;
 }
 
 /** Returns the start of a value's JSON, of an object or list only what it is. */
-export function shown(value: unknown): string {
+export function described(value: unknown): string {
   if (value === undefined) return "missing";
   if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
   const text = JSON.stringify(value);

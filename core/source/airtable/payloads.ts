@@ -8,7 +8,7 @@
  */
 import type { ChangeBatch, ChangedTable, SourceChanges } from "../change-feed";
 import { isAirtableId } from "./limits";
-import { isObject, listIn, textOf } from "./parts";
+import { isObject, listIn, textIn } from "./parts";
 
 /** The error code for a payload that has an unexpected form. */
 export const UNREADABLE = "UNREADABLE_PAYLOAD";
@@ -95,7 +95,7 @@ function collect(into: Collected, payload: unknown): string | undefined {
     into.changed.delete(id);
     into.destroyed.add(id);
   }
-  if (error === true || (code !== undefined && code !== null)) return textOf(code) || UNNAMED;
+  if (error === true || (code !== undefined && code !== null)) return textIn(code) || UNNAMED;
   return flaws.isUnreadable ? UNREADABLE : undefined;
 }
 
@@ -124,7 +124,7 @@ function collectTable(into: Collected, tableId: string, wire: unknown): void {
   const fieldsGone = idsOf(wire.destroyedFieldIds, isAnyId, table);
   if (fieldsMade.length + fieldsChanged.length + fieldsGone.length > 0) table.fieldsChanged = true;
   for (const [id, change] of fieldsChanged) {
-    const type = isObject(change) && isObject(change.current) ? textOf(change.current.type) : undefined;
+    const type = isObject(change) && isObject(change.current) ? textIn(change.current.type) : undefined;
     if (type !== undefined) table.typesTold.set(id, [...(table.typesTold.get(id) ?? []), type]);
   }
   for (const [id] of entriesOf(wire.createdRecordsById, isRecordId, table)) {

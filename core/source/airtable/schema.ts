@@ -15,7 +15,7 @@ import type {
   UnreadableDefinition,
 } from "../types";
 import { type AirtableIdKind, isAirtableId } from "./limits";
-import { badAnswer, idOf, isObject, listIn, shown, textOf } from "./parts";
+import { badAnswer, described, idOf, isObject, listIn, textIn } from "./parts";
 
 /** Airtable's name of a type → ours. Types that are not listed are `unknown`, for example `manualSort`. */
 export const FIELD_TYPES: ReadonlyMap<string, FieldType> = new Map([
@@ -113,9 +113,14 @@ function readEntries<Entry extends { id: string; name: string }>(
       found.set(id, read(raw, id, before.get(id)));
       continue;
     }
-    strangers.push(isObject(raw) ? textOf(raw.name) : undefined);
+    strangers.push(isObject(raw) ? textIn(raw.name) : undefined);
     if (id !== undefined) report(undefined, String(index + 1), `the id ${id} occurs twice`);
-    else report(undefined, String(index + 1), `not an id (${kind}…): ${shown(isObject(raw) ? raw.id : raw)}`);
+    else
+      report(
+        undefined,
+        String(index + 1),
+        `not an id (${kind}…): ${described(isObject(raw) ? raw.id : raw)}`,
+      );
   }
   for (const entry of known) {
     const isStranger = strangers.some((name) => name === undefined || name === entry.name);
@@ -127,9 +132,9 @@ function readEntries<Entry extends { id: string; name: string }>(
 /** Reads one page of the list of bases. @throws BasetideError `source_bad_answer` */
 export function readBases(answer: unknown): { bases: SourceBase[]; offset: string | undefined } {
   const bases = listIn(answer, "bases", BASES).flatMap((raw): SourceBase[] => {
-    const id = isObject(raw) ? textOf(raw.id) : undefined;
+    const id = isObject(raw) ? textIn(raw.id) : undefined;
     if (!isObject(raw) || !id) return [];
-    return [{ id, name: textOf(raw.name) ?? id, permission: textOf(raw.permissionLevel) || "none" }];
+    return [{ id, name: textIn(raw.name) ?? id, permission: textIn(raw.permissionLevel) || "none" }];
   });
   const { offset = null } = answer as { offset?: unknown };
   if (offset !== null && typeof offset !== "string") throw badAnswer(BASES, "offset", "expected text");
@@ -142,7 +147,7 @@ export function readIdentity(answer: unknown): SourceIdentity {
   if (typeof id !== "string" || id === "") throw badAnswer("identity", "id", "expected text");
   return {
     id,
-    email: textOf(email),
+    email: textIn(email),
     scopes: Array.isArray(scopes) ? scopes.filter((scope) => typeof scope === "string") : undefined,
   };
 }
@@ -180,7 +185,7 @@ function readFields(
 ): SourceField[] | undefined {
   const isList = Array.isArray(raw);
   if (!isList || (raw.length === 0 && was && was.fields.length > 0)) {
-    flaws.report(isList ? "it has no fields" : `fields: expected a list, not ${shown(raw)}`);
+    flaws.report(isList ? "it has no fields" : `fields: expected a list, not ${described(raw)}`);
     return was?.fields;
   }
   if (raw.length > MAX_FIELDS) flaws.report(`it has ${raw.length} fields; the first ${MAX_FIELDS} are read`);
@@ -203,9 +208,9 @@ function readViews(raw: unknown): SourceView[] | undefined {
   if (!Array.isArray(raw)) return undefined;
   const views: SourceView[] = [];
   for (const view of raw) {
-    const id = isObject(view) ? textOf(view.id) : undefined;
+    const id = isObject(view) ? textIn(view.id) : undefined;
     if (!isObject(view) || !id) return undefined;
-    views.push({ id, name: textOf(view.name) ?? id });
+    views.push({ id, name: textIn(view.name) ?? id });
   }
   return views;
 }
@@ -226,7 +231,7 @@ function readField(
   const read = { id, name, type, sourceType, description };
   const given = raw.options ?? undefined;
   if (given !== undefined && !isObject(given)) {
-    flaws.report(`options: expected an object, not ${shown(given)}`);
+    flaws.report(`options: expected an object, not ${described(given)}`);
     const { result, linkedTableId, choices, options } = like ?? {};
     return {
       ...read,
@@ -256,7 +261,7 @@ class Flaws {
 
   text(key: string, value: unknown, was: string | undefined): string | undefined {
     if (typeof value === "string") return value;
-    this.report(`${key}: expected text, not ${shown(value)}`);
+    this.report(`${key}: expected text, not ${described(value)}`);
     return was;
   }
 
@@ -269,7 +274,7 @@ class Flaws {
 function choicesOf(given: unknown, was: SourceField | undefined, flaws: Flaws): Pick<SourceField, "choices"> {
   if (given === undefined || given === null) return {};
   const names = Array.isArray(given)
-    ? given.map((choice) => (isObject(choice) ? textOf(choice.name) : undefined))
+    ? given.map((choice) => (isObject(choice) ? textIn(choice.name) : undefined))
     : undefined;
   if (names?.every((name) => name !== undefined)) return names.length > 0 ? { choices: names } : {};
   flaws.report("choices: expected a list of choices with names");
@@ -284,7 +289,7 @@ function linkedTable(
 ): string | undefined {
   if (typeof id === "string" && isAirtableId("tbl", id)) return id;
   if (type !== "links") return undefined;
-  if (id !== undefined) flaws.report(`linkedTableId: not an id (tbl…): ${shown(id)}`);
+  if (id !== undefined) flaws.report(`linkedTableId: not an id (tbl…): ${described(id)}`);
   return was?.linkedTableId;
 }
 

@@ -7,7 +7,7 @@ import type { SourceField, SourceSchema } from "../types";
 import { parseAnswer } from "./answers";
 import type { Request } from "./client";
 import { dependentsOf, hasHiddenDependencies } from "./dependents";
-import { badAnswer, isObject, listIn, textOf } from "./parts";
+import { badAnswer, isObject, listIn, textIn } from "./parts";
 import { isCursor, readBatch } from "./payloads";
 
 /** Payloads in one answer: the maximum of the call (its reference, "List webhook payloads"). */
@@ -77,12 +77,12 @@ export function createChangeFeed(request: Request): ChangeFeed {
  */
 export function readWebhooks(answer: unknown): SourceWebhook[] {
   return listIn(answer, "webhooks", "list of webhooks").flatMap((webhook): SourceWebhook[] => {
-    const id = isObject(webhook) ? textOf(webhook.id) : undefined;
+    const id = isObject(webhook) ? textIn(webhook.id) : undefined;
     if (!isObject(webhook) || !id) return [];
     return [
       {
         id,
-        notificationUrl: textOf(webhook.notificationUrl),
+        notificationUrl: textIn(webhook.notificationUrl),
         isEnabled: webhook.isHookEnabled !== false,
         areNotificationsEnabled: webhook.areNotificationsEnabled !== false,
         nextCursor: isCursor(webhook.cursorForNextPayload) ? webhook.cursorForNextPayload : undefined,
@@ -102,7 +102,7 @@ function webhookPath(baseId: string, webhookId: string): string {
 
 /** An unreadable time counts as absent: webhooks are refreshed well in advance anyway. */
 function msOf(text: unknown): number | undefined {
-  const ms = Date.parse(textOf(text) ?? "");
+  const ms = Date.parse(textIn(text) ?? "");
   return Number.isNaN(ms) ? undefined : ms;
 }
 
