@@ -240,6 +240,7 @@ test("images of a sync that lose to a write that was shown meanwhile are counted
   // The page has its read version by now.
   source.before = async (call) => {
     if (!call.startsWith("list")) return;
+    records.set("rec1", written);
     const image = mapRecords(compileMapper(live.spec), [written], []);
     const readVersion = await takeReadVersion(replica.replica);
     const images = { epoch: null, readVersion, rows: image, gone: [], issues: [], records: [written] };

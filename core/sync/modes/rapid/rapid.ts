@@ -148,7 +148,9 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     const before = { ...pollReader.counts };
     const { failing } = input.cache;
     const readable = schemaTracker.tables.filter(({ id }) => !failing.has(id));
-    const { report, begunAt, over } = cycles.begin(readable.map(({ id }) => id));
+    // If no table could be read, the cycle finds out whether that is still so.
+    const polled = readable.length > 0 ? readable : schemaTracker.tables;
+    const { report, begunAt, over } = cycles.begin(polled.map(({ id }) => id));
     await Promise.race([over, ended]);
     if (stop.aborted) throw new BasetideError("sync_stopped");
     report.requests = pollReader.counts.requests - before.requests;
