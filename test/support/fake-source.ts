@@ -91,7 +91,8 @@ export class FakeSource {
       isRecordId: (id) => id.startsWith("rec"),
       listPage: async (_base, table, { offset, filter, ...part }, signal) => {
         const [iterator, from] = offset?.split("/").map(Number) ?? [this.#iterators.length, 0];
-        const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}`;
+        const of = part.fields === undefined ? "" : ` of ${part.fields}`;
+        const what = `${filter === undefined ? "list" : "look"} ${table.id} ${from}${of}`;
         // Reserved before another caller can ask.
         this.#iterators[iterator!] ??= [];
         await unlessAborted(call(what), signal);

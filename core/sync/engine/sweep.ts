@@ -87,8 +87,7 @@ export async function sweepWritten(
   const entries = await expectLogged(sweep.replica, table);
   const written = entries.filter(({ record, isGone, isWritten }) => isWritten && (record || isGone));
   const ids = written.map(({ recordId }) => recordId);
-  const witness = table.pages.find((page) => page?.firstId !== undefined)?.firstId;
-  await judge(sweep, source, table, { ids, witness }, outcome);
+  await judge(sweep, source, table, { ids, witness: table.witness }, outcome);
   for (const id of outcome.lost) table.fingerprints.expect(id);
   return outcome;
 }
@@ -136,6 +135,7 @@ async function sweepOnce(
   }
   pages.length = position;
   table = liveTable(sweep, table);
+  table.witness = witness;
   if (isComparing || fingerprints.size > fingerprints.seen) {
     const missing = { ids: await unseenIds(sweep, table), witness };
     unreadable.push(...(await judge(sweep, source, table, missing, outcome)));

@@ -233,7 +233,9 @@ function noneRead(schemaTracker: SchemaTracker, left: ReadonlyMap<string, Baseti
     [string, BasetideError],
   ];
   const name = schemaTracker.table(id).source?.name;
-  return left.size === 1 && name !== undefined ? ofTable(name, error) : error;
+  // No table can be read: the remedy is the base's.
+  if (error.code === "source_forbidden" || left.size > 1 || name === undefined) return error;
+  return ofTable(name, error);
 }
 
 /**

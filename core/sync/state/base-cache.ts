@@ -25,6 +25,8 @@ export interface TableCache {
   fingerprints: Fingerprints;
   /** The pages of the table's list, as the last sweep read them. */
   pages: (RememberedPage | undefined)[];
+  /** A record that the last sweep has seen. */
+  witness?: string | undefined;
   /** True if the fingerprints cover every row of the replica, which needs a complete sweep. */
   isComplete: boolean;
   massChange: MassChange;

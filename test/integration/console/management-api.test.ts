@@ -114,6 +114,8 @@ test("a connected base starts syncing into a database of its own, whose credenti
     },
     sweep: null,
     error: null,
+    failing_tables: [],
+    schema_error: null,
     problems: [],
     issues: [],
     issue_count: 0,

@@ -153,8 +153,21 @@ test.concurrent("a key without data.records:read connects, and the base reports 
   await expectEqualToSource(fleet, base);
 });
 
+test.concurrent("a key that loses schema.bases:read goes on syncing rows, and the base says since when", async () => {
+  const { base, key, sourceBaseId } = await connected();
+  const schemaError = async () => (await getBase(fleet.ctx.db, base.id)).schemaError;
+  changeRights(key, { scopes: ["data.records:read"] });
+  const refused = await until(schemaError, { what: "the refused schema is reported", timeoutMs: 60_000 });
+  expect(refused).toMatchObject({ code: "source_forbidden", since: expect.any(String) });
+  fleet.sandbox.control.createRecords(sourceBaseId, "Things", [{ fields: { Name: "four" } }]);
+  const reader = await fleet.reader(base);
+  await until(async () => (await dumpTable(reader, "things")).length === 4, { what: "the row is there" });
+  changeRights(key, {});
+  await until(async () => (await schemaError()) === null, { what: "the schema is read", timeoutMs: 60_000 });
+  await expectEqualToSource(fleet, base);
+}, 150_000);
+
 test.concurrent.for([
-  ["schema.bases:read", { scopes: ["data.records:read"] }],
   ["data.records:read", { scopes: ["schema.bases:read"] }],
   ["its access to the base", { bases: {} }],
 ] satisfies [string, KeyOptions][])(

@@ -108,7 +108,7 @@ test.concurrent("a base without tables is synced, and so is its first table", as
   expectWell(base);
   const reader = await fleet.reader(base);
   expect(await tablesByComment(reader)).toEqual(new Map());
-  expect(await reader`select completed_at >= started_at as done from _sync_meta`).toEqual([{ done: true }]);
+  expect(await reader`select completed_at is not null as done from _sync_meta`).toEqual([{ done: true }]);
   fleet.sandbox.control.addTable(base.sourceBaseId, { name: "First", fields: [nameField] });
   // A sync that is recorded as later than this may have read the schema a moment before.
   await untilSameShape(fleet, base, 30_000);

@@ -64,7 +64,8 @@ test("tables of a first sync become readable one after the other, small ones fir
   expect(report.error).toBeUndefined();
   const total = Object.values(pages).reduce((sum, count) => sum + count, 0);
   expect(readAt.get("tiny")).toBeLessThanOrEqual(5);
-  expect(readAt.get("one")! / total).toBeLessThan(0.5);
+  // Sizes are not known: a table is read once the larger ones have as many pages.
+  expect(readAt.get("one")! / total).toBeLessThan(0.75);
   expect([...done]).toEqual(["tiny", "one", "two", "three", "large"]);
   // The other calls are for the schema.
   expect(progress.at(-1)!.pages).toBe(total);
