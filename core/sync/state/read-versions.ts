@@ -6,8 +6,8 @@
  */
 const MAX_AGE_MS = 1000;
 /**
- * The same for a sweep. Of the records that it finds changed, only those that another process wrote in this time lose,
- * and the next sweep compares them. Shorter, most statements of an unchanged sweep would be read versions.
+ * The same for a sweep. Of the records that it finds changed, only those that another process wrote in this time lose:
+ * they are compared again. Shorter, most statements of an unchanged sweep would be read versions.
  */
 export const SWEEP_AGE_MS = 15_000;
 /** The same for a base that nothing has written to lately: little loses then. */
@@ -41,6 +41,11 @@ export class ReadVersionSource {
   /** Makes the next read version a new one, which is newer than everything applied before this call. */
   renew(): void {
     this.#takenAt = Number.NEGATIVE_INFINITY;
+  }
+
+  /** The same, unless the last one is newer than the image with this applied version. */
+  renewIfBefore(appliedVersion: number): void {
+    if (this.#known === undefined || this.#known < appliedVersion) this.renew();
   }
 
   /** Returns a read version that was taken before this call, and not long before. */
