@@ -274,11 +274,10 @@ export const waits: Wait[] = [
   { at: "core/sync/lease/lease.ts syncUntilOver", ...lease("runs; indicator: late") },
   { at: "core/sync/lease/live-lease.ts goLive", ...lease("indicator: the feed was not read") },
   {
-    at: "core/sync/lease/problem-saver.ts ProblemSaver.#save",
+    at: "core/sync/lease/change-saver.ts ChangeSaver.#saveChanges",
     end: "all is saved, or the lease ends",
     report: "log",
   },
-  { at: "core/sync/lease/failure-saver.ts saveFailures.latestSaver.run", ...lease("log") },
   { at: "core/sync/modes/shared/scan.ts keepAsking", ...lease("the failing tables") },
   { at: "core/sync/engine/rebuild.ts swapIn", ...lease("problem: a table is missing or outdated") },
   { at: "core/sync/engine/sync-marks.ts completeMarked", end: "the second time", report: "the run" },

@@ -23,10 +23,13 @@ import {
   type IndexSetting,
   openApiKey,
   type RunReport,
+  recordProblems,
   recordSourceUser,
   renameIndexes,
   replicaTarget,
   restUntil,
+  saveFailingTables,
+  saveSchemaError,
 } from "../../control/bases";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
@@ -47,7 +50,7 @@ import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
-import { saveFailures } from "./failure-saver";
+import { ChangeSaver } from "./change-saver";
 import { handOverRows, takeOverRows } from "./handover";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
@@ -55,7 +58,6 @@ import { claimLease, leaveReplica, takeReplica } from "./lease-replica";
 import { LeasedBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
 import type { SyncMetrics } from "./metrics";
-import { ProblemSaver } from "./problem-saver";
 import { progressSaver } from "./progress-saver";
 import { hasLeft, saveRun } from "./save-run";
 import type { SettingsWatch } from "./settings-watch";
@@ -143,7 +145,13 @@ export async function holdLease(
       await takeOverRows({ replica, cache }, start.previousEpoch);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
-    await using _saver = new ProblemSaver({ db: ctx.db, log }, baseId, cache.problems);
+    await using problems = new ChangeSaver(log, () => recordProblems(ctx.db, baseId, cache.problems.list()));
+    await using failing = new ChangeSaver(log, () => saveFailingTables(ctx.db, baseId, cache.failing.list()));
+    await using schemaError = new ChangeSaver(log, () => saveSchemaError(ctx.db, baseId, cache.schemaError));
+    cache.problems.onChange = problems.changed;
+    cache.failing.onChange = failing.changed;
+    if (!Bun.deepEquals(cache.failing.list(), base.failingTables)) failing.changed();
+    if (!Bun.deepEquals(cache.schemaError, base.schemaError)) schemaError.changed();
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
     using leased = await LeasedBase.open({
@@ -163,7 +171,7 @@ export async function holdLease(
     const lease = {
       ctx: { ...ctx, log },
       ...what,
-      onSchemaError: saveFailures({ db: ctx.db, log }, base, cache, leased.stop),
+      onSchemaError: schemaError.changed,
       features: new OptionalFeatureApplier(replica, epoch, log),
       indexes: new IndexKeeper(replica, epoch, log, onNames),
       startedAt: performance.now(),

@@ -36,7 +36,7 @@ export class TableFailures {
   /** How long the source took to answer for tables that were too slow, ms. */
   #answeredInMs = new Map<string, number>();
   /** Called with the complete list whenever it has changed. */
-  onChange: (list: FailingTable[]) => void = () => {};
+  onChange = (): void => {};
 
   get size(): number {
     return this.#failures.size;
@@ -86,14 +86,14 @@ export class TableFailures {
       nextTryAt: performance.now() + pauseMs,
       nextTryDate: new Date(Date.now() + pauseMs),
     });
-    this.onChange(this.list());
+    this.onChange();
   }
 
   /** Records that the table is up to date again. @returns whether it was failing */
   read(tableId: string): boolean {
     this.#answering.delete(tableId);
     if (!this.#failures.delete(tableId)) return false;
-    this.onChange(this.list());
+    this.onChange();
     return true;
   }
 
