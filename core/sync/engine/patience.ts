@@ -81,17 +81,26 @@ export function readerOfTable(
 }
 
 /**
- * Asks for those tables that have failed and whose pause is over, without waiting for the answers: one that does not
- * come delays nothing. `failing` then shows which can be read.
+ * Asks for those tables that have failed and whose pause is over: an answer that does not come need not be waited for,
+ * and then delays nothing. `failing` shows which can be read.
+ *
+ * @returns a promise that resolves once all of these requests have ended
  */
-export function askFailing(failing: TableFailures, reader: Reader, tables: readonly SourceTable[]): void {
-  if (failing.size === 0) return;
-  for (const table of tables) {
-    const { id } = table;
-    if (failing.isReadable(id) || failing.dueInMs(id) > 0 || failing.probing.has(id)) continue;
-    failing.probing.add(id);
-    void ask(reader, table, failing).finally(() => failing.probing.delete(id));
-  }
+export function askFailing(
+  failing: TableFailures,
+  reader: Reader,
+  tables: readonly SourceTable[],
+): Promise<unknown> {
+  const due = tables.filter(
+    ({ id }) => !failing.isReadable(id) && failing.dueInMs(id) <= 0 && !failing.probing.has(id),
+  );
+  return Promise.all(
+    due.map(async (table) => {
+      failing.probing.add(table.id);
+      await ask(reader, table, failing);
+      failing.probing.delete(table.id);
+    }),
+  );
 }
 
 async function ask(reader: Reader, table: SourceTable, failing: TableFailures): Promise<void> {

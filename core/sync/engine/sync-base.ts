@@ -5,7 +5,7 @@
  * I3. A sync counts as completed only when every table has been read from end to end, except for tables that cannot be
  * read while others can: those are listed in its report and with the base, and tried again by themselves.
  */
-import { linkedAbort } from "../../async";
+import { linkedAbort, withTimeout } from "../../async";
 import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
@@ -49,6 +49,8 @@ export interface SyncInput {
   onMisplaced?: SchemaTrackerOptions["onMisplaced"];
   /** Called often: whenever the progress of a first sync or a rebuild has changed. */
   onProgress: (progress: Progress) => void;
+  /** The next sync may be hours away: a failing table that can be read again is read by this one. */
+  restsAfter?: boolean;
   /** Given to syncs that follow each other in one lease: each prepares the next one, which saves a statement. */
   next?: NextSync | undefined;
 }
@@ -127,7 +129,7 @@ async function syncTables(
     settings: typeSettingsOf(input),
     signal: reader.stop,
   });
-  const skipped = leftOut(input, reader, schemaTracker.tables);
+  const { skipped, asked } = leftOut(input, reader, schemaTracker.tables);
   const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);
   const specs = schemaTracker.tables.flatMap(({ id }) =>
     skipped.has(id) ? [] : (specToBuild(schemaTracker, id, forced) ?? []),
@@ -148,7 +150,13 @@ async function syncTables(
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
     );
-    if (open.length === 0) break;
+    if (open.length === 0) {
+      if (round === 2 && input.restsAfter) await withTimeout(patienceMs(cache, skipped), () => {}, asked);
+      const readable = [...skipped].filter((id) => cache.failing.isReadable(id));
+      if (readable.length === 0) break;
+      for (const id of readable) skipped.delete(id);
+      continue;
+    }
     if (round > MAX_ROUNDS) throw changesTooFast(open);
     const { outcomes, failed } = await allTables(open, input, reader, done, (table, shared) =>
       syncTable(
@@ -214,17 +222,22 @@ function changesTooFast(tables: SourceTable[]): BasetideError {
   );
 }
 
-/** Returns the ids of the tables that the sync does not read, because they fail; asks for them in the background. */
-function leftOut(
-  { cache: { failing }, isForced }: SyncInput,
-  reader: Reader,
-  tables: SourceTable[],
-): Set<string> {
+/**
+ * Returns the ids of the tables that the sync does not read, because they fail. They are asked for in the background:
+ * `asked` resolves when that is over.
+ */
+function leftOut({ cache: { failing }, isForced }: SyncInput, reader: Reader, tables: SourceTable[]) {
   failing.keepOnly(tables);
   // If no table can be read, or on request, the sync finds out whether that is still so.
-  if (isForced || tables.every(({ id }) => !failing.isReadable(id))) return new Set();
-  askFailing(failing, reader, tables);
-  return new Set(tables.map(({ id }) => id).filter((id) => !failing.isReadable(id)));
+  if (isForced || tables.every(({ id }) => !failing.isReadable(id)))
+    return { skipped: new Set<string>(), asked: Promise.resolve() };
+  const asked = askFailing(failing, reader, tables);
+  return { skipped: new Set(tables.map(({ id }) => id).filter((id) => !failing.isReadable(id))), asked };
+}
+
+/** Returns how long a sync waits for the answers of these tables, ms. */
+function patienceMs({ failing }: BaseCache, tableIds: ReadonlySet<string>): number {
+  return Math.max(0, ...[...tableIds].map((id) => failing.patienceMs(id)));
 }
 
 /** Returns the error of a sync that could not read any table. */

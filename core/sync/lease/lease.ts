@@ -401,8 +401,9 @@ async function syncAs(
     const startedAt = performance.now();
     // The sweep that closes a feed's gap must see all writes that were committed before it. No sweep begins while the
     // budget lets the base rest.
-    const next = feed || isPaced(lease.budget, base) ? undefined : lease.next;
-    const report = await syncBase({ ...input, isForced, next });
+    const restsAfter = !feed && isPaced(lease.budget, base);
+    const next = feed || restsAfter ? undefined : lease.next;
+    const report = await syncBase({ ...input, isForced, restsAfter, next });
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();

@@ -1,6 +1,7 @@
 /** The unit of failure is the table: the others are synced, and it is tried again by itself. */
 import { expect, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
+import { syncBase } from "../../../core/sync/engine";
 import { type Engine, testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { sourceRecord, sourceTable } from "../../support/source-records";
@@ -88,6 +89,26 @@ test("a table that never answers does not keep a sync from ending, and a slow on
     what: "A is read",
     timeoutMs: 20_000,
   });
+});
+
+test("a sync that no other follows soon reads a table that answers again", async () => {
+  const { engine, a } = await twoTables();
+  await engine.sync();
+  engine.source.before = refused("source_unavailable");
+  await engine.sync();
+  engine.source.before = () => {};
+  a.records.set("recA1", note("recA1", "changed"));
+  await until(async () => engine.cache.failing.dueInMs("tblA") <= 0, { what: "the pause is over" });
+  expect(await syncBase({ ...engine.input(), restsAfter: true })).not.toHaveProperty("failing");
+  expect(await names(engine, "a")).toContain("changed");
+  // One that does not answer is waited for as long as any table.
+  engine.source.before = refused("source_unavailable");
+  await engine.sync();
+  await until(async () => engine.cache.failing.dueInMs("tblA") <= 0, { what: "the pause is over" });
+  const hung = Promise.withResolvers<void>();
+  engine.source.before = (call) => (call.startsWith("list tblA") ? hung.promise : undefined);
+  expect(await syncBase({ ...engine.input(), restsAfter: true })).toMatchObject({ failing: [{ name: "A" }] });
+  hung.resolve();
 });
 
 test("if no table can be read, the sync fails", async () => {

@@ -116,8 +116,9 @@ export class LapseBase {
     const Name = `written ${crypto.randomUUID()}`;
     const send = () => this.service.proxied("PATCH", `${this.sourceId}/Items/${id}`, { fields: { Name } });
     let answer = await send();
-    // A timer that is set in the moment of a jump is due at once; clients try again.
-    if (answer.status >= 500) {
+    // A timer that is set in the moment of a jump is due at once, and an answer of the control plane that is on its way
+    // then names a time of the day before; clients try again.
+    if (answer.status >= 500 || answer.status === 429) {
       this.retried++;
       answer = await send();
     }

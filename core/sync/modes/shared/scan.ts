@@ -133,7 +133,7 @@ export async function keepAsking({ input, schemaTracker, background, stop }: Syn
   const { cache } = input;
   for (;;) {
     cache.failing.keepOnly(schemaTracker.tables);
-    askFailing(cache.failing, background.reader, schemaTracker.tables);
+    void askFailing(cache.failing, background.reader, schemaTracker.tables);
     for (const id of cache.failing.ids) {
       // A scan that could not read it must do so now; otherwise there is nothing to read but what is named.
       if (cache.failing.isReadable(id) && !cache.partialScan?.remaining.includes(id)) cache.failing.read(id);
