@@ -1,6 +1,5 @@
 /** Requests for a connected base wait for a reservation of its quota; after a 429 all requests of the base pause. */
 import { isBasetideError } from "../../core/errors";
-import { retryAfterMs } from "../../core/http";
 import { ConnectFailure, type HeldConnection, poolOf } from "../../core/http/connections";
 import { bodyText } from "../../core/proxy";
 import { proxied } from "../../core/source";
@@ -11,8 +10,6 @@ import { failed, ownAnswer } from "./own-answers";
 /** Requests of one key that may wait for one base: ten seconds of its quota. */
 const MAX_WAITING = 50;
 export const QUEUE_FULL_RETRY_MS = 5000;
-/** The longest pause of a base that a 429 to a client can ask for, ms. */
-const MOST_PAUSE_MS = 5 * 60_000;
 
 /** Counts how many requests of each key wait for the quota of a base. */
 export class ClientQueue {
@@ -93,7 +90,7 @@ export async function waitForQuota(
 
 /**
  * Records the source's 429. With an unproven key it says nothing about the base: it may be the limit of the key's
- * owner.
+ * owner. The pause is the source's documented one: `Retry-After` of one client's call must not stop all others for longer.
  */
 export async function recordRateLimit(
   ctx: ProxyContext,
@@ -105,9 +102,6 @@ export async function recordRateLimit(
   const text = await bodyText(body, headers.get("content-encoding"));
   // The source's own answer says more than ours could.
   if (text !== null && proxied.dialect.saysCapSpent(text)) return;
-  const askedMs = retryAfterMs(headers.get("retry-after"), MOST_PAUSE_MS) ?? 0;
   const isOwn = caller.found.bases.some(caller.isOwnKeyOf);
-  await ctx.limiter.block(caller.quotaKey, Math.max(proxied.limits.penaltyMs, askedMs), "rate_limited", {
-    isOwn,
-  });
+  await ctx.limiter.block(caller.quotaKey, proxied.limits.penaltyMs, "rate_limited", { isOwn });
 }

@@ -250,9 +250,12 @@ test("a 429 of the source is returned unchanged; during a pause that is longer t
   await stack.connectUnchecked("appLimited0000000");
   // Enough to show that the base's limit may have been reached, and not only the key's.
   for (let call = 0; call < 3; call++) await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
-  upstream.answer = (socket) => socket.write(httpAnswer(429, { "Content-Type": "application/json" }, body));
+  // It does not make the pause longer: one answer must not stop all clients for a day.
+  const headers = { "Content-Type": "application/json", "Retry-After": "86400" };
+  upstream.answer = (socket) => socket.write(httpAnswer(429, headers, body));
   const limited = await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
   expect([limited.status, await limited.text()]).toEqual([429, body]);
+  expect(limited.headers.get("retry-after")).toBe("86400");
   const next = await fetch(`${stack.endpoint}/v0/appLimited0000000/T`);
   expect([next.status, await next.json()]).toEqual([
     429,
