@@ -325,6 +325,28 @@ test("a feed gap is closed by a scan that began after it", async () => {
   expect(webhook.missed).toBe(0);
 });
 
+test("a schema change that is lost in a feed gap is looked for before the gap is closed", async () => {
+  const { replica, source, teams, webhook } = await liveTeams();
+  let isAnswered = false;
+  source.before = async (call) => {
+    if (call !== "schema") return;
+    // The scan of so few records is over long before.
+    await until(() => source.calls.filter((one) => one.startsWith("list")).length > 4, {
+      what: "the records are read twice",
+    });
+    isAnswered = true;
+  };
+  teams.table.fields[1]!.name = "Members";
+  webhook.tell({});
+  webhook.keptFrom = 2;
+  webhook.notifier.notify();
+  await until(() => webhook.reads > 1 && webhook.gapSince === null, { what: "the gap is closed" });
+  expect(isAnswered).toBe(true);
+  const renamed = () => replica.replica.sql`
+    select from information_schema.columns where table_name = 'teams' and column_name = 'members'`;
+  await until(async () => (await renamed()).length === 1, { what: "the field is renamed" });
+});
+
 test("a renamed field is renamed as soon as the feed reports it", async () => {
   const { engine, edit, source, replica, teams } = await liveTeams();
   const [first] = source.tables;

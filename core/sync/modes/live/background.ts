@@ -10,7 +10,7 @@ import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
 import { expectLogged, isWholeBases, newReport, reportIssues, tableCounts } from "../../engine";
 import type { Cadence } from "../../pacing";
-import { type BaseCache, isOfTable, type LiveCache, tableCache } from "../../state";
+import { type BaseCache, isOfTable, type LiveCache, requestSchemaCheck, tableCache } from "../../state";
 import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
 import type { LiveBatches } from "./batches";
 import type { Feed } from "./feed-types";
@@ -24,13 +24,16 @@ const TICK_MS = 1000;
 interface Scanning {
   base: Base;
   cache: Pick<LiveCache, "gapSeen">;
-  scans: Pick<BaseCache, "scanStartedAt">;
+  scans: BaseCache;
   feed: Pick<Feed, "gapSince" | "closeFeedGap">;
   batches: Pick<LiveBatches, "unchanged">;
   cadence: () => Cadence;
 }
 
-/** Starts a scan at once when a feed gap is new: a scan that begins after the gap finds the missing changes. */
+/**
+ * Starts a scan and a schema check at once when a feed gap is new: those that begin after the gap find the missing
+ * changes.
+ */
 export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanning): ScanWatch {
   return {
     everyMs: () => cadence().sweepEveryMs,
@@ -38,13 +41,16 @@ export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanni
     isWanted() {
       const { gapSince } = feed;
       const isNew = gapSince !== null && gapSince.getTime() !== cache.gapSeen?.getTime();
-      if (isNew) cache.gapSeen = gapSince;
+      if (isNew) {
+        cache.gapSeen = gapSince;
+        requestSchemaCheck(scans, gapSince);
+      }
       return isNew;
     },
     async onEnd({ remaining }) {
       // A feed gap stays until the tables that could not be read have been swept, too.
       if (remaining.length > 0) return;
-      if (feed.gapSince) {
+      if (feed.gapSince && !scans.schemaCheckRequestedAt) {
         const begunAt = scans.scanStartedAt!;
         await feed.closeFeedGap(begunAt);
         if (!feed.gapSince) batches.unchanged(begunAt);
