@@ -140,7 +140,10 @@ export function controlPlane(
   ): Promise<T> {
     if (failedAt !== undefined && clock.now() - failedAt < RETRY_AFTER_MS) throw unavailable();
     try {
+      const from = clock.now();
       const result = await within(callTimeoutMs, query(db));
+      // After a standstill, the answer may be read before the timer runs: its times are of long ago.
+      if (clock.now() - from > callTimeoutMs) throw noAnswerWithin(callTimeoutMs);
       if (!isServed(result)) throw new Error("the control plane's server accepts no writes");
       if (failedAt !== undefined) onAway(false);
       failedAt = undefined;
@@ -366,9 +369,13 @@ export function controlPlane(
 function within<T>(ms: number, query: PromiseLike<T> & { cancel?: () => void }): Promise<T> {
   const late = () => {
     query.cancel?.();
-    throw new Error(`no answer within ${ms} ms`);
+    throw noAnswerWithin(ms);
   };
   return withTimeout(ms, late, query);
+}
+
+function noAnswerWithin(ms: number): Error {
+  return new Error(`no answer within ${ms} ms`);
 }
 
 function unavailable(cause?: unknown): BasetideError {

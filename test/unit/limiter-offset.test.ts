@@ -8,7 +8,7 @@ import { VirtualClock } from "../support/quota-simulation";
 const AHEAD_MS = 5_000_000;
 
 /** A control plane whose n-th answer takes this long on its way back, ms; and the first reservation that it grants. */
-async function firstReservation(backMs: (answer: number) => number) {
+async function firstReservation(backMs: (answer: number) => number, forMs = 60_000) {
   const clock = new VirtualClock();
   let answers = 0;
   const db = (() => {
@@ -18,7 +18,8 @@ async function firstReservation(backMs: (answer: number) => number) {
   }) as unknown as Db;
   const backend = controlPlane(db, clock, 1000, () => {}).backend("key", "client", 5);
   const taken = backend.acquire([1000], [], { delayMs: 0, spreadMs: 0, dropMs: 0 });
-  await clock.run(60_000);
+  taken.catch(() => {});
+  await clock.run(forMs);
   const { reservations } = await taken;
   return { answers, lateMs: reservations[0]!.at + AHEAD_MS - (reservations[0]!.arrivesBy - 20) };
 }
@@ -35,6 +36,11 @@ test("if all answers are slow, the fastest is used", async () => {
   const { answers, lateMs } = await firstReservation((answer) => (answer === 2 ? 40 : 200));
   expect(lateMs).toBe(40);
   expect(answers).toBeLessThan(10);
+});
+
+test("an answer that was on its way while the process stood still grants nothing: its times are of long ago", async () => {
+  const standstill = firstReservation((answer) => (answer === 4 ? 8 * 3600_000 : 2), 9 * 3600_000);
+  await expect(standstill).rejects.toMatchObject({ code: "control_unavailable" });
 });
 
 test("bases that start together share the answers", async () => {
