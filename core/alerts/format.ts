@@ -4,6 +4,7 @@
  *
  * Names and reasons come from other people. Each is reduced to one line, so that it cannot imitate a line of ours.
  */
+import { visibleText } from "../visible-text";
 import type { Alert, AlertFacts, AlertKind } from "./kinds";
 
 /** The most alerts of one message that are described one by one. */
@@ -181,6 +182,6 @@ function inUtc(iso: string): string {
 }
 
 function oneLine(text: string, maxLength: number): string {
-  const line = text.replace(/[\s\p{Cc}\u2028\u2029]+/gu, " ").trim();
+  const line = visibleText(text).replace(/\s+/g, " ").trim();
   return line.length <= maxLength ? line : `${line.slice(0, maxLength - 1).toWellFormed()}…`;
 }

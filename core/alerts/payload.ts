@@ -50,12 +50,19 @@ export function signatureOf(secret: string, body: string, at: Date): string {
   return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`;
 }
 
-/** Slack interprets `<…>` as links and as mentions of everyone. */
+/**
+ * Slack interprets `<…>` as links and as mentions of everyone, and marks unless told otherwise; compatible services read
+ * Markdown, and mention everyone by `@all` or `@channel`: links and mentions are broken by a character without width.
+ */
 function slackBody(text: string): string {
   const short =
     text.length <= MAX_SLACK_LENGTH ? text : `${text.slice(0, MAX_SLACK_LENGTH - 1).toWellFormed()}…`;
-  const escaped = short.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-  return JSON.stringify({ text: escaped });
+  const escaped = short
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replace(/\](?=[([])|@(?=\w)/g, "$&\u2060");
+  return JSON.stringify({ text: escaped, mrkdwn: false });
 }
 
 function toAlertJson(alert: Alert, consoleUrl: string) {

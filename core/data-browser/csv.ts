@@ -12,6 +12,11 @@ export function csvLine(cells: readonly string[]): string {
   return `${cells.map(quote).join(",")}\r\n`;
 }
 
+/** The line of names: those of a query are anybody's text. */
+export function csvHeader(names: readonly string[]): string {
+  return csvLine(names.map(harmless));
+}
+
 /** A cell as the driver returned it in whole form. */
 export function csvCell(value: unknown, kind: ColumnKind): string {
   if (value === null || value === undefined) return "";

@@ -9,7 +9,7 @@ import { getDatabase } from "../control/placement";
 import { BasetideError } from "../errors";
 import { browseRows, loadTable } from "./browse";
 import type { BrowsedColumn, BrowsedTable } from "./columns";
-import { csvCell, csvLine } from "./csv";
+import { csvCell, csvHeader, csvLine } from "./csv";
 import { type ReadContext, reading } from "./reading";
 import type { Cursor } from "./statements";
 import { type CheckedState, checkState, type ViewState } from "./view-state";
@@ -63,7 +63,7 @@ export async function startDownload(
     if (last) cursor = { id: last[0] as string, isBefore: false, value: last[1] as string | null };
     const cells = rows.map((row) => row.slice(2));
     const text = format === "csv" ? csvRows(columns, cells) : jsonRows(columns, cells, isFirst);
-    const head = isFirst ? (format === "csv" ? csvLine(columns.map(({ name }) => name)) : "[\n") : "";
+    const head = isFirst ? (format === "csv" ? csvHeader(columns.map(({ name }) => name)) : "[\n") : "";
     const foot = isDone && format === "json" ? "\n]\n" : "";
     isFirst = false;
     limit = Math.max(1, Math.min(MOST_ROWS, Math.floor((limit * BATCH_BYTES) / Math.max(1, text.length))));

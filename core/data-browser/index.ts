@@ -11,7 +11,7 @@ export {
   type RecordChange,
 } from "./browse";
 export type { BrowsedColumn } from "./columns";
-export { csvCell, csvLine } from "./csv";
+export { csvCell, csvHeader, csvLine } from "./csv";
 export { startDownload } from "./download";
 export { OPERATORS, OPERATORS_OF } from "./filters";
 export { isTooSlow } from "./reading";

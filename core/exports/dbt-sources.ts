@@ -1,5 +1,4 @@
 /** Generates a dbt `sources.yml` for a base's replica: describes its tables to dbt. */
-import { stringify } from "yaml";
 import type { Base } from "../control/bases";
 import {
   ATTACHMENT_DETAILS,
@@ -10,6 +9,8 @@ import {
   snakeCase,
   type TableSpec,
 } from "../replica";
+import { visibleText } from "../visible-text";
+import { toYaml } from "./yaml";
 
 interface Shape extends ReplicaViews {
   tables: TableSpec[];
@@ -47,11 +48,7 @@ export function dbtSources(
       ...attachmentViews.map((view) => filesEntry(view, tables)),
     ],
   };
-  return stringify(literal({ version: 2, sources: [source] }), {
-    lineWidth: 110,
-    // Nobody writes anchors by hand, and some readers of YAML do not know them.
-    aliasDuplicateObjects: false,
-  });
+  return toYaml(literal({ version: 2, sources: [source] }));
 }
 
 /** dbt renders the file with Jinja: every text of the source must be escaped, so that it renders unchanged. */
@@ -63,9 +60,9 @@ function literal(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, literal(one)]));
 }
 
-/** A text that Jinja renders unchanged. */
+/** A text that Jinja renders unchanged, as far as it is visible. An opening that appears without what is not counts. */
 export function jinjaLiteral(text: string): string {
-  return text.replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
+  return visibleText(text).replace(/\{[{%#]/g, (opening) => `{{ '${opening}' }}`);
 }
 
 function tableEntry({ name, sourceName, tableId, description, columns }: TableSpec) {

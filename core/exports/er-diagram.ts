@@ -1,5 +1,6 @@
 /** Generates an entity-relationship diagram of a base's tables and links, in Mermaid syntax. */
 import type { ColumnSpec, TableSpec } from "../replica";
+import { visibleLines } from "../visible-text";
 
 /** Column names that Mermaid accepts; any other name goes into the comment after the column. */
 const PLAIN_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -40,10 +41,16 @@ function ends({ columnType }: ColumnSpec): string {
   return columnType === "text[]" ? "}o--o{" : "}o--o|";
 }
 
-/** Mermaid has no escapes within quotes, and interprets some characters even there. */
+/**
+ * Mermaid has no escapes within quotes, and interprets even there: quotes, marks of its own, pairs of tildes as generics,
+ * `direction LR` as a statement, and `#lt;` as the character.
+ */
 function quoted(text: string): string {
-  return `"${text
-    .replaceAll(/["%\\`]/g, "'")
-    .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ")
-    .trim()}"`;
+  const plain = visibleLines(text)
+    .join(" ")
+    .replaceAll(/["%\\`~]/g, "'")
+    .replaceAll(/direction\s+(?=TB|BT|LR|RL)/g, "direction_")
+    .replaceAll(/#(?=\w+;)/g, "# ")
+    .trim();
+  return `"${plain}"`;
 }

@@ -1,7 +1,7 @@
 /** dbt: staging models to start with, which select the columns of the sources with unambiguous names of the ids. */
-import { stringify } from "yaml";
 import { type ColumnSpec, quoteIdent, snakeCase } from "../../replica";
 import { dbtSources, jinjaLiteral } from "../dbt-sources";
+import { toYaml } from "../yaml";
 import type { TypedTable, TypeModel, TypesInput } from "./model";
 import { assignIdentifiers, shortened } from "./names";
 
@@ -61,7 +61,7 @@ function properties(tables: TypedTable[], names: ReadonlyMap<string, string>): s
       })),
     ],
   }));
-  return stringify({ version: 2, models }, { lineWidth: 110, aliasDuplicateObjects: false });
+  return toYaml({ version: 2, models });
 }
 
 function typeOf({ columnType }: ColumnSpec): string {

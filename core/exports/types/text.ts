@@ -5,17 +5,13 @@
  * I2. Characters that reorder what is displayed do not reach the file: code must read as it runs.
  */
 
-/** Every character that some language or editor treats as the end of a line. */
-const LINE_ENDS = /\r\n|[\n\r\v\f\u0085\u2028\u2029]/;
-const CONTROLS = /[\p{Cc}\p{Cs}]/gu;
-const REORDERING = /[\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\ufeff]/g;
+import { visibleLines } from "../../visible-text";
+
 const ESCAPED = /[\u007f-\u009f\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\u061c\ufeff]|\p{Cs}/gu;
 
-/** The lines of a comment, without characters that are not visible. */
+/** The lines of a comment. */
 function commentLines(text: string): string[] {
-  const lines = text
-    .split(LINE_ENDS)
-    .map((line) => line.replace(CONTROLS, " ").replace(REORDERING, "").trimEnd());
+  const lines = visibleLines(text).map((line) => line.trimEnd());
   while (lines.at(-1) === "") lines.pop();
   return lines;
 }

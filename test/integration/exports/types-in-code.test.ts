@@ -376,7 +376,7 @@ async function run(...command: string[]): Promise<string> {
 
 /** A table with a field of every type, and one whose names are words and signs of some language. */
 function hostileSchema(): SourceSchema {
-  const text = `*/ """ ' \` \${x} {{ x }} \\\n@deprecated @ts-expect-error\r\u2028# 😀 \u202e end */`;
+  const text = `*/ """ ' \` \${x} {{ x }} \\\n@deprecated @ts-expect-error\r\u2028\u2029\u0085\v\f\ufeff# 😀 \u202e end */`;
   const field = (id: string, name: string, type: string, options?: object) => ({
     ...{ id: `fld${id.padEnd(14, "x")}`, name, type, description: text, options },
   });

@@ -5,7 +5,7 @@
 import { Elysia } from "elysia";
 import type { Account } from "../../../../core/control/accounts";
 import { type Base, getBase, readerTarget } from "../../../../core/control/bases";
-import { csvCell, csvLine } from "../../../../core/data-browser";
+import { csvCell, csvHeader, csvLine } from "../../../../core/data-browser";
 import { httpStatus, isBasetideError } from "../../../../core/errors";
 import { sampleQueries } from "../../../../core/exports";
 import { ATTACHMENT_DETAILS } from "../../../../core/replica";
@@ -182,7 +182,7 @@ async function csvOf(accountId: string, stream: Stream): Promise<Response> {
     stream(async (rows, columns) => {
       const kinds = columns.map(({ type }) => (NUMERIC_TYPES.has(type) ? "number" : "text"));
       const lines = rows.map((row) => csvLine(row.map((value, at) => csvCell(value, kinds[at]!))));
-      if (isFirst) lines.unshift(csvLine(columns.map(({ name }) => name)));
+      if (isFirst) lines.unshift(csvHeader(columns.map(({ name }) => name)));
       isFirst = false;
       started.resolve();
       output.enqueue(encoder.encode(lines.join("")));
