@@ -25,7 +25,6 @@ const pageRules: Rule[] = [
   // Members may leave; the route itself allows only the owner to remove others.
   ["ANY", /^\/account\/members\/:id\/remove$/, "own"],
   ["POST", /^\/account\/(members|invitations)(\/.*)?$/, "members"],
-  ["POST", /^\/requests$/, "own"],
   // The operator's pages have a check of their own.
   ["ANY", /^\/operator(\/.*)?$/, "own"],
   ["ANY", /^\/bases\/:id\/(connect|ready|sql-users)(\/.*)?$/, "credentials"],

@@ -100,6 +100,7 @@ function toRow(request: OperatorRequest) {
   return {
     id: request.id,
     account: request.email,
+    requested_by: request.requestedBy,
     kind: request.kind,
     subject: request.region ?? request.databaseId,
     state: request.state,

@@ -650,6 +650,7 @@ CREATE INDEX repairs_unsettled_idx ON repairs (base_id) WHERE (unsettled > 0);
 create table requests (
   id text not null,
   account_id text not null,
+  requested_by text,
   kind text not null,
   database_id text,
   region text,
@@ -799,6 +800,14 @@ create table two_factors (
   constraint two_factors_pkey PRIMARY KEY (id),
   constraint two_factors_user_key UNIQUE (user_id),
   constraint two_factors_user_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
+);
+
+create table used_codes (
+  user_id text not null,
+  code text not null,
+  used_at timestamp with time zone not null default now(),
+  constraint used_codes_pkey PRIMARY KEY (user_id, code),
+  constraint used_codes_user_fkey FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE
 );
 
 create table user_logins (

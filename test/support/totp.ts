@@ -4,10 +4,13 @@ import { createHmac } from "node:crypto";
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const STEP_MS = 30_000;
 
-/** @param secret base32, as the app gets it */
-export function totpCode(secret: string, at = Date.now()): string {
+/**
+ * @param secret base32, as the app gets it
+ * @param step 0 is the code of now; 1, the next one, and -1 are valid, too
+ */
+export function totpCode(secret: string, step = 0): string {
   const counter = Buffer.alloc(8);
-  counter.writeBigUInt64BE(BigInt(Math.floor(at / STEP_MS)));
+  counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / STEP_MS) + step));
   const mac = createHmac("sha1", fromBase32(secret)).update(counter).digest();
   const offset = mac.at(-1)! & 15;
   const number = mac.readUInt32BE(offset) & 0x7fff_ffff;

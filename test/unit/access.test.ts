@@ -33,7 +33,6 @@ test("what changes the account needs more than `read`, unless it is listed here"
     "/account/sign-in/two-factor/disable",
     "/account/switch",
     "/invitation",
-    "/requests",
   ]);
 });
 

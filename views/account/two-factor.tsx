@@ -21,7 +21,12 @@ export interface TwoFactorPageProps {
   setup?: Setup;
   /** New backup codes; empty: none. */
   codes?: string[];
-  errors: Partial<Record<"password" | "code" | "disable", string>>;
+  errors: { password?: string; code?: string; codes?: ProofErrors; disable?: ProofErrors };
+}
+
+interface ProofErrors {
+  password?: string;
+  code?: string;
 }
 
 export function TwoFactorPage({ currentUser, isOn, setup, codes = [], errors }: TwoFactorPageProps) {
@@ -106,24 +111,35 @@ function On({ errors }: Pick<TwoFactorPageProps, "errors">) {
           <Badge tone="green">On</Badge> Sign-ins need your password and a code of your app.
         </p>
         <form method="post" action={`${PATH}/codes`} class="stack rows">
-          <Password
-            id="codes-password"
-            error={errors.password}
-            hint="The previous backup codes stop working."
-          />
+          <Proof id="codes" errors={errors.codes} hint="The previous backup codes stop working." />
           <Button>Create new backup codes</Button>
         </form>
       </Card>
       <Card id="disable" title="Turn off">
         <form method="post" action={`${PATH}/disable`} class="stack rows">
-          <Password
-            id="disable-password"
-            error={errors.disable}
-            hint="Sign-ins then need only your password."
-          />
+          <Proof id="disable" errors={errors.disable} hint="Sign-ins then need only your password." />
           <Button kind="danger">Turn off</Button>
         </form>
       </Card>
+    </>
+  );
+}
+
+/** What a change needs, so that a stolen session or password alone does not end the protection. */
+function Proof({ id, errors, hint }: { id: string; errors: ProofErrors | undefined; hint: string }) {
+  return (
+    <>
+      <Password id={`${id}-password`} error={errors?.password} />
+      <Field
+        id={`${id}-code`}
+        label="Code"
+        name="code"
+        autocomplete="one-time-code"
+        hint={`Of your app, or a backup code. ${hint}`}
+        error={errors?.code}
+        maxLength={20}
+        required
+      />
     </>
   );
 }

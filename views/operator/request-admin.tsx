@@ -15,6 +15,17 @@ const effects: Record<OperatorRequest["kind"], string> = {
     "Approving changes nothing automatically. Carry out the request first, then approve and say what you did.",
 };
 
+/** A member other than the owner, or a token. */
+function Requester({ request: { email, requestedBy } }: { request: OperatorRequest }) {
+  if (requestedBy === null || requestedBy === email) return null;
+  return (
+    <>
+      {" "}
+      (by <bdi>{requestedBy}</bdi>)
+    </>
+  );
+}
+
 export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; now: Date }) {
   const open = requests.filter((request) => request.state === "open");
   const closed = requests.filter((request) => request.state !== "open");
@@ -25,7 +36,8 @@ export function RequestAdmin({ requests, now }: { requests: OperatorRequest[]; n
         <Card key={request.id} id={request.id}>
           <RequestSubject request={request} />
           <p class="muted small">
-            <bdi>{request.email}</bdi>, <Ago at={request.createdAt} now={now} />. {effects[request.kind]}
+            <bdi>{request.email}</bdi>
+            <Requester request={request} />, <Ago at={request.createdAt} now={now} />. {effects[request.kind]}
           </p>
           <form method="post" action={`/operator/requests/${request.id}`} class="stack rows">
             <Field

@@ -32,7 +32,7 @@ import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, 
 import { mails } from "./mails";
 import { createProviders, type Providers } from "./providers";
 import { createResigner, hasSignedSession } from "./resign";
-import { createTwoFactor, type TwoFactor } from "./two-factor";
+import { codeOptions, codePath, createTwoFactor, type TwoFactor } from "./two-factor";
 
 /** The result of a call: cookies to set, or a message to show. */
 export type AuthAnswer =
@@ -258,8 +258,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     },
     signInWithCode: (request, code) =>
       withinClientLimit(request, "sign-in-code", async () => {
-        const path = isAppCode(code) ? "/two-factor/verify-totp" : "/two-factor/verify-backup-code";
-        const done = await call(request, path, { body: { code }, isUrgent: true });
+        const done = await call(request, codePath(code), codeOptions(code));
         const { answer, user } = done;
         if (!answer.ok || user === null) return answer;
         const device = await devices.find(request, user.email);
@@ -291,6 +290,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         }),
     },
     twoFactor: createTwoFactor({
+      db,
       call,
       changes: (request, currentUser, work) =>
         withinClientLimit(
@@ -337,11 +337,6 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         return known(request, { answer: done.answer, user });
       }),
   };
-}
-
-/** Backup codes have letters. */
-function isAppCode(code: string): boolean {
-  return /^\d{6}$/.test(code);
 }
 
 function closed(): AuthAnswer {

@@ -6,12 +6,18 @@ import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthError } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";
 
+/** Our code for a right code that was used before. */
+export const CODE_USED = "CODE_USED";
+export const USED_CODE = "That code was used before. Sign in again, with the next code that your app shows.";
+
 /** What a call may do, and what the library's callbacks report during it. */
 interface CallScope {
   /** For the mail that the call sends. Without a permit, no mail is sent. */
   permit?: MailPermit;
   /** Its passwords are checked before those of strangers. */
   isUrgent?: boolean;
+  /** The code of an app that the call presents: a session that follows from it spends it. */
+  appCode?: string;
   /** The user whose address or password the call has confirmed. */
   user?: { id: string; email: string };
   /** The id of the user for whom the call has created a session. */
@@ -34,6 +40,7 @@ interface CallOptions {
   body?: object;
   permit?: MailPermit;
   isUrgent?: boolean;
+  appCode?: string;
 }
 
 type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
@@ -62,7 +69,7 @@ export function createRawCall(
   handler: (request: Request) => Promise<Response>,
   prepare: (headers: Headers) => unknown,
 ): (request: Request, path: string, options?: CallOptions) => Promise<RawAnswer> {
-  return async (request, path, { body, permit, isUrgent = false } = {}) => {
+  return async (request, path, { body, permit, isUrgent = false, appCode } = {}) => {
     const headers = new Headers({ "content-type": "application/json" });
     for (const name of ["cookie", "user-agent"]) {
       const value = request.headers.get(name);
@@ -73,7 +80,7 @@ export function createRawCall(
     if (address !== null) headers.set(ADDRESS_HEADER, address);
     const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
     const inner = new Request(`${config.consoleUrl}${BASE_PATH}${path}`, init);
-    const scope: CallScope = { isUrgent, ...(permit && { permit }) };
+    const scope: CallScope = { isUrgent, ...(permit && { permit }), ...(appCode && { appCode }) };
     return { response: await callScope.run(scope, () => handler(inner)), scope };
   };
 }
@@ -95,6 +102,7 @@ const troubles: Record<string, [AuthError, string]> = {
   PASSWORD_TOO_LONG: ["bad_password", "The password must have at most 1000 characters."],
   INVALID_TOKEN: ["bad_link", "This link has been used or has expired. Request a new one."],
   INVALID_CODE: ["wrong_code", "That code is incorrect. Codes change every 30 seconds."],
+  [CODE_USED]: ["code_expired", USED_CODE],
   INVALID_BACKUP_CODE: ["wrong_code", "That code is incorrect, or was used before."],
   INVALID_TWO_FACTOR_COOKIE: ["code_expired", "Too much time has passed. Sign in again."],
   TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE: ["code_expired", "Too many wrong codes. Sign in again."],

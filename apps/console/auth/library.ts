@@ -1,10 +1,12 @@
 /** Configures better-auth: our tables, our hashes, our mails. */
+import { APIError } from "better-auth/api";
 import { betterAuth } from "better-auth/minimal";
 import { genericOAuth } from "better-auth/plugins/generic-oauth";
 import { twoFactor } from "better-auth/plugins/two-factor";
 import type { SignInProvider } from "../../../core/config";
 import type { Context } from "../../../core/context";
 import {
+  claimCode,
   hashPassword,
   hasTwoFactor,
   MAX_PASSWORD_LENGTH,
@@ -16,7 +18,7 @@ import type { Mail, Mailer } from "../../../core/mail";
 import type { loadSecretKeys } from "../../../core/secrets";
 import { derivedKeys, numberedKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";
-import { callScope } from "./library-call";
+import { CODE_USED, callScope, USED_CODE } from "./library-call";
 import { mails } from "./mails";
 
 export const BASE_PATH = "/auth";
@@ -159,6 +161,11 @@ export function createLibrary(
       },
       session: {
         create: {
+          before: async ({ userId }) => {
+            const { appCode } = callScope.getStore() ?? {};
+            if (appCode && !(await claimCode(db, userId, appCode)))
+              throw new APIError("UNAUTHORIZED", { code: CODE_USED, message: USED_CODE });
+          },
           after: async ({ userId }) => {
             Object.assign(callScope.getStore() ?? {}, { sessionOf: userId });
           },

@@ -1,8 +1,11 @@
 /**
- * A user's second factor: an authenticator app (TOTP), with backup codes. Turning it on, off, and new backup codes need
- * the password, within the limits on guesses of it.
+ * A user's second factor: an authenticator app (TOTP), with backup codes. Turning it on needs the password; turning it off
+ * and new backup codes need a code, too. All are within the limits on guesses of the password.
+ *
+ * Each code works once.
  */
-import type { CurrentUser } from "../../../core/control/accounts";
+import type { Db } from "../../../core/context";
+import { type CurrentUser, claimCode, isPasswordOf } from "../../../core/control/accounts";
 import type { AuditAction } from "../../../core/control/audit";
 import type { AuthAnswer, AuthFailure } from "./auth";
 import type { createLibraryCall } from "./library-call";
@@ -21,12 +24,20 @@ export interface TwoFactor {
   /** Renews the session. */
   confirm(request: Request, currentUser: CurrentUser, code: string): Promise<AuthAnswer>;
   /** Renews the session. */
-  disable(request: Request, currentUser: CurrentUser, password: string): Promise<AuthAnswer>;
+  disable(request: Request, currentUser: CurrentUser, proof: Proof): Promise<AuthAnswer>;
   /** The previous ones no longer work. */
-  newCodes(request: Request, currentUser: CurrentUser, password: string): Promise<Setup | AuthFailure>;
+  newCodes(request: Request, currentUser: CurrentUser, proof: Proof): Promise<Setup | AuthFailure>;
+}
+
+/** What a change of a second factor that is on needs. */
+export interface Proof {
+  password: string;
+  /** Of the app, or a backup code. */
+  code: string;
 }
 
 interface Parts {
+  db: Db;
   call: ReturnType<typeof createLibraryCall>;
   /** Runs `work` within the limits on changes that need the password. */
   changes<Answer>(
@@ -37,41 +48,69 @@ interface Parts {
   record(currentUser: CurrentUser, action: AuditAction): Promise<void>;
 }
 
-export function createTwoFactor({ call, changes, record }: Parts): TwoFactor {
-  const setup = (request: Request, currentUser: CurrentUser, path: string, body: object) =>
-    changes(request, currentUser, async (): Promise<Setup | AuthFailure> => {
-      const { answer, shown } = await call(request, path, { body, isUrgent: true });
-      return answer.ok ? { ok: true, ...shown } : answer;
-    });
-  const change = (
+const USED = "That code was used before. Enter the next one that your app shows.";
+
+/** The library's path for a code of the app, or for a backup code, which has letters. */
+export function codePath(code: string): string {
+  return isAppCode(code) ? "/two-factor/verify-totp" : "/two-factor/verify-backup-code";
+}
+
+/** The options of a call that presents the code. */
+export function codeOptions(code: string) {
+  return { body: { code }, isUrgent: true, ...(isAppCode(code) && { appCode: code }) };
+}
+
+function isAppCode(code: string): boolean {
+  return /^\d{6}$/.test(code);
+}
+
+export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor {
+  /** The password first, so that a wrong one spends no code. */
+  const prove = async (
     request: Request,
-    currentUser: CurrentUser,
-    { path, body, action }: { path: string; body: object; action: AuditAction },
-  ) =>
-    changes(request, currentUser, async (): Promise<AuthAnswer> => {
-      const { answer } = await call(request, path, { body, isUrgent: true });
-      if (answer.ok) await record(currentUser, action);
-      return answer;
-    });
+    { userId }: CurrentUser,
+    { password, code }: Proof,
+  ): Promise<AuthAnswer> => {
+    if (!(await isPasswordOf(db, userId, password)))
+      return { ok: false, reason: "wrong_password", message: "That password is incorrect." };
+    const { answer } = await call(request, codePath(code), { body: { code }, isUrgent: true });
+    // The library begins no session for a user who has one, so nothing else claims the code.
+    if (answer.ok && isAppCode(code) && !(await claimCode(db, userId, code)))
+      return { ok: false, reason: "wrong_code", message: USED };
+    return answer;
+  };
   return {
     enable: (request, currentUser, password) =>
-      setup(request, currentUser, "/two-factor/enable", { password }),
+      changes(request, currentUser, async (): Promise<Setup | AuthFailure> => {
+        const options = { body: { password }, isUrgent: true };
+        const { answer, shown } = await call(request, "/two-factor/enable", options);
+        return answer.ok ? { ok: true, ...shown } : answer;
+      }),
     confirm: (request, currentUser, code) =>
-      change(request, currentUser, {
-        path: "/two-factor/verify-totp",
-        body: { code },
-        action: "two_factor.enabled",
+      changes(request, currentUser, async (): Promise<AuthAnswer> => {
+        const { answer } = await call(request, "/two-factor/verify-totp", codeOptions(code));
+        if (answer.ok) await record(currentUser, "two_factor.enabled");
+        return answer;
       }),
-    disable: (request, currentUser, password) =>
-      change(request, currentUser, {
-        path: "/two-factor/disable",
-        body: { password },
-        action: "two_factor.disabled",
+    disable: (request, currentUser, proof) =>
+      changes(request, currentUser, async (): Promise<AuthAnswer> => {
+        const proven = await prove(request, currentUser, proof);
+        if (!proven.ok) return proven;
+        const body = { password: proof.password };
+        const { answer } = await call(request, "/two-factor/disable", { body, isUrgent: true });
+        if (answer.ok) await record(currentUser, "two_factor.disabled");
+        return answer;
       }),
-    async newCodes(request, currentUser, password) {
-      const made = await setup(request, currentUser, "/two-factor/generate-backup-codes", { password });
-      if (made.ok) await record(currentUser, "two_factor.codes_renewed");
-      return made;
-    },
+    newCodes: (request, currentUser, proof) =>
+      changes(request, currentUser, async (): Promise<Setup | AuthFailure> => {
+        const proven = await prove(request, currentUser, proof);
+        if (!proven.ok) return proven;
+        const body = { password: proof.password };
+        const options = { body, isUrgent: true };
+        const { answer, shown } = await call(request, "/two-factor/generate-backup-codes", options);
+        if (!answer.ok) return answer;
+        await record(currentUser, "two_factor.codes_renewed");
+        return { ok: true, ...shown };
+      }),
   };
 }

@@ -63,6 +63,7 @@ export const STAYING: Record<string, string> = {
   rate_limits: "counts requests of minutes",
   sessions: "people sign in again, at another address",
   task_attempts: "of work that this control plane has begun",
+  used_codes: "codes of seconds",
   verifications: "links of minutes; a new one can be requested",
   watchdog_clock: "of this control plane",
   workers: "processes of this control plane",

@@ -34,4 +34,4 @@ export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
 export { listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { linkedServices, unlinkService } from "./sign-in-services";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
-export { hasTwoFactor, removeTwoFactor } from "./two-factor";
+export { claimCode, hasTwoFactor, isPasswordOf, removeTwoFactor } from "./two-factor";

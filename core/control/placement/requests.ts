@@ -31,6 +31,8 @@ export interface OperatorRequest {
   accountId: string;
   /** E-mail address of the account. */
   email: string;
+  /** The member or token that sent it. */
+  requestedBy: string | null;
   kind: RequestKind;
   databaseId: string | null;
   /** Name of the database. */
@@ -68,8 +70,8 @@ export async function createRequest(
   try {
     await db.begin(async (tx) => {
       await tx`
-        insert into requests (id, account_id, kind, database_id, region, message)
-        values (${id}, ${accountId}, ${request.kind}, ${databaseId}, ${region}, ${message})`;
+        insert into requests (id, account_id, requested_by, kind, database_id, region, message)
+        values (${id}, ${accountId}, ${actor?.name ?? null}, ${request.kind}, ${databaseId}, ${region}, ${message})`;
       const details = { kind: request.kind, region, database: databaseId };
       await recordChange(tx, actor, { accountId, action: "request.created", subject: id, details });
     });
@@ -194,7 +196,7 @@ async function closeRequest(
 
 function selectRequests(db: Db, where: ReturnType<Db>): Promise<OperatorRequest[]> {
   return db<OperatorRequest[]>`
-    select r.id, r.account_id as "accountId", a.email, r.kind, r.database_id as "databaseId",
+    select r.id, r.account_id as "accountId", a.email, r.requested_by as "requestedBy", r.kind, r.database_id as "databaseId",
       d.name as database, r.region, r.message, r.state, r.answer,
       r.created_at as "createdAt", r.decided_at as "decidedAt"
     from requests as r

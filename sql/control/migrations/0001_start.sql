@@ -78,6 +78,16 @@ create table two_factors (
   constraint two_factors_user_fkey foreign key (user_id) references users (id) on delete cascade
 );
 
+-- Codes of authenticator apps that have been used: each works once. A code is valid for 90 seconds; older rows are deleted
+-- with the next code of the user.
+create table used_codes (
+  user_id text not null,
+  code text not null,
+  used_at timestamptz not null default now(),
+  constraint used_codes_pkey primary key (user_id, code),
+  constraint used_codes_user_fkey foreign key (user_id) references users (id) on delete cascade
+);
+
 create table sessions (
   id text not null,
   user_id text not null,
@@ -504,6 +514,8 @@ create index base_drafts_account_idx on base_drafts (account_id, updated_at);
 create table requests (
   id text not null,
   account_id text not null,
+  -- The member or token that sent it.
+  requested_by text,
   kind text not null,
   -- writable: the database that is to become writable
   database_id text,

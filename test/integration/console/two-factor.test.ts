@@ -41,6 +41,8 @@ async function withPassword(email: string) {
 }
 
 const WRONG = "000000";
+/** A code after the one that has turned the second factor on. */
+const nextCode = (secret: string) => totpCode(secret, 1);
 
 test("it needs the password and a code of the app, and only then are sign-ins different", async () => {
   const person = await made.person();
@@ -65,7 +67,7 @@ test("the password alone opens nothing; a code, or a backup code once, completes
   const wrong = await visitor.post("/sign-in/code", { code: WRONG, next: "/account" });
   expect(wrong.status).toBe(422);
   expect(wrong.text).toContain("That code is incorrect");
-  const right = await visitor.post("/sign-in/code", { code: totpCode(secret), next: "/account" });
+  const right = await visitor.post("/sign-in/code", { code: nextCode(secret), next: "/account" });
   expect([right.status, right.location]).toEqual([303, "/account"]);
   expect((await visitor.get("/bases")).status).toBe(200);
 
@@ -82,16 +84,39 @@ test("five wrong codes end the sign-in, and the right one then comes too late", 
   const { person, secret } = await turnOn();
   const { visitor } = await withPassword(person.email);
   for (let index = 0; index < 6; index++) await visitor.post("/sign-in/code", { code: WRONG, next: "/" });
-  const late = await visitor.post("/sign-in/code", { code: totpCode(secret), next: "/" });
+  const late = await visitor.post("/sign-in/code", { code: nextCode(secret), next: "/" });
   expect(late.status).toBe(422);
   expect(late.text).toContain("Sign in again");
 });
 
-test("it is turned off with the password, or by the operator; the log names both", async () => {
+test("a code of the app works once, whoever presents it, also in two sign-ins at once", async () => {
+  const { person, secret } = await turnOn();
+  const signIn = async (code: string) => {
+    const { visitor } = await withPassword(person.email);
+    return { ...(await visitor.post("/sign-in/code", { code, next: "/account" })), visitor };
+  };
+  const used = await signIn(totpCode(secret));
+  expect(used.status).toBe(422);
+  expect(used.text).toContain("That code was used before");
+  expect((await used.visitor.get("/bases")).status).toBe(303);
+  const code = nextCode(secret);
+  const both = await Promise.all([signIn(code), signIn(code)]);
+  expect(both.map(({ status }) => status).sort()).toEqual([303, 422]);
+  expect((await signIn(code)).status).toBe(422);
+  expect((await person.post(`${PATH}/disable`, { password: PASSWORD, code })).status).toBe(422);
+});
+
+test("it is turned off with the password and a code, or by the operator; the log names both", async () => {
   const { db } = made.control.ctx;
-  const { person } = await turnOn();
-  expect((await person.post(`${PATH}/disable`, { password: "wrong password" })).status).toBe(422);
-  expect((await person.post(`${PATH}/disable`, { password: PASSWORD })).status).toBe(303);
+  const { person, codes } = await turnOn();
+  const disable = (password: string, code: string) => person.post(`${PATH}/disable`, { password, code });
+  expect((await disable(PASSWORD, "")).status).toBe(422);
+  expect((await disable(PASSWORD, WRONG)).text).toContain("That code is incorrect");
+  // A wrong password does not spend the backup code.
+  expect((await disable("wrong password", codes[0]!)).text).toContain("That password is incorrect");
+  expect((await person.post(`${PATH}/codes`, { password: PASSWORD, code: WRONG })).status).toBe(422);
+  expect((await withPassword(person.email)).location).toBe("/sign-in/code?next=%2Faccount");
+  expect((await disable(PASSWORD, codes[0]!)).status).toBe(303);
   expect((await withPassword(person.email)).location).toBe("/account");
 
   const { person: lost } = await turnOn();
@@ -125,5 +150,5 @@ test("a rotation of SECRET_KEY encrypts second factors again, and the previous k
   expect(await examineTwoFactors(startedWith(key))).toEqual({ readable: 1, previous: 0, unreadable: 0 });
   await rotateTwoFactors(startedWith(old, key));
   const { visitor } = await withPassword(person.email);
-  expect((await visitor.post("/sign-in/code", { code: totpCode(secret), next: "/" })).status).toBe(303);
+  expect((await visitor.post("/sign-in/code", { code: nextCode(secret), next: "/" })).status).toBe(303);
 });

@@ -43,19 +43,31 @@ export function twoFactorPages(ctx: ConsoleContext) {
     })
     .post("/confirm", async ({ request, currentUser, body }) => {
       const setup = { uri: formText(body, "uri"), codes: formText(body, "codes").split(" ") };
-      const code = formText(body, "code").replaceAll(" ", "");
-      const done = await auth.twoFactor.confirm(request, currentUser, code);
+      const done = await auth.twoFactor.confirm(request, currentUser, codeIn(body));
       if (done.ok) return finish(request, TWO_FACTOR_PATH, "Two-factor authentication is on.", done.cookies);
       return show(request, currentUser, { setup, errors: { code: done.message } }, done);
     })
     .post("/codes", async ({ request, currentUser, body }) => {
-      const made = await auth.twoFactor.newCodes(request, currentUser, formSecret(body, "password"));
-      if (!made.ok) return show(request, currentUser, { errors: { password: made.message } }, made);
+      const made = await auth.twoFactor.newCodes(request, currentUser, proofIn(body));
+      if (!made.ok) return show(request, currentUser, { errors: { codes: proofErrors(made) } }, made);
       return finish(request, TWO_FACTOR_PATH, { once: { codes: made.codes.join(" ") } });
     })
     .post("/disable", async ({ request, currentUser, body }) => {
-      const done = await auth.twoFactor.disable(request, currentUser, formSecret(body, "password"));
-      if (!done.ok) return show(request, currentUser, { errors: { disable: done.message } }, done);
+      const done = await auth.twoFactor.disable(request, currentUser, proofIn(body));
+      if (!done.ok) return show(request, currentUser, { errors: { disable: proofErrors(done) } }, done);
       return finish(request, TWO_FACTOR_PATH, "Two-factor authentication is off.", done.cookies);
     });
+}
+
+function codeIn(body: unknown): string {
+  return formText(body, "code").replaceAll(" ", "");
+}
+
+function proofIn(body: unknown) {
+  return { password: formSecret(body, "password"), code: codeIn(body) };
+}
+
+/** At the field that is wrong. */
+function proofErrors({ reason, message }: AuthFailure) {
+  return reason === "wrong_code" || reason === "code_expired" ? { code: message } : { password: message };
 }
