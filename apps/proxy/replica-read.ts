@@ -39,9 +39,8 @@ export async function replicaRead(
   const readRequest =
     isAsked || (caller.isProven && namesOurOffset(request)) ? requestOf(target, request) : undefined;
   if (!readRequest) return { isCandidate: false };
-  const found = ctx.keys.mayRead(caller.keyHash)
-    ? await firstAnswer(ctx, candidates, readRequest)
-    : undefined;
+  const mayRead = candidates.length > 0 && (await ctx.keys.mayRead(target.baseId!, caller.keyHash));
+  const found = mayRead ? await firstAnswer(ctx, candidates, readRequest) : undefined;
   if (found) return { answer: toResponse(found), isCandidate: true };
   // The source does not know our offsets. An unproven key gets the source's own answer, as for any base.
   if (caller.isProven && readRequest.offset !== undefined && isOurOffset(readRequest.offset))

@@ -15,8 +15,8 @@ const MAX_BASES = 2000;
 
 interface Lookup {
   at: number;
-  /** How long before `at` each key was accepted, ms. */
-  agoMs: Promise<Map<string, number>>;
+  /** How long before `at` each key was accepted, ms; undefined without the control plane. */
+  agoMs: Promise<Map<string, number> | undefined>;
 }
 
 export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () => number) {
@@ -35,8 +35,8 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
     });
   }
 
-  async function load(sourceBaseId: string): Promise<Map<string, number>> {
-    if (now() < awayUntil) return new Map();
+  async function load(sourceBaseId: string): Promise<Map<string, number> | undefined> {
+    if (now() < awayUntil) return undefined;
     try {
       const rows = await withTimeout(
         LOOKUP_MS,
@@ -49,22 +49,34 @@ export function acceptedKeyStore({ db, log }: { db: Db; log: Logger }, now: () =
     } catch (error) {
       log.debug({ error }, "reading accepted keys failed");
       awayUntil = now() + AWAY_MS;
-      return new Map();
+      return undefined;
     }
+  }
+
+  function listed(sourceBaseId: string): Lookup["agoMs"] {
+    const known = lookups.get(sourceBaseId);
+    if (known && now() - known.at <= LOOKUP_AGE_MS) return known.agoMs;
+    const agoMs = load(sourceBaseId);
+    lookups.set(sourceBaseId, { at: now(), agoMs });
+    return agoMs;
   }
 
   return {
     /** Returns how long ago a proxy stored the key, ms. Never fails. */
     async acceptedAgoMs(sourceBaseId: string, hash: string): Promise<number | undefined> {
-      let lookup = lookups.get(sourceBaseId);
-      if (!lookup || now() - lookup.at > LOOKUP_AGE_MS) {
-        lookup = { at: now(), agoMs: load(sourceBaseId) };
-        lookups.set(sourceBaseId, lookup);
-      }
-      return (await lookup.agoMs).get(hash);
+      return (await listed(sourceBaseId))?.get(hash);
+    },
+    /** Returns whether the control plane does not list the key, although this process is not about to. Never fails. */
+    async isUnlisted(sourceBaseId: string, hash: string): Promise<boolean> {
+      if (changes.has(hash)) return false;
+      const keys = await listed(sourceBaseId);
+      return keys !== undefined && !keys.has(hash);
     },
     add(sourceBaseId: string, hash: string): void {
-      change(hash, () => db`select accept_key(${sourceBaseId}, ${hash})`);
+      change(hash, async () => {
+        await db`select accept_key(${sourceBaseId}, ${hash})`;
+        lookups.delete(sourceBaseId);
+      });
     },
     remove(sourceBaseId: string, hash: string): void {
       lookups.delete(sourceBaseId);

@@ -7,6 +7,9 @@
  * K1. A key is accepted by a 2xx of the source to a request that names the base, and by nothing that a client says.
  * A 401 ends that at once; so do ten 403s in a row, since a single one may be about one table.
  *
+ * K3. What one process learns of a refusal, the others know within seconds: a key reads a replica only while the control
+ * plane lists it. A 401 and the first 403 take it from the list, and the next 2xx puts it back.
+ *
  * K2. A key that is known in memory is decided without waiting. The control plane is asked for unknown keys only,
  * at most once in a few seconds per base, and an outage never stops a known key.
  */
@@ -84,9 +87,13 @@ export class AcceptedKeys {
     return true;
   }
 
-  /** Returns whether the source has let the key read records of the base in the last ten minutes. */
-  mayRead(hash: string): boolean {
-    return this.#now() - (this.#accepted.get(hash)?.readAt ?? -Infinity) < READ_MS;
+  /**
+   * Returns whether the source has let the key read records of the base in the last ten minutes, and no process has seen
+   * it refused since. Without the control plane, this process's own knowledge decides. Never fails.
+   */
+  async mayRead(sourceBaseId: string, hash: string): Promise<boolean> {
+    const isRead = () => this.#now() - (this.#accepted.get(hash)?.readAt ?? -Infinity) < READ_MS;
+    return isRead() && !(await this.#store.isUnlisted(sourceBaseId, hash)) && isRead();
   }
 
   /** Records the source's answer to a request with this key. */
@@ -95,7 +102,7 @@ export class AcceptedKeys {
     // The source may answer a preflight or a HEAD without checking the key.
     if (method === "OPTIONS" || method === "HEAD") return;
     if (status >= 200 && status < 300) this.#accept(sourceBaseId, hash, answer);
-    else if (status === 401) this.#refuse(sourceBaseId, hash);
+    else if (status === 401) this.#refuse(sourceBaseId, hash, answer);
     else if (status === 403) this.#forbid(sourceBaseId, hash);
   }
 
@@ -122,17 +129,19 @@ export class AcceptedKeys {
     this.#store.add(sourceBaseId, hash);
   }
 
-  #refuse(sourceBaseId: string, hash: string): void {
+  /** Another process may have listed the key. */
+  #refuse(sourceBaseId: string, hash: string, { isConnected }: KeyAnswer): void {
     this.#refusedUntil.set(hash, this.#now() + REFUSED_MS);
-    if (this.#accepted.delete(hash)) this.#store.remove(sourceBaseId, hash);
+    this.#accepted.delete(hash);
+    if (isConnected) this.#store.remove(sourceBaseId, hash);
   }
 
   #forbid(sourceBaseId: string, hash: string): void {
     const entry = this.#accepted.get(hash);
     if (!entry) return;
     entry.readAt = -Infinity;
-    if (++entry.forbidden < MOST_FORBIDDEN) return;
-    this.#accepted.delete(hash);
-    this.#store.remove(sourceBaseId, hash);
+    if (entry.storedAt > -Infinity) this.#store.remove(sourceBaseId, hash);
+    entry.storedAt = -Infinity;
+    if (++entry.forbidden >= MOST_FORBIDDEN) this.#accepted.delete(hash);
   }
 }

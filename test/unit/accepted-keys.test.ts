@@ -27,16 +27,16 @@ function setUp() {
   return { keys, answer, pass: (ms: number) => (now += ms), asked: () => asked };
 }
 
-test("a 2xx makes a key accepted for a day, and a reader for ten minutes; for that base only", () => {
+test("a 2xx makes a key accepted for a day, and a reader for ten minutes; for that base only", async () => {
   const { keys, answer, pass } = setUp();
   const hash = keys.hash("appA", "Bearer patX.y");
   expect(keys.hash("appB", "Bearer patX.y")).not.toBe(hash);
   expect(hash).not.toContain("patX");
   answer(hash);
-  expect([keys.isKnown(hash), keys.mayRead(hash)]).toEqual([true, true]);
+  expect([keys.isKnown(hash), await keys.mayRead("appA", hash)]).toEqual([true, true]);
   expect(keys.isKnown(keys.hash("appB", "Bearer patX.y"))).toBe(false);
   pass(11 * MINUTE_MS);
-  expect([keys.isKnown(hash), keys.mayRead(hash)]).toEqual([true, false]);
+  expect([keys.isKnown(hash), await keys.mayRead("appA", hash)]).toEqual([true, false]);
   pass(24 * 60 * MINUTE_MS);
   expect(keys.isKnown(hash)).toBe(false);
 });
@@ -50,30 +50,30 @@ test.each([
   ["a redirect", { status: 302 }],
   ["a 429", { status: 429 }],
   ["a 500", { status: 500 }],
-])("%s proves no key", (_what, change) => {
+])("%s proves no key", async (_what, change) => {
   const { keys, answer } = setUp();
   answer("hash", change);
-  expect([keys.isKnown("hash"), keys.mayRead("hash")]).toEqual([false, false]);
+  expect([keys.isKnown("hash"), await keys.mayRead("appA", "hash")]).toEqual([false, false]);
 });
 
-test("a write makes a key accepted, but not a reader", () => {
+test("a write makes a key accepted, but not a reader", async () => {
   const { keys, answer } = setUp();
   answer("hash", { method: "POST", isRead: false });
-  expect([keys.isKnown("hash"), keys.mayRead("hash")]).toEqual([true, false]);
+  expect([keys.isKnown("hash"), await keys.mayRead("appA", "hash")]).toEqual([true, false]);
 });
 
-test("a 401 ends it at once and is remembered for a minute; ten 403s in a row end it; a 404 does not", () => {
+test("a 401 ends it at once and is remembered for a minute; ten 403s in a row end it; a 404 does not", async () => {
   const { keys, answer, pass } = setUp();
   answer("hash");
   answer("hash", { status: 404 });
-  expect([keys.isKnown("hash"), keys.mayRead("hash")]).toEqual([true, true]);
+  expect([keys.isKnown("hash"), await keys.mayRead("appA", "hash")]).toEqual([true, true]);
   answer("hash", { status: 401 });
   expect([keys.isKnown("hash"), keys.refusedForMs("hash")]).toEqual([false, MINUTE_MS]);
   pass(MINUTE_MS);
   expect(keys.refusedForMs("hash")).toBe(0);
   answer("hash");
   for (let time = 0; time < 9; time++) answer("hash", { status: 403 });
-  expect([keys.isKnown("hash"), keys.mayRead("hash")]).toEqual([true, false]);
+  expect([keys.isKnown("hash"), await keys.mayRead("appA", "hash")]).toEqual([true, false]);
   answer("hash", { status: 403 });
   expect(keys.isKnown("hash")).toBe(false);
 });
