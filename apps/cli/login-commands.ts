@@ -15,7 +15,7 @@ export function addLoginCommands(program: Command): void {
       .option("--url <url>", "the console's address", process.env.BASETIDE_URL || DEFAULT_URL)
       .action(async ({ url, json = false }: Common & { url: string }) => {
         const address = checkedUrl(url);
-        const token = await promptSecret("API token");
+        const token = await promptSecret(`API token of ${address}`);
         if (token === "")
           throw new CliError("usage", "The token is empty. Create one on the console's page API tokens.");
         const bases = await dataOf(clientFor({ url: address, token }).GET("/api/v1/bases"));

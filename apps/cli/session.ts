@@ -2,7 +2,8 @@
  * The address and the token that commands use: from the environment, or stored by `basetide login`.
  *
  * The file is readable by its owner only, and a token is never an argument of a command, which others on the machine
- * could see.
+ * could see. A stored token goes only to the address that it was stored with: a variable may come from a folder that
+ * somebody else has written.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
@@ -45,12 +46,17 @@ export function removeLogin(): boolean {
 /** @throws CliError `not_logged_in`, `config_invalid`, `usage` */
 export function currentLogin(): Login {
   const stored = storedLogin();
-  const token = process.env.BASETIDE_TOKEN || stored?.token;
-  const url = process.env.BASETIDE_URL || stored?.url || DEFAULT_URL;
-  if (token) return { url: checkedUrl(url), token };
+  const { BASETIDE_TOKEN: token, BASETIDE_URL: url } = process.env;
+  if (token) return { url: checkedUrl(url || stored?.url || DEFAULT_URL), token };
+  if (!stored) {
+    const message = "Not logged in. Run `basetide login`, or set BASETIDE_TOKEN and BASETIDE_URL.";
+    throw new CliError("not_logged_in", message);
+  }
+  const own = checkedUrl(stored.url);
+  if (!url || checkedUrl(url) === own) return { url: own, token: stored.token };
   throw new CliError(
     "not_logged_in",
-    "Not logged in. Run `basetide login`, or set BASETIDE_TOKEN and BASETIDE_URL.",
+    `BASETIDE_URL names ${url}, and you are logged in to ${own}. Unset BASETIDE_URL, run \`basetide login --url ${url}\`, or set BASETIDE_TOKEN, too.`,
   );
 }
 

@@ -150,11 +150,36 @@ test("a login is checked and stored for its owner only; without one, a command s
   expect([right.code, right.errors]).toEqual([0, ""]);
   expect(statSync(config()).mode & 0o777).toBe(0o600);
   expect(right.out).not.toContain(token);
-  const unreachable = await run(["bases", "list"], { BASETIDE_URL: "http://127.0.0.1:1" });
+  const unreachable = await run(["bases", "list"], {
+    BASETIDE_URL: "http://127.0.0.1:1",
+    BASETIDE_TOKEN: token,
+  });
   expect([unreachable.code, unreachable.errors]).toEqual([
     1,
     expect.stringMatching(/^error \(unreachable\)/),
   ]);
+});
+
+test("a stored token goes only to the console that it was stored for", { timeout: TIMEOUT_MS }, async () => {
+  const received: string[] = [];
+  const sink = Bun.serve({
+    ...{ port: 0, hostname: "127.0.0.1" },
+    fetch(request) {
+      received.push(request.headers.get("authorization") ?? "none");
+      return Response.json([]);
+    },
+  });
+  try {
+    const BASETIDE_URL = `http://127.0.0.1:${sink.port}`;
+    const refused = await run(["bases", "list"], { BASETIDE_URL });
+    expect([refused.code, refused.errors]).toEqual([1, expect.stringMatching(/not_logged_in.*BASETIDE_URL/)]);
+    expect(received).toEqual([]);
+    expect((await run(["bases", "list"], { BASETIDE_URL, BASETIDE_TOKEN: "bt_other" })).code).toBe(0);
+    expect(received).toEqual(["Bearer bt_other"]);
+    expect((await run(["bases", "list"], { BASETIDE_URL: `${address()}/` })).code).toBe(0);
+  } finally {
+    await sink.stop(true);
+  }
 });
 
 test("bases are listed, shown by name, paused and resumed; a misspelled name lists those that exist", {
