@@ -1,5 +1,6 @@
 /**
- * The control API over HTTP: JSON in, JSON out, no key, no rate limit. An invalid call is 400 `{"error":{"message"}}`.
+ * The control API over HTTP: JSON in, JSON out, no key, no rate limit. An invalid call is 400 `{"error":{"message"}}`, and
+ * so is one of a browser's page that is not the sandbox's own.
  *
  * | call | body → answer |
  * |---|---|
@@ -158,6 +159,7 @@ export async function handleControl(
   target: RouteTarget,
 ): Promise<Response> {
   try {
+    refuseForeignPage(request);
     const found = findRoute(target.method, target.segments);
     if (!found) throw new ControlError(`The control API has no ${target.method} ${target.path}.`);
     const text = await request.text();
@@ -169,6 +171,24 @@ export async function handleControl(
       throw error;
     return Response.json({ error: { message: error.message } }, { status: 400 });
   }
+}
+
+/**
+ * A page of another site, in a browser on the developer's machine, must not control the sandbox: browsers name the origin of
+ * their requests, and one that reaches this machine under a name of its own names that.
+ *
+ * @throws ControlError
+ */
+function refuseForeignPage({ headers }: Request): void {
+  const site = headers.get("sec-fetch-site");
+  const origin = headers.get("origin");
+  if (site === null && origin === null) return;
+  const host = headers.get("host") ?? "";
+  const isOwn = (site ?? "same-origin") === "same-origin" || site === "none";
+  const isSame = origin === null || URL.parse(origin)?.host === host;
+  const isLocal = /^(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?$/.test(host);
+  if (isOwn && isSame && isLocal) return;
+  throw new ControlError("A page of another site cannot control the sandbox.");
 }
 
 function findRoute(method: string, segments: string[]): { handler: Handler; at: string[] } | undefined {

@@ -35,6 +35,7 @@ export async function post(
   const { protocol, hostname } = new URL(url);
   const host = hostname.replace(/^\[(.*)\]$/, "$1");
   if (isIP(host)) checkAddress(host, allowed);
+  const reached: Reached = { isPublic: isIP(host) ? kindOfAddress(host) === "public" : false };
   const timeoutMs = options.timeoutMs ?? POST_TIMEOUT_MS;
   const signal = AbortSignal.timeout(timeoutMs);
   const send = protocol === "https:" ? requestHttps : requestHttp;
@@ -45,7 +46,7 @@ export async function post(
       "content-type": "application/json",
       "content-length": String(Buffer.byteLength(body)),
     },
-    lookup: guardedLookup(allowed),
+    lookup: guardedLookup(allowed, reached),
     agent: false,
     signal,
     ca: options.ca,
@@ -55,7 +56,7 @@ export async function post(
       resolve(response.statusCode ?? 0);
       response.destroy();
     });
-    sent.on("error", (error) => reject(inWords(error, signal.aborted ? timeoutMs : null)));
+    sent.on("error", (error) => reject(inWords(error, reached, signal.aborted ? timeoutMs : null)));
     sent.end(body);
   });
   if (status >= 200 && status < 300) return;
@@ -73,10 +74,16 @@ export async function checkReceiver(host: string, allowed: Config["privateDestin
   return addresses;
 }
 
-function guardedLookup(allowed: Config["privateDestinations"]): LookupFunction {
+/** What the addresses of a request's host are, once they are known. */
+interface Reached {
+  isPublic: boolean;
+}
+
+function guardedLookup(allowed: Config["privateDestinations"], reached: Reached): LookupFunction {
   return (host, options, done) => {
     checkReceiver(host, allowed).then(
       (addresses) => {
+        reached.isPublic = addresses.every((address) => kindOfAddress(address) === "public");
         const all = addresses.map((address) => ({ address, family: isIP(address) }));
         if (options.all) done(null, all);
         else done(null, all[0]!.address, all[0]!.family);
@@ -104,9 +111,17 @@ function checkAddress(address: string, allowed: Config["privateDestinations"]): 
     );
 }
 
-/** Describes a driver's error: its own text may contain the address. */
-function inWords(error: Error, timeoutMs: number | null): NotDelivered {
+/**
+ * Describes a driver's error: its own text may contain the address. For an address within a private network, all errors
+ * are one, so that a webhook is no scan of its ports.
+ */
+function inWords(error: Error, { isPublic }: Reached, timeoutMs: number | null): NotDelivered {
   if (error instanceof NotDelivered) return error;
+  if (!isPublic && !(error.cause instanceof NotDelivered)) {
+    return new NotDelivered(
+      "The receiver cannot be reached, did not answer in time, or its certificate cannot be trusted",
+    );
+  }
   if (timeoutMs !== null) return new NotDelivered(`The receiver did not answer within ${timeoutMs / 1000} s`);
   if (error.cause instanceof NotDelivered) return error.cause;
   const code = "code" in error ? String(error.code) : "";

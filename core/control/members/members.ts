@@ -137,21 +137,23 @@ export async function findInvitation(db: Db, token: string): Promise<FoundInvita
  * @throws BasetideError `not_found` for a link that is used up or expired, `forbidden` for one to another address
  */
 export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: string): Promise<void> {
-  const invitation = await findInvitation(db, token);
-  if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
-  if (invitation.email !== currentUser.email) {
-    throw new BasetideError(
-      "forbidden",
-      `This invitation went to ${invitation.email}; you are signed in as ${currentUser.email}`,
-    );
-  }
   await db.begin(async (tx) => {
+    // Deleted first: one that was withdrawn or used meanwhile admits no one.
+    const [invitation] = await tx<Omit<FoundInvitation, "account">[]>`
+      delete from invitations where token_hash = ${hash(token)} and expires_at > now()
+      returning id, account_id as "accountId", email, role`;
+    if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
+    if (invitation.email !== currentUser.email) {
+      throw new BasetideError(
+        "forbidden",
+        `This invitation went to ${invitation.email}; you are signed in as ${currentUser.email}`,
+      );
+    }
+    const { accountId, role } = invitation;
     await tx`
       insert into account_members (account_id, user_id, role)
-      values (${invitation.accountId}, ${currentUser.userId}, ${invitation.role}) on conflict do nothing`;
-    await tx`delete from invitations where id = ${invitation.id}`;
-    await tx`update sessions set account_id = ${invitation.accountId} where id = ${currentUser.sessionId}`;
-    const { accountId, role } = invitation;
+      values (${accountId}, ${currentUser.userId}, ${role}) on conflict do nothing`;
+    await tx`update sessions set account_id = ${accountId} where id = ${currentUser.sessionId}`;
     await recordChange(tx, actorOf(currentUser), {
       accountId,
       action: "member.joined",

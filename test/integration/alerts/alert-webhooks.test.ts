@@ -62,10 +62,10 @@ test("a slow receiver is given up in bounded time; an unreachable one is reporte
   const slow = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Promise<Response>(() => {}) });
   onTestFinished(() => slow.stop(true));
   const url = `http://127.0.0.1:${slow.port}/`;
-  expect(await send(url, "loopback", { timeoutMs: 200 })).toBe("The receiver did not answer within 0.2 s");
-  expect(await send("http://127.0.0.1:1/secret", "loopback")).toBe(
-    "The receiver cannot be reached (ECONNREFUSED)",
-  );
+  // Within a private network, both are one error: no one learns which ports are open.
+  const told = "The receiver cannot be reached, did not answer in time, or its certificate cannot be trusted";
+  expect(await send(url, "loopback", { timeoutMs: 200 })).toBe(told);
+  expect(await send("http://127.0.0.1:1/secret", "loopback")).toBe(told);
   expect(await send("http://nobody.invalid/secret", "loopback")).toBe(
     "We couldn't find nobody.invalid. Check the address",
   );

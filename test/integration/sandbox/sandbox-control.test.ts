@@ -36,6 +36,19 @@ async function listed(baseId: string, tableId: string): Promise<Json[]> {
   return records;
 }
 
+test.each([
+  ["of another site", { "sec-fetch-site": "cross-site", origin: "https://evil.example" }],
+  ["of another site, in an old browser", { origin: "https://evil.example" }],
+  ["under a name that leads here", { "sec-fetch-site": "same-origin", host: "evil.example" }],
+])("a page %s cannot control the sandbox", async (_whose, headers) => {
+  const base = sandbox.control.generate({ records: 1 });
+  const refused = await fetch(`${sandbox.url}/_sandbox/reset`, { method: "POST", headers });
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("another site")]);
+  expect(sandbox.control.dump(base).tables).not.toEqual([]);
+  const own = { "sec-fetch-site": "same-origin", origin: sandbox.url };
+  expect((await fetch(`${sandbox.url}/_sandbox/bases`, { headers: own })).status).toBe(200);
+});
+
 describe("clones", () => {
   const options = { records: 120, tables: 2, seed: 7, fieldsPerTable: 34 };
   const contents = (id: string) => JSON.stringify(sandbox.control.dump(id).tables);
