@@ -9,6 +9,7 @@ import { foreignIds } from "./foreign-ids";
 import { forgedReads } from "./forged-reads";
 import { halfSent } from "./half-sent";
 import { hostilePostgres } from "./hostile-postgres";
+import { hostileTexts } from "./hostile-texts";
 import { hostileTls } from "./hostile-tls";
 import { hosts } from "./hosts";
 import { keylessOracle } from "./keyless-oracle";
@@ -16,14 +17,18 @@ import { lockout } from "./lockout";
 import { mailBomb } from "./mail-bomb";
 import { paths } from "./paths";
 import { poison429 } from "./poison-429";
+import { refusedKey } from "./refused-key";
 import { removedMember } from "./removed-member";
 import { revoked } from "./revoked";
+import { seenCode } from "./seen-code";
 import { slowNeighbor } from "./slow-neighbor";
 import { smuggling } from "./smuggling";
 import { sqlEscape } from "./sql-escape";
 import { sqlRace } from "./sql-race";
 import { starve } from "./starve";
+import { storedToken } from "./stored-token";
 import { terminal } from "./terminal";
+import { viewerChanges } from "./viewer-changes";
 
 export const attacks: Attack[] = [
   paths,
@@ -32,6 +37,11 @@ export const attacks: Attack[] = [
   foreignIds,
   keylessOracle,
   revoked,
+  viewerChanges,
+  storedToken,
+  seenCode,
+  refusedKey,
+  hostileTexts,
   forgedReads,
   slowNeighbor,
   auditGaps,

@@ -5,9 +5,9 @@ import type { ConsoleClient } from "../../support/console-client";
 import { until } from "../../support/poll";
 import { Account } from "../account";
 import { type Attack, Tally } from "../attack";
-import { type Connected, randomAddress, type Service } from "../service";
+import { PASSWORD, person, signIn } from "../people";
+import type { Connected, Service } from "../service";
 
-const PASSWORD = "correct horse battery";
 /** The rotation ends open connections within this time, ms. */
 const ENDED_MS = 5000;
 
@@ -46,23 +46,6 @@ export const removedMember: Attack = {
     return tally;
   },
 };
-
-async function person(service: Service, random: Random): Promise<Account> {
-  const email = `person${random.int(1, 1e9)}-${crypto.randomUUID().slice(0, 8)}@example.org`;
-  const words = ["account", "create", "--email", email, "--password", PASSWORD, "--json"];
-  const { id, token } = JSON.parse(await service.operator(...words)) as { id: string; token: string };
-  return new Account(id, "person", email, PASSWORD, token, service.consoleUrl);
-}
-
-async function signIn(
-  service: Service,
-  { email, password }: Account,
-  random: Random,
-): Promise<ConsoleClient> {
-  const browser = service.browser(randomAddress(random));
-  await browser.post("/sign-in", { email, password, next: "/bases" });
-  return browser;
-}
 
 /** Invites a member, who joins and copies everything that members see. */
 async function join(
