@@ -123,6 +123,19 @@ test("no part of an answer is an answer", () => {
   }
 });
 
+test("a body may have a hundred thousand chunks, and interim answers and trailers of any number, in one piece", () => {
+  const times = 100_000;
+  const interim = Buffer.concat(Array<Buffer>(times).fill(text("HTTP/1.1 102 Processing")));
+  const chunks = Buffer.from(`${"7\r\nabcdefg\r\n".repeat(times)}0\r\n`);
+  const trailers = Buffer.from(`${"x-trailer: 1\r\n".repeat(3000)}\r\n`);
+  const head = text("HTTP/1.1 200 OK\ntransfer-encoding: chunked");
+  const reader = read(Buffer.concat([interim, head, chunks, trailers]), [], 7 * times);
+  expect([reader.answer?.body.equals(Buffer.from("abcdefg".repeat(times))), reader.keepsAlive]).toEqual([
+    true,
+    true,
+  ]);
+});
+
 test("an answer without a length ends with the connection, which serves no other", () => {
   const reader = read(text("HTTP/1.1 200 OK", "some bytes"), [3, 25]);
   expect(reader.answer).toBeUndefined();

@@ -35,7 +35,11 @@ export class AnswerParser {
   keepsAlive = true;
   readonly #sink: AnswerSink;
   readonly #isHead: boolean;
-  #read: (bytes: Buffer) => void = this.#readHead;
+  /**
+   * Reads the next part of the answer. Returns the bytes after it, if any: not by calling the next one, because an answer
+   * may have a hundred thousand chunks.
+   */
+  #read: (bytes: Buffer) => Buffer | undefined = this.#readHead;
   #isComplete = false;
   /** What has arrived of a head, or of a chunk's size. */
   #pending: Buffer = NO_BYTES;
@@ -56,7 +60,8 @@ export class AnswerParser {
   push(bytes: Buffer): void {
     if (bytes.length === 0) return;
     this.hasBegun = true;
-    this.#read(bytes);
+    let rest: Buffer | undefined = bytes;
+    while (rest !== undefined && rest.length > 0) rest = this.#read(rest);
   }
 
   /** The source has ended the connection. @returns whether the answer is complete */
@@ -65,37 +70,33 @@ export class AnswerParser {
     return this.#isComplete;
   }
 
-  #readHead(bytes: Buffer): void {
+  #readHead(bytes: Buffer): Buffer | undefined {
     const all = this.#withPending(bytes);
     const end = all.indexOf(HEAD_END);
     if (end < 0 ? all.length > MOST_HEAD_BYTES : end > MOST_HEAD_BYTES)
       throw new InvalidAnswer("a long head");
     if (end < 0) {
       this.#pending = all;
-      return;
+      return undefined;
     }
     const head = readHead(all, end);
     const { status } = head;
     const rest = all.subarray(end + HEAD_END.length);
     if (status === 101) throw new InvalidAnswer("the source switched to another protocol");
-    if (status < 200) {
-      // An interim answer; the final one follows.
-      if (rest.length > 0) this.#readHead(rest);
-      return;
-    }
+    // An interim answer; the final one follows.
+    if (status < 200) return rest;
     if (status > 599) throw new InvalidAnswer(`the status ${status}`);
     const connection = head.headers.get("connection")?.toLowerCase();
     this.keepsAlive = !head.isHttp10 && (connection === undefined || !CLOSE.test(connection));
-    this.#beginBody(head, rest);
+    return this.#beginBody(head, rest);
   }
 
-  #beginBody(head: ReturnType<typeof readHead>, rest: Buffer): void {
+  #beginBody(head: ReturnType<typeof readHead>, rest: Buffer): Buffer | undefined {
     const coding = head.headers.get("transfer-encoding");
     const length = head.headers.get("content-length");
     if (this.#isHead || head.status === 204 || head.status === 304) {
       this.#sink.head(head, undefined);
-      this.#end(rest.length > 0);
-      return;
+      return this.#end(rest);
     }
     if (coding !== undefined) {
       if (length !== undefined || head.isHttp10 || coding.toLowerCase() !== "chunked") {
@@ -107,88 +108,81 @@ export class AnswerParser {
       if (!/^\d{1,15}$/.test(length)) throw new InvalidAnswer("an invalid length");
       this.#left = Number(length);
       this.#sink.head(head, this.#left);
-      if (this.#left === 0) {
-        this.#end(rest.length > 0);
-        return;
-      }
+      if (this.#left === 0) return this.#end(rest);
       this.#read = this.#readLength;
     } else {
       this.keepsAlive = false;
       this.#sink.head(head, undefined);
       this.#read = this.#readToEnd;
     }
-    if (rest.length > 0) this.#read(rest);
+    return rest;
   }
 
-  #readLength(bytes: Buffer): void {
-    const part = this.#takePart(bytes);
-    if (this.#left === 0) this.#end(bytes.length > part);
+  #readLength(bytes: Buffer): Buffer | undefined {
+    const rest = this.#takePart(bytes);
+    return this.#left === 0 ? this.#end(rest) : undefined;
   }
 
-  #readToEnd(bytes: Buffer): void {
+  #readToEnd(bytes: Buffer): undefined {
     this.#sink.body(bytes);
   }
 
-  #readChunkSize(bytes: Buffer): void {
+  #readChunkSize(bytes: Buffer): Buffer | undefined {
     const all = this.#withPending(bytes);
     const end = all.indexOf(LINE_END);
     if (end < 0) {
       if (all.length > MOST_HEAD_BYTES) throw new InvalidAnswer("a long chunk size");
       this.#pending = all;
-      return;
+      return undefined;
     }
     const [, size] = CHUNK_SIZE.exec(all.toString("latin1", 0, end)) ?? [];
     if (size === undefined) throw new InvalidAnswer("an invalid chunk size");
     this.#left = Number.parseInt(size, 16);
     this.#read = this.#left === 0 ? this.#readTrailer : this.#readChunk;
-    const rest = all.subarray(end + LINE_END.length);
-    if (rest.length > 0) this.#read(rest);
+    return all.subarray(end + LINE_END.length);
   }
 
-  #readChunk(bytes: Buffer): void {
-    const part = this.#takePart(bytes);
-    if (this.#left > 0) return;
+  #readChunk(bytes: Buffer): Buffer | undefined {
+    const rest = this.#takePart(bytes);
+    if (this.#left > 0) return undefined;
     this.#read = this.#readChunkEnd;
-    if (bytes.length > part) this.#readChunkEnd(bytes.subarray(part));
+    return rest;
   }
 
-  #readChunkEnd(bytes: Buffer): void {
+  #readChunkEnd(bytes: Buffer): Buffer | undefined {
     const all = this.#withPending(bytes);
     if (all[0] !== LINE_END[0] || (all.length > 1 && all[1] !== LINE_END[1])) {
       throw new InvalidAnswer("a chunk without an end");
     }
     if (all.length === 1) {
       this.#pending = all;
-      return;
+      return undefined;
     }
     this.#read = this.#readChunkSize;
-    if (all.length > 2) this.#readChunkSize(all.subarray(2));
+    return all.subarray(2);
   }
 
   /** Trailers are read and ignored. */
-  #readTrailer(bytes: Buffer): void {
+  #readTrailer(bytes: Buffer): Buffer | undefined {
     const all = this.#withPending(bytes);
     const end = all.indexOf(LINE_END);
     if (end < 0 || all.length > MOST_HEAD_BYTES) {
       if (all.length > MOST_HEAD_BYTES) throw new InvalidAnswer("long trailers");
       this.#pending = all;
-      return;
+      return undefined;
     }
     const rest = all.subarray(end + LINE_END.length);
-    if (end === 0) {
-      this.#end(rest.length > 0);
-      return;
-    }
+    if (end === 0) return this.#end(rest);
     if (!TRAILER.test(all.toString("latin1", 0, end))) throw new InvalidAnswer("an invalid trailer");
-    if (rest.length > 0) this.#readTrailer(rest);
+    return rest;
   }
 
-  /** Gives the sink what belongs to the body or chunk. @returns the number of these bytes */
-  #takePart(bytes: Buffer): number {
+  /** Gives the sink what belongs to the body or chunk. @returns the bytes after it */
+  #takePart(bytes: Buffer): Buffer | undefined {
     const part = bytes.length > this.#left ? bytes.subarray(0, this.#left) : bytes;
     this.#left -= part.length;
     this.#sink.body(part);
-    return part.length;
+    return part === bytes ? undefined : bytes.subarray(part.length);
   }
 
   #withPending(bytes: Buffer): Buffer {
@@ -198,9 +192,9 @@ export class AnswerParser {
     return all;
   }
 
-  /** @param hasMore bytes follow the answer, which belong to no request of ours */
-  #end(hasMore: boolean): void {
-    if (hasMore) this.keepsAlive = false;
+  /** @param more bytes after the answer, which belong to no request of ours */
+  #end(more: Buffer | undefined): undefined {
+    if (more !== undefined && more.length > 0) this.keepsAlive = false;
     this.#complete();
   }
 
@@ -208,6 +202,7 @@ export class AnswerParser {
     this.#isComplete = true;
     this.#read = () => {
       this.keepsAlive = false;
+      return undefined;
     };
     this.#sink.end();
   }
