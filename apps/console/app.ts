@@ -56,6 +56,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(
       healthRoutes({
         config: ctx.config,
+        publicUrl: ctx.config.consoleUrl,
         metrics: ctx.metrics,
         ready: () => requireWritable(ctx.db),
       }),

@@ -50,6 +50,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
   const health = new Elysia({ name: "proxy" }).use(
     healthRoutes({
       config: ctx.config,
+      publicUrl: ctx.config.proxyUrl,
       metrics: ctx.metrics,
       ready: () => requireWritable(ctx.db),
     }),

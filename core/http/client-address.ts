@@ -18,15 +18,23 @@ export function clientAddress(request: Request, header: string | undefined): str
   return given || addresses.get(request) || null;
 }
 
+const LOOPBACK = /^127\.\d+\.\d+\.\d+$/;
+
+/** Is the host of a URL a name or an address of this machine itself? */
+export function isLoopbackUrl(url: string): boolean {
+  const { hostname } = new URL(url);
+  return hostname === "localhost" || hostname === "[::1]" || LOOPBACK.test(hostname);
+}
+
 /**
  * Does the request come from this machine, without a reverse proxy? Behind a reverse proxy on this machine every
- * request has the loopback address, and the header names the actual client.
+ * request has the loopback address: only the host that it was sent to, or a header, shows that it is from elsewhere.
  *
  * @param header lower-case name of the reverse proxy's own header, if one is configured
  */
 export function isFromThisMachine(request: Request, header: string | undefined): boolean {
   const address = addresses.get(request);
-  if (address === undefined || !/^127\.\d+\.\d+\.\d+$/.test(address)) return false;
+  if (address === undefined || !LOOPBACK.test(address) || !isLoopbackUrl(request.url)) return false;
   return ![...request.headers.keys()].some((name) => name === header || FORWARDING.test(name));
 }
 

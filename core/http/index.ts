@@ -1,7 +1,7 @@
 /** Shared parts of all HTTP servers: gate, headers, limits, certificates. */
 export { allowLongAnswer } from "./answer-time";
 export { type Authority, createAuthority, openAuthority } from "./authority";
-export { clientAddress, isFromThisMachine } from "./client-address";
+export { clientAddress, isFromThisMachine, isLoopbackUrl } from "./client-address";
 export { clientNetwork, networkOf } from "./client-network";
 export { freeNow, gunzipAtOnce, gunzipBriefly } from "./gunzip";
 export { compressed } from "./gzip";

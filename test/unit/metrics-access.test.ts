@@ -20,11 +20,13 @@ function registryOf(role: string): Registry {
   return registry;
 }
 
-const appWith = (config: Parameters<typeof healthRoutes>[0]["config"]) =>
-  new Elysia().use(healthRoutes({ config, metrics: registryOf("worker"), ready: async () => {} }));
+type Parts = Parameters<typeof healthRoutes>[0];
 
-function serve(config = OPEN, host = "127.0.0.1"): string {
-  const listener = listen(appWith(config), { port: 0, portVariable: "PORT", host });
+const appWith = (config: Parts["config"], more: Pick<Parts, "publicUrl"> = {}) =>
+  new Elysia().use(healthRoutes({ config, metrics: registryOf("worker"), ready: async () => {}, ...more }));
+
+function serve(config = OPEN, host = "127.0.0.1", more: Pick<Parts, "publicUrl"> = {}): string {
+  const listener = listen(appWith(config, more), { port: 0, portVariable: "PORT", host });
   onTestFinished(() => listener.stop());
   return `http://127.0.0.1:${listener.port}`;
 }
@@ -58,6 +60,26 @@ describe("on the process's own port", () => {
       expect((await appWith(OPEN).handle(request)).status).toBe(404);
     },
   );
+
+  test.for(["console.example.com", "localhost.example.com", "127.0.0.1.example.com"])(
+    "a request to the host %s, as a reverse proxy on this machine passes it on, gets 404",
+    async (host) => {
+      const answer = await fetch(`${serve()}/metrics`, { headers: { host } });
+      expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: "not_found" } }]);
+    },
+  );
+
+  test.for([
+    ["https://console.example.com", 404],
+    ["http://10.1.2.3:21000", 404],
+    ["http://localhost:21000", 200],
+    ["http://127.0.0.1", 200],
+    ["http://[::1]:21000", 200],
+  ] as const)("if clients use %s, a request from this machine gets %d", async ([publicUrl, status]) => {
+    const address = serve(OPEN, "127.0.0.1", { publicUrl });
+    expect((await fetch(`${address}/metrics`)).status).toBe(status);
+    expect((await fetch(`${address}/healthz`)).status).toBe(200);
+  });
 
   test("a request to this machine's address in a network gets 404", async () => {
     const [outer] = Object.values(networkInterfaces())

@@ -4,7 +4,7 @@ import type { Registry } from "prom-client";
 import { withTimeout } from "../../async";
 import type { Config } from "../../config";
 import { asControlError } from "../../postgres";
-import { isFromThisMachine } from "..";
+import { isFromThisMachine, isLoopbackUrl } from "..";
 import { answerMetrics, noMetrics } from "./metrics";
 
 /** A dependency that does not answer within this time counts as unreachable. */
@@ -14,15 +14,20 @@ const READY_TIMEOUT_MS = 3_000;
  * - `/healthz`: 200 while the process answers at all; without an answer, restart the process.
  * - `/readyz`: 200 if `ready` resolves, else 503; after a 503, send no traffic here.
  * - `/metrics`: Prometheus text for requests from this machine; 404 for all others, and if METRICS_PORT serves it.
+ *
+ * @param parts.publicUrl where clients reach the process. If that is not this machine itself, requests come through a
+ *   reverse proxy that may look like a local client, and `/metrics` is on METRICS_PORT only
  */
 export function healthRoutes(parts: {
   config: Pick<Config, "metricsPort" | "clientIpHeader">;
+  publicUrl?: string;
   metrics: Registry;
   ready: () => Promise<void>;
 }) {
   const { metricsPort, clientIpHeader } = parts.config;
+  const isPublic = parts.publicUrl !== undefined && !isLoopbackUrl(parts.publicUrl);
   const isHidden = (request: Request) =>
-    metricsPort !== undefined || !isFromThisMachine(request, clientIpHeader);
+    metricsPort !== undefined || isPublic || !isFromThisMachine(request, clientIpHeader);
   const hidden = { detail: { hide: true } };
   return new Elysia({ name: "health" })
     .get("/healthz", () => Response.json({ status: "ok" }), hidden)
