@@ -1,6 +1,8 @@
 /**
- * Rate limits of the management API: per token, and per client network, which limits clients that guess tokens or hold
- * many. Each console counts on its own, before it does anything else for a request.
+ * Rate limits of the management API: per client network, which limits clients that guess tokens or hold many, and per
+ * token. Each console counts on its own. A call over a limit is refused before anything else is done for it.
+ *
+ * Only valid tokens are counted, so that made-up ones use no counter.
  */
 import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
@@ -11,25 +13,34 @@ const WINDOW_MS = 60_000;
 /** One network can be an office or a build farm, so its limit is that of several tokens. */
 const TOKENS_PER_NETWORK = 4;
 
-/** @returns a function that throws BasetideError `rate_limited` for a call over the limit */
+/** Counts the call of each request whose token turns out to be valid. */
+const calls = new WeakMap<Request, () => number>();
+
+/** @returns a function that throws BasetideError `rate_limited` for a call over a limit */
 export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIpHeader">) {
   const byToken = new RateWindow(config.apiRequestsPerMinute, WINDOW_MS);
   const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, WINDOW_MS);
   return (request: Request): void => {
     if (!pathOf(request).startsWith("/api/")) return;
     const address = clientAddress(request, config.clientIpHeader);
-    const token = request.headers.get("authorization");
-    const waitMs = Math.max(
-      address === null ? 0 : byNetwork.take(networkOf(address)),
-      token === null ? 0 : byToken.take(createHash("sha256").update(token).digest("base64")),
-    );
-    if (waitMs > 0) throw tooMany(waitMs);
+    if (address !== null) refuse(byNetwork.take(networkOf(address)));
+    const header = request.headers.get("authorization");
+    if (header === null) return;
+    const token = createHash("sha256").update(header).digest("base64");
+    refuse(byToken.waitMs(token));
+    calls.set(request, () => byToken.take(token));
   };
 }
 
-function tooMany(waitMs: number): BasetideError {
+/** Counts a call, once its token was found to be valid. @throws BasetideError `rate_limited` */
+export function countCall(request: Request): void {
+  refuse(calls.get(request)?.() ?? 0);
+}
+
+function refuse(waitMs: number): void {
+  if (waitMs === 0) return;
   const seconds = Math.ceil(waitMs / 1000);
-  return new BasetideError("rate_limited", `Too many calls. Retry in ${seconds} s`, {
+  throw new BasetideError("rate_limited", `Too many calls. Retry in ${seconds} s`, {
     details: { retryAfterSeconds: seconds },
   });
 }

@@ -4,6 +4,7 @@ import { Elysia } from "elysia";
 import type { Actor, Db } from "../../core/context";
 import { authenticate } from "../../core/control/accounts";
 import { permissionFor, requireScope } from "./access";
+import { countCall } from "./api-limit";
 import { parseJsonBody, requireJson } from "./json-body";
 
 /** Runs before the request is validated: a caller without a token learns nothing about the request schema. */
@@ -12,6 +13,7 @@ export function bearerAuth(db: Db) {
     .onParse({ as: "scoped" }, ({ request }, contentType) => parseJsonBody(request, contentType))
     .derive({ as: "scoped" }, async ({ request, route, body }) => {
       const { token, ...account } = await authenticate(db, request.headers.get("authorization"));
+      countCall(request);
       requireScope(token, permissionFor(request.method, route));
       requireJson(body, request);
       const actor: Actor = { kind: "token", name: token.name };

@@ -1,13 +1,16 @@
 /** Counts per key within time windows, in this process's memory: enough to keep one client from using all capacity. */
+import { LruMap } from "../lru-map";
 
-/** Keys with a counter of their own; further keys of the same window share one. */
+/**
+ * Keys with a counter. Beyond them, the least recently counted one starts again: no two keys share a counter, so a flood of
+ * keys refuses no other key, and gains less than it costs.
+ */
 const MAX_KEYS = 50_000;
-const OTHERS = "others";
 
 export class RateWindow {
   readonly #most: number;
   readonly #windowMs: number;
-  #counts = new Map<string, number>();
+  #counts = new LruMap<string, number>(MAX_KEYS);
   #endsAt = 0;
 
   /** @param most maximum within each `windowMs` for each key */
@@ -19,12 +22,17 @@ export class RateWindow {
   /** Counts one more. @returns 0, or, if the maximum is exceeded, the ms until the window ends */
   take(key: string, now: number = performance.now()): number {
     if (now >= this.#endsAt) {
-      this.#counts = new Map();
+      this.#counts = new LruMap(MAX_KEYS);
       this.#endsAt = now + this.#windowMs;
     }
-    const counted = this.#counts.has(key) || this.#counts.size < MAX_KEYS ? key : OTHERS;
-    const count = (this.#counts.get(counted) ?? 0) + 1;
-    this.#counts.set(counted, count);
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
     return count <= this.#most ? 0 : Math.ceil(this.#endsAt - now);
+  }
+
+  /** Returns what `take` would return, without counting. */
+  waitMs(key: string, now: number = performance.now()): number {
+    const isFull = now < this.#endsAt && (this.#counts.get(key) ?? 0) >= this.#most;
+    return isFull ? Math.ceil(this.#endsAt - now) : 0;
   }
 }
