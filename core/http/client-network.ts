@@ -15,7 +15,7 @@ const MAX_LENGTH = 64;
  */
 export function networkOf(address: string): string {
   const text = address
-    .trim()
+    .replace(/\s+/g, "")
     .toLowerCase()
     .replace(/^\[|\]$/g, "")
     .replace(/%.*$/, "");
@@ -30,6 +30,29 @@ export function networkOf(address: string): string {
     .slice(0, 4)
     .map((group) => group.toString(16))
     .join(":")}::/64`;
+}
+
+/**
+ * Returns a network and those around it, the smallest first: a client that has one of them may have all. For IPv4 the
+ * /24 and /16, for IPv6 the /56, /48 and /32.
+ *
+ * @param network as `networkOf` or `clientNetwork` returns it
+ */
+export function networksAround(network: string): string[] {
+  const [address = "", otherwise] = network.split(" ");
+  if (otherwise !== undefined) return [network, ...networksAround(address)];
+  if (isIP(address) === 4) {
+    const [a, b, c] = address.split(".");
+    return [address, `${a}.${b}.${c}.0/24`, `${a}.${b}.0.0/16`];
+  }
+  if (!address.endsWith("::/64")) return [address];
+  const [a, b, c, d] = address
+    .slice(0, -"::/64".length)
+    .split(":")
+    .map((group) => Number.parseInt(group, 16));
+  const named = (groups: number[], bits: number) =>
+    `${groups.map((group) => group.toString(16)).join(":")}::/${bits}`;
+  return [address, named([a!, b!, c!, d! & 0xff00], 56), named([a!, b!, c!], 48), named([a!, b!], 32)];
 }
 
 /** Loopback, private and link-local addresses: without a header, many clients may share one. */
@@ -54,10 +77,11 @@ NEARBY.addSubnet("fe80::", 10, "ipv6");
  */
 export function clientNetwork(request: Request, header: string | undefined, otherwise: string): string {
   const address = clientAddress(request, header) ?? "unknown";
+  const network = networkOf(address);
   const isNearby =
     header === undefined &&
     (isIP(address) === 0 || NEARBY.check(address, isIP(address) === 6 ? "ipv6" : "ipv4"));
-  return isNearby ? `nearby ${otherwise}` : networkOf(address);
+  return isNearby ? `${network} ${otherwise}` : network;
 }
 
 /** Returns the eight groups of a valid IPv6 address. */

@@ -2,10 +2,11 @@
 export { allowLongAnswer } from "./answer-time";
 export { type Authority, createAuthority, openAuthority } from "./authority";
 export { clientAddress, isFromThisMachine, isLoopbackUrl } from "./client-address";
-export { clientNetwork, networkOf } from "./client-network";
+export { clientNetwork, networkOf, networksAround } from "./client-network";
 export { freeNow, gunzipAtOnce, gunzipBriefly } from "./gunzip";
 export { compressed } from "./gzip";
 export { type Listener, type ListenOptions, listen, portError, reachedAt } from "./listen";
 export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";
 export { retryAfterMs } from "./retry-after";
+export { type BudgetLimits, type Share, SharedBudget } from "./shared-budget";
