@@ -62,6 +62,9 @@ export const errorCodes = {
   method_not_allowed: "This address exists, but not with this method. The header Allow lists its methods.",
   malformed_request:
     "The request's target or Host header is not in its normal form. Send a normalized path and a valid Host.",
+  body_late:
+    "The request's body arrived too slowly: its first 10 seconds are free, then it must arrive at 64 kB/s. Send it again over a faster connection.",
+  busy: "This process is receiving as many request bodies as its memory allows. Retry after the number of seconds in Retry-After.",
   already_exists: "Already exists.",
   conflict: "The current state does not allow this; the message says why.",
   // Start
@@ -112,6 +115,8 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   unsupported_media_type: "stop",
   method_not_allowed: "stop",
   malformed_request: "stop",
+  body_late: "stop",
+  busy: "stop",
   already_exists: "stop",
   conflict: "stop",
   config_invalid: "stop",
@@ -156,6 +161,8 @@ export const httpStatus: Record<ErrorCode, number> = {
   unsupported_media_type: 415,
   method_not_allowed: 405,
   malformed_request: 400,
+  body_late: 408,
+  busy: 503,
   already_exists: 409,
   conflict: 409,
   config_invalid: 500,

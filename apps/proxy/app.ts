@@ -5,7 +5,7 @@ import { healthRoutes } from "../../core/http/service";
 import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
 import { requireWritable } from "../../core/postgres";
 import { type WritesContext, WriteThrough } from "../../core/proxy";
-import { BodyBudget } from "./body";
+import { bodyBudgets } from "./body";
 import { WriteCoalescer } from "./coalesce";
 import type { ProxyContext } from "./context";
 import { forward } from "./forward";
@@ -42,7 +42,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     unproven: new UnprovenQueue(),
     clients: new ClientQueue(),
     coalescer: new WriteCoalescer(),
-    bodies: new BodyBudget(),
+    bodies: bodyBudgets(),
     preflights: new RateWindow(PREFLIGHTS_PER_MINUTE, 60_000),
     ownHosts,
     underWay: new Set(),

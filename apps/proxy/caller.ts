@@ -7,11 +7,14 @@
 import { clientNetwork } from "../../core/http";
 import { firstLetters } from "../../core/keys";
 import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
+import type { RequestBody } from "./body";
 import type { ProxyContext } from "./context";
 import { type OwnAnswer, ownAnswer, servedElsewhere } from "./own-answers";
 
 /** Statuses with which the source says that it has not served a request. */
 const NOT_SERVED = new Set([401, 403, 404, 429]);
+/** Longest wait of an unproven key in the queue, ms: its client is told to try again rather than hold a place. */
+const UNPROVEN_WAIT_MS = 5000;
 
 export interface Caller extends Disposable {
   /** Identifies key and base. */
@@ -30,37 +33,47 @@ export interface Caller extends Disposable {
 /**
  * Resolves when the request may proceed: at once for a proven key.
  *
+ * The body of an unproven one is read before it enters the queue, where a slow client would delay others.
+ *
  * @returns an answer if it may not proceed
  * @throws the request's own signal
  */
 export async function admit(
   ctx: ProxyContext,
   request: Request,
+  body: RequestBody,
   sourceBaseId: string,
   authorization: string,
 ): Promise<Caller | Response> {
   const keyHash = ctx.keys.hash(sourceBaseId, authorization);
-  // Created only for requests that wait: both signals cost more than everything else done here for a proven key.
+  // Created only for requests that wait: the signals cost more than everything else done here for a proven key.
   let signal: AbortSignal | undefined;
   const waiting = () =>
-    (signal ??= AbortSignal.any([request.signal, AbortSignal.timeout(ctx.config.upstreamTimeoutMs)]));
+    (signal ??= AbortSignal.any([request.signal, body.gaveWay, AbortSignal.timeout(UNPROVEN_WAIT_MS)]));
+  let hasArrived = false;
   for (;;) {
     const refusedMs = ctx.keys.refusedForMs(keyHash);
     if (refusedMs > 0) return ownAnswer("PROXY_KEY_REFUSED", { retryAfterMs: refusedMs });
     const found = await ctx.writes.bases.recent(sourceBaseId);
     if (found.elsewhere) return servedElsewhere(found.elsewhere);
-    const make = (isProven: boolean, leave?: () => void) =>
+    const make = (isProven: boolean, leave?: Admitted["leave"]) =>
       callerOf(ctx, { sourceBaseId, keyHash, authorization, found, isProven, leave });
     if (!found.mayBeConnected) return make(ctx.keys.isKnown(keyHash));
     if (await isProven(ctx, found, sourceBaseId, keyHash)) return make(true);
     const network = clientNetwork(request, ctx.config.clientIpHeader, keyHash);
+    if (!hasArrived && !ctx.unproven.arrive(network)) return tooMany();
+    hasArrived = true;
+    const owners = () => ({ key: keyHash, base: sourceBaseId, network });
+    const received = await body.read(ctx.bodies.unproven, owners);
+    if (typeof received === "string") return ownAnswer(received);
+    if (body.hasGivenWay) return ownAnswer("PROXY_BUSY");
     try {
       const entrance = await ctx.unproven.enter({ sourceBaseId, keyHash, network }, waiting);
       if (entrance.kind === "full") return tooMany();
       if (entrance.kind === "served") return make(false, entrance.leave);
     } catch (error) {
       if (request.signal.aborted) throw error;
-      return tooMany();
+      return body.hasGivenWay ? ownAnswer("PROXY_BUSY") : tooMany();
     }
   }
 }
@@ -84,7 +97,7 @@ interface Admitted {
   authorization: string;
   found: BaseLookup;
   isProven: boolean;
-  leave?: (() => void) | undefined;
+  leave?: ((isRefused: boolean) => void) | undefined;
 }
 
 function callerOf(ctx: ProxyContext, admitted: Admitted): Caller {
@@ -102,9 +115,10 @@ function callerOf(ctx: ProxyContext, admitted: Admitted): Caller {
       if (isProven || quotaKey === undefined) return;
       if (!NOT_SERVED.has(status) && status < 500)
         void ctx.limiter.countServed(quotaKey, firstLetters(authorization));
-      if (ctx.keys.isKnown(keyHash) || ctx.keys.refusedForMs(keyHash) > 0) ctx.unproven.decided(keyHash);
+      if (ctx.keys.isKnown(keyHash) || ctx.keys.refusedForMs(keyHash) > 0)
+        ctx.unproven.decided(sourceBaseId, keyHash);
     },
-    [Symbol.dispose]: () => leave?.(),
+    [Symbol.dispose]: () => leave?.(ctx.keys.refusedForMs(keyHash) > 0),
   };
 }
 

@@ -7,7 +7,7 @@
 import { allowLongAnswer, clientNetwork, forwarded } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { span, withRemoteParent } from "../../core/trace";
-import { hasBody, readBody } from "./body";
+import { hasBody, RequestBody } from "./body";
 import { admit, type Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { allowReadHeader } from "./cors";
@@ -61,45 +61,48 @@ async function answer(
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const { baseId } = target;
+  using body = new RequestBody(request);
   const authorization = request.headers.get("authorization");
-  if (request.method === "OPTIONS") return preflight(ctx, request, target, elsewhere);
+  if (request.method === "OPTIONS") return await preflight(ctx, request, body, target, elsewhere);
   // As the source does; also for bases that are not connected, so that the answer does not reveal which are.
   if (authorization === null && (baseId !== undefined || hasBody(request)))
     return ownAnswer("PROXY_KEY_MISSING");
   if (baseId === undefined || authorization === null)
-    return withBody(ctx, request, target, elsewhere, undefined);
+    return await withBody(ctx, request, body, target, elsewhere, undefined);
   const from = performance.now();
-  const admitted = await admit(ctx, request, baseId, authorization);
+  const admitted = await admit(ctx, request, body, baseId, authorization);
   elsewhere.ms += performance.now() - from;
   if (admitted instanceof Response) return admitted;
   using caller = admitted;
-  return await withBody(ctx, request, target, elsewhere, caller);
+  return await withBody(ctx, request, body, target, elsewhere, caller);
 }
 
 /** Browsers send no key with a preflight, so it is neither counted nor queued. */
 async function preflight(
   ctx: ProxyContext,
   request: Request,
+  body: RequestBody,
   target: ProxyTarget,
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const network = clientNetwork(request, ctx.config.clientIpHeader, target.baseId ?? "");
   const retryAfterMs = ctx.preflights.take(network);
   if (retryAfterMs > 0) return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs });
-  return allowReadHeader(request, await withBody(ctx, request, target, elsewhere, undefined));
+  return allowReadHeader(request, await withBody(ctx, request, body, target, elsewhere, undefined));
 }
 
 /** @param caller undefined for a request that names no base */
 async function withBody(
   ctx: ProxyContext,
   request: Request,
+  incoming: RequestBody,
   target: ProxyTarget,
   elsewhere: Elsewhere,
   caller: Caller | undefined,
 ): Promise<Response> {
-  using share = ctx.bodies.open(caller?.isProven ?? false);
-  const body = await readBody(request, share);
+  const body = await readBody(ctx, request, incoming, target, caller);
   if (typeof body === "string") return ownAnswer(body);
+  incoming.keep();
   allowLongAnswer(request);
   const { baseId, call, method, address, path } = target;
   const upstreamRequest = { method, address, path, headers: requestHeaders(request.headers), body };
@@ -119,6 +122,27 @@ async function withBody(
   } finally {
     ctx.underWay.delete(writing);
   }
+}
+
+/** Reads the body out of the caller's part of the budget. */
+function readBody(
+  ctx: ProxyContext,
+  request: Request,
+  incoming: RequestBody,
+  { baseId }: ProxyTarget,
+  caller: Caller | undefined,
+) {
+  const networkFor = (key: string) => clientNetwork(request, ctx.config.clientIpHeader, key);
+  if (caller?.isProven && caller.quotaKey !== undefined) {
+    const { keyHash: key, quotaKey, found } = caller;
+    const accounts = [...new Set(found.bases.map(({ accountId }) => accountId))].sort().join(" ");
+    const owners = () => ({ key, base: quotaKey, account: accounts || quotaKey, network: networkFor(key) });
+    return incoming.read(ctx.bodies.proven, owners);
+  }
+  return incoming.read(ctx.bodies.unproven, () => {
+    const key = caller?.keyHash ?? ctx.keys.hash("", request.headers.get("authorization") ?? "");
+    return { key, base: baseId ?? key, network: networkFor(key) };
+  });
 }
 
 /** Forwards a request that changes no record of a base, as a stream. */

@@ -50,6 +50,11 @@ const answers = {
     message: "The request's target or Host header is malformed.",
   },
   PROXY_BODY_TOO_LARGE: { status: 413, message: "The request's body is larger than 16 MB." },
+  PROXY_BODY_LATE: {
+    status: 408,
+    message:
+      "The request's body arrived too slowly: its first 10 seconds are free, then it must arrive at 64 kB/s. The request was not forwarded.",
+  },
   PROXY_BODY_BROKEN: {
     status: 400,
     message: "The connection closed before the request's body was complete.",

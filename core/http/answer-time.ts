@@ -5,6 +5,8 @@
 
 /** Bun's maximum, seconds: the source may answer slowly, and clients decide when to give up. */
 const LONGEST_SECONDS = 255;
+/** A client that is still sending when it is refused must get to read why, seconds. */
+const LINGER_SECONDS = 2;
 
 const servers = new WeakMap<Request, Bun.Server<undefined>>();
 
@@ -13,7 +15,12 @@ export function recordServer(request: Request, server: Bun.Server<undefined>): v
   servers.set(request, server);
 }
 
-/** Must be called when the whole request has arrived. Does nothing if the request has no connection. */
+/** Must be called when the whole request has arrived, or something else limits the wait for it. Does nothing if the request has no connection. */
 export function allowLongAnswer(request: Request): void {
   servers.get(request)?.timeout(request, LONGEST_SECONDS);
+}
+
+/** The rest of the request is not wanted: the connection is closed soon after the answer. */
+export function endSoon(request: Request): void {
+  servers.get(request)?.timeout(request, LINGER_SECONDS);
 }

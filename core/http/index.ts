@@ -5,6 +5,7 @@ export { clientAddress, isFromThisMachine, isLoopbackUrl } from "./client-addres
 export { clientNetwork, networkOf, networksAround } from "./client-network";
 export { freeNow, gunzipAtOnce, gunzipBriefly } from "./gunzip";
 export { compressed } from "./gzip";
+export { type BodyFailure, IncomingBody } from "./incoming-body";
 export { type Listener, type ListenOptions, listen, portError, reachedAt } from "./listen";
 export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";

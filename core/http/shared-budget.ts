@@ -30,7 +30,7 @@ export interface Share extends Disposable {
 export interface ShareOptions {
   /** Called when the share has lost what it had, in favor of another one; absent: it never gives way. */
   giveWay?: (() => void) | undefined;
-  /** It gives way to any share that is not doubtful. */
+  /** It gives way to any share that is not doubtful, and none of those gives way to it. */
   isDoubtful?: boolean;
 }
 
@@ -89,10 +89,10 @@ export class SharedBudget<Kind extends string> {
   /** @returns whether another share gave way (B2) */
   #makeRoom(held: Held, amount: number, isAmong: (other: Held) => boolean): boolean {
     const others = [...this.#held].filter((other) => other !== held && isAmong(other));
-    const doubtful = held.isDoubtful
-      ? undefined
-      : others.findLast(({ isDoubtful, giveWay }) => isDoubtful && giveWay);
-    const newest = doubtful ?? newestOfLargest(others, held, amount);
+    const doubtful = others.filter(({ isDoubtful }) => isDoubtful);
+    const newest = held.isDoubtful
+      ? newestOfLargest(doubtful, held, amount)
+      : (doubtful.findLast(({ giveWay }) => giveWay) ?? newestOfLargest(others, held, amount));
     if (!newest) return false;
     this.#add(newest, -newest.amount);
     newest.giveWay!();

@@ -2,7 +2,6 @@
 import { randomBytes } from "node:crypto";
 import pino from "pino";
 import { expect, test } from "vitest";
-import { BodyBudget } from "../../apps/proxy/body";
 import type { Config } from "../../core/config";
 import type { Db } from "../../core/context";
 import { AcceptedKeys } from "../../core/keys";
@@ -85,19 +84,4 @@ test("without the control plane, a known key is decided at once, and any other i
   for (let time = 0; time < 5; time++) expect(await keys.isAccepted("appA", `other ${time}`)).toBe(false);
   expect(asked()).toBe(1);
   await keys.close();
-});
-
-test("buffered bodies are bounded, those of unproven clients more tightly, and released ones free their space", () => {
-  const budget = new BodyBudget(100, 20);
-  const [proven, unproven] = [budget.open(true), budget.open(false)];
-  expect([unproven.take(20), unproven.take(1), proven.take(80), proven.take(1)]).toEqual([
-    true,
-    false,
-    true,
-    false,
-  ]);
-  unproven[Symbol.dispose]();
-  expect([budget.held, proven.take(20)]).toEqual([80, true]);
-  proven[Symbol.dispose]();
-  expect(budget.held).toBe(0);
 });

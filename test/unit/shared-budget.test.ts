@@ -98,6 +98,8 @@ test("B1: an owner that is full makes room among its own shares only", () => {
   const take = (base: string, network: string) =>
     budget.open({ base, network }, { giveWay: () => void gone.push(`${base} ${network}`) }).take(1);
   expect(["10.0.0.1", "10.0.0.1"].map((network) => take("a", network))).toEqual([true, true]);
-  expect(Array.from({ length: 4 }, () => take(crypto.randomUUID(), "192.0.2.1"))).toEqual(Array(4).fill(true));
+  expect(Array.from({ length: 4 }, () => take(crypto.randomUUID(), "192.0.2.1"))).toEqual(
+    Array(4).fill(true),
+  );
   expect([take("a", "198.51.100.1"), gone]).toEqual([true, ["a 10.0.0.1"]]);
 });

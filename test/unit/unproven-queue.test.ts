@@ -37,7 +37,7 @@ test("U1: never two at a time for a base and key, or for a base and network, nor
               });
           });
         await Promise.resolve();
-        if (decides) queue.decided(keyHash);
+        if (decides) queue.decided(sourceBaseId, keyHash);
         served.splice(leaves, 1)[0]?.leave();
         await Promise.resolve();
         await Promise.resolve();
@@ -67,7 +67,7 @@ type Served = { base: string; key: string; network: string };
 /** The result of each admission; undefined while it waits. */
 function entering(queue: UnprovenQueue) {
   const ends = new Map<string, Entrance["kind"]>();
-  const leaves = new Map<string, () => void>();
+  const leaves = new Map<string, (isRefused?: boolean) => void>();
   return {
     ends,
     leaves,
@@ -112,17 +112,70 @@ test("requests of a key that was decided, and of clients that have disconnected,
   const gone = queue.enter({ sourceBaseId: "appA", keyHash: "key", network: "c" }, () => client.signal);
   client.abort(new Error("gone"));
   await expect(gone).rejects.toThrow("gone");
-  queue.decided("key");
+  queue.decided("appA", "key");
   await Promise.resolve();
   expect([ends.get("first"), ends.get("second"), queue.size]).toEqual(["served", "decided", 1]);
 });
 
-test("a network may try only so often in a minute, whatever the result", async () => {
+test("a network may try only so often in a minute, whatever the result", () => {
   const queue = new UnprovenQueue({ perMinute: 3 });
+  expect(["a", "a", "a", "a", "b"].map((network) => queue.arrive(network))).toEqual([
+    true,
+    true,
+    true,
+    false,
+    true,
+  ]);
+});
+
+const sixty = Array.from({ length: 60 }, (_, index) => index);
+const addresses = {
+  "60 /64s of a /56": (index: number) => `2001:db8:0:${index.toString(16)}::/64`,
+  "60 /48s": (index: number) => `2001:db8:${index.toString(16)}:1::/64`,
+  "60 IPv4 addresses": (index: number) => `192.0.2.${index}`,
+  "60 IPv4 networks": (index: number) => `192.0.${index}.1`,
+  "60 keys from an address that may be a reverse proxy's": (index: number) => `127.0.2.1 key${index}`,
+};
+
+test.for(Object.entries(addresses))(
+  "U2, U3: %s that fill the queue of a base delay a new client of it by one request at most, and of another base by none",
+  async ([, networkOf]) => {
+    const queue = new UnprovenQueue({ servedPerBase: 1 });
+    const { ends, leaves, enter } = entering(queue);
+    for (const index of sixty) await enter(`stranger ${index}`, networkOf(index));
+    expect([...ends.values()].filter((kind) => kind === "full")).toHaveLength(10);
+    await enter("new client", "198.51.100.1");
+    await enter("new client of another base", "198.51.100.1", "appB");
+    expect([ends.get("new client"), ends.get("new client of another base")]).toEqual([undefined, "served"]);
+    leaves.get("stranger 0")!();
+    await Promise.resolve();
+    expect(ends.get("new client")).toBe("served");
+  },
+);
+
+test("U3: networks whose key was just refused for the base wait behind those without, and make room for them", async () => {
+  const queue = new UnprovenQueue({ servedPerBase: 1, mostPerBase: 3 });
   const { ends, leaves, enter } = entering(queue);
-  for (let index = 0; index < 4; index++) {
-    await enter(`call ${index}`, "a");
-    leaves.get(`call ${index}`)?.();
+  const leave = (name: string, isRefused: boolean) => {
+    leaves.get(name)!(isRefused);
+    return Promise.resolve();
+  };
+  for (const network of ["10.0.0.1", "172.16.0.1"]) {
+    await enter(`first of ${network}`, network);
+    await leave(`first of ${network}`, true);
   }
-  expect([...ends.values()]).toEqual(["served", "served", "served", "full"]);
+  await enter("served", "192.0.2.1");
+  await enter("second of 10.0.0.1", "10.0.0.1");
+  await enter("second of 172.16.0.1", "172.16.0.1");
+  // For another base it was not refused.
+  await enter("of another base", "10.0.0.1", "appB");
+  expect(ends.get("of another base")).toBe("served");
+  await enter("new", "192.0.2.2");
+  expect([ends.get("new"), ends.get("second of 172.16.0.1")]).toEqual([undefined, "full"]);
+  await leave("served", false);
+  expect([ends.get("new"), ends.get("second of 10.0.0.1")]).toEqual(["served", undefined]);
+  // Not the other way round.
+  await enter("new too", "192.0.2.3");
+  await enter("third of 172.16.0.1", "172.16.0.1");
+  expect(ends.get("third of 172.16.0.1")).toBe("full");
 });
