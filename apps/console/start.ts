@@ -6,7 +6,7 @@
 import { type ManagementContext, startFinishing } from "../../core/control/bases";
 import { fleetMetrics } from "../../core/control/fleet";
 import { closeReaders } from "../../core/control/placement";
-import { compressed, listen, pathOf } from "../../core/http";
+import { compressed, listen, pathOf, SharedBodies } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { securityHeaders } from "../../views/render";
 import { answerConsoleError, consoleApp } from "./app";
@@ -53,6 +53,7 @@ export async function startConsole(
       port: options.port ?? ctx.config.consolePort,
       portVariable: "CONSOLE_PORT",
       host: ctx.config.host,
+      bodies: new SharedBodies(ctx.config.clientIpHeader),
       publicUrl: ctx.config.consoleUrl,
       ownHeaders: securityHeaders,
       log: ctx.log,

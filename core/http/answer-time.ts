@@ -8,19 +8,26 @@ const LONGEST_SECONDS = 255;
 /** A client that is still sending when it is refused must get to read why, seconds. */
 const LINGER_SECONDS = 2;
 
-const servers = new WeakMap<Request, Bun.Server<undefined>>();
+/** Set the longest silence on the connection of each request, in seconds. */
+const timeouts = new WeakMap<Request, (seconds: number) => void>();
 
 /** Remembers which server received a request. */
 export function recordServer(request: Request, server: Bun.Server<undefined>): void {
-  servers.set(request, server);
+  timeouts.set(request, (seconds) => server.timeout(request, seconds));
+}
+
+/** `request` has arrived as `original`. */
+export function copyServer(original: Request, request: Request): void {
+  const timeout = timeouts.get(original);
+  if (timeout) timeouts.set(request, timeout);
 }
 
 /** Must be called when the whole request has arrived, or something else limits the wait for it. Does nothing if the request has no connection. */
 export function allowLongAnswer(request: Request): void {
-  servers.get(request)?.timeout(request, LONGEST_SECONDS);
+  timeouts.get(request)?.(LONGEST_SECONDS);
 }
 
 /** The rest of the request is not wanted: the connection is closed soon after the answer. */
 export function endSoon(request: Request): void {
-  servers.get(request)?.timeout(request, LINGER_SECONDS);
+  timeouts.get(request)?.(LINGER_SECONDS);
 }

@@ -12,6 +12,12 @@ export function recordAddress(request: Request, address: string | undefined): vo
   if (address !== undefined) addresses.set(request, plain(address));
 }
 
+/** `request` has arrived as `original`. */
+export function copyAddress(original: Request, request: Request): void {
+  const address = addresses.get(original);
+  if (address !== undefined) addresses.set(request, address);
+}
+
 /** @param header lower-case name of the reverse proxy's header; absent without a reverse proxy */
 export function clientAddress(request: Request, header: string | undefined): string | null {
   const given = header === undefined ? undefined : request.headers.get(header)?.split(",").at(-1)?.trim();

@@ -10,4 +10,5 @@ export { type Listener, type ListenOptions, listen, portError, reachedAt } from 
 export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";
 export { retryAfterMs } from "./retry-after";
+export { SharedBodies } from "./shared-bodies";
 export { type BudgetLimits, type Share, SharedBudget } from "./shared-budget";

@@ -8,6 +8,7 @@ import { recordServer } from "./answer-time";
 import { recordAddress } from "./client-address";
 import { withOwnHeaders } from "./own-headers";
 import { malformedRequest } from "./request-gate";
+import type { SharedBodies } from "./shared-bodies";
 
 /** Longest wait for running requests when a process stops, ms. */
 const DRAIN_MS = 10_000;
@@ -29,6 +30,8 @@ export interface ListenOptions {
   idleTimeout?: number;
   /** Longest request body, in bytes. */
   maxBodyBytes?: number;
+  /** Limits the memory for bodies and the wait for them; absent: the app does. */
+  bodies?: SharedBodies;
   /** Longest wait for running requests at the stop, ms; 0 aborts them. */
   drainMs?: number;
   /** Answers if the app fails, or its answer breaks off before its first byte; `internal` unless given. */
@@ -112,7 +115,9 @@ function handler(app: App, options: ListenOptions) {
     const peer = server.requestIP(request);
     recordAddress(request, peer && options.addressOf ? options.addressOf(peer) : peer?.address);
     recordServer(request, server);
-    return own(await app.fetch(request, server, peer), options);
+    const { bodies, maxBodyBytes = DEFAULT_BODY_BYTES } = options;
+    const answer = (received: Request) => app.fetch(received, server, peer);
+    return own(await (bodies ? bodies.receive(request, maxBodyBytes, answer) : answer(request)), options);
   };
 }
 

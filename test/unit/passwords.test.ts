@@ -1,7 +1,7 @@
 /** Checking a password keeps a core busy: many checks wait for each other, and nothing else waits for them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { hashPassword, isPasswordQueueFull, verifyPassword } from "../../core/control/accounts";
+import { hashPassword, PasswordPlace, verifyPassword } from "../../core/control/accounts";
 
 const MANY = 20;
 const LONGEST_MS = 20_000;
@@ -35,24 +35,38 @@ test.skipIf(process.platform !== "linux")("checks have a lower priority than eve
   expect(ofThreads).toContain(5);
 });
 
-test("a full queue is reported", async () => {
-  vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
-  const checks: Promise<boolean>[] = [];
-  while (!isPasswordQueueFull()) checks.push(verifyPassword("a guess", "no hash"));
-  expect(checks.length).toBeGreaterThan(MANY);
-  let isOver = false;
-  void Promise.allSettled(checks).then(() => {
-    isOver = true;
-  });
-  await vi.waitFor(
-    () => {
-      vi.advanceTimersByTime(STEP_MS);
-      expect(isOver).toBe(true);
-    },
-    { timeout: LONGEST_MS },
-  );
-  expect(isPasswordQueueFull()).toBe(false);
+test("one network waits for as many checks as one second has, and many networks of one client make room for another", () => {
+  using places = new DisposableStack();
+  const take = (network: string) => {
+    const place = PasswordPlace.take(network);
+    if (place) places.use(place);
+    return place;
+  };
+  const own = Array.from({ length: 5 }, () => take("192.0.2.1"));
+  expect(own.map((place) => place !== undefined)).toEqual([true, true, true, true, false]);
+  const many = Array.from({ length: 60 }, (_, at) => take(`198.51.100.${at}`));
+  expect(many.filter(Boolean).length).toBeGreaterThanOrEqual(36);
+  const other = take("203.0.113.1");
+  expect(other).toBeDefined();
+  expect(many.filter((place) => place?.gaveWay.aborted)).toHaveLength(1);
+  expect(other!.gaveWay.aborted).toBe(false);
+});
+
+test("a check whose place has given way is not made, and one that has begun keeps it", async () => {
+  const hash = await hashPassword("correct horse");
+  using place = PasswordPlace.take("192.0.2.1")!;
+  expect(await verifyPassword("correct horse", hash, { place })).toBe(true);
+  using places = new DisposableStack();
+  const take = (network: string) => places.use(PasswordPlace.take(network)!);
+  const many = Array.from({ length: 39 }, (_, at) => take(`198.51.100.${at}`));
+  take("203.0.113.1");
+  expect([place.gaveWay.aborted, many[37]!.gaveWay.aborted, many[38]!.gaveWay.aborted]).toEqual([
+    false,
+    false,
+    true,
+  ]);
+  await expect(verifyPassword("correct horse", hash, { place: many[38]! })).rejects.toThrow();
+  expect(await verifyPassword("correct horse", hash, { place: many[37]! })).toBe(true);
 });
 
 /** @param id of a thread of this process */

@@ -15,8 +15,8 @@ import {
   completeReset,
   currentUserOf,
   hasTwoFactor,
-  isPasswordQueueFull,
   nameOf,
+  PasswordPlace,
 } from "../../../core/control/accounts";
 import { countUserEvent, recordUserEvent, type UserEvent } from "../../../core/control/audit";
 import { isBasetideError } from "../../../core/errors";
@@ -162,6 +162,20 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     attempt: ClientAttempt,
     work: () => Promise<Answer>,
   ): Promise<Answer | AuthFailure> => (await limits.client(attempt, networkOfClient(request))) ?? work();
+  /** Checks a stranger's password, unless too many wait. */
+  const withPlace = async <Answer>(
+    request: Request,
+    work: (place: PasswordPlace) => Promise<Answer>,
+  ): Promise<Answer | AuthFailure> => {
+    using place = PasswordPlace.take(networkOfClient(request));
+    if (!place) return crowded();
+    try {
+      return await work(place);
+    } catch (error) {
+      if (place.gaveWay.aborted) return crowded();
+      throw error;
+    }
+  };
   /** Takes a permit for a mail, or answers that too many were sent. */
   const withPermit = async (
     mail: MailRequest,
@@ -228,22 +242,26 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     signUp: (request, { email, password, next }) =>
       withinClientLimit(request, "sign-up", async () => {
         if (config.signUps === "closed" && !(await maySignUp(db, email, next))) return closed();
-        if (isPasswordQueueFull()) return crowded();
         const mail = { reason: "sign_up", to: email, network: networkOfClient(request) } as const;
-        return withPermit(mail, async (permit) => {
-          const body = { email, password, name: nameOf(email), callbackURL: next };
-          const done = await call(request, "/sign-up/email", { body, permit });
-          return done.answer.ok && done.answer.hasSession ? known(request, done) : done.answer;
-        });
+        return withPlace(request, (place) =>
+          withPermit(mail, async (permit) => {
+            const body = { email, password, name: nameOf(email), callbackURL: next };
+            const done = await call(request, "/sign-up/email", { body, permit, place });
+            return done.answer.ok && done.answer.hasSession ? known(request, done) : done.answer;
+          }),
+        );
       }),
     async signIn(request, { email, password, next }) {
       const device = await devices.find(request, email);
       const network = networkOfClient(request);
       const refused = await limits.signIn(email, { network, device });
       if (refused) return refused;
-      const isUrgent = device !== null;
-      if (!isUrgent && isPasswordQueueFull()) return crowded();
-      const done = await call(request, "/sign-in/email", { body: { email, password }, isUrgent });
+      const body = { email, password };
+      const done =
+        device !== null
+          ? await call(request, "/sign-in/email", { body, isUrgent: true })
+          : await withPlace(request, (place) => call(request, "/sign-in/email", { body, place }));
+      if ("reason" in done) return done;
       const { answer, user } = done;
       if (!answer.ok) {
         if (answer.reason === "wrong_password") countLater(request, email, { action: "sign_in.failed" });

@@ -1,6 +1,7 @@
 /** Calls the library from inside, as one of its HTTP requests, and translates its answers. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Config } from "../../../core/config";
+import type { PasswordPlace } from "../../../core/control/accounts";
 import { clientAddress } from "../../../core/http";
 import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthError } from "./auth";
@@ -18,6 +19,8 @@ interface CallScope {
   isUrgent?: boolean;
   /** The code of an app that the call presents: a session that follows from it spends it. */
   appCode?: string;
+  /** In the queue of passwords to check. */
+  place?: PasswordPlace;
   /** The user whose address or password the call has confirmed. */
   user?: { id: string; email: string };
   /** The id of the user for whom the call has created a session. */
@@ -41,6 +44,7 @@ interface CallOptions {
   permit?: MailPermit;
   isUrgent?: boolean;
   appCode?: string;
+  place?: PasswordPlace | undefined;
 }
 
 type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
@@ -69,7 +73,7 @@ export function createRawCall(
   handler: (request: Request) => Promise<Response>,
   prepare: (headers: Headers) => unknown,
 ): (request: Request, path: string, options?: CallOptions) => Promise<RawAnswer> {
-  return async (request, path, { body, permit, isUrgent = false, appCode } = {}) => {
+  return async (request, path, { body, permit, isUrgent = false, appCode, place } = {}) => {
     const headers = new Headers({ "content-type": "application/json" });
     for (const name of ["cookie", "user-agent"]) {
       const value = request.headers.get(name);
@@ -80,7 +84,12 @@ export function createRawCall(
     if (address !== null) headers.set(ADDRESS_HEADER, address);
     const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
     const inner = new Request(`${config.consoleUrl}${BASE_PATH}${path}`, init);
-    const scope: CallScope = { isUrgent, ...(permit && { permit }), ...(appCode && { appCode }) };
+    const scope: CallScope = {
+      isUrgent,
+      ...(permit && { permit }),
+      ...(appCode && { appCode }),
+      ...(place && { place }),
+    };
     return { response: await callScope.run(scope, () => handler(inner)), scope };
   };
 }

@@ -6,7 +6,7 @@
  *     and its target is never resolved or connected to.
  */
 import net from "node:net";
-import { portError } from "../../../core/http";
+import { networkOf, portError, SharedBudget } from "../../../core/http";
 
 /** More than any client sends. */
 const MAX_HEAD_BYTES = 8 * 1024;
@@ -14,8 +14,8 @@ const MAX_HEAD_BYTES = 8 * 1024;
 const HEAD_TIMEOUT_MS = 10_000;
 /** Time for a refused client to close its side, ms. */
 const LINGER_MS = 1000;
-/** Tunnels open at once; each is a client's connection. */
-const MAX_TUNNELS = 1000;
+/** Tunnels open at once, each a client's connection; clients of one address may have half of them. */
+const TUNNELS = { most: 1000, mostPer: { network: 500 } };
 const END_OF_HEAD = "\r\n\r\n";
 
 interface TunnelOptions {
@@ -40,10 +40,16 @@ export interface Tunnels {
 export async function openTunnels(options: TunnelOptions): Promise<Tunnels> {
   const { port, host, headTimeoutMs = HEAD_TIMEOUT_MS } = options;
   const sockets = new Set<net.Socket>();
+  const places = new SharedBudget<never>(TUNNELS);
   const server = net.createServer((client) => {
-    if (sockets.size >= MAX_TUNNELS) return client.destroy();
+    const network = networkOf(client.remoteAddress ?? "unknown");
+    const place = places.open({ network }, { giveWay: () => client.destroy() });
+    if (!place.take(1)) return client.destroy();
     sockets.add(client);
-    client.on("close", () => sockets.delete(client));
+    client.on("close", () => {
+      sockets.delete(client);
+      place[Symbol.dispose]();
+    });
     client.on("error", () => client.destroy());
     const timer = setTimeout(() => client.destroy(), headTimeoutMs);
     client.on("close", () => clearTimeout(timer));

@@ -11,9 +11,9 @@ export {
 export { actorOf, type CurrentUser, currentUserOf, switchAccount } from "./current-user";
 export {
   hashPassword,
-  isPasswordQueueFull,
   MAX_PASSWORD_LENGTH,
   MIN_PASSWORD_LENGTH,
+  PasswordPlace,
   verifyPassword,
 } from "./passwords";
 export {

@@ -7,6 +7,7 @@
 import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
 import { BasetideError } from "../../errors";
+import { type Share, SharedBudget } from "../../http";
 import type { Done, Work } from "./password-thread";
 
 export const MIN_PASSWORD_LENGTH = 8;
@@ -24,33 +25,62 @@ export function checkPassword(password: string): void {
 
 /** Each takes about 25 ms: together a tenth of a core, and more sign-ins than people need. */
 const PER_SECOND = 4;
-/** The work of ten seconds. */
-const MAX_WAITING = 40;
+/** Those of strangers that wait: the work of ten seconds, of which one network may cause one. */
+const WAITING = { most: 40, mostPer: { network: PER_SECOND } };
 
 const queue = new PQueue({ concurrency: 1, intervalCap: PER_SECOND, interval: 1000 });
-
-/** Whether more passwords wait to be checked than a person would wait for. */
-export function isPasswordQueueFull(): boolean {
-  return queue.size >= MAX_WAITING;
-}
+const places = new SharedBudget<never>(WAITING);
 
 interface QueueOptions {
   /** Goes before those that are not urgent. */
   isUrgent?: boolean;
+  /** Of those that are not urgent. */
+  place?: PasswordPlace;
 }
 
-/** Hashes a password in its turn. @returns argon2id, in the PHC string format */
+/** A stranger's place in the queue. */
+export class PasswordPlace implements Disposable {
+  readonly #share: Share;
+  readonly #gaveWay = new AbortController();
+  /** Aborted when it has given way to a client of a network with fewer places. */
+  readonly gaveWay = this.#gaveWay.signal;
+
+  private constructor(network: string) {
+    this.#share = places.open({ network }, { giveWay: () => this.#gaveWay.abort() });
+  }
+
+  /** @returns undefined if more passwords wait to be checked than a person would wait for */
+  static take(network: string): PasswordPlace | undefined {
+    const place = new PasswordPlace(network);
+    return place.#share.take(1) ? place : undefined;
+  }
+
+  /** The check begins. */
+  keep(): void {
+    this.#share.keep();
+  }
+
+  [Symbol.dispose](): void {
+    this.#share[Symbol.dispose]();
+  }
+}
+
+/** Hashes a password in its turn. @returns argon2id, in the PHC string format. @throws the reason of `gaveWay` */
 export function hashPassword(password: string, options: QueueOptions = {}): Promise<string> {
   return enqueue({ password }, options) as Promise<string>;
 }
 
-/** Verifies a password in its turn. */
+/** Verifies a password in its turn. @throws the reason of `gaveWay` */
 export function verifyPassword(password: string, hash: string, options: QueueOptions = {}): Promise<boolean> {
   return enqueue({ password, hash }, options) as Promise<boolean>;
 }
 
-function enqueue(work: Work, { isUrgent = false }: QueueOptions): Promise<string | boolean> {
-  return queue.add(() => onThread(work), { priority: isUrgent ? 1 : 0 });
+function enqueue(work: Work, { isUrgent = false, place }: QueueOptions): Promise<string | boolean> {
+  const begin = () => {
+    place?.keep();
+    return onThread(work);
+  };
+  return queue.add(begin, { priority: isUrgent ? 1 : 0, ...(place && { signal: place.gaveWay }) });
 }
 
 let thread: Worker | undefined;

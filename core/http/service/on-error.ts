@@ -77,6 +77,8 @@ function loggable(error: unknown): unknown {
 
 function toBasetideError(error: unknown, code: string | number): BasetideError {
   if (error instanceof BasetideError) return error;
+  // The library wraps the error of a body that could not be received.
+  if (code === "PARSE" && error instanceof Error && error.cause instanceof BasetideError) return error.cause;
   if (error instanceof ValidationError && error.type !== "response") {
     return new BasetideError("invalid_request", describe(error), { cause: error });
   }

@@ -1,3 +1,5 @@
+import net from "node:net";
+import { Registry } from "prom-client";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { startConsole } from "../../../apps/console/start";
 import { type TestControl, testControl } from "../../support/control-support";
@@ -73,6 +75,52 @@ test("with METRICS_PORT and HOST, a process serves metrics there, and none on it
     child.kill("SIGKILL");
   }
 });
+
+test("half-sent bodies from many networks stop no other body, and forms and JSON arrive whole", async () => {
+  const { config } = control.ctx;
+  const ctx = { ...control.ctx, config: { ...config, clientIpHeader: "x-client" }, metrics: new Registry() };
+  const running = await startConsole(ctx, { port: 0 });
+  const sockets: net.Socket[] = [];
+  try {
+    const begin = (at: number) =>
+      new Promise<void>((resolve) => {
+        const socket = net.connect(running.port, "127.0.0.1", () => {
+          const path = at % 2 ? "/sign-in" : "/api/v1/bases";
+          const type = at % 2 ? "application/x-www-form-urlencoded" : "application/json";
+          socket.write(
+            `POST ${path} HTTP/1.1\r\nHost: localhost\r\nX-Client: 198.51.${at % 60}.1\r\nContent-Type: ${type}\r\nContent-Length: 1000000\r\n\r\n`,
+          );
+          socket.write(Buffer.alloc(900_000, "x"), () => resolve());
+        });
+        sockets.push(socket.on("error", () => resolve()));
+      });
+    await Promise.all(Array.from({ length: 120 }, (_, at) => begin(at)));
+    const post = (path: string, type: string, body: string) =>
+      fetch(`http://127.0.0.1:${running.port}${path}`, {
+        method: "POST",
+        headers: {
+          "content-type": type,
+          "x-client": "203.0.113.9",
+          accept: "text/html",
+          "sec-fetch-site": "same-origin",
+        },
+        body,
+        redirect: "manual",
+      });
+    const form = new URLSearchParams({
+      email: "a@example.org",
+      password: "wrong",
+      more: "y".repeat(300_000),
+    });
+    const answer = await post("/sign-in", "application/x-www-form-urlencoded", form.toString());
+    expect([answer.status, await answer.text()]).toEqual([422, expect.stringContaining("incorrect")]);
+    const json = await post("/api/v1/bases", "application/json", `{"x":"${"y".repeat(300_000)}"}`);
+    expect([json.status, await json.json()]).toMatchObject([401, { error: { code: "unauthorized" } }]);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await running.stop();
+  }
+}, 60_000);
 
 test("a port in use is one line that names it and the variable, with exit code 1", async () => {
   const running = await startConsole(control.ctx, { port: 0 });

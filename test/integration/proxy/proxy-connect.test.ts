@@ -227,6 +227,36 @@ describe("anything but a CONNECT to a configured host is refused", () => {
   });
 });
 
+test("clients of one address have half of the tunnels; when all are open, the newest of the largest address closes", async () => {
+  const clients = new Map<number, string>();
+  const options = { port: 0, host: "127.0.0.1", hosts: ["api.airtable.com"], leadsTo: strangerPort, clients };
+  const tunnels = await openTunnels({ ...options, headTimeoutMs: 120_000 });
+  const open = new Map<string, Set<net.Socket>>();
+  const connect = (localAddress: string) =>
+    new Promise<net.Socket>((resolve) => {
+      const socket = net.connect({ port: tunnels.port, host: "127.0.0.1", localAddress }, () =>
+        resolve(socket),
+      );
+      const all = open.get(localAddress) ?? new Set();
+      open.set(localAddress, all.add(socket));
+      socket.resume().on("error", () => {});
+      socket.on("close", () => all.delete(socket));
+    });
+  const counts = () => Object.fromEntries([...open].map(([address, all]) => [address, all.size]));
+  try {
+    for (let at = 0; at < 510; at++) await connect("127.0.0.2");
+    await until(() => open.get("127.0.0.2")!.size === 500, { what: "ten are refused" });
+    for (let at = 0; at < 500; at++) await connect("127.0.1.3");
+    await connect("127.0.3.4");
+    await until(() => counts()["127.0.0.2"] === 499 || counts()["127.0.1.3"] === 499, {
+      what: "one gives way",
+    });
+    expect(Object.values(counts()).sort()).toEqual([1, 499, 500]);
+  } finally {
+    await tunnels.stop();
+  }
+}, 60_000);
+
 test("a client is identified by its own address, not by a header", async () => {
   const tunneled = (path: string, ...more: string[]) =>
     run([

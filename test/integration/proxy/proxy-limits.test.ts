@@ -2,7 +2,8 @@
  * What the proxy refuses over HTTP, by key, by network, and by the memory that bodies use; and which headers are the
  * same key.
  */
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import net from "node:net";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
 
@@ -85,6 +86,88 @@ test("bodies beyond the budget are refused with 503 while the source is slow, an
     { what: "the held records are released", timeoutMs: 40_000 },
   );
 }, 90_000);
+
+describe("half-sent bodies", () => {
+  const BODY_BYTES = 16 * 1024 * 1024;
+  /** For each kind of client: where it sends to, and its key. */
+  const kinds = {
+    "a key accepted for a connected base": async () => {
+      const baseId = await connected();
+      const key = keyOf(baseId);
+      await (await ask(baseId, { headers: { authorization: `Bearer ${key}` } })).arrayBuffer();
+      return { path: `${baseId}/Tasks`, key };
+    },
+    "a new key for a connected base": async () => {
+      const baseId = await connected();
+      return { path: `${baseId}/Tasks`, key: keyOf(baseId) };
+    },
+    "a made-up key for a connected base": async () => ({
+      path: `${await connected()}/Tasks`,
+      key: "patNobody",
+    }),
+    "a key for a base that is not connected": async () => {
+      const baseId = stack.sandbox.control.createBase({
+        name: "Own",
+        tables: [{ name: "Tasks", fields: [{ name: "Name", type: "singleLineText" }] }],
+      });
+      const key = keyOf(baseId);
+      await (await ask(baseId, { headers: { authorization: `Bearer ${key}` } })).arrayBuffer();
+      return { path: `${baseId}/Tasks`, key };
+    },
+    "a key without a base": async () => ({ path: "meta/bases", key: "patNobody" }),
+  };
+
+  /** Sends `bytes` of a request whose body is announced as the largest that is taken. */
+  function begin(path: string, key: string, from: string, bytes: number): Promise<net.Socket> {
+    return new Promise((resolve) => {
+      const socket = net.connect(stack.proxy.port, "127.0.0.1", () => {
+        const head = `POST /api.airtable.com/v0/${path} HTTP/1.1\r\nHost: localhost\r\nX-Client: ${from}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${BODY_BYTES}\r\n\r\n`;
+        socket.write(head);
+        socket.write(Buffer.alloc(bytes, "{"), () => resolve(socket));
+      });
+      socket.on("error", () => resolve(socket));
+    });
+  }
+
+  test.for(Object.keys(kinds) as (keyof typeof kinds)[])(
+    "of %s, a byte each from one address or most of it from many, stop no client of any kind",
+    { timeout: 120_000 },
+    async (attacker) => {
+      const { path, key } = await kinds[attacker]();
+      const victims = await Promise.all(
+        Object.entries(kinds).map(async ([kind, make]) => ({ kind, ...(await make()) })),
+      );
+      const sockets = await Promise.all([
+        ...Array.from({ length: 40 }, () => begin(path, key, "192.0.2.1", 1)),
+        ...Array.from({ length: 30 }, (_, at) => begin(path, key, `198.51.100.${at}`, BODY_BYTES / 4)),
+      ]);
+      onTestFinished(() => {
+        for (const socket of sockets) socket.destroy();
+      });
+      const answers = await Promise.all(
+        victims.map(async ({ kind, path, key }, at) => {
+          const { status } = await fetch(`${stack.endpoint}/v0/${path}`, {
+            method: "POST",
+            headers: {
+              authorization: `Bearer ${key}`,
+              "content-type": "application/json",
+              "x-client": `203.0.113.${at}`,
+            },
+            body: JSON.stringify({ fields: { Name: "mine" } }),
+          });
+          return [kind, status];
+        }),
+      );
+      expect(Object.fromEntries(answers)).toEqual({
+        "a key accepted for a connected base": 200,
+        "a new key for a connected base": 200,
+        "a made-up key for a connected base": 401,
+        "a key for a base that is not connected": 200,
+        "a key without a base": 401,
+      });
+    },
+  );
+});
 
 test("preflights are limited by network, an IPv6 /64 counting as one, at no cost to others", async () => {
   const baseId = await connected();
