@@ -12,8 +12,8 @@ import type { Kind, Window } from "./canary";
  * attack.
  */
 export const MAX_RATIO = 1.2;
-/** Smaller differences, ms, are noise of the clock and the scheduler. */
-export const NOISE_MS = 2;
+/** How much longer they may take in any case, ms: a fifth of a few ms is noise of the scheduler. */
+export const MAX_MORE_MS = 10;
 /** A quantile of fewer samples is meaningless. */
 const MIN_SAMPLES = 20;
 /** The number of resamples, and the share of them that is left out on either side. */
@@ -70,14 +70,14 @@ export function controlOf(controls: Pair[][]): Control {
 
 /** Whether the attack made the calls slow. */
 export function isSlowed({ kind, from, to, ratio }: Latency, control: Control): boolean {
-  return ratio > limitOf(kind, control) && to - from > NOISE_MS;
+  return ratio > limitOf(kind, control) && to - from > MAX_MORE_MS;
 }
 
 /** Whether the result may differ in other windows, so that more must be measured. */
 export function isUncertain(latency: Latency, control: Control): boolean {
   const { kind, from, low, high } = latency;
   const limit = limitOf(kind, control);
-  return low <= limit && high > limit && from * (high - 1) > NOISE_MS;
+  return low <= limit && high > limit && from * (high - 1) > MAX_MORE_MS;
 }
 
 function limitOf(kind: Kind, control: Control): number {

@@ -2,7 +2,7 @@
 import type { Attack, AttackResult } from "./attack";
 import type { Window } from "./canary";
 import { type CpuUse, formatCpu, ofService, together } from "./cpu";
-import { type Control, isSlowed, type Latency, latencies, MAX_RATIO, NOISE_MS } from "./latency";
+import { type Control, isSlowed, type Latency, latencies, MAX_MORE_MS, MAX_RATIO } from "./latency";
 import { FREEZE_MS } from "./service";
 
 /** The allowed difference between the canary's budget and its calls. */
@@ -102,7 +102,7 @@ export function legend(control: Control): string {
     "p95 during/before: the canary's slowest kind of call, in all windows under attack and in the quiet ones between them",
     "(eight of ten other choices of windows give a ratio between those in brackets).",
     `Too much: above ${MAX_RATIO} times that of (ordinary), in which a tenant works as usual, and more`,
-    `than ${NOISE_MS} ms. Worst of (ordinary): ${ratios.join(", ") || "too few calls"}. Budget: what it counts compared`,
+    `than ${MAX_MORE_MS} ms. Worst of (ordinary): ${ratios.join(", ") || "too few calls"}. Budget: what it counts compared`,
     `with the calls made; too much: ${MAX_BUDGET * 100} % and more than ${MAX_CALLS} call. In (none) nothing is done.`,
     "*: no latency is promised for this kind of call during this attack (docs/security.md, Limitations), because a customer's",
     "SQL on the same server shares its processors: no limit was applied, and the figure is from fewer windows. It does not",

@@ -1,12 +1,9 @@
 /** Checking a password keeps a core busy: many checks wait for each other, and nothing else waits for them. */
 import { readdirSync, readFileSync } from "node:fs";
-import { expect, onTestFinished, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { hashPassword, PasswordPlace, verifyPassword } from "../../core/control/accounts";
 
 const MANY = 20;
-const LONGEST_MS = 20_000;
-/** How far the clock goes on between two checks of a condition. */
-const STEP_MS = 500;
 
 test("many checks run one after another, and an urgent one is next", async () => {
   const hash = await hashPassword("correct horse");

@@ -20,11 +20,13 @@ const FORWARDED = [
 ];
 const CLAIMS = ["127.0.0.1", "for=127.0.0.1", "::1", "203.0.113.9"];
 const PATHS = ["/metrics", "/metrics?x=1", "/metrics/", "//metrics", "/%6detrics", "/METRICS"];
+/** What a reverse proxy on this machine passes on, if it adds no header. */
+const HOSTS = ["console.example.com", "proxy.example.com:443", "localhost.example.com", "10.1.2.3"];
 const METRICS = /^# (?:HELP|TYPE) /m;
 
 export const defaults: Attack = {
   name: "defaults",
-  finding: "S17, S21",
+  finding: "S17, S21, S34",
   async run(service, rounds, random) {
     const tally = new Tally();
     const { mallory } = service.accounts;
@@ -39,6 +41,11 @@ export const defaults: Attack = {
           const asked = rawRequest(`GET ${path} HTTP/1.1`, "x", { [header]: random.pick(CLAIMS) });
           const answer = await sendBytes(port, asked);
           tally.add(METRICS.test(answer) && `${name} shows metrics at ${path} with ${header}`);
+        }
+        for (const host of HOSTS) {
+          const path = random.pick(PATHS);
+          const answer = await sendBytes(port, rawRequest(`GET ${path} HTTP/1.1`, host, {}));
+          tally.add(METRICS.test(answer) && `${name} shows metrics at ${path} to the host ${host}`);
         }
         for (const address of elsewhere) {
           const path = random.pick(PATHS);

@@ -1,5 +1,6 @@
 /** All attacks in the order of a run: those from which a broken service recovers slowest come last. */
 import type { Attack } from "../attack";
+import { apiTokens } from "./api-tokens";
 import { attemptsGrowth } from "./attempts-growth";
 import { auditGaps } from "./audit-gaps";
 import { bodies } from "./bodies";
@@ -7,6 +8,7 @@ import { defaults } from "./defaults";
 import { exhaustServer, exhaustWithoutFirewall } from "./exhaust-server";
 import { foreignIds } from "./foreign-ids";
 import { forgedReads } from "./forged-reads";
+import { halfBodies } from "./half-bodies";
 import { halfSent } from "./half-sent";
 import { hostilePostgres } from "./hostile-postgres";
 import { hostileTexts } from "./hostile-texts";
@@ -15,12 +17,14 @@ import { hosts } from "./hosts";
 import { keylessOracle } from "./keyless-oracle";
 import { lockout } from "./lockout";
 import { mailBomb } from "./mail-bomb";
+import { newKeys } from "./new-keys";
 import { paths } from "./paths";
 import { poison429 } from "./poison-429";
 import { refusedKey } from "./refused-key";
 import { removedMember } from "./removed-member";
 import { revoked } from "./revoked";
 import { seenCode } from "./seen-code";
+import { signInQueue } from "./sign-in-queue";
 import { slowNeighbor } from "./slow-neighbor";
 import { smuggling } from "./smuggling";
 import { sqlEscape } from "./sql-escape";
@@ -51,12 +55,16 @@ export const attacks: Attack[] = [
   lockout,
   mailBomb,
   attemptsGrowth,
+  apiTokens,
+  signInQueue,
   halfSent,
+  halfBodies,
   bodies,
   sqlEscape,
   sqlRace,
   exhaustServer,
   starve,
+  newKeys,
   poison429,
   hostilePostgres,
   hostileTls,
