@@ -1,4 +1,5 @@
 /** The body of an upstream's answer, as bytes or as a stream. */
+import type { Share } from "../../core/http";
 import type { StreamedAnswer } from "../../core/http/connections";
 
 /** Longest wait for the rest of a body before it is passed on as a stream, ms: the time between two packets. */
@@ -6,14 +7,23 @@ const GATHER_MS = 10;
 /** Maximum number of bytes buffered for a client that reads more slowly than the source writes. */
 const MAX_HELD_BYTES = 256 * 1024;
 
+/** Opens a share of the answers that are passed on as streams. @param giveWay ends the stream */
+export type OpenStream = (giveWay: () => void) => Share;
+
+/** The share has no room for the stream. */
+export class NoStream extends Error {}
+
 /**
  * Returns the whole body if it arrives at once, as most do: Bun then sends it with its length, and with less work than
  * a stream, which is always chunked. Otherwise a stream, which fails if the answer breaks off, and aborts the answer if
  * cancelled.
  *
- * @throws the error that ended the connection
+ * @throws the error that ended the connection; NoStream
  */
-export function firstOf(answer: StreamedAnswer): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
+export function firstOf(
+  answer: StreamedAnswer,
+  open: OpenStream,
+): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     let held = 0;
@@ -25,7 +35,13 @@ export function firstOf(answer: StreamedAnswer): Promise<Uint8Array<ArrayBuffer>
       clearTimeout(timer);
       how();
     };
-    const giveOn = () => settle(() => resolve(streamOf(answer, pieces)));
+    const giveOn = () =>
+      settle(() => {
+        let end = () => {};
+        const share = open(() => end());
+        if (!share.take(1)) return reject(new NoStream());
+        resolve(streamOf(answer, pieces, share, (giveWay) => (end = giveWay)));
+      });
     answer.receive({
       data(piece) {
         pieces.push(piece);
@@ -39,8 +55,18 @@ export function firstOf(answer: StreamedAnswer): Promise<Uint8Array<ArrayBuffer>
   });
 }
 
-/** Returns a stream of the pieces and of the rest of `answer`. */
-function streamOf(answer: StreamedAnswer, pieces: Uint8Array[]): ReadableStream<Uint8Array> {
+/**
+ * Returns a stream of the pieces and of the rest of `answer`. It holds a connection to the source for as long as its client
+ * takes to read it.
+ *
+ * @param onGiveWay is given what ends the stream early
+ */
+function streamOf(
+  answer: StreamedAnswer,
+  pieces: Uint8Array[],
+  share: Share,
+  onGiveWay: (giveWay: () => void) => void,
+): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
       start(controller) {
@@ -49,14 +75,27 @@ function streamOf(answer: StreamedAnswer, pieces: Uint8Array[]): ReadableStream<
           if ((controller.desiredSize ?? 0) <= 0) answer.pause();
         };
         for (const piece of pieces) enqueue(piece);
+        onGiveWay(() => {
+          answer.destroy();
+          controller.error(new NoStream());
+        });
         answer.receive({
           data: enqueue,
-          end: () => controller.close(),
-          fail: (error) => controller.error(error),
+          end() {
+            share[Symbol.dispose]();
+            controller.close();
+          },
+          fail(error) {
+            share[Symbol.dispose]();
+            controller.error(error);
+          },
         });
       },
       pull: () => answer.resume(),
-      cancel: () => answer.destroy(),
+      cancel() {
+        share[Symbol.dispose]();
+        answer.destroy();
+      },
     },
     new ByteLengthQueuingStrategy({ highWaterMark: MAX_HELD_BYTES }),
   );

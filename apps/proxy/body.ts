@@ -1,31 +1,12 @@
 /**
  * Buffers the client's whole body, so that the upstream request is sent at once, and does not depend on a slow client.
- *
- * The bodies of a process share a budget of bytes. Most of it is reserved for keys that the source has accepted for a
- * connected base: all others, among them keys for bases that no account has connected, share the rest.
  */
-import { type BodyFailure, IncomingBody, SharedBudget } from "../../core/http";
+import { type BodyFailure, IncomingBody } from "../../core/http";
+import { type Budgets, type Owners, openShare } from "./budgets";
 import type { OwnAnswer } from "./own-answers";
 
-const MB = 1024 * 1024;
 /** An upload of 5 MB is nearly 7 MB in base64; ten records of the largest cells are below 10 MB. */
-const MAX_BODY_BYTES = 16 * MB;
-
-/** The bytes of all bodies that a process buffers. */
-export function bodyBudgets() {
-  return {
-    /** Of keys that the source has accepted for a connected base. */
-    proven: new SharedBudget<"key" | "base" | "account">({
-      most: 192 * MB,
-      mostPer: { key: 32 * MB, base: 48 * MB, account: 64 * MB, network: 48 * MB },
-    }),
-    /** An upload of the largest size must be possible. */
-    unproven: new SharedBudget<"key" | "base">({
-      most: 64 * MB,
-      mostPer: { key: MAX_BODY_BYTES, base: 32 * MB, network: MAX_BODY_BYTES },
-    }),
-  };
-}
+export const MAX_BODY_BYTES = 16 * 1024 * 1024;
 
 const answerOf: Record<BodyFailure, OwnAnswer> = {
   too_large: "PROXY_BODY_TOO_LARGE",
@@ -58,30 +39,19 @@ export class RequestBody implements Disposable {
   }
 
   /**
-   * Reads it from `budget`, or returns what it was when it was read before.
+   * Reads it within its owners' part of the budgets, or returns what it was when it was read before.
    *
    * @param ownersOf called if there is a body
    * @returns the body; undefined for a request without one; or the reason why it cannot be used
    */
-  read<Kind extends string>(
-    budget: SharedBudget<Kind>,
-    ownersOf: () => Record<Kind | "network", string>,
-  ): Promise<ReadBody> {
-    this.#reading ??= hasBody(this.#request) ? this.#read(budget, ownersOf()) : NONE;
+  read(budgets: Budgets, ownersOf: () => Owners): Promise<ReadBody> {
+    this.#reading ??= hasBody(this.#request) ? this.#read(budgets, ownersOf()) : NONE;
     return this.#reading;
   }
 
-  async #read<Kind extends string>(
-    budget: SharedBudget<Kind>,
-    owners: Record<Kind | "network", string>,
-  ): Promise<ReadBody> {
-    this.#incoming = new IncomingBody(
-      this.#request,
-      budget.open(owners, { giveWay: () => this.#giveWay() }),
-      {
-        mostBytes: MAX_BODY_BYTES,
-      },
-    );
+  async #read(budgets: Budgets, owners: Owners): Promise<ReadBody> {
+    const share = openShare(budgets, owners, () => this.#giveWay());
+    this.#incoming = new IncomingBody(this.#request, share, { mostBytes: MAX_BODY_BYTES });
     const body = await this.#incoming.whole();
     return typeof body === "string" ? answerOf[body] : body;
   }

@@ -63,8 +63,8 @@ export async function admit(
     const network = clientNetwork(request, ctx.config.clientIpHeader, keyHash);
     if (!hasArrived && !ctx.unproven.arrive(network)) return tooMany();
     hasArrived = true;
-    const owners = () => ({ key: keyHash, base: sourceBaseId, network });
-    const received = await body.read(ctx.bodies.unproven, owners);
+    const of = { key: keyHash, base: sourceBaseId, network };
+    const received = await body.read(ctx.bodies, () => ({ isProven: false, of }));
     if (typeof received === "string") return ownAnswer(received);
     if (body.hasGivenWay) return ownAnswer("PROXY_BUSY");
     try {

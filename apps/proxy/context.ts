@@ -4,7 +4,7 @@ import type { RateWindow } from "../../core/http";
 import type { AcceptedKeys, IsOwnKey, UnprovenQueue } from "../../core/keys";
 import type { RateLimiter } from "../../core/limiter";
 import type { WriteThrough } from "../../core/proxy";
-import type { bodyBudgets } from "./body";
+import type { Budgets } from "./budgets";
 import type { WriteCoalescer } from "./coalesce";
 import type { ProxyMetrics } from "./metrics";
 import type { ClientQueue } from "./quota";
@@ -20,7 +20,8 @@ export interface ProxyContext extends Context {
   unproven: UnprovenQueue;
   clients: ClientQueue;
   coalescer: WriteCoalescer;
-  bodies: ReturnType<typeof bodyBudgets>;
+  bodies: Budgets;
+  streams: Budgets;
   /** Hosts and ports at which clients reach the proxy: `PROXY_URL`'s, and the loopback names of its port. */
   ownHosts: ReadonlySet<string>;
   /** Preflights by network: they have no key. */

@@ -8,6 +8,7 @@ import { allowLongAnswer, clientNetwork, forwarded } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { span, withRemoteParent } from "../../core/trace";
 import { hasBody, RequestBody } from "./body";
+import { openShare, ownersOf } from "./budgets";
 import { admit, type Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { allowReadHeader } from "./cors";
@@ -100,14 +101,14 @@ async function withBody(
   elsewhere: Elsewhere,
   caller: Caller | undefined,
 ): Promise<Response> {
-  const body = await readBody(ctx, request, incoming, target, caller);
+  const body = await incoming.read(ctx.bodies, () => ownersOf(ctx, request, target, caller));
   if (typeof body === "string") return ownAnswer(body);
   incoming.keep();
   allowLongAnswer(request);
   const { baseId, call, method, address, path } = target;
   const upstreamRequest = { method, address, path, headers: requestHeaders(request.headers), body };
   if (baseId === undefined || call.kind === "read" || !caller) {
-    return await forwardRead(ctx, upstreamRequest, target, caller, request.signal, elsewhere);
+    return await forwardRead(ctx, upstreamRequest, target, caller, request, elsewhere);
   }
   const writing = ctx.coalescer.forward(
     ctx,
@@ -124,45 +125,27 @@ async function withBody(
   }
 }
 
-/** Reads the body out of the caller's part of the budget. */
-function readBody(
-  ctx: ProxyContext,
-  request: Request,
-  incoming: RequestBody,
-  { baseId }: ProxyTarget,
-  caller: Caller | undefined,
-) {
-  const networkFor = (key: string) => clientNetwork(request, ctx.config.clientIpHeader, key);
-  if (caller?.isProven && caller.quotaKey !== undefined) {
-    const { keyHash: key, quotaKey, found } = caller;
-    const accounts = [...new Set(found.bases.map(({ accountId }) => accountId))].sort().join(" ");
-    const owners = () => ({ key, base: quotaKey, account: accounts || quotaKey, network: networkFor(key) });
-    return incoming.read(ctx.bodies.proven, owners);
-  }
-  return incoming.read(ctx.bodies.unproven, () => {
-    const key = caller?.keyHash ?? ctx.keys.hash("", request.headers.get("authorization") ?? "");
-    return { key, base: baseId ?? key, network: networkFor(key) };
-  });
-}
-
 /** Forwards a request that changes no record of a base, as a stream. */
 async function forwardRead(
   ctx: ProxyContext,
   upstreamRequest: UpstreamRequest,
   target: ProxyTarget,
   caller: Caller | undefined,
-  signal: AbortSignal,
+  request: Request,
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const { call } = target;
+  const { signal } = request;
   const read = caller && (await replicaRead(ctx, upstreamRequest, target, caller));
   if (read?.answer) return read.answer;
   const isCounted = caller?.quotaKey !== undefined;
+  const open = (giveWay: () => void) =>
+    openShare(ctx.streams, ownersOf(ctx, request, target, caller), giveWay);
   const ask = async () => {
     const granted = caller && (await waitForQuota(ctx, caller, upstreamRequest.address, signal, elsewhere));
     if (granted instanceof Response) return { refused: granted };
     const sentAt = performance.now();
-    const answered = await askUpstream(upstreamRequest, ctx.config.upstreamTimeoutMs, signal, granted);
+    const answered = await askUpstream(upstreamRequest, ctx.config.upstreamTimeoutMs, signal, open, granted);
     elsewhere.ms += performance.now() - sentAt;
     return { answered };
   };

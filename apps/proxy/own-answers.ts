@@ -79,6 +79,13 @@ const answers = {
     status: 503,
     message: "The proxy has reached its limit for request bodies in memory. The request was not forwarded.",
   },
+  /** The source has answered. */
+  ANSWERS_FULL: {
+    type: "PROXY_BUSY",
+    status: 503,
+    message:
+      "Too many answers to this key, base, account or network are being read at once. Read them faster, or fewer at a time.",
+  },
   PROXY_BASE_MOVING: {
     status: 503,
     message:
@@ -90,7 +97,11 @@ const answers = {
 
 export type OwnAnswer = keyof typeof answers;
 
-const retryAfter: Partial<Record<OwnAnswer, number>> = { PROXY_BUSY: 1000, PROXY_BASE_MOVING: 5000 };
+const retryAfter: Partial<Record<OwnAnswer, number>> = {
+  PROXY_BUSY: 1000,
+  ANSWERS_FULL: 5000,
+  PROXY_BASE_MOVING: 5000,
+};
 
 /**
  * @param options.told replaces the default message of this answer
@@ -128,6 +139,7 @@ const answerOf: Record<UpstreamFailure, OwnAnswer> = {
   timeout: "PROXY_TIMEOUT",
   unreachable: "PROXY_UPSTREAM_UNREACHABLE",
   stale: "PROXY_UPSTREAM_UNREACHABLE",
+  crowded: "ANSWERS_FULL",
   // The client has disconnected and does not read it.
   aborted: "PROXY_UPSTREAM_UNREACHABLE",
 };

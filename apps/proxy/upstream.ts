@@ -11,7 +11,7 @@ import {
   type StreamedAnswer,
   type WireRequest,
 } from "../../core/http/connections";
-import { firstOf } from "./answer-body";
+import { firstOf, NoStream, type OpenStream } from "./answer-body";
 import { answerHeaders, type RequestHeaders } from "./headers";
 
 export interface UpstreamRequest extends WireRequest {
@@ -23,20 +23,22 @@ export interface UpstreamRequest extends WireRequest {
 /** Statuses whose answer has no body, and whose `Response` takes none (Fetch standard, "null body status"). */
 const NO_BODY = new Set([204, 205, 304]);
 
-/** "stale": a kept connection broke before an answer. */
-export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale";
+/** "stale": a kept connection broke before an answer. "crowded": its client reads too many answers at once. */
+export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale" | "crowded";
 
 /**
  * Sends the request and returns the answer as soon as its headers have arrived; its body has the unmodified bytes:
  * whole if they arrived at once, and otherwise a stream. `signal` (the client's) aborts the request, and later the
  * body.
  *
+ * @param open for an answer that is passed on as a stream
  * @param held the connection that was already taken; without one it waits for any
  */
 export async function askUpstream(
   request: UpstreamRequest,
   timeoutMs: number,
   signal: AbortSignal,
+  open: OpenStream,
   held?: HeldConnection,
 ): Promise<Response | UpstreamFailure> {
   let late: AbortSignal | undefined;
@@ -50,12 +52,13 @@ export async function askUpstream(
     }
     answer = await connection.send(request, signal, timeoutMs);
     const head = headOf(answer);
-    if (hasBody(request, answer)) return new Response(await firstOf(answer), head);
+    if (hasBody(request, answer)) return new Response(await firstOf(answer, open), head);
     answer.discard();
     return new Response(null, head);
   } catch (error) {
     answer?.destroy();
     if (signal.aborted) return "aborted";
+    if (error instanceof NoStream) return "crowded";
     if (late?.aborted || error instanceof AnswerTimeout) return "timeout";
     return error instanceof StaleConnection ? "stale" : "unreachable";
   }

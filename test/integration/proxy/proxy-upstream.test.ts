@@ -2,6 +2,7 @@
 import type net from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
 import { askUpstream, askWhole } from "../../../apps/proxy/upstream";
+import { SharedBudget } from "../../../core/http";
 import { until } from "../../support/poll";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
 
@@ -38,8 +39,10 @@ const requestOf = (method: string) => ({
   headers: new Map(),
   body: undefined,
 });
+const streams = new SharedBudget<never>({ most: 2, mostPer: { network: 1 } });
+const open = (giveWay: () => void, network = "192.0.2.1") => streams.open({ network }, { giveWay });
 const stream = (method = "GET", signal = new AbortController().signal, timeoutMs = TIMEOUT_MS) =>
-  askUpstream(requestOf(method), timeoutMs, signal);
+  askUpstream(requestOf(method), timeoutMs, signal, open);
 const whole = (method = "GET", timeoutMs = TIMEOUT_MS) => askWhole(requestOf(method), timeoutMs);
 
 /** The expected answer. */
@@ -119,9 +122,32 @@ test("a long body arrives complete, however it is read, and releases the source 
 test("a GET has the body that its client gave it", async () => {
   answerWith(httpAnswer(200, {}, "ok"));
   const request = { ...requestOf("GET"), body: new TextEncoder().encode("why not") };
-  const answer = await askUpstream(request, TIMEOUT_MS, new AbortController().signal);
+  const answer = await askUpstream(request, TIMEOUT_MS, new AbortController().signal, open);
   expect(typeof answer === "string" ? answer : answer.status).toBe(200);
   expect(upstream.requests[0]!.body).toBe("why not");
+});
+
+test("an answer that its client reads slowly is in a share until it has ended, and gives way to those of other networks", async () => {
+  const part = Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf ");
+  const ask = (network: string) =>
+    askUpstream(requestOf("GET"), TIMEOUT_MS, new AbortController().signal, (giveWay) =>
+      open(giveWay, network),
+    );
+  answerWith(part);
+  const first = await answered(ask("192.0.2.1"));
+  expect([streams.total, await ask("192.0.2.1")]).toEqual([1, "crowded"]);
+  const second = await answered(ask("192.0.2.2"));
+  const third = await answered(ask("198.51.100.1"));
+  // The newest of the network around the first two.
+  await expect(second.text()).rejects.toThrow();
+  expect(streams.total).toBe(2);
+  await first.body!.cancel();
+  expect(streams.total).toBe(1);
+  for (const socket of sockets) socket.write("whole");
+  expect([await third.text(), streams.total]).toEqual(["half whole", 0]);
+  answerWith(part, (socket) => setTimeout(() => socket.destroy(), 50));
+  await expect(answered(ask("192.0.2.1")).then((answer) => answer.text())).rejects.toThrow();
+  expect(streams.total).toBe(0);
 });
 
 test("short answers get a length, and duplicate headers are merged", async () => {
