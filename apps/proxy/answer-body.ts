@@ -1,5 +1,5 @@
 /** The body of an upstream's answer, as bytes or as a stream. */
-import type { Share } from "../../core/http";
+import type { BudgetShare } from "../../core/http";
 import type { StreamedAnswer } from "../../core/http/connections";
 
 /** Longest wait for the rest of a body before it is passed on as a stream, ms: the time between two packets. */
@@ -8,7 +8,7 @@ const GATHER_MS = 10;
 const MAX_HELD_BYTES = 256 * 1024;
 
 /** Opens a share of the answers that are passed on as streams. @param giveWay ends the stream */
-export type OpenStream = (giveWay: () => void) => Share;
+export type OpenStream = (giveWay: () => void) => BudgetShare;
 
 /** The share has no room for the stream. */
 export class NoStream extends Error {}
@@ -64,7 +64,7 @@ export function firstOf(
 function streamOf(
   answer: StreamedAnswer,
   pieces: Uint8Array[],
-  share: Share,
+  share: BudgetShare,
   onGiveWay: (giveWay: () => void) => void,
 ): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(

@@ -6,7 +6,7 @@ import { type Budgets, type Owners, openShare } from "./budgets";
 import type { OwnAnswer } from "./own-answers";
 
 /** An upload of 5 MB is nearly 7 MB in base64; ten records of the largest cells are below 10 MB. */
-export const MAX_BODY_BYTES = 16 * 1024 * 1024;
+export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
 
 const answerOf: Record<BodyFailure, OwnAnswer> = {
   too_large: "PROXY_BODY_TOO_LARGE",
@@ -51,7 +51,7 @@ export class RequestBody implements Disposable {
 
   async #read(budgets: Budgets, owners: Owners): Promise<ReadBody> {
     const share = openShare(budgets, owners, () => this.#giveWay());
-    this.#incoming = new IncomingBody(this.#request, share, { mostBytes: MAX_BODY_BYTES });
+    this.#incoming = new IncomingBody(this.#request, share, { mostBytes: MAX_REQUEST_BYTES });
     const body = await this.#incoming.whole();
     return typeof body === "string" ? answerOf[body] : body;
   }

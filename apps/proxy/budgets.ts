@@ -5,8 +5,8 @@
  * Most of each is reserved for keys that the source has accepted for a connected base. All others, among them keys of
  * bases that no account has connected, share the rest.
  */
-import { clientNetwork, type Share, SharedBudget } from "../../core/http";
-import { MAX_BODY_BYTES } from "./body";
+import { type BudgetShare, clientNetwork, SharedBudget } from "../../core/http";
+import { MAX_REQUEST_BYTES } from "./body";
 import type { Caller } from "./caller";
 import type { ProxyContext } from "./context";
 import type { ProxyTarget } from "./target";
@@ -31,7 +31,7 @@ export function bodyBudgets(): Budgets {
     // A request of the largest size must be possible.
     unproven: new SharedBudget({
       most: 64 * MB,
-      mostPer: { key: MAX_BODY_BYTES, base: 32 * MB, network: MAX_BODY_BYTES },
+      mostPer: { key: MAX_REQUEST_BYTES, base: 32 * MB, network: MAX_REQUEST_BYTES },
     }),
   };
 }
@@ -65,7 +65,7 @@ export function ownersOf(
   return { isProven: true, of: { key, base, account: accounts || base, network } };
 }
 
-export function openShare(budgets: Budgets, owners: Owners, giveWay: () => void): Share {
+export function openShare(budgets: Budgets, owners: Owners, giveWay: () => void): BudgetShare {
   return owners.isProven
     ? budgets.proven.open(owners.of, { giveWay })
     : budgets.unproven.open(owners.of, { giveWay });

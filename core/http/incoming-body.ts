@@ -4,7 +4,7 @@
  */
 import { BasetideError } from "../errors";
 import { allowLongAnswer, endSoon } from "./answer-time";
-import type { Share } from "./shared-budget";
+import type { BudgetShare } from "./shared-budget";
 
 /** A client may be silent for this long, ms; over all, its bytes must arrive at the rate below from then on. */
 const GRACE_MS = 10_000;
@@ -27,7 +27,7 @@ export class IncomingBody implements Disposable {
   readonly #request: Request;
   readonly #mostBytes: number;
   readonly #graceMs: number;
-  readonly #share: Share;
+  readonly #share: BudgetShare;
   readonly #failed = Promise.withResolvers<BodyFailure>();
   #received = 0;
   #beganAt = 0;
@@ -37,7 +37,7 @@ export class IncomingBody implements Disposable {
    * @param request has a body
    * @param share of a budget of bytes; it is closed with the body
    */
-  constructor(request: Request, share: Share, { mostBytes, graceMs = GRACE_MS }: BodyLimits) {
+  constructor(request: Request, share: BudgetShare, { mostBytes, graceMs = GRACE_MS }: BodyLimits) {
     this.#request = request;
     this.#mostBytes = mostBytes;
     this.#graceMs = graceMs;

@@ -11,4 +11,4 @@ export { forwarded, pathOf } from "./own-headers";
 export { RateWindow } from "./rate-window";
 export { retryAfterMs } from "./retry-after";
 export { SharedBodies } from "./shared-bodies";
-export { type BudgetLimits, type Share, SharedBudget } from "./shared-budget";
+export { type BudgetShare, SharedBudget } from "./shared-budget";

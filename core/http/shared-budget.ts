@@ -20,7 +20,7 @@ export interface BudgetLimits<Kind extends string> {
   mostPer: Record<Kind | "network", number>;
 }
 
-export interface Share extends Disposable {
+export interface BudgetShare extends Disposable {
   /** @returns false if there is no room for this much more */
   take(amount: number): boolean;
   /** From now on it does not give way to others. */
@@ -63,7 +63,7 @@ export class SharedBudget<Kind extends string> {
   }
 
   /** Returns a share that has nothing yet; it gives back what it has at the end of its scope. */
-  open(owners: Record<Kind | "network", string>, options: ShareOptions = {}): Share {
+  open(owners: Record<Kind | "network", string>, options: ShareOptions = {}): BudgetShare {
     const { giveWay, isDoubtful = false } = options;
     const held: Held = { owners, amount: 0, giveWay, isDoubtful };
     return {

@@ -11,7 +11,7 @@
  * another by sending more. Networks whose key the source has just refused for the base come after all others, and make
  * room first.
  */
-import { networksAround, RateWindow, type Share, SharedBudget } from "../http";
+import { type BudgetShare, networksAround, RateWindow, SharedBudget } from "../http";
 import { LruMap } from "../lru-map";
 
 interface UnprovenLimits {
@@ -54,7 +54,7 @@ export type Entrance =
 
 interface Entry extends Unproven {
   isServed: boolean;
-  place: Share;
+  place: BudgetShare;
   settle(entrance: Entrance): void;
 }
 

@@ -1,7 +1,7 @@
 /** How clients share what a process has a limited amount of. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type Share, SharedBudget } from "../../core/http";
+import { type BudgetShare, SharedBudget } from "../../core/http";
 
 const runs = { numRuns: Number(process.env.FUZZ_RUNS ?? 1) * 300 };
 
@@ -19,10 +19,10 @@ test("B1: nothing exceeds its limit, what gives way is free, and what is closed 
   fc.assert(
     fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
       const budget = new SharedBudget({ most: 30, mostPer: { key: 12, network: 10 } });
-      let open: { key: string; network: string; amount: number; share: Share }[] = [];
+      let open: { key: string; network: string; amount: number; share: BudgetShare }[] = [];
       for (const { key, address, amount, givesWay, isDoubtful, closes } of steps) {
         const owners = { key: `k${key}`, network: `192.0.${address[0]}.${address[1]}` };
-        const one = { ...owners, amount: 0, share: undefined as unknown as Share };
+        const one = { ...owners, amount: 0, share: undefined as unknown as BudgetShare };
         const giveWay = () => {
           open = open.filter((other) => other !== one);
         };

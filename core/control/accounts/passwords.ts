@@ -7,7 +7,7 @@
 import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
 import { BasetideError } from "../../errors";
-import { type Share, SharedBudget } from "../../http";
+import { type BudgetShare, SharedBudget } from "../../http";
 import type { Done, Work } from "./password-thread";
 
 export const MIN_PASSWORD_LENGTH = 8;
@@ -40,7 +40,7 @@ interface QueueOptions {
 
 /** A stranger's place in the queue. */
 export class PasswordPlace implements Disposable {
-  readonly #share: Share;
+  readonly #share: BudgetShare;
   readonly #gaveWay = new AbortController();
   /** Aborted when it has given way to a client of a network with fewer places. */
   readonly gaveWay = this.#gaveWay.signal;
