@@ -9,6 +9,8 @@ const PER_ROUND = 3000;
 const CONNECTIONS = 8;
 /** Calls that are sent before their answers have arrived. */
 const AT_ONCE = 25;
+/** The pause between them, ms: what is tested is the counters, not how many calls a processor can refuse. */
+const PAUSE_MS = 100;
 
 export const apiTokens: Attack = {
   name: "api-tokens",
@@ -52,7 +54,7 @@ function flood(port: number, call: () => string, count: number): Promise<number[
       for (const [, status] of bytes.toString("latin1").matchAll(/HTTP\/1\.1 (\d{3})/g))
         statuses.push(Number(status));
       if (statuses.length >= count) socket.destroy();
-      else if (statuses.length >= sent) send();
+      else if (statuses.length >= sent) setTimeout(send, PAUSE_MS);
     });
     socket.setTimeout(10_000, () => socket.destroy());
     socket.on("error", () => {});
