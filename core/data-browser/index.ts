@@ -1,4 +1,4 @@
-/** The data browser: rows of a replica, read with the customer's own role. */
+/** The data browser: rows of a replica, read with the console's role. */
 export {
   type BrowsedPage,
   type BrowsedRecord,

@@ -1,4 +1,4 @@
-/** Runs the browser's statements as the customer's role, and turns their errors into what a person can do about them. */
+/** Runs the browser's statements as the console's role, and turns their errors into what a person can do about them. */
 import type { Context } from "../context";
 import { type Database, READER_STATEMENT_MS, type ReaderSql, readerPool } from "../control/placement";
 import { BasetideError, isBasetideError } from "../errors";
@@ -68,6 +68,7 @@ function readingError(error: unknown, database: Database): Error {
   const sqlState = String((error as { code?: unknown } | null)?.code ?? "");
   const options = { cause: error, details: { sqlState } };
   const ours = database.clusterId !== null;
+  const who = database.hasReader ? "the user of the reading URL" : `the user ${database.role}`;
   if (RENAMED.has(sqlState)) return new Renamed("a name has changed", { cause: error });
   if (sqlState === CANCELED) {
     const message = `The query took longer than ${READER_STATEMENT_MS / 1000} seconds and was canceled`;
@@ -82,18 +83,18 @@ function readingError(error: unknown, database: Database): Error {
   }
   if (sqlState === TOO_MANY_CONNECTIONS) {
     const message = ours
-      ? `All ${database.connections} connections of the user ${database.role} are in use. Close one, or ask the operator for more`
+      ? "All connections that the console may open to this database are in use. Try again in a moment, or ask the operator for more"
       : "The database server has no free connection. Close one, or raise its max_connections";
     return new BasetideError("replica_busy", message, options);
   }
   if (REFUSED_LOGIN.test(sqlState)) {
     const message = ours
-      ? `The database refuses the user ${database.role}. If its password was changed in SQL, rotate it under Connect`
-      : `The database refuses the user ${database.role}. Check its password and rights on your server`;
+      ? "The database refuses the console's role. Rotate the password under Connect, which gives the role a new one, too"
+      : `The database refuses ${who}. Check its password and rights on your server`;
     return new BasetideError("destination_invalid", message, options);
   }
   if (sqlState === NO_RIGHT) {
-    const message = `The user ${database.role} may not read this table. Run: grant select on all tables in schema … to the user`;
+    const message = `The database does not let ${ours ? "the console's role" : who} read this table. Run: grant select on all tables in schema … to the user`;
     return new BasetideError("destination_invalid", message, options);
   }
   if (DATA_ERROR.test(sqlState)) {

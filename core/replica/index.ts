@@ -20,6 +20,7 @@ export { type Build, startBuild } from "./build";
 export { changeShape } from "./change-shape";
 export { connectReplica, isOtherTimeline, SAFE_SEARCH_PATH } from "./connection";
 export { copyNames } from "./copy-names";
+export { consoleRoleOf, ROLE_PATTERN } from "./database-roles";
 export { differingRows } from "./differing-rows";
 export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
@@ -36,7 +37,7 @@ export {
   indexedColumns,
   type WantedIndex,
 } from "./indexes";
-export { ensureInstalled, installReplica } from "./install";
+export { ensureInstalled, installReaders, installReplica } from "./install";
 export { issuesOf, readIssues, recordUnreadable, type UnreadableIssue } from "./issues";
 export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
@@ -76,7 +77,7 @@ export {
   nameDatabase,
   type Provisioned,
   provisionDatabase,
-  ROLE_PATTERN,
+  randomPassword,
   removeReplica,
   restoreLimits,
   rotatePassword,
@@ -182,8 +183,10 @@ export {
   type TypeSettings,
 } from "./spec";
 export {
+  createConsoleRole,
   createSqlUserRole,
   dropSqlUserRole,
+  ensureConsoleRole,
   examineSqlUserRoles,
   restoreSqlUserRole,
   type SqlUserRole,

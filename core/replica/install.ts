@@ -5,7 +5,8 @@ import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import { isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
-import { quoteIdent } from "./naming";
+import { ensureReaders, grantReads, ROLE_PATTERN } from "./database-roles";
+import { overRaces, databaseUrl as urlOf, withAdmin } from "./provision";
 import type { Replica } from "./replica";
 import { type ServerUse, serverPool } from "./server-pools";
 
@@ -77,9 +78,13 @@ export async function ensureInstalled(
     ...SWAP_RELATIONS.map((name) => `${swap}.${name}`),
   ];
   const [state] = await onReplica(
+    // A process of an earlier version that still runs may have made a SQL user a member of the database's own role.
     () => sql<{ version: string | null; missing: boolean }[]>`
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
-        exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
+        exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null)
+          or exists (select from pg_auth_members as m join pg_roles as r on r.oid = m.member
+            where m.roleid = to_regrole(quote_ident(${target.role ?? null}::text)) and r.rolname ~ ${ROLE_PATTERN}
+              and not r.rolcreaterole) as missing`,
   );
   if (isTemplateOutdated(state?.version, INSTALLED_VERSION) || state?.missing)
     await installReplica(target.url, { ...target, use: "sync" });
@@ -90,8 +95,8 @@ export async function ensureInstalled(
  * concurrently. Functions of a newer version of Basetide are left as they are.
  *
  * @param options.schema the customer's schema; ours is `<schema>_swap`
- * @param options.role the customer's role, which may read all that is ours in `schema`, including future tables. Absent
- *   if the customer hosts the database: our role there is theirs
+ * @param options.role the database's own role, which with the others of the database may read all that is ours in
+ *   `schema`, including future tables. Absent, or ours, if the customer hosts the database
  * @param options.isNew the database has just been created: what its template has brought is not installed again
  * @param options.use whose connections it takes; the admin's unless given
  * @throws BasetideError `destination_invalid` if an object of somebody else has one of our names, `replica_busy` if
@@ -146,22 +151,34 @@ export async function installIn(tx: postgres.TransactionSql, options: InstallOpt
     await tx.unsafe(text);
     await tx.unsafe(`comment on schema ${swap} is '${INSTALLED_VERSION}'`);
   }
-  await tx`update ${tx.unsafe(swap)}._state set reader = coalesce(${options.role ?? null}::text, current_user)`;
-  if (options.role === undefined) return;
-  const role = quoteIdent(options.role);
-  await tx.unsafe(`
-    grant usage on schema ${schema} to ${role};
-    alter default privileges in schema ${schema} grant select on tables to ${role};`);
-  await grantOnOurs(tx, schema, role);
+  const [us] = await tx<{ name: string }[]>`select current_user::text as name`;
+  if (options.role === undefined || options.role === us!.name) {
+    await tx`update ${tx.unsafe(swap)}._state set reader = current_user`;
+    return;
+  }
+  await ensureReaders(tx, options.role);
+  await grantReads(tx, options.schema, options.role);
 }
 
-/** Grants only on our tables: without superuser rights we could not grant on others', and with them we should not. */
-async function grantOnOurs(tx: postgres.TransactionSql, schema: string, role: string): Promise<void> {
-  const ours = await tx<{ name: string }[]>`
-    select c.relname as name from pg_class as c join pg_roles as r on r.oid = c.relowner
-    where c.relnamespace = to_regnamespace(${schema}) and c.relkind in ('r', 'p', 'v', 'm')
-      and r.rolname = current_user`;
-  for (const { name } of ours) {
-    await tx.unsafe(`grant select on ${schema}.${quoteIdent(name)} to ${role}`);
-  }
+/**
+ * Gives the readers' role the rights in all replicas of the database that its own role has, and brings the members of
+ * databases of earlier versions over. Idempotent.
+ */
+export async function installReaders(
+  adminUrl: string,
+  { database, role }: { database: string; role: string },
+): Promise<void> {
+  await withAdmin(urlOf(adminUrl, database), (sql) =>
+    overRaces(() =>
+      sql.begin(async (tx) => {
+        await tx.unsafe(`set local search_path = ${SAFE_SEARCH_PATH}`);
+        await tx`select pg_advisory_xact_lock(hashtextextended('basetide install', 0))`;
+        const schemas = await tx<{ name: string }[]>`
+          select nspname as name from pg_namespace
+          where to_regclass(format('%I._state', nspname || '_swap')) is not null order by 1`;
+        await ensureReaders(tx, role);
+        for (const { name } of schemas) await grantReads(tx, name, role);
+      }),
+    ),
+  );
 }

@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Sql } from "postgres";
+import { ANY_ROLE_PATTERN, ensureReaders, ROLE_PATTERN } from "./database-roles";
 import { INSTALLED_VERSION, installIn } from "./install";
 import { quoteIdent } from "./naming";
 import {
@@ -11,7 +12,6 @@ import {
   FORBIDDEN_FUNCTIONS,
   LABEL,
   overRaces,
-  ROLE_PATTERN,
   TEMPLATE_DATABASE,
   withAdmin,
 } from "./provision";
@@ -53,6 +53,7 @@ export async function prepareCluster(
     const checkFiles = `grant execute on function pg_ls_tmpdir() to ${quoteIdent(login.role)}`;
     refused.push(...(await withAdmin(home, (sql) => tryAll(sql, [checkFiles]))));
     refused.push(...(await makeTemplate(admin, superuserUrl, login.role)));
+    await separateRoles(admin);
     await adoptRoles(admin, login.role);
     await adoptDatabases(admin, superuserUrl, login.role);
     if (isDedicated) await closeDatabases(admin);
@@ -113,7 +114,31 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
     await tx.unsafe(`alter database ${name} is_template true`);
   });
   await admin.unsafe(`drop database if exists ${outdated}`);
+  if (found) await lockDownAgain(admin, superuserUrl, role, text);
   return [];
+}
+
+/** Locks the databases down that were copied from an earlier template. */
+async function lockDownAgain(admin: Sql, superuserUrl: string, role: string, text: string): Promise<void> {
+  const databases = await admin<{ name: string }[]>`
+    select datname as name from pg_database as d
+    where starts_with(shobj_description(d.oid, 'pg_database'), ${`${LABEL} `}) and datallowconn
+      and d.datdba = to_regrole(quote_ident(${role}))`;
+  for (const { name } of databases) {
+    await withAdmin(databaseUrl(superuserUrl, name), (sql) => sql.unsafe(text));
+  }
+}
+
+/**
+ * Ends memberships in customers' roles that a superuser granted, as earlier versions did for SQL users: only a superuser
+ * can.
+ */
+async function separateRoles(admin: Sql): Promise<void> {
+  const roles = await admin<{ name: string }[]>`
+    select distinct r.rolname::text as name from pg_auth_members as m
+      join pg_roles as r on r.oid = m.roleid join pg_roles as u on u.oid = m.member join pg_roles as g on g.oid = m.grantor
+    where r.rolname ~ ${ROLE_PATTERN} and u.rolname ~ ${ROLE_PATTERN} and not u.rolcreaterole and g.rolsuper`;
+  for (const { name } of roles) await overRaces(() => ensureReaders(admin, name));
 }
 
 /**
@@ -123,7 +148,7 @@ async function makeTemplate(admin: Sql, superuserUrl: string, role: string): Pro
 async function adoptRoles(admin: Sql, role: string): Promise<void> {
   const roles = await admin<{ name: string }[]>`
     select r.rolname as name from pg_roles as r
-    where r.rolname ~ ${ROLE_PATTERN} and not exists (
+    where r.rolname ~ ${ANY_ROLE_PATTERN} and not exists (
       select from pg_auth_members as m
       where m.roleid = r.oid and m.member = to_regrole(quote_ident(${role})) and m.admin_option)
       and not exists (

@@ -9,6 +9,7 @@ import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { WATCHED_BY_SERVER } from "../postgres";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
+import { consoleRoleOf, ensureReaders, readersOf, revokedOf, shareOwn, usersOf } from "./database-roles";
 import { quoteIdent } from "./naming";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-limits";
 import { runWithPassword } from "./role-password";
@@ -23,9 +24,6 @@ export const FORBIDDEN_FUNCTIONS =
 
 /** The database that replicas are copied from on a prepared server: `prepareCluster`. */
 export const TEMPLATE_DATABASE = "basetide_template";
-
-/** Matches the names of customers' roles: `nameDatabase`. */
-export const ROLE_PATTERN = "^bt_[0-9a-f]{16}$";
 
 /** Prefix of a database's comment; the installation and a time follow. */
 export const LABEL = "basetide";
@@ -68,24 +66,20 @@ export async function provisionDatabase(
   return made;
 }
 
-/**
- * @param options.inherits whether it has the rights of roles that it is a member of
- * @param options.also statements that run with the creation, all or none
- */
+/** @param also statements that run with the creation, all or none */
 export async function createRole(
   admin: Sql,
   { role, password, connections }: Omit<Provisioned, "database">,
-  { inherits = false, also = "" } = {},
+  also = "",
 ): Promise<void> {
   const name = quoteIdent(role);
-  const kind = inherits ? "inherit" : "noinherit";
   // Members of a role see its sessions and may end them. On Postgres 16 and later the admin is a member without the
   // grant.
   await runWithPassword(
     admin,
     password,
     (secret) =>
-      `create role ${name} login ${kind} password '${secret}'; grant ${name} to current_user; ${also}`,
+      `create role ${name} login inherit password '${secret}'; grant ${name} to current_user; ${also}`,
   );
   await limitRole(admin, role, connections);
 }
@@ -150,11 +144,12 @@ export async function lockDownDatabase(
   { database, role }: Omit<Provisioned, "password">,
 ): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
+    await ensureReaders(admin, role);
+    const [name, own, readers] = [database, role, readersOf(role)].map(quoteIdent);
     await overRaces(() =>
-      admin.unsafe(
-        `revoke all on database ${quoteIdent(database)} from public;
-         grant connect on database ${quoteIdent(database)} to ${quoteIdent(role)};`,
-      ),
+      admin.unsafe(`
+        revoke all on database ${name} from public;
+        grant connect on database ${name} to ${own}, ${readers}`),
     );
   });
   await withAdmin(databaseUrl(adminUrl, database), async (sql) => {
@@ -201,8 +196,9 @@ export async function setPassword(adminUrl: string, role: string, password: stri
 }
 
 /**
- * Lets a customer's role create its own tables and views in `schema`, and temporary ones, or revokes that right. The
- * role may still only read our tables. The objects that it created stay its own either way.
+ * Lets the roles of a database create their own tables and views in `schema`, and temporary ones, or revokes that
+ * right. They may still only read our tables. The objects that they created stay their own either way. Functions are
+ * for the database's own role: another's function runs with the rights of the role that calls it.
  */
 export async function setWritable(
   databaseUrl: string,
@@ -210,28 +206,37 @@ export async function setWritable(
   schema: string,
   isWritable: boolean,
 ): Promise<void> {
-  const [name, place] = [quoteIdent(role), quoteIdent(schema)];
+  const [name, readers, place] = [role, readersOf(role), schema].map(quoteIdent);
   const database = quoteIdent(decodeURIComponent(new URL(databaseUrl).pathname.slice(1)));
-  const language = `
-    do $$ begin
-      if has_language_privilege('plpgsql', 'usage with grant option') then
-        ${isWritable ? "grant" : "revoke"} usage on language plpgsql ${isWritable ? "to" : "from"} ${name};
-      end if;
+  const languages = `
+    do $$
+    declare
+      language text;
+    begin
+      foreach language in array array['plpgsql', 'sql'] loop
+        if has_language_privilege(language, 'usage with grant option') then
+          execute format('${isWritable ? "grant usage on language %s to" : "revoke usage on language %s from"} ${name}', language);
+        end if;
+      end loop;
     end $$;`;
   const statements = isWritable
-    ? `grant create on schema ${place} to ${name};
-       grant temporary on database ${database} to ${name};
+    ? `grant create on schema ${place} to ${readers};
+       grant temporary on database ${database} to ${readers};
+       ${shareOwn(place!, role)}
        alter role ${name} in database ${database} set default_transaction_read_only = off;`
-    : `revoke create on schema ${place} from ${name};
-       revoke temporary on database ${database} from ${name};
+    : `revoke create on schema ${place} from ${name}, ${readers};
+       revoke temporary on database ${database} from ${name}, ${readers};
        alter role ${name} in database ${database} reset default_transaction_read_only;`;
-  await withAdmin(databaseUrl, (admin) => overRaces(() => admin.unsafe(statements + language)));
+  await withAdmin(databaseUrl, async (admin) => {
+    await ensureReaders(admin, role);
+    await overRaces(() => admin.unsafe(statements + languages));
+  });
 }
 
 /**
  * Drops a database, its role and its SQL users, and ends the sessions there. Objects that no longer exist are no error.
  *
- * @param users roles of its SQL users; those that are members of `role` are found without it
+ * @param users roles of its SQL users; those that are members of its readers' role are found without it
  * @throws BasetideError `replica_busy` while a session is connected that the admin may not end
  */
 export async function dropDatabase(
@@ -241,7 +246,9 @@ export async function dropDatabase(
   users: string[] = [],
 ): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
-    const roles = new Set([...users, ...(await usersOf(admin, role)), role]);
+    const revoked = await revokedOf(admin, role);
+    const named = [...users, ...(await usersOf(admin, role)), ...revoked];
+    const roles = new Set([...named, consoleRoleOf(role), role, readersOf(role)]);
     const drop = (options: string) =>
       admin.unsafe(`drop database if exists ${quoteIdent(database)} ${options}`);
     await drop("with (force)").catch(async (error: { code?: string }) => {
@@ -252,15 +259,6 @@ export async function dropDatabase(
     });
     for (const one of roles) await admin.unsafe(`drop role if exists ${quoteIdent(one)}`);
   });
-}
-
-/** Returns the roles of SQL users that have the rights of `role`. */
-export async function usersOf(admin: Sql, role: string): Promise<string[]> {
-  const rows = await admin<{ name: string }[]>`
-    select distinct r.rolname::text as name from pg_auth_members as m join pg_roles as r on r.oid = m.member
-    where m.roleid = to_regrole(quote_ident(${role})) and r.rolname ~ ${ROLE_PATTERN} and not r.rolcreaterole
-    order by 1`;
-  return rows.map(({ name }) => name);
 }
 
 /** Ends the sessions in the database that the admin may end: its own, and those of roles that it created. */
@@ -309,6 +307,7 @@ async function revokeForbidden(sql: Sql): Promise<void> {
     do $$
     declare
       signature regprocedure;
+      writer regrole;
     begin
       for signature in
         select p.oid from pg_proc as p
@@ -318,7 +317,13 @@ async function revokeForbidden(sql: Sql): Promise<void> {
         execute format('revoke execute on function %s from public', signature);
       end loop;
       if (select rolsuper from pg_roles where rolname = current_user) then
-        revoke usage on language plpgsql from public;
+        for writer in
+          select a.grantee from pg_language as l cross join aclexplode(l.lanacl) as a
+          where l.lanname = 'plpgsql' and a.grantee not in (0, l.lanowner)
+        loop
+          execute format('grant usage on language sql to %s', writer);
+        end loop;
+        revoke usage on language plpgsql, sql from public;
       end if;
     exception when insufficient_privilege then null;
     end $$`);
@@ -343,6 +348,6 @@ function randomName(): string {
 }
 
 /** 192 bits in base64url, which needs no escaping in a URL, a shell or SQL. */
-function randomPassword(): string {
+export function randomPassword(): string {
   return randomBytes(24).toString("base64url");
 }

@@ -1,5 +1,5 @@
 /**
- * Runs queries on a base's database as the customer's own read-only role, for the console.
+ * Runs queries on a base's database for the console, as the role that it reads with.
  *
  * The role's grants limit what a query reads. Time, bytes and cancellation are limited from outside of the session,
  * because a query may change every setting of its own session: when one is exceeded, the server's process is ended.

@@ -5,6 +5,7 @@
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
+import { readersOf } from "./database-roles";
 import { pausedUntil } from "./paused-roles";
 import {
   createDatabase,
@@ -28,6 +29,8 @@ export interface HostedState {
   hasRole: boolean;
   /** The installation that its label names; null without a label. */
   installation: string | null;
+  /** The role without a login that holds the rights exists, and the database's own role is its member. */
+  hasReaders: boolean;
   /** Only the role may connect, and may not call functions that write or block, as far as the admin can forbid it. */
   isLockedDown: boolean;
   takesPassword: boolean;
@@ -55,12 +58,15 @@ export async function examineHosted(
         has_role: boolean;
         label: string | null;
         open: boolean;
+        has_readers: boolean;
         limits: string[] | null;
       }[]
     >`
       select (select rolconfig || ('connections=' || rolconnlimit) || ('member=' || pg_has_role(oid, 'usage'))
           from pg_roles where rolname = ${role}) as limits,
         d.oid is not null as has_database, to_regrole(${role}) is not null as has_role,
+        exists (select from pg_auth_members as m where m.roleid = to_regrole(${readersOf(role)})
+          and m.member = to_regrole(${role})) as has_readers,
         shobj_description(d.oid, 'pg_database') as label,
         coalesce(has_database_privilege('public', d.oid, 'connect, temporary')
           or not has_database_privilege(to_regrole(${role}), d.oid, 'connect'), false) as open
@@ -76,6 +82,7 @@ export async function examineHosted(
   const state: HostedState = {
     hasDatabase: found.has_database,
     hasRole: found.has_role,
+    hasReaders: found.has_readers,
     installation: installationOf(found.label),
     isLockedDown: !found.open,
     takesPassword: true,

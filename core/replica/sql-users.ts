@@ -1,11 +1,14 @@
 /**
- * Roles of SQL users: further logins of a hosted database. Each has the rights of the database's own role by
- * membership, and the same limits; Postgres passes settings of a role on to no member, so they are set on each.
+ * Roles of SQL users: further logins of a hosted database, and the console's, which is one of them to the server. Each
+ * has its rights as a member of the readers' role, and the limits of the database's own role; Postgres passes settings
+ * of a role on to no member, so they are set on each.
  *
- * I8. A SQL user may not act as the database's role, so it can change neither its password nor another user's.
+ * I8. What a SQL user creates runs with the rights of no other role, and not at all once the user is revoked.
  */
-import type { Sql } from "postgres";
+import type { Sql, TransactionSql } from "postgres";
 import { BasetideError } from "../errors";
+import { consoleRoleOf, readersOf, revokedRoleOf, usersOf } from "./database-roles";
+import { installReaders } from "./install";
 import { quoteIdent } from "./naming";
 import { pausedUntil } from "./paused-roles";
 import {
@@ -15,15 +18,16 @@ import {
   overRaces,
   type Provisioned,
   setPassword,
-  usersOf,
   withAdmin,
 } from "./provision";
 import { settableLimits, takesPassword } from "./reconcile";
 import { connectionsOfUser, ENFORCED_SETTINGS } from "./role-limits";
-import { majorVersion } from "./server-roles";
+import { majorVersion, serverSql } from "./server-roles";
 
 /** Before, a member of a role may always act as it. */
 const FIRST_MAJOR_VERSION = 16;
+const revokedHooks = serverSql("revoked-hooks.sql");
+const revokedCode = serverSql("revoked-code.sql");
 /** Longest wait for the end of a session, and for a lock on an object of a dropped user. */
 const WAIT_MS = 5000;
 
@@ -37,16 +41,37 @@ type Home = Pick<Provisioned, "database" | "role" | "connections"> & { isWritabl
 
 /** @throws BasetideError `conflict` on a server that cannot have SQL users */
 export async function createSqlUserRole(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
+  const version = await withAdmin(adminUrl, majorVersion);
+  if (version < FIRST_MAJOR_VERSION) {
+    throw new BasetideError(
+      "conflict",
+      `The database is on Postgres ${version}, and SQL users need ${FIRST_MAJOR_VERSION} or later: before, a user could act as the role that all of them are members of. The operator can upgrade the server, or move the base to another one`,
+    );
+  }
+  await createMember(adminUrl, home, user);
+}
+
+/** Creates the role with which the console logs in to a database that was just installed. */
+export async function createConsoleRole(adminUrl: string, home: Home, password: string): Promise<void> {
+  await addRole(adminUrl, { ...home, isWritable: false }, { role: consoleRoleOf(home.role), password });
+}
+
+/** Creates the role with which the console logs in, or gives it this password if it exists. */
+export async function ensureConsoleRole(adminUrl: string, home: Home, password: string): Promise<void> {
+  const user = { role: consoleRoleOf(home.role), password };
+  // It never writes, whatever the database's other roles may do.
+  await restoreSqlUserRole(adminUrl, { ...home, isWritable: false }, user);
+}
+
+async function createMember(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
+  await installReaders(adminUrl, home);
+  await addRole(adminUrl, home, user);
+}
+
+async function addRole(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
   await withAdmin(adminUrl, async (admin) => {
-    const version = await majorVersion(admin);
-    if (version < FIRST_MAJOR_VERSION) {
-      throw new BasetideError(
-        "conflict",
-        `The database is on Postgres ${version}, and SQL users need ${FIRST_MAJOR_VERSION} or later: before, a user could change the others' password. The operator can upgrade the server, or move the base to another one`,
-      );
-    }
     const limited = { ...user, connections: connectionsOfUser(home.connections) };
-    await createRole(admin, limited, { inherits: true, also: membership(home, user.role) });
+    await createRole(admin, limited, membership(await majorVersion(admin), home, user.role));
     if (home.isWritable) await admin.unsafe(writableDefault(home.database, user.role, true));
   });
 }
@@ -63,9 +88,17 @@ export async function setSqlUserWritable(
   );
 }
 
+/** What becomes of what a revoked SQL user has made. */
+export interface Revoked {
+  /** What ran its code on others' tables, and was dropped: triggers, rules, indexes, defaults and constraints. */
+  dropped: string[];
+  /** What belongs to a role without a login and without rights from now on. Functions no longer run. */
+  kept: string[];
+}
+
 /**
- * Ends the sessions of the user and drops it. Objects that it created belong to the database's own role afterwards. A
- * role that no longer exists is no error.
+ * Ends the sessions of the user and drops it. What it made belongs to a role without a login and without rights
+ * afterwards, and its code runs no more. A role that no longer exists is no error.
  *
  * @throws BasetideError `replica_busy` if another session holds a lock on an object that the user created. The user
  *   can no longer log in then, and the next call drops it
@@ -74,27 +107,73 @@ export async function dropSqlUserRole(
   adminUrl: string,
   { database, role: owner }: Pick<Home, "database" | "role">,
   role: string,
-): Promise<void> {
+): Promise<Revoked> {
+  const revoked: Revoked = { dropped: [], kept: [] };
   await withAdmin(databaseUrl(adminUrl, database), async (admin) => {
     const [found] = await admin`select from pg_roles where rolname = ${role}`;
     if (!found) return;
-    const [name, heir] = [quoteIdent(role), quoteIdent(owner)];
+    const name = quoteIdent(role);
     await overRaces(() => admin.unsafe(`alter role ${name} nologin`));
     await admin`select pg_terminate_backend(pid) from pg_stat_activity where usename = ${role}`;
     await admin`select pg_terminate_backend(pid, ${WAIT_MS}) from pg_stat_activity where usename = ${role}`;
     await overRaces(() =>
       admin.begin(async (tx) => {
         await tx.unsafe(`set local lock_timeout = ${WAIT_MS}`);
-        await tx.unsafe(`reassign owned by ${name} to ${heir}; drop owned by ${name}; drop role ${name}`);
+        Object.assign(revoked, await disown(tx, role, owner));
+        await tx.unsafe(`drop owned by ${name}; drop role ${name}`);
       }),
     );
   });
+  return revoked;
+}
+
+/** Disables the code of `role` in this database, and gives what it made to a role without a login. */
+async function disown(tx: TransactionSql, role: string, owner: string): Promise<Revoked> {
+  const heir = revokedRoleOf(role);
+  const [name, to, own] = [role, heir, owner].map(quoteIdent);
+  const statementsOf = (text: string) =>
+    tx.unsafe<{ what: string; statement: string }[]>(
+      text.replaceAll("{{role}}", `'${role}'`).replaceAll("{{place}}", `'${heir}'`),
+    );
+  const hooks = await statementsOf(revokedHooks);
+  for (const { statement } of hooks) await tx.unsafe(statement);
+  const dropped = hooks.map(({ what }) => what);
+  const kept = await tx<{ what: string }[]>`
+    select pg_describe_object(d.classid, d.objid, d.objsubid) as what from pg_shdepend as d
+    where d.refclassid = 'pg_authid'::regclass and d.refobjid = to_regrole(quote_ident(${role})) and d.deptype = 'o'
+      and d.dbid = (select oid from pg_database where datname = current_database())
+      and d.classid <> 'pg_default_acl'::regclass
+    order by 1`;
+  if (kept.length === 0) return { dropped, kept: [] };
+  // The database's own role can look through what is left, and drop it, after `set role`; it has none of its rights.
+  await tx.unsafe(`
+    create role ${to} nologin;
+    grant ${to} to current_user;
+    grant ${to} to ${own} with inherit false, set true;
+    create schema ${to}`);
+  for (const { statement } of await statementsOf(revokedCode)) await tx.unsafe(statement);
+  const places = await tx<{ name: string }[]>`
+    select quote_ident(nspname) as name from pg_namespace
+    where to_regclass(format('%I._state', nspname || '_swap')) is not null or nspname = ${heir}`;
+  const schemas = places.map(({ name }) => name).join(", ");
+  // Postgres lets only a role that may create there own a function.
+  await tx.unsafe(`
+    grant create on schema ${schemas} to ${to};
+    reassign owned by ${name} to ${to};
+    revoke create on schema ${schemas} from ${to};
+    grant usage on schema ${schemas} to ${to};
+    alter schema ${to} owner to ${to}`);
+  const tables = await tx<{ name: string }[]>`
+    select c.oid::regclass::text as name from pg_class as c
+    where c.relowner = to_regrole(quote_ident(${heir})) and c.relkind in ('r', 'p', 'm')`;
+  for (const table of tables) await tx.unsafe(`grant select on ${table.name} to ${own}`);
+  return { dropped, kept: kept.map(({ what }) => what) };
 }
 
 export interface SqlUserRoleState {
   role: string;
   exists: boolean;
-  /** It may log in, and has the rights of the database's role without being able to act as it. */
+  /** It may log in, and is a member of the readers' role alone, without being able to act as that. */
   isMember: boolean;
   isLimited: boolean;
   takesPassword: boolean;
@@ -114,7 +193,6 @@ export async function examineSqlUserRoles(
 ): Promise<{ states: SqlUserRoleState[]; unknown: string[] }> {
   const found = await withAdmin(adminUrl, async (admin) => {
     const rows: ({ user: SqlUserRole } & RoleRow)[] = [];
-    if ((await majorVersion(admin)) < FIRST_MAJOR_VERSION) return { rows, unknown: [] };
     const known = users.map(({ role }) => role);
     const unknown = (await usersOf(admin, home.role)).filter((role) => !known.includes(role));
     const settable = (await settableLimits(admin)).map((name) => `${name}=${ENFORCED_SETTINGS[name]}`);
@@ -136,8 +214,10 @@ async function readRole(admin: Sql, home: Home, role: string, settable: string[]
   const until = await pausedUntil(admin, role);
   const [row] = await admin<{ is_member: boolean; limits: string[] | null }[]>`
     select r.rolcanlogin and r.rolinherit and coalesce((
-        select bool_or(m.inherit_option) and not bool_or(m.set_option) from pg_auth_members as m
-        where m.member = r.oid and m.roleid = to_regrole(quote_ident(${home.role}))), false) as is_member,
+        select bool_and(m.roleid = to_regrole(quote_ident(${readersOf(home.role)}))
+          and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)
+          and not coalesce((to_jsonb(m) ->> 'set_option')::boolean, false))
+        from pg_auth_members as m where m.member = r.oid), false) as is_member,
       coalesce(r.rolconfig, '{}') || ('connections=' || r.rolconnlimit) || ('member=' || pg_has_role(r.oid, 'usage'))
         as limits
     from pg_roles as r where r.rolname = ${role}`;
@@ -154,25 +234,27 @@ async function readRole(admin: Sql, home: Home, role: string, settable: string[]
 /** Creates a missing role again with the password that it had, or restores its rights, limits and password. */
 export async function restoreSqlUserRole(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
   const exists = await withAdmin(adminUrl, async (admin) => {
-    const name = quoteIdent(user.role);
     const [found] = await admin`select from pg_roles where rolname = ${user.role}`;
-    if (!found) return false;
+    return found !== undefined;
+  });
+  if (!exists) return createMember(adminUrl, home, user);
+  await installReaders(adminUrl, home);
+  await withAdmin(adminUrl, async (admin) => {
+    const name = quoteIdent(user.role);
+    const member = membership(await majorVersion(admin), home, user.role);
     await overRaces(() =>
-      admin.unsafe(
-        `alter role ${name} login inherit; grant ${name} to current_user; ${membership(home, user.role)}`,
-      ),
+      admin.unsafe(`alter role ${name} login inherit; grant ${name} to current_user; ${member}`),
     );
     await limitRole(admin, user.role, connectionsOfUser(home.connections));
-    return true;
   });
-  if (!exists) return createSqlUserRole(adminUrl, home, user);
   await setPassword(adminUrl, user.role, user.password);
   await setSqlUserWritable(adminUrl, home.database, user.role, home.isWritable);
 }
 
 /** Grants again what differs: the options of a grant are replaced. */
-function membership({ role: reader }: Pick<Home, "role">, role: string): string {
-  return `grant ${quoteIdent(reader)} to ${quoteIdent(role)} with inherit true, set false`;
+function membership(version: number, { role }: Pick<Home, "role">, member: string): string {
+  const options = version < FIRST_MAJOR_VERSION ? "" : "with inherit true, set false";
+  return `grant ${quoteIdent(readersOf(role))} to ${quoteIdent(member)} ${options}`;
 }
 
 function writableDefault(database: string, role: string, isWritable: boolean): string {

@@ -5,8 +5,9 @@
  */
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
+import { usersOf } from "./database-roles";
 import { quoteIdent } from "./naming";
-import { usersOf, withAdmin } from "./provision";
+import { withAdmin } from "./provision";
 
 /** The most frequent ones; the rest is not looked at. */
 const MOST = 1000;

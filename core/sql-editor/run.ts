@@ -1,5 +1,5 @@
 /**
- * Runs the SQL of the console's editor, as the customer's own read-only role.
+ * Runs the SQL of the console's editor, as the role that the console reads with.
  *
  * Q1. Each statement runs alone, in the extended protocol, which accepts one statement only, and in a read-only
  *     transaction of its own: what a statement does to its transaction or session does not help the next one.

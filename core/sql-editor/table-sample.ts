@@ -1,4 +1,4 @@
-/** Shows what the columns of a table hold, by its first rows. One query, as the customer's own role. */
+/** Shows what the columns of a table hold, by its first rows. One query, as the role that the console reads with. */
 import { quoteIdent, type ReaderTarget, type TableSpec, withReader } from "../replica";
 
 /** Rows that are read. */

@@ -427,12 +427,20 @@ create table databases (
   is_writable boolean not null default false,
   created_at timestamp with time zone not null default now(),
   connection_limit integer not null default 10,
+  encrypted_console_password text,
+  encrypted_reader_url text,
+  accepts_privileges boolean not null default false,
   constraint databases_connection_limit_check CHECK (connection_limit >= 1 AND connection_limit <= 10000),
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_place_check CHECK (
 CASE
     WHEN cluster_id IS NULL THEN num_nonnulls(encrypted_url, external_host, external_port) = 3 AND encrypted_password IS NULL
     ELSE num_nonnulls(encrypted_url, external_host, external_port) = 0 AND encrypted_password IS NOT NULL
+END),
+  constraint databases_reader_check CHECK (
+CASE
+    WHEN cluster_id IS NULL THEN encrypted_console_password IS NULL
+    ELSE encrypted_reader_url IS NULL AND NOT accepts_privileges
 END),
   constraint databases_account_fkey FOREIGN KEY (account_id) REFERENCES accounts(id),
   constraint databases_cluster_fkey FOREIGN KEY (cluster_id) REFERENCES clusters(id)
@@ -441,6 +449,9 @@ CREATE INDEX databases_account_idx ON databases (account_id);
 CREATE UNIQUE INDEX databases_external_key ON databases (external_host, external_port, name) WHERE (cluster_id IS NULL);
 CREATE UNIQUE INDEX databases_hosted_key ON databases (cluster_id, name) WHERE (cluster_id IS NOT NULL);
 comment on column databases.connection_limit is 'connections that the role of a hosted database may open';
+comment on column databases.encrypted_console_password is 'of the role that the console logs in with; null: it gets one when it is next needed';
+comment on column databases.encrypted_reader_url is 'URL of a customer''s own database with which members without the right to see credentials read it';
+comment on column databases.accepts_privileges is 'its owner has confirmed a URL whose role has more rights than its own database, such as a superuser''s';
 
 create table installation (
   id text not null,

@@ -90,15 +90,18 @@ create or replace function {{swap}}.save_view(p_view oid) returns jsonb language
   where c.oid = p_view
 $save$;
 
--- may_act_as(role): returns whether we have all rights of the role. Missing rights of the reader, our role, are
--- granted.
+-- may_act_as(role): returns whether we have all rights of the role. Missing rights of the roles that we created, the
+-- members of the reader of a database that we host, are granted.
 create or replace function {{swap}}.may_act_as(p_role text) returns boolean language plpgsql as $may$
 declare
   has_options boolean := current_setting('server_version_num')::integer >= 160000;
 begin
   if {{swap}}.has_all_rights_of(p_role) then
     return true;
-  elsif p_role is distinct from (select s.reader from {{swap}}._state as s) then
+  elsif not exists (
+    select from {{swap}}._state as s join pg_auth_members as m on m.roleid = to_regrole(quote_ident(s.reader))
+    where s.reader <> current_user and m.member = to_regrole(quote_ident(p_role))
+  ) then
     return false;
   end if;
   execute format('grant %I to %I %s', p_role, current_user,

@@ -6,14 +6,23 @@
 -- {{role}} is the cluster's admin, as a quoted identifier; {{forbidden}} a regular expression of function names.
 
 -- Without PL/pgSQL no role can loop: a `do` block with `commit` in it uses up millions of transaction ids in seconds.
--- The admin may grant it to the role of a writable database.
-revoke usage on language plpgsql from public;
-grant usage on language plpgsql to {{role}} with grant option;
+-- The admin may grant it to the own role of a writable database. SQL users may write there, and create no functions:
+-- another role's statement would run one by its name, with that role's rights.
+revoke usage on language plpgsql, sql from public;
+grant usage on language plpgsql, sql to {{role}} with grant option;
 
 do $$
 declare
   signature regprocedure;
+  writer regrole;
 begin
+  -- In a database that was writable before: those that have the one have the other.
+  for writer in
+    select a.grantee from pg_language as l cross join aclexplode(l.lanacl) as a
+    where l.lanname = 'plpgsql' and a.grantee not in (0, l.lanowner, to_regrole('{{role}}'))
+  loop
+    execute format('grant usage on language sql to %s', writer);
+  end loop;
   for signature in
     select p.oid from pg_proc as p
     where p.pronamespace = 'pg_catalog'::regnamespace and p.proname ~ '{{forbidden}}'

@@ -1,14 +1,16 @@
 /** The console's pages as a browser requests them, without sign-in, which has its own tests. */
 import type { Elysia } from "elysia";
 import type { Auth } from "../../apps/console/auth/auth";
-import type { Account, CurrentUser } from "../../core/control/accounts";
+import type { Account, CurrentUser, Role } from "../../core/control/accounts";
 
 const ACCOUNT_HEADER = "x-test-account";
 
 /** Signs in the user that `asker` names, and sends no mail. */
 export function authByHeader(): Auth {
   const currentUser = async (request: Request) => {
-    const account = JSON.parse(request.headers.get(ACCOUNT_HEADER) ?? "null") as Account | null;
+    const account = JSON.parse(request.headers.get(ACCOUNT_HEADER) ?? "null") as
+      | (Account & { role?: Role })
+      | null;
     return { currentUser: account && currentUserOf(account), cookies: [] };
   };
   return { currentUser, notify: () => {}, providers: { list: [] } } as unknown as Auth;
@@ -17,6 +19,8 @@ export function authByHeader(): Auth {
 export interface Ask {
   /** The account that sends the request; none unless given. */
   account?: Account;
+  /** Of the person in that account; owner unless given. */
+  role?: Role;
   /** Sent as a form. */
   form?: Record<string, string>;
   isHtmx?: boolean;
@@ -26,11 +30,11 @@ export interface Ask {
 
 /** Requests a page of the app, or sends it a form, as a browser does. */
 export function asker(app: Pick<Elysia, "handle">) {
-  return async (path: string, { account, form, isHtmx, from = "same-origin" }: Ask = {}) => {
+  return async (path: string, { account, role, form, isHtmx, from = "same-origin" }: Ask = {}) => {
     const headers = new Headers({ accept: "text/html", "sec-fetch-site": from });
     if (account) {
       const { id, email, isOperator } = account;
-      headers.set(ACCOUNT_HEADER, JSON.stringify({ id, email, isOperator }));
+      headers.set(ACCOUNT_HEADER, JSON.stringify({ id, email, isOperator, role }));
     }
     if (isHtmx) headers.set("hx-request", "true");
     const method = form ? "POST" : "GET";
@@ -40,8 +44,8 @@ export function asker(app: Pick<Elysia, "handle">) {
   };
 }
 
-function currentUserOf(account: Account): CurrentUser {
-  const own = { ...account, role: "owner" as const };
+function currentUserOf({ role = "owner", ...account }: Account & { role?: Role }): CurrentUser {
+  const own = { ...account, role };
   return {
     userId: "usr_test",
     sessionId: "ses_test",

@@ -328,7 +328,7 @@ export async function replicaTarget(
 }
 
 /**
- * Returns the base's database as the customer's own read-only role sees it.
+ * Returns the base's database as the console reads it.
  *
  * @throws BasetideError `secret_unreadable`
  */
@@ -337,7 +337,9 @@ export async function readerTarget(
   base: Pick<Base, "database">,
 ): Promise<ReaderTarget> {
   const database = await getDatabase(ctx.db, base.database.id);
-  const [url, admin] = await Promise.all([databaseReaderUrl(ctx, database), databaseAdminUrl(ctx, database)]);
+  const url = await databaseReaderUrl(ctx, database);
+  // A customer's role ends its own sessions; the one that Basetide writes with may not end another's.
+  const admin = database.hasReader ? url : await databaseAdminUrl(ctx, database);
   return { url, admin, schema: base.database.schema, mayWrite: database.clusterId === null };
 }
 

@@ -47,7 +47,7 @@ type DraftDestination =
   | { kind: "new"; region?: string | undefined }
   | { kind: "existing"; database_id: string; schema: string }
   /** `address` is for display: host, port and database. */
-  | { kind: "external"; schema: string; address: string };
+  | { kind: "external"; schema: string; address: string; accept_privileges?: boolean | undefined };
 
 /** A base that the draft's key can read. */
 export interface Choice extends SourceBase {
@@ -162,7 +162,12 @@ export async function setDraftDestination(
   if (checks.some(isProblem)) return checks;
   const isExternal = destination.kind === "external";
   const kept: DraftDestination = isExternal
-    ? { kind: "external", schema: destination.schema ?? "public", address: addressOf(destination.url) }
+    ? {
+        kind: "external",
+        schema: destination.schema ?? "public",
+        address: addressOf(destination.url),
+        accept_privileges: destination.accept_privileges,
+      }
     : destination;
   await ctx.db`
     update base_drafts set destination = ${JSON.stringify(kept)}::text::jsonb,
@@ -279,6 +284,7 @@ async function openDestination(ctx: DraftContext, id: string, kept: DraftDestina
   return {
     kind: "external",
     schema: kept.schema,
+    accept_privileges: kept.accept_privileges,
     url: ctx.secrets.decrypt(row.encrypted_url, destinationContext(id)),
   };
 }

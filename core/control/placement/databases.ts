@@ -6,6 +6,7 @@ import type { ServerUrl } from "../../external";
 import { newId } from "../../ids";
 import {
   connectionsOfUser,
+  createConsoleRole,
   databaseUrl,
   dropDatabase,
   endSessionsOf,
@@ -13,6 +14,7 @@ import {
   nameDatabase,
   type Provisioned,
   provisionDatabase,
+  randomPassword,
   restoreLimits,
   rotatePassword,
   setSqlUserWritable,
@@ -20,6 +22,7 @@ import {
 } from "../../replica";
 import { countChange, recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId, pickCluster } from "./clusters";
+import { consoleContext, consoleLogin, knownConsoleLogin } from "./console-role";
 import { type Inspection, inspect } from "./external-database";
 import { externalServer, parseConnectionTarget } from "./external-url";
 import { isControlServer } from "./same-server";
@@ -45,6 +48,10 @@ export interface Database {
   isWritable: boolean;
   /** Connections that the role and the SQL users may open together; meaningless if the customer hosts the database. */
   connections: number;
+  /** In a database that the customer hosts: the console reads with a URL of its own, which can only read. */
+  hasReader: boolean;
+  /** The customer has confirmed that the role of the URL has more rights than Basetide needs. */
+  acceptsPrivileges: boolean;
 }
 
 export interface Credentials {
@@ -98,18 +105,22 @@ export async function createHostedDatabase(
   const cluster = chosen ?? (await pickCluster(ctx, connections, region ?? account?.region ?? undefined));
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
   const named = { ...nameDatabase(), connections };
+  const consolePassword = randomPassword();
   const id = newId("database");
   // Before the creation, so that leftovers of a crash are known, and removed as a database without a base.
   await ctx.db.begin(async (tx) => {
     if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
     await tx`
-      insert into databases (id, account_id, cluster_id, name, role_name, encrypted_password, connection_limit)
+      insert into databases (
+        id, account_id, cluster_id, name, role_name, encrypted_password, encrypted_console_password, connection_limit)
       values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
-        ${ctx.secrets.encrypt(named.password, passwordContext(id))}, ${connections})`;
+        ${ctx.secrets.encrypt(named.password, passwordContext(id))},
+        ${ctx.secrets.encrypt(consolePassword, consoleContext(id))}, ${connections})`;
   });
   try {
     await provisionDatabase(adminUrl, await installationId(ctx.db), named);
     await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role, isNew: true });
+    await createConsoleRole(adminUrl, { ...named, isWritable: false }, consolePassword);
     return await getDatabase(ctx.db, id);
   } catch (error) {
     await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>
@@ -213,7 +224,9 @@ export async function setConnectionLimit(
   }
   const adminUrl = await clusterAdminUrl(ctx, database.clusterId);
   await restoreLimits(adminUrl, { role: database.role, connections });
-  for (const role of await sqlUserRoles(ctx.db, database.id)) {
+  const console = await knownConsoleLogin(ctx, database);
+  const members = [...(await sqlUserRoles(ctx.db, database.id)), ...(console ? [console.role] : [])];
+  for (const role of members) {
     await restoreLimits(adminUrl, { role, connections: connectionsOfUser(connections) });
   }
   await ctx.db.begin(async (tx) => {
@@ -233,29 +246,41 @@ export async function databaseAdminUrl(ctx: AddressContext, database: Database):
   return externalServer(await externalUrl(ctx, database), ctx.config.privateDestinations);
 }
 
-/** The read-only role; undefined if the customer hosts the database, where we have only the customer's role. */
+/** The database's own role; undefined if the customer hosts the database, where we have only the customer's role. */
 export function readerRoleOf({ clusterId, role }: Database): string | undefined {
   return clusterId === null ? undefined : role;
 }
 
 /**
- * Returns the URL of that database for the customer's own role, at the address that Basetide itself connects to. The
- * role of a hosted database may only read; a customer who hosts the database has given us only one role.
+ * Returns the URL with which the console reads that database, at the address that Basetide itself connects to: of a role
+ * of its own, or in a database that the customer hosts of the reading URL that the customer has given, and otherwise of
+ * the only one.
  *
  * @throws BasetideError `secret_unreadable`
  */
 export async function databaseReaderUrl(ctx: AddressContext, database: Database): Promise<ServerUrl> {
-  if (database.clusterId === null) return databaseAdminUrl(ctx, database);
-  const [adminUrl, { password }] = await Promise.all([
+  if (database.clusterId === null) {
+    const reading = await readingUrl(ctx, database);
+    if (reading === undefined) return databaseAdminUrl(ctx, database);
+    return externalServer(reading, ctx.config.privateDestinations);
+  }
+  const [adminUrl, { role, password }] = await Promise.all([
     clusterAdminUrl(ctx, database.clusterId),
-    databaseCredentials(ctx, database),
+    consoleLogin(ctx, database),
   ]);
   const url = new URL(databaseUrl(adminUrl, database.name));
-  url.username = encodeURIComponent(database.role);
+  url.username = encodeURIComponent(role);
   url.password = encodeURIComponent(password);
   // Settings for the admin's sessions, which the role may not make.
   url.searchParams.delete("options");
   return url.toString();
+}
+
+/** Returns the URL that can only read, of a database that the customer hosts; undefined unless they have given one. */
+async function readingUrl(ctx: DatabaseContext, database: Database): Promise<string | undefined> {
+  const [row] = await ctx.db<{ encrypted: string | null }[]>`
+    select encrypted_reader_url as encrypted from databases where id = ${database.id}`;
+  return row?.encrypted ? ctx.secrets.decrypt(row.encrypted, readerUrlContext(database.id)) : undefined;
 }
 
 /** Returns the customer's URL of a database that they host. @throws BasetideError `secret_unreadable` */
@@ -274,7 +299,8 @@ async function externalUrl(ctx: DatabaseContext, database: Database): Promise<st
 export async function inspectKnown(ctx: AddressContext, database: Database): Promise<Inspection> {
   const [base] = await ctx.db<{ schema: string }[]>`
     select schema_name as schema from bases where database_id = ${database.id} order by created_at limit 1`;
-  return inspect(ctx, await externalUrl(ctx, database), base?.schema ?? "public");
+  // It is in use: a role with more rights than needed is a warning.
+  return inspect(ctx, await externalUrl(ctx, database), base?.schema ?? "public", true);
 }
 
 /** Returns what a SQL client needs. @throws BasetideError `secret_unreadable` */
@@ -309,7 +335,8 @@ export async function showCredentials(
 }
 
 /**
- * Gives the database's role a new password; the old one no longer works.
+ * Gives the database's role a new password; the old one no longer works. The console's role gets one when it is next
+ * used.
  *
  * @throws BasetideError `conflict` for a database that the customer hosts
  */
@@ -321,7 +348,8 @@ export async function rotateCredentials(ctx: DatabaseContext, database: Database
   const password = await rotatePassword(await clusterAdminUrl(ctx, database.clusterId), database.role);
   await ctx.db.begin(async (tx) => {
     await tx`
-      update databases set encrypted_password = ${ctx.secrets.encrypt(password, passwordContext(database.id))}
+      update databases set encrypted_password = ${ctx.secrets.encrypt(password, passwordContext(database.id))},
+        encrypted_console_password = null
       where id = ${database.id}`;
     const { accountId, id, name } = database;
     const change = { accountId, subject: id, details: { name } };
@@ -347,6 +375,11 @@ export function passwordContext(databaseId: string): string {
   return `databases.password:${databaseId}`;
 }
 
+/** The context that the encrypted reading URL of a customer's own database is bound to. */
+export function readerUrlContext(databaseId: string): string {
+  return `databases.reader_url:${databaseId}`;
+}
+
 /** The context that the encrypted URL of a customer's own database is bound to. */
 export function urlContext(databaseId: string): string {
   return `databases.url:${databaseId}`;
@@ -356,7 +389,8 @@ function selectDatabases(db: Db) {
   return db`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
       c.region, coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
-      d.is_writable as "isWritable", d.connection_limit as connections
+      d.is_writable as "isWritable", d.connection_limit as connections,
+      d.encrypted_reader_url is not null as "hasReader", d.accepts_privileges as "acceptsPrivileges"
     from databases as d left join clusters as c on c.id = d.cluster_id`;
 }
 

@@ -7,6 +7,7 @@ import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { installReplica, setWritable } from "../../replica";
+import { recordChange } from "../audit";
 import { type DatabaseCheck, requireUsable } from "./database-check";
 import {
   createHostedDatabase,
@@ -28,9 +29,15 @@ export type Destination =
   /** In the account's region, unless another one is given. */
   | { kind: "new"; region?: string | undefined }
   | { kind: "existing"; database_id: string; schema: string }
-  | { kind: "external"; url: string; schema?: string | undefined };
+  | {
+      kind: "external";
+      url: string;
+      schema?: string | undefined;
+      /** The owner has confirmed that the role may have more rights than Basetide needs. */
+      accept_privileges?: boolean | undefined;
+    };
 
-type DestinationContext = Pick<Context, "db" | "secrets" | "log" | "config">;
+type DestinationContext = Pick<Context, "db" | "secrets" | "log" | "config" | "actor">;
 
 /**
  * Prepares the destination: afterwards the schema, its `_swap` and the sync's functions exist.
@@ -58,7 +65,8 @@ export async function prepareDestination(
     if (database.isWritable && typeof url === "string") await setWritable(url, database.role, schema, true);
     return { databaseId: database.id, schema };
   }
-  return { databaseId: await useExternal(ctx, accountId, destination.url, schema), schema };
+  const accepts = destination.accept_privileges === true;
+  return { databaseId: await useExternal(ctx, accountId, destination.url, schema, accepts), schema };
 }
 
 /**
@@ -83,7 +91,8 @@ export async function inspectDestination(
     await refuseTakenSchema(ctx, database.id, schema);
     return [];
   }
-  const checks = await inspectExternal(ctx, destination.url, schema);
+  const accepts = destination.accept_privileges === true;
+  const checks = await inspectExternal(ctx, destination.url, schema, accepts);
   if (checks.some(isProblem)) return checks;
   const known = await knownExternal(ctx, accountId, parseConnectionTarget(destination.url));
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
@@ -96,10 +105,11 @@ async function useExternal(
   accountId: string,
   url: string,
   schema: string,
+  accepts: boolean,
 ): Promise<string> {
   const { db, secrets } = ctx;
   const place = parseConnectionTarget(url);
-  const { checks, report } = await inspect(ctx, url, schema);
+  const { checks, report } = await inspect(ctx, url, schema, accepts);
   requireUsable(checks);
   const known = await knownExternal(ctx, accountId, place);
   if (known !== null) await refuseTakenSchema(ctx, known, schema);
@@ -111,25 +121,48 @@ async function useExternal(
     urlContext(id),
   );
   // The newest URL that works is stored: its password may have changed.
-  await db`
-    insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
-    values (${id}, ${accountId}, ${place.database}, ${place.user}, ${encryptedUrl}, ${place.host}, ${place.port})
-    on conflict (id) do update set encrypted_url = excluded.encrypted_url, role_name = excluded.role_name`;
+  await db.begin(async (tx) => {
+    await tx`
+      insert into databases (
+        id, account_id, name, role_name, encrypted_url, external_host, external_port, accepts_privileges)
+      values (${id}, ${accountId}, ${place.database}, ${place.user}, ${encryptedUrl}, ${place.host}, ${place.port},
+        ${accepts})
+      on conflict (id) do update set encrypted_url = excluded.encrypted_url,
+        accepts_privileges = databases.accepts_privileges or excluded.accepts_privileges`;
+    if (!accepts) return;
+    const details = { name: place.database, user: place.user };
+    await recordChange(tx, ctx.actor, {
+      accountId,
+      action: "database.privileges_accepted",
+      subject: id,
+      details,
+    });
+  });
   return id;
 }
 
-/** @throws BasetideError `already_exists` if the database is another account's destination */
+/**
+ * @throws BasetideError `already_exists` if the database is another account's destination, `conflict` if the account
+ *   uses it as another user
+ */
 async function knownExternal(
   ctx: DestinationContext,
   accountId: string,
   place: ConnectionTarget,
 ): Promise<string | null> {
-  const [known] = await ctx.db<{ id: string; account_id: string }[]>`
-    select id, account_id from databases
+  const [known] = await ctx.db<{ id: string; account_id: string; role: string }[]>`
+    select id, account_id, role_name as role from databases
     where cluster_id is null and external_host = ${place.host} and external_port = ${place.port}
       and name = ${place.database}`;
   if (known && known.account_id !== accountId) {
     throw new BasetideError("already_exists", "Another account uses this database as its destination");
+  }
+  // The other bases' tables belong to that role.
+  if (known && known.role !== place.user) {
+    throw new BasetideError(
+      "conflict",
+      `Bases in the database ${place.database} on ${place.host} are synced as the user ${known.role}, and this URL names ${place.user}. Use a URL of ${known.role}, or another database`,
+    );
   }
   return known?.id ?? null;
 }

@@ -16,6 +16,7 @@ import { connectionProblem } from "./connection-problem";
 import { checkServer, type DatabaseCheck, poolerProblem } from "./database-check";
 import { readersByDefault, settingsProblem } from "./database-settings";
 import { externalServer, parseConnectionTarget } from "./external-url";
+import { wideRights, writeRights } from "./privileges";
 import { isSameServer, type ServerIdentity, serverIdentity } from "./server-identity";
 
 /** For all steps together: a server that accepts connections and then hangs must not block anyone. */
@@ -41,12 +42,70 @@ export async function inspectExternal(
   ctx: InspectContext,
   url: string,
   schema: string,
+  acceptsPrivileges = false,
 ): Promise<DatabaseCheck[]> {
-  return (await inspect(ctx, url, schema)).checks;
+  return (await inspect(ctx, url, schema, acceptsPrivileges)).checks;
 }
 
-/** As `inspectExternal`, with the server's report. */
-export async function inspect(ctx: InspectContext, url: string, schema: string): Promise<Inspection> {
+/**
+ * As `inspectExternal`, with the server's report.
+ *
+ * @param acceptsPrivileges whether a role with more rights than Basetide needs is only a warning
+ */
+export async function inspect(
+  ctx: InspectContext,
+  url: string,
+  schema: string,
+  acceptsPrivileges = false,
+): Promise<Inspection> {
+  return inspectWith(ctx, url, schema, async (sql, facts) => {
+    const settings = await settingsProblem(sql);
+    return settings ? [{ check: "rights", ...settings }] : judgeRights(schema, facts, acceptsPrivileges);
+  });
+}
+
+/**
+ * Inspects a URL that members read a customer's database with: its role must be able to read the schemas of the bases,
+ * and to change nothing.
+ */
+export async function inspectReader(
+  ctx: InspectContext,
+  url: string,
+  schemas: string[],
+): Promise<{ checks: DatabaseCheck[]; isEncrypted: boolean }> {
+  const { checks, report } = await inspectWith(ctx, url, schemas[0] ?? "public", async (sql, facts) => {
+    const remedy = "Create a role that may only connect, use the schema, and select from its tables";
+    const wide = facts.wide_rights.length > 0 ? facts.wide_rights : await writeRights(sql);
+    if (wide.length > 0) {
+      const message = `The role ${facts.role} cannot be used for reading: it ${wide.join(", ")}`;
+      return [{ check: "rights", severity: "problem", message, remedy }];
+    }
+    const unread = await sql<{ name: string }[]>`
+      select name from unnest(${schemas}::text[]) as name
+      where not coalesce(has_schema_privilege(to_regnamespace(quote_ident(name)), 'usage')
+        and has_table_privilege(to_regclass(format('%I._sync_meta', name)), 'select'), false)`;
+    if (unread.length === 0) {
+      return [{ check: "rights", severity: "ok", message: `${facts.role} can read, and change nothing` }];
+    }
+    const names = unread.map(({ name }) => quoteIdent(name));
+    return names.map((name) => ({
+      check: "rights",
+      severity: "problem",
+      message: `The role ${facts.role} cannot read the schema ${name}`,
+      remedy: `grant usage on schema ${name} to ${quoteIdent(facts.role)}; grant select on all tables in schema ${name} to ${quoteIdent(facts.role)}; alter default privileges in schema ${name} grant select on tables to ${quoteIdent(facts.role)};`,
+    }));
+  });
+  return { checks, isEncrypted: report?.link.tls !== undefined };
+}
+
+type Judge = (sql: postgres.Sql, facts: Facts) => Promise<DatabaseCheck[]>;
+
+async function inspectWith(
+  ctx: InspectContext,
+  url: string,
+  schema: string,
+  judge: Judge,
+): Promise<Inspection> {
   const checks: DatabaseCheck[] = [];
   let report: ServerReport | undefined;
   try {
@@ -66,9 +125,7 @@ export async function inspect(ctx: InspectContext, url: string, schema: string):
         const reached = { url: place, kind, isOwn: false, firstMajorVersion: FIRST_MAJOR_VERSION };
         checks.push(...checkServer(found, reached));
         if (checks.some(isProblem)) return;
-        const settings = await settingsProblem(sql);
-        if (settings) checks.push({ check: "rights", ...settings });
-        else checks.push(...judgeRights(schema, facts));
+        checks.push(...(await judge(sql, facts)));
       };
       return probe(server, connectForCheck, look, { signal, open: openForCheck });
     });
@@ -105,7 +162,8 @@ interface Facts {
   database: string;
   /** Of the session: a pooler may know it by another name. */
   role: string;
-  is_super: boolean;
+  /** Rights beyond the database's own tables. */
+  wide_rights: string[];
   is_admin: boolean;
   may_create: boolean;
   has_schema: boolean;
@@ -119,9 +177,9 @@ interface Facts {
 }
 
 async function readFacts(sql: postgres.Sql, schema: string): Promise<Facts> {
-  const [facts] = await sql<Omit<Facts, "readers" | "server">[]>`
+  const [facts] = await sql<Omit<Facts, "readers" | "server" | "wide_rights">[]>`
     select current_database() as database, current_user::text as role,
-      rolsuper as is_super, rolsuper or rolcreaterole as is_admin,
+      rolsuper or rolcreaterole as is_admin,
       has_database_privilege(current_database(), 'CREATE') as may_create,
       n.oid is not null as has_schema,
       n.oid is not null and exists(select from pg_namespace as s where s.nspname = ${schema}::text || '_swap'
@@ -135,7 +193,12 @@ async function readFacts(sql: postgres.Sql, schema: string): Promise<Facts> {
     where rolname = current_user`;
   if (!facts)
     throw new BasetideError("destination_invalid", "The role is not listed in pg_roles of that server");
-  return { ...facts, readers: await readersByDefault(sql, schema), server: await serverIdentity(sql) };
+  return {
+    ...facts,
+    wide_rights: await wideRights(sql),
+    readers: await readersByDefault(sql, schema),
+    server: await serverIdentity(sql),
+  };
 }
 
 /**
@@ -158,11 +221,19 @@ async function refuseOurOwn({ db }: InspectContext, facts: Facts): Promise<void>
 }
 
 /** Reports both at once, since the same person can grant both. */
-function judgeRights(schema: string, facts: Facts): DatabaseCheck[] {
-  return [judgeRole(schema, facts), judgeSchema(schema, facts)];
+function judgeRights(schema: string, facts: Facts, acceptsPrivileges: boolean): DatabaseCheck[] {
+  return [judgeRole(schema, facts, acceptsPrivileges), judgeSchema(schema, facts)];
 }
 
-function judgeRole(schema: string, facts: Facts): DatabaseCheck {
+function judgeRole(schema: string, facts: Facts, acceptsPrivileges: boolean): DatabaseCheck {
+  if (facts.wide_rights.length > 0) {
+    return {
+      check: "rights",
+      severity: acceptsPrivileges ? "warning" : "problem",
+      message: `The role ${facts.role} ${facts.wide_rights.join(", ")}. Everyone who may see this URL can use these rights on the whole server`,
+      remedy: `Create a role that may only create schemas: create role basetide login password '…'; grant create on database ${quoteIdent(facts.database)} to basetide;${acceptsPrivileges ? "" : " Or confirm this one (accept_privileges)"}`,
+    };
+  }
   if (!facts.may_create && facts.has_both_schemas) {
     const message = `${facts.role} owns ${schema}_swap, and does not need the right to create schemas`;
     return { check: "rights", severity: "ok", message };
@@ -174,10 +245,6 @@ function judgeRole(schema: string, facts: Facts): DatabaseCheck {
       message: `The role ${facts.role} is not allowed to create schemas`,
       remedy: grantSchemas(schema, facts),
     };
-  }
-  if (facts.is_super) {
-    const message = `${facts.role} is a superuser. A role that may create schemas is enough`;
-    return { check: "rights", severity: "warning", message };
   }
   return { check: "rights", severity: "ok", message: `${facts.role} may create schemas` };
 }

@@ -39,6 +39,7 @@ export {
 } from "./drop-database";
 export { asMover, endBrokenMoves, endMove } from "./end-move";
 export { closeReaders, READER_STATEMENT_MS, type ReaderSql, readerPool } from "./reader-pools";
+export { removeReadingUrl, requireReader, setReadingUrl } from "./reading-url";
 export { checkReplicas, orphansOn, replicaDatabases } from "./reconcile";
 export { listRegions, regionName, regionOfAccount } from "./regions";
 export {

@@ -1,9 +1,9 @@
 /**
- * Connects to databases as their customers do, with the customer's own role: a statement on such a connection can read
- * what the customer can read, and nothing else.
+ * Connects to databases for the console, with a role that reads what the customer can read, and nothing else: its own in
+ * a hosted database, that of the reading URL in one that the customer hosts.
  *
  * Sessions are read-only whatever the role may do, and their statements are limited in time. The connections count in
- * the budget `console` of their server, and toward the role's own limit; idle ones are closed soon.
+ * the budget `console` of their server, and toward the limit of the database; idle ones are closed soon.
  */
 import type { Sql } from "postgres";
 import type { Context } from "../../context";
@@ -31,7 +31,7 @@ const MOST_POOLS = 200;
 const pools = new Map<string, { key: string; sql: ReaderSql }>();
 
 /**
- * Returns a pool on the database, as its customer's role. Connects on first use. The next call may return another pool,
+ * Returns a pool on the database, as the role that the console reads with. Connects on first use. The next call may return another pool,
  * so use it at once.
  *
  * @throws BasetideError `secret_unreadable`

@@ -1,22 +1,31 @@
 /** Compares the roles of a hosted database's SQL users with what the control plane expects. */
 import type { CheckResult } from "../../check-result";
 import type { Context } from "../../context";
-import { dropSqlUserRole, examineSqlUserRoles, restoreSqlUserRole } from "../../replica";
+import { dropSqlUserRole, examineSqlUserRoles, restoreSqlUserRole, type SqlUserRole } from "../../replica";
 import type { Database } from "./databases";
 import { recordRepair } from "./record-repair";
 import type { SqlUserLogin } from "./sql-users";
 
 type RepairContext = Pick<Context, "db" | "actor">;
 
-/** @throws BasetideError `replica_unavailable` */
+/** @param console the login of the console, if it has one. @throws BasetideError `replica_unavailable` */
 export async function checkSqlUsers(
   ctx: RepairContext,
   database: Database,
   adminUrl: string,
   users: SqlUserLogin[],
+  console: SqlUserRole | undefined,
 ): Promise<CheckResult[]> {
   const home = { ...database, database: database.name };
-  const { states, unknown } = await examineSqlUserRoles(adminUrl, home, users);
+  const members = [
+    ...users.map((user) => ({ user, isWritable: home.isWritable, who: `SQL user "${user.name}"` })),
+    ...(console ? [{ user: console, isWritable: false, who: "role for the console" }] : []),
+  ];
+  const { states, unknown } = await examineSqlUserRoles(
+    adminUrl,
+    home,
+    members.map(({ user }) => user),
+  );
   const results: CheckResult[] = [];
   const add = (message: string, remedy: string, work: () => Promise<void>) =>
     results.push({
@@ -26,9 +35,8 @@ export async function checkSqlUsers(
       fix: () => recordRepair(ctx, database, message, work),
     });
   for (const [index, state] of states.entries()) {
-    const user = users[index]!;
-    const restore = () => restoreSqlUserRole(adminUrl, home, user);
-    const who = `SQL user "${user.name}"`;
+    const { user, isWritable, who } = members[index]!;
+    const restore = () => restoreSqlUserRole(adminUrl, { ...home, isWritable }, user);
     if (!state.exists)
       add(`the role of its ${who} does not exist`, "creates it with the same password", restore);
     else if (!state.isMember || !state.isLimited) {
@@ -45,7 +53,7 @@ export async function checkSqlUsers(
     }
   }
   for (const role of unknown) {
-    const remedy = "drops it; what it created belongs to the database's own role afterwards";
+    const remedy = "drops it; what it created no longer runs, and belongs to a role without a login";
     add(`the role ${role} has the rights of a SQL user and is none of them`, remedy, async () => {
       // It may have been created since.
       const [known] = await ctx.db`select from sql_users where role_name = ${role}`;

@@ -12,9 +12,11 @@ import {
   dropDatabase,
   dropLeftovers,
   droppedRelations,
+  ensureConsoleRole,
   examineHosted,
   type HostedState,
   hasReplica,
+  installReaders,
   installReplica,
   type Labelled,
   labelHosted,
@@ -24,6 +26,7 @@ import {
   restoreHosted,
   restoreLimits,
   restoreSqlUserRole,
+  type SqlUserRole,
   setPassword,
   setSqlUserWritable,
   setWritable,
@@ -31,6 +34,7 @@ import {
 } from "../../replica";
 import { recordChange } from "../audit";
 import { type Cluster, clusterAdminUrl, installationId } from "./clusters";
+import { knownConsoleLogin } from "./console-role";
 import {
   type Database,
   databaseAdminUrl,
@@ -55,7 +59,8 @@ export async function replicaDatabases({
   return db<(Database & { schemas: string[] })[]>`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
       coalesce(d.external_host, '') as host, coalesce(d.external_port, 0) as port, d.is_writable as "isWritable",
-      d.connection_limit as connections, array_agg(b.schema_name order by b.schema_name) as schemas
+      d.connection_limit as connections, d.encrypted_reader_url is not null as "hasReader",
+      d.accepts_privileges as "acceptsPrivileges", array_agg(b.schema_name order by b.schema_name) as schemas
     from databases as d join bases as b on b.database_id = d.id and b.state <> 'deleting'
     group by d.id order by d.id`;
 }
@@ -74,16 +79,18 @@ export async function checkReplicas(
   const hosted = { database: name, role, password, connections };
   const state = await examineHosted(adminUrl, hosted, database.schemas);
   const users = await loginsOf(ctx, database.id);
+  const console = await knownConsoleLogin(ctx, database);
   const results = checkHosted(ctx, {
     ...database,
     adminUrl,
     hosted,
     state,
     users,
+    console,
     installation: await installationId(ctx.db),
   });
   if (state.hasDatabase && state.hasRole)
-    results.push(...(await checkSqlUsers(ctx, database, adminUrl, users)));
+    results.push(...(await checkSqlUsers(ctx, database, adminUrl, users, console)));
   if (!state.hasDatabase) return results;
   const installed = database.schemas.filter((schema) => !state.missingSchemas.includes(schema));
   results.push(...(await checkRelations(ctx, database, databaseUrl(adminUrl, name), installed)));
@@ -132,11 +139,12 @@ interface Examined extends Database {
   hosted: Provisioned;
   state: HostedState;
   users: SqlUserLogin[];
+  console: SqlUserRole | undefined;
   installation: string;
 }
 
 function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
-  const { adminUrl, hosted, state, users, installation, schemas, isWritable } = examined;
+  const { adminUrl, hosted, state, users, console, installation, schemas, isWritable } = examined;
   const name = hosted.database;
   const url = databaseUrl(adminUrl, name);
   const results: CheckResult[] = [];
@@ -161,6 +169,7 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
       await restoreHosted(adminUrl, hosted, installation);
       await install(ctx, examined, url, schemas);
       for (const user of users) await restoreSqlUserRole(adminUrl, { ...hosted, isWritable }, user);
+      if (console) await ensureConsoleRole(adminUrl, { ...hosted, isWritable }, console.password);
     });
     return results;
   }
@@ -172,6 +181,13 @@ function checkHosted(ctx: RepairContext, examined: Examined): CheckResult[] {
         for (const schema of state.missingSchemas) await dropLeftovers(url, schema);
         await install(ctx, examined, url, state.missingSchemas);
       },
+    );
+  }
+  if (!state.hasReaders) {
+    add(
+      "its roles are not members of a role without a login",
+      "creates that role, and makes them its members",
+      () => installReaders(adminUrl, hosted),
     );
   }
   if (!state.isLockedDown) {

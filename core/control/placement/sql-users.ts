@@ -25,6 +25,7 @@ import { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
 type UserContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
 
 const MAX_NAME_LENGTH = 60;
+const MOST_LISTED = 50;
 const INSUFFICIENT_PRIVILEGE = "42501";
 
 /**
@@ -82,14 +83,22 @@ export async function rotateSqlUser(
   return toCredentials({ ...database, role: user.role }, password, "");
 }
 
-/** Ends the user's sessions and deletes it. What it created belongs to the database's own role afterwards. */
+/**
+ * Ends the user's sessions and deletes it. What it created no longer runs, and belongs to a role without a login; the
+ * activity lists it.
+ */
 export async function revokeSqlUser(ctx: UserContext, database: Database, user: SqlUser): Promise<void> {
   const { name, role } = database;
-  await dropSqlUserRole(await hostOf(ctx, database), { database: name, role }, user.role);
+  const left = await dropSqlUserRole(await hostOf(ctx, database), { database: name, role }, user.role);
   await ctx.db.begin(async (tx) => {
     const { count } = await tx`delete from sql_users where id = ${user.id}`;
     if (count === 0) return;
-    const change = { accountId: database.accountId, subject: user.id, details: detailsOf(user) };
+    const details = {
+      ...detailsOf(user),
+      ...listed("dropped", left.dropped),
+      ...listed("disowned", left.kept),
+    };
+    const change = { accountId: database.accountId, subject: user.id, details };
     await recordChange(tx, ctx.actor, { ...change, action: "sql_user.revoked" });
   });
 }
@@ -196,6 +205,13 @@ function refusal(error: unknown): unknown {
     "The server does not let Basetide's role create SQL users, because it lacks a privilege. The operator's `doctor` command names it",
     { cause: error },
   );
+}
+
+/** Up to `MOST_LISTED` objects, for the activity page. */
+function listed(key: string, objects: string[]): Record<string, string> {
+  if (objects.length === 0) return {};
+  const more = objects.length - MOST_LISTED;
+  return { [key]: objects.slice(0, MOST_LISTED).join(", ") + (more > 0 ? `, and ${more} more` : "") };
 }
 
 /** `database` is an id: the activity page shows the name of its base. */

@@ -11,6 +11,7 @@ import type { Running } from "../../process";
 import {
   connectedRoles,
   connectionsOfUser,
+  consoleRoleOf,
   type EndReason,
   endExcess,
   endPauses,
@@ -23,6 +24,7 @@ import {
 import { clusterAdminUrl, listClusters, recordTimeline } from "./clusters";
 import { recordSqlUsersSeen } from "./sql-user-rows";
 
+const CONSOLE_SUFFIX = consoleRoleOf("");
 /** How often all clusters are checked, regardless of the number of workers. */
 const EVERY_MS = 3000;
 /** How often a worker tries to run the check, which is due only EVERY_MS after the last one. */
@@ -41,8 +43,10 @@ interface Customer {
   isWritable: boolean;
   /** Of all roles of the database together. */
   connections: number;
-  /** The name of the SQL user; null for the database's own role. */
+  /** The name of the SQL user; null for the database's own role and the console's. */
   sqlUser: string | null;
+  /** The database's own role. */
+  isOwn: boolean;
 }
 
 export function startWatchdog(ctx: WatchContext): Running {
@@ -72,10 +76,13 @@ export function startWatchdog(ctx: WatchContext): Running {
     if (!(await takeTurn(ctx))) return;
     const customers = await ctx.db<Customer[]>`
       select cluster_id as "clusterId", account_id as "accountId", role_name as role, name as database,
-        is_writable as "isWritable", connection_limit as connections, null as "sqlUser"
+        is_writable as "isWritable", connection_limit as connections, null as "sqlUser", true as "isOwn"
       from databases where cluster_id is not null
       union all
-      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, u.name
+      select cluster_id, account_id, role_name || ${CONSOLE_SUFFIX}, name, false, connection_limit, null, false
+      from databases where encrypted_console_password is not null
+      union all
+      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, u.name, false
       from sql_users as u join databases as d on d.id = u.database_id where d.cluster_id is not null`;
     await Promise.all(
       (await listClusters(ctx.db)).map(async ({ id, name }) => {
@@ -167,8 +174,8 @@ export function startWatchdog(ctx: WatchContext): Running {
 }
 
 /** Connections that the role may open. */
-function limitOf({ connections, sqlUser }: Customer): number {
-  return sqlUser === null ? connections : connectionsOfUser(connections);
+function limitOf({ connections, isOwn }: Customer): number {
+  return isOwn ? connections : connectionsOfUser(connections);
 }
 
 /** Whether a check is due and this process runs it. A row decides, so no leader election is needed. */

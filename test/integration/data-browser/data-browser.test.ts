@@ -8,7 +8,7 @@ import { closeReaders, getDatabase, readerPool } from "../../../core/control/pla
 import { browseRows } from "../../../core/data-browser/browse";
 import type { BrowsedColumn, BrowsedTable } from "../../../core/data-browser/columns";
 import { OPERATORS_OF } from "../../../core/data-browser/filters";
-import { setWritable } from "../../../core/replica";
+import { consoleRoleOf, setWritable } from "../../../core/replica";
 import { asker, authByHeader } from "../../support/console";
 import { projectBase, TASKS } from "../../support/data-scene";
 import { freshDatabase } from "../../support/database";
@@ -154,7 +154,7 @@ test("another account's base is not found, and the browser's connection cannot w
   const [session] =
     await sql`select current_user as role, pg_has_role(current_user, relowner, 'usage') as owns
     from pg_class where oid = 'public.tasks'::regclass`;
-  expect(session).toEqual({ role: database.role, owns: false });
+  expect(session).toEqual({ role: consoleRoleOf(database.role), owns: false });
   await expect(sql`delete from public.tasks`).rejects.toMatchObject({ code: "25006" });
   // Also where the role may create tables of its own.
   await setWritable(hostedUrl((await replicaTarget(fleet.ctx, base)).url), database.role, "public", true);
@@ -208,17 +208,17 @@ test("a base without tables, and a database that refuses the login, say what to 
   const later = await fleet.connect(source, { paused: true });
   expectPart((await ask(`/bases/${later.id}/data`, { account: owner })).text, "No tables yet");
 
-  const { role } = await getDatabase(fleet.ctx.db, base.database.id);
+  const role = consoleRoleOf((await getDatabase(fleet.ctx.db, base.database.id)).role);
   const admin = await fleet.owner(base);
   await closeReaders();
   await admin.unsafe(`alter role "${role}" connection limit 0`);
   const full = await page("/tasks");
   expect(full.status).toBe(503);
-  expectPart(full.text, `connections of the user ${role} are in use`);
+  expectPart(full.text, "All connections that the console may open to this database are in use");
   await admin.unsafe(`alter role "${role}" connection limit 10 password 'changed'`);
   const refused = await page("/tasks");
   expect(refused.status).toBe(422);
-  expectPart(refused.text, "rotate it under Connect");
+  expectPart(refused.text, "Rotate the password under Connect");
   // The way to other tables stays.
   expectPart(refused.text, 'aria-label="Tables"');
 });

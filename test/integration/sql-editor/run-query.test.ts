@@ -4,7 +4,7 @@ import { createAccount, listAccounts } from "../../../core/control/accounts";
 import { type Base, readerTarget, replicaShape } from "../../../core/control/bases";
 import { getDatabase, setDatabaseWritable } from "../../../core/control/placement";
 import { sampleQueries } from "../../../core/exports";
-import { type ReaderTarget, withReader } from "../../../core/replica";
+import { consoleRoleOf, type ReaderTarget, withReader } from "../../../core/replica";
 import {
   deleteSavedQuery,
   listSavedQueries,
@@ -224,7 +224,7 @@ describe("the role", () => {
   }
 
   test.each([false, true])(
-    "is the customer's, and only reads: in a writable database %s",
+    "is the console's, and only reads: in a writable database %s",
     async (isWritable) => {
       const database = await getDatabase(fleet.ctx.db, base.database.id);
       // The control plane's server accepts no writable databases.
@@ -236,21 +236,23 @@ describe("the role", () => {
         ));
       if (!isSet) {
         const owner = await fleet.owner(base);
-        await owner.unsafe(`grant create on schema public to ${database.role}`);
-        await owner.unsafe(`alter role ${database.role} set default_transaction_read_only = off`);
+        await owner.unsafe(`grant create on schema public to ${consoleRoleOf(database.role)}`);
+        await owner.unsafe(
+          `alter role ${consoleRoleOf(database.role)} set default_transaction_read_only = off`,
+        );
       }
       for (const sql of ESCAPES) {
         const { failure } = await runQuery(target, sql, { ...LIMITS, timeoutMs: 10_000 });
         expect([sql, failure]).toEqual([sql, expect.anything()]);
       }
-      await expectNothingChanged(database.role);
+      await expectNothingChanged(consoleRoleOf(database.role));
     },
   );
 
-  test("may write functions, and none of them outlives its time", async () => {
+  test("may run code where the server lets it, and none of them outlives its time", async () => {
     const owner = await fleet.owner(base);
     const { role } = await getDatabase(fleet.ctx.db, base.database.id);
-    await owner.unsafe(`grant usage on language plpgsql to ${role}`);
+    await owner.unsafe(`grant usage on language plpgsql to ${consoleRoleOf(role)}`);
     const deaf = `do $$ begin loop begin perform pg_sleep(60); exception when query_canceled then null; end; end loop; end $$`;
     const began = performance.now();
     const { failure } = await runQuery(target, deaf, { ...LIMITS, timeoutMs: 2500 });
@@ -285,7 +287,8 @@ describe("the role", () => {
       rows: 1100,
     });
     expect(count.results[0]).toMatchObject({ isCut: true, rows: { length: 1100 } });
-    await expectNothingChanged((await getDatabase(fleet.ctx.db, base.database.id)).role);
+    const { role } = await getDatabase(fleet.ctx.db, base.database.id);
+    await expectNothingChanged(consoleRoleOf(role));
   });
 
   test("an error of our own query is one of ours, and other errors are not the statement's", async () => {

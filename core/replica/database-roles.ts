@@ -1,0 +1,148 @@
+/**
+ * The roles of a hosted database. One without a login, the readers' role, holds the rights there; the database's own
+ * role, the console's and those of SQL users are its members.
+ *
+ * I8. No role that can log in is a member of another one: a member has the rights of an owner over what the other
+ * created, which includes running code as the other, and sees and ends its sessions.
+ */
+import type { Sql, TransactionSql } from "postgres";
+import { schemasOf } from "./connection";
+import { quoteIdent } from "./naming";
+
+/** Matches the names of roles that customers log in with: `nameDatabase`. */
+export const ROLE_PATTERN = "^bt_[0-9a-f]{16}$";
+
+/** Matches the names of all roles of hosted databases. */
+export const ANY_ROLE_PATTERN = "^bt_[0-9a-f]{16}(_readers|_console|_revoked)?$";
+
+const REVOKED_PATTERN = "^bt_[0-9a-f]{16}_revoked$";
+
+/** The role without a login that holds the rights in the database whose own role is `role`. */
+export function readersOf(role: string): string {
+  return `${role}_readers`;
+}
+
+/** The role that the console logs in with. */
+export function consoleRoleOf(role: string): string {
+  return `${role}_console`;
+}
+
+/** The role without a login and without rights that owns what the SQL user with the role `role` made, once it is revoked. */
+export function revokedRoleOf(role: string): string {
+  return `${role}_revoked`;
+}
+
+/**
+ * Creates the readers' role if it does not exist, and makes the database's own role its member. Members of the
+ * database's own role, as earlier versions created them, become members of the readers' role instead.
+ */
+export async function ensureReaders(admin: Sql | TransactionSql, role: string): Promise<void> {
+  const [name, readers] = [quoteIdent(role), quoteIdent(readersOf(role))];
+  const [server] = await admin<{ has_options: boolean }[]>`
+    select current_setting('server_version_num')::int >= 160000 as has_options`;
+  const options = server!.has_options ? "with inherit true, set false" : "";
+  await admin.unsafe(`
+    do $$ begin
+      if to_regrole('${readers}') is null then
+        create role ${readers} nologin;
+        grant ${readers} to current_user;
+      end if;
+      if not (select rolinherit from pg_roles where rolname = '${role}') then
+        alter role ${name} inherit;
+      end if;
+    exception when duplicate_object or unique_violation then null;
+    end $$;
+    grant ${readers} to ${name} ${options}`);
+  for (const member of await membersOf(admin, role)) {
+    const user = quoteIdent(member);
+    await admin.unsafe(`grant ${readers} to ${user} ${options}; revoke ${name} from ${user}`);
+  }
+}
+
+/**
+ * Lets the readers' role of the database whose own role is `role` read all that is ours in `schema`, including future
+ * tables, and what its own role creates there. The readers' role must exist.
+ */
+export async function grantReads(tx: TransactionSql, schemaName: string, role: string): Promise<void> {
+  const { schema, swap } = schemasOf(schemaName);
+  const [own, readers] = [quoteIdent(role), quoteIdent(readersOf(role))];
+  const [state] = await tx<
+    { was: string | null; may_create: boolean; may_connect: boolean; database: string }[]
+  >`
+    select (select s.reader from ${tx.unsafe(swap)}._state as s) as was, current_database() as database,
+      has_schema_privilege(${role}, to_regnamespace(${schema}), 'create') as may_create,
+      has_database_privilege(${readersOf(role)}, current_database(), 'connect') as may_connect`;
+  await tx`update ${tx.unsafe(swap)}._state set reader = ${readersOf(role)}`;
+  const database = quoteIdent(state!.database);
+  if (!state!.may_connect) await tx.unsafe(`grant connect on database ${database} to ${readers}`);
+  await tx.unsafe(`
+    grant usage on schema ${schema} to ${readers};
+    alter default privileges in schema ${schema} grant select on tables to ${readers};`);
+  await onOurs(tx, schema, (table) => `grant select on ${table} to ${readers}`);
+  if (state!.was !== role) return;
+  // An earlier version gave these to the database's own role, and its members had them by that.
+  await tx.unsafe(`
+    alter default privileges in schema ${schema} revoke select on tables from ${own};
+    revoke usage on schema ${schema} from ${own};`);
+  await onOurs(tx, schema, (table) => `revoke select on ${table} from ${own}`);
+  if (!state!.may_create) return;
+  await tx.unsafe(`
+    grant create on schema ${schema} to ${readers};
+    revoke create on schema ${schema} from ${own};
+    grant temporary on database ${database} to ${readers};
+    revoke temporary on database ${database} from ${own};
+    ${shareOwn(schema, role)}`);
+  await onRelations(tx, schema, role, (table) => `grant select on ${table} to ${readers}`);
+}
+
+/** Lets the readers read what the database's own role creates from now on, unless that role decides otherwise. */
+export function shareOwn(schema: string, role: string): string {
+  return `alter default privileges for role ${quoteIdent(role)} in schema ${schema}
+    grant select on tables to ${quoteIdent(readersOf(role))};`;
+}
+
+/** Only our tables: without superuser rights we could not grant on others', and with them we should not. */
+async function onOurs(
+  tx: TransactionSql,
+  schema: string,
+  statement: (table: string) => string,
+): Promise<void> {
+  const [me] = await tx<{ name: string }[]>`select current_user::text as name`;
+  await onRelations(tx, schema, me!.name, statement);
+}
+
+async function onRelations(
+  tx: TransactionSql,
+  schema: string,
+  owner: string,
+  statement: (table: string) => string,
+): Promise<void> {
+  const rows = await tx<{ name: string }[]>`
+    select c.relname as name from pg_class as c join pg_roles as r on r.oid = c.relowner
+    where c.relnamespace = to_regnamespace(${schema}) and c.relkind in ('r', 'p', 'v', 'm') and r.rolname = ${owner}`;
+  if (rows.length === 0) return;
+  await tx.unsafe(rows.map(({ name }) => `${statement(`${schema}.${quoteIdent(name)}`)};`).join("\n"));
+}
+
+/** Returns the roles of customers, without the console's, that are members of `role`. */
+export async function membersOf(admin: Sql | TransactionSql, role: string): Promise<string[]> {
+  const rows = await admin<{ name: string }[]>`
+    select distinct r.rolname::text as name from pg_auth_members as m join pg_roles as r on r.oid = m.member
+    where m.roleid = to_regrole(quote_ident(${role})) and r.rolname ~ ${ROLE_PATTERN} and not r.rolcreaterole
+    order by 1`;
+  return rows.map(({ name }) => name);
+}
+
+/** Returns the roles of the SQL users of the database whose own role is `role`. */
+export async function usersOf(admin: Sql, role: string): Promise<string[]> {
+  const members = [...(await membersOf(admin, readersOf(role))), ...(await membersOf(admin, role))];
+  return [...new Set(members)].filter((name) => name !== role);
+}
+
+/** Returns the roles without a login that own what revoked SQL users of the database have made. */
+export async function revokedOf(admin: Sql, role: string): Promise<string[]> {
+  const rows = await admin<{ name: string }[]>`
+    select distinct r.rolname::text as name from pg_auth_members as m join pg_roles as r on r.oid = m.roleid
+    where m.member = to_regrole(quote_ident(${role})) and r.rolname ~ ${REVOKED_PATTERN} order by 1`;
+  return rows.map(({ name }) => name);
+}
