@@ -14,6 +14,7 @@ interface CreateOptions extends Common {
   databaseId?: string;
   schema?: string;
   only?: string;
+  acceptPrivileges?: boolean;
 }
 
 export function addBasesCommand(program: Command): void {
@@ -39,6 +40,10 @@ export function addBasesCommand(program: Command): void {
       .argument("<airtable-id>", "app…")
       .option("--platform <platform>", "the platform", apiFacts.defaultPlatform)
       .option("--workspace <id>", "the workspace whose cap includes its calls")
+      .option(
+        "--accept-privileges",
+        "use DESTINATION_URL although its role has more rights than needed, such as a superuser's",
+      )
       .option("--database-id <id>", "one of the account's databases; with --schema")
       .option("--only <tables>", "copy only these tables: names or ids in Airtable, separated by commas")
       .option("--schema <name>", "a schema in that database, or in the database of DESTINATION_URL")
@@ -105,13 +110,20 @@ async function onlyTables(
 }
 
 /** The URL of a customer's own database has a password, so it comes from the environment. */
-function destinationOf({ databaseId, schema }: CreateOptions): Pick<ApiSchemas["NewBase"], "destination"> {
+function destinationOf({
+  databaseId,
+  schema,
+  acceptPrivileges,
+}: CreateOptions): Pick<ApiSchemas["NewBase"], "destination"> {
   const url = process.env.DESTINATION_URL;
   if (databaseId) {
     if (!schema) throw new CliError("usage", "--database-id needs --schema.");
     return { destination: { kind: "existing", database_id: databaseId, schema } };
   }
-  if (url) return { destination: { kind: "external", url, ...(schema ? { schema } : {}) } };
+  if (url) {
+    const accepts = acceptPrivileges ? { accept_privileges: true } : {};
+    return { destination: { kind: "external", url, ...(schema ? { schema } : {}), ...accepts } };
+  }
   if (schema) throw new CliError("usage", "--schema needs --database-id or DESTINATION_URL.");
   return {};
 }

@@ -84,7 +84,9 @@ async function live(
     sslmode: cell.way === "tls alias" ? ("require" as const) : undefined,
     superuserUrl: (database: string) => servers.replicas.as("postgres", database),
   };
-  const own = { kind: "external" as const, url: places.ownUrl, schema: SCHEMA };
+  // On Postgres 15, CREATEROLE can grant every role.
+  const accepts = cell.rights === "owner" ? {} : { accept_privileges: true };
+  const own = { kind: "external" as const, url: places.ownUrl, schema: SCHEMA, ...accepts };
   const lives = [
     new Life({ ...given, steps: steps["hosted cluster"], destination: { kind: "new" } }),
     new Life({ ...given, steps: steps["own database"], destination: own }),

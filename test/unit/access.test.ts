@@ -40,6 +40,8 @@ test("passwords of databases need `credentials`, and people need `members`", () 
   expect(routesWith("credentials").filter((route) => route.includes("/api/"))).toEqual([
     "GET /api/v1/bases/:id/credentials",
     "POST /api/v1/bases/:id/credentials/rotate",
+    "PUT /api/v1/bases/:id/credentials/reading-url",
+    "DELETE /api/v1/bases/:id/credentials/reading-url",
     "GET /api/v1/bases/:id/sql-users",
     "POST /api/v1/bases/:id/sql-users",
     "GET /api/v1/bases/:id/sql-users/:user/credentials",
@@ -49,6 +51,8 @@ test("passwords of databases need `credentials`, and people need `members`", () 
   expect(routesWith("credentials")).toEqual(
     expect.arrayContaining([
       "GET /bases/:id/connect",
+      "POST /bases/:id/connect/reading-url",
+      "POST /bases/:id/connect/reading-url/remove",
       "POST /bases/:id/sql-users",
       "POST /bases/:id/sql-users/:user/rotate",
       "POST /bases/:id/sql-users/:user/revoke",

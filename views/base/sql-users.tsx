@@ -17,10 +17,19 @@ interface SqlUsersProps {
   /** What was typed for a new user, and what is wrong with it. */
   name: string;
   error: string | undefined;
+  /** In a database that customers host: whether it has a reading URL, and what is wrong with the one that was entered. */
+  readingUrl: { isSet: boolean; error: string | undefined };
 }
 
-export function SqlUsers({ base, users, databaseName, now, name, error }: SqlUsersProps) {
-  if (!users) return <OwnUsers schema={base.database.schema} database={databaseName} />;
+export function SqlUsers({ base, users, databaseName, now, name, error, readingUrl }: SqlUsersProps) {
+  if (!users) {
+    return (
+      <>
+        <ReadingUrl base={base} {...readingUrl} />
+        <OwnUsers schema={base.database.schema} database={databaseName} />
+      </>
+    );
+  }
   return (
     <>
       <Card id="sql-users" title="SQL users">
@@ -47,6 +56,44 @@ export function SqlUsers({ base, users, databaseName, now, name, error }: SqlUse
             required
           />
           <Button>Create SQL user</Button>
+        </form>
+      </FormPanel>
+    </>
+  );
+}
+
+/** The URL with which members read the database in the console. */
+function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["readingUrl"]) {
+  const path = `/bases/${base.id}/connect/reading-url`;
+  return (
+    <>
+      <Card id="reading-url" title="Reading in the console">
+        <p class="muted">
+          {isSet
+            ? "The data browser, the SQL editor and downloads use the reading URL: members read what its role may read."
+            : "The role in your URL may do more than read this base, so only owners and editors use the data browser, the SQL editor and downloads. Give a second URL, whose role can only read, and viewers can, too."}
+        </p>
+        {isSet ? (
+          <form method="post" action={`${path}/remove`}>
+            <Button>Remove reading URL</Button>
+          </form>
+        ) : null}
+      </Card>
+      <FormPanel id="new-reading-url" button="Set reading URL" isOpen={error !== undefined}>
+        <form method="post" action={path} class="stack rows">
+          <Field
+            label="Reading URL"
+            name="url"
+            value=""
+            error={error}
+            hint="A URL of the same database. Create its role with the statements below; it may change nothing."
+            placeholder="postgres://reporting:password@db.example.com:5432/app?sslmode=require"
+            maxLength={2000}
+            autocomplete="off"
+            spellcheck={false}
+            required
+          />
+          <Button>Save</Button>
         </form>
       </FormPanel>
     </>

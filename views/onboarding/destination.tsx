@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
 import { type DatabaseCheck, type DatabaseContents, regionName } from "../../core/control/placement";
-import { Button, ErrorNote, Field, SelectField } from "../components";
+import { Button, ErrorNote, Field, SelectField, Toggle } from "../components";
 import { counted } from "../format";
 import { CheckResults } from "./check-results";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
@@ -20,6 +20,7 @@ export interface DestinationForm {
   url: string;
   /** Of the customer's own database. */
   externalSchema: string;
+  acceptsPrivileges: boolean;
 }
 
 export interface DestinationProps {
@@ -124,6 +125,12 @@ export function DestinationFormView({ draft, databases, regions, form, errors, r
             error={errors.externalSchema}
             autocomplete="off"
             spellcheck={false}
+          />
+          <Toggle
+            label="Use this URL although its role has more rights than needed"
+            name="accept_privileges"
+            checked={form.acceptsPrivileges}
+            hint="Needed for a superuser and similar roles. Every editor of this account can then read, change and delete everything on your server with this URL, and so can anyone who takes over Basetide."
           />
           {results ? <CheckResults results={results} /> : null}
           <Button name="test" value="on">

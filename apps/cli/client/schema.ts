@@ -198,6 +198,19 @@ export interface paths {
       responses: { 200: { content: { "application/json": components["schemas"]["Credentials"] } }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
     };
   };
+  "/api/v1/bases/{id}/credentials/reading-url": {
+    /** Set the URL with which members read a database that you host */
+    put: {
+      parameters: { path: { id: string } };
+      requestBody: { content: { "application/json": components["schemas"]["ReadingUrl"] } };
+      responses: { 204: { content?: never }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+    /** Remove the reading URL */
+    delete: {
+      parameters: { path: { id: string } };
+      responses: { 204: { content?: never }; default: { content: { "application/json": components["schemas"]["ApiError"] } } };
+    };
+  };
   "/api/v1/bases/{id}/sql-users": {
     /** SQL users of the base's database */
     get: {
@@ -624,10 +637,14 @@ export interface components {
       kind: "external";
       url: string;
       schema?: string;
+      /** Use the URL although its role has more rights than Basetide needs, such as a superuser's. Otherwise, such a URL is refused */
+      accept_privileges?: boolean;
     };
     DestinationCheck: {
       url: string;
       schema?: string;
+      /** Use the URL although its role has more rights than Basetide needs, such as a superuser's. Otherwise, such a URL is refused */
+      accept_privileges?: boolean;
     };
     DestinationChecks: {
       /** Whether no check found a problem */
@@ -878,6 +895,9 @@ export interface components {
       id: string;
       name: string;
       key_help_url: string;
+    };
+    ReadingUrl: {
+      url: string;
     };
     RemovalOptions: {
       /** Rotate the passwords of the account's hosted databases and their SQL users; open connections are closed */

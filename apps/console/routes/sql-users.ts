@@ -105,7 +105,7 @@ export function sqlUserRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Revoke a SQL user",
           description:
-            "Its connections end, and it can no longer log in. Tables and views that it created in a writable database belong to the database's own role afterwards.",
+            "Its connections end, and it can no longer log in. What it created in a writable database stays, runs no more, and belongs to a role without a login; the activity lists it.",
           responses: { 204: { description: "Revoked" } },
         },
       },

@@ -22,6 +22,11 @@ export const keyCheck = named(
   { platform: platformFacts[0]!.id, api_key: "patXXXXXXXXXXXXXX.XXXXXXXX" },
 );
 
+const acceptPrivileges = t.Boolean({
+  description:
+    "Use the URL although its role has more rights than Basetide needs, such as a superuser's. Otherwise, such a URL is refused",
+});
+
 const destination = named(
   "Destination",
   t.Union(
@@ -48,6 +53,7 @@ const destination = named(
           kind: t.Literal("external"),
           url: t.String({ maxLength: 2000 }),
           schema: t.Optional(t.String({ maxLength: 63 })),
+          accept_privileges: t.Optional(acceptPrivileges),
         },
         { ...strict, title: "A database that you host" },
       ),
@@ -58,9 +64,20 @@ const destination = named(
 
 export const destinationCheck = named(
   "DestinationCheck",
-  t.Object({ url: t.String({ maxLength: 2000 }), schema: t.Optional(t.String({ maxLength: 63 })) }, strict),
+  t.Object(
+    {
+      url: t.String({ maxLength: 2000 }),
+      schema: t.Optional(t.String({ maxLength: 63 })),
+      accept_privileges: t.Optional(acceptPrivileges),
+    },
+    strict,
+  ),
   { url: "postgres://basetide:secret@db.example.com:5432/analytics?sslmode=require", schema: "crm" },
 );
+
+export const readingUrl = named("ReadingUrl", t.Object({ url: t.String({ maxLength: 2000 }) }, strict), {
+  url: "postgres://reporting:secret@db.example.com:5432/analytics?sslmode=require",
+});
 
 export const destinationChecks = named(
   "DestinationChecks",

@@ -158,6 +158,7 @@ test("I8: another account's objects do not exist, on every page and in every cal
       workspaces: { name: "mine" },
       alerts: { name: "mine" },
       "sql-users": { name: "mine" },
+      "reading-url": { url: "postgres://mine@127.0.0.1/mine" },
       selection: { new_tables: "copy", tables: [] },
       members: method === "PATCH" ? { role: "viewer" } : { revoke_tokens: true },
     };

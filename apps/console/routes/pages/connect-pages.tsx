@@ -9,9 +9,11 @@ import {
   getDatabase,
   getSqlUser,
   listSqlUsers,
+  removeReadingUrl,
   revokeSqlUser,
   rotateSqlUser,
   type SqlUser,
+  setReadingUrl,
   showCredentials,
   showSqlUserCredentials,
 } from "../../../../core/control/placement";
@@ -43,7 +45,7 @@ export function connectPages(ctx: ConsoleContext) {
     currentUser: CurrentUser,
     base: Base,
     query: Record<string, string | undefined>,
-    form: { name: string; error?: FormError } = { name: "" },
+    form: { name: string; error?: FormError; urlError?: FormError } = { name: "" },
   ) {
     const database = await getDatabase(db, base.database.id);
     const isHosted = database.clusterId !== null;
@@ -77,11 +79,12 @@ export function connectPages(ctx: ConsoleContext) {
           now={new Date()}
           name={form.name}
           error={form.error?.message}
+          readingUrl={{ isSet: database.hasReader, error: form.urlError?.message }}
         />
       </BaseFrame>
     );
     const page = { title: `${title} · ${base.name}`, currentUser, active: "bases", base } as const;
-    return answer(request, { ...page, status: form.error?.status }, view);
+    return answer(request, { ...page, status: (form.error ?? form.urlError)?.status }, view);
   }
 
   return new Elysia({ name: "connect-pages", detail: { hide: true } })
@@ -101,6 +104,24 @@ export function connectPages(ctx: ConsoleContext) {
       if (error || !user) return show(request, currentUser, base, {}, { name, ...(error && { error }) });
       const path = `/bases/${base.id}/connect?user=${user.id}`;
       return finish(request, path, `SQL user “${user.name}” created. These are its credentials.`);
+    })
+    .post("/bases/:id/connect/reading-url", async ({ request, currentUser, account, params, body }) => {
+      const base = await getBase(db, params.id, account.id);
+      const database = await getDatabase(db, base.database.id);
+      const urlError = await formErrorOf(() =>
+        setReadingUrl(by(currentUser), database, formText(body, "url")),
+      );
+      if (urlError) return show(request, currentUser, base, {}, { name: "", urlError });
+      return finish(
+        request,
+        `/bases/${base.id}/connect`,
+        "Reading URL saved. Viewers can read this base now.",
+      );
+    })
+    .post("/bases/:id/connect/reading-url/remove", async ({ request, currentUser, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      await removeReadingUrl(by(currentUser), await getDatabase(db, base.database.id));
+      return finish(request, `/bases/${base.id}/connect`, "Reading URL removed.");
     })
     .post("/bases/:id/sql-users/:user/rotate", async ({ request, currentUser, account, params }) => {
       const { base, database, user } = await findSqlUser(db, account.id, params);

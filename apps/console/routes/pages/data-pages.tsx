@@ -19,6 +19,7 @@ import { tablePath } from "../../../../views/data/paths";
 import { RecordPanel, RecordView, titleOf } from "../../../../views/data/record";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
+import { requireReadable } from "../../readable";
 
 export function dataPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -48,6 +49,7 @@ export function dataPages(ctx: ConsoleContext) {
         base,
       } as const;
       try {
+        await requireReadable(ctx, currentUser, base);
         const read = await browsePage(ctx, base, params.table, state);
         const status = read.state.filters.some(({ problem }) => problem) ? 422 : 200;
         return answer(
@@ -82,8 +84,9 @@ export function dataPages(ctx: ConsoleContext) {
         );
       }
     })
-    .get("/bases/:id/data/:table/download", async ({ request, account, params }) => {
+    .get("/bases/:id/data/:table/download", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
+      await requireReadable(ctx, currentUser, base);
       const query = new URL(request.url).searchParams;
       const format = query.get("format") === "json" ? "json" : "csv";
       allowLongAnswer(request);
@@ -105,6 +108,7 @@ export function dataPages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/data/:table/:record", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
+      await requireReadable(ctx, currentUser, base);
       const record = await browseRecord(ctx, base, params.table, params.record);
       const view = isHtmx(request) ? (
         <RecordPanel base={base} record={record} />
@@ -142,6 +146,13 @@ function InFrame({
 /** Errors of the table or its database: the rest of the page is shown, with the way to other tables. */
 function isShownInFrame(error: unknown): error is BasetideError {
   return (
-    ["not_found", "replica_unavailable", "replica_busy", "destination_invalid", "invalid_request"] as const
+    [
+      "forbidden",
+      "not_found",
+      "replica_unavailable",
+      "replica_busy",
+      "destination_invalid",
+      "invalid_request",
+    ] as const
   ).some((code) => isBasetideError(error, code));
 }

@@ -112,6 +112,7 @@ function readForm(body: unknown, { sourceBase }: Draft): DestinationForm {
     schema: formText(body, "schema"),
     url: formText(body, "url"),
     externalSchema: formText(body, "external_schema") || suggestSchema(sourceBase?.name ?? ""),
+    acceptsPrivileges: formText(body, "accept_privileges") !== "",
   };
 }
 
@@ -125,6 +126,7 @@ function keptForm({ destination, sourceBase }: Draft, region: string | null): De
     schema: destination?.kind === "existing" ? destination.schema : suggested,
     url: "",
     externalSchema: destination?.kind === "external" ? destination.schema : suggested,
+    acceptsPrivileges: destination?.kind === "external" && destination.accept_privileges === true,
   };
 }
 
@@ -148,6 +150,9 @@ function schemaOf(form: DestinationForm): string {
 function toDestination(form: DestinationForm): Destination {
   if (form.kind === "existing")
     return { kind: "existing", database_id: form.databaseId, schema: form.schema };
-  if (form.kind === "external") return { kind: "external", url: form.url, schema: form.externalSchema };
+  if (form.kind === "external") {
+    const { url, externalSchema: schema, acceptsPrivileges } = form;
+    return { kind: "external", url, schema, ...(acceptsPrivileges && { accept_privileges: true }) };
+  }
   return form.region === "" ? { kind: "new" } : { kind: "new", region: form.region };
 }

@@ -1,6 +1,6 @@
 /** The schema page of a base, and its descriptions as files. */
 import { Elysia } from "elysia";
-import type { Account } from "../../../../core/control/accounts";
+import type { Account, CurrentUser } from "../../../../core/control/accounts";
 import { type Base, getBase } from "../../../../core/control/bases";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import {
@@ -28,6 +28,7 @@ import {
 } from "../../../../views/schema/schema-page";
 import { schemaScript } from "../../assets";
 import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { requireReadable } from "../../readable";
 import { cachedSample, cachedShape } from "../../shape-cache";
 import { typesInput } from "../../types-input";
 
@@ -53,8 +54,9 @@ export function schemaPages(ctx: ConsoleContext) {
   }
 
   /** The table with its examples; the page is of use without them. */
-  async function showTable(base: Base, spec: TableSpec): Promise<ShownTable> {
+  async function showTable(currentUser: CurrentUser, base: Base, spec: TableSpec): Promise<ShownTable> {
     try {
+      await requireReadable(ctx, currentUser, base);
       return { spec, sample: await cachedSample(ctx, base, spec) };
     } catch (error) {
       if (!isBasetideError(error)) throw error;
@@ -88,7 +90,7 @@ export function schemaPages(ctx: ConsoleContext) {
         return page(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
       const spec = query.table === undefined ? tables[0] : tables.find(({ name }) => name === query.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
-      const shown = await showTable(base, spec);
+      const shown = await showTable(currentUser, base, spec);
       const columns = <SchemaTables base={base} tables={tables} shown={shown} />;
       if (isHtmx(request)) return answer(request, { title: spec.name, currentUser }, columns);
       return page(

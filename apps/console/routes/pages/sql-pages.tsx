@@ -1,5 +1,5 @@
 /**
- * The SQL editor of a base. A query runs as the customer's own read-only role, and ends with its request: the editor
+ * The SQL editor of a base. A query runs with the console's read-only role, and ends with its request: the editor
  * cancels it by aborting the request, and a page that is closed does the same.
  */
 import { Elysia } from "elysia";
@@ -27,6 +27,7 @@ import { QueryResults } from "../../../../views/sql/results";
 import { editorScript } from "../../assets";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
+import { requireReadable } from "../../readable";
 import { cachedShape } from "../../shape-cache";
 
 const RUN = { timeoutMs: 30_000, bytes: 4_000_000, rows: 500 };
@@ -101,6 +102,7 @@ export function sqlPages(ctx: ConsoleContext) {
       let view: preact.VNode;
       let status: number | undefined;
       try {
+        await requireReadable(ctx, currentUser, base);
         const outcome = await withRunSlot(account.id, async () =>
           runQuery(await readerTarget(ctx, base), sql, { ...RUN, signal: request.signal }, isPlan),
         );
@@ -117,6 +119,7 @@ export function sqlPages(ctx: ConsoleContext) {
       const base = await find(params.id, account);
       const sql = formSecret(body, "sql");
       try {
+        await requireReadable(ctx, currentUser, base);
         return await csvOf(account.id, (onRows, signal) =>
           readerTarget(ctx, base).then((target) => streamQuery(target, sql, { ...CSV, signal }, onRows)),
         );
@@ -145,7 +148,14 @@ export function sqlPages(ctx: ConsoleContext) {
 
 /** What a person can do something about. @throws any other error */
 function messageOf(error: unknown): { text: string; status: number } {
-  const codes = ["query_failed", "query_stopped", "replica_unavailable", "invalid_request", "conflict"];
+  const codes = [
+    "query_failed",
+    "query_stopped",
+    "replica_unavailable",
+    "invalid_request",
+    "conflict",
+    "forbidden",
+  ];
   if (!isBasetideError(error) || !codes.includes(error.code)) throw error;
   return { text: error.message, status: httpStatus[error.code] };
 }
