@@ -25,14 +25,18 @@ import { removedMember } from "./removed-member";
 import { revoked } from "./revoked";
 import { seenCode } from "./seen-code";
 import { signInQueue } from "./sign-in-queue";
+import { revokedSqlUser } from "./revoked-sql-user";
+import { secondRole } from "./second-role";
 import { slowNeighbor } from "./slow-neighbor";
 import { smuggling } from "./smuggling";
 import { sqlEscape } from "./sql-escape";
 import { sqlRace } from "./sql-race";
+import { sqlUserUp } from "./sql-user-up";
 import { starve } from "./starve";
 import { storedToken } from "./stored-token";
 import { terminal } from "./terminal";
 import { viewerChanges } from "./viewer-changes";
+import { viewerSql } from "./viewer-sql";
 
 export const attacks: Attack[] = [
   paths,
@@ -61,6 +65,10 @@ export const attacks: Attack[] = [
   halfBodies,
   bodies,
   sqlEscape,
+  sqlUserUp,
+  revokedSqlUser,
+  viewerSql,
+  secondRole,
   sqlRace,
   exhaustServer,
   starve,
