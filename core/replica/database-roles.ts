@@ -38,20 +38,14 @@ export function revokedRoleOf(role: string): string {
  */
 export async function ensureReaders(admin: Sql | TransactionSql, role: string): Promise<void> {
   const [name, readers] = [quoteIdent(role), quoteIdent(readersOf(role))];
-  const [server] = await admin<{ has_options: boolean }[]>`
-    select current_setting('server_version_num')::int >= 160000 as has_options`;
-  const options = server!.has_options ? "with inherit true, set false" : "";
+  const [found] = await admin<{ has_options: boolean; is_missing: boolean; inherits: boolean }[]>`
+    select current_setting('server_version_num')::int >= 160000 as has_options,
+      to_regrole(quote_ident(${readersOf(role)})) is null as is_missing,
+      coalesce((select rolinherit from pg_roles where rolname = ${role}), true) as inherits`;
+  const options = found!.has_options ? "with inherit true, set false" : "";
   await admin.unsafe(`
-    do $$ begin
-      if to_regrole('${readers}') is null then
-        create role ${readers} nologin;
-        grant ${readers} to current_user;
-      end if;
-      if not (select rolinherit from pg_roles where rolname = '${role}') then
-        alter role ${name} inherit;
-      end if;
-    exception when duplicate_object or unique_violation then null;
-    end $$;
+    ${found!.is_missing ? `create role ${readers} nologin; grant ${readers} to current_user;` : ""}
+    ${found!.inherits ? "" : `alter role ${name} inherit;`}
     grant ${readers} to ${name} ${options}`);
   for (const member of await membersOf(admin, role)) {
     const user = quoteIdent(member);

@@ -70,6 +70,8 @@ const LONGEST = [
   "integration/postgres/tls",
   "integration/replica/busy-swaps",
   "integration/external/slow-databases",
+  "integration/control/database-roles",
+  "integration/external/external-reading",
   "integration/replica/bad-shapes",
   "integration/replica/replication",
   "integration/fleet/account-move",
