@@ -62,9 +62,10 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
   );
   const external = `dat_${randomBytes(10).toString("hex")}`;
   await ctx.db`
-    insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)
+    insert into databases (
+      id, account_id, name, role_name, encrypted_url, encrypted_reader_url, external_host, external_port)
     values (${external}, ${account.id}, 'own', 'me', ${encrypt("databases", "encrypted_url", external, "postgres://y")},
-      ${external}, 5432)`;
+      ${encrypt("databases", "encrypted_reader_url", external, "postgres://z")}, ${external}, 5432)`;
   return { baseId: base.id, databaseId: base.database.id };
 }
 
