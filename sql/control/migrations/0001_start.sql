@@ -260,7 +260,10 @@ create table databases (
   name text not null,
   role_name text not null,
   encrypted_password text,
+  encrypted_console_password text,
   encrypted_url text,
+  encrypted_reader_url text,
+  accepts_privileges boolean not null default false,
   external_host text,
   external_port integer,
   is_writable boolean not null default false,
@@ -275,8 +278,16 @@ create table databases (
     case when cluster_id is null
       then num_nonnulls(encrypted_url, external_host, external_port) = 3 and encrypted_password is null
       else num_nonnulls(encrypted_url, external_host, external_port) = 0 and encrypted_password is not null
+    end),
+  constraint databases_reader_check check (
+    case when cluster_id is null then encrypted_console_password is null
+      else encrypted_reader_url is null and not accepts_privileges
     end)
 );
+
+comment on column databases.encrypted_console_password is 'of the role that the console logs in with; null: it gets one when it is next needed';
+comment on column databases.encrypted_reader_url is 'URL of a customer''s own database with which members without the right to see credentials read it';
+comment on column databases.accepts_privileges is 'its owner has confirmed a URL whose role has more rights than its own database, such as a superuser''s';
 
 comment on column databases.connection_limit is 'connections that the role of a hosted database may open';
 
