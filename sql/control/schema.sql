@@ -421,15 +421,15 @@ create table databases (
   name text not null,
   role_name text not null,
   encrypted_password text,
+  encrypted_console_password text,
   encrypted_url text,
+  encrypted_reader_url text,
+  accepts_privileges boolean not null default false,
   external_host text,
   external_port integer,
   is_writable boolean not null default false,
   created_at timestamp with time zone not null default now(),
   connection_limit integer not null default 10,
-  encrypted_console_password text,
-  encrypted_reader_url text,
-  accepts_privileges boolean not null default false,
   constraint databases_connection_limit_check CHECK (connection_limit >= 1 AND connection_limit <= 10000),
   constraint databases_pkey PRIMARY KEY (id),
   constraint databases_place_check CHECK (
@@ -448,10 +448,10 @@ END),
 CREATE INDEX databases_account_idx ON databases (account_id);
 CREATE UNIQUE INDEX databases_external_key ON databases (external_host, external_port, name) WHERE (cluster_id IS NULL);
 CREATE UNIQUE INDEX databases_hosted_key ON databases (cluster_id, name) WHERE (cluster_id IS NOT NULL);
-comment on column databases.connection_limit is 'connections that the role of a hosted database may open';
 comment on column databases.encrypted_console_password is 'of the role that the console logs in with; null: it gets one when it is next needed';
 comment on column databases.encrypted_reader_url is 'URL of a customer''s own database with which members without the right to see credentials read it';
 comment on column databases.accepts_privileges is 'its owner has confirmed a URL whose role has more rights than its own database, such as a superuser''s';
+comment on column databases.connection_limit is 'connections that the role of a hosted database may open';
 
 create table installation (
   id text not null,
