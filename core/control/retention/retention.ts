@@ -87,6 +87,7 @@ export const retention: Record<string, Retention> = {
   sync_runs: { kept: "30 days", column: "started_at" },
   task_attempts: { bound: "one per task that is tried again; deleted when it succeeds" },
   two_factors: { bound: "one per person" },
+  used_codes: { kept: "1 hour", column: "used_at" },
   user_logins: { bound: "one per person and service" },
   users: { bound: "one per person" },
   verifications: { expires: "expires_at" },
