@@ -3,6 +3,7 @@ export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
 export { beforeDeadline } from "./deadlines";
 export { Notifier } from "./notifier";
 export { offAbort, onAbort } from "./on-abort";
+export { SharedLookup } from "./shared-lookup";
 export { TaskGroup } from "./task-group";
 export { withTimeout } from "./timeout";
 export { Turns } from "./turns";

@@ -2,7 +2,7 @@
  * Decides who may sign up while sign-ups are closed: the first user of the installation, and users with an invitation.
  */
 import type { Db } from "../../../core/context";
-import { findInvitation } from "../../../core/control/members";
+import { linkedInvitations } from "../../../core/control/members";
 
 /** @param next the page to open after the sign-up; an invitation's page has its token */
 export async function maySignUp(db: Db, email: string, next: string): Promise<boolean> {
@@ -11,5 +11,5 @@ export async function maySignUp(db: Db, email: string, next: string): Promise<bo
   const url = URL.parse(next, "http://console");
   const token = url?.pathname === "/invitation" ? url.searchParams.get("token") : null;
   if (token === null) return false;
-  return (await findInvitation(db, token))?.email === email.trim().toLowerCase();
+  return (await linkedInvitations(db)(token))?.email === email.trim().toLowerCase();
 }

@@ -7,7 +7,7 @@
  */
 import { Elysia } from "elysia";
 import { FreshUrls } from "../../../core/attachments";
-import { linkedBase, type ManagementContext } from "../../../core/control/bases";
+import { linkedBases, type ManagementContext } from "../../../core/control/bases";
 import { asBasetideError, BasetideError, httpStatus } from "../../../core/errors";
 import { isId } from "../../../core/ids";
 import { createRateLimiter } from "../../../core/limiter";
@@ -29,11 +29,12 @@ const LINK_HEADERS = {
 };
 
 export function attachmentRoutes(ctx: ManagementContext) {
+  const find = linkedBases(ctx);
   const urls = new FreshUrls({ ...ctx, limiter: createRateLimiter(ctx) });
 
   async function redirect({ params, query }: { params: LinkParams; query: Record<string, unknown> }) {
     const place: AttachmentRef = params;
-    const base = isId("base", params.baseId) ? await linkedBase(ctx, params.baseId) : null;
+    const base = isId("base", params.baseId) ? await find(params.baseId) : null;
     const signature = typeof query.sig === "string" ? query.sig : "";
     if (!base || !isSignedBy(base.signer, place, signature)) throw notThere();
     const fresh = await urls.find(base, place).catch((error: unknown) => {

@@ -3,6 +3,7 @@
  * while the setting is off, so that existing links work until they are revoked.
  */
 import { randomBytes } from "node:crypto";
+import { SharedLookup } from "../../async";
 import type { Context } from "../../context";
 import { type AttachmentSigner, createSigner } from "../../replica";
 import type { Base } from "./base-row";
@@ -19,22 +20,26 @@ export interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId
   signer: AttachmentSigner;
 }
 
+type LinkedRow = Omit<LinkedBase, "signer"> & { encryptedKey: string; keyVersion: number };
+
 /**
- * Returns the base with its current signer; null if it has none, or the base does not exist.
- *
- * @throws BasetideError `secret_unreadable`
+ * @returns a function that returns the base with its current signer, null if it has none or does not exist, and throws
+ *   BasetideError `secret_unreadable`, `control_unavailable`
  */
-export async function linkedBase(
-  { db, secrets }: Pick<Context, "db" | "secrets">,
-  baseId: string,
-): Promise<LinkedBase | null> {
-  const [row] = await db<(Omit<LinkedBase, "signer"> & { encryptedKey: string; keyVersion: number })[]>`
-    select id, platform, source_base_id as "sourceBaseId", selection, encrypted_attachment_key as "encryptedKey",
-      attachment_key_version as "keyVersion"
-    from bases where id = ${baseId} and encrypted_attachment_key is not null and state <> 'deleting'`;
-  if (!row) return null;
-  const { encryptedKey, keyVersion, ...base } = row;
-  return { ...base, signer: createSigner(secrets.decrypt(encryptedKey, keyContext(baseId)), keyVersion) };
+export function linkedBases({ db, secrets }: Pick<Context, "db" | "secrets">) {
+  const rows = new SharedLookup(async (ids) => {
+    const found = await db<LinkedRow[]>`
+      select id, platform, source_base_id as "sourceBaseId", selection, encrypted_attachment_key as "encryptedKey",
+        attachment_key_version as "keyVersion"
+      from bases where id = any (${ids}) and encrypted_attachment_key is not null and state <> 'deleting'`;
+    return new Map(found.map((row) => [row.id, row]));
+  });
+  return async (baseId: string): Promise<LinkedBase | null> => {
+    const row = await rows.get(baseId);
+    if (!row) return null;
+    const { encryptedKey, keyVersion, ...base } = row;
+    return { ...base, signer: createSigner(secrets.decrypt(encryptedKey, keyContext(baseId)), keyVersion) };
+  };
 }
 
 /** Returns the signer of the base's attachment URLs, if they are on. @throws BasetideError `secret_unreadable` */
@@ -42,7 +47,7 @@ export async function attachmentSigner(
   ctx: Pick<Context, "db" | "secrets">,
   baseId: string,
 ): Promise<AttachmentSigner | undefined> {
-  return (await linkedBase(ctx, baseId))?.signer;
+  return (await linkedBases(ctx)(baseId))?.signer;
 }
 
 function keyContext(baseId: string): string {

@@ -1,5 +1,5 @@
 /** Bases: rows, settings, runs, schema changes, deletion. */
-export { attachmentSigner, type LinkedBase, linkedBase } from "./attachment-keys";
+export { attachmentSigner, type LinkedBase, linkedBases } from "./attachment-keys";
 export {
   type Base,
   type BaseIssue,

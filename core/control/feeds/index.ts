@@ -21,6 +21,6 @@ export {
   type SavedFeed,
   saveCursor,
   saveWebhook,
-  webhookSecret,
   webhookSecretContext,
+  webhookSecrets,
 } from "./live-feeds";

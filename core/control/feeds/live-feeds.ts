@@ -8,6 +8,7 @@
  * nothing.
  */
 import type { TransactionSql } from "postgres";
+import { SharedLookup } from "../../async";
 import type { Context, Db } from "../../context";
 import { cleanText, serverTime } from "../../postgres";
 
@@ -232,16 +233,21 @@ function gapNow(db: Db | TransactionSql) {
   return db`date_trunc('milliseconds', clock_timestamp())`;
 }
 
-/** Returns the secret that signs the notifications of the base's webhook; undefined without a webhook. */
-export async function webhookSecret(
-  { db, secrets }: Pick<Context, "db" | "secrets">,
-  baseId: string,
-): Promise<string | undefined> {
-  const [row] = await db<{ encrypted_secret: string | null }[]>`
-    select encrypted_secret from live_feeds where base_id = ${baseId}`;
-  return row?.encrypted_secret
-    ? secrets.decrypt(row.encrypted_secret, webhookSecretContext(baseId))
-    : undefined;
+/**
+ * @returns a function that returns the secret that signs the notifications of a base's webhook, undefined without a
+ *   webhook, and throws BasetideError `secret_unreadable`, `control_unavailable`
+ */
+export function webhookSecrets({ db, secrets }: Pick<Context, "db" | "secrets">) {
+  const rows = new SharedLookup(async (ids) => {
+    const found = await db<{ id: string; secret: string }[]>`
+      select base_id as id, encrypted_secret as secret from live_feeds
+      where base_id = any (${ids}) and encrypted_secret is not null`;
+    return new Map(found.map(({ id, secret }) => [id, secret]));
+  });
+  return async (baseId: string): Promise<string | undefined> => {
+    const encrypted = await rows.get(baseId);
+    return encrypted && secrets.decrypt(encrypted, webhookSecretContext(baseId));
+  };
 }
 
 /** Records a notification of the source, and wakes the worker that has the base. */

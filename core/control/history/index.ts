@@ -16,8 +16,8 @@ export {
 export {
   newStatusPage,
   type PublicBase,
+  publicStatus,
   type StatusDay,
-  statusPage,
   statusToken,
   turnOffStatusPage,
 } from "./status-page";

@@ -5,6 +5,7 @@
  *      a table, an id or the text of an error.
  */
 import { randomBytes } from "node:crypto";
+import { SharedLookup } from "../../async";
 import type { Actor, Context, Db } from "../../context";
 import { recordChange } from "../audit";
 import { type BaseStatus, listBaseSummaries, statusOf } from "../status";
@@ -60,13 +61,25 @@ async function setToken(db: Db, accountId: string, token: string | null, actor: 
   });
 }
 
-/** Returns the bases of the account with this link; null if there is no such link. */
-export async function statusPage(db: Db, token: string): Promise<{ bases: PublicBase[]; now: Date } | null> {
-  if (!TOKEN_FORM.test(token)) return null;
-  const [account] = await db<{ id: string; now: Date }[]>`
-    select id, now() as now from accounts where status_token = ${token}`;
-  if (!account) return null;
-  const { id, now } = account;
+interface StatusPage {
+  bases: PublicBase[];
+  now: Date;
+}
+
+/** @returns a function that returns the bases of the account with a link, null if there is no such link */
+export function publicStatus(db: Db): (token: string) => Promise<StatusPage | null> {
+  const accounts = new SharedLookup(async (tokens) => {
+    const found = await db<{ id: string; token: string; now: Date }[]>`
+      select id, status_token as token, now() as now from accounts where status_token = any (${tokens})`;
+    return new Map(found.map((account) => [account.token, account]));
+  });
+  return async (token) => {
+    const account = TOKEN_FORM.test(token) ? await accounts.get(token) : undefined;
+    return account ? statusPage(db, account) : null;
+  };
+}
+
+async function statusPage(db: Db, { id, now }: { id: string; now: Date }): Promise<StatusPage> {
   const [bases, periods] = await Promise.all([listBaseSummaries(db, id), periodDays(db, id, now)]);
   const shown = bases.filter(({ state }) => state !== "deleting");
   return {

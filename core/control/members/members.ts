@@ -5,6 +5,7 @@
  * address: only a user who is signed in with that address can accept it, so a forwarded link is useless.
  */
 import { createHash, randomBytes } from "node:crypto";
+import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
@@ -122,13 +123,16 @@ interface FoundInvitation {
   role: GivenRole;
 }
 
-/** Returns the invitation of a link; null if it does not exist or has expired. */
-export async function findInvitation(db: Db, token: string): Promise<FoundInvitation | null> {
-  const [found] = await db<FoundInvitation[]>`
-    select i.id, i.account_id as "accountId", a.email as account, i.email, i.role
-    from invitations as i join accounts as a on a.id = i.account_id
-    where i.token_hash = ${hash(token)} and i.expires_at > now()`;
-  return found ?? null;
+/** @returns a function that returns the invitation of a link, null if it does not exist or has expired */
+export function linkedInvitations(db: Db): (token: string) => Promise<FoundInvitation | null> {
+  const invitations = new SharedLookup(async (hashes) => {
+    const found = await db<(FoundInvitation & { hash: string })[]>`
+      select i.id, i.account_id as "accountId", a.email as account, i.email, i.role, i.token_hash as hash
+      from invitations as i join accounts as a on a.id = i.account_id
+      where i.token_hash = any (${hashes}) and i.expires_at > now()`;
+    return new Map(found.map((invitation) => [invitation.hash, invitation]));
+  });
+  return async (token) => (await invitations.get(hash(token))) ?? null;
 }
 
 /**

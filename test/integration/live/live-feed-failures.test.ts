@@ -1,6 +1,6 @@
 /** A base's webhook with obstacles: at the source, in the control plane, or from another process. */
 import { describe, expect, test } from "vitest";
-import { webhookSecret } from "../../../core/control/feeds";
+import { webhookSecrets } from "../../../core/control/feeds";
 import { createSecretBox } from "../../../core/secrets";
 import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
 
@@ -32,7 +32,7 @@ describe("a webhook", () => {
     const from = new Date();
     await live.worker().open();
     await expectNewWebhook(live, id, from);
-    expect(await webhookSecret(stack().fleet.ctx, live.base.id)).toBeTruthy();
+    expect(await webhookSecrets(stack().fleet.ctx)(live.base.id)).toBeTruthy();
   });
 
   test("that a crash left behind is deleted before the next one is created", async () => {

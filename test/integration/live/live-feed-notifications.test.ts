@@ -4,7 +4,7 @@
 
 import { createHmac } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { webhookSecret } from "../../../core/control/feeds";
+import { webhookSecrets } from "../../../core/control/feeds";
 import { created, expectNewWebhook, feedScene } from "../../support/feed-scene";
 import { until } from "../../support/poll";
 
@@ -63,7 +63,7 @@ describe("a notification", () => {
     } finally {
       control().settings({ webhooks: { pingDuplication: 0 } });
     }
-    const secret = (await webhookSecret(stack().fleet.ctx, live.base.id))!;
+    const secret = (await webhookSecrets(stack().fleet.ctx)(live.base.id))!;
     for (let time = 0; time < 3; time++)
       expect(await post(`/hooks/airtable/${live.base.id}`, "{}", macOf(secret, "{}"))).toEqual({
         status: 204,
@@ -75,7 +75,7 @@ describe("a notification", () => {
   test("that is forged, of another base, too large or for an unknown base is refused and wakes no feed", async () => {
     const { live, feed } = await opened();
     const other = (await opened()).live;
-    const secret = (await webhookSecret(stack().fleet.ctx, live.base.id))!;
+    const secret = (await webhookSecrets(stack().fleet.ctx)(live.base.id))!;
     const path = `/hooks/airtable/${live.base.id}`;
     const body = JSON.stringify({ base: { id: live.sourceId } });
     const refusals = [

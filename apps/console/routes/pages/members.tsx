@@ -5,8 +5,8 @@ import {
   acceptInvitation,
   changeRole,
   checkRole,
-  findInvitation,
   inviteMember,
+  linkedInvitations,
   listInvitations,
   listMembers,
   removeMember,
@@ -127,11 +127,12 @@ export function memberPages(ctx: ConsoleContext) {
 
 /** Open to everyone: an invited person may not have an account yet. */
 export function invitationPage(ctx: ConsoleContext) {
+  const find = linkedInvitations(ctx.db);
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
     .get("/invitation", async ({ request, currentUser, query }) => {
       const token = query.token ?? "";
-      const invitation = await findInvitation(ctx.db, token);
+      const invitation = await find(token);
       if (!invitation) throw new BasetideError("not_found", "This invitation has expired or was withdrawn");
       const { account, email, role } = invitation;
       return answer(

@@ -1,7 +1,12 @@
 /** The public status page of an account, at a link that cannot be guessed, and the page that turns it on. */
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { newStatusPage, statusPage, statusToken, turnOffStatusPage } from "../../../../core/control/history";
+import {
+  newStatusPage,
+  publicStatus,
+  statusToken,
+  turnOffStatusPage,
+} from "../../../../core/control/history";
 import { BasetideError } from "../../../../core/errors";
 import { StatusSettings } from "../../../../views/account/status";
 import { StatusPageView } from "../../../../views/status-page";
@@ -20,12 +25,13 @@ const done: Record<string, string> = {
 
 export function statusPages(ctx: ConsoleContext) {
   const { config, db } = ctx;
-  const shared = new Map<string, { at: number; page: ReturnType<typeof statusPage> }>();
+  const find = publicStatus(db);
+  const shared = new Map<string, { at: number; page: ReturnType<typeof find> }>();
 
-  function pageOf(token: string): ReturnType<typeof statusPage> {
+  function pageOf(token: string): ReturnType<typeof find> {
     const known = shared.get(token);
     if (known && performance.now() - known.at < SHARED_MS) return known.page;
-    const page = statusPage(db, token);
+    const page = find(token);
     shared.delete(token);
     // Only links that exist are remembered, and only while their answer is good.
     page.then(
