@@ -11,6 +11,9 @@ const POWERFUL_ROLES = [
   "pg_execute_server_program",
   "pg_read_all_data",
   "pg_write_all_data",
+  "pg_read_all_stats",
+  "pg_signal_backend",
+  "pg_maintain",
   "rds_superuser",
   "rds_replication",
   "cloudsqlsuperuser",
@@ -33,7 +36,7 @@ export async function wideRights(sql: Sql): Promise<string[]> {
   return row?.rights ?? [];
 }
 
-/** Returns what the session's role, or one that it may act as, could change in the database; at most a few. */
+/** Returns what the session's role, or one that it may act as, could change in the database or end; at most a few. */
 export async function writeRights(sql: Sql): Promise<string[]> {
   const rows = await sql<{ what: string }[]>`
     with mine as (select r.oid, r.rolname from pg_roles as r where pg_has_role(current_user, r.oid, 'member')),
@@ -45,6 +48,9 @@ export async function writeRights(sql: Sql): Promise<string[]> {
       union
       select format('may create objects in the schema %I', own.nspname) from mine, own
       where has_schema_privilege(mine.oid, own.oid, 'create')
+      union
+      select format('may end sessions of %I', mine.rolname) from mine join pg_roles as r on r.oid = mine.oid
+      where r.rolcanlogin and r.rolname <> current_user
       union
       select format('may create databases or roles') from mine join pg_roles as r on r.oid = mine.oid
       where r.rolcreatedb or r.rolcreaterole

@@ -387,6 +387,70 @@ for (const version of POSTGRES_VERSIONS) {
   }, 180_000);
 }
 
+for (const version of POSTGRES_VERSIONS) {
+  test(`I8: no role of a database can end or cancel another one's session: Postgres ${version}`, async () => {
+    await using server = await postgresServer({ version });
+    const admin = await server.role("cluster_admin", "createdb createrole");
+    await prepareCluster(server.url, { role: "cluster_admin", password: "pw", database: "postgres" });
+    const home = await provisionDatabase(admin);
+    const neighbor = await provisionDatabase(admin);
+    const url = databaseUrl(admin, home.database);
+    await installReplica(url, { schema: "public", role: home.role, isNew: true });
+    const writable = { ...home, isWritable: true };
+    await setWritable(url, home.role, "public", true);
+    const logins = [home, { role: consoleRoleOf(home.role), password: "console" }];
+    await ensureConsoleRole(admin, writable, "console");
+    if (Number.parseInt(version, 10) >= 16) {
+      const user = { role: "bt_00000000000000cc", password: "carol" };
+      await createSqlUserRole(admin, writable, user);
+      logins.push(user);
+    }
+    const loginTo = (database: string, { role, password }: { role: string; password: string }) => {
+      const login = new URL(databaseUrl(admin, database));
+      [login.username, login.password] = [role, password];
+      return connectAs(login.href);
+    };
+    await using sessions = new AsyncDisposableStack();
+    const all = [
+      connectAs(url),
+      connectAs(databaseUrl(server.url, home.database)),
+      loginTo(neighbor.database, neighbor),
+      ...logins.map((login) => loginTo(home.database, login)),
+    ].map((session) => sessions.use(session));
+    const pids: Record<string, number> = {};
+    for (const { db } of all) {
+      const [own] = await db<{ pid: number; role: string }[]>`
+        select pg_backend_pid() as pid, session_user::text as role`;
+      pids[own!.role] = own!.pid;
+    }
+    expect(Object.keys(pids)).toHaveLength(all.length);
+
+    for (const [at, { role }] of logins.entries()) {
+      const { db } = all[all.length - logins.length + at]!;
+      for (const [other, pid] of Object.entries(pids)) {
+        if (other === role) continue;
+        for (const ends of ["pg_terminate_backend", "pg_cancel_backend"])
+          expect([role, other, await outcome(db.unsafe(`select ${ends}(${pid})`))]).toEqual([
+            role,
+            other,
+            "42501",
+          ]);
+      }
+    }
+    for (const { db } of all) {
+      const [still] = await db<{ pid: number }[]>`select pg_backend_pid() as pid`;
+      expect(Object.values(pids)).toContain(still!.pid);
+    }
+    // A role can end the sessions of those that it is a member of, however that came about.
+    const memberships = await all[0]!.db<{ role: string }[]>`
+      select distinct r.rolname::text as role from pg_roles as u join pg_roles as r on pg_has_role(u.oid, r.oid, 'member')
+      where u.rolname ~ '^bt_' and r.oid <> u.oid order by 1`;
+    expect(memberships.map(({ role }) => role)).toEqual(
+      [home, neighbor].map(({ role }) => readersOf(role)).sort(),
+    );
+  }, 180_000);
+}
+
 /** Puts the roles of a new, writable database as the previous version had created them. */
 async function asPreviousVersion(
   sql: postgres.Sql,

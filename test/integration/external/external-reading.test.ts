@@ -111,6 +111,16 @@ test("with a reading URL all members read with its role, which must be able to r
       `revoke pg_read_server_files from ${reporting}`,
       /is a member of pg_read_server_files/,
     ],
+    [
+      `grant pg_signal_backend to ${reporting}`,
+      `revoke pg_signal_backend from ${reporting}`,
+      /is a member of pg_signal_backend/,
+    ],
+    [
+      `create role app_${name} login; grant app_${name} to ${reporting}`,
+      `drop role app_${name}`,
+      new RegExp(`may end sessions of app_${name}`),
+    ],
     [`grant ${name} to ${reporting}`, `revoke ${name} from ${reporting}`, /may change copy/],
     [
       `grant create on database ${name} to ${reporting}`,
@@ -171,7 +181,7 @@ test("a URL whose role has rights on the whole server is used only after an expl
     ["superuser", []],
     ["bypassrls", []],
     ["replication", []],
-    ...["pg_read_server_files", "pg_execute_server_program", "pg_write_all_data"].map(
+    ...["pg_read_server_files", "pg_execute_server_program", "pg_write_all_data", "pg_monitor"].map(
       (role): [string, string[]] => ["", [role]],
     ),
   ];
