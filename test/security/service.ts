@@ -6,7 +6,7 @@
  * line. The servers' superuser only observes.
  */
 import { randomBytes } from "node:crypto";
-import { appendFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import postgres from "postgres";
@@ -76,6 +76,8 @@ export class Service implements AsyncDisposable {
     readonly processes: Supervised[],
     readonly accounts: Record<AccountName, Account>,
     readonly env: Record<string, string>,
+    /** The `CONNECT_PORT` of each proxy, and the certificate of its authority. */
+    readonly tunnels: { port: number; authority: string }[],
   ) {}
 
   static async start(options: { logFile?: string; env?: Record<string, string> } = {}): Promise<Service> {
@@ -89,7 +91,14 @@ export class Service implements AsyncDisposable {
     for (const one of [control, replicas, elsewhere, sandbox]) releases.use(one);
     const mailbox = startMailbox();
     releases.defer(() => mailbox.stop());
-    const [consolePort, ...others] = await Promise.all(Array.from({ length: 5 }, freePort));
+    const [consolePort, ...others] = await Promise.all(Array.from({ length: 7 }, freePort));
+    const folder = mkdtempSync(join(tmpdir(), "attacked-"));
+    releases.defer(() => rmSync(folder, { recursive: true, force: true }));
+    const tunnels = others.slice(4).map((port, at) => ({
+      port,
+      folder: join(folder, String(at)),
+      authority: join(folder, String(at), "connect-ca.pem"),
+    }));
     const consoleUrl = `http://127.0.0.1:${consolePort}`;
     const env = {
       ...(await ownRoles(control.url, replicas.url)),
@@ -113,9 +122,11 @@ export class Service implements AsyncDisposable {
       ["worker 1", "worker", others[2]!],
       ["worker 2", "worker", others[3]!],
     ];
-    const processes = roles.map(([name, role, port]) =>
-      releases.use(supervise(name, role, port, env, options.logFile)),
-    );
+    const processes = roles.map(([name, role, port], at) => {
+      const tunnel = role === "proxy" ? tunnels[at - 1] : undefined;
+      const own = tunnel ? { ...env, CONNECT_PORT: String(tunnel.port), DATA_DIR: tunnel.folder } : env;
+      return releases.use(supervise(name, role, port, own, options.logFile));
+    });
     for (const one of processes)
       await until(() => one.isReady(), { what: `${one.name} is ready`, timeoutMs: 40_000, intervalMs: 50 });
     const names: AccountName[] = ["victim", "mallory", "third"];
@@ -130,6 +141,7 @@ export class Service implements AsyncDisposable {
       processes,
       accounts as Record<AccountName, Account>,
       env,
+      tunnels,
     );
     service.#releases = releases.move();
     if (options.logFile) appendFileSync(options.logFile, `== service on ${consoleUrl}\n`);

@@ -1,5 +1,5 @@
 /** What is encrypted at rest, and how its key is rotated while services run. */
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createWebhook } from "../../../core/alerts";
@@ -231,4 +231,20 @@ test("a reset link cannot be read in the control plane", async () => {
   expect((await client.post("/reset-password", { token, password: "another one" })).location).toContain(
     "/sign-in",
   );
+});
+
+test("an API token is found by its hash alone: what the control plane has of it opens nothing", async () => {
+  const { token, id } = await control.addAccount(`${crypto.randomUUID()}@example.org`);
+  const [row] = await control.ctx.db<{ token_hash: string; row: string }[]>`
+    select token_hash, t::text as row from api_tokens as t where account_id = ${id}`;
+  expect(row!.token_hash).toBe(createHash("sha256").update(token).digest("hex"));
+  expect(row!.row).not.toContain(token.slice(3));
+  const status = async (bearer: string) => {
+    const headers = { authorization: `Bearer ${bearer}` };
+    const request = new Request("http://console/api/v1/bases", { headers });
+    return (await consoleApp(control.ctx).handle(request)).status;
+  };
+  expect(await status(token)).toBe(200);
+  for (const wrong of [row!.token_hash, `bt_${row!.token_hash.slice(0, 43)}`, `${token.slice(0, -1)}~`])
+    expect([wrong, await status(wrong)]).toEqual([wrong, 401]);
 });

@@ -6,7 +6,9 @@ import { auditGaps } from "./audit-gaps";
 import { bodies } from "./bodies";
 import { defaults } from "./defaults";
 import { exhaustServer, exhaustWithoutFirewall } from "./exhaust-server";
+import { foreignForms } from "./foreign-forms";
 import { foreignIds } from "./foreign-ids";
+import { forgedLinks } from "./forged-links";
 import { forgedReads } from "./forged-reads";
 import { halfBodies } from "./half-bodies";
 import { halfSent } from "./half-sent";
@@ -18,8 +20,10 @@ import { keylessOracle } from "./keyless-oracle";
 import { lockout } from "./lockout";
 import { mailBomb } from "./mail-bomb";
 import { newKeys } from "./new-keys";
+import { openPages } from "./open-pages";
 import { paths } from "./paths";
 import { poison429 } from "./poison-429";
+import { preflights } from "./preflights";
 import { refusedKey } from "./refused-key";
 import { removedMember } from "./removed-member";
 import { revoked } from "./revoked";
@@ -28,6 +32,7 @@ import { secondRole } from "./second-role";
 import { seenCode } from "./seen-code";
 import { signInQueue } from "./sign-in-queue";
 import { slowNeighbor } from "./slow-neighbor";
+import { slowReaders } from "./slow-readers";
 import { smuggling } from "./smuggling";
 import { sqlEscape } from "./sql-escape";
 import { sqlRace } from "./sql-race";
@@ -35,6 +40,7 @@ import { sqlUserUp } from "./sql-user-up";
 import { starve } from "./starve";
 import { storedToken } from "./stored-token";
 import { terminal } from "./terminal";
+import { tunnels } from "./tunnels";
 import { viewerChanges } from "./viewer-changes";
 import { viewerSql } from "./viewer-sql";
 
@@ -61,6 +67,12 @@ export const attacks: Attack[] = [
   attemptsGrowth,
   apiTokens,
   signInQueue,
+  foreignForms,
+  forgedLinks,
+  openPages,
+  preflights,
+  tunnels,
+  slowReaders,
   halfSent,
   halfBodies,
   bodies,
