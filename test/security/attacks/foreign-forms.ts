@@ -36,10 +36,10 @@ export const foreignForms: Attack = {
     const email = `foreign${random.int(1, 1e9)}@example.org`;
     const password = "correct horse battery";
     await service.operator("account", "create", "--email", email, "--password", password, "--json");
-    const owner = service.browser("203.0.113.50");
+    const owner = service.browser(`203.0.${random.int(1, 250)}.50`);
     const signIn = (browser = owner) => browser.post("/sign-in", { email, password, next: "/bases" });
     await signIn();
-    const made = service.browser("203.0.113.51");
+    const made = service.browser(`203.0.${random.int(1, 250)}.51`);
     await made.post("/sign-in", { email: mallory.email, password: mallory.password, next: "/bases" });
     const known = [...made.cookies].find(([name]) => name.includes("device"));
     for (let round = 0; round < rounds; round++) {

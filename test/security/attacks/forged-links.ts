@@ -22,7 +22,7 @@ export const forgedLinks: Attack = {
     const source = await service.sourceBase("Linked");
     const key = await service.key({ [source.id]: "create" });
     const base = await service.connect(victim, source, { api_key: key, settings: { live: true } });
-    const owner = service.browser("203.0.113.60");
+    const owner = service.browser(`203.0.${random.int(1, 250)}.60`);
     await owner.post("/sign-in", { email: victim.email, password: victim.password, next: "/bases" });
     for (let round = 0; round < rounds; round++) {
       const way = random.pick(WAYS);

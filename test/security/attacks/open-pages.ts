@@ -19,7 +19,10 @@ export const openPages: Attack = {
     const tally = new Tally();
     const { victim, mallory } = service.accounts;
     const { port } = service.of("console")[0]!;
-    const [owner, stranger] = [service.browser("203.0.113.40"), service.browser("203.0.113.41")];
+    const [owner, stranger] = [
+      service.browser(`203.0.${random.int(1, 250)}.40`),
+      service.browser("203.0.113.41"),
+    ];
     for (const [browser, { email, password }] of [
       [owner, victim],
       [stranger, mallory],

@@ -34,7 +34,8 @@ export const storedToken: Attack = {
         const isFile = random.chance(0.5);
         writeFileSync(join(folder, ".env"), isFile ? `BASETIDE_URL=${url}\n` : "");
         const child = Bun.spawn(
-          [process.execPath, "run", "--silent", "--cwd", repoRoot, "cli", ...random.pick(COMMANDS)],
+          // In the folder, whose `.env` Bun reads by itself.
+          [process.execPath, join(repoRoot, "apps/cli/main.ts"), ...random.pick(COMMANDS)],
           {
             cwd: folder,
             env: {
