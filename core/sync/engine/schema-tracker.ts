@@ -167,13 +167,18 @@ export class SchemaTracker {
     return this.#plan.rebuild;
   }
 
-  /** Why a rename or a drop is not carried out: an object of the customer's refuses it. Rows are synced without it. */
+  /** Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. */
   get refusal(): BasetideError | undefined {
-    return this.#refusal;
+    const [ofRebuild] = this.#options.cache.refusals.values();
+    return this.#refusal ?? ofRebuild;
   }
 
-  /** Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild. */
-  postpone(tableId: string): void {
+  /**
+   * Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild. It
+   * stays refused until it has been rebuilt, or need not be any longer.
+   */
+  postpone(tableId: string, refusal: BasetideError): void {
+    this.#options.cache.refusals.set(tableId, refusal);
     this.#postponed.add(tableId);
     this.#shapes.byId.delete(tableId);
   }
@@ -418,6 +423,7 @@ export class SchemaTracker {
         this.#appliedAt = seenAt;
         cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
         this.#schema = cache.schema!;
+        cache.refusals.clear();
         return;
       }
       await this.#readCatalog(attempt === 1 ? known : undefined);
@@ -558,6 +564,8 @@ export class SchemaTracker {
           settings.pinnedNames ? await retiredTables(replica) : undefined,
         )
       : plan;
+    const planned = new Set(this.#plan.rebuild.map(({ tableId }) => tableId));
+    for (const id of cache.refusals.keys()) if (!planned.has(id)) cache.refusals.delete(id);
   }
 }
 

@@ -340,7 +340,7 @@ async function syncTable(
         throw waiting(live.spec, spec, error);
       }
       if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
-        schemaTracker.postpone(tableId);
+        schemaTracker.postpone(tableId, error);
         refused.push(error);
         return await sweepTable(sweep, shape.source, tableCache(cache, live));
       }

@@ -4,6 +4,7 @@
  */
 
 import type { Base, RunReport, SchemaError } from "../../control/bases";
+import { BasetideError } from "../../errors";
 import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
 import type { RememberedPage, SourceSchema, SourceSelection } from "../../source";
@@ -134,6 +135,8 @@ export interface BaseCache {
   failedWith: RunReport["error"] | null;
   /** What keeps the base from being current. */
   problems: Problems;
+  /** Why objects of the customer's refused the last rebuild of a table that must still be rebuilt, by table id. */
+  refusals: Map<string, BasetideError>;
   /** How long the source must keep answering that there are no records before that is believed. */
   emptySpellMs: number;
   /** How long fingerprints are trusted before a sweep compares every record with its row in SQL. */
@@ -190,6 +193,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     failures: 0,
     failedWith: null,
     problems: new Problems(),
+    refusals: new Map(),
     emptySpellMs,
     compareEveryMs: COMPARE_EVERY_MS,
   };
@@ -224,6 +228,11 @@ export function restore(
   if (!isLast) {
     cache.failing.restore(base.failingTables ?? []);
     cache.schemaError = base.schemaError ?? null;
+    if (base.error?.code === "replica_refused") {
+      const outdated = base.problems.filter(({ kind }) => kind === "outdated_table");
+      const refusal = new BasetideError(base.error.code, base.error.message);
+      for (const { tableId } of outdated) cache.refusals.set(tableId!, refusal);
+    }
   }
   // The new lease has dropped them.
   cache.builds.clear();

@@ -19,7 +19,7 @@ export interface SchemaChecking {
   cache: Pick<BaseCache, "schema" | "schemaError" | "failing">;
   connection: Pick<SourceConnection, "changeFeed">;
   dirty: DirtySet;
-  batches: Pick<LiveBatches, "failed">;
+  batches: Pick<LiveBatches, "failed" | "accepted">;
   stop: AbortSignal;
 }
 
@@ -41,6 +41,7 @@ export async function keepCheckingSchema(checking: SchemaChecking): Promise<void
       // Each attempt has an error of its own.
       const { refusal } = schemaTracker;
       if (refusal && refusal !== reported) await batches.failed(refusal);
+      if (!refusal && reported) batches.accepted();
       reported = refusal;
     } catch (caught) {
       const error = asBasetideError(caught);

@@ -87,11 +87,13 @@ export function rebuildWatch(
     onBegin(tableId) {
       const startedAt = new Date();
       return async ({ seen, inserted }) => {
+        const { refusal } = schemaTracker;
         const report: RunReport = {
           ...newReport(),
           kind: "rebuild",
           startedAt,
-          completedAt: new Date(),
+          // A completed one would clear the base's error, though another table is still refused.
+          ...(refusal ? { error: refusal } : { completedAt: new Date() }),
           seen,
           inserted,
           tables: tableCounts(schemaTracker.tables, input.cache, input.base),
@@ -102,8 +104,10 @@ export function rebuildWatch(
         work.notify();
       };
     },
-    onFailure(_tableId, error) {
-      if (!stop.aborted) void batches.failed(error).catch(() => {});
+    onFailure(tableId, error) {
+      // The loop that checks the schema reports refusals.
+      const isRefused = input.cache.refusals.has(tableId);
+      if (!stop.aborted && !isRefused) void batches.failed(error).catch(() => {});
       // A table whose rebuild is refused is worked on as it is.
       work.notify();
     },

@@ -48,6 +48,8 @@ interface Setting {
   dirty: Pick<DirtySet, "readCursor" | "batchCursor" | "wake">;
   /** Returns whether changes are missing from the feed until a scan finds them. */
   hasGap: () => boolean;
+  /** Returns why a change of tables is not carried out: until it is, batches fail, though their rows are written. */
+  refusal: () => BasetideError | undefined;
   /** The requests that count as those of batches. */
   counts: { requests: number; waitMs: number };
   onRun: (report: RunReport) => Promise<void>;
@@ -62,6 +64,8 @@ export class LiveBatches {
   #isFailing: boolean;
   /** When `_sync_meta` was last written with a completed sync (performance.now()). */
   #completedAt = Number.NEGATIVE_INFINITY;
+  /** The last read that found the feed's end. */
+  #readToEnd: { at: number; date: Date } | undefined;
   /** The error that ended the lease, if it occurred while only `_sync_meta` was written. */
   #lost: BasetideError | undefined;
   /** Pending writes to `_sync_meta`, one after another: otherwise an earlier write could overwrite a later one. */
@@ -88,10 +92,11 @@ export class LiveBatches {
    * @param isEnd whether the feed had nothing more
    */
   read(asked: { at: number; date: Date }, isNews: boolean, isEnd: boolean): void {
+    if (isEnd) this.#readToEnd = asked;
     if (isNews) {
       if (!this.#liveBatch) this.#begin(this.#newBatch(asked));
       else if (this.#liveBatch.goal !== undefined) this.#next ??= this.#newBatch(asked);
-    } else if (isEnd && !this.#liveBatch) {
+    } else if (isEnd && !this.#liveBatch && !this.#setting.refusal()) {
       if (this.#isFailing) this.#begin(this.#newBatch(asked), false);
       else if (performance.now() - this.#completedAt >= UNCHANGED_MS) this.unchanged(asked.at);
     }
@@ -107,8 +112,8 @@ export class LiveBatches {
    * Returns at once.
    */
   unchanged(askedAt: number): void {
-    const { replica, epoch, dirty, hasGap } = this.#setting;
-    if (this.#liveBatch || hasGap() || dirty.batchCursor < dirty.readCursor) return;
+    const { replica, epoch, dirty, hasGap, refusal } = this.#setting;
+    if (this.#liveBatch || hasGap() || refusal() || dirty.batchCursor < dirty.readCursor) return;
     this.#completedAt = performance.now();
     this.#markInOrder(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt)).catch(
       (error: unknown) => {
@@ -124,6 +129,11 @@ export class LiveBatches {
   async end(): Promise<void> {
     const { replica, epoch } = this.#setting;
     if (this.#liveBatch?.isMarked) await this.#markInOrder(() => endSync(replica, epoch));
+  }
+
+  /** Nothing is refused any longer: a batch as of the last read of the feed clears the failure. */
+  accepted(): void {
+    if (this.#readToEnd && !this.#liveBatch) this.read(this.#readToEnd, false, true);
   }
 
   /** Adds changes that were applied, or given up, to the current batch. */
@@ -202,19 +212,24 @@ export class LiveBatches {
   async #complete(): Promise<void> {
     const { report, before, isMarked, askedAt } = this.#liveBatch!;
     const { replica, epoch, counts, onRun, hasGap } = this.#setting;
+    const refusal = this.#setting.refusal();
     report.requests = counts.requests - before.requests;
     report.waitMs = Math.round(counts.waitMs - before.waitMs);
     await this.started();
-    if (isMarked && hasGap()) await this.#markInOrder(() => markSyncEnded(replica, epoch));
+    const isLacking = refusal !== undefined || hasGap();
+    if (isMarked && isLacking) await this.#markInOrder(() => markSyncEnded(replica, epoch));
     else if (isMarked) await this.#markInOrder(() => markSyncCompleted(replica, epoch));
-    else if (!hasGap()) {
+    else if (!isLacking) {
       await this.#markInOrder(() => markSyncUnchanged(replica, epoch, performance.now() - askedAt));
     }
-    this.#completedAt = performance.now();
-    report.completedAt = new Date();
+    if (refusal) report.error = refusal;
+    else {
+      this.#completedAt = performance.now();
+      report.completedAt = new Date();
+    }
     if (report.inserted + report.updated > 0) await reportIssues(replica, report);
     await onRun(report);
-    this.#isFailing = false;
+    this.#isFailing = refusal !== undefined;
     this.#liveBatch = undefined;
     const next = this.#next;
     this.#next = undefined;

@@ -97,7 +97,9 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
 
   const hasGap = () => feed.gapSince !== null;
   const { counts } = readers.foreground;
-  const batches = new LiveBatches({ replica, epoch, dirty, hasGap, counts, onRun }, base.error !== null);
+  const refusal = () => schemaTracker.refusal;
+  const reporting = { replica, epoch, dirty, hasGap, refusal, counts, onRun };
+  const batches = new LiveBatches(reporting, base.error !== null);
   const onChanges: Sweep["onChanges"] = (tableId, ids) => recordFound(feed, cache, tableId, ids);
   const sweep = { ...input, schemaTracker, onProgress: () => {}, onChanges };
   const foreground: Sweep = { ...sweep, reader: readers.foreground };

@@ -158,6 +158,7 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     const [first] = failing.list();
     if (first) report.failing = failing.list();
     if (first && schemaTracker.tables.every(({ id }) => failing.has(id))) report.error = first;
+    report.error ??= schemaTracker.refusal;
     if (report.error) await markSyncStarted(replica, epoch);
     else {
       await markSyncCompleted(replica, epoch, true);
@@ -194,7 +195,6 @@ async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
         const isDue = performance.now() - input.cache.schemaSeenAt >= input.schemaPollMs;
         await (isDue ? schemaTracker.look() : schemaTracker.refreshIfDue());
         failures = 0;
-        if (schemaTracker.refusal) rapid.cycles.failed("", schemaTracker.refusal);
       } catch (caught) {
         const error = asBasetideError(caught);
         if (isWholeBases(error)) throw error;

@@ -47,7 +47,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
         ? asBasetideError(caught)
         : await tableFailed({ schemaTracker, cache: input.cache, log }, tableId, shape, caught);
       if (!error) return;
-      if (isRefused) schemaTracker.postpone(tableId);
+      if (isRefused) schemaTracker.postpone(tableId, error);
       watch.onFailure(tableId, error);
       const pauseMs = failing.has(tableId) ? failing.dueInMs(tableId) : failurePauseMs(1, error);
       problems.buildFailed(tableId, error, pauseMs);
