@@ -137,6 +137,25 @@ describe("a webhook", () => {
     control().clearFaults(fault.id);
   });
 
+  test("that the source does not find for a while is off, and is not taken for one that the key may not have", async () => {
+    const { live, read } = await opened();
+    const fault = control().addFault({ base: live.sourceId, path: "/webhooks", kind: "not_found" });
+    await expect(read()).rejects.toMatchObject({ code: "sync_stopped" });
+    const isOff = {
+      state: "failing",
+      reason: expect.stringContaining("does not find"),
+      retryAt: expect.any(Date),
+    };
+    expect((await live.now()).live).toMatchObject(isOff);
+    expect(await live.worker().tryOpen()).toBeNull();
+    expect((await live.now()).live).toMatchObject(isOff);
+    control().clearFaults(fault.id);
+    const feed = await live.worker().open();
+    await feed.read(await live.worker().reader());
+    expect((await live.now()).live).toMatchObject({ state: "on" });
+    expect(live.webhooks()).toHaveLength(1);
+  });
+
   test("loses nothing while the control plane is read-only: it is recorded later", async () => {
     const { live, feed, read } = await opened();
     live.create("one");

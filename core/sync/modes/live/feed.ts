@@ -22,7 +22,7 @@ import {
   type SavedFeed,
   saveCursor,
 } from "../../../control/feeds";
-import { asBasetideError, BasetideError, type ErrorCode, nextStep } from "../../../errors";
+import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextStep } from "../../../errors";
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
 import type { Reader } from "../../engine";
 import { isOutage } from "../../pacing";
@@ -388,8 +388,8 @@ export class LiveFeed implements Feed {
     saved: Pick<SavedFeed, "webhookId"> | undefined,
   ): Promise<"same" | "other" | "none"> {
     this.#triedAt = performance.now();
-    const repaired = await repairWebhook(this.#context, reader, saved, this.#doubt === "dead");
-    if (repaired.is === "refused") return "none";
+    const repaired = await this.#repaired(reader, saved);
+    if (!repaired || repaired.is === "refused") return "none";
     if (repaired.is === "taken") {
       const latest = await this.#adoptLatest(saved?.webhookId ?? null);
       return latest === "other" ? latest : "none";
@@ -401,6 +401,17 @@ export class LiveFeed implements Feed {
     this.#gap.set(repaired.gapSince);
     this.#startAt(1);
     return "other";
+  }
+
+  /** @returns null if the source does not find the base's webhooks: that says nothing about the key, and may pass */
+  async #repaired(reader: Reader, saved: Pick<SavedFeed, "webhookId"> | undefined) {
+    try {
+      return await repairWebhook(this.#context, reader, saved, this.#doubt === "dead");
+    } catch (error) {
+      if (!isBasetideError(error, "source_not_found")) throw error;
+      await this.giveUp(`Airtable does not find the webhooks of the base. ${error.message}`);
+      return null;
+    }
   }
 
   /**

@@ -52,7 +52,8 @@ type WebhookRepair =
  *
  * @param saved the base's feed as it was loaded, if there was one
  * @param isDead true to replace the webhook even if the source reports it as healthy
- * @throws BasetideError an error that may pass: the source or the control plane is unreachable; `source_key_refused`
+ * @throws BasetideError an error that may pass: the source or the control plane is unreachable, or the source does not
+ *   find what it has; `source_key_refused`
  */
 export async function repairWebhook(
   context: BaseFeedContext,
@@ -268,14 +269,13 @@ export async function call<T>(
 }
 
 /**
- * Returns the source's answer, or null if the key lacks the permission. "Not found" for the webhooks of a base means
- * the same.
+ * Returns the source's answer, or null if the key lacks the permission.
  */
 async function permitted<T>(work: () => Promise<T>): Promise<T | null> {
   try {
     return await work();
   } catch (error) {
-    if (isBasetideError(error, "source_forbidden") || isBasetideError(error, "source_not_found")) return null;
+    if (isBasetideError(error, "source_forbidden")) return null;
     throw error;
   }
 }
