@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { FaultOptions } from "../../../apps/sandbox/faults";
 import { type Base, getBase, listRuns, type SyncRun, updateSettings } from "../../../core/control/bases";
 import { expectWell, failedRun, needingAttention } from "../../support/base-states";
-import { expectEqualToSource } from "../../support/equal-to-source";
+import { expectEqualToSource, untilSameShape } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 
@@ -245,3 +245,47 @@ test.concurrent.for([-3_600_000, 3_600_000])(
     await until(async () => sum(await runs(), "rapid", "updated") > before, { what: "a cycle has found it" });
   },
 );
+
+test.concurrent("long names are swapped while types change, and a table takes the name of a view over links", async () => {
+  const { control } = fleet.sandbox;
+  const fields = [{ name: "Name", type: "singleLineText" }];
+  const records = [{ fields: { Name: "1" } }];
+  const long = "Customer satisfaction survey responses of the fiscal year 2026/27";
+  const [north, south] = [`${long}, North`, `${long}, South`];
+  const boss = { name: "Boss", type: "multipleRecordLinks", options: { linkedTableId: "People" } };
+  const sourceId = control.createBase({
+    tables: [
+      { name: north, fields, records },
+      { name: south, fields, records },
+      { name: "People", fields: [...fields, boss], records },
+      { name: "Others", fields, records },
+    ],
+  });
+  const { id } = await fleet.connect(sourceId, { rapid: true, turbo: true, linkViews: true });
+  const base = await inRapidMode(fleet, id);
+  const reader = await fleet.reader(base);
+  const hasView = async () => (await reader`select to_regclass('people__boss') as view`)[0]!.view !== null;
+  await until(hasView, { what: "the view over links exists", timeoutMs: 30_000 });
+  const tables = control.dump(sourceId).tables;
+  const rename = (nth: number, name: string) => control.renameTable(sourceId, tables[nth]!.id, name);
+  rename(0, "Between");
+  rename(1, north);
+  rename(0, south);
+  for (const { id: table } of tables.slice(0, 2)) control.retypeField(sourceId, table, "Name", "number");
+  rename(3, "People__Boss");
+  await untilSameShape(fleet, base, 60_000);
+  await expectEqualToSource(fleet, base);
+  control.renameTable(sourceId, tables[2]!.id, "Persons");
+  await until(async () => (await reader`select to_regclass('persons') as name`)[0]!.name !== null, {
+    what: "a table with a view is renamed",
+    timeoutMs: 30_000,
+  });
+  await untilSameShape(fleet, base, 60_000);
+  await expectEqualToSource(fleet, base);
+  const runs = await listRuns(fleet.ctx.db, id, 100);
+  expect(runs.filter((run) => run.error_code)).toEqual([]);
+  await until(async () => (await getBase(fleet.ctx.db, id)).problems.length === 0, {
+    what: "no table is outdated",
+  });
+  expectWell(await getBase(fleet.ctx.db, id));
+});
