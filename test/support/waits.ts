@@ -32,6 +32,16 @@ export const waits: Wait[] = [
     end: "no connection is open",
     report: "metrics",
   },
+  {
+    at: "core/http/incoming-body.ts IncomingBody.whole",
+    end: "the body's end or its deadline",
+    report: "the client's answer",
+  },
+  {
+    at: "core/http/incoming-body.ts IncomingBody.#check",
+    end: "the body's end or its deadline",
+    report: "the client's answer",
+  },
   { at: "core/http/listen.ts listen.stop", end: "the drain time", report: "connections are cut off" },
   { at: "core/net/live-socket.ts liveSocket", end: "no socket is open", report: "ETIMEDOUT of the socket" },
   {

@@ -119,7 +119,9 @@ test("each kind is sent once: by mail, as JSON and to Slack, with the remedy and
     url: `https://console.example/bases/${id}`,
     advice: expect.stringContaining("add a new API key"),
   });
-  expect(slack.received.map(({ body }) => Object.keys(JSON.parse(body)))).toEqual(Array(5).fill(["text"]));
+  expect(slack.received.map(({ body }) => Object.keys(JSON.parse(body)))).toEqual(
+    Array(5).fill(["text", "mrkdwn"]),
+  );
   const counts = await one.metrics.metrics();
   for (const channel of ["mail", "webhook", "slack"]) {
     expect(counts).toMatch(

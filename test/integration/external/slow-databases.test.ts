@@ -105,16 +105,20 @@ async function makeExternal({ base, ownerUrl }: Replicated, answerMs: number) {
   const line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: false });
   line.delayMs = answerMs / 2;
   const { id } = base.database;
-  const [hosted] = await db<{ cluster_id: string; encrypted_password: string }[]>`
-    select cluster_id, encrypted_password from databases where id = ${id}`;
+  const [hosted] = await db<
+    { cluster_id: string; encrypted_password: string; encrypted_console_password: string | null }[]
+  >`
+    select cluster_id, encrypted_password, encrypted_console_password from databases where id = ${id}`;
   await db`
-    update databases set cluster_id = null, encrypted_password = null, external_host = 'x', external_port = 1,
+    update databases set cluster_id = null, encrypted_password = null, encrypted_console_password = null,
+      external_host = 'x', external_port = 1,
       encrypted_url = ${secrets.encrypt(line.over(ownerUrl), `databases.url:${id}`)} where id = ${id}`;
   onTestFinished(async () => {
     await line[Symbol.asyncDispose]();
     // Restored, so that it can be deleted.
     await db`
       update databases set cluster_id = ${hosted!.cluster_id}, encrypted_password = ${hosted!.encrypted_password},
+        encrypted_console_password = ${hosted!.encrypted_console_password},
         encrypted_url = null, external_host = null, external_port = null where id = ${id}`;
   });
 }

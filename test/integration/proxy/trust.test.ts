@@ -159,6 +159,12 @@ const allowed: Record<Effect, Actor[]> = {
   "learns that the base is connected": ["a key that reads the base", "the base's own key"],
 };
 
+interface HostedSecrets {
+  cluster_id: string;
+  encrypted_password: string;
+  encrypted_console_password: string | null;
+}
+
 describe("a client", () => {
   const cells = (Object.keys(effects) as Effect[]).flatMap((effect) =>
     (Object.keys(actors) as Actor[]).map((actor) => [actor, effect] as const),
@@ -296,8 +302,9 @@ describe("another account with the same source base", () => {
     [
       "external",
       (other: Replicated) =>
-        stack.ctx.db`update databases set cluster_id = null, encrypted_password = null, encrypted_url = 'x',
-          external_host = 'x', external_port = 1 where id = ${other.base.database.id}`,
+        stack.ctx
+          .db`update databases set cluster_id = null, encrypted_password = null, encrypted_console_password = null,
+          encrypted_url = 'x', external_host = 'x', external_port = 1 where id = ${other.base.database.id}`,
     ],
     [
       "not accepted by the source for long",
@@ -308,10 +315,10 @@ describe("another account with the same source base", () => {
   ] as const)(
     "its replica answers no request while it is %s, with or without the header",
     async ([what, settle]) => {
-      let saved: { cluster_id: string; encrypted_password: string } | undefined;
+      let saved: HostedSecrets | undefined;
       const { baseId, other } = await forged(async (made) => {
-        [saved] = await stack.ctx.db<{ cluster_id: string; encrypted_password: string }[]>`
-        select cluster_id, encrypted_password from databases where id = ${made.base.database.id}`;
+        [saved] = await stack.ctx.db<HostedSecrets[]>`
+        select cluster_id, encrypted_password, encrypted_console_password from databases where id = ${made.base.database.id}`;
         await settle(made);
       });
       const headers = { "x-basetide-read": "replica" };
@@ -324,6 +331,7 @@ describe("another account with the same source base", () => {
       // Restored, so that it can be deleted.
       await stack.ctx.db`
       update databases set cluster_id = ${saved!.cluster_id}, encrypted_password = ${saved!.encrypted_password},
+        encrypted_console_password = ${saved!.encrypted_console_password},
         encrypted_url = null, external_host = null, external_port = null where id = ${other.base.database.id}`;
     },
   );
