@@ -98,7 +98,7 @@ export interface Revoked {
 
 /**
  * Ends the sessions of the user and drops it. What it made belongs to a role without a login and without rights
- * afterwards, and its code runs no more. A role that no longer exists is no error.
+ * afterwards, and its code no longer runs. A role that no longer exists is no error.
  *
  * @throws BasetideError `replica_busy` if another session holds a lock on an object that the user created. The user
  *   can no longer log in then, and the next call drops it

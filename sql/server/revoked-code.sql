@@ -1,4 +1,4 @@
--- Returns the statements after which the functions of the role {{role}} run no more, whoever calls them and however
+-- Returns the statements after which the functions of the role {{role}} no longer run, in any session and however
 -- they are reached, and after which no name of another role's statement finds them or its operators: they move to the
 -- schema {{place}}.
 select what, statement from (

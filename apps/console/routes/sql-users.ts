@@ -105,7 +105,7 @@ export function sqlUserRoutes(ctx: ManagementContext) {
         detail: {
           summary: "Revoke a SQL user",
           description:
-            "Its connections end, and it can no longer log in. What it created in a writable database stays, runs no more, and belongs to a role without a login; the activity lists it.",
+            "Its connections end, and it can no longer log in. What it created in a writable database stays, no longer runs, and belongs to a role without a login; the activity lists it.",
           responses: { 204: { description: "Revoked" } },
         },
       },

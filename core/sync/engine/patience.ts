@@ -91,6 +91,7 @@ export function askFailing(
   reader: Reader,
   tables: readonly SourceTable[],
 ): Promise<unknown> {
+  if (failing.size === 0) return Promise.resolve();
   const due = tables.filter(
     ({ id }) => !failing.isReadable(id) && failing.dueInMs(id) <= 0 && !failing.probing.has(id),
   );

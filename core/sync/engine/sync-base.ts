@@ -151,7 +151,7 @@ async function syncTables(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
     );
     if (open.length === 0) {
-      if (round === 2 && input.restsAfter) await withTimeout(patienceMs(cache, skipped), () => {}, asked);
+      if (input.restsAfter) await withTimeout(patienceMs(cache, skipped), () => {}, asked);
       const readable = [...skipped].filter((id) => cache.failing.isReadable(id));
       if (readable.length === 0) break;
       for (const id of readable) skipped.delete(id);

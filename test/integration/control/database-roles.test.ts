@@ -251,7 +251,7 @@ const REFUSED_USES = [
 ];
 
 for (const version of POSTGRES_VERSIONS.filter((one) => Number.parseInt(one, 10) >= 16)) {
-  test(`what a revoked SQL user made runs no more, and belongs to a role without a login or rights: Postgres ${version}`, async () => {
+  test(`what a revoked SQL user made no longer runs, and belongs to a role without a login or rights: Postgres ${version}`, async () => {
     await using server = await postgresServer({ version });
     const admin = await server.role("cluster_admin", "createdb createrole");
     await prepareCluster(server.url, { role: "cluster_admin", password: "pw", database: "postgres" });

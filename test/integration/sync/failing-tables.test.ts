@@ -92,12 +92,17 @@ test("a table that never answers does not keep a sync from ending, and a slow on
 });
 
 test("a sync that no other follows soon reads a table that answers again", async () => {
-  const { engine, a } = await twoTables();
+  const { engine, a, z } = await twoTables();
   await engine.sync();
   engine.source.before = refused("source_unavailable");
   await engine.sync();
-  engine.source.before = () => {};
+  // It answers after the other table was synced.
+  engine.source.before = async (call) => {
+    if (!call.startsWith("list tblA")) return;
+    await until(async () => (await names(engine, "z")).includes("new"), { what: "Z is synced" });
+  };
   a.records.set("recA1", note("recA1", "changed"));
+  z.records.set("recZ1", note("recZ1", "new"));
   await until(async () => engine.cache.failing.dueInMs("tblA") <= 0, { what: "the pause is over" });
   expect(await syncBase({ ...engine.input(), restsAfter: true })).not.toHaveProperty("failing");
   expect(await names(engine, "a")).toContain("changed");

@@ -105,7 +105,7 @@ export function confirmationPages(ctx: ConsoleContext) {
           <p>
             Its connections end, and it can no longer log in. This cannot be undone.
             {database.isWritable
-              ? " What it created stays, but its functions, triggers and rules run no more. The database's own role can read its tables; the activity lists everything."
+              ? " What it created stays, but its functions, triggers and rules no longer run. The database's own role can read its tables; the activity lists everything."
               : ""}
           </p>
         ),
