@@ -91,10 +91,11 @@ test("clients that are silent or too slow are told so, and their connections clo
 
 test("a client that keeps sending is waited for, for longer than it may be silent", async () => {
   const { port, received } = receiver({ graceMs: 150 });
-  const socket = begin(port, "steady", MOST, "");
+  // 100 kB are waited for more than a second.
+  const part = "x".repeat(100_000);
+  const socket = begin(port, "steady", MOST, part);
   const sending = setInterval(() => {
-    // 100 kB are waited for more than a second.
-    if (socket.bytesWritten < MOST) socket.write("x".repeat(100_000));
+    if (socket.bytesWritten < MOST) socket.write(part);
   }, 100);
   await until(() => received.length === 1, { what: "the body is complete" });
   clearInterval(sending);
