@@ -10,7 +10,7 @@ export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues, withSecondRead } from "./schema-check";
-export { SchemaTracker, type SchemaTrackerOptions } from "./schema-tracker";
+export { refusedPauseMs, SchemaTracker, type SchemaTrackerOptions } from "./schema-tracker";
 export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
 export {
   isWholeBases,

@@ -46,6 +46,8 @@ const BUSY_TRIES = 4;
 const BUSY_PAUSE_MS = 250;
 /** Pause before a change is tried again that an object of the customer's has refused: each attempt locks its tables. */
 const REFUSED_PAUSE_MS = 30_000;
+/** At least this many times as long as the attempt took, which may have read a whole table. */
+const REFUSED_PAUSES = 10;
 /** A schema that has changed this often while it was applied is left for the next check. */
 const MAX_PLANS = 20;
 
@@ -567,6 +569,11 @@ export class SchemaTracker {
     const planned = new Set(this.#plan.rebuild.map(({ tableId }) => tableId));
     for (const id of cache.refusals.keys()) if (!planned.has(id)) cache.refusals.delete(id);
   }
+}
+
+/** Returns the pause after an attempt to rebuild a table that an object of the customer's has refused, ms. */
+export function refusedPauseMs(tookMs: number): number {
+  return Math.max(REFUSED_PAUSE_MS, REFUSED_PAUSES * tookMs);
 }
 
 /** Returns whether a request for the schema failed in a way that does not keep records from being read. */

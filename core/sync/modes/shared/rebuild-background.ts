@@ -4,7 +4,7 @@ import { wait, waitCoarsely } from "../../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
-import { ProgressBoard, readerOfTable, rebuildTable, tableFailed } from "../../engine";
+import { ProgressBoard, readerOfTable, rebuildTable, refusedPauseMs, tableFailed } from "../../engine";
 import { failurePauseMs } from "../../pacing";
 import { type SyncSession, whileReading } from "./sync-session";
 
@@ -34,6 +34,7 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
   const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
     const { tableId } = spec;
     const shape = schemaTracker.table(tableId);
+    const begunAt = performance.now();
     try {
       await rebuild(session, spec, shown, watch, onWaiting);
       failing.read(tableId);
@@ -49,7 +50,11 @@ export async function keepRebuilding(session: SyncSession, watch: RebuildWatch):
       if (!error) return;
       if (isRefused) schemaTracker.postpone(tableId, error);
       watch.onFailure(tableId, error);
-      const pauseMs = failing.has(tableId) ? failing.dueInMs(tableId) : failurePauseMs(1, error);
+      const pauseMs = isRefused
+        ? refusedPauseMs(performance.now() - begunAt)
+        : failing.has(tableId)
+          ? failing.dueInMs(tableId)
+          : failurePauseMs(1, error);
       problems.buildFailed(tableId, error, pauseMs);
       await wait(pauseMs, stop);
       schemaTracker.resume(tableId);
