@@ -2,6 +2,7 @@
  * Receives the body of a request: memory is taken from a budget as bytes arrive, whatever length was announced, and a
  * client is waited for only as long as it sends.
  */
+import { loopTurn } from "../async";
 import { BasetideError } from "../errors";
 import { allowLongAnswer, endSoon } from "./answer-time";
 import type { BudgetShare } from "./shared-budget";
@@ -61,7 +62,7 @@ export class IncomingBody implements Disposable {
       for (;;) {
         const piece = await this.#next(reader);
         if (typeof piece === "string") return piece;
-        if (piece === undefined) return new Uint8Array(Buffer.concat(pieces));
+        if (piece === undefined) return new Uint8Array(Bun.concatArrayBuffers(pieces));
         pieces.push(piece);
       }
     } catch {
@@ -124,6 +125,7 @@ export class IncomingBody implements Disposable {
   async #next(
     reader: ReadableStreamDefaultReader<Uint8Array>,
   ): Promise<Uint8Array | undefined | BodyFailure> {
+    await loopTurn();
     const read = await this.#orFailure(reader.read());
     const failure = typeof read === "string" ? read : this.#count(read.value?.length ?? 0);
     if (failure === undefined) return (read as { value?: Uint8Array }).value;

@@ -25,12 +25,14 @@ export const slowReaders: Attack = {
   async run(service, rounds, random) {
     const tally = new Tally();
     const { victim, mallory } = service.accounts;
-    const strange = await Promise.all(Array.from({ length: BASES }, () => longBase(service)));
-    const [owned, own] = [await longBase(service), await longBase(service)];
+    // The source is busy while it receives them.
+    const [owned, own, ...strange] = await service.setUp(() =>
+      Promise.all(Array.from({ length: 2 + BASES }, () => longBase(service))),
+    );
     const settings = { live: false };
     const bases = [
-      await service.connect(victim, { id: owned.id, recordIds: [] }, { api_key: owned.key, settings }),
-      await service.connect(mallory, { id: own.id, recordIds: [] }, { api_key: own.key, settings }),
+      await service.connect(victim, { id: owned!.id, recordIds: [] }, { api_key: owned!.key, settings }),
+      await service.connect(mallory, { id: own!.id, recordIds: [] }, { api_key: own!.key, settings }),
     ];
     for (let round = 0; round < rounds; round++) {
       const way = random.pick(WAYS);
@@ -41,7 +43,7 @@ export const slowReaders: Attack = {
       const sockets: net.Socket[] = [];
       const { port } = service.of("proxy")[proxy]!;
       const read = async (at: number) => {
-        const { id, key } = isOwn ? own : strange[at % BASES]!;
+        const { id, key } = isOwn ? own! : strange[at % BASES]!;
         sockets.push(beginToRead(port, id, key, address()));
       };
       try {
@@ -52,7 +54,7 @@ export const slowReaders: Attack = {
         );
         for (let at = 0; at < ASKED; at++) {
           for (const [who, { id, key }, from] of [
-            ["the owner", owned, "203.0.113.30"],
+            ["the owner", owned!, "203.0.113.30"],
             ["a client of another base", strange[at]!, "203.0.113.31"],
           ] as const) {
             const headers = { "x-client": from };
