@@ -1,5 +1,7 @@
 /** Formats numbers and times of pages, the same everywhere. */
 
+import { formatDuration as formatElapsed, inDigits } from "../core/format";
+
 export { counted, formatDuration as formatElapsed, inDigits } from "../core/format";
 
 /** `now`, `12 s ago`, `3 min ago`, `5 h ago`, `4 d ago`. */
@@ -51,4 +53,27 @@ const units: [name: string, ms: number][] = [
 export function roughly(ms: number): string {
   for (const [name, size] of units) if (ms >= 2 * size) return `${Math.round(ms / size)} ${name}s`;
   return "1 second";
+}
+
+/** Two digits are as exact as an estimate can be: `1,234` becomes `1,200`. */
+export function aboutDigits(count: number): string {
+  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, count))) - 1);
+  return inDigits(Math.round(count / unit) * unit);
+}
+
+/** `less than 10 s`, `20 to 45 s`, `50 s to 2 min`, `2 to 3 min 30 s`. */
+export function rangeText({ least, most }: { least: number; most: number }): string {
+  const [from, to] = [
+    formatElapsed(Math.floor(least / 1000) * 1000),
+    formatElapsed(Math.ceil(most / 1000) * 1000),
+  ];
+  const [wholeFrom, wholeTo] = [from, to].map((text) => text.replace(/^(\d+)\.\d /, "$1 ")) as [
+    string,
+    string,
+  ];
+  if (least < 1000) return `less than ${wholeTo}`;
+  const unit = / \w+$/.exec(wholeFrom)?.[0];
+  const isSameUnit =
+    unit !== undefined && wholeTo.endsWith(unit) && !/\d \w+ \d/.test(`${wholeFrom}, ${wholeTo}`);
+  return `${isSameUnit ? wholeFrom.slice(0, -unit.length) : wholeFrom} to ${wholeTo}`;
 }

@@ -34,10 +34,12 @@ export {
 } from "./selection";
 export { checkSelection, mayBeHashed } from "./selection-check";
 export { isStale } from "./stale";
+export { type TableSize, tableSizes } from "./table-size";
 export type {
   FieldType,
   MissingPart,
   Platform,
+  PlatformFacts,
   RecordPage,
   RememberedPage,
   SourceBase,

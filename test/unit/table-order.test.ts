@@ -13,10 +13,8 @@ async function endOrder(sizes: number[], known: number[] = sizes.map(() => 0)): 
     return undefined;
   };
   const reader = { limiter: { acquireSync }, stop: new AbortController().signal } as unknown as Reader;
-  const order = new TableOrder(
-    reader,
-    sizes.map((_, index) => ({ id: String(index), pages: known[index]! })),
-  );
+  const records = known.map((pages, index) => [String(index), { records: pages * 100, error: 0 }] as const);
+  const order = new TableOrder(reader, new Map(records));
   const ended: number[] = [];
   await Promise.all(
     sizes.map(async (pages, index) => {

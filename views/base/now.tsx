@@ -1,6 +1,8 @@
 /** The current state of a base: in words, in figures, and the progress of its first sync or a rebuild. */
 import type { Base, SyncKind } from "../../core/control/bases";
+import { quotaKeyOf } from "../../core/control/budgets";
 import { type BaseStatus, isLive, median, statusOf } from "../../core/control/status";
+import { syncShare } from "../../core/limiter";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
 import { counted, formatElapsed, inDigits } from "../format";
@@ -41,10 +43,21 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
         </p>
       ) : null}
       {base.progress && base.state !== "paused" ? (
-        <ProgressBars baseId={base.id} progress={base.progress} now={now} />
+        <ProgressBars
+          base={base}
+          progress={base.progress}
+          share={shareOf(base, base.settings.turbo)}
+          turboShare={shareOf(base, true)}
+          now={now}
+        />
       ) : null}
     </Card>
   );
+}
+
+/** Calls a second that a sync of the base may make. */
+function shareOf(base: Base, isTurbo: boolean): number {
+  return syncShare(quotaKeyOf(base), isTurbo);
 }
 
 /** Why a base is not live explains its lag; the other notes are for a base that is current. */

@@ -39,6 +39,11 @@ export interface SlowFacts {
 
 type OverviewProps = CurrentFacts & SlowFacts;
 
+/** A first sync is all there is to see: what the other parts count begins when it has finished. */
+function isHidden(name: Section, { sync }: Base): boolean {
+  return sync === null && name !== "ready";
+}
+
 const sections = {
   history: ({ base, history }: OverviewProps) => <LagCard baseId={base.id} history={history} />,
   usage: ({ use }: OverviewProps) => <Usage use={use} />,
@@ -105,7 +110,7 @@ export function OverviewNews(props: CurrentFacts & { seen: string; slow: SlowFac
 function Part({ name, isNews, ...props }: OverviewProps & { name: Section; isNews?: boolean }) {
   return (
     <div id={name} hx-target:inherited="#dialog" hx-swap-oob={isNews ? "innerMorph" : undefined}>
-      {sections[name](props)}
+      {isHidden(name, props.base) ? null : sections[name](props)}
     </div>
   );
 }
@@ -114,7 +119,7 @@ function Live(props: CurrentFacts & { versions: string[]; slowAt: Date }) {
   const { base, now, keyHelpUrl, versions, slowAt } = props;
   const path = `/bases/${base.id}/live?seen=${versions.join(".")}&at=${slowAt.getTime()}`;
   return (
-    <div id="live" {...live(path, 2)}>
+    <div id="live" {...live(path, base.progress ? 1 : 2)}>
       <Now base={base} now={now} keyHelpUrl={keyHelpUrl} />
     </div>
   );
@@ -131,7 +136,8 @@ function versionsOf(facts: OverviewProps): string[] {
 
 /** A short version of the section's content. */
 function versionOf(name: Section, facts: OverviewProps): string {
-  return Bun.hash(JSON.stringify(contents[name](facts)) ?? "").toString(36);
+  const content = isHidden(name, facts.base) ? null : contents[name](facts);
+  return Bun.hash(JSON.stringify(content) ?? "").toString(36);
 }
 
 const contents: Record<Section, (facts: OverviewProps) => unknown> = {

@@ -2,26 +2,35 @@
  * The progress of a first sync or a rebuild: what was read, and which tables can be queried already. Each table is
  * announced when it is ready.
  */
-import type { Progress } from "../../core/control/bases";
+import type { Base, Progress } from "../../core/control/bases";
+import { qualifiedName } from "../../core/exports";
+import { atRate, type TimeRange, timeLeft } from "../../core/sync/pacing";
+import { Button } from "../components";
 import { tablePath } from "../data/paths";
-import { counted, formatElapsed, inDigits } from "../format";
-import { timeLeftMs } from "./time-left";
+import { aboutDigits, counted, formatElapsed, inDigits, rangeText } from "../format";
+import { RunQuery } from "./run-query";
+
+/** Below this, the rate means nothing: the first requests wait for connections. */
+const LEAST_RATE_MS = 1500;
+/** A shorter sync is over before someone has read the offer. */
+const WORTH_TURBO_MS = 15_000;
 
 type TableProgress = Progress["tables"][number];
 
 interface ProgressProps {
-  baseId: string;
+  base: Pick<Base, "id" | "database" | "settings">;
   progress: Progress;
+  /** Calls a second that the sync may make: now, and with Turbo. */
+  share: number;
+  turboShare: number;
   now: Date;
 }
 
-export function ProgressBars({ baseId, progress, now }: ProgressProps) {
-  const { tables, kind, pages, calls } = progress;
+export function ProgressBars({ base, progress, share, turboShare, now }: ProgressProps) {
+  const { tables, kind } = progress;
   const ready = tables.filter((table) => table.done);
   const isFirst = kind === "first";
-  const records = tables.reduce((sum, table) => sum + table.records_done, 0);
-  const leftMs = timeLeftMs(progress, now);
-  const elapsedMs = Math.max(0, now.getTime() - Date.parse(progress.started_at));
+  const left = timeLeft(progress, share, now);
   return (
     <section aria-labelledby="progress-heading" class="first-sync">
       <div class="first-sync-head">
@@ -34,41 +43,91 @@ export function ProgressBars({ baseId, progress, now }: ProgressProps) {
             {announcement(ready, isFirst)}
           </p>
         </div>
+        {isFirst && ready[0] ? <TryIt base={base} table={ready[0]} /> : null}
       </div>
-      <dl class="figures">
-        <div>
-          <dt>Records read</dt>
-          <dd>{inDigits(records)}</dd>
-          {pages ? <dd class="muted small">{counted(pages, "page")}</dd> : null}
-        </div>
-        {calls === undefined ? null : (
-          <div>
-            <dt>Calls</dt>
-            <dd>{inDigits(calls)}</dd>
-            <dd class="muted small">to Airtable</dd>
-          </div>
-        )}
-        <div>
-          <dt>Running for</dt>
-          <dd>{formatElapsed(elapsedMs)}</dd>
-        </div>
-        <div>
-          <dt>Time left</dt>
-          <dd>{leftMs === null ? "–" : `about ${formatElapsed(leftMs)}`}</dd>
-          {leftMs === null ? (
-            <dd class="muted small">Airtable does not report how many records a table has</dd>
-          ) : null}
-        </div>
-      </dl>
+      <Figures progress={progress} left={left} now={now} />
       <ul class="progress-list">
         {tables.map((table) => (
           <li key={table.name} class={table.done ? "ready" : undefined}>
-            <TableBar baseId={baseId} table={table} isFirst={isFirst} />
+            <TableBar baseId={base.id} table={table} isFirst={isFirst} />
           </li>
         ))}
       </ul>
+      {left && left.most > WORTH_TURBO_MS && !base.settings.turbo ? (
+        <Faster baseId={base.id} left={left} share={share} turboShare={turboShare} />
+      ) : null}
     </section>
   );
+}
+
+/** Opens the SQL page with a query of the table, and its rows. */
+function TryIt({ base, table }: { base: ProgressProps["base"]; table: TableProgress }) {
+  const from = qualifiedName(base.database.schema, table.name);
+  const sql = `select *\nfrom ${from}\norder by created_time desc\nlimit 20;`;
+  return (
+    <RunQuery baseId={base.id} sql={sql} kind="primary">
+      Query <bdi>{table.source_name}</bdi>
+    </RunQuery>
+  );
+}
+
+function Figures({
+  progress,
+  left,
+  now,
+}: Pick<ProgressProps, "progress" | "now"> & { left: TimeRange | null }) {
+  const { tables, calls, started_at: startedAt } = progress;
+  const elapsedMs = Math.max(0, now.getTime() - Date.parse(startedAt));
+  const records = tables.reduce((sum, table) => sum + table.records_done, 0);
+  const expected = expectedRecords(tables);
+  return (
+    <dl class="figures">
+      <div>
+        <dt>Time left</dt>
+        <dd>{left ? rangeText(left) : "estimating…"}</dd>
+        <dd class="muted small">running for {formatElapsed(elapsedMs)}</dd>
+      </div>
+      <div>
+        <dt>Records read</dt>
+        <dd>{inDigits(records)}</dd>
+        <dd class="muted small">
+          {expected === null ? "counting the others" : `of about ${aboutDigits(Math.max(records, expected))}`}
+        </dd>
+      </div>
+      <div>
+        <dt>Records a second</dt>
+        <dd>{elapsedMs < LEAST_RATE_MS ? "–" : inDigits(Math.round((records * 1000) / elapsedMs))}</dd>
+        {calls === undefined ? null : (
+          <dd class="muted small">{counted(calls, "call")} to Airtable so far</dd>
+        )}
+      </div>
+    </dl>
+  );
+}
+
+/** Airtable allows more calls than a sync makes. */
+function Faster(props: { baseId: string; left: TimeRange; share: number; turboShare: number }) {
+  const { baseId, left, share, turboShare } = props;
+  const withTurbo = atRate(left, turboShare / share);
+  return (
+    <form method="post" action={`/bases/${baseId}/turbo`} class="go-faster">
+      <Button isSmall>Turn on Turbo</Button>
+      <p class="muted small">
+        Go faster: {turboShare} calls a second instead of {share}, about {rangeText(withTurbo)} left. For
+        bases that no other program reads much; you can turn it off in Settings.
+      </p>
+    </form>
+  );
+}
+
+/** Null while a table is of unknown size. */
+function expectedRecords(tables: TableProgress[]): number | null {
+  let sum = 0;
+  for (const { done, records_done: read, records_estimate: estimate } of tables) {
+    if (!done && estimate === null) return null;
+    sum += done ? read : Math.max(read, estimate ?? 0);
+  }
+  return sum;
 }
 
 /** Read out when it changes. */
@@ -81,12 +140,15 @@ function announcement(ready: TableProgress[], isFirst: boolean): string {
 }
 
 function progressText(table: TableProgress): string {
-  const { records_done: done, records_estimate: estimate } = table;
+  const { records_done: done, records_estimate: estimate, records_error: error } = table;
   if (table.done) return counted(done, "record");
   // Known columns stay up to date meanwhile.
   if (table.waiting)
     return `${counted(done, "record")} read; waiting for a transaction that has locked the table`;
-  if (estimate !== null) return `${inDigits(done)} of about ${inDigits(Math.max(estimate, done))}`;
+  if (estimate !== null) {
+    const expected = Math.max(estimate, done);
+    return `${inDigits(done)} of ${error ? `about ${aboutDigits(expected)}` : inDigits(expected)}`;
+  }
   return done === 0 ? "waiting" : `${inDigits(done)} so far`;
 }
 

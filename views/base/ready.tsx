@@ -4,6 +4,7 @@ import type { SampleQuery } from "../../core/exports";
 import { ButtonLink, Card } from "../components";
 import { ProgramText } from "../components/program";
 import { counted } from "../format";
+import { RunQuery } from "./run-query";
 
 const SHOWN_MS = 24 * 3600_000;
 
@@ -48,11 +49,15 @@ export function FirstQueries({ base, queries }: { base: Base; queries: SampleQue
     >
       <p class="muted">
         {base.sync ? `${counted(records, "record")} in ${counted(base.tables.length, "table")}. ` : null}
-        Try one of these in any SQL client:
+        Run one of these here, or in any SQL client:
       </p>
       <div class="first-queries">
         {queries.map(({ title, sql }, index) => (
-          <ProgramText key={title} id={`first-query-${index + 1}`} name={title} code={sql} />
+          <ProgramText key={title} id={`first-query-${index + 1}`} name={title} code={sql}>
+            <RunQuery baseId={base.id} sql={sql} kind={index === 0 ? "primary" : "plain"} isSmall>
+              Run<span class="visually-hidden"> {title}</span>
+            </RunQuery>
+          </ProgramText>
         ))}
       </div>
     </Card>

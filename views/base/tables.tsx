@@ -10,11 +10,7 @@ export function Tables({ base }: { base: Base }) {
   return (
     <Card id="tables-card" title="Tables">
       {base.tables.length === 0 ? (
-        <p class="muted">
-          {base.progress
-            ? "Tables that are ready are listed above. Their records are counted here when the first sync has finished."
-            : "Tables are listed when the first sync has finished."}
-        </p>
+        <p class="muted">The base has no tables that are copied.</p>
       ) : (
         <Table
           caption="Tables of the database"

@@ -1,7 +1,7 @@
 /** What a plan means for the base that is being connected, in a few short facts. */
 import { sourcePlans } from "../../core/control/budgets";
 import { type CallEstimate, lastsMs } from "../../core/sync/pacing";
-import { inDigits, roughly } from "../format";
+import { aboutDigits, inDigits, roughly } from "../format";
 
 export interface PlanCost extends CallEstimate {
   /** Null: no cap. */
@@ -28,7 +28,7 @@ export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
       </div>
       <div>
         <dt>{isCapped ? "Then, calls a day this month" : "Then, calls a day"}</dt>
-        <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${about(busyPerDay)}` : range(cost)}</dd>
+        <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${aboutDigits(busyPerDay)}` : range(cost)}</dd>
       </div>
       <div>
         <dt>Month's cap</dt>
@@ -64,11 +64,5 @@ function capsSpent(perDay: number): string {
 }
 
 function range({ quietPerDay, busyPerDay }: PlanCost): string {
-  return `${about(quietPerDay)} to ${about(busyPerDay)}`;
-}
-
-/** Two digits are as exact as an estimate can be. */
-function about(calls: number): string {
-  const unit = 10 ** Math.max(0, Math.floor(Math.log10(Math.max(1, calls))) - 1);
-  return inDigits(Math.round(calls / unit) * unit);
+  return `${aboutDigits(quietPerDay)} to ${aboutDigits(busyPerDay)}`;
 }

@@ -102,7 +102,7 @@ function aboutWorkspace(workspace: Workspace, { callsPerMonth, used }: Budget): 
 
 function describeSize({ size, selection }: Draft): string {
   if (!size) return "All of them";
-  return `${selection ? "" : "All "}${counted(size.tables, "table")}, ${size.isExact ? "" : "more than "}${counted(size.records, "record")}`;
+  return `${selection ? "" : "All "}${counted(size.tables, "table")}, ${size.isKnown ? "" : "more than "}${counted(size.records, "record")}`;
 }
 
 function describe({ destination }: Draft, database: string | undefined, region: string | null): string {

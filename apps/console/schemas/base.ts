@@ -151,6 +151,12 @@ export const base = named(
                 source_name: t.String(),
                 records_done: t.Integer(),
                 records_estimate: nullable(t.Integer()),
+                records_error: t.Optional(
+                  t.Integer({
+                    description:
+                      "The standard error of the estimate, in records; absent if it is the number of an earlier sync",
+                  }),
+                ),
                 done: t.Boolean({ description: "The table can be queried" }),
                 waiting: t.Optional(
                   t.Boolean({

@@ -55,6 +55,8 @@ export interface Progress {
     records_done: number;
     /** Null while it is unknown. */
     records_estimate: number | null;
+    /** The standard error of the estimate, in records; absent if it is a count. */
+    records_error?: number;
     /** The table is live: it can be queried. */
     done: boolean;
     /** The table has been read, and waits for transactions that lock it. */

@@ -1,4 +1,5 @@
 /** Drafts of bases: key, base and destination, before the base is created. */
+export { measuredSizes } from "./base-size";
 export type { DraftBudget } from "./draft-workspace";
 export {
   type Choice,

@@ -100,7 +100,8 @@ export async function checkReading(
   try {
     const { tables } = await unproven.send((connection) => connection.getSchema(sourceBaseId, signal));
     await limiter.countServed(quotaKey, SHOWN_AS);
-    return await measureBase(accepted, sourceBaseId, tables, signal);
+    const { sample } = source;
+    return await measureBase({ source: accepted, sourceBaseId, sample, signal }, tables);
   } catch (error) {
     throw lacking(error, source.keyScopes?.records, "cannot read the records of this base");
   }

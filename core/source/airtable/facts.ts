@@ -24,6 +24,7 @@ export const airtable: PlatformFacts = {
     `https://airtable.com/${ids.map((id) => encodeURIComponent(id.toWellFormed())).join("/")}`,
   dialect,
   modifiedSince,
+  sample,
 };
 
 /** Record times have a resolution of one second: a change counts as old as the start of its second. */
@@ -40,4 +41,27 @@ export function modifiedSince(sinceMs: number): string {
   // IS_AFTER is strict.
   const since = new Date(Math.floor(sinceMs / GRAIN_MS) * GRAIN_MS - 1).toISOString();
   return `OR(IS_AFTER(LAST_MODIFIED_TIME(), '${since}'), IS_AFTER(CREATED_TIME(), '${since}'))`;
+}
+
+/** The last characters of an id by which records are sampled: they differ even if ids were made one after the other. */
+const SAMPLED_CHARACTERS = 4;
+
+/**
+ * Returns a formula that ids with certain last characters match. Ids are random: each character of their alphabet is
+ * as frequent as any other in each place.
+ */
+export function sample(ids: readonly string[], oneIn: number): { filter: string; share: number } {
+  const seen = ids
+    .flatMap((id) => [...id.slice(-SAMPLED_CHARACTERS)])
+    .filter((one) => /^[0-9A-Za-z]$/.test(one));
+  const alphabet = [...new Set(seen)].sort();
+  const size = Math.max(1, alphabet.length);
+  const conditions: string[] = [];
+  let share = 1;
+  for (let place = 1; place <= SAMPLED_CHARACTERS && share * oneIn > 1.5; place++) {
+    const chosen = alphabet.slice(0, Math.max(1, Math.round(size / (share * oneIn))));
+    share *= Math.max(1, chosen.length) / size;
+    conditions.push(`FIND(LEFT(RIGHT(RECORD_ID(),${place}),1),'${chosen.join("")}')>0`);
+  }
+  return { filter: `AND(${conditions.join(",")})`, share };
 }

@@ -4,7 +4,7 @@ export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } 
 export { foundIn } from "./evidence";
 export { type PollResult, pollForChanges } from "./find-modified";
 export { askFailing, readerOfTable } from "./patience";
-export { ProgressBoard } from "./progress";
+export { countedSizes, ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
 export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";

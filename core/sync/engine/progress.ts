@@ -1,23 +1,24 @@
 /** The progress of a first sync or a rebuild, table by table. */
 import type { Progress, RunReport, TableCount } from "../../control/bases";
 import type { TableSpec } from "../../replica";
+import type { TableSize } from "../../source";
 
 export class ProgressBoard {
   #progress: Progress;
   #rows: Map<string, Progress["tables"][number]>;
   #onChange: (progress: Progress) => void;
-  #known: TableCount[];
+  #known: ReadonlyMap<string, TableSize>;
   #counts: { requests: number } | undefined;
 
   /**
    * @param counts the requests of the sync; absent if they are not for these tables alone
    * @param rebuild the tables that are built, by id; a sweep shows no progress
-   * @param known how many records each table had when it was last read
+   * @param known how many records the tables have, as far as that is known, by id
    */
   constructor(
     report: Pick<RunReport, "kind" | "startedAt">,
     rebuild: Map<string, TableSpec>,
-    known: TableCount[],
+    known: ReadonlyMap<string, TableSize>,
     onChange: (progress: Progress) => void,
     counts?: { requests: number },
   ) {
@@ -50,11 +51,13 @@ export class ProgressBoard {
   }
 
   #row(spec: TableSpec): Progress["tables"][number] {
+    const { records = null, error = 0 } = this.#known.get(spec.tableId) ?? {};
     return {
       name: spec.name,
       source_name: spec.sourceName,
       records_done: 0,
-      records_estimate: this.#known.find((table) => table.name === spec.name)?.records ?? null,
+      records_estimate: records,
+      ...(error > 0 && { records_error: error }),
       done: false,
     };
   }
@@ -64,6 +67,15 @@ export class ProgressBoard {
     if (!row) return;
     row.records_done = recordsDone;
     this.#progress.pages!++;
+    this.#changed();
+  }
+
+  /** Shows how large the table probably is. */
+  estimated(tableId: string, { records, error }: TableSize): void {
+    const row = this.#rows.get(tableId);
+    if (!row) return;
+    row.records_estimate = records;
+    row.records_error = error;
     this.#changed();
   }
 
@@ -87,4 +99,9 @@ export class ProgressBoard {
     if (this.#counts) this.#progress.calls = this.#counts.requests;
     this.#onChange(this.#progress);
   }
+}
+
+/** Returns how large tables were when they were last read, by id. */
+export function countedSizes(tables: readonly TableCount[]): Map<string, TableSize> {
+  return new Map(tables.flatMap(({ source_id: id, records }) => (id ? [[id, { records, error: 0 }]] : [])));
 }

@@ -190,6 +190,8 @@ async function readInto(build: Build, sweep: Sweep, source: SourceTable, table: 
   let witness: string | undefined;
   for await (const versioned of readTable(reader, source)) {
     const { page } = versioned;
+    if (witness === undefined && page.offset !== undefined)
+      sweep.onFirstPage?.(Array.from({ length: page.size }, (_, index) => page.id(index)));
     await append(build, sweep, table, versioned, filled);
     witness = page.firstId ?? witness;
   }

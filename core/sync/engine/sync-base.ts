@@ -9,13 +9,12 @@ import { linkedAbort, withTimeout } from "../../async";
 import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
-import type { SourceTable } from "../../source";
+import { type PlatformFacts, type SourceTable, type TableSize, tableSizes } from "../../source";
 import { failSpan } from "../../trace";
-import { sweepCallsOf } from "../pacing";
 import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
-import { ProgressBoard } from "./progress";
-import type { Reader } from "./reader";
+import { countedSizes, ProgressBoard } from "./progress";
+import { metered, type Reader } from "./reader";
 import { rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
@@ -37,6 +36,10 @@ export interface SyncInput {
   attachmentUrls?: AttachmentUrls | undefined;
   /** A Reader without the parts that this sync creates itself. */
   reader: Omit<Reader, "counts" | "onFirstRequest">;
+  /** Samples tables of unknown size for the time that a first sync takes; see `PlatformFacts`. */
+  sample?: PlatformFacts["sample"];
+  /** What is known before a first sync, by table id. */
+  sizes?: Readonly<Record<string, TableSize>>;
   schemaPollMs: number;
   /** True to rebuild every live table, whatever is cached about it. */
   isForced: boolean;
@@ -136,11 +139,15 @@ async function syncTables(
   );
   if (specs.length > 0) report.kind = buildKind(input);
   const rebuild = new Map(specs.map((spec) => [spec.tableId, spec]));
-  const board = new ProgressBoard(report, rebuild, input.base.tables, input.onProgress, reader.counts);
+  const known = knownSizes(input);
+  const board = new ProgressBoard(report, rebuild, known, input.onProgress, reader.counts);
   // An earlier attempt at the first sync has completed these tables: they can be queried.
   if (report.kind === "first") board.addDone([...schemaTracker.catalog.values()].map(({ spec }) => spec));
-  const order =
-    specs.length > 1 ? new TableOrder(reader, knownSizes(schemaTracker.tables, input.base)) : null;
+  const order = specs.length > 1 ? new TableOrder(reader, known) : null;
+  using sizes = sizeEstimates(input, reader, known, (tableId, size) => {
+    board.estimated(tableId, size);
+    order?.estimated(tableId, size);
+  });
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   const left = new Map<string, BasetideError>();
@@ -167,7 +174,7 @@ async function syncTables(
         forced,
         board,
         report,
-        { ...begun, refused },
+        { ...begun, refused, onFirstPage: sizes.onFirstPage },
       ),
     );
     for (const [id, error] of failed) left.set(id, error);
@@ -277,17 +284,57 @@ async function leaveFailing(
   }
 }
 
-/** Returns how many pages each table had when it was last read; 0 if unknown. */
-function knownSizes(tables: SourceTable[], base: Base): { id: string; pages: number }[] {
-  const records = new Map(base.tables.map((table) => [table.source_id, table.records]));
-  return tables.map(({ id }) => {
-    const known = records.get(id);
-    return { id, pages: known === undefined ? 0 : sweepCallsOf([{ records: known }]) };
-  });
+/** Returns how large the tables were when they were last read, or are estimated to be, by id. */
+function knownSizes({ base, sizes = {} }: SyncInput): Map<string, TableSize> {
+  return new Map([...Object.entries(sizes), ...countedSizes(base.tables)]);
+}
+
+/**
+ * Estimates the sizes of tables that have more than one page, for the progress of a first sync. The requests share the
+ * rate limit with those that read the tables; they end with the sync.
+ */
+function sizeEstimates(
+  { sample }: SyncInput,
+  reader: Reader,
+  known: ReadonlyMap<string, TableSize>,
+  onEstimate: (tableId: string, size: TableSize) => void,
+) {
+  const over = linkedAbort(reader.stop);
+  const asked = new Set(known.keys());
+  // A failure is not the base's: the requests that read the table find out.
+  const asking = {
+    ...reader,
+    stop: over.signal,
+    kill: over.signal,
+    onFailure: undefined,
+    mayTryAgain: () => false,
+  };
+  return {
+    onFirstPage(table: SourceTable, ids: string[]): void {
+      if (!sample || asked.has(table.id)) return;
+      asked.add(table.id);
+      const list = (filter: string) =>
+        metered(asking).send((connection, signal) => {
+          const part = { filter, fields: [table.primaryFieldId] };
+          return connection.listPage(reader.sourceBaseId, table, part, signal);
+        });
+      const estimate = async () => {
+        for await (const size of tableSizes(sample, ids, list)) onEstimate(table.id, size);
+      };
+      estimate().catch((error: unknown) => {
+        reader.log.debug({ error, tableId: table.id }, "estimating a table's size failed");
+      });
+    },
+    [Symbol.dispose]() {
+      over.abort();
+      over[Symbol.dispose]();
+    },
+  };
 }
 
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
   refused: BasetideError[];
+  onFirstPage: (table: SourceTable, ids: string[]) => void;
 }
 
 /**
@@ -301,7 +348,7 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions, refused }: SharedByTables,
+  { unwritten, readVersions, refused, onFirstPage }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
@@ -316,7 +363,12 @@ async function syncTable(
       report.kind = buildKind(input);
       board.begin(spec);
       const wasRead = cache.builds.has(tableId);
-      const outcome = await rebuildTable(build, shape.source, spec);
+      const { source } = shape;
+      const outcome = await rebuildTable(
+        { ...build, onFirstPage: (ids) => onFirstPage(source, ids) },
+        source,
+        spec,
+      );
       cache.problems.buildSucceeded(tableId);
       forced.delete(tableId);
       board.done(tableId);

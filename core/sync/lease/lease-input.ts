@@ -20,7 +20,7 @@ export function inputOf(
   stop: AbortSignal,
   onProgress: SyncInput["onProgress"],
 ): Omit<SyncInput, "isForced"> {
-  const { ctx, replica, epoch, cache, leased, budget } = lease;
+  const { ctx, replica, epoch, cache, leased, budget, platform } = lease;
   const quotaKey = quotaKeyOf(base);
   const mode = base.settings.rapid ? "rapid" : "sweep";
   const count = ctx.callCounter.counting([quotaKey, ownCallsKey(base.id)]);
@@ -31,6 +31,7 @@ export function inputOf(
     epoch,
     cache,
     attachmentUrls: attachmentUrlsOf(ctx.config, base),
+    sample: platform.sample,
     schemaPollMs: Math.max(ctx.config.schemaPollMs, cadenceFor(budget, base, mode).schemaMs),
     onProgress,
     onShapeChange: (changes) => {

@@ -31,6 +31,7 @@ import {
   saveFailingTables,
   saveSchemaError,
 } from "../../control/bases";
+import { measuredSizes } from "../../control/onboarding";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
@@ -44,7 +45,7 @@ import {
 } from "../../replica";
 import { type Platform, platformById } from "../../source";
 import { failSpan, span } from "../../trace";
-import { CatchUps, type NextSync, newReport, syncBase, withdrawNext } from "../engine";
+import { CatchUps, type NextSync, newReport, type SyncInput, syncBase, withdrawNext } from "../engine";
 import type { NotificationListener } from "../modes/live";
 import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
@@ -349,12 +350,14 @@ async function syncAs(
   unpackCache(cache);
   await applyAttachmentKey(ctx, base, cache);
   cache.problems.begin(base);
+  const sizes = base.sync ? {} : await measuredSizes(ctx.db, base.id);
   const progress = progressSaver(ctx, base.id, cache.problems);
   using sync = leased.begin(base, isForced);
-  const input = inputOf(lease, base, sync.stop, (latest) => {
+  const onProgress: SyncInput["onProgress"] = (latest) => {
     sync.isBuilding = true;
     progress.note(latest);
-  });
+  };
+  const input = { ...inputOf(lease, base, sync.stop, onProgress), sizes };
   try {
     if (base.settings.rapid && base.sync && !isForced && platform.modifiedSince) {
       await withdrawNext(lease.next, replica, lease.epoch);

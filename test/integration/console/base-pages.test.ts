@@ -5,6 +5,7 @@ import {
   type Base,
   createBase,
   getBase,
+  type Progress,
   recordRun,
   saveProgress,
   settingList,
@@ -176,23 +177,48 @@ test("every page has a strict policy, and no cache stores what belongs to an acc
 test("a first sync is visible from its first second, table by table", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  expect((await ask(`/bases/${base.id}`, { account: owner })).text).toContain("First sync");
-  await saveProgress(control.ctx.db, base.id, {
+  const page = (await ask(`/bases/${base.id}`, { account: owner })).text;
+  expect(page).toContain("First sync");
+  // What is counted from the end of the first sync is not there yet.
+  expect(page).not.toMatch(/No sync in this time|Lag, last|Schema changes|when the first sync has finished/);
+  const orders = { name: "orders", source_name: "Orders", records_done: 1200, done: false };
+  const started = new Date(Date.now() - 6000).toISOString();
+  const progress = (estimate: { records_estimate: number | null; records_error?: number }): Progress => ({
     kind: "first",
-    started_at: new Date().toISOString(),
+    started_at: started,
+    pages: 16,
+    calls: 18,
     tables: [
-      { name: "orders", source_name: "Orders", records_done: 1200, records_estimate: null, done: false },
+      { ...orders, ...estimate },
       { name: "people", source_name: "People", records_done: 300, records_estimate: 500, done: false },
       { name: "done", source_name: "Done", records_done: 0, records_estimate: 0, done: true },
     ],
   });
-  const { text } = await ask(`/bases/${base.id}/live?seen=`, { account: owner, isHtmx: true });
+  const now = async () =>
+    (await ask(`/bases/${base.id}/live?seen=`, { account: owner, isHtmx: true })).text.replaceAll(
+      /<!--.*?-->/g,
+      "",
+    );
+  await saveProgress(control.ctx.db, base.id, progress({ records_estimate: 30_123, records_error: 2000 }));
+  const estimated = await now();
+  expect(estimated).toContain("1,200 of about 30,000");
+  expect(estimated).toMatch(/<dt>Time left<\/dt><dd>1 min \d0 s to 2 min \d0 s</);
+  expect(estimated).toMatch(/<dt>Records a second<\/dt><dd>2[345]\d</);
+  expect(estimated).toMatch(/Turn on Turbo.*5 calls a second instead of 3/s);
+  expect(estimated).toContain('value="select *\nfrom done\norder by created_time desc\nlimit 20;"');
+  await saveProgress(control.ctx.db, base.id, progress({ records_estimate: null }));
+  const text = await now();
+  expect(text).toContain("counting the others");
   expect(text).toContain("1 of 3 tables ready");
   expect(text).toContain("Done is ready to query.");
   expect(text).toMatch(/<progress aria-label="Orders"><\/progress>/);
   expect(text).toMatch(/<progress aria-label="People" max="500" value="300">/);
   expect(text).toMatch(/<progress aria-label="Done" max="1" value="1">/);
   expect(text).toContain("1,200 so far");
+  const { status } = await ask(`/bases/${base.id}/turbo`, { account: owner, form: {} });
+  expect(status).toBe(303);
+  expect((await getBase(control.ctx.db, base.id)).settings.turbo).toBe(true);
+  expect(await now()).not.toContain("Turn on Turbo");
 });
 
 test("news contain the small part, and of the larger ones only what has changed", async () => {

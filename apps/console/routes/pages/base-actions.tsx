@@ -69,6 +69,11 @@ export function baseActions(ctx: ConsoleContext) {
         </BaseFrame>,
       );
     })
+    .post("/bases/:id/turbo", async ({ request, currentUser, account, params }) => {
+      const base = await find(params.id, account);
+      await updateSettings(by(currentUser), base, { turbo: true });
+      return finish(request, `/bases/${base.id}`, "Turbo is on. You can turn it off in Settings.");
+    })
     .post("/bases/:id/attachment-links/revoke", async ({ request, currentUser, account, params }) => {
       const base = await revokeAttachmentLinks(by(currentUser), await find(params.id, account));
       const text = "All previous attachment links no longer work. A sync writes new ones to the rows.";

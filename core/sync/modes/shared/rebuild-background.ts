@@ -4,7 +4,14 @@ import { wait, waitCoarsely } from "../../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
-import { ProgressBoard, readerOfTable, rebuildTable, refusedPauseMs, tableFailed } from "../../engine";
+import {
+  countedSizes,
+  ProgressBoard,
+  readerOfTable,
+  rebuildTable,
+  refusedPauseMs,
+  tableFailed,
+} from "../../engine";
 import { failurePauseMs } from "../../pacing";
 import { type SyncSession, whileReading } from "./sync-session";
 
@@ -121,5 +128,5 @@ async function rebuild(
 function boardOf({ input }: SyncSession, specs: TableSpec[]): ProgressBoard {
   const rebuilt = new Map(specs.map((spec) => [spec.tableId, spec]));
   const report = { kind: "rebuild" as const, startedAt: new Date() };
-  return new ProgressBoard(report, rebuilt, input.base.tables, input.onProgress);
+  return new ProgressBoard(report, rebuilt, countedSizes(input.base.tables), input.onProgress);
 }

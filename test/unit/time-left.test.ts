@@ -1,0 +1,63 @@
+/** How long a first sync takes, estimated while it runs; the sync is simulated in virtual time. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { compileFormula } from "../../apps/sandbox/formula";
+import { Random } from "../../apps/sandbox/random";
+import { tableSizes } from "../../core/source";
+import { sample } from "../../core/source/airtable/facts";
+import { shapes, simulateFirstSync } from "../support/first-sync-simulation";
+
+const bases = fc.record({
+  /** 100 to 50,000, evenly by order of magnitude. */
+  magnitude: fc.double({ min: 2, max: Math.log10(50_000), noNaN: true }),
+  tables: fc.integer({ min: 1, max: 20 }),
+  shape: fc.constantFrom<(keyof typeof shapes)[]>("equal", "halving", "mixed"),
+  share: fc.constantFrom(3, 5),
+  latencyMs: fc.integer({ min: 60, max: 500 }),
+  seed: fc.nat(),
+  isMeasured: fc.boolean(),
+});
+
+test("the first range is shown within 5 s, and the first sync ends within it, in 9 of 10 bases", () => {
+  const drawn = fc.sample(bases, { numRuns: 500, seed: fc.sample(fc.nat(), 1)[0]! });
+  const misses = drawn.filter(({ magnitude, tables, shape, seed, ...facts }) => {
+    const sizes = shapes[shape](tables, 10 ** magnitude, new Random(seed));
+    const { first, endMs } = simulateFirstSync({ ...facts, sizes, seed });
+    if (!first) return endMs > 5000;
+    return first.atMs > 5000 || endMs < first.leastMs || endMs > first.mostMs;
+  });
+  expect(misses.length / drawn.length, JSON.stringify(misses.slice(0, 5))).toBeLessThan(0.1);
+});
+
+test("tables of a first sync are complete in the order of their sizes, wherever they are in the base", () => {
+  const facts = { share: 3, latencyMs: 200, seed: 1 };
+  for (const isMeasured of [true, false]) {
+    expect(simulateFirstSync({ ...facts, isMeasured, sizes: [30_000, 12_000, 8000] }).order).toEqual([
+      2, 1, 0,
+    ]);
+    expect(simulateFirstSync({ ...facts, isMeasured, sizes: [9000, 16_000, 4000] }).order).toEqual([2, 0, 1]);
+  }
+});
+
+test("the size of a table is estimated from its ids, random or consecutive, to a few standard errors", async () => {
+  const row = { createdTime: 0, lastModifiedTime: () => null, cell: () => null, now: () => 0 };
+  const random = new Random(fc.sample(fc.nat(), 1)[0]!);
+  const ways = {
+    random: () => random.id("rec"),
+    consecutive: (at: number) => `rec${String(at).padStart(14, "0")}`,
+  };
+  for (const [way, idAt] of Object.entries(ways)) {
+    for (const records of [101, 900, 7000, 40_000]) {
+      const ids = Array.from({ length: records }, (_, at) => idAt(at));
+      const list = async (filter: string) => {
+        const formula = compileFormula(filter, () => undefined);
+        const matched = ids.filter((recordId) => formula.isTrue({ ...row, recordId })).length;
+        return { size: Math.min(100, matched), offset: matched > 100 ? "more" : undefined };
+      };
+      const sizes = await Array.fromAsync(tableSizes(sample, ids.slice(0, 100), list));
+      const { records: found, error } = sizes.at(-1)!;
+      expect(Math.abs(found - records) / error, `${way} ${records}: ${found} ± ${error}`).toBeLessThan(5);
+      expect(error / records, `${way} ${records}`).toBeLessThan(records < 500 ? 2 : 0.5);
+    }
+  }
+});
