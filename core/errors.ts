@@ -10,7 +10,7 @@ import { scrub } from "./scrub";
 /** Code → its cause and its remedy, as users read them. */
 export const errorCodes = {
   // The source (Airtable) and connections to it
-  source_key_refused: "Airtable rejected the API key. Add a new key to resume syncing.",
+  source_key_refused: "Airtable rejected the API key. Add a new key.",
   source_forbidden:
     "The API key cannot read this base, lacks a scope, or the base no longer exists. Give the key access to the base, or add the missing scope.",
   source_not_found: "This base, table or record no longer exists in Airtable.",

@@ -4,7 +4,11 @@ import { type ErrorCode, httpStatus, isBasetideError } from "../../core/errors";
 /** Errors that no other input would fix. */
 const notForForms = new Set<ErrorCode>(["unauthorized", "forbidden", "internal", "control_unavailable"]);
 
+/** Syncs are repeated by themselves, what a form asks for is not. */
+const REPEATED = "Basetide retries automatically.";
+
 export interface FormError {
+  code: ErrorCode;
   message: string;
   status: number;
 }
@@ -16,6 +20,7 @@ export async function formErrorOf(work: () => Promise<unknown>): Promise<FormErr
     return null;
   } catch (error) {
     if (!isBasetideError(error) || notForForms.has(error.code)) throw error;
-    return { message: error.message, status: httpStatus[error.code] };
+    const message = error.message.replace(REPEATED, "Try again.");
+    return { code: error.code, message, status: httpStatus[error.code] };
   }
 }

@@ -46,7 +46,7 @@ export async function planCosts(
     otherBases = 0,
   ) => ({
     callsPerMonth,
-    isExact: size.isKnown,
+    isKnown: size.isKnown,
     ...estimateCalls({ ...facts, cap: { callsPerMonth, reserve }, used, otherBases }),
   });
   return new Map([

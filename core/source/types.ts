@@ -301,6 +301,8 @@ export interface PlatformFacts {
    * is to read the feed.
    */
   keyScopes?: { schema: string; records: string; changes?: string };
+  /** Says why a text cannot be a key, without asking the platform; null if it may be one. */
+  keyProblem?(text: string): string | null;
   limits: SourceLimits;
   /** The plans that users can choose for their workspace, in display order. */
   plans: readonly SourcePlan[];

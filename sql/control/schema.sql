@@ -242,6 +242,7 @@ create table base_drafts (
   account_id text not null,
   platform text not null,
   encrypted_api_key text,
+  key_owner text,
   choices jsonb,
   choices_at timestamp with time zone,
   reports_changes boolean,
@@ -259,9 +260,10 @@ create table base_drafts (
   constraint base_drafts_base_fkey FOREIGN KEY (base_id) REFERENCES bases(id) ON DELETE SET NULL
 );
 CREATE INDEX base_drafts_account_idx ON base_drafts (account_id, updated_at);
+comment on column base_drafts.key_owner is 'e-mail address of the user whose key it is, or the id if the key may not read the address; null if unknown';
 comment on column base_drafts.choices is 'bases that the key can read, as the source listed them at choices_at';
 comment on column base_drafts.reports_changes is 'whether the key may read the feed of changes; null if that could not be determined';
-comment on column base_drafts.source_size is 'number of tables, and of records as far as a few calls could count them';
+comment on column base_drafts.source_size is 'number of tables, and of records as far as a few calls could count or estimate them; sizes by table';
 comment on column base_drafts.destination is 'the destination, an external one without its URL';
 comment on column base_drafts.selection is 'what will be copied, as bases.selection';
 comment on column base_drafts.encrypted_url is 'URL of an external destination';

@@ -1,6 +1,6 @@
 /** From signing up to a base that syncs, in a real browser, with JavaScript and without. */
 
-import type { Browser } from "playwright-core";
+import type { Browser, Locator } from "playwright-core";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
@@ -58,6 +58,9 @@ test.for([
     await page.goto("/signup");
     await look("1-sign-up");
     await page.getByLabel("E-mail").fill(`${crypto.randomUUID()}@example.org`);
+    await page.getByLabel("Password").fill("Password1!");
+    await page.getByRole("button", { name: "Create account" }).click();
+    await expectDescribed(visitor, "Password", "one of the most common ones");
     await page.getByLabel("Password").fill("correct horse battery");
     await page.getByRole("button", { name: "Create account" }).click();
 
@@ -67,6 +70,12 @@ test.for([
 
     await page.getByRole("heading", { name: "Your Airtable API key" }).waitFor();
     await look("3-key");
+    await page.getByLabel("API key").fill("keyABCDEFGHIJKLMN");
+    await page.getByRole("button", { name: "Check key" }).click();
+    await page.getByText("API key of the old kind").waitFor();
+    await page.getByLabel("API key").fill("patWrong");
+    await page.getByRole("button", { name: "Check key" }).click();
+    await page.getByText("This token is incomplete").waitFor();
     await page.getByLabel("API key").fill("patWrong.0000");
     await page.getByRole("button", { name: "Check key" }).click();
     await page.getByText("Airtable rejected this token").waitFor();
@@ -76,11 +85,14 @@ test.for([
     await page.getByRole("button", { name: "Check key" }).click();
     await page.getByText("This key works, but not for live sync").waitFor();
     await look("3-key-not-live");
+    expect(await page.locator(".button.primary").count()).toBe(1);
     await page.getByLabel("API key").fill(fleet.sandbox.key);
     await page.getByRole("button", { name: "Check key" }).click();
 
     await page.getByRole("heading", { name: "Which base?" }).waitFor();
     await page.reload();
+    await page.getByText("Token of sandbox@example.org").waitFor();
+    await page.getByText("Creator ·").first().waitFor();
     await look("4-base");
     await page.getByRole("searchbox").fill("base <b>3");
     if (!options.hasScript) await page.getByRole("button", { name: "Search" }).click();
@@ -97,6 +109,20 @@ test.for([
 
     await page.getByRole("heading", { name: "Ready to sync" }).waitFor();
     await look("6-start");
+    expect(await page.getByLabel("Not sure").isChecked()).toBe(true);
+    await page.getByText("All 2 tables, 30 records").waitFor();
+    for (const [width, height] of [
+      [1280, 800],
+      [390, 844],
+    ] as const) {
+      await page.setViewportSize({ width, height });
+      for (const part of [page.getByText("Destination", { exact: true }).last(), page.getByLabel("Not sure")])
+        await expectInView(part, height);
+      await expectInView(page.getByRole("button", { name: "Start syncing" }), height);
+      await look(`6-start-${width}`);
+    }
+    await page.getByText("Compare plans").click();
+    await look("6-start-compare");
     await page.getByLabel("Business or no cap").check();
     await page.getByRole("button", { name: "Start syncing" }).click();
 
@@ -126,6 +152,56 @@ test.for([
     visitor.expectNoProblems();
   },
 );
+
+test("from sign-up to the first rows in the console in at most 8 clicks", {
+  timeout: BROWSER_TEST_MS,
+}, async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  await using visitor = await newVisitor(browser!, { baseUrl });
+  const { page } = visitor;
+  let clicks = 0;
+  await page.exposeFunction("countClick", () => {
+    clicks++;
+  });
+  await page.addInitScript(
+    "addEventListener('click', (event) => { if (event.isTrusted) countClick(); }, true)",
+  );
+  const control = fleet.sandbox.control;
+  const only = control.generate({ name: "One base", tables: 2, records: 2400, seed: 8 });
+  const key = control.createKey({ bases: { [only]: "create" } });
+  const press = (name: string) => page.getByRole("button", { name }).click();
+  await page.goto("/signup");
+  const from = performance.now();
+  await page.getByLabel("E-mail").fill(`${crypto.randomUUID()}@example.org`);
+  await page.getByLabel("Password").fill("correct horse battery");
+  await press("Create account");
+  await press("Airtable");
+  await page.getByLabel("API key").fill(key);
+  await press("Check key");
+  await page.getByRole("heading", { name: "Which base?" }).waitFor();
+  await page.getByText("with access to 1 base").waitFor();
+  await press("Continue");
+  await page.getByRole("heading", { name: "Where should we store the data?" }).waitFor();
+  await press("Continue");
+  await press("Start syncing");
+  await page.getByText("First sync:").waitFor();
+  await visitor.inspect("10-first-sync");
+  await page.locator("main form[action$='/sql'] button").first().click();
+  await page.locator("#sql-result tbody tr").first().waitFor();
+  await visitor.inspect("11-first-rows");
+  const seconds = (performance.now() - from) / 1000;
+  console.log(`first rows after ${clicks} clicks and ${seconds.toFixed(1)} s`);
+  expect(await page.locator("#sql-text").inputValue()).toMatch(/^select \*\nfrom \w+\norder by created_time/);
+  expect(clicks).toBeLessThanOrEqual(8);
+  visitor.expectNoProblems();
+});
+
+/** The whole element is in the window, without scrolling. */
+async function expectInView(part: Locator, height: number): Promise<void> {
+  const box = (await part.boundingBox())!;
+  expect(box.y).toBeGreaterThanOrEqual(0);
+  expect(box.y + box.height).toBeLessThanOrEqual(height);
+}
 
 /** The error is next to the field, and announced with it. */
 async function expectDescribed({ page }: Visitor, label: string, text: string): Promise<void> {

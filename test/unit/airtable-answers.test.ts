@@ -86,7 +86,7 @@ describe("a refusal", () => {
     );
     expect(error.message).toBe(
       "Airtable answered 401 AUTHENTICATION_REQUIRED: Authentication required. " +
-        "Airtable rejected the API key. Add a new key to resume syncing.",
+        "Airtable rejected the API key. Add a new key.",
     );
   });
 

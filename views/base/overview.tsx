@@ -39,9 +39,11 @@ export interface SlowFacts {
 
 type OverviewProps = CurrentFacts & SlowFacts;
 
-/** A first sync is all there is to see: what the other parts count begins when it has finished. */
+/** What these parts count begins when the first sync has finished. */
+const afterFirstSync: readonly string[] = ["history", "tables", "issues", "changes"];
+
 function isHidden(name: Section, { sync }: Base): boolean {
-  return sync === null && name !== "ready";
+  return sync === null && afterFirstSync.includes(name);
 }
 
 const sections = {

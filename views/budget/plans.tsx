@@ -20,7 +20,8 @@ const choices: PlanText[] = [
   },
 ];
 
-function nameOf({ name, callsPerMonth }: SourcePlan): string {
+/** `Team`, `Business or no cap`. */
+export function nameOf({ name, callsPerMonth }: SourcePlan): string {
   return callsPerMonth === null ? `${name} or no cap` : name;
 }
 
@@ -47,16 +48,13 @@ export interface PlanForm {
   calls: string;
 }
 
-/** Radio buttons; `children` come before them, for other choices with the same name, `plan`. */
+/** Radio buttons with the name `plan`. */
 export function PlanChoices(props: {
   legend: string;
   form: PlanForm;
   errors: { plan?: string | undefined; calls?: string | undefined };
-  /** More about a plan, below its text. */
-  more?: (plan: Plan) => ComponentChildren;
-  children?: ComponentChildren;
 }) {
-  const { legend, form, errors, more, children } = props;
+  const { legend, form, errors } = props;
   return (
     <fieldset class="stack">
       <legend>{legend}</legend>
@@ -66,10 +64,8 @@ export function PlanChoices(props: {
         </p>
       ) : null}
       <div class="choices">
-        {children}
         {choices.map(({ id, name, about }) => (
           <PlanChoice key={id} value={id} chosen={form.plan} name={name} about={about}>
-            {more?.(id)}
             {id === "custom" ? (
               <div class="choice-more">
                 <Field
@@ -91,7 +87,7 @@ export function PlanChoices(props: {
   );
 }
 
-export function PlanChoice(props: {
+function PlanChoice(props: {
   value: string;
   chosen: string;
   name: string;

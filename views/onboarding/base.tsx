@@ -7,6 +7,15 @@ import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 /** Bases that are shown; beyond that, the user searches. */
 const MAX_SHOWN = 100;
 
+/** The role of the key's user in a base, in the platform's words. */
+const roleNames: Record<string, string> = {
+  create: "Creator",
+  edit: "Editor",
+  comment: "Commenter",
+  read: "Read only",
+};
+const LIVE_PERMISSION = "create";
+
 interface ChoicesProps {
   draft: Draft;
   /** Those that match `query`. */
@@ -17,6 +26,8 @@ interface ChoicesProps {
   /** The page where users change their keys. */
   keyHelpUrl: string;
   error?: string | undefined;
+  /** Whether another key, or other rights of it, would help. */
+  isKeyError?: boolean;
 }
 
 export function BaseStep(props: ChoicesProps & { total: number }) {
@@ -26,7 +37,18 @@ export function BaseStep(props: ChoicesProps & { total: number }) {
       draft={draft}
       step="base"
       title="Which base?"
-      lead={`Your key has access to ${counted(total, "base")}. We sync all tables of the base that you choose.`}
+      lead={
+        <>
+          {draft.keyOwner ? (
+            <>
+              Token of <span class="wrap">{draft.keyOwner}</span>, with access to{" "}
+            </>
+          ) : (
+            "Your key has access to "
+          )}
+          {counted(total, "base")}. We sync all tables of the base that you choose.
+        </>
+      }
     >
       <div class="card stack">
         {total > 5 ? <Search draft={draft} query={query} /> : null}
@@ -68,7 +90,8 @@ function Search({ draft, query }: { draft: Draft; query: string }) {
   );
 }
 
-export function ChoiceForm({ draft, choices, chosen, query, keyHelpUrl, error }: ChoicesProps) {
+export function ChoiceForm(props: ChoicesProps) {
+  const { draft, choices, chosen, query, keyHelpUrl, error, isKeyError = false } = props;
   // The chosen one is always among those that are shown.
   const isLate = choices.findIndex(({ id }) => id === chosen) >= MAX_SHOWN;
   const shown = isLate
@@ -80,13 +103,15 @@ export function ChoiceForm({ draft, choices, chosen, query, keyHelpUrl, error }:
       {error ? (
         <ErrorNote>
           <p>{error}</p>
-          <p>
-            <a href={keyHelpUrl} target="_blank" rel="noreferrer">
-              Change the token
-              <span class="visually-hidden"> (opens in a new tab)</span>
-            </a>{" "}
-            and continue here, or <a href={stepPath(draft, "key")}>enter another key</a>.
-          </p>
+          {isKeyError ? (
+            <p>
+              <a href={keyHelpUrl} target="_blank" rel="noreferrer">
+                Change the token
+                <span class="visually-hidden"> (opens in a new tab)</span>
+              </a>{" "}
+              and continue here, or <a href={stepPath(draft, "key")}>enter another key</a>.
+            </p>
+          ) : null}
         </ErrorNote>
       ) : null}
       {choices.length === 0 ? (
@@ -102,6 +127,11 @@ export function ChoiceForm({ draft, choices, chosen, query, keyHelpUrl, error }:
       {choices.length > MAX_SHOWN ? (
         <p class="muted small">
           {counted(choices.length - MAX_SHOWN, "more base")}: search by name to find yours.
+        </p>
+      ) : null}
+      {shown.some(({ permission }) => permission !== LIVE_PERMISSION) ? (
+        <p class="muted small">
+          Live sync needs a token of a creator. Other bases are read again and again instead.
         </p>
       ) : null}
       {choices.length > 0 ? <GoOn text="Continue" busy="Reading the first records…" /> : null}
@@ -123,7 +153,9 @@ function ChoiceRow({ choice, isChosen }: { choice: Choice; isChosen: boolean }) 
       />
       <label for={choice.id}>
         <span class="choice-name">{choice.name}</span>
-        <span class="muted small wrap">{choice.id}</span>
+        <span class="muted small wrap">
+          {roleNames[choice.permission] ?? choice.permission} · {choice.id}
+        </span>
       </label>
       {choice.connectedAs ? (
         <a class="choice-end" href={`/bases/${choice.connectedAs}`}>

@@ -1,7 +1,7 @@
 /** The frame of the onboarding steps: the current step, and the completed ones. */
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
-import { PageHead } from "../components";
+import { Button, PageHead } from "../components";
 
 /** The steps after sign-up, in order. */
 export const steps = [
@@ -65,12 +65,15 @@ function Steps({ draft, step }: { draft: Draft | null; step: Step }) {
 }
 
 /** The Continue button, with another text while the answer is pending. */
-export function GoOn(props: { text: string; busy: string }) {
+export function GoOn(props: {
+  text: string;
+  busy: string;
+  /** The page has another primary button. */
+  isSecondary?: boolean;
+}) {
   return (
     <div class="actions">
-      <button type="submit" class="button primary">
-        {props.text}
-      </button>
+      <Button kind={props.isSecondary ? "plain" : "primary"}>{props.text}</Button>
       <span class="htmx-indicator muted" role="status">
         <span class="spinner" aria-hidden="true" /> {props.busy}
       </span>

@@ -3,6 +3,7 @@ import type { Draft } from "../../core/control/onboarding";
 import type { Platform } from "../../core/source";
 import { Button, ButtonLink, Field, Note } from "../components";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
+import { TokenPicture } from "./token-picture";
 
 interface KeyProps {
   draft: Draft;
@@ -24,6 +25,7 @@ export function KeyStep(props: KeyProps) {
       {draft.reportsChanges === false && !props.error ? <NotLive {...props} /> : null}
       <div class="card stack">
         <h2>Where to find it</h2>
+        <TokenPicture scopes={Object.values(platform.keyScopes ?? {})} />
         <ol class="list">
           <li>
             Open{" "}
@@ -116,7 +118,7 @@ export function KeyForm({ draft, platform, error, typed }: KeyProps) {
           </a>
         </p>
       ) : null}
-      <GoOn text="Check key" busy="Checking the key…" />
+      <GoOn text="Check key" busy="Checking the key…" isSecondary={draft.reportsChanges === false} />
     </form>
   );
 }

@@ -1,68 +1,73 @@
-/** What a plan means for the base that is being connected, in a few short facts. */
-import { sourcePlans } from "../../core/control/budgets";
-import { type CallEstimate, lastsMs } from "../../core/sync/pacing";
+/** What a plan means for the base that is being connected: a sentence about each choice, and all of them in a table. */
+import type { CallEstimate } from "../../core/sync/pacing";
+import { Table } from "../components/table";
 import { aboutDigits, inDigits, roughly } from "../format";
 
 export interface PlanCost extends CallEstimate {
   /** Null: no cap. */
   callsPerMonth: number | null;
-  /** False if the base has more records than were counted. */
-  isExact: boolean;
+  /** False if the base may have many more records than were counted. */
+  isKnown: boolean;
 }
 
 /** By the value of the choice. */
 export type PlanCosts = ReadonlyMap<string, PlanCost>;
 
-export function PlanCostFacts({ cost }: { cost: PlanCost | undefined }) {
+/** `Uses at most 2,600 of 100,000 calls a day …`; nothing if the size of the base is unknown. */
+export function PlanSentence({ cost }: { cost: PlanCost | undefined }) {
   if (!cost) return null;
-  const { callsPerMonth, firstSync, quietPerDay, busyPerDay, isExact, isFirstSyncWithin } = cost;
-  const isCapped = callsPerMonth !== null;
+  const { callsPerMonth, firstSync, isFirstSyncWithin, fullCheckMs } = cost;
+  if (callsPerMonth === null) {
+    return <>Full speed, without a cap on calls; a full check every {roughly(fullCheckMs)}.</>;
+  }
+  if (!isFirstSyncWithin) {
+    return (
+      <strong class="over">
+        Reading this base once takes about {aboutDigits(firstSync)} calls, more than are left this month. The
+        first sync would stop before its end.
+      </strong>
+    );
+  }
   return (
-    <dl class="plan-cost small">
-      <div>
-        <dt>First sync, calls</dt>
-        <dd class={isFirstSyncWithin ? undefined : "over"}>
-          {isExact ? "" : "from "}
-          {inDigits(firstSync)}
-        </dd>
-      </div>
-      <div>
-        <dt>{isCapped ? "Then, calls a day this month" : "Then, calls a day"}</dt>
-        <dd>{isCapped || quietPerDay === busyPerDay ? `up to ${aboutDigits(busyPerDay)}` : range(cost)}</dd>
-      </div>
-      <div>
-        <dt>Month's cap</dt>
-        <dd class={isFirstSyncWithin ? undefined : "over"}>
-          {isCapped ? (isFirstSyncWithin ? "lasts the month" : "spent by the first sync") : "none"}
-        </dd>
-      </div>
-      <div>
-        <dt>Full check every</dt>
-        <dd>
-          {roughly(cost.fullCheckMs)}
-          {isExact ? "" : " or more"}
-        </dd>
-      </div>
-      {isCapped ? null : (
-        <div class="wide">
-          <dt>If your plan does have a cap</dt>
-          <dd>{capsSpent(busyPerDay)}</dd>
-        </div>
-      )}
-    </dl>
+    <>
+      Paced to last the month: up to {aboutDigits(cost.busyPerDay)} calls a day of {inDigits(callsPerMonth)} a
+      month, and a full check every {roughly(fullCheckMs)}.
+    </>
   );
 }
 
-/** `Team's 100,000 calls last 9 hours, Free's 1,000 calls last 6 minutes while records keep changing.` */
-function capsSpent(perDay: number): string {
-  const spent = sourcePlans.flatMap(({ name, callsPerMonth }) =>
-    callsPerMonth === null
-      ? []
-      : [`${name}'s ${inDigits(callsPerMonth)} calls last ${roughly(lastsMs(callsPerMonth, perDay))}`],
+export function PlanTable({ costs, names }: { costs: PlanCosts; names: ReadonlyMap<string, string> }) {
+  const rows = [...names].flatMap(([value, name]) => {
+    const cost = costs.get(value);
+    return cost ? [{ value, name, cost }] : [];
+  });
+  return (
+    <Table
+      caption="What each plan means for this base"
+      head={[
+        { text: "Plan" },
+        { text: "Calls a month", isNumber: true },
+        { text: "First sync", isNumber: true },
+        { text: "Then, a day", isNumber: true },
+        { text: "Full check every", isNumber: true },
+      ]}
+    >
+      {rows.map(({ value, name, cost }) => (
+        <tr key={value}>
+          <th scope="row">{name}</th>
+          <td class="number">{cost.callsPerMonth === null ? "no cap" : inDigits(cost.callsPerMonth)}</td>
+          <td class={cost.isFirstSyncWithin ? "number" : "number over"}>
+            {cost.isKnown ? "about" : "from"} {aboutDigits(cost.firstSync)} calls
+          </td>
+          <td class="number">{perDay(cost)}</td>
+          <td class="number">{roughly(cost.fullCheckMs)}</td>
+        </tr>
+      ))}
+    </Table>
   );
-  return `${spent.join(", ")} while records keep changing.`;
 }
 
-function range({ quietPerDay, busyPerDay }: PlanCost): string {
-  return `${aboutDigits(quietPerDay)} to ${aboutDigits(busyPerDay)}`;
+function perDay({ callsPerMonth, quietPerDay, busyPerDay }: PlanCost): string {
+  if (callsPerMonth !== null || quietPerDay === busyPerDay) return `up to ${aboutDigits(busyPerDay)} calls`;
+  return `${aboutDigits(quietPerDay)} to ${aboutDigits(busyPerDay)} calls`;
 }

@@ -1,12 +1,19 @@
-/** The last step: a summary, and the button. */
-import type { Budget, Workspace } from "../../core/control/budgets";
+/** The last step: a summary, the plan, and the button, which all fit on a screen. */
+import type { ComponentChildren } from "preact";
+import { type Budget, quotaKeyOf, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
 import { regionName } from "../../core/control/placement";
-import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
-import { ErrorNote } from "../components";
-import { counted, inDigits } from "../format";
+import { syncShare } from "../../core/limiter";
+import { strictest } from "../../core/source";
+import { timeOfCalls } from "../../core/sync/pacing";
+import { capOf, nameOf, type PlanForm } from "../budget/plans";
+import { ErrorNote, Field } from "../components";
+import { aboutDigits, counted, inDigits, rangeText } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
-import { PlanCostFacts, type PlanCosts } from "./plan-cost";
+import { type PlanCosts, PlanSentence, PlanTable } from "./plan-cost";
+
+/** The schema is read before and after. */
+const SCHEMA_CALLS = 2;
 
 export interface StartProps {
   draft: Draft;
@@ -23,38 +30,37 @@ export interface StartProps {
   errors: { plan?: string; calls?: string; form?: string };
 }
 
-/** The question about the plan, unanswered; with a single workspace, that one is chosen. */
-export function emptyPlan(workspaces: StartProps["workspaces"]): PlanForm {
+/** The answer of users who do not know their plan. */
+export const UNSURE = "unsure";
+/** What it means: the plan with the fewest calls. */
+export const strictestPlan = sourcePlans.reduce((least, plan) =>
+  (plan.callsPerMonth ?? Number.POSITIVE_INFINITY) < (least.callsPerMonth ?? Number.POSITIVE_INFINITY)
+    ? plan
+    : least,
+);
+
+/** With a single workspace, that one is chosen. */
+export function defaultPlan(workspaces: StartProps["workspaces"]): PlanForm {
   const [only] = workspaces;
-  return { plan: workspaces.length === 1 ? only!.workspace.id : "", calls: "" };
+  return { plan: workspaces.length === 1 ? only!.workspace.id : UNSURE, calls: "" };
 }
 
 export function StartStep(props: StartProps) {
-  const { draft, platform, database, region } = props;
+  const { draft, database, region } = props;
   return (
-    <StepFrame
-      draft={draft}
-      step="start"
-      title="Ready to sync"
-      lead="Tables can be queried one by one, as soon as each is complete. After that, the database stays up to date."
-    >
+    <StepFrame draft={draft} step="start" title="Ready to sync">
       <div class="card stack">
         <dl class="facts">
-          <dt>Platform</dt>
-          <dd>{platform}</dd>
           <dt>Base</dt>
-          <dd class="wrap">
-            {draft.sourceBase?.name} <span class="muted small">{draft.sourceBase?.id}</span>
-          </dd>
-          <dt>Tables</dt>
-          <dd>{describeSize(draft)}</dd>
+          <dd class="wrap">{draft.sourceBase?.name}</dd>
           <dt>Copied</dt>
           <dd>
-            {draft.selection ? "A part of them" : "Everything"}.{" "}
-            <a href={`/new/${draft.id}/selection`}>Choose what is copied</a>
+            {describeSize(draft)}. <a href={`/new/${draft.id}/selection`}>Choose what is copied</a>
           </dd>
           <dt>Destination</dt>
           <dd class="wrap">{describe(draft, database, region)}</dd>
+          <dt>First sync</dt>
+          <dd>{describeTime(draft)}</dd>
         </dl>
         <StartForm {...props} />
       </div>
@@ -63,34 +69,100 @@ export function StartStep(props: StartProps) {
 }
 
 export function StartForm({ draft, platform, workspaces, costs, form, errors }: StartProps) {
+  const choice = { chosen: form.plan, costs };
+  const names = new Map([
+    ...workspaces.map(({ workspace }) => [workspace.id, workspace.name] as const),
+    ...sourcePlans.map((plan) => [plan.id, nameOf(plan)] as const),
+  ]);
   return (
     <form {...enhanced(stepPath(draft, "start"))} class="stack">
       {errors.form ? <ErrorNote title="Syncing did not start">{errors.form}</ErrorNote> : null}
-      <PlanChoices
-        legend={`Which ${platform} plan is this base's workspace on?`}
-        form={form}
-        errors={errors}
-        more={(value) => <PlanCostFacts cost={costs.get(value)} />}
-      >
-        {workspaces.map(({ workspace, budget }) => (
-          <PlanChoice
-            key={workspace.id}
-            value={workspace.id}
-            chosen={form.plan}
-            name={workspace.name}
-            about={aboutWorkspace(workspace, budget)}
-          >
-            <PlanCostFacts cost={costs.get(workspace.id)} />
-          </PlanChoice>
-        ))}
-      </PlanChoices>
-      <p class="muted small">
-        {platform} limits API calls per month by plan. Basetide paces its syncs so that the calls last, and
-        reserves a fifth for your apps. You can change the plan at any time under Workspaces.{" "}
-        <a href="/docs/syncing#the-call-budget">How syncs are paced</a>
-      </p>
+      <fieldset>
+        <legend>{platform} plan of this base's workspace</legend>
+        {errors.plan ? (
+          <p class="field-error" role="alert">
+            {errors.plan}
+          </p>
+        ) : null}
+        <div class="pills">
+          {workspaces.map(({ workspace, budget }) => (
+            <Pill key={workspace.id} {...choice} value={workspace.id} name={workspace.name}>
+              {aboutWorkspace(workspace, budget)}{" "}
+            </Pill>
+          ))}
+          <Pill {...choice} value={UNSURE} name="Not sure">
+            We stay within {strictestPlan.name}'s {inDigits(strictestPlan.callsPerMonth ?? 0)} calls a month
+            until you choose a plan under Usage.{" "}
+          </Pill>
+          {sourcePlans.toReversed().map((plan) => (
+            <Pill key={plan.id} {...choice} value={plan.id} name={nameOf(plan)} />
+          ))}
+          <Pill {...choice} value="custom" name="Custom">
+            <Field
+              label="Calls per month"
+              name="calls"
+              inputMode="numeric"
+              value={form.calls}
+              error={errors.calls}
+              hint="For another plan, or if your other apps need most of the calls."
+              placeholder="50000"
+              maxLength={12}
+              autocomplete="off"
+            />
+          </Pill>
+        </div>
+      </fieldset>
       <GoOn text="Start syncing" busy="Creating the database…" />
+      <details class="compare">
+        <summary>Compare plans</summary>
+        <div class="stack">
+          <p class="muted small">
+            {platform} limits API calls per month by plan. Basetide paces its syncs so that the calls last,
+            and reserves a fifth for your apps. You can change the plan at any time under Usage.{" "}
+            <a href="/docs/syncing#the-call-budget">How syncs are paced</a>
+          </p>
+          {costs.size === 0 ? null : <PlanTable costs={costs} names={names} />}
+        </div>
+      </details>
     </form>
+  );
+}
+
+/** A choice in the row, and what it means, which is shown below the row while it is chosen. */
+function Pill(props: {
+  value: string;
+  name: string;
+  chosen: string;
+  costs: PlanCosts;
+  children?: ComponentChildren;
+}) {
+  const { value, name, chosen, costs, children } = props;
+  const cost = costs.get(value === UNSURE ? strictestPlan.id : value);
+  const isForm = value === "custom";
+  return (
+    <div class="pill">
+      <span class="pill-choice">
+        <input
+          type="radio"
+          name="plan"
+          id={`plan-${value}`}
+          value={value}
+          checked={value === chosen}
+          required
+        />
+        <label for={`plan-${value}`}>
+          <bdi>{name}</bdi>
+        </label>
+      </span>
+      {isForm ? (
+        <div class="pill-more">{children}</div>
+      ) : (
+        <p class="pill-more muted small">
+          {children}
+          <PlanSentence cost={cost} />
+        </p>
+      )}
+    </div>
   );
 }
 
@@ -100,9 +172,26 @@ function aboutWorkspace(workspace: Workspace, { callsPerMonth, used }: Budget): 
   return `${calls}, shared with the workspace's other bases.`;
 }
 
+/** `All 3 tables, about 50,000 records`. */
 function describeSize({ size, selection }: Draft): string {
-  if (!size) return "All of them";
-  return `${selection ? "" : "All "}${counted(size.tables, "table")}, ${size.isKnown ? "" : "more than "}${counted(size.records, "record")}`;
+  if (!size) return selection ? "A part of its tables" : "All tables";
+  const all = counted(size.tables, "table");
+  const tables = selection ? `A part of ${all}` : size.tables > 1 ? `All ${all}` : all;
+  const records = size.error > 0 ? aboutDigits(size.records) : inDigits(size.records);
+  const how = !size.isKnown ? "more than " : size.error > 0 ? "about " : "";
+  return `${tables}, ${how}${records} record${size.records === 1 ? "" : "s"}`;
+}
+
+function describeTime({ size, platform, sourceBase }: Draft): string {
+  const ready = "Each table can be queried as soon as it is complete";
+  if (!size?.isKnown || !sourceBase) return ready;
+  const share = syncShare(quotaKeyOf({ platform, sourceBaseId: sourceBase.id }), false);
+  const range = timeOfCalls(size.calls + SCHEMA_CALLS, (2 * size.error) / strictest().pageSize, share);
+  return `${capitalized(rangeText(range))}. ${ready}`;
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function describe({ destination }: Draft, database: string | undefined, region: string | null): string {

@@ -11,10 +11,12 @@
 import { createAttemptCounter } from "../../../core/attempts";
 import type { Context } from "../../../core/context";
 import {
+  COMMON_PASSWORD,
   type CurrentUser,
   completeReset,
   currentUserOf,
   hasTwoFactor,
+  isCommonPassword,
   nameOf,
   PasswordPlace,
 } from "../../../core/control/accounts";
@@ -242,6 +244,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     signUp: (request, { email, password, next }) =>
       withinClientLimit(request, "sign-up", async () => {
         if (config.signUps === "closed" && !(await maySignUp(db, email, next))) return closed();
+        if (isCommonPassword(password, email)) return common();
         const mail = { reason: "sign_up", to: email, network: networkOfClient(request) } as const;
         return withPlace(request, (place) =>
           withPermit(mail, async (permit) => {
@@ -337,16 +340,16 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         }),
       ),
     resetPassword: (request, { token, password }) =>
-      withinClientLimit(request, "reset-password", async () =>
-        known(
-          request,
-          await call(request, "/reset-password", { body: { token, newPassword: password }, isUrgent: true }),
-        ),
-      ),
+      withinClientLimit(request, "reset-password", async () => {
+        if (isCommonPassword(password)) return common();
+        const body = { token, newPassword: password };
+        return known(request, await call(request, "/reset-password", { body, isUrgent: true }));
+      }),
     changePassword: (request, currentUser, { current, password }) =>
       withinClientLimit(request, "change-password", async () => {
         const refused = await limits.changePassword(currentUser.userId);
         if (refused) return refused;
+        if (isCommonPassword(password, currentUser.email)) return common();
         const body = { currentPassword: current, newPassword: password, revokeOtherSessions: true };
         const done = await call(request, "/change-password", { body, isUrgent: true });
         if (!done.answer.ok) return done.answer;
@@ -355,6 +358,10 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         return known(request, { answer: done.answer, user });
       }),
   };
+}
+
+function common(): AuthFailure {
+  return { ok: false, reason: "bad_password", message: COMMON_PASSWORD };
 }
 
 function closed(): AuthAnswer {

@@ -28,7 +28,7 @@ export async function createAccount(
   actor?: Actor,
 ): Promise<Account> {
   const email = checkEmail(account.email);
-  checkPassword(account.password);
+  checkPassword(account.password, account.email);
   const password = await hashPassword(account.password);
   const id = newId("account");
   const userId = newId("user");

@@ -8,6 +8,7 @@ export {
   listAccounts,
   nameOf,
 } from "./accounts";
+export { COMMON_PASSWORD, isCommonPassword } from "./common-passwords";
 export { actorOf, type CurrentUser, currentUserOf, switchAccount } from "./current-user";
 export {
   hashPassword,

@@ -8,6 +8,7 @@ import { Worker } from "node:worker_threads";
 import PQueue from "p-queue";
 import { BasetideError } from "../../errors";
 import { type BudgetShare, SharedBudget } from "../../http";
+import { COMMON_PASSWORD, isCommonPassword } from "./common-passwords";
 import type { Done, Work } from "./password-thread";
 
 export const MIN_PASSWORD_LENGTH = 8;
@@ -15,7 +16,8 @@ export const MIN_PASSWORD_LENGTH = 8;
 export const MAX_PASSWORD_LENGTH = 1000;
 
 /** @throws BasetideError `invalid_request` */
-export function checkPassword(password: string): void {
+export function checkPassword(password: string, email: string): void {
+  if (isCommonPassword(password, email)) throw new BasetideError("invalid_request", COMMON_PASSWORD);
   if (password.length >= MIN_PASSWORD_LENGTH && password.length <= MAX_PASSWORD_LENGTH) return;
   throw new BasetideError(
     "invalid_request",

@@ -5,6 +5,7 @@
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import type { ServerUrl } from "../../external";
+import { counted } from "../../format";
 import { isId, newId } from "../../ids";
 import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
 import type { ReaderTarget } from "../../replica";
@@ -202,7 +203,7 @@ export async function updateSettings(
   let userId: string | null = null;
   let oldKey: string | undefined;
   if (changes.apiKey !== undefined) {
-    await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId);
+    await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId, base.name);
     userId = await findSourceUser(ctx, base.platform, changes.apiKey);
     encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
@@ -349,13 +350,15 @@ async function findSourceBase(
   platform: string,
   apiKey: string,
   sourceBaseId: string,
+  name = sourceBaseId,
 ): Promise<SourceBase> {
   const bases = await listSourceBases(ctx, platform, apiKey);
   const found = bases.find((base) => base.id === sourceBaseId);
   if (found) return found;
+  const others = bases.length === 0 ? "no base" : counted(bases.length, "other base");
   throw new BasetideError(
     "source_not_found",
-    `The API key does not have access to the base "${sourceBaseId}"; it has access to ${bases.length} others`,
+    `The API key does not have access to the base "${name}"; it has access to ${others}`,
   );
 }
 

@@ -14,7 +14,7 @@ import type { DatabaseCheck } from "../placement";
 import { type Destination, inspectDestination } from "../placement";
 import type { BaseSize } from "./base-size";
 import { type DraftBudget, draftWorkspace } from "./draft-workspace";
-import { checkChanges, checkKey, checkReading } from "./key-check";
+import { checkChanges, checkKey, checkReading, keyOwner } from "./key-check";
 
 /** Abandoned drafts are deleted after this time. */
 const DRAFT_LIFE = "7 days";
@@ -29,6 +29,8 @@ export interface Draft {
   platform: string;
   /** Whether a key was given and the source accepted it. */
   hasKey: boolean;
+  /** The e-mail address of the user whose key it is, or the id; null if unknown. */
+  keyOwner: string | null;
   /** Whether the key may read the feed of changes, which live sync needs; null: unknown. */
   reportsChanges: boolean | null;
   sourceBase: { id: string; name: string } | null;
@@ -102,10 +104,14 @@ export async function setDraftKey(ctx: ManagementContext, draft: Draft, apiKey: 
       "The key has access to no bases. Give it access to one under “Access”, save the token, and try again.",
     );
   }
-  const reportsChanges = await checkChanges(ctx, draft.platform, apiKey, bases);
+  const [reportsChanges, owner] = await Promise.all([
+    checkChanges(ctx, draft.platform, apiKey, bases),
+    keyOwner(ctx, draft.platform, apiKey),
+  ]);
   const keepsBase = bases.some((base) => base.id === draft.sourceBase?.id);
   await ctx.db`
     update base_drafts set encrypted_api_key = ${ctx.secrets.encrypt(apiKey, keyContext(draft.id))},
+      key_owner = ${owner && cleanText(owner)},
       choices = ${jsonParameter(bases)}::text::jsonb, choices_at = now(), reports_changes = ${reportsChanges},
       source_base_id = case when ${keepsBase} then source_base_id end,
       source_base_name = case when ${keepsBase} then source_base_name end, updated_at = now()
@@ -299,6 +305,7 @@ async function openKey(ctx: DraftContext, draft: Draft): Promise<string> {
 async function selectDrafts(db: Db, where: ReturnType<Db>): Promise<Draft[]> {
   const rows = await db<(Omit<Draft, "sourceBase"> & { base: string | null; name: string | null })[]>`
     select id, account_id as "accountId", platform, encrypted_api_key is not null as "hasKey",
+      key_owner as "keyOwner",
       reports_changes as "reportsChanges", source_base_id as base, source_base_name as name, source_size as size,
       destination, selection, base_id as "baseId",
       updated_at as "updatedAt"

@@ -9,8 +9,8 @@ import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
 import { type BaseSize, measureBase } from "./base-size";
 
-/** The user waits for this check, and can go on without it. */
-const CHANGES_PATIENCE_MS = 4000;
+/** The user waits for these checks, and can go on without them. */
+const OPTIONAL_PATIENCE_MS = 4000;
 /** How the calls appear in the usage of a base that is connected. */
 const SHOWN_AS = "console";
 
@@ -20,11 +20,13 @@ type ReadingContext = SourceContext & Pick<ManagementContext, "db" | "log" | "me
 /**
  * Returns the bases that a key can read.
  *
- * @throws BasetideError `source_key_refused` for an invalid key, `source_forbidden` naming the scope that it lacks,
+ * @throws BasetideError `invalid_request` for what cannot be a key, `source_key_refused` for an invalid one, `source_forbidden` naming the scope that it lacks,
  *   other `source_…` if the source fails
  */
 export async function checkKey(ctx: SourceContext, platform: string, apiKey: string): Promise<SourceBase[]> {
-  const { keyScopes } = platformById(ctx.platforms, platform);
+  const { keyScopes, keyProblem } = platformById(ctx.platforms, platform);
+  const problem = keyProblem?.(apiKey);
+  if (problem) throw new BasetideError("invalid_request", problem);
   try {
     return await listSourceBases(ctx, platform, apiKey);
   } catch (error) {
@@ -34,6 +36,22 @@ export async function checkKey(ctx: SourceContext, platform: string, apiKey: str
       throw new BasetideError("source_key_refused", message, { cause: error });
     }
     throw lacking(error, keyScopes?.schema, "cannot list your bases");
+  }
+}
+
+/** Returns whose key it is: the address, or the id if the key may not read it; null if that cannot be determined now. */
+export async function keyOwner(
+  ctx: ReadingContext,
+  platform: string,
+  apiKey: string,
+): Promise<string | null> {
+  const signal = AbortSignal.timeout(Math.min(ctx.config.upstreamTimeoutMs, OPTIONAL_PATIENCE_MS));
+  try {
+    const { id, email } = await platformById(ctx.platforms, platform).connect(apiKey).whoami(signal);
+    return email ?? id;
+  } catch (error) {
+    ctx.log.debug({ error }, "the key's owner could not be read");
+    return null;
   }
 }
 
@@ -51,7 +69,7 @@ export async function checkChanges(
   const connection = source.connect(apiKey);
   const base = bases.find(({ permission }) => permission === "create");
   if (!base || !connection.changeFeed || !source.keyScopes?.changes) return null;
-  const deadlineMs = Math.min(ctx.config.upstreamTimeoutMs, CHANGES_PATIENCE_MS);
+  const deadlineMs = Math.min(ctx.config.upstreamTimeoutMs, OPTIONAL_PATIENCE_MS);
   const signal = AbortSignal.timeout(deadlineMs);
   const limiter = createRateLimiter(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId: base.id });
@@ -97,13 +115,18 @@ export async function checkReading(
   const waiting = { deadlineMs: ctx.config.upstreamTimeoutMs, signal, shownAs: SHOWN_AS };
   const unproven = new MeteredSource({ ...asked, queue: { priority: "unproven", ...waiting } });
   const accepted = new MeteredSource({ ...asked, queue: { priority: "client", ...waiting } });
+  const { schema, records } = source.keyScopes ?? {};
+  const { tables } = await unproven
+    .send((connection) => connection.getSchema(sourceBaseId, signal))
+    .catch((error: unknown) => {
+      throw lacking(error, schema, "cannot read the tables of this base");
+    });
   try {
-    const { tables } = await unproven.send((connection) => connection.getSchema(sourceBaseId, signal));
     await limiter.countServed(quotaKey, SHOWN_AS);
     const { sample } = source;
     return await measureBase({ source: accepted, sourceBaseId, sample, signal }, tables);
   } catch (error) {
-    throw lacking(error, source.keyScopes?.records, "cannot read the records of this base");
+    throw lacking(error, records, "cannot read the records of this base");
   }
 }
 

@@ -13,6 +13,7 @@ export const airtable: PlatformFacts = {
   summary: "Every table of a base, kept up to date. You need a personal access token.",
   keyHelpUrl: "https://airtable.com/create/tokens",
   keyScopes: { schema: "schema.bases:read", records: "data.records:read", changes: "webhook:manage" },
+  keyProblem,
   limits,
   plans: airtablePlans,
   ids: {
@@ -26,6 +27,17 @@ export const airtable: PlatformFacts = {
   modifiedSince,
   sample,
 };
+
+function keyProblem(text: string): string | null {
+  if (/^key[0-9A-Za-z]{14}$/.test(text)) {
+    return "This is an API key of the old kind (key…), which Airtable has switched off. Create a personal access token (pat…).";
+  }
+  // The id, a dot, and the secret.
+  if (/^pat[^.]*$/.test(text)) {
+    return "This token is incomplete: it has two parts with a dot between them (pat….…). Copy all of it.";
+  }
+  return null;
+}
 
 /** Record times have a resolution of one second: a change counts as old as the start of its second. */
 const GRAIN_MS = 1000;

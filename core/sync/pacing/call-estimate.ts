@@ -89,8 +89,3 @@ export function estimateCalls(input: EstimateInput): CallEstimate {
     fullCheckMs: Math.max(quiet.sweepEveryMs, oneByOneMs),
   };
 }
-
-/** Returns how long a number of calls lasts at a pace, ms. */
-export function lastsMs(calls: number, perDay: number): number {
-  return perDay > 0 ? (calls / perDay) * DAY_MS : Infinity;
-}

@@ -10,7 +10,7 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
-export { type CallEstimate, estimateCalls, lastsMs } from "./call-estimate";
+export { type CallEstimate, estimateCalls } from "./call-estimate";
 export { failurePauseMs, isOutage } from "./failure-pause";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";
 export { atRate, type TimeRange, timeLeft, timeOfCalls } from "./time-left";

@@ -75,6 +75,8 @@ test("a workspace is added, changed and deleted with forms alone, with the calls
   expect((await person.get(PATH)).text).toContain("No cap: sync runs at full speed");
   expect((await person.post(`${PATH}/${made!.id}/delete`, {})).location).toBe(`${PATH}`);
   expect(await workspacesOf(person)).toEqual([]);
+  expect((await (await atStart(person)).start({ plan: "unsure" })).location).toMatch(/^\/bases\/bas_/);
+  expect(await workspacesOf(person)).toMatchObject([{ name: "Free workspace", callsPerMonth: 1000 }]);
 });
 
 test.for([
@@ -128,10 +130,12 @@ test("a workspace is hidden from other accounts, safe from other sites, and its 
   }
 });
 
-test("the last step asks for the plan: none is preset, and no cap creates no workspace", async () => {
+test("the last step begins with the strictest plan until the user knows better; no cap creates no workspace", async () => {
   const person = await site.person();
   const first = await atStart(person);
-  expect((await first.page()).text).not.toMatch(/name="plan"[^>]* checked/);
+  expect((await first.page()).text.match(/name="plan"[^>]* checked/g)).toEqual([
+    'name="plan" id="plan-unsure" value="unsure" checked',
+  ]);
   expect((await first.start({ plan: "business" })).location).toMatch(/^\/bases\/bas_/);
   expect(await only(person)).toMatchObject({ workspaceId: null });
   expect(await workspacesOf(person)).toEqual([]);

@@ -25,13 +25,23 @@ import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
 import { currentStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
 import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
-import { emptyPlan, StartForm, type StartProps, StartStep } from "../../../../views/onboarding/start";
+import {
+  defaultPlan,
+  StartForm,
+  type StartProps,
+  StartStep,
+  strictestPlan,
+  UNSURE,
+} from "../../../../views/onboarding/start";
 import { isHtmx } from "../../../../views/render";
 import { type FormError, formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, formText, goTo, signedIn } from "../../page-kit";
 import { planCosts, planOf } from "../../plan-question";
 import { destinationPages } from "./destination";
 import { draftSelectionPages } from "./draft-selection";
+
+/** Errors that another key, or other rights of it, would solve. */
+const keyErrors: readonly string[] = ["source_key_refused", "source_forbidden", "source_not_found"];
 
 export function onboardingPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -136,9 +146,12 @@ async function basePage(
 ) {
   const all = await draftChoices(ctx, draft);
   const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
-  const chosen = formError?.chosen ?? draft.sourceBase?.id;
+  const open = all.filter(({ connectedAs }) => connectedAs === null);
+  const only = open.length === 1 ? open[0]!.id : undefined;
+  const chosen = formError?.chosen ?? draft.sourceBase?.id ?? only;
   const { keyHelpUrl } = platformById(ctx.platforms, draft.platform);
-  const props = { draft, choices, chosen, keyHelpUrl, query, error: formError?.message };
+  const isKeyError = formError !== undefined && keyErrors.includes(formError.code);
+  const props = { draft, choices, chosen, keyHelpUrl, query, error: formError?.message, isKeyError };
   const page = { ...stepPage("Which base?", currentUser), status: formError?.status };
   const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;
   return answer(request, page, view);
@@ -159,7 +172,7 @@ async function startPage(
   ]);
   const costs = await planCosts(ctx, draft, workspaces);
   const { name } = platformById(ctx.platforms, draft.platform);
-  const { form = emptyPlan(workspaces), errors = {}, status } = shown;
+  const { form = defaultPlan(workspaces), errors = {}, status } = shown;
   const props = { draft, platform: name, database: database?.name, workspaces, costs, region, form, errors };
   const page = { ...stepPage("Ready to sync", currentUser), status };
   return answer(request, page, isHtmx(request) ? <StartForm {...props} /> : <StartStep {...props} />);
@@ -168,7 +181,8 @@ async function startPage(
 /** An existing workspace, a new one for the plan, or none if there is no cap. */
 function budgetFrom(form: PlanForm): { errors: StartProps["errors"]; budget: DraftBudget | null } {
   if (form.plan === "") return { errors: { plan: "Choose a plan or a workspace" }, budget: null };
-  const { errors, plan, callsPerMonth } = planOf(form);
+  const asked = form.plan === UNSURE ? { ...form, plan: strictestPlan.id } : form;
+  const { errors, plan, callsPerMonth } = planOf(asked);
   if (plan !== null && plan !== "custom" && callsPerMonth === null)
     return { errors: {}, budget: { kind: "none" } };
   if (plan === null) return { errors: {}, budget: { kind: "existing", workspaceId: form.plan } };
