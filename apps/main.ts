@@ -7,6 +7,16 @@ import { reachedAt } from "../core/http";
 import { printable } from "../core/terminal";
 import { ensureOptions, WORKER_OPTIONS } from "./runtime-options";
 
+const USAGE = `Usage: bun apps/main.ts <role>
+
+  worker     runs sync jobs
+  proxy      the write-through proxy
+  console    the console and the management API
+  operator   the operator's command line; operator --help lists its commands
+  healthy    exits with 0 if one of these roles runs here in good health
+
+The roles read their configuration from environment variables: docs/configuration.md. SIGTERM or Ctrl-C stops them.`;
+
 const roles: Record<string, () => Promise<unknown>> = {
   worker: () => import("./worker/main"),
   proxy: () => import("./proxy/main"),
@@ -19,6 +29,10 @@ const HEALTH_TIMEOUT_MS = 3_000;
 
 if (process.argv[2] === "worker") ensureOptions(WORKER_OPTIONS);
 const [role = ""] = process.argv.splice(2, 1);
+if (["--help", "-h", "help"].includes(role)) {
+  console.log(USAGE);
+  process.exit(0);
+}
 const start = roles[role];
 if (!start) {
   console.error(`basetide: "${printable(role)}" is not a role. Roles: ${Object.keys(roles).join(", ")}`);

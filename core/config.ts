@@ -289,6 +289,7 @@ export const configVariables = {
   },
   LOG_LEVEL: {
     check: z.enum(["fatal", "error", "warn", "info", "debug", "trace", "silent"]).default("info"),
+    shown: "`info`; `warn` for `bun run up`",
     meaning: "minimum level that is logged",
   },
   NODE_ENV: {

@@ -11,7 +11,6 @@ export function describeUp(up: Up): string {
   const consoleUrl = at(up.consolePort);
   const lines = [
     "",
-    "Basetide is running.",
     row("console", consoleUrl),
     row("proxy", `${at(up.proxyPort)}/api.airtable.com/v0/…`),
     row("worker", at(up.workerPort)),
@@ -37,7 +36,16 @@ export function describeUp(up: Up): string {
           ...(sandbox ? tryIt(up, sandbox, demo) : []),
         ]
       : []),
-    ...(up.isEmpty && !demo ? ["", `There is no account yet. Create one: ${consoleUrl}/signup`] : []),
+    "",
+    ...box([
+      "Basetide is running.",
+      "",
+      up.isEmpty && !demo
+        ? `There is no account yet. Create one: ${consoleUrl}/signup`
+        : `Open ${consoleUrl}`,
+      `To share it with others: ${consoleUrl}/docs/operations#share-it`,
+      "To stop it: Ctrl-C",
+    ]),
     "",
   ];
   // Names come from the source; none of them may add a line of its own.
@@ -57,6 +65,12 @@ function tryIt({ config, proxyPort }: Up, sandbox: SandboxAddress, { bases }: De
     `  curl -s ${address} -H 'Authorization: Bearer ${sandbox.apiKey}' -H 'Content-Type: application/json' -d '{"records":[{"fields":{"Name":"Mine"}}]}'`,
     `  ${live.psql} -c "select id, name, created_time from tasks where name = 'Mine'"`,
   ];
+}
+
+function box(lines: string[]): string[] {
+  const width = Math.max(...lines.map((line) => line.length));
+  const edge = "─".repeat(width + 4);
+  return [`┌${edge}┐`, ...lines.map((line) => `│  ${line.padEnd(width)}  │`), `└${edge}┘`];
 }
 
 function row(name: string, value: string): string {

@@ -11,21 +11,26 @@ import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";
 import { startUp } from "./up";
 
+const USAGE = "Usage: bun run up [--sandbox]";
+
 endAtFaults({ log: createLogger("fatal", "up") });
 const releases = new AsyncDisposableStack();
 try {
   const stopped = nextSignal();
   const up = await startUp(
-    readConfig(process.env),
+    // On a terminal: the address, and then only what matters.
+    readConfig({ LOG_LEVEL: "warn", ...process.env }),
     { sandbox: readArguments().sandbox, dataFolder: findDataFolder(process.env) },
     releases,
   );
   console.log(describeUp(up));
   const why = await Promise.race([stopped, up.failed]);
+  if (typeof why === "string") console.log("\nStopping…");
   // A second signal ends the process at once; the embedded Postgres then stops by itself.
   void nextSignal().then(() => process.exit(1));
   await releases.disposeAsync();
   if (why instanceof BasetideError) throw why;
+  console.log("Stopped.");
   process.exit(0);
 } catch (error) {
   await endFailed("up", error, releases);
@@ -34,11 +39,17 @@ try {
 /** @throws BasetideError `config_invalid` for an unknown argument */
 function readArguments(): { sandbox: boolean } {
   try {
-    const { values } = parseArgs({ options: { sandbox: { type: "boolean", default: false } } });
+    const { values } = parseArgs({
+      options: { sandbox: { type: "boolean", default: false }, help: { type: "boolean", short: "h" } },
+    });
+    if (values.help) {
+      console.log(USAGE);
+      process.exit(0);
+    }
     return values;
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new BasetideError("config_invalid", `${reason}. Usage: bun run up [--sandbox]`, { cause });
+    throw new BasetideError("config_invalid", `${reason}. ${USAGE}`, { cause });
   }
 }
 

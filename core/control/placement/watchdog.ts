@@ -64,9 +64,14 @@ export function startWatchdog(ctx: WatchContext): Running {
   const pools = new Map<string, Sql>();
   const idWatches = new Map<string, IdWatch>();
   let looking: Promise<void> | undefined;
+  /** The pools end although a check may be running. */
+  let isStopped = false;
+  const warn = (error: unknown, facts = {}) => {
+    if (!isStopped) ctx.log.warn({ ...facts, error }, "watchdog: checking a cluster failed");
+  };
   const timer = setInterval(() => {
     looking ??= look()
-      .catch((error: unknown) => ctx.log.warn({ error }, "watchdog: checking clusters failed"))
+      .catch(warn)
       .finally(() => {
         looking = undefined;
       });
@@ -92,7 +97,7 @@ export function startWatchdog(ctx: WatchContext): Running {
           const looking = lookAt({ id, name }, await clusterAdminUrl(ctx, id), own);
           await withTimeout(CLUSTER_TIMEOUT_MS, isSilent, looking);
         } catch (error) {
-          ctx.log.warn({ cluster: name, error }, "watchdog: checking a cluster failed");
+          warn(error, { cluster: name });
         }
       }),
     );
@@ -166,6 +171,7 @@ export function startWatchdog(ctx: WatchContext): Running {
 
   return {
     async stop() {
+      isStopped = true;
       clearInterval(timer);
       await Promise.all([...pools.values()].map((pool) => pool.end({ timeout: 1 })));
       await looking;
