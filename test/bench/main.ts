@@ -12,6 +12,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   console: () => import("./console"),
   "data-browser": () => import("./data-browser"),
   failover: () => import("./failover"),
+  "first-rows": () => import("./first-rows"),
   "first-sync": () => import("./first-sync"),
   fleet: () => import("./fleet"),
   "hot-rows": () => import("./hot-rows"),
