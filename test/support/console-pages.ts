@@ -35,6 +35,7 @@ type Address = string | ((ids: PageIds) => string | string[]);
 const PUBLIC: Record<string, Address> = {
   "/": "/",
   "/docs": "/docs",
+  "/llms.txt": "/llms.txt",
   "/docs/search": "/docs/search?q=webhook",
   "/docs/api": "/docs/api",
   "/docs/files/*": "/docs/files/monitoring",

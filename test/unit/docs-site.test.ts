@@ -70,6 +70,33 @@ test("no internal link of the public pages is dead, none has inline styles or sc
   expect(found.size).toBeGreaterThan(files.length);
 });
 
+test("llms.txt lists every page as Markdown, whose links lead to pages as Markdown or to files", async () => {
+  const { text, headers } = await get("/llms.txt");
+  expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
+  const listed = [...text.matchAll(/\]\(https?:\/\/[^/]+(\/docs\/[^)]+)\)/g)].map(([, path]) => path!);
+  expect(listed).toHaveLength(files.length);
+  const dead: string[] = [];
+  for (const path of listed) {
+    const page = await get(path);
+    expect([path, page.status, page.headers.get("content-type")]).toEqual([
+      path,
+      200,
+      "text/markdown; charset=utf-8",
+    ]);
+    expect(page.text).toMatch(/^# /);
+    const links = [...page.text.matchAll(/\]\((\/docs[^)#]*)/g)].map(([, link]) => link!);
+    for (const link of links) {
+      const isServed = link.startsWith("/docs/files/")
+        ? (await get(link)).status === 200
+        : listed.includes(link);
+      if (!isServed && link !== "/docs/api") dead.push(`${path}: ${link}`);
+    }
+  }
+  expect(dead).toEqual([]);
+  expect((await get("/docs/no-page.md")).status).toBe(404);
+  expect((await get("/docs/sql")).text).toContain('href="/docs/sql.md"');
+});
+
 test("each link of a page leads somewhere", () => {
   const site = loadDocs();
   const dead = [...site.pages.values()].flatMap(({ slug, tokens, links }) => {

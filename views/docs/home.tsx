@@ -55,6 +55,10 @@ export function DocsHome({ groups, path }: { groups: DocGroup[]; path: string })
           </ul>
         </section>
       ))}
+      <p class="muted small">
+        For programs that read documentation: <a href="/llms.txt">llms.txt</a>, and every page as Markdown at
+        its address with <code>.md</code>.
+      </p>
     </DocsFrame>
   );
 }

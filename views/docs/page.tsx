@@ -10,7 +10,12 @@ export function DocView({ page, groups, path }: { page: DocPage; groups: DocGrou
   return (
     <DocsFrame groups={groups} current={path} headings={page.headings}>
       <article class="prose">
-        <p class="docs-eyebrow">{group?.title}</p>
+        <p class="docs-eyebrow">
+          {group?.title}
+          <a href={`${path}.md`} class="small muted">
+            Markdown<span class="visually-hidden"> of this page</span>
+          </a>
+        </p>
         <h1>{page.title}</h1>
         <Markdown tokens={page.tokens} page={page} />
       </article>

@@ -15,6 +15,8 @@ export interface DocPage {
   headings: DocHeading[];
   /** By the heading's token. */
   anchors: Map<Token, string>;
+  /** The page as Markdown, with links that lead to pages as Markdown. */
+  markdown: string;
   /** The page's link → where it leads on this site; undefined if the file is not served. */
   links: Map<string, string>;
 }

@@ -96,7 +96,39 @@ export function makePage(
     headings: headings.filter(({ level }) => level > 1),
     anchors,
     links,
+    markdown: withLinks(markdown, links),
   };
+}
+
+/** Returns the text with links as the site serves them; those to pages lead to their Markdown. */
+function withLinks(markdown: string, links: ReadonlyMap<string, string>): string {
+  return markdown.replaceAll(/\]\(([^()\s]+)\)/g, (whole, href: string) => {
+    const [path = "", anchor] = (links.get(href) ?? "").split("#");
+    const isPage = path.startsWith(`${DOCS_PATH}/`) && !path.startsWith(`${FILES_PATH}/`);
+    if (path === "") return whole;
+    return `](${isPage ? markdownPath(path) : path}${anchor === undefined ? "" : `#${anchor}`})`;
+  });
+}
+
+/** The path of a page as Markdown. */
+export function markdownPath(path: string): string {
+  return `${path}.md`;
+}
+
+/** Returns `/llms.txt`: what the service is, and its documentation as Markdown, for programs that read it. */
+export function llmsText({ groups }: DocSite, origin: string): string {
+  const sections = groups.map(({ title, entries }) => {
+    const lines = entries.map(
+      (entry) => `- [${entry.title}](${origin}${markdownPath(entry.href)}): ${entry.summary}`,
+    );
+    return `## ${title}\n\n${lines.join("\n")}\n`;
+  });
+  return [
+    "# Basetide\n",
+    "> Live, read-only Postgres copies of Airtable bases, and a proxy for Airtable's API that shows each write in SQL before it answers.\n",
+    ...sections,
+    `## API\n\n- [OpenAPI](${origin}/openapi): the management API, as JSON.\n`,
+  ].join("\n");
 }
 
 /** Where a link of `file` leads on the site. */

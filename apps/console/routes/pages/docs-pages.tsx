@@ -13,7 +13,7 @@ import { siteAssetUrls } from "../../assets";
 import { hasSessionCookie } from "../../auth/resign";
 import { themeOf } from "../../cookies";
 import { allSections, searchDocs, termsOf } from "../../docs/search";
-import { DOCS_PATH, loadDocs } from "../../docs/site";
+import { DOCS_PATH, llmsText, loadDocs } from "../../docs/site";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
 
@@ -28,6 +28,15 @@ const TYPES: Record<string, string> = {
   ".svg": "image/svg+xml",
   ".webp": "image/webp",
 };
+
+function plain(text: string, type: string): Response {
+  const headers = {
+    ...securityHeaders,
+    "content-type": `${type}; charset=utf-8`,
+    "cache-control": FILE_CACHE,
+  };
+  return new Response(text, { headers });
+}
 
 export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDescription) {
   const texts = new Map<string, string>();
@@ -87,11 +96,17 @@ export function docsPages({ config }: Pick<ConsoleContext, "config">, api: ApiDe
         active: "api",
       }),
     )
+    .get("/llms.txt", () => plain(llmsText(loadDocs(), new URL(config.consoleUrl).origin), "text/plain"))
     .get(`${DOCS_PATH}/files/*`, ({ request, params }) => file(request, params["*"]))
     .get(`${DOCS_PATH}/*`, ({ request, params }) => {
-      const slug = params["*"].replace(/\/$/, "");
+      const [, slug, isMarkdown] = /^(.*?)(\.md)?\/?$/s.exec(params["*"]) as unknown as [
+        string,
+        string,
+        string?,
+      ];
       const { pages, groups } = loadDocs();
       const page = pages.get(slug);
+      if (page && isMarkdown) return plain(page.markdown, "text/markdown");
       if (!page) throw new BasetideError("not_found", "This page does not exist");
       return show(
         request,
