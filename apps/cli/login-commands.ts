@@ -17,7 +17,7 @@ export function addLoginCommands(program: Command): void {
         const address = checkedUrl(url);
         const token = await promptSecret(`API token of ${address}`);
         if (token === "")
-          throw new CliError("usage", "The token is empty. Create one on the console's page API tokens.");
+          throw new CliError("usage", "The token is empty. Create one on the console's page API.");
         const bases = await dataOf(clientFor({ url: address, token }).GET("/api/v1/bases"));
         const file = saveLogin({ url: address, token });
         printResult(

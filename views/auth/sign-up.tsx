@@ -10,7 +10,7 @@ export function SignUp(props: { email: string; next: string; errors: Errors<"ema
   return (
     <AuthFrame
       title="Create your account"
-      lead="Then connect a base. Its tables are in Postgres seconds later."
+      lead="Then connect a base. Each table can be queried once it has been read: 10,000 records take about 35 s."
       below={
         <>
           Already have an account? <a href={withNext("/sign-in", next)}>Sign in</a>

@@ -104,7 +104,7 @@ export function Landing({ canSignUp }: { canSignUp: boolean }) {
       </section>
 
       <section class="landing-end" aria-labelledby="start">
-        <h2 id="start">Connect a base, and query it a minute later</h2>
+        <h2 id="start">Connect a base: 10,000 records take about 35 seconds</h2>
         <WaysIn canSignUp={canSignUp} />
       </section>
     </main>

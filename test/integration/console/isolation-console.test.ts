@@ -15,7 +15,7 @@ import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Public pages. */
 const PUBLIC =
-  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
+  /^\/(docs|docs\/.*|llms\.txt|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
 /** The victim's texts that no other account may read. */
 const MARK = "Inventory";
 

@@ -209,6 +209,34 @@ describe("compose.yaml", () => {
     for (const name of foreign) expect(name).toMatch(/:v?\d+(\.\d+)+[a-z-]*@sha256:[0-9a-f]{64}$/);
   });
 
+  test("with compose.tls.yaml, the server gets its own options and TLS, and customers need TLS", () => {
+    const { services, configs } = parse(readFileSync(join(repoRoot, "compose.tls.yaml"), "utf8"));
+    const { entrypoint } = services.replicas;
+    // Compose reads `$$` as `$`. The programs of the image print what they are given.
+    const [shell, options, script, name] = entrypoint.map((part: string) => part.replaceAll("$$", "$"));
+    const stubs = `install() { echo install "$@"; };`;
+    const command: string[] = compose.services.replicas.command;
+    const ran = Bun.spawnSync([
+      shell,
+      options,
+      `${stubs} ${script.replace("exec ", "echo ")}`,
+      name,
+      ...command,
+    ]);
+    expect(ran.stderr.toString()).toBe("");
+    const [folder, files, server] = ran.stdout.toString().trim().split("\n");
+    expect(folder).toBe("install -d -o postgres -m 700 /run/tls");
+    expect(files).toContain("/tls/server.key /run/tls");
+    expect(server).toBe(
+      `docker-entrypoint.sh ${command.join(" ")} -cssl=on -cssl_cert_file=/run/tls/server.crt -cssl_key_file=/run/tls/server.key -chba_file=/etc/basetide/pg_hba.conf`,
+    );
+    const { target } = services.replicas.configs[0];
+    expect(target).toBe("/etc/basetide/pg_hba.conf");
+    const lines: string[] = configs.replicas_hba.content.trim().split("\n");
+    const open = lines.filter((line) => /^host\s/.test(line) && !/\/32|172\.16\.0\.0|reject/.test(line));
+    expect([lines.length, open]).toEqual([6, []]);
+  });
+
   test("mounts existing files", () => {
     const mounted = Object.values<{ volumes?: string[] }>(compose.services).flatMap(
       (one) => one.volumes ?? [],

@@ -25,12 +25,12 @@ export function ApiReference({ api, groups }: { api: ApiDocument; groups: DocGro
         <p class="docs-eyebrow">Version {api.info.version}</p>
         <h1>API reference</h1>
         <p>
-          <Described text={api.info.description} /> Create a token in the console under API tokens. The same
+          <Described text={api.info.description} /> Create a token in the console under API. The same
           reference as a file: <a href="/openapi">OpenAPI 3.1</a>, for generators of clients.
         </p>
         <CodeBlock
           language="sh"
-          code={`TOKEN=…   # from the console: API tokens\ncurl "${api.servers[0]!.url}/api/v1/bases" -H "Authorization: Bearer $TOKEN"`}
+          code={`TOKEN=…   # from the console: API\ncurl "${api.servers[0]!.url}/api/v1/bases" -H "Authorization: Bearer $TOKEN"`}
         />
         {byTag.map(({ tag, operations }) => (
           <section key={tag}>
