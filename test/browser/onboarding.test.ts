@@ -167,7 +167,7 @@ test("from sign-up to the first rows in the console in at most 8 clicks", {
     "addEventListener('click', (event) => { if (event.isTrusted) countClick(); }, true)",
   );
   const control = fleet.sandbox.control;
-  const only = control.generate({ name: "One base", tables: 2, records: 2400, seed: 8 });
+  const only = control.generate({ name: "One base", tables: 2, records: 4400, seed: 8 });
   const key = control.createKey({ bases: { [only]: "create" } });
   const press = (name: string) => page.getByRole("button", { name }).click();
   await page.goto("/signup");
@@ -184,8 +184,14 @@ test("from sign-up to the first rows in the console in at most 8 clicks", {
   await page.getByRole("heading", { name: "Where should we store the data?" }).waitFor();
   await press("Continue");
   await press("Start syncing");
-  await page.getByText("First sync:").waitFor();
+  await page.getByRole("heading", { name: /First sync: \d of 2 tables ready/ }).waitFor();
+  await page.getByText(/of about \d,\d/).waitFor();
   await visitor.inspect("10-first-sync");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.emulateMedia({ colorScheme: "dark" });
+  await visitor.inspect("10-first-sync-dark-phone");
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.emulateMedia({ colorScheme: "light" });
   await page.locator("main form[action$='/sql'] button").first().click();
   await page.locator("#sql-result tbody tr").first().waitFor();
   await visitor.inspect("11-first-rows");

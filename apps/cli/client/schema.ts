@@ -430,6 +430,8 @@ export interface components {
             source_name: string;
             records_done: number;
             records_estimate: number | null;
+            /** The standard error of the estimate, in records; absent if it is the number of an earlier sync */
+            records_error?: number;
             /** The table can be queried */
             done: boolean;
             /** The table has been read, and waits for transactions that lock the live table */

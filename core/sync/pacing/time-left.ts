@@ -57,10 +57,9 @@ export function timeLeft(progress: Progress, share: number, now: Date): TimeRang
   const least = Math.max(0, left - error) + unknown.length - IN_FLIGHT;
   // The schema is checked before a table of several pages is put live.
   const most = left + error + sum(guesses.map((pages) => pages ?? 0)) + open.length;
-  const rate = rates(progress, share, elapsedMs, open.length);
   return outward({
-    least: Math.max(0, (least * 1000) / rate.fast),
-    most: (most * 1000) / rate.slow + END_MS,
+    least: Math.max(0, (least * 1000) / share),
+    most: (most * 1000) / slowRate(progress, share, elapsedMs, open.length) + END_MS,
   });
 }
 
@@ -70,11 +69,10 @@ export function timeOfCalls(calls: number, error: number, share: number): TimeRa
   return outward({ least: (least * 1000) / share, most: ((calls + error) * SLOWER * 1000) / share + END_MS });
 }
 
-/** Returns the calls a second that are to be expected. Each table is read page after page. */
-function rates({ pages = 0, calls = pages }: Progress, share: number, elapsedMs: number, open: number) {
+/** Returns the fewest calls a second that are likely. Each table is read page after page; samples are not pages. */
+function slowRate({ pages = 0, calls = pages }: Progress, share: number, elapsedMs: number, open: number) {
   const [calling, reading] = [calls, pages].map((made) => (made * 1000) / elapsedMs) as [number, number];
-  const slow = Math.max(reading, Math.min(calling, open * SLOW_TABLE));
-  return { slow: Math.min(share, slow) / SLOWER, fast: Math.min(share, calling * SLOWER) };
+  return Math.min(share, Math.max(reading, Math.min(calling, open * SLOW_TABLE))) / SLOWER;
 }
 
 function isMeasured(table: TableProgress): boolean {

@@ -345,6 +345,18 @@ test("a refused base stays chosen, and its error leads to the key", async () => 
   expect(wrong.text).toContain("Open your tokens");
 });
 
+test("when Airtable fails, the error offers another try and does not blame the key", async () => {
+  const person = await site.person();
+  const draft = await begin(person);
+  await person.post(draft.to("key"), { key: sandbox.key });
+  const { id } = sandbox.control.addFault({ kind: "status_503", path: "/tables" });
+  const { text } = await person.post(draft.to("base"), { base: baseIds[1]! });
+  expect(text).toContain("Try again.");
+  expect(text).not.toMatch(/retries automatically|Change the token/);
+  sandbox.control.clearFaults(id);
+  expect((await person.post(draft.to("base"), { base: baseIds[1]! })).location).toBe(draft.to("destination"));
+});
+
 test("with several clusters, the region of a new database can be chosen; an unknown one is refused", async () => {
   const { db, secrets, config } = site.control.ctx;
   const far = {

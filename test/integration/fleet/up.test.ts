@@ -22,7 +22,7 @@ function up(words: string[] = [], env: Record<string, string | undefined> = {}):
     PROXY_PORT: "0",
     SANDBOX_PORT: "0",
     WORKER_PORT: "0",
-    LOG_LEVEL: "warn",
+    LOG_LEVEL: undefined,
     ...env,
   });
 }
@@ -36,11 +36,14 @@ async function isUp(program: Program): Promise<string> {
   return program.output();
 }
 
-test("a first start serves console, proxy and worker, explains how to create an account, and ends on SIGTERM", async () => {
+test("a first start serves console, proxy and worker, explains how to create an account, and ends on Ctrl-C", async () => {
   await using program = up();
   const output = await isUp(program);
   expect(output).toContain("There is no account yet");
   expect(output).toMatch(/http:\/\/localhost:\d+\/signup/);
+  // Nothing follows the box.
+  expect(output.trim().split("\n").at(-1)).toMatch(/^└─+┘$/);
+  expect(output).not.toContain('{"level"');
   for (const name of ["console", "proxy", "worker"]) {
     const port = new RegExp(`${name} +http://localhost:(\\d+)`).exec(output)?.[1];
     expect((await fetch(`http://127.0.0.1:${port}/readyz`)).status, name).toBe(200);
@@ -56,9 +59,10 @@ test("a first start serves console, proxy and worker, explains how to create an 
   expect(roles.filter(({ is_too_much }) => is_too_much)).toEqual([]);
   expect(roles.map(({ role }) => role)).toContain("basetide_control");
   await sql.end();
-  program.kill("SIGTERM");
+  program.kill("SIGINT");
   expect(await program.exited).toBe(0);
   expect(program.errors()).toBe("");
+  expect(program.output().slice(output.length)).toBe("\nStopping…\nStopped.\n");
   expect(readPidFile(join(dataDir, "postgres"))).toBeUndefined();
 });
 
@@ -110,6 +114,17 @@ test("a port in use is one clear line, and no process remains", async () => {
     `basetide up: Port ${taken.port} is in use by another program. Stop it, or set CONSOLE_PORT to another port.\n`,
   );
   expect(readPidFile(join(dataDir, "postgres"))).toBeUndefined();
+});
+
+test("each entry point explains itself", async () => {
+  for (const [script, text] of [
+    ["apps/up/main.ts", "Usage: bun run up [--sandbox]"],
+    ["apps/main.ts", "Usage: bun apps/main.ts <role>"],
+  ] as const) {
+    await using program = startProgram(script, ["--help"]);
+    expect([script, await program.exited, program.errors()]).toEqual([script, 0, ""]);
+    await program.says(text);
+  }
 });
 
 test("an unknown argument or an invalid variable is one clear line", async () => {
