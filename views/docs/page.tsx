@@ -11,9 +11,9 @@ export function DocView({ page, groups, path }: { page: DocPage; groups: DocGrou
     <DocsFrame groups={groups} current={path} headings={page.headings}>
       <article class="prose">
         <p class="docs-eyebrow">
-          {group?.title}
-          <a href={`${path}.md`} class="small muted">
-            Markdown<span class="visually-hidden"> of this page</span>
+          {group?.title} ·{" "}
+          <a href={`${path}.md`} class="muted">
+            Markdown
           </a>
         </p>
         <h1>{page.title}</h1>

@@ -113,7 +113,7 @@ export function StartForm({ draft, platform, workspaces, costs, form, errors }: 
         </div>
       </fieldset>
       <GoOn text="Start syncing" busy="Creating the database…" />
-      <details class="compare">
+      <details>
         <summary>Compare plans</summary>
         <div class="stack">
           <p class="muted small">
