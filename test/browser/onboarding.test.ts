@@ -185,7 +185,10 @@ test("from sign-up to the first rows in the console in at most 8 clicks", {
   await press("Continue");
   await press("Start syncing");
   await page.getByRole("heading", { name: /First sync: \d of 2 tables ready/ }).waitFor();
-  await page.getByText(/of about \d,\d/).first().waitFor();
+  await page
+    .getByText(/of about \d,\d/)
+    .first()
+    .waitFor();
   await visitor.inspect("10-first-sync");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: "dark" });
