@@ -149,7 +149,8 @@ export const configVariables = {
   METRICS_PORT: {
     check: port.optional(),
     shown: "unset: `/metrics` is on each process's own port, for requests from this machine only",
-    meaning: "port of `/metrics`, instead of the process's own port; one for all roles of `bun run up`",
+    meaning:
+      "port of `/metrics`, instead of the process's own port; one for all roles of `bun run up` and of the role `all`",
   },
   METRICS_HOST: {
     check: bindAddress.optional(),

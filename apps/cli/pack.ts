@@ -10,6 +10,22 @@ import { OLDEST_NODE } from "./oldest-node";
 
 const root = join(import.meta.dirname, "../..");
 
+const README = `# basetide
+
+The command line of Basetide, which keeps a live, read-only Postgres copy of an Airtable base. It manages the bases of an account
+through the management API: connects and syncs bases, prints credentials, generates types, and applies an account as a file.
+
+\`\`\`sh
+basetide login --url https://console.example.com      # asks for a token, which the console's page API makes
+basetide bases list
+basetide psql "Project Tracker"
+basetide --help
+\`\`\`
+
+One file without dependencies, for Node ${OLDEST_NODE} and later. The console's documentation describes all commands, under
+*Command line*.
+`;
+
 /**
  * Writes the package into `folder`, and its unpacked files next to it.
  *
@@ -29,7 +45,7 @@ export async function packCli(folder: string): Promise<string> {
   writeFileSync(join(files, "basetide.mjs"), await outputs[0]!.text(), { mode: 0o755 });
   writeFileSync(join(files, "THIRD-PARTY-LICENSES"), licensesOf(Object.keys(metafile!.inputs)));
   cpSync(join(root, "LICENSE"), join(files, "LICENSE"));
-  cpSync(join(import.meta.dirname, "README.md"), join(files, "README.md"));
+  writeFileSync(join(files, "README.md"), README);
   const { name, version, license } = manifest;
   const description = "The command line of Basetide: a live, read-only Postgres copy of an Airtable base";
   const own = {

@@ -24,8 +24,9 @@ try {
   const why = await Promise.race([stopped, up.failed]);
   // A second signal ends the process at once; the embedded Postgres then stops by itself.
   void nextSignal().then(() => process.exit(1));
-  await releases.disposeAsync();
+  // Before the release, which may fail for the same reason.
   if (why instanceof BasetideError) throw why;
+  await releases.disposeAsync();
   process.exit(0);
 } catch (error) {
   await endFailed("up", error, releases);

@@ -108,6 +108,41 @@ describe("the image", () => {
     }
   });
 
+  test("starts as all roles in one process, without a worker's options", async () => {
+    await using database = await freshDatabase();
+    const ports = await Promise.all(Object.values(PORT_OF).map(async (name) => [name, await freePort()]));
+    const env = {
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
+      DATABASE_URL: database.url,
+      REPLICA_URL: inject("clusterUrl"),
+      SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
+      LOG_LEVEL: "warn",
+      ...Object.fromEntries(ports.map(([name, port]) => [name, String(port)])),
+    };
+    const child = Bun.spawn(["bun", "apps/main.ts", "all"], {
+      cwd: image,
+      env,
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    try {
+      for (const [name, port] of ports) {
+        const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+        await until(isReady, { what: `${name} is ready`, retryErrors: true, timeoutMs: 20_000 });
+      }
+      if (existsSync("/proc/self/environ")) {
+        const variables = readFileSync(`/proc/${child.pid}/environ`, "utf8");
+        for (const name of Object.keys(WORKER_OPTIONS)) expect(variables).not.toContain(`${name}=`);
+      }
+      expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(0);
+      child.kill("SIGTERM");
+      expect(await child.exited, await new Response(child.stderr).text()).toBe(0);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
   test("is built by Docker", async ({ skip }) => {
     const hasEngine = Bun.which("docker") && Bun.spawnSync(["docker", "info"]).exitCode === 0;
     skip(!hasEngine, "no Docker engine answers");
