@@ -4,7 +4,9 @@
  * `readConfig` fails with one error that names every invalid variable. The table of `docs/configuration.md` is
  * generated from `configVariables`.
  */
+import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { join } from "node:path";
 import { z } from "zod";
 import { type CamelCase, toCamelCase } from "./camel-case";
 import { BasetideError } from "./errors";
@@ -343,7 +345,8 @@ export interface Config extends Omit<Variables, Converted> {
 }
 
 /**
- * Reads and validates the whole environment.
+ * Reads and validates the whole environment. A variable that is not set is read from the file of its name in
+ * CREDENTIALS_DIRECTORY, if there is one: systemd passes secrets that way.
  *
  * @throws BasetideError `config_invalid`, naming every invalid variable. An empty value counts as unset.
  */
@@ -351,7 +354,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const read: Record<string, unknown> = {};
   const wrong: string[] = [];
   for (const [name, variable] of Object.entries(configVariables)) {
-    const result = variable.check.safeParse(env[name] === "" ? undefined : env[name]);
+    const result = variable.check.safeParse(env[name] || credential(env.CREDENTIALS_DIRECTORY, name));
     if (result.success) read[toCamelCase(name.toLowerCase())] = result.data;
     else wrong.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
   }
@@ -408,6 +411,23 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     otlpEndpoint: otelExporterOtlpEndpoint,
     isProduction,
   };
+}
+
+/** @returns undefined if there is no such file, or if it is empty */
+function credential(folder: string | undefined, name: string): string | undefined {
+  const path = folder ? join(folder, name) : "";
+  if (!path || !existsSync(path)) return undefined;
+  try {
+    return readFileSync(path, "utf8").trim() || undefined;
+  } catch (cause) {
+    throw new BasetideError(
+      "config_invalid",
+      `${name}: ${path} cannot be read; check its owner and its mode`,
+      {
+        cause,
+      },
+    );
+  }
 }
 
 /** A provider needs all of its variables, or none. */
