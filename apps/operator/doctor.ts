@@ -76,7 +76,7 @@ function unwell(check: DoctorResult["check"], name: string, result: CheckResult)
 async function examineMigrations(ctx: Context): Promise<DoctorResult> {
   const pending = await pendingMigrations(ctx.db);
   if (pending.length === 0) return ok("migrations", "All migrations have run");
-  const remedy = "Start any process of this version: it runs the migrations at startup";
+  const remedy = "Run `server migrate`, or start any process of this version";
   return problem("migrations", `Not run: ${pending.join(", ")}`, remedy);
 }
 

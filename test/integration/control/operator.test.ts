@@ -258,6 +258,20 @@ test("doctor names a wrong key, missing tables, and an unreachable server", asyn
   expect(await doctor({ DATABASE_URL: empty.url })).toEqual(["migrations"]);
 });
 
+test("server migrate creates what an empty database lacks, and then finds nothing to do", async () => {
+  await using empty = await freshDatabase();
+  const migrate = () => operate(["server", "migrate", "--json"], { DATABASE_URL: empty.url });
+  const first = await migrate();
+  expect([first.code, first.err]).toEqual([0, ""]);
+  expect(JSON.parse(first.out).migrations[0]).toMatch(/^0001_/);
+  expect(JSON.parse((await migrate()).out)).toEqual({ migrations: [] });
+  const doctor = JSON.parse((await operate(["doctor", "--json"], { DATABASE_URL: empty.url })).out);
+  expect(doctor).toContainEqual(expect.objectContaining({ check: "migrations", status: "ok" }));
+  const away = await operate(["server", "migrate"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" });
+  expect([away.code, away.out]).toEqual([1, ""]);
+  expect(away.err).toContain("The control-plane database cannot be reached");
+});
+
 test("without DATABASE_URL, the address that the embedded Postgres wrote to DATA_DIR is used", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "basetide-operator-"));
   try {
