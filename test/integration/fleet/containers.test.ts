@@ -3,13 +3,14 @@
  * Dockerfile, each role started from them, and the compose file compared with the programs' variables. With an engine,
  * the image is built.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { parse } from "yaml";
 import { WORKER_OPTIONS } from "../../../apps/runtime-options";
 import { configVariables } from "../../../core/config";
+import { stageApp } from "../../../deploy/image/stage";
 import { freshDatabase } from "../../support/database";
 import { freePort } from "../../support/free-port";
 import { installError } from "../../support/install-pinned";
@@ -20,26 +21,12 @@ const ROLES = ["worker", "proxy", "console"] as const;
 const PORT_OF = { worker: "WORKER_PORT", proxy: "PROXY_PORT", console: "CONSOLE_PORT" };
 
 const dockerfile = readFileSync(join(repoRoot, "Dockerfile"), "utf8");
-/** Excluded from what COPY copies. */
-const ignored = readFileSync(join(repoRoot, ".dockerignore"), "utf8")
-  .split("\n")
-  .filter((line) => /^\w/.test(line));
 const compose = parse(readFileSync(join(repoRoot, "compose.yaml"), "utf8"), { merge: true });
 let image: string;
 
-/** Executes the Dockerfile's COPY and RUN lines in a folder. */
 beforeAll(async () => {
   image = mkdtempSync(join(tmpdir(), "basetide-image-"));
-  for (const [, files = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
-    for (const file of files.split(" ")) {
-      const filter = (path: string) => !ignored.includes(relative(repoRoot, path));
-      cpSync(join(repoRoot, file), join(image, file), { recursive: true, filter });
-    }
-  }
-  const [, install = ""] = /&& (bun install.*)$/m.exec(dockerfile) ?? [];
-  const [program, ...words] = install.split(" ");
-  expect(program).toBe("bun");
-  expect(installError(image, words)).toBeUndefined();
+  expect(installError(image, stageApp(image))).toBeUndefined();
 }, 240_000);
 
 afterAll(() => rmSync(image, { recursive: true, force: true }));
