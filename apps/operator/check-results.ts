@@ -14,7 +14,11 @@ export interface DoctorResult extends CheckResult {
     | "replica"
     | "orphan"
     | "quarantine"
-    | "base";
+    | "base"
+    | "workers"
+    | "mail"
+    | "address"
+    | "disk";
   /** `doctor --fix` has repaired what was a warning or a problem. */
   isFixed?: boolean;
 }

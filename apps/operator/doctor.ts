@@ -23,6 +23,7 @@ import { examineEncryption, inspectControl, pendingMigrations } from "../../core
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { asControlError } from "../../core/postgres";
 import { type DoctorResult, inBatches, ok, problem, readable, warning } from "./check-results";
+import { examineService } from "./doctor-service";
 
 export async function examine(ctx: Context): Promise<DoctorResult[]> {
   const control = await examineControl(ctx);
@@ -35,6 +36,7 @@ export async function examine(ctx: Context): Promise<DoctorResult[]> {
     ...control,
     migrations,
     await examineSecrets(ctx),
+    ...(await examineService(ctx, bases)),
     ...(await examineClusters(ctx, clusters)),
     ...(await examineReplicas(ctx, bases, new Set(baseIds))),
     ...(await examineOrphans(ctx, clusters)),

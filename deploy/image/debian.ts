@@ -50,7 +50,7 @@ export function currentDebian(folder: string): DebianPackages {
 }
 
 /** @returns the file, or undefined if the mirror does not have it */
-function download(what: string, folder: string): string | undefined {
+export function download(what: string, folder: string): string | undefined {
   if (!Bun.which("apt-get") || process.arch !== "x64")
     throw new Error("An image is built on Debian, on a machine of the architecture amd64");
   const target = join(folder, `fetched-${crypto.randomUUID().slice(0, 8)}`);

@@ -209,9 +209,10 @@ describe("compose.yaml", () => {
     });
     const { METRICS_PORT: metricsPort } = compose.services.worker.environment;
     const scraped = readFileSync(join(repoRoot, "docs/monitoring/prometheus.yml"), "utf8");
-    expect([...scraped.matchAll(/port: (\d+)/g)].map(([, port]) => Number(port))).toEqual(
-      Array(3).fill(metricsPort),
+    const jobs = parse(scraped).scrape_configs.flatMap(
+      (job: { dns_sd_configs: { port: number }[] }) => job.dns_sd_configs,
     );
+    expect(jobs.map(({ port }: { port: number }) => port)).toEqual(Array(3).fill(metricsPort));
   });
 
   test("has no default for a secret", () => {
