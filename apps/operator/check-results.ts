@@ -16,6 +16,8 @@ export interface DoctorResult extends CheckResult {
     | "quarantine"
     | "base"
     | "workers"
+    | "versions"
+    | "backup"
     | "mail"
     | "address"
     | "disk";

@@ -1,8 +1,11 @@
-/** The part of `doctor` about what is around the databases: running workers, mail, the public address, and disk space. */
+/**
+ * The part of `doctor` about what is around the databases: running processes and their versions, the last backup, mail, the
+ * public address, and disk space.
+ */
 import { statfs } from "node:fs/promises";
 import type { Context } from "../../core/context";
 import type { Base } from "../../core/control/bases";
-import { listWorkers } from "../../core/control/fleet";
+import { listWorkers, runningVersions } from "../../core/control/fleet";
 import { checkMail } from "../../core/mail";
 import { type DoctorResult, ok, problem, warning } from "./check-results";
 
@@ -10,12 +13,16 @@ import { type DoctorResult, ok, problem, warning } from "./check-results";
 const PUBLIC_PAGE = "/signup";
 /** Longest wait for that page, ms. */
 const PAGE_TIMEOUT_MS = 10_000;
+/** An older backup is reported. */
+const MAX_BACKUP_AGE = "1 day";
 /** A disk with less free space is reported, as a part of its size. */
 const MIN_FREE = 0.1;
 
 export async function examineService(ctx: Context, bases: Base[]): Promise<DoctorResult[]> {
   return Promise.all([
     examineWorkers(ctx, bases),
+    examineVersions(ctx),
+    examineBackup(ctx),
     examineMail(ctx),
     examineAddress(ctx),
     examineDisk(ctx.config.dataDir),
@@ -29,6 +36,30 @@ async function examineWorkers(ctx: Context, bases: Base[]): Promise<DoctorResult
     return problem("workers", `No worker is alive, and ${synced} bases are not synced`, "Start a worker");
   const held = workers.reduce((sum, worker) => sum + worker.bases, 0);
   return ok("workers", `Workers that are alive: ${workers.length}; bases that they hold: ${held}`);
+}
+
+async function examineVersions({ db }: Context): Promise<DoctorResult> {
+  const running = await runningVersions(db);
+  const listed = running
+    .map(({ role, version, processes }) => `${role} ${version} (${processes})`)
+    .join(", ");
+  if (new Set(running.map(({ version }) => version)).size > 1) {
+    const remedy = "Replace the processes of the older version, unless an upgrade is under way";
+    return warning("versions", `Processes of several versions are running: ${listed}`, remedy);
+  }
+  return ok("versions", running.length === 0 ? "No process is running" : `Running processes: ${listed}`);
+}
+
+/** By the clock of the control plane's server, which also recorded it. */
+async function examineBackup({ db }: Context): Promise<DoctorResult> {
+  const [last] = await db<{ at: Date; hours: number; isOld: boolean }[]>`
+    select backed_up_at as at, floor(extract(epoch from now() - backed_up_at) / 3600)::int as hours,
+      backed_up_at < now() - ${MAX_BACKUP_AGE}::interval as "isOld"
+    from installation where backed_up_at is not null`;
+  const remedy = 'Run the commands of "Backup and restore" in docs/operations.md each night';
+  if (!last) return warning("backup", "No backup of the control plane is recorded", remedy);
+  const message = `The control plane's last backup is ${last.hours} hours old (${last.at.toISOString()})`;
+  return last.isOld ? warning("backup", message, remedy) : ok("backup", message);
 }
 
 async function examineMail({ config }: Context): Promise<DoctorResult> {

@@ -5,7 +5,9 @@ import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { verifyPassword } from "../../../core/control/accounts";
 import { createBase, deleteBase, getBase, recordRun } from "../../../core/control/bases";
 import { removeWorker, reportWorker } from "../../../core/control/fleet";
+import { reportProcess } from "../../../core/control/fleet/processes";
 import { createRequest, getDatabase } from "../../../core/control/placement";
+import { version } from "../../../package.json" with { type: "json" };
 import { asAdmin } from "../../support/admin";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { freshDatabase } from "../../support/database";
@@ -224,6 +226,7 @@ test("bases are listed, shown, paused, resumed and synced; doctor reports what i
   };
   const worker = { id: "wrk_1", host: "here", pid: 1, startedAt: new Date(), bases: 1, capacity: 10 };
   await reportWorker(ctx.db, worker);
+  await ctx.db`update installation set backed_up_at = now()`;
   const well = await checks();
   expect([well.code, well.bad]).toEqual([0, []]);
   expect(well.findings.map((finding) => finding.check)).toContain("secrets");
@@ -266,14 +269,51 @@ test("doctor names a wrong key, missing tables, and an unreachable server", asyn
   expect(await doctor({ DATABASE_URL: empty.url })).toEqual(["migrations"]);
 });
 
+/** What `doctor` says about one subject. */
+async function check(name: string, env: Record<string, string> = {}) {
+  const findings: { check: string; status: string; message: string; remedy: string | null }[] = JSON.parse(
+    (await operate(["doctor", "--json"], env)).out,
+  );
+  return findings.find((finding) => finding.check === name)!;
+}
+
+test("doctor lists the versions of the running processes, and warns while they differ", async () => {
+  const { db } = control.ctx;
+  expect(await check("versions")).toMatchObject({ status: "ok", message: "No process is running" });
+  const process = { host: "here", pid: 1, startedAt: new Date() };
+  await reportProcess(db, { ...process, id: "w1", role: "worker" });
+  await reportProcess(db, { ...process, id: "w2", role: "worker" });
+  await reportProcess(db, { ...process, id: "p1", role: "proxy" });
+  const same = `Running processes: worker ${version} (2), proxy ${version} (1)`;
+  expect(await check("versions")).toMatchObject({ status: "ok", message: same });
+  await db`update processes set version = '9.9.9' where id = 'p1'`;
+  const different = `Processes of several versions are running: worker ${version} (2), proxy 9.9.9 (1)`;
+  expect(await check("versions")).toMatchObject({
+    ...{ status: "warning", message: different, remedy: expect.stringContaining("older version") },
+  });
+  // One that has crashed counts no more.
+  await db`update processes set seen_at = now() - interval '16 seconds' where id = 'p1'`;
+  expect(await check("versions")).toMatchObject({ status: "ok" });
+  await db`delete from processes`;
+});
+
+test("doctor warns of a backup that is older than a day, or was never made", async () => {
+  const { db } = control.ctx;
+  await db`update installation set backed_up_at = null`;
+  const never = "No backup of the control plane is recorded";
+  expect(await check("backup")).toMatchObject({ status: "warning", message: never });
+  await db`update installation set backed_up_at = now() - interval '23 hours 59 minutes'`;
+  const message = expect.stringContaining("is 23 hours old");
+  expect(await check("backup")).toMatchObject({ status: "ok", message });
+  await db`update installation set backed_up_at = now() - interval '24 hours 1 minute'`;
+  expect(await check("backup")).toMatchObject({
+    ...{ status: "warning", message: expect.stringContaining("is 24 hours old") },
+    remedy: expect.stringContaining("Backup and restore"),
+  });
+});
+
 test("doctor checks the workers, the mail server, the public address and the disk", async () => {
   const { ctx } = control;
-  const check = async (name: string, env: Record<string, string> = {}) => {
-    const findings: { check: string; status: string; message: string }[] = JSON.parse(
-      (await operate(["doctor", "--json"], env)).out,
-    );
-    return findings.find((finding) => finding.check === name)!;
-  };
   const owner = await control.addAccount("checked@example.com");
   const base = await createBase(ctx, owner.id, {
     platform: "airtable",

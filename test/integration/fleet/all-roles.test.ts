@@ -1,5 +1,7 @@
 /** Worker, proxy and console as one process: `bun apps/main.ts all`. */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { runningVersions } from "../../../core/control/fleet";
+import { version } from "../../../package.json" with { type: "json" };
 import { freshDatabase, type TestDatabase } from "../../support/database";
 import { until } from "../../support/poll";
 import { type Program, startProgram } from "../../support/program";
@@ -41,6 +43,12 @@ test("each role is healthy and ready on its own port, and serves its own metrics
     const metrics = await (await fetch(`${address}/metrics`)).text();
     expect(new Set(metrics.match(/(?<=role=")\w+/g)), role).toEqual(new Set([role]));
   }
+  const report = () => runningVersions(database.sql);
+  await until(async () => (await report()).length === ROLES.length, { what: "a report of each role" });
+  expect(await report()).toEqual(ROLES.map((role) => ({ role, version, processes: 1 })));
+  program.kill("SIGTERM");
+  expect(await program.exited).toBe(0);
+  expect(await report()).toEqual([]);
 });
 
 test("METRICS_PORT serves the metrics of all roles, each described once", async () => {
