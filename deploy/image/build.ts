@@ -23,7 +23,8 @@ import { currentDebian, type DebianPackages, fetchDebian, PINNED } from "./debia
 import { stageApp } from "./stage";
 
 const root = join(import.meta.dirname, "../..");
-const cache = join(root, "node_modules/.cache/basetide-image");
+/** Keeps the packages of Debian. */
+export const CACHE = join(root, "node_modules/.cache/basetide-image");
 
 /** The user of the service: without a name, a home or a shell of the machine. */
 const USER = 1000;
@@ -111,8 +112,8 @@ function imageConfig() {
 /** Debian's packages, Bun, and the few files that a program expects of a system. */
 function layBase(folder: string, debian: DebianPackages): string {
   mkdirSync(folder);
-  mkdirSync(cache, { recursive: true });
-  for (const path of fetchDebian(debian, cache)) {
+  mkdirSync(CACHE, { recursive: true });
+  for (const path of fetchDebian(debian, CACHE)) {
     const excluded = join(dirname(folder), "excluded");
     // An excluded folder would take along what is in it.
     const list = run("dpkg-deb", "--contents", path).split("\n");
@@ -246,9 +247,10 @@ export function sourceEpoch(): number {
 }
 
 if (import.meta.main) {
-  mkdirSync(cache, { recursive: true });
+  mkdirSync(CACHE, { recursive: true });
   if (process.argv.includes("--update")) {
-    const current = currentDebian(cache);
+    const current = currentDebian(CACHE);
+    if (!current) throw new Error("Debian's mirror does not answer");
     writeFileSync(join(import.meta.dirname, "debian.json"), `${JSON.stringify(current, null, 2)}\n`);
     console.log(current);
   } else {

@@ -36,20 +36,20 @@ export function fetchDebian(packages: DebianPackages, folder: string): string[] 
   });
 }
 
-/** The versions that the mirror has now. */
-export function currentDebian(folder: string): DebianPackages {
-  const current = Object.keys(PINNED).map((name) => {
+/** The versions that the mirror has now; undefined if it does not answer. */
+export function currentDebian(folder: string): DebianPackages | undefined {
+  const current: DebianPackages = {};
+  for (const name of Object.keys(PINNED)) {
     const path = download(name, folder);
-    if (path === undefined) throw new Error(`Debian's mirror has no package ${name}`);
+    if (path === undefined) return undefined;
     const { stdout } = Bun.spawnSync(["dpkg-deb", "--field", path, "Version"]);
-    const found = [name, { version: stdout.toString().trim(), sha256: hashOf(path) }] as const;
+    current[name] = { version: stdout.toString().trim(), sha256: hashOf(path) };
     rmSync(path);
-    return found;
-  });
-  return Object.fromEntries(current);
+  }
+  return current;
 }
 
-/** @returns the file, or undefined if the mirror does not have it */
+/** @returns the file, or undefined if the mirror does not have it, or does not answer */
 export function download(what: string, folder: string): string | undefined {
   if (!Bun.which("apt-get") || process.arch !== "x64")
     throw new Error("An image is built on Debian, on a machine of the architecture amd64");

@@ -23,7 +23,6 @@ const LONGEST = [
   "integration/proxy/trust",
   "integration/fleet/upgrade",
   "integration/control/operator",
-  "integration/fleet/image",
   "browser/onboarding",
   "integration/control/base-lifecycle",
   "matrix/short",

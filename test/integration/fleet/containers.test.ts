@@ -13,6 +13,7 @@ import { configVariables } from "../../../core/config";
 import { stageApp } from "../../../deploy/image/stage";
 import { freshDatabase } from "../../support/database";
 import { freePort } from "../../support/free-port";
+import { componentsOfImage } from "../../support/image-components";
 import { installError } from "../../support/install-pinned";
 import { until } from "../../support/poll";
 import { repoRoot } from "../../support/source-files";
@@ -41,6 +42,21 @@ describe("the image", () => {
     for (const absent of ["test", "apps/sandbox", "apps/up"]) {
       expect(existsSync(join(image, absent)), absent).toBe(false);
     }
+  });
+
+  test("contains the packages that the bill of materials says, and no others", () => {
+    const manifests = ["**/node_modules/*/package.json", "**/node_modules/@*/*/package.json"].flatMap(
+      (pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: image })],
+    );
+    const found = manifests.map((path) => {
+      const { name, version } = JSON.parse(readFileSync(join(image, path), "utf8"));
+      return `${name}@${version}`;
+    });
+    const listed = componentsOfImage().filter(({ purl }) => purl.startsWith("pkg:npm/"));
+    const names = listed.map((one) => `${one.group ? `${one.group}/` : ""}${one.name}@${one.version}`);
+    const bun = names.filter((name) => name.startsWith("@oven/"));
+    expect(new Set([...found, ...bun])).toEqual(new Set(names));
+    expect(bun).toHaveLength(1);
   });
 
   test("lists the packages of the lockfile, as bun pm ls sees them", () => {
@@ -230,6 +246,11 @@ describe("compose.yaml", () => {
     const foreign = [...services, ...bases].filter((name) => name !== "basetide");
     expect(foreign.length).toBeGreaterThanOrEqual(5);
     for (const name of foreign) expect(name).toMatch(/:v?\d+(\.\d+)+[a-z-]*@sha256:[0-9a-f]{64}$/);
+  });
+
+  test("says no region that the operator has not said", () => {
+    for (const role of ROLES)
+      expect(compose.services[role].environment.DEFAULT_REGION).toBe("$" + "{DEFAULT_REGION:-}");
   });
 
   test("mounts existing files", () => {

@@ -4,9 +4,9 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { configVariables, readConfig } from "../../../core/config";
-import { canRunHelm, faultsOf, helm, type Manifest, render } from "../../support/helm/helm";
+import { faultsOf, helm, type Manifest, render, whyNoHelm } from "../../support/helm/helm";
 import { repoRoot } from "../../support/source-files";
 
 const chart = join(repoRoot, "deploy/helm/basetide");
@@ -34,7 +34,11 @@ function matches(selector: Record<string, string>, labels: Record<string, string
   return Object.entries(selector).every(([name, value]) => labels[name] === value);
 }
 
-describe.skipIf(!canRunHelm)("the chart", () => {
+const whyNot = whyNoHelm();
+
+describe("the chart", () => {
+  beforeEach(({ skip }) => skip(whyNot !== undefined, whyNot));
+
   test("has the version of the program, and six sets of values that Helm finds no fault with", () => {
     const { version } = JSON.parse(readFileSync(join(repoRoot, "package.json"), "utf8"));
     const about = readFileSync(join(chart, "Chart.yaml"), "utf8");

