@@ -69,6 +69,9 @@ const secretKeys = z.string().transform((text, check) => {
   return keys;
 });
 
+/** The region code of a cluster whose operator has not said where it is. */
+const USUAL_REGION = "us-west-2";
+
 /** Every variable: its validation, its default as documented, and its meaning. */
 export const configVariables = {
   /** Absent: the embedded server, whose URL `apps/up` fills in. */
@@ -117,8 +120,10 @@ export const configVariables = {
     meaning: "host that customers see",
   },
   DEFAULT_REGION: {
-    check: z.string().min(1).default("us-west-2"),
-    meaning: "region code of the default cluster",
+    check: z.string().min(1).optional(),
+    shown: `\`${USUAL_REGION}\`, which no page shows`,
+    meaning:
+      "region code of the default cluster. Pages name it where they say where data lies; without it, they say so only for the embedded Postgres",
   },
   UPSTREAMS: {
     check: z
@@ -309,6 +314,7 @@ type Variables = {
 
 /** Variables that other properties of the configuration stand for. */
 type Converted =
+  | "defaultRegion"
   | "secretKeyPrevious"
   | "allowPrivateDestinations"
   | "schemaPollSeconds"
@@ -332,6 +338,9 @@ export interface SignInProvider {
 }
 
 export interface Config extends Omit<Variables, Converted> {
+  defaultRegion: string;
+  /** What pages say of where the data of the default cluster lies; null: nothing. */
+  location: string | null;
   consoleUrl: string;
   proxyUrl: string;
   /** Base64 of 32 bytes: they decrypt, but no longer encrypt. */
@@ -363,6 +372,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const {
     consoleUrl = `http://localhost:${read.consolePort}`,
     proxyUrl = `http://localhost:${read.proxyPort}`,
+    defaultRegion,
     secretKeyPrevious = [],
     allowPrivateDestinations,
     schemaPollSeconds,
@@ -379,6 +389,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const isProduction = nodeEnv === "production";
   return {
     ...named,
+    defaultRegion: defaultRegion ?? USUAL_REGION,
+    location: defaultRegion ?? null,
     consoleUrl,
     proxyUrl,
     previousSecretKeys: secretKeyPrevious,

@@ -7,6 +7,7 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../core/config";
 import type { Context } from "../../core/context";
+import { THIS_MACHINE } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { listenForMetrics } from "../../core/http/service";
 import { createLogger, type Logger } from "../../core/log";
@@ -59,6 +60,7 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     ...config,
     databaseUrl: database.url,
     replicaUrl: config.replicaUrl ?? database.replicaUrl,
+    location: config.location ?? (database.replicaUrl && !config.replicaUrl ? THIS_MACHINE : null),
     // `up` is for one user on one machine; HOST opens it to others.
     host: config.host ?? LOOPBACK,
   };

@@ -1,7 +1,7 @@
 /** The last step: a summary, and the button. */
 import type { Budget, Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
-import { regionName } from "../../core/control/placement";
+import { createdAt } from "../../core/control/placement";
 import { capOf, PlanChoice, PlanChoices, type PlanForm } from "../budget/plans";
 import { ErrorNote } from "../components";
 import { counted, inDigits } from "../format";
@@ -17,7 +17,7 @@ export interface StartProps {
   workspaces: { workspace: Workspace; budget: Budget }[];
   /** What each choice costs. */
   costs: PlanCosts;
-  /** Where the new database will be, if that is not chosen. */
+  /** Where the new database will be, if that is known. */
   region: string | null;
   form: PlanForm;
   errors: { plan?: string; calls?: string; form?: string };
@@ -108,6 +108,5 @@ function describeSize({ size, selection }: Draft): string {
 function describe({ destination }: Draft, database: string | undefined, region: string | null): string {
   if (destination?.kind === "existing") return `${database ?? "your database"}, schema ${destination.schema}`;
   if (destination?.kind === "external") return `${destination.address}, schema ${destination.schema}`;
-  const where = (destination?.kind === "new" ? destination.region : undefined) ?? region;
-  return `A new database, created and hosted by us${where ? ` in ${regionName(where)}` : ""}`;
+  return `A new database, ${createdAt(region)}`;
 }
