@@ -117,6 +117,8 @@ test("an idle live base that is polled makes at most 0.2 calls a second, and one
         const idle = cadenceOf({ ...of, isActive: false, changesByItself });
         const each = [idle.pollMs, idle.freshnessMs, idle.schemaMs, idle.sweepCallMs].map((ms) => 1000 / ms);
         expect(each.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(0.2);
+        // As fast as a full check a day needs.
+        expect(sweepCalls * idle.sweepCallMs).toBeLessThanOrEqual(DAY_MS);
         const active = cadenceOf({ ...of, isActive: true, changesByItself });
         expect([active.pollMs, active.sweepCallMs]).toEqual([1000, 1000]);
       },
@@ -129,12 +131,13 @@ test("a base that is polled begins as active, is idle after five minutes without
   vi.useFakeTimers({ now: new Date("2026-11-29T12:00:00Z"), toFake: ["Date"] });
   try {
     const cache = new LiveCache();
+    const failing = new Set<string>();
     const sizes = { sweepCalls: 298, tables: 3, changesByItself: false };
     const pollMs = (hasNotifications: boolean) => {
       const feed = { hasNotifications } as Feed;
       const cadence = (facts: Omit<CadenceFacts, "ratePerSecond">) =>
         cadenceOf({ ...facts, ratePerSecond: Infinity });
-      return liveCadence({ feed, cadence }, cache, sizes).pollMs;
+      return liveCadence({ feed, cadence, cache: { failing } }, cache, sizes).pollMs;
     };
     expect(pollMs(false)).toBe(1000);
     // Many bases begin at once when a worker starts: those with notifications need no poll.
@@ -147,6 +150,8 @@ test("a base that is polled begins as active, is idle after five minutes without
     expect(pollMs(false)).toBe(1000);
     vi.advanceTimersByTime(ACTIVE_FOR_MS);
     expect(pollMs(false)).toBe(6000);
+    failing.add("tblFails");
+    expect(pollMs(false)).toBe(1000);
   } finally {
     vi.useRealTimers();
   }

@@ -58,7 +58,7 @@ export function Usage({ use }: { use: QuotaUse }) {
         </p>
       </div>
       <p class="small muted">Calls this month</p>
-      <dl class="figures three">
+      <dl class="figures">
         <div>
           <dt>
             <span class="key" aria-hidden="true" /> Sync

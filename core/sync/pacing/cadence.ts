@@ -86,10 +86,11 @@ const IDLE_SCHEMA_MS = 12 * HOUR_MS;
 const IDLE_SWEEP_MS = DAY_MS;
 /**
  * An idle live base that is polled makes at most 0.2 calls a second: one in six seconds for the feed, one in forty for the
- * sweep. If cells change by themselves, the sweep gets more of them, because only it sees those changes.
+ * sweep. The sweep gets more of them if it would take longer than a day, or if cells change by themselves, because only it
+ * sees those changes.
  */
 const POLLED = { pollMs: 6 * SECOND_MS, sweepCallMs: 40 * SECOND_MS };
-const POLLED_CHANGING = { pollMs: 12 * SECOND_MS, sweepCallMs: 10 * SECOND_MS };
+const POLLED_SWEPT = { pollMs: 12 * SECOND_MS, sweepCallMs: 10 * SECOND_MS };
 const POLLED_FRESHNESS_MS = 12 * MINUTE_MS;
 const ACTIVE_FRESHNESS_MS = MINUTE_MS;
 const LIVE_SCHEMA_MS = HOUR_MS;
@@ -133,8 +134,8 @@ function live(facts: CadenceFacts): Cadence {
   };
 }
 
-function polledIdle({ changesByItself }: CadenceFacts) {
-  return changesByItself ? POLLED_CHANGING : POLLED;
+function polledIdle({ changesByItself, sweepCalls }: CadenceFacts) {
+  return changesByItself || sweepCalls * POLLED.sweepCallMs > DAY_MS ? POLLED_SWEPT : POLLED;
 }
 
 function freshnessMs({ hasNotifications, isActive }: CadenceFacts): number {
