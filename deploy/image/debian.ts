@@ -36,12 +36,17 @@ export function fetchDebian(packages: DebianPackages, folder: string): string[] 
   });
 }
 
-/** The versions that the mirror has now; undefined if it does not answer. */
+/**
+ * The versions that the mirror has now; undefined if it does not answer.
+ *
+ * @throws Error if it lacks only some of the packages
+ */
 export function currentDebian(folder: string): DebianPackages | undefined {
   const current: DebianPackages = {};
   for (const name of Object.keys(PINNED)) {
     const path = download(name, folder);
-    if (path === undefined) return undefined;
+    if (path === undefined && Object.keys(current).length === 0) return undefined;
+    if (path === undefined) throw new Error(`Debian's mirror has no package ${name}`);
     const { stdout } = Bun.spawnSync(["dpkg-deb", "--field", path, "Version"]);
     current[name] = { version: stdout.toString().trim(), sha256: hashOf(path) };
     rmSync(path);
