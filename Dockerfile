@@ -1,4 +1,4 @@
-# One image for every role: docker run basetide worker | proxy | console | operator …
+# One image for every role: docker run basetide all | worker | proxy | console | operator …
 # It needs no write access to its file system and no root: docker run --read-only --tmpfs /tmp basetide worker
 #
 # Base images are pinned by digest. Bun comes from the npm registry, as on a developer's machine: in the version of
@@ -32,4 +32,4 @@ USER bun
 EXPOSE 3000 4000 4200
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s CMD ["bun", "apps/main.ts", "healthy"]
 ENTRYPOINT ["bun", "apps/main.ts"]
-CMD ["worker"]
+CMD ["all"]

@@ -1,28 +1,27 @@
-/**
- * Every role by its name, for containers: `worker`, `proxy`, `console`; `operator` with its own words; `healthy`, which
- * ends with 0 if whichever of them runs here is in good health.
- */
+/** Every role by its name, for containers and units: `bun apps/main.ts <role>`. */
 import { readConfig } from "../core/config";
 import { reachedAt } from "../core/http";
 import { printable } from "../core/terminal";
 import { ensureOptions, WORKER_OPTIONS } from "./runtime-options";
 
-const USAGE = `Usage: bun apps/main.ts <role>
+interface Role {
+  about: string;
+  start(): Promise<unknown>;
+}
 
-  worker     runs sync jobs
-  proxy      the write-through proxy
-  console    the console and the management API
-  operator   the operator's command line; operator --help lists its commands
-  healthy    exits with 0 if one of these roles runs here in good health
-
-The roles read their configuration from environment variables: docs/configuration.md. SIGTERM or Ctrl-C stops them.`;
-
-const roles: Record<string, () => Promise<unknown>> = {
-  worker: () => import("./worker/main"),
-  proxy: () => import("./proxy/main"),
-  console: () => import("./console/main"),
-  operator: () => import("./operator/main"),
-  healthy: async () => process.exit((await isHealthy()) ? 0 : 1),
+const roles: Record<string, Role> = {
+  all: { about: "worker, proxy and console in one process", start: () => import("./all/main") },
+  worker: { about: "syncs bases", start: () => import("./worker/main") },
+  proxy: { about: "forwards requests to Airtable", start: () => import("./proxy/main") },
+  console: { about: "pages and the management API", start: () => import("./console/main") },
+  operator: {
+    about: "the operator's commands: operator --help lists them",
+    start: () => import("./operator/main"),
+  },
+  healthy: {
+    about: "ends with 0 if a role that runs here is in good health, else with 1",
+    start: async () => process.exit((await isHealthy()) ? 0 : 1),
+  },
 };
 /** An answer that takes longer is none. */
 const HEALTH_TIMEOUT_MS = 3_000;
@@ -30,17 +29,24 @@ const HEALTH_TIMEOUT_MS = 3_000;
 if (process.argv[2] === "worker") ensureOptions(WORKER_OPTIONS);
 const [role = ""] = process.argv.splice(2, 1);
 if (["--help", "-h", "help"].includes(role)) {
-  console.log(USAGE);
+  console.log(usage());
   process.exit(0);
 }
-const start = roles[role];
-if (!start) {
-  console.error(`basetide: "${printable(role)}" is not a role. Roles: ${Object.keys(roles).join(", ")}`);
+const found = Object.hasOwn(roles, role) ? roles[role] : undefined;
+if (!found) {
+  console.error(`basetide: "${printable(role)}" is not a role.\n${usage()}`);
   process.exit(2);
 }
-await start();
+await found.start();
 
-/** A container is one role, on its own port. */
+function usage(): string {
+  const rows = Object.entries(roles).map(([name, { about }]) => `  ${name.padEnd(10)}${about}`);
+  const more =
+    "The roles read their configuration from environment variables: docs/configuration.md. SIGTERM or Ctrl-C stops them.";
+  return ["Usage: bun apps/main.ts <role>", "", "Roles:", ...rows, "", more].join("\n");
+}
+
+/** A container is one role on its own port, or all of them. */
 async function isHealthy(): Promise<boolean> {
   const { workerPort, proxyPort, consolePort, host } = readConfig(process.env);
   const answers = [workerPort, proxyPort, consolePort].map(async (port) => {

@@ -4,7 +4,9 @@
  * `readConfig` fails with one error that names every invalid variable. The table of `docs/configuration.md` is
  * generated from `configVariables`.
  */
+import { existsSync, readFileSync } from "node:fs";
 import { isIP } from "node:net";
+import { join } from "node:path";
 import { z } from "zod";
 import { type CamelCase, toCamelCase } from "./camel-case";
 import { BasetideError } from "./errors";
@@ -67,6 +69,9 @@ const secretKeys = z.string().transform((text, check) => {
   return keys;
 });
 
+/** The region code of a cluster whose operator has not said where it is. */
+const USUAL_REGION = "us-west-2";
+
 /** Every variable: its validation, its default as documented, and its meaning. */
 export const configVariables = {
   /** Absent: the embedded server, whose URL `apps/up` fills in. */
@@ -115,8 +120,10 @@ export const configVariables = {
     meaning: "host that customers see",
   },
   DEFAULT_REGION: {
-    check: z.string().min(1).default("us-west-2"),
-    meaning: "region code of the default cluster",
+    check: z.string().min(1).optional(),
+    shown: `\`${USUAL_REGION}\`, which no page shows`,
+    meaning:
+      "region code of the default cluster. Pages name it where they say where data lies; without it, they say so only for the embedded Postgres",
   },
   UPSTREAMS: {
     check: z
@@ -149,7 +156,8 @@ export const configVariables = {
   METRICS_PORT: {
     check: port.optional(),
     shown: "unset: `/metrics` is on each process's own port, for requests from this machine only",
-    meaning: "port of `/metrics`, instead of the process's own port; one for all roles of `bun run up`",
+    meaning:
+      "port of `/metrics`, instead of the process's own port; one for all roles of `bun run up` and of the role `all`",
   },
   METRICS_HOST: {
     check: bindAddress.optional(),
@@ -307,6 +315,7 @@ type Variables = {
 
 /** Variables that other properties of the configuration stand for. */
 type Converted =
+  | "defaultRegion"
   | "secretKeyPrevious"
   | "allowPrivateDestinations"
   | "schemaPollSeconds"
@@ -330,6 +339,9 @@ export interface SignInProvider {
 }
 
 export interface Config extends Omit<Variables, Converted> {
+  defaultRegion: string;
+  /** What pages say of where the data of the default cluster lies; null: nothing. */
+  location: string | null;
   consoleUrl: string;
   proxyUrl: string;
   /** Base64 of 32 bytes: they decrypt, but no longer encrypt. */
@@ -343,7 +355,8 @@ export interface Config extends Omit<Variables, Converted> {
 }
 
 /**
- * Reads and validates the whole environment.
+ * Reads and validates the whole environment. A variable that is not set is read from the file of its name in
+ * CREDENTIALS_DIRECTORY, if there is one: systemd passes secrets that way.
  *
  * @throws BasetideError `config_invalid`, naming every invalid variable. An empty value counts as unset.
  */
@@ -351,7 +364,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const read: Record<string, unknown> = {};
   const wrong: string[] = [];
   for (const [name, variable] of Object.entries(configVariables)) {
-    const result = variable.check.safeParse(env[name] === "" ? undefined : env[name]);
+    const result = variable.check.safeParse(env[name] || credential(env.CREDENTIALS_DIRECTORY, name));
     if (result.success) read[toCamelCase(name.toLowerCase())] = result.data;
     else wrong.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
   }
@@ -360,6 +373,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const {
     consoleUrl = `http://localhost:${read.consolePort}`,
     proxyUrl = `http://localhost:${read.proxyPort}`,
+    defaultRegion,
     secretKeyPrevious = [],
     allowPrivateDestinations,
     schemaPollSeconds,
@@ -376,6 +390,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const isProduction = nodeEnv === "production";
   return {
     ...named,
+    defaultRegion: defaultRegion ?? USUAL_REGION,
+    location: defaultRegion ?? null,
     consoleUrl,
     proxyUrl,
     previousSecretKeys: secretKeyPrevious,
@@ -408,6 +424,23 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     otlpEndpoint: otelExporterOtlpEndpoint,
     isProduction,
   };
+}
+
+/** @returns undefined if there is no such file, or if it is empty */
+function credential(folder: string | undefined, name: string): string | undefined {
+  const path = folder ? join(folder, name) : "";
+  if (!path || !existsSync(path)) return undefined;
+  try {
+    return readFileSync(path, "utf8").trim() || undefined;
+  } catch (cause) {
+    throw new BasetideError(
+      "config_invalid",
+      `${name}: ${path} cannot be read; check its owner and its mode`,
+      {
+        cause,
+      },
+    );
+  }
 }
 
 /** A provider needs all of its variables, or none. */

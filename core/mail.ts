@@ -64,4 +64,17 @@ export function mailDelivery({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "ma
   return async (mail) => void (await transport.sendMail(mail));
 }
 
+/** Connects to the mail server and logs in, without sending a mail. @returns the reason if it cannot */
+export async function checkMail({ smtpUrl }: Pick<Config, "smtpUrl">): Promise<string | undefined> {
+  const transport = createTransport({ url: smtpUrl!, ...TIMEOUTS });
+  try {
+    await transport.verify();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  } finally {
+    transport.close();
+  }
+}
+
 export type SendMail = (mail: Mail, permit: MailPermit) => Promise<void>;

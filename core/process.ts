@@ -91,36 +91,52 @@ export async function closeContext(ctx: Context): Promise<void> {
  * @param start gets the context and a stack: resources on the stack are released in reverse order, also if a later step
  *   of the start fails
  */
-export async function runProcess(
+export function runProcess(
   role: string,
   start: (ctx: Context, releases: AsyncDisposableStack) => Promise<void>,
+): Promise<void> {
+  return runRoles(role, [role], (contexts, releases) => start(contexts[role]!, releases));
+}
+
+/**
+ * The same for a process of several roles, each with a context of its own.
+ *
+ * @param name of the process, in errors of the start and in traces
+ */
+export async function runRoles<Role extends string>(
+  name: string,
+  roles: readonly Role[],
+  start: (contexts: Record<Role, Context>, releases: AsyncDisposableStack) => Promise<void>,
 ): Promise<void> {
   const releases = new AsyncDisposableStack();
   let clean = scrub;
   try {
     const config = readConfig(process.env);
-    const ctx = createContext(config, role);
+    const contexts = roles.map((role) => createContext(config, role));
     clean = cleanerOf(config);
-    releases.defer(() => closeContext(ctx));
-    endAtFaults(ctx);
-    const metrics = listenForMetrics(config, [ctx.metrics], ctx.log);
+    for (const ctx of contexts) releases.defer(() => closeContext(ctx));
+    const { log } = contexts[0]!;
+    endAtFaults({ log });
+    const registries = contexts.map((ctx) => ctx.metrics);
+    const metrics = listenForMetrics(config, registries, log);
     if (metrics) releases.defer(() => metrics.stop());
-    const { otlpEndpoint } = ctx.config;
+    const { otlpEndpoint } = config;
     if (otlpEndpoint) {
-      const tracing = await startTracing(role, otlpEndpoint, ctx.log);
+      const tracing = await startTracing(name, otlpEndpoint, log);
       releases.defer(() => tracing.stop());
     }
     const signal = nextSignal();
-    await start(ctx, releases);
-    ctx.log.info("started");
-    ctx.log.info({ signal: await signal }, "stopping");
+    const byRole = Object.fromEntries(roles.map((role, index) => [role, contexts[index]]));
+    await start(byRole as Record<Role, Context>, releases);
+    log.info("started");
+    log.info({ signal: await signal }, "stopping");
     void nextSignal().then(() => process.exit(1));
     await releases.disposeAsync();
-    ctx.log.info("stopped");
+    log.info("stopped");
     // A connection that was being opened meanwhile, and is no longer in a pool, would keep the process running.
     process.exit(0);
   } catch (error) {
-    await endFailed(role, error, releases, clean);
+    await endFailed(name, error, releases, clean);
   }
 }
 

@@ -1,5 +1,13 @@
 #!/usr/bin/env node
-/** The customers' command line: `basetide <command>`. `bun run cli:build` makes one file of it for Node. */
-import { runCli } from "./program";
+/** The customers' command line: `basetide <command>`. `bun run cli:pack` makes a package of it for Node. */
+import { OLDEST_NODE } from "./oldest-node";
 
-await runCli(process.argv.slice(2));
+if (Number.parseInt(process.versions.node, 10) < OLDEST_NODE) {
+  const found = process.versions.node;
+  console.error(`error (node_outdated): This is Node ${found}. Install Node ${OLDEST_NODE} or later.`);
+  process.exitCode = 1;
+} else {
+  // Imported only now: an older Node may not be able to run it.
+  const { runCli } = await import("./program");
+  await runCli(process.argv.slice(2));
+}

@@ -4,7 +4,7 @@
  */
 
 import { type ManagementContext, startFinishing } from "../../core/control/bases";
-import { fleetMetrics } from "../../core/control/fleet";
+import { fleetMetrics, startReports } from "../../core/control/fleet";
 import { closeReaders } from "../../core/control/placement";
 import { compressed, listen, pathOf, SharedBodies } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
@@ -60,11 +60,12 @@ export async function startConsole(
     },
   );
   const finishing = startFinishing(ctx);
+  const reports = startReports(ctx.db, "console");
   return {
     port: listener.port,
     async stop() {
       await listener.stop();
-      await Promise.all([finishing.stop(), auth.settled(), closeReaders()]);
+      await Promise.all([reports.stop(), finishing.stop(), auth.settled(), closeReaders()]);
     },
   };
 }

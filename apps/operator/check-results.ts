@@ -14,7 +14,13 @@ export interface DoctorResult extends CheckResult {
     | "replica"
     | "orphan"
     | "quarantine"
-    | "base";
+    | "base"
+    | "workers"
+    | "versions"
+    | "backup"
+    | "mail"
+    | "address"
+    | "disk";
   /** `doctor --fix` has repaired what was a warning or a problem. */
   isFixed?: boolean;
 }

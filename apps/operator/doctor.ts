@@ -23,6 +23,7 @@ import { examineEncryption, inspectControl, pendingMigrations } from "../../core
 import { asBasetideError, isBasetideError } from "../../core/errors";
 import { asControlError } from "../../core/postgres";
 import { type DoctorResult, inBatches, ok, problem, readable, warning } from "./check-results";
+import { examineService } from "./doctor-service";
 
 export async function examine(ctx: Context): Promise<DoctorResult[]> {
   const control = await examineControl(ctx);
@@ -35,6 +36,7 @@ export async function examine(ctx: Context): Promise<DoctorResult[]> {
     ...control,
     migrations,
     await examineSecrets(ctx),
+    ...(await examineService(ctx, bases)),
     ...(await examineClusters(ctx, clusters)),
     ...(await examineReplicas(ctx, bases, new Set(baseIds))),
     ...(await examineOrphans(ctx, clusters)),
@@ -76,7 +78,7 @@ function unwell(check: DoctorResult["check"], name: string, result: CheckResult)
 async function examineMigrations(ctx: Context): Promise<DoctorResult> {
   const pending = await pendingMigrations(ctx.db);
   if (pending.length === 0) return ok("migrations", "All migrations have run");
-  const remedy = "Start any process of this version: it runs the migrations at startup";
+  const remedy = "Run `server migrate`, or start any process of this version";
   return problem("migrations", `Not run: ${pending.join(", ")}`, remedy);
 }
 

@@ -1,9 +1,13 @@
-/** `server prepare`: runs once per Postgres server, so that the service needs no superuser rights there. */
+/**
+ * `server prepare`: runs once per Postgres server, so that the service needs no superuser rights there. `server migrate`:
+ * brings the control plane's database up to date before the processes of a version start.
+ */
 import { type Command, InvalidArgumentError } from "commander";
 import { type Config, readConfig } from "../../core/config";
-import { prepareControl } from "../../core/control/setup";
+import { migrateControl, prepareControl } from "../../core/control/setup";
 import { BasetideError } from "../../core/errors";
 import { loginOf, prepareCluster } from "../../core/replica";
+import { withContext } from "./context";
 import { print } from "./output";
 
 type Part = "control" | "replicas";
@@ -15,9 +19,25 @@ interface PrepareOptions {
 }
 
 export function addServerCommands(program: Command): void {
-  program
+  const server = program
     .command("server")
-    .description("set up Postgres servers as their superuser")
+    .description("set up Postgres servers, and the control plane's tables");
+  server
+    .command("migrate")
+    .description(
+      "bring the control plane's database up to date; each process of a new version does so at its start, this command before",
+    )
+    .option("--json", "print JSON", false)
+    .action(async (options: { json: boolean }) => {
+      const migrations = await withContext((ctx) => migrateControl(ctx.config.databaseUrl!, ctx.log));
+      const done = migrations.length > 0 ? `Run: ${migrations.join(", ")}` : "No migration was missing";
+      print(
+        { migrations },
+        options.json,
+        () => `${done}. The functions are those of this version, or later ones.`,
+      );
+    });
+  server
     .command("prepare")
     .description(
       "create the role of DATABASE_URL (control) or REPLICA_URL (replicas) with exactly the rights that the service needs; run it once per server, and again after each upgrade of Basetide",

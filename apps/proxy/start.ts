@@ -2,6 +2,7 @@
 import http from "node:http";
 import { hostname } from "node:os";
 import type { Context } from "../../core/context";
+import { startReports } from "../../core/control/fleet";
 import { type ListenOptions, listen } from "../../core/http";
 import { createProcessLimiter } from "../../core/limiter";
 import { openQueue } from "../../core/queue";
@@ -65,6 +66,8 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
     open({ port: 0, host: "127.0.0.1", ...options }, withoutHeader(proxy.app, ctx.config.clientIpHeader)),
   );
   releases.defer(async () => connect?.stop());
+  const reports = startReports(ctx.db, "proxy");
+  releases.defer(() => reports.stop());
   const whileRunning = releases.move();
   return { port: listener.port, connectPort: connect?.port, stop: () => whileRunning.disposeAsync() };
 }

@@ -28,8 +28,9 @@ try {
   if (typeof why === "string") console.log("\nStopping…");
   // A second signal ends the process at once; the embedded Postgres then stops by itself.
   void nextSignal().then(() => process.exit(1));
-  await releases.disposeAsync();
+  // Before the release, which may fail for the same reason.
   if (why instanceof BasetideError) throw why;
+  await releases.disposeAsync();
   console.log("Stopped.");
   process.exit(0);
 } catch (error) {

@@ -7,18 +7,12 @@ import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Config } from "../../core/config";
 import type { Context } from "../../core/context";
-import type { ManagementContext } from "../../core/control/bases";
-import { ensureDefaultCluster } from "../../core/control/placement";
-import { migrateControl } from "../../core/control/setup";
+import { THIS_MACHINE } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
 import { listenForMetrics } from "../../core/http/service";
 import { createLogger, type Logger } from "../../core/log";
 import { closeContext, createContext } from "../../core/process";
-import { openQueue } from "../../core/queue";
-import { platforms } from "../../core/source";
-import { startConsole } from "../console/start";
-import { startProxy } from "../proxy/start";
-import { startWorker } from "../worker/start";
+import { startAll } from "../all/start";
 import { connectDemo, type Demo } from "./demo";
 import { startEmbeddedPostgres } from "./postgres/embedded-postgres";
 import { embeddedRoles } from "./postgres/embedded-roles";
@@ -66,6 +60,7 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     ...config,
     databaseUrl: database.url,
     replicaUrl: config.replicaUrl ?? database.replicaUrl,
+    location: config.location ?? (database.replicaUrl && !config.replicaUrl ? THIS_MACHINE : null),
     // `up` is for one user on one machine; HOST opens it to others.
     host: config.host ?? LOOPBACK,
   };
@@ -75,24 +70,16 @@ export async function startUp(read: Config, options: UpOptions, releases: AsyncD
     return ctx;
   };
 
-  await migrateControl(database.url, log);
-  const worker = open("worker");
-  await ensureDefaultCluster(worker);
-  const runningWorker = releases.use(disposable(await startWorker(worker)));
-  const proxy = open("proxy");
-  const runningProxy = releases.use(disposable(await startProxy(proxy)));
-  const management = await manage(open("console"), database.url, releases);
-  const console = releases.use(disposable(await startConsole(management)));
-  const registries = [worker, proxy, management].map((ctx) => ctx.metrics);
-  const metrics = listenForMetrics(full, registries, worker.log);
+  const contexts = { worker: open("worker"), proxy: open("proxy"), console: open("console") };
+  const { management, ...ports } = await startAll(contexts, releases);
+  const registries = Object.values(contexts).map((ctx) => ctx.metrics);
+  const metrics = listenForMetrics(full, registries, contexts.worker.log);
   if (metrics) releases.defer(() => metrics.stop());
   const [accounts] = await management.db`select exists(select from accounts) as some`;
   return {
     config: full,
     databaseUrlFile: database.file,
-    consolePort: console.port,
-    proxyPort: runningProxy.port,
-    workerPort: runningWorker.port,
+    ...ports,
     metricsPort: metrics?.port,
     isEmpty: !accounts?.some,
     sandbox,
@@ -135,19 +122,4 @@ async function openDatabase(
     (words) => new BasetideError("postgres_failed", `Embedded Postgres stopped: ${words}`),
   );
   return { url, replicaUrl: clusterUrl, file, failed };
-}
-
-/** What the console needs in addition to its context. */
-async function manage(
-  ctx: Context,
-  databaseUrl: string,
-  releases: AsyncDisposableStack,
-): Promise<ManagementContext> {
-  const queue = await openQueue(ctx, databaseUrl, { isWorker: false });
-  releases.defer(() => queue.close());
-  return { ...ctx, queue, platforms: platforms(ctx.config) };
-}
-
-function disposable<T extends { stop(): Promise<void> }>(running: T): T & AsyncDisposable {
-  return Object.assign(running, { [Symbol.asyncDispose]: () => running.stop() });
 }

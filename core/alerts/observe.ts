@@ -77,14 +77,14 @@ export async function seenBudgets(db: Db, now: Date): Promise<SeenBudget[]> {
 
 function levelOf({ state, forecast }: Budget): BudgetLevel {
   if (state === "over" || state === "spent") return state;
-  return forecast.endsInside ? "inside" : "forecast";
+  return forecast.endsInside === false ? "forecast" : "inside";
 }
 
 function budgetFacts({ name, used, callsPerMonth, forecast, endsAt }: Budget) {
   const calls = used.sync + used.client;
   const reason =
-    `${calls} of ${callsPerMonth} calls are used in ${used.month}, ${used.sync} by sync and ${used.client} by ` +
-    `your apps; the forecast for the month is ${forecast.calls}`;
+    `${calls} of ${callsPerMonth} calls are used in ${used.month}, ${used.sync} by sync, ` +
+    `${used.client - used.console} by your apps and ${used.console} by the console${forecast.calls === null ? "" : `; the forecast for the month is ${forecast.calls}`}`;
   return { name, reason, endsAt: endsAt.toISOString() };
 }
 

@@ -403,6 +403,7 @@ create table clusters (
   id text not null,
   name text not null,
   region text not null,
+  location text,
   encrypted_admin_url text not null,
   public_host text not null,
   public_port integer not null,
@@ -458,6 +459,7 @@ comment on column databases.connection_limit is 'connections that the role of a 
 create table installation (
   id text not null,
   made_at timestamp with time zone not null default now(),
+  backed_up_at timestamp with time zone,
   constraint installation_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX installation_one_row ON installation ((true));
@@ -534,6 +536,21 @@ create table moved_bases (
   constraint moved_bases_pkey PRIMARY KEY (base_id)
 );
 CREATE INDEX moved_bases_source_idx ON moved_bases (platform, source_base_id);
+
+create unlogged table processes (
+  id text not null,
+  role text not null,
+  version text not null,
+  host text not null,
+  pid integer not null,
+  started_at timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  bases integer not null default 0,
+  capacity integer not null default 0,
+  joined_at timestamp with time zone not null default now(),
+  constraint processes_pkey PRIMARY KEY (id),
+  constraint processes_role_check CHECK (role = ANY (ARRAY['worker'::text, 'proxy'::text, 'console'::text]))
+) with (fillfactor=50);
 
 create table quota_blocks (
   key text not null,
@@ -875,18 +892,6 @@ create table watchdog_clock (
 );
 CREATE UNIQUE INDEX watchdog_clock_one_row ON watchdog_clock ((true));
 alter table watchdog_clock replica identity full;
-
-create unlogged table workers (
-  id text not null,
-  host text not null,
-  pid integer not null,
-  started_at timestamp with time zone not null,
-  seen_at timestamp with time zone not null,
-  bases integer not null,
-  capacity integer not null,
-  joined_at timestamp with time zone not null default now(),
-  constraint workers_pkey PRIMARY KEY (id)
-) with (fillfactor=50);
 
 create table workspaces (
   id text not null,

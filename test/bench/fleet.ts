@@ -88,7 +88,7 @@ export async function run(): Promise<boolean> {
   };
   const held = async () => {
     const rows = await db<{ bases: number }[]>`
-      select bases from workers where seen_at > now() - interval '9 s' order by bases`;
+      select bases from processes where role = 'worker' and seen_at > now() - interval '9 s' order by bases`;
     return rows.map((row) => row.bases);
   };
 
@@ -108,12 +108,12 @@ export async function run(): Promise<boolean> {
   );
   const victim = workers.shift()!;
   const [{ bases: lost } = { bases: 0 }] = await db<{ bases: number }[]>`
-    select bases from workers where pid = ${victim.pid}`;
+    select bases from processes where role = 'worker' and pid = ${victim.pid}`;
   victim.kill("SIGKILL");
   const killedMs = await timed(() => {
     const isTaken = async () => {
       const [row] = await db<{ bases: number }[]>`
-        select sum(bases)::int as bases from workers where pid <> ${victim.pid}`;
+        select sum(bases)::int as bases from processes where role = 'worker' and pid <> ${victim.pid}`;
       return row!.bases >= BASES;
     };
     return until(isTaken, {

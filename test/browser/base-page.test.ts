@@ -144,10 +144,19 @@ test.for([
     await page.getByText("Connection URL", { exact: true }).first().waitFor();
     await visitor.inspect(`connect-${options.hasScript ? "dialog" : "page"}`);
     expect(page.url().endsWith("/connect")).toBe(!options.hasScript);
-    const password = page.locator("#connect-password");
-    expect(await password.isVisible()).toBe(false);
-    await page.getByText("Show Password").click();
-    expect(await password.isVisible()).toBe(true);
+    const looks = () => fleet.ctx.db`
+      select subject, details from audit_log where action = 'credentials.shown' and account_id = ${base.accountId}`;
+    const before = await looks();
+    expect(await page.locator("#connect-url").textContent()).toContain(":DB_PASSWORD@");
+    await page.getByRole("link", { name: "psql", exact: true }).click();
+    await page.locator("#connect-psql").waitFor();
+    await page.getByRole("link", { name: "URL", exact: true }).click();
+    await page.locator("#connect-url").waitFor();
+    expect(await page.content()).not.toContain("connect-password");
+    expect(await looks()).toEqual(before);
+    await page.getByRole("button", { name: "Show password" }).click();
+    await page.locator("#connect-password").waitFor();
+    expect(await looks()).not.toEqual(before);
     const url = options.hasScript
       ? await copied(page, "Connection URL")
       : await page.locator("#connect-url").textContent();
@@ -176,6 +185,8 @@ test.for([
     await page.getByRole("button", { name: "Create SQL user" }).click();
     await page.getByRole("heading", { name: "Connect as Metabase <i>" }).waitFor();
     await visitor.inspect(`sql-users-${options.hasScript ? "with" : "without"}-script`);
+    await page.getByRole("button", { name: "Show password" }).click();
+    await page.locator("#connect-password").waitFor();
     const user = postgres((await page.locator("#connect-url").textContent())!, {
       max: 1,
       onnotice: () => {},

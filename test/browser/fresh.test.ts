@@ -107,7 +107,7 @@ test.for(looks)(
     for (const [title, where] of Object.entries({
       overview: path,
       hour: `${path}/freshness?range=1h`,
-      day: `${path}/freshness`,
+      day: `${path}/freshness?range=24h`,
       month: `${path}/freshness?range=30d`,
       list: "/bases",
       "list-empty": "/bases?state=problem&q=nothing&sort=lag",
@@ -117,7 +117,7 @@ test.for(looks)(
       await page.goto(where);
       await visitor.inspect(`fresh-${title}-${suffix}`);
     }
-    await page.goto(`${path}/freshness`);
+    await page.goto(`${path}/freshness?range=24h`);
     await page.getByRole("img", { name: /^Lag, the last 24 hours\. Median/ }).waitFor();
     await page.getByText("Outage: Airtable unreachable", { exact: true }).waitFor();
     visitor.expectNoProblems();

@@ -93,6 +93,9 @@ test.skipIf(noBrowser).each(looks)(
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The old password no longer works.").last().waitFor();
     expect(await password()).not.toBe(first);
+    expect(await page.content()).not.toContain(await password());
+    await page.getByRole("button", { name: "Show password" }).click();
+    await page.locator("#connect-password").waitFor();
     expect(await page.content()).toContain(await password());
 
     await page.goto(`/bases/${base.id}/connect`);

@@ -118,8 +118,10 @@ async function live(
   }
 }
 
-/** Checks of `doctor` about the control plane; the others are about clusters and their databases. */
-const CONTROL_CHECKS = ["control_plane", "migrations", "secrets"];
+/** Checks of `doctor` about the control plane and what is around it; the others are about clusters and their databases. */
+const CONTROL_CHECKS = [
+  ...["control_plane", "migrations", "secrets", "workers", "versions", "backup", "mail", "address", "disk"],
+];
 
 /** Returns the problems that doctor reports, with their remedies. */
 async function doctor(service: Service): Promise<{ control: string; cluster: string }> {

@@ -89,7 +89,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
         await saveCursor(db, baseId, `whbas${ROW}`, 7);
       }),
     },
-    { tables: ["workers"], statements: await recorded((db) => reportWorker(db, worker)) },
+    { tables: ["processes"], statements: await recorded((db) => reportWorker(db, worker)) },
     { tables: ["job_holders"], statements: await recorded((db) => beat(db, `holder${ROW}`)) },
     {
       tables: ["quota_windows", "quota_users"],

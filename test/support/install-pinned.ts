@@ -10,6 +10,8 @@ import { repoRoot } from "./source-files";
 const FILES = ["package.json", "bun.lock"];
 /** Longest installation, ms. One that takes longer has stalled; it blocks the thread, so no time-out of a test ends it. */
 const INSTALL_MS = 60_000;
+/** Longest wait for the registry's answer about a package, ms. */
+const REGISTRY_MS = 15_000;
 /** Tries of an installation that stalls. */
 const TRIES = 3;
 
@@ -20,11 +22,7 @@ const TRIES = 3;
  * @returns the folder that contains their `node_modules`
  */
 export function installPinned(from: string, name: string, what: string): string {
-  const hash = createHash("sha256")
-    .update(readFileSync(join(from, "bun.lock")))
-    .digest("hex")
-    .slice(0, 12);
-  const folder = join(repoRoot, "node_modules", ".cache", `${name}-${hash}`);
+  const folder = folderOf(from, name);
   if (existsSync(folder)) return folder;
   const partial = `${folder}.${process.pid}-${crypto.randomUUID().slice(0, 8)}`;
   mkdirSync(partial, { recursive: true });
@@ -39,6 +37,29 @@ export function installPinned(from: string, name: string, what: string): string 
     if (!existsSync(folder)) throw error;
   }
   return folder;
+}
+
+/** Why packages cannot be installed here; undefined if the registry answers. */
+export function whyNoRegistry(): string | undefined {
+  const asked = Bun.spawnSync([process.execPath, "info", "elysia", "version"], {
+    cwd: repoRoot,
+    timeout: REGISTRY_MS,
+    killSignal: "SIGKILL",
+  });
+  return asked.success ? undefined : "the registry of packages does not answer";
+}
+
+/** Whether `installPinned` has nothing to install. */
+export function isInstalled(from: string, name: string): boolean {
+  return existsSync(folderOf(from, name));
+}
+
+function folderOf(from: string, name: string): string {
+  const hash = createHash("sha256")
+    .update(readFileSync(join(from, "bun.lock")))
+    .digest("hex")
+    .slice(0, 12);
+  return join(repoRoot, "node_modules", ".cache", `${name}-${hash}`);
 }
 
 /**

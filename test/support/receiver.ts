@@ -15,11 +15,12 @@ export interface Receiver {
   [Symbol.asyncDispose](): Promise<void>;
 }
 
-export function startReceiver(): Receiver {
+/** @param hostname of this machine */
+export function startReceiver(hostname = "127.0.0.1"): Receiver {
   const received: Received[] = [];
   const server = Bun.serve({
     port: 0,
-    hostname: "127.0.0.1",
+    hostname,
     async fetch(request) {
       received.push({
         path: new URL(request.url).pathname,
@@ -31,7 +32,7 @@ export function startReceiver(): Receiver {
     },
   });
   const receiver: Receiver = {
-    url: (path = "/hook") => `http://127.0.0.1:${server.port}${path}`,
+    url: (path = "/hook") => `http://${hostname}:${server.port}${path}`,
     received,
     answer: { status: 200 },
     [Symbol.asyncDispose]: () => server.stop(true),

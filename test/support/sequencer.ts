@@ -21,6 +21,7 @@ const LONGEST = [
   "integration/live/live-replicas",
   "browser/base-page",
   "integration/proxy/trust",
+  "integration/fleet/upgrade",
   "integration/control/operator",
   "browser/onboarding",
   "integration/control/base-lifecycle",

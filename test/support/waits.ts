@@ -20,6 +20,10 @@ export const waits: Wait[] = [
   { at: "core/alerts/start.ts startAlerts", ...process("log: evaluating failed") },
   { at: "core/async/wheel.ts waitCoarsely", end: "no wait is left", report: "each wait has its caller's" },
   { at: "core/control/bases/finish-loop.ts startFinishing", ...process("log; the base stays `deleting`") },
+  {
+    at: "core/control/fleet/processes.ts startReports",
+    ...process("none: while the control plane is away, nothing needs to know of the process"),
+  },
   { at: "core/control/placement/watchdog.ts startWatchdog", ...process("log and metrics of clusters") },
   { at: "core/external/gateway/main.ts (module)", ...process("sessions that are late are closed") },
   {

@@ -1,10 +1,21 @@
 /** Call budgets on a simulated clock: any load through any month, and the pace of an idle base. */
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
+import { Random } from "../../apps/sandbox/random";
 import { nextMonth } from "../../core/control/budgets";
-import { forecastOf, leftForSync, rateOf } from "../../core/control/budgets/budget-rule";
+import {
+  type DayUse,
+  FORECAST_DAYS,
+  forecastOf,
+  leftForSync,
+  type MonthUse,
+  rateOf,
+} from "../../core/control/budgets/budget-rule";
+import type { Feed } from "../../core/sync/modes/live/feed-types";
+import { liveCadence } from "../../core/sync/modes/live/rest";
 import { type Cadence, type CadenceFacts, CallBucket, cadenceOf, sweepCallsOf } from "../../core/sync/pacing";
-import { NOTIFICATION_BURST } from "../../core/sync/pacing/cadence";
+import { ACTIVE_FOR_MS, NOTIFICATION_BURST } from "../../core/sync/pacing/cadence";
+import { LiveCache } from "../../core/sync/state";
 import { type MonthPlan, simulateDay, simulateMonth } from "../support/budget-simulation";
 
 const DAY_MS = 86_400_000;
@@ -89,6 +100,63 @@ test("an idle live base with notifications is polled every 5 minutes, with at mo
   expect(changing.sweepEveryMs).toBe(45 * 60_000);
 });
 
+test("an idle live base that is polled makes at most 0.2 calls a second, and one a second again after a change", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 1, max: 3000 }),
+      fc.integer({ min: 1, max: 60 }),
+      fc.boolean(),
+      (sweepCalls, tables, changesByItself) => {
+        const of = {
+          mode: "live",
+          ratePerSecond: Infinity,
+          hasNotifications: false,
+          sweepCalls,
+          tables,
+        } as const;
+        const idle = cadenceOf({ ...of, isActive: false, changesByItself });
+        const each = [idle.pollMs, idle.freshnessMs, idle.schemaMs, idle.sweepCallMs].map((ms) => 1000 / ms);
+        expect(each.reduce((sum, one) => sum + one, 0)).toBeLessThanOrEqual(0.2);
+        // As fast as a full check a day needs.
+        expect(sweepCalls * idle.sweepCallMs).toBeLessThanOrEqual(DAY_MS);
+        const active = cadenceOf({ ...of, isActive: true, changesByItself });
+        expect([active.pollMs, active.sweepCallMs]).toEqual([1000, 1000]);
+      },
+    ),
+  );
+  expect(ACTIVE_FOR_MS).toBeLessThanOrEqual(5 * 60_000);
+});
+
+test("a base that is polled begins as active, is idle after five minutes without a change, and active with the next one", () => {
+  vi.useFakeTimers({ now: new Date("2026-11-29T12:00:00Z"), toFake: ["Date"] });
+  try {
+    const cache = new LiveCache();
+    const failing = new Set<string>();
+    const sizes = { sweepCalls: 298, tables: 3, changesByItself: false };
+    const pollMs = (hasNotifications: boolean) => {
+      const feed = { hasNotifications } as Feed;
+      const cadence = (facts: Omit<CadenceFacts, "ratePerSecond">) =>
+        cadenceOf({ ...facts, ratePerSecond: Infinity });
+      return liveCadence({ feed, cadence, cache: { failing } }, cache, sizes).pollMs;
+    };
+    expect(pollMs(false)).toBe(1000);
+    // Many bases begin at once when a worker starts: those with notifications need no poll.
+    expect(pollMs(true)).toBeGreaterThan(60_000);
+    vi.advanceTimersByTime(ACTIVE_FOR_MS - 1);
+    expect(pollMs(false)).toBe(1000);
+    vi.advanceTimersByTime(1);
+    expect(pollMs(false)).toBe(6000);
+    cache.changedAt = new Date();
+    expect(pollMs(false)).toBe(1000);
+    vi.advanceTimersByTime(ACTIVE_FOR_MS);
+    expect(pollMs(false)).toBe(6000);
+    failing.add("tblFails");
+    expect(pollMs(false)).toBe(1000);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
 test("unused reads are saved for notifications in quick succession, and no further", () => {
   const bucket = new CallBucket();
   const gapMs = 60_000;
@@ -171,30 +239,103 @@ test("a polled base stays within a Team plan until the end of the month", () => 
   expect(latestMs).toBeGreaterThan(nextMonth(new Date("2026-10-15")).getTime() - 10 * 60_000);
 });
 
-test("the forecast assumes that usage continues as before, and sync's share stays within the budget", () => {
-  const cap = { callsPerMonth: 100_000, reserve: 20_000 };
-  const monthStart = new Date("2026-11-01T00:00:00Z");
+const cap = { callsPerMonth: 100_000, reserve: 20_000 };
+const NOTHING = { sync: 0, client: 0 };
+/** Whole days before `until`, all with the same calls. */
+const daysUntil = (until: string, use: MonthUse, count = FORECAST_DAYS): DayUse[] =>
+  Array.from({ length: count }, (_, index) => ({
+    at: new Date(Date.parse(until) - (count - index) * DAY_MS),
+    ...use,
+  }));
+
+test("the forecast assumes days like those of the last week, and sync's share stays within the budget", () => {
   const now = new Date("2026-11-16T00:00:00Z");
-  expect(forecastOf(cap, { sync: 10_000, client: 5000 }, monthStart, now)).toEqual({
-    calls: 30_000,
+  const forecast = (of: typeof cap, used: MonthUse, days: DayUse[], today = NOTHING) =>
+    forecastOf(of, used, days, today, now);
+  const week = (sync: number, client: number) => daysUntil("2026-11-16", { sync, client });
+  expect(forecast(cap, { sync: 10_000, client: 5000 }, week(1000, 500))).toEqual({
+    calls: 37_500,
+    nextDay: 1500,
     at: new Date("2026-12-01T00:00:00Z"),
     endsInside: true,
+    missing: null,
   });
   // Sync gives way to clients; only clients may exceed the cap.
-  expect(forecastOf(cap, { sync: 60_000, client: 30_000 }, monthStart, now)).toMatchObject({
+  expect(forecast(cap, { sync: 60_000, client: 30_000 }, week(4000, 2000))).toMatchObject({
     calls: 120_000,
     endsInside: false,
   });
-  expect(forecastOf(cap, { sync: 70_000, client: 0 }, monthStart, now)).toMatchObject({
+  expect(forecast(cap, { sync: 70_000, client: 0 }, week(5000, 0))).toMatchObject({
     calls: 79_000,
     endsInside: true,
   });
   const noCap = { callsPerMonth: null, reserve: 0 };
-  expect(forecastOf(noCap, { sync: 4e6, client: 0 }, monthStart, now)).toMatchObject({
-    calls: 8e6,
+  expect(forecastOf(noCap, { sync: 4e6, client: 0 }, week(2e5, 0), NOTHING, now)).toMatchObject({
+    calls: 7e6,
     endsInside: true,
   });
   expect(leftForSync(noCap, { sync: 4e6, client: 0 })).toBe(Infinity);
+});
+
+test("without a week of whole days, or with days that differ, there is no forecast; a cap that is exceeded is known all the same", () => {
+  const now = new Date("2026-11-16T00:00:00Z");
+  const use = { sync: 1000, client: 500 };
+  const short = daysUntil("2026-11-16", use, FORECAST_DAYS - 1);
+  const none = { calls: null, nextDay: null, endsInside: null };
+  expect(forecastOf(cap, use, short, NOTHING, now)).toMatchObject({ ...none, missing: "history" });
+  const [first, ...others] = daysUntil("2026-11-16", use);
+  const uneven = [{ ...first!, sync: 3000 }, ...others];
+  expect(forecastOf(cap, use, uneven, NOTHING, now)).toMatchObject({ ...none, missing: "regularity" });
+  // Today is already beyond what days were like.
+  const later = new Date("2026-11-16T08:00:00Z");
+  const even = [first!, ...others];
+  expect(forecastOf(cap, use, even, { sync: 1000, client: 100 }, later).calls).toBeGreaterThan(0);
+  expect(forecastOf(cap, use, even, { sync: 9000, client: 0 }, later).missing).toBe("regularity");
+  const over = { sync: 0, client: 100_001 };
+  expect(forecastOf(cap, over, [], NOTHING, now)).toMatchObject({ ...none, endsInside: false });
+});
+
+/** The calls of a day by pattern; `chance` gives numbers from 0 to 1. */
+const patterns: Record<string, (weekday: boolean, chance: () => number) => number> = {
+  idle: (_, chance) => 290 + 10 * chance(),
+  polling: (_, chance) => 86_000 * (0.95 + 0.1 * chance()),
+  busy: (weekday, chance) => (weekday ? 40_000 : 35_000) * (0.93 + 0.14 * chance()),
+  weekend: (weekday, chance) => (weekday ? 20_000 : 500) * (0.95 + 0.1 * chance()),
+  bursts: (_, chance) => 300 + Math.floor(7 * chance()) * 2000 * (0.5 + chance()),
+};
+
+// One seed: by chance, seven random days may be alike, and the eighth not.
+test("in simulated months, a forecast is never more than 25 % off the next whole day, and exists where days are alike", () => {
+  const random = new Random(7);
+  const chance = () => random.next();
+  for (const [name, pattern] of Object.entries(patterns)) {
+    let forecasts = 0;
+    for (let run = 0; run < 5; run++) {
+      const days = Array.from({ length: 90 }, (_, index): DayUse => {
+        const at = new Date(Date.UTC(2026, 8, 1) + index * DAY_MS);
+        const calls = pattern(at.getUTCDay() % 6 !== 0, chance);
+        const clients = name === "polling" ? 0 : Math.round(calls * 0.2);
+        return { at, sync: Math.round(calls) - clients, client: clients };
+      });
+      for (let index = 0; index < days.length - 1; index++) {
+        const day = days[index]!;
+        // Some time of the day, with the calls until then.
+        const part = chance();
+        const now = new Date(day.at.getTime() + part * DAY_MS);
+        const today = { sync: Math.round(part * day.sync), client: Math.round(part * day.client) };
+        const noCap = { callsPerMonth: null, reserve: 0 };
+        const { nextDay } = forecastOf(noCap, NOTHING, days.slice(0, index), today, now);
+        if (index < FORECAST_DAYS) expect(nextDay).toBeNull();
+        if (nextDay === null) continue;
+        forecasts++;
+        const actual = days[index + 1]!.sync + days[index + 1]!.client;
+        expect(Math.abs(nextDay - actual), `${name}, ${day.at.toISOString()}`).toBeLessThanOrEqual(
+          actual / 4,
+        );
+      }
+    }
+    if (name !== "bursts") expect(forecasts, name).toBeGreaterThan(5 * 80 * 0.9);
+  }
 });
 
 test("the rest is spread evenly over the bases and the rest of the month", () => {

@@ -20,6 +20,11 @@ interface Rule {
 const RULES: Rule[] = [
   { from: "core/", may: ["core/"], why: "core imports nothing from above" },
   { from: "views/", may: ["views/", "core/"], why: "views import core at most" },
+  {
+    from: "apps/all/",
+    may: ["apps/", "core/"],
+    why: "apps/all starts the apps, which carry their own views",
+  },
   { from: "apps/up/", may: ["apps/", "core/"], why: "apps/up starts the apps, which carry their own views" },
   {
     from: "apps/sandbox/",

@@ -42,7 +42,7 @@ function unknownIn(expression: string): string[] {
     "le",
     "job",
     "instance",
-    "service",
+    "role",
     ...used.flatMap((name) => metrics.get(name)?.labels ?? []),
   ]);
   const grouped = [...expression.matchAll(/by \(([^)]*)\)/g)].flatMap(([, labels]) => labels!.split(", "));

@@ -12,7 +12,10 @@ const TEAM = [
 const pages = {
   "/account": { title: "Settings", lead: "Your password and the browsers you are signed in with." },
   "/account/members": { title: "Team", lead: "Who can open this account." },
-  "/account/workspaces": { title: "Usage", lead: "Your Airtable workspaces, and how long their calls last." },
+  "/account/workspaces": {
+    title: "Usage",
+    lead: "Calls to Airtable, and how long those of your workspaces last.",
+  },
   "/account/alerts": { title: "Alerts", lead: "Messages when a base needs you." },
   "/account/tokens": { title: "API", lead: "Tokens for the management API." },
   "/account/status": { title: "Status page", lead: "A public page for those who rely on your data." },

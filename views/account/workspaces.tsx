@@ -2,10 +2,12 @@
 
 import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
+import type { AccountCalls } from "../../core/control/history";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm } from "../budget/plans";
 import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Field, FormPanel } from "../components";
 import { counted } from "../format";
+import { AccountCallsCard } from "./calls";
 import { AccountFrame } from "./frame";
 
 export interface WorkspaceForm extends PlanForm {
@@ -19,13 +21,16 @@ export type WorkspaceErrors = Partial<Record<"name" | "plan" | "calls" | "reserv
 export interface WorkspacesProps {
   currentUser: CurrentUser;
   workspaces: { workspace: Workspace; budget: Budget }[];
+  calls: AccountCalls;
   form: WorkspaceForm;
   errors: WorkspaceErrors;
 }
 
-export function Workspaces({ currentUser, workspaces, form, errors }: WorkspacesProps) {
+export function Workspaces({ currentUser, workspaces, calls, form, errors }: WorkspacesProps) {
   return (
     <AccountFrame currentUser={currentUser} tab="/account/workspaces">
+      <AccountCallsCard calls={calls} />
+      <h2>Workspaces</h2>
       <p class="muted">
         Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
         its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}

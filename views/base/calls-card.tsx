@@ -7,7 +7,8 @@ import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits, monthDay } from "../format";
 import { ChartEnd, formOf, timeOf } from "./lag-chart";
 
-const kinds = [
+/** The purposes of calls: the same words everywhere. */
+export const callKinds = [
   { kind: "sync", text: "Sync", class: "" },
   { kind: "client", text: "Your apps", class: "client" },
   { kind: "console", text: "Console", class: "console" },
@@ -16,14 +17,19 @@ const kinds = [
 export function CallsCard({ history }: { history: BaseHistory }) {
   const { calls, callers, range } = history;
   const per = range === "1h" ? "minute" : range === "24h" ? "hour" : "day";
-  const sums = calls.map((bucket) => kinds.reduce((sum, { kind }) => sum + bucket[kind], 0));
+  const sums = calls.map((bucket) => callKinds.reduce((sum, { kind }) => sum + bucket[kind], 0));
   const total = sums.reduce((sum, one) => sum + one, 0);
-  const totals = kinds.map((one) => ({
+  const totals = callKinds.map((one) => ({
     ...one,
     calls: calls.reduce((sum, bucket) => sum + bucket[one.kind], 0),
   }));
   // The last hour does not tell the console from other clients.
-  const shown = totals.filter(({ kind, calls: many }) => kind !== "console" || many > 0);
+  const shown =
+    range === "1h"
+      ? totals
+          .filter(({ kind }) => kind !== "console")
+          .map((one) => (one.kind === "client" ? { ...one, text: "Your apps and the console" } : one))
+      : totals.filter(({ kind, calls: many }) => kind !== "console" || many > 0);
   // Days are those of UTC, as Airtable counts its months.
   const name = (at: Date) => (per === "day" ? monthDay(at) : timeOf(at, "24h"));
   const when = (at: Date) => (per === "day" ? monthDay(at) : <Time at={at} form={formOf("24h")} />);

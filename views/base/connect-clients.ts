@@ -19,7 +19,7 @@ export interface SqlAccess {
 }
 
 export interface ClientGuide {
-  /** Text with the password: masked until the user shows it. */
+  /** Text with the password, or with the placeholder for it. */
   secrets?: { id: string; label: string; value: string }[];
   /** What to enter in the tool's form; the password is on the page anyway. */
   fields?: [label: string, value: string][];

@@ -1,9 +1,9 @@
 /**
- * How to connect to the database with SQL: per program, ready to paste; each part can be copied with a click, and the
- * password is hidden until the user shows it. The tabs are links, so they work without JavaScript.
+ * How to connect to the database with SQL: per program, ready to paste; each part can be copied with a click. The password
+ * is not on the page until the user asks for it. The tabs are links, so they work without JavaScript.
  */
 import type { Base } from "../../core/control/bases";
-import { regionName, type SqlUser } from "../../core/control/placement";
+import { locationName, PASSWORD_PLACEHOLDER, type SqlUser } from "../../core/control/placement";
 import { qualifiedName } from "../../core/exports";
 import { Button, CopyField, DialogLink } from "../components";
 import { ProgramText } from "../components/program";
@@ -14,8 +14,10 @@ interface ConnectProps {
   base: Base;
   access: Omit<SqlAccess, "schema" | "table">;
   client: ClientId;
-  /** The region code of the server; null if customers host it. */
-  region: string | null;
+  /** Whether the password is among the credentials; a placeholder stands for it otherwise. */
+  isShown: boolean;
+  /** Where the server is; null if that is not known, or customers host it. */
+  location: string | null;
   /** If customers host the database, they change its password themselves. */
   isHosted: boolean;
   isWritable: boolean;
@@ -23,10 +25,8 @@ interface ConnectProps {
   sqlUser?: SqlUser | undefined;
 }
 
-const HIDDEN = "••••••••";
-
 export function Connect(props: ConnectProps) {
-  const { base, access, client, region, isHosted, isWritable, sqlUser } = props;
+  const { base, access, client, location, isHosted, isWritable, sqlUser } = props;
   const { host, port, database, user, password } = access;
   return (
     <div class="stack connect">
@@ -71,14 +71,40 @@ export function Connect(props: ConnectProps) {
           <CopyField id="connect-database" label="Database" value={database} />
           <CopyField id="connect-user" label="User" value={user} />
         </div>
-        <CopyField id="connect-password" label="Password" value={password} isSecret />
+        {props.isShown ? (
+          <CopyField id="connect-password" label="Password" value={password} />
+        ) : (
+          <ShowPassword base={base} client={client} sqlUser={sqlUser} />
+        )}
         <p class="muted small">
-          {region ? `Region: ${regionName(region)}. ` : null}
+          {location ? `Location: ${locationName(location)}. ` : null}
           {tlsNote(access)}
         </p>
       </section>
       <Rotation base={base} isHosted={isHosted} sqlUser={sqlUser} />
     </div>
+  );
+}
+
+/** The page with the password: asked for by a form of its own, because each look at a password is recorded. */
+function ShowPassword({ base, client, sqlUser }: Pick<ConnectProps, "base" | "client" | "sqlUser">) {
+  const action = `/bases/${base.id}/connect`;
+  return (
+    <form
+      method="post"
+      action={action}
+      hx-post={action}
+      hx-target="closest .connect"
+      hx-select=".connect"
+      hx-swap="outerHTML"
+    >
+      <input type="hidden" name="with" value={client} />
+      {sqlUser ? <input type="hidden" name="user" value={sqlUser.id} /> : null}
+      <p class="muted">
+        <Button isSmall>Show password</Button> It replaces <code>{PASSWORD_PLACEHOLDER}</code> above. The
+        activity log records who has seen it.
+      </p>
+    </form>
   );
 }
 
@@ -139,14 +165,7 @@ function Guide({ base, access, client }: ConnectProps) {
         </div>
       ) : null}
       {secrets?.map(({ id, label, value }) => (
-        <CopyField
-          key={id}
-          id={id}
-          label={label}
-          value={value}
-          isSecret
-          mask={masked(value, access.password)}
-        />
+        <CopyField key={id} id={id} label={label} value={value} />
       ))}
       {program ? <ProgramText id="connect-program" name={program.file} code={program.code} /> : null}
     </section>
@@ -190,9 +209,4 @@ function tlsNote(access: ConnectProps["access"]): string {
   return access.sslMode === "disable"
     ? "The server does not offer TLS: connect only over a private network or a tunnel."
     : "Connections are encrypted if the server offers TLS.";
-}
-
-function masked(text: string, password: string): string {
-  if (password === "") return text;
-  return text.replaceAll(encodeURIComponent(password), HIDDEN).replaceAll(password, HIDDEN);
 }

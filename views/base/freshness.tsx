@@ -13,8 +13,7 @@ export function FreshnessPage({ baseId, history }: { baseId: string; history: Ba
       <RangeChoice baseId={baseId} range={history.range} />
       <Card id="lag-card" title="Lag">
         <p class="muted">
-          How old the data in the database was. {lagSummary(history)} Empty parts are times in which nothing
-          changed.
+          How old the data in the database was. {lagSummary(history)} It is empty where nothing was synced.
         </p>
         <LagChart history={history} />
         <LagLegend history={history} />

@@ -16,12 +16,12 @@ export const periodNames: Record<Period["kind"], string> = {
   budget: "Call budget",
 };
 
-/** On the overview: the last day, and the way to more. */
+/** On the overview: the last hour, day or month, and the way to more. */
 export function LagCard({ baseId, history }: { baseId: string; history: LagHistory }) {
   return (
     <Card
       id="lag-card"
-      title="Lag, last 24 hours"
+      title={`Lag, last ${historyRanges[history.range].text.replace(/^1 /, "")}`}
       actions={
         <ButtonLink isSmall kind="quiet" href={`/bases/${baseId}/freshness`}>
           Freshness
@@ -80,12 +80,19 @@ function barOf({ at, p50Ms, maxMs }: LagBucket, range: LagHistory["range"]): Cha
 }
 
 /** `Median 0.4 s, at most 12 s.` */
-export function lagSummary({ lag }: LagHistory): string {
+export function lagSummary({ lag, silence }: Pick<LagHistory, "lag" | "silence">): string {
   const medians = lag.flatMap(({ p50Ms }) => p50Ms ?? []).toSorted((a, b) => a - b);
-  if (medians.length === 0) return "No sync in this time: nothing changed.";
+  if (medians.length === 0) return silences[silence];
   const most = Math.max(...lag.map(({ maxMs }) => maxMs ?? 0));
   return `Median ${formatElapsed(medians[Math.floor(medians.length / 2)]!)}, at most ${formatElapsed(most)}.`;
 }
+
+const silences: Record<LagHistory["silence"], string> = {
+  unchanged: "Nothing changed in this time.",
+  new: "Nothing has changed since the first sync.",
+  no_data: "No lag yet: the first sync has not finished.",
+  not_read: "Nothing was measured in this time.",
+};
 
 /** What the colors mean, and the latest periods and markers by name. */
 export function LagLegend({ history, most = LISTED }: { history: LagHistory; most?: number }) {

@@ -6,6 +6,9 @@ import { Ago } from "../components/ago";
 import { Time } from "../components/time";
 import { counted, formatElapsed, inDigits } from "../format";
 
+/** An active base without a cap is polled at least this often, ms. */
+const LONGEST_ACTIVE_MS = 2000;
+
 interface Props {
   base: Base;
   now: Date;
@@ -32,7 +35,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
       <div>
         <dt>Last read</dt>
         <dd>{live.readAt ? <Ago at={live.readAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{readNote(live)}</dd>
+        <dd class="muted small">{readNote(base)}</dd>
       </div>
       <div>
         <dt>Last change</dt>
@@ -123,14 +126,22 @@ function paceOf(live: LiveState): string {
 }
 
 /** Without changes no sync runs, and the last read shows that. */
-function readNote(live: LiveState): string {
-  return `every ${intervalOf(live)}${live.by === "notification" ? ", and at each change" : ""}`;
+function readNote({ live, workspaceId }: Base & { live: LiveState }): string {
+  const every = `every ${intervalOf(live)}`;
+  if (live.by === "notification") return `${every}, and at each change`;
+  // A call budget may be the reason for a longer interval, and goes on.
+  const isIdle = workspaceId === null && intervalMs(live) > LONGEST_ACTIVE_MS;
+  return isIdle ? `${every} while nothing changes, then every second` : every;
 }
 
 /** Between two reads: whole seconds, because it is an interval of requests, not a measurement. */
-function intervalOf({ readAt, dueAt }: LiveState): string {
-  const ms = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
+function intervalOf(live: LiveState): string {
+  const ms = intervalMs(live);
   return ms < 10_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : formatElapsed(ms);
+}
+
+function intervalMs({ readAt, dueAt }: LiveState): number {
+  return readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
 }
 
 /** The time from learning of a change to having it in SQL. */

@@ -6,8 +6,11 @@ import { Bars } from "../components/bars";
 import { Time } from "../components/time";
 import { counted, inDigits, timeText } from "../format";
 
-/** The requests that the source allows a base in a minute: 5 a second. */
-const QUOTA_PER_MINUTE = 300;
+/** The requests that the source allows a base in a second, and in a minute. */
+const QUOTA_PER_SECOND = 5;
+const QUOTA_PER_MINUTE = 60 * QUOTA_PER_SECOND;
+/** Whole minutes of which the current rate is the mean. */
+const RATE_MINUTES = 5;
 
 const reasons: Record<string, string> = {
   rate_limited: "Airtable has asked for a pause",
@@ -27,6 +30,10 @@ export function Usage({ use }: { use: QuotaUse }) {
         </p>
       ) : null}
       <Slowed slowed={slowed} />
+      <p>
+        Using {rateOf(minutes)} of {QUOTA_PER_SECOND} calls a second{" "}
+        <span class="muted">(the last {RATE_MINUTES} minutes)</span>
+      </p>
       <div class="chart">
         <span class="chart-top small muted" aria-hidden="true">
           {QUOTA_PER_MINUTE} a minute
@@ -51,7 +58,7 @@ export function Usage({ use }: { use: QuotaUse }) {
         </p>
       </div>
       <p class="small muted">Calls this month</p>
-      <dl class="figures three">
+      <dl class="figures">
         <div>
           <dt>
             <span class="key" aria-hidden="true" /> Sync
@@ -65,14 +72,26 @@ export function Usage({ use }: { use: QuotaUse }) {
           <dd>{inDigits(month.client)}</dd>
         </div>
         <div>
+          <dt>Console</dt>
+          <dd>{inDigits(month.console)}</dd>
+        </div>
+        <div>
           <dt>Total</dt>
-          <dd>{inDigits(month.sync + month.client)}</dd>
+          <dd>{inDigits(month.sync + month.client + month.console)}</dd>
         </div>
       </dl>
     </Card>
   );
 }
 
+/** Calls a second, without the current minute. */
+function rateOf(minutes: MinuteUse[]): string {
+  const whole = minutes.slice(-RATE_MINUTES - 1, -1);
+  const calls = whole.reduce((sum, { sync, client }) => sum + sync + client, 0);
+  return (calls / (60 * RATE_MINUTES)).toFixed(calls > 0 && calls < 15 ? 2 : 1);
+}
+
 function titleOf({ minute, sync, client }: MinuteUse): string {
-  return `${timeText.clock(minute)}: sync ${counted(sync, "call")}, your apps ${counted(client, "call")}`;
+  // A minute does not tell the two apart.
+  return `${timeText.clock(minute)}: sync ${counted(sync, "call")}, your apps and the console ${counted(client, "call")}`;
 }

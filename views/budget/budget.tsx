@@ -1,5 +1,5 @@
 /** A call budget: whether this month's calls will last, and what they are used for. */
-import type { Budget } from "../../core/control/budgets";
+import { type Budget, FORECAST_DAYS } from "../../core/control/budgets";
 import { Note } from "../components";
 import { BudgetBar } from "../components/budget-bar";
 import { Table } from "../components/table";
@@ -20,7 +20,7 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
         <strong>{answerOf(budget)}</strong> {explanationOf(budget)}
       </p>
       <BudgetBar
-        summary={`${inDigits(spent)} of ${inDigits(callsPerMonth)} calls used this month; about ${inDigits(forecast.calls)} forecast by the end of the month.`}
+        summary={`${inDigits(spent)} of ${inDigits(callsPerMonth)} calls used this month${forecast.calls === null ? "" : `; about ${inDigits(forecast.calls)} forecast by the end of the month`}.`}
         cap={callsPerMonth}
         sync={used.sync}
         client={used.client}
@@ -29,19 +29,30 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
       />
       <dl class="figures three">
         <Figure kind="key" name="Used by sync" calls={used.sync} />
-        <Figure kind="key client" name="Used by your apps" calls={used.client} />
+        <Figure kind="key client" name="Used by your apps" calls={used.client - used.console} />
+        {used.console > 0 ? (
+          <Figure kind="key client" name="Used by the console" calls={used.console} />
+        ) : null}
         <Figure kind="key kept" name="Reserved for your apps" calls={Math.max(0, reserve - used.client)} />
         <Figure kind="key left" name="Left for sync" calls={Math.floor(budget.left ?? 0)} />
-        <Figure
-          kind="key forecast"
-          name="Forecast"
-          calls={forecast.calls}
-          note={`of ${inDigits(callsPerMonth)} by ${dayOf(forecast.at)}`}
-        />
+        {forecast.calls === null ? null : (
+          <Figure
+            kind="key forecast"
+            name="Forecast"
+            calls={forecast.calls}
+            note={`of ${inDigits(callsPerMonth)} by ${dayOf(forecast.at)}`}
+          />
+        )}
       </dl>
+      {forecast.missing === null ? null : <p class="muted small">{noForecast[forecast.missing]}</p>}
     </>
   );
 }
+
+const noForecast = {
+  history: `Not enough history for a forecast yet: it needs ${FORECAST_DAYS} whole days with the same bases.`,
+  regularity: "No forecast: the number of calls differs too much from day to day.",
+};
 
 /** The purposes of sync's calls, the largest first. */
 export function CallsByKind({ budget }: { budget: Budget }) {
@@ -99,6 +110,7 @@ export function Slowed({ slowed }: { slowed: Budget["slowed"] }) {
 function answerOf({ state, forecast }: Budget): string {
   if (state === "over") return "This month's calls are used up.";
   if (state === "spent") return "Sync has used its share of this month's calls.";
+  if (forecast.endsInside === null) return "Sync keeps within this month's calls.";
   return forecast.endsInside ? "This month's calls will last." : "This month's calls may not last.";
 }
 

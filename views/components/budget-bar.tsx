@@ -19,8 +19,8 @@ interface BudgetBarProps {
   client: number;
   /** Calls that are reserved for clients, used or not. */
   reserve: number;
-  /** The forecast of calls at the month's end. */
-  forecast: number;
+  /** The forecast of calls at the month's end; null: none. */
+  forecast: number | null;
 }
 
 export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: BudgetBarProps) {
@@ -28,7 +28,6 @@ export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: Bud
   const all = Math.max(cap, sync + client);
   const keptWidth = width(Math.max(0, Math.min(reserve - client, cap - sync - client)), all);
   const [syncWidth, clientWidth] = [width(sync, all), width(client, all)];
-  const forecastAt = Math.min(WIDTH - 2, Math.max(2, (WIDTH * forecast) / all));
   return (
     <svg
       class="budget-bar"
@@ -41,14 +40,21 @@ export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: Bud
       <rect class="budget-kept" x={WIDTH - keptWidth} width={keptWidth} height={HEIGHT} />
       <rect class="bar" width={syncWidth} height={HEIGHT} />
       <rect class="bar client" x={syncWidth} width={clientWidth} height={HEIGHT} />
-      <line
-        class={forecast > cap ? "budget-forecast over" : "budget-forecast"}
-        x1={forecastAt}
-        x2={forecastAt}
-        y1="0"
-        y2={HEIGHT}
-      />
+      {forecast === null ? null : <Forecast calls={forecast} cap={cap} all={all} />}
     </svg>
+  );
+}
+
+function Forecast({ calls, cap, all }: { calls: number; cap: number; all: number }) {
+  const at = Math.min(WIDTH - 2, Math.max(2, (WIDTH * calls) / all));
+  return (
+    <line
+      class={calls > cap ? "budget-forecast over" : "budget-forecast"}
+      x1={at}
+      x2={at}
+      y1="0"
+      y2={HEIGHT}
+    />
   );
 }
 

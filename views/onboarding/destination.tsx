@@ -1,7 +1,13 @@
 /** The fourth step: the destination of the copy. */
 import type { ComponentChildren } from "preact";
 import type { Draft } from "../../core/control/onboarding";
-import { type DatabaseCheck, type DatabaseContents, regionName } from "../../core/control/placement";
+import {
+  createdAt,
+  type DatabaseCheck,
+  type DatabaseContents,
+  locationName,
+  type Region,
+} from "../../core/control/placement";
 import { Button, ErrorNote, Field, SelectField, Toggle } from "../components";
 import { counted } from "../format";
 import { CheckResults } from "./check-results";
@@ -27,7 +33,7 @@ export interface DestinationProps {
   draft: Draft;
   databases: DatabaseContents[];
   /** Where a new database can be created. */
-  regions: string[];
+  regions: Region[];
   form: DestinationForm;
   errors: Partial<Record<"database" | "schema" | "url" | "externalSchema" | "form", string>>;
   /** Of a database that was just checked. */
@@ -58,13 +64,16 @@ export function DestinationFormView({ draft, databases, regions, form, errors, r
           kind="new"
           chosen={form.kind}
           name="A new database"
-          about={`Created and hosted by us${regions.length === 1 ? ` in ${regionName(regions[0]!)}` : ""}. Right for most users.`}
+          about={`For this base only, ${createdAt(regions.length === 1 ? regions[0]!.location : null)}. Right for most users.`}
         >
           {regions.length > 1 ? (
             <SelectField
               label="Region"
               name="region"
-              options={regions.map((code) => ({ value: code, text: regionName(code) }))}
+              options={regions.map(({ code, location }) => ({
+                value: code,
+                text: location === null ? "The operator's usual location" : locationName(location),
+              }))}
               value={form.region}
               hint="Choose the one closest to your apps."
             />

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { type Budget, quotaKeyOf, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
-import { regionName } from "../../core/control/placement";
+import { createdAt } from "../../core/control/placement";
 import { syncShare } from "../../core/limiter";
 import { strictest } from "../../core/source";
 import { timeOfCalls } from "../../core/sync/pacing";
@@ -24,7 +24,7 @@ export interface StartProps {
   workspaces: { workspace: Workspace; budget: Budget }[];
   /** What each choice costs. */
   costs: PlanCosts;
-  /** Where the new database will be, if that is not chosen. */
+  /** Where the new database will be, if that is known. */
   region: string | null;
   form: PlanForm;
   errors: { plan?: string; calls?: string; form?: string };
@@ -197,6 +197,5 @@ function capitalized(text: string): string {
 function describe({ destination }: Draft, database: string | undefined, region: string | null): string {
   if (destination?.kind === "existing") return `${database ?? "your database"}, schema ${destination.schema}`;
   if (destination?.kind === "external") return `${destination.address}, schema ${destination.schema}`;
-  const where = (destination?.kind === "new" ? destination.region : undefined) ?? region;
-  return `A new database, created and hosted by us${where ? ` in ${regionName(where)}` : ""}`;
+  return `A new database, ${createdAt(region)}`;
 }

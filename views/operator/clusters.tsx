@@ -21,7 +21,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           caption="Clusters, and the databases on each"
           head={[
             { text: "Name" },
-            { text: "Region" },
+            { text: "Location" },
             { text: "Public address" },
             { text: "Databases", isNumber: true },
             { text: "State" },
@@ -31,7 +31,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           {clusters.map((cluster) => (
             <tr key={cluster.id}>
               <th scope="row">{cluster.name}</th>
-              <td>{cluster.region}</td>
+              <td>{cluster.location ?? <span class="muted">Not stated</span>}</td>
               <td class="wrap">
                 <code>
                   {cluster.publicHost}:{cluster.publicPort}

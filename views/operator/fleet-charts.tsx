@@ -13,11 +13,22 @@ interface ChartProps {
 }
 
 export function FleetCharts({ hours, now }: ChartProps) {
-  const history: LagHistory = { range: "24h", lag: hours, periods: [], markers: [], now };
+  const isMeasured = hours.some(({ p50Ms }) => p50Ms !== null);
+  const history: LagHistory = {
+    range: "24h",
+    lag: hours,
+    periods: [],
+    markers: [],
+    now,
+    silence: "not_read",
+  };
   return (
     <>
       <Card id="fleet-lag" title="Lag of all bases, last 24 hours">
-        <p class="muted small">The median of the bases' medians, and the greatest. {lagSummary(history)}</p>
+        <p class="muted small">
+          The median of the bases' medians, and the greatest, of whole hours.{" "}
+          {isMeasured ? lagSummary(history) : "None was measured yet: each hour is added when it is over."}
+        </p>
         <LagChart history={history} />
         <LagTable history={history} />
       </Card>
@@ -47,7 +58,7 @@ function Calls({ hours }: Pick<ChartProps, "hours">) {
               { value: sync, class: "bar" },
               { value: client, class: "bar client" },
             ],
-            title: `${timeOf(at, "24h")}: sync ${counted(sync, "call")}, customers' apps ${counted(client, "call")}`,
+            title: `${timeOf(at, "24h")}: sync ${counted(sync, "call")}, apps and consoles ${counted(client, "call")}`,
             at,
           }),
         )}
@@ -86,7 +97,7 @@ function Numbers({ hours }: Pick<ChartProps, "hours">) {
       head={[
         { text: "From", isTime: true },
         { text: "Sync", isNumber: true },
-        { text: "Apps", isNumber: true },
+        { text: "Apps and consoles", isNumber: true },
         { text: "Outages", isNumber: true },
       ]}
     >

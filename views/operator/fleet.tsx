@@ -34,7 +34,7 @@ export function Fleet({ workers, state, queue, openRequests, unhealthy, quaranti
             <dt>Running workers</dt>
             <dd>{inDigits(alive.length)}</dd>
             <dd class="muted small">
-              syncing {inDigits(held)} of at most {counted(capacity, "base")}
+              holding {inDigits(held)} of at most {counted(capacity, "base")}
             </dd>
           </div>
           <div>

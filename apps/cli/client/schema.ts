@@ -582,14 +582,20 @@ export interface components {
         month: string;
         sync: number;
         client: number;
+        /** Those of `client` that the console made */
+        console: number;
         /** Calls of sync by purpose: payloads, records, sweep, schema, freshness, webhooks */
         by_kind: Record<string, number>;
       };
-      /** Expected calls at the end of the month at the current rate */
+      /** Expected calls if the next days are like those of the last week; null without a reliable forecast */
       forecast: {
-        calls: number;
+        /** Expected calls of the month at its end */
+        calls: number | null;
+        /** Expected calls of the next whole day (UTC) */
+        next_day: number | null;
         at: string;
-        ends_inside: boolean;
+        ends_inside: boolean | null;
+        missing: "history" | "regularity" | null;
       };
       /** `spent`: Sync has used its share; clients have their reserve. `over`: The cap itself is exceeded */
       state: "no_cap" | "inside" | "spent" | "over";
@@ -1133,14 +1139,20 @@ export interface components {
         month: string;
         sync: number;
         client: number;
+        /** Those of `client` that the console made */
+        console: number;
         /** Calls of sync by purpose: payloads, records, sweep, schema, freshness, webhooks */
         by_kind: Record<string, number>;
       };
-      /** Expected calls at the end of the month at the current rate */
+      /** Expected calls if the next days are like those of the last week; null without a reliable forecast */
       forecast: {
-        calls: number;
+        /** Expected calls of the month at its end */
+        calls: number | null;
+        /** Expected calls of the next whole day (UTC) */
+        next_day: number | null;
         at: string;
-        ends_inside: boolean;
+        ends_inside: boolean | null;
+        missing: "history" | "regularity" | null;
       };
       /** `spent`: Sync has used its share; clients have their reserve. `over`: The cap itself is exceeded */
       state: "no_cap" | "inside" | "spent" | "over";

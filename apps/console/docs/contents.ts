@@ -129,8 +129,9 @@ export const contents: ContentsGroup[] = [
       page(
         "docs/operations.md",
         "Operating",
-        "Run Basetide in production: containers, servers, backups, upgrades.",
+        "Run Basetide in production: containers, Kubernetes, systemd, servers, backups.",
       ),
+      page("docs/upgrade.md", "Upgrade", "Replace a running version by the next one, and go back."),
       page("docs/configuration.md", "Configuration", "All environment variables."),
       page("docs/metrics.md", "Metrics", "Prometheus metrics of each process, dashboards and alert rules."),
       page("docs/runbook.md", "Runbook", "What to do for each alert."),

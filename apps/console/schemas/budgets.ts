@@ -19,6 +19,7 @@ const use = {
       month: t.String({ description: "Month in UTC, for example 2026-11" }),
       sync: t.Integer(),
       client: t.Integer(),
+      console: t.Integer({ description: "Those of `client` that the console made" }),
       by_kind: t.Record(t.String(), t.Integer(), {
         description: "Calls of sync by purpose: payloads, records, sweep, schema, freshness, webhooks",
       }),
@@ -26,8 +27,22 @@ const use = {
     { description: "Calls of the current month" },
   ),
   forecast: t.Object(
-    { calls: t.Integer(), at: timestamp, ends_inside: t.Boolean() },
-    { description: "Expected calls at the end of the month at the current rate" },
+    {
+      calls: nullable(t.Integer({ description: "Expected calls of the month at its end" })),
+      next_day: nullable(t.Integer({ description: "Expected calls of the next whole day (UTC)" })),
+      at: timestamp,
+      ends_inside: nullable(t.Boolean()),
+      missing: nullable(
+        t.Union([
+          t.Literal("history", { description: "The bases have been synced for less than seven whole days" }),
+          t.Literal("regularity", { description: "Calls differ too much from day to day" }),
+        ]),
+      ),
+    },
+    {
+      description:
+        "Expected calls if the next days are like those of the last week; null without a reliable forecast",
+    },
   ),
   state: t.Union([
     t.Literal("no_cap"),

@@ -66,7 +66,7 @@ export const STAYING: Record<string, string> = {
   used_codes: "codes of seconds",
   verifications: "links of minutes; a new one can be requested",
   watchdog_clock: "of this control plane",
-  workers: "processes of this control plane",
+  processes: "processes of this control plane",
 };
 
 export const MOVED_TABLES: readonly string[] = Object.keys(MOVED);

@@ -283,16 +283,17 @@ function joinRun(db: Db, baseId: string, told: Told) {
 /**
  * The age of the data since the sync before: its mean, and its greatest, when this one replaced it. Age grows from the
  * start of one sync to the end of the next. In live mode nothing ages until something changes: there it is the time
- * that a batch took. Nothing for failures and for sweeps in the background.
+ * that a batch took. Nothing for failures, for sweeps in the background, and for a first sync: there was no data before.
  */
 function lagOf(db: Db, { kind, completedAt, durationMs, isBackground }: Told) {
+  const counts = kind !== "first" && isBackground !== true;
   const own = db`${durationMs}::float8`;
   const max = db`
     case when ${kind === "live"}::boolean or b.sync_started_at is null or b.sync_kind = 'live' then ${own}
       else greatest(${own}, extract(epoch from ${completedAt}::timestamptz - b.sync_started_at) * 1000) end`;
   return db`
-    select case when ${isBackground !== true}::boolean then (${max} + ${own}) / 2 end as mean_ms,
-      case when ${isBackground !== true}::boolean then ${max} end as max_ms
+    select case when ${counts}::boolean then (${max} + ${own}) / 2 end as mean_ms,
+      case when ${counts}::boolean then ${max} end as max_ms
     from (select) as one left join before as b on true`;
 }
 

@@ -18,18 +18,33 @@ export interface MonthUse {
   client: number;
 }
 
-export interface Forecast {
-  /** At the end of the month. */
-  calls: number;
+/** The calls of one whole day, UTC. */
+export interface DayUse extends MonthUse {
   at: Date;
-  /** Whether that is within the cap. */
-  endsInside: boolean;
+}
+
+export interface Forecast {
+  /** When the month ends. */
+  at: Date;
+  /** At the end of the month. */
+  calls: number | null;
+  /** On the next whole day. */
+  nextDay: number | null;
+  /** Whether the month ends within the cap. */
+  endsInside: boolean | null;
+  /** Why the others are null: there are fewer whole days than `FORECAST_DAYS`, or they differ too much. */
+  missing: "history" | "regularity" | null;
 }
 
 /** Covers concurrent requests of several workers, and calls that the source counts and we do not see. */
 const KEPT_BACK = 0.01;
-/** A rate over a shorter period is not meaningful, ms. */
-const SHORTEST_PAST_MS = 24 * 3600_000;
+/** Whole days that a forecast needs, and looks at: a week has every kind of day. */
+export const FORECAST_DAYS = 7;
+/** How far a day may be from the mean of its kind; more, and nothing can be said of the next one. */
+const MOST_SPREAD = 0.125;
+/** How far today may already be beyond what was forecast for it. */
+const MOST_EXCESS = 0.25;
+const DAY_MS = 24 * 3600_000;
 /** Lower limit of the time until the month's end, ms: the rate does not rise further in the last seconds. */
 const SHORTEST_REST_MS = 60_000;
 
@@ -47,20 +62,58 @@ export function rateOf(left: number, now: Date, bases: number): number {
 }
 
 /**
- * Forecasts the month's calls if clients and sync continue at their rates, and sync keeps to the budget.
+ * Forecasts the month's calls if each day left is like those of its kind (working days, weekends) in the last week, and
+ * sync keeps to the budget. There is no forecast where the last week would have given a wrong one.
  *
- * @param since when counting began, if that was this month
+ * @param days the last whole days since which the same bases have been synced, the oldest first, without gaps
+ * @param today the calls since midnight
  */
-export function forecastOf(cap: Cap, used: MonthUse, since: Date, now: Date): Forecast {
+export function forecastOf(cap: Cap, used: MonthUse, days: DayUse[], today: MonthUse, now: Date): Forecast {
   const at = nextMonth(now);
-  const monthStart = Date.UTC(now.getUTCFullYear(), now.getUTCMonth());
-  const pastMs = Math.max(SHORTEST_PAST_MS, now.getTime() - Math.max(monthStart, since.getTime()));
-  const rest = Math.max(0, at.getTime() - now.getTime()) / pastMs;
-  const client = used.client * (1 + rest);
-  const affordable = leftForSync(cap, { sync: used.sync, client });
-  const sync = used.sync + Math.min(used.sync * rest, affordable);
-  const calls = Math.round(sync + client);
-  return { calls, at, endsInside: cap.callsPerMonth === null || calls <= cap.callsPerMonth };
+  const isOver = cap.callsPerMonth !== null && used.sync + used.client > cap.callsPerMonth;
+  const none = (missing: Forecast["missing"]): Forecast => {
+    const endsInside = cap.callsPerMonth === null ? true : isOver ? false : null;
+    return { at, calls: null, nextDay: null, endsInside, missing };
+  };
+  if (days.length < FORECAST_DAYS) return none("history");
+  const week = days.slice(-FORECAST_DAYS);
+  const usual = {
+    true: meanOf(week.filter(isWeekend)),
+    false: meanOf(week.filter((day) => !isWeekend(day))),
+  };
+  const usualOn = (day: { at: Date }) => usual[`${isWeekend(day)}`];
+  if (
+    week.some((day) => Math.abs(totalOf(day) - totalOf(usualOn(day))) > MOST_SPREAD * totalOf(usualOn(day)))
+  )
+    return none("regularity");
+  if (totalOf(today) > (1 + MOST_EXCESS) * totalOf(usualOn({ at: now }))) return none("regularity");
+
+  let [sync, client] = [0, 0];
+  const midnight = Math.floor(now.getTime() / DAY_MS) * DAY_MS;
+  for (let ms = midnight; ms < at.getTime(); ms += DAY_MS) {
+    const part = ms === midnight ? 1 - (now.getTime() - midnight) / DAY_MS : 1;
+    const day = usualOn({ at: new Date(ms) });
+    [sync, client] = [sync + part * day.sync, client + part * day.client];
+  }
+  const affordable = leftForSync(cap, { sync: used.sync, client: used.client + client });
+  const calls = Math.round(used.client + client + used.sync + Math.min(sync, affordable));
+  const next = usualOn({ at: new Date(midnight + DAY_MS) });
+  const nextDay = Math.round(next.client + Math.min(next.sync, affordable));
+  const endsInside = cap.callsPerMonth === null || calls <= cap.callsPerMonth;
+  return { at, calls, nextDay, endsInside, missing: null };
+}
+
+function isWeekend({ at }: { at: Date }): boolean {
+  return at.getUTCDay() % 6 === 0;
+}
+
+function meanOf(days: MonthUse[]): MonthUse {
+  const mean = (kind: keyof MonthUse) => days.reduce((sum, day) => sum + day[kind], 0) / days.length;
+  return { sync: mean("sync"), client: mean("client") };
+}
+
+function totalOf({ sync, client }: MonthUse): number {
+  return sync + client;
 }
 
 function keptBack(callsPerMonth: number): number {

@@ -1,7 +1,16 @@
 /** Current call budgets: the calls of a workspace this month, by kind, and what is left for each base. */
 import type { Db } from "../../context";
 import { platformFacts } from "../../source";
-import { type Forecast, forecastOf, leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
+import {
+  type DayUse,
+  FORECAST_DAYS,
+  type Forecast,
+  forecastOf,
+  leftForSync,
+  type MonthUse,
+  nextMonth,
+  rateOf,
+} from "./budget-rule";
 import { ownCallsKey } from "./quota-key";
 import { leftKey, type Plan, sourcePlans, type Workspace } from "./workspaces";
 
@@ -12,6 +21,9 @@ const SLOWED_PLANS = sourcePlans.filter(({ beyond }) => beyond === "slowed").map
 const BASES_WITHIN_USER_LIMIT = Math.min(
   ...platformFacts.map(({ limits }) => Math.floor(limits.userRequestsPerWindow / limits.requestsPerWindow)),
 );
+
+const DAY_MS = 24 * 3600_000;
+const NO_CALLS: MonthUse = { sync: 0, client: 0 };
 
 /** `spent`: sync has no calls left until the month ends, and clients go on; `over`: above the cap itself. */
 type BudgetState = "no_cap" | "inside" | "spent" | "over";
@@ -24,6 +36,8 @@ export interface Budget {
   reserve: number;
   /** Of the month, over all bases; the calls by kind are up to 10 s old. */
   used: MonthUse & {
+    /** Those of the clients' calls that the console made. */
+    console: number;
     /** `2026-11`, UTC. */
     month: string;
     /** The purposes of sync's calls (`payloads`, `records`, `sweep`, `schema`, `freshness`, `webhooks`). */
@@ -157,11 +171,16 @@ export function toBudgetJson(budget: Budget) {
 
 function toUseJson({ used, forecast, state, left, ratePerHour, slowed }: Budget) {
   return {
-    used: { month: used.month, sync: used.sync, client: used.client, by_kind: used.byKind },
+    used: {
+      ...{ month: used.month, sync: used.sync, client: used.client, console: used.console },
+      by_kind: used.byKind,
+    },
     forecast: {
       calls: forecast.calls,
+      next_day: forecast.nextDay,
       at: forecast.at.toISOString(),
       ends_inside: forecast.endsInside,
+      missing: forecast.missing,
     },
     state,
     left,
@@ -180,8 +199,15 @@ function toBudget(row: WorkspaceUse, now: Date): Budget {
     plan: row.plan,
     callsPerMonth,
     reserve,
-    used: { sync, client, month: now.toISOString().slice(0, 7), byKind: row.by_kind },
-    forecast: forecastOf(row, row, row.created_at, now),
+    // The two counts of clients are stored at different times.
+    used: {
+      sync,
+      client,
+      console: Math.min(client, row.console),
+      month: dayOf(now).slice(0, 7),
+      byKind: row.by_kind,
+    },
+    forecast: forecastOf(row, row, wholeDays(row, now), row.days[dayOf(now)] ?? NO_CALLS, now),
     state: stateOf(row, left),
     left: isCapped ? left : null,
     ratePerHour: isCapped ? Math.round(rateOf(left, now, row.syncing) * 36_000) / 10 : null,
@@ -196,6 +222,26 @@ function stateOf(row: WorkspaceUse, left: number): BudgetState {
   if (row.sync + row.client >= row.callsPerMonth) return "over";
   // Each base has its share, and less than one call is none.
   return left < Math.max(1, row.syncing) ? "spent" : "inside";
+}
+
+/** `2026-11-29`, UTC. */
+function dayOf(at: Date): string {
+  return at.toISOString().slice(0, 10);
+}
+
+/**
+ * The last whole days with the bases that the workspace has now. There are none if another account has connected one of
+ * them: its calls of a day are not told apart.
+ */
+function wholeDays({ days, since }: WorkspaceUse, now: Date): DayUse[] {
+  if (since === null) return [];
+  const midnight = Math.floor(now.getTime() / DAY_MS) * DAY_MS;
+  const whole: DayUse[] = [];
+  for (let ms = midnight - FORECAST_DAYS * DAY_MS; ms < midnight; ms += DAY_MS) {
+    const at = new Date(ms);
+    if (since.getTime() <= ms) whole.push({ at, ...(days[dayOf(at)] ?? NO_CALLS) });
+  }
+  return whole;
 }
 
 async function slowWhatIsOver(db: Db, row: WorkspaceUse, now: Date): Promise<void> {
@@ -217,13 +263,22 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
   return db<WorkspaceUse[]>`
     with keys as (
       select b.workspace_id, b.platform || ':' || b.source_base_id as key,
-        bool_or(b.state not in ('paused', 'deleting')) as is_syncing,
+        bool_or(b.state not in ('paused', 'deleting')) as is_syncing, max(b.created_at) as connected_at,
         -- Of a base that other accounts have connected, too, sync's calls are counted by account.
         case when bool_or(not quota_is_sole(b.platform || ':' || b.source_base_id, b.account_id))
           then array_agg(${ownCallsKey("")} || b.id) end as own_keys
       from bases as b where b.workspace_id = any (${ids}) group by 1, 2
       union all
-      select id, ${leftKey("")} || id, false, null from workspaces where id = any (${ids})
+      select id, ${leftKey("")} || id, false, null, null from workspaces where id = any (${ids})
+    ),
+    days as (
+      select k.workspace_id, d.day, (select sum(h) from unnest(d.sync) as h) as sync,
+        (select sum(h) from unnest(d.client) as h) as client
+      from keys as k join quota_days as d using (key)
+      where d.day >= ${now}::timestamptz at time zone 'UTC' - make_interval(days => ${FORECAST_DAYS + 1}::int)
+      union all
+      select k.workspace_id, (to_timestamp(q.counted_from / 1000) at time zone 'UTC')::date, q.sync_calls, q.client_calls
+      from keys as k join quota_windows as q using (key)
     ),
     own_calls as (
       select k.workspace_id, c.kind, c.calls from keys as k join quota_kinds as c on c.key = any (k.own_keys)
@@ -250,11 +305,18 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
       ) as all_kinds
       group by 1, 2
     )
-    select w.id, w.name, w.plan, w.calls_per_month as "callsPerMonth", w.reserve, w.created_at,
+    select w.id, w.name, w.plan, w.calls_per_month as "callsPerMonth", w.reserve,
       (select coalesce(sum(c.sync), 0)::float8 from calls as c where c.workspace_id = w.id) as sync,
       (select coalesce(sum(c.client), 0)::float8 from calls as c where c.workspace_id = w.id) as client,
+      (select coalesce(sum(h), 0)::float8 from keys as k join quota_callers as c using (key), unnest(c.calls) as h
+        where k.workspace_id = w.id and c.caller = 'console' and c.day >= ${month}::date) as console,
       (select coalesce(json_object_agg(k.kind, k.calls), '{}') from kinds as k where k.workspace_id = w.id) as by_kind,
       (select count(*)::int from keys as k where k.workspace_id = w.id and k.is_syncing) as syncing,
+      (select coalesce(json_object_agg(d.day, json_build_object('sync', d.sync, 'client', d.client)), '{}') from (
+        select day, sum(sync)::float8 as sync, sum(client)::float8 as client
+        from days where workspace_id = w.id group by day) as d) as days,
+      (select case when bool_and(k.own_keys is null) then max(k.connected_at) end
+        from keys as k where k.workspace_id = w.id) as since,
       s.until as slowed_until, s.is_certain, s.slowed = s.keys as all_slowed
     from workspaces as w, lateral (
       select max(s.until) as until, bool_or(s.is_certain) as is_certain, count(s.key) as slowed,
@@ -274,12 +336,16 @@ interface WorkspaceUse {
   plan: Plan;
   callsPerMonth: number | null;
   reserve: number;
-  created_at: Date;
   sync: number;
   client: number;
+  console: number;
   by_kind: Record<string, number>;
   /** Source bases that are synced. */
   syncing: number;
+  /** Calls of the last days, by `2026-11-29`. */
+  days: Record<string, MonthUse>;
+  /** When the newest base was connected; null: there is none, or another account has connected one, too. */
+  since: Date | null;
   slowed_until: Date | null;
   is_certain: boolean | null;
   all_slowed: boolean;

@@ -35,7 +35,7 @@ export async function readFleetBudgets(db: Db): Promise<FleetBudgets> {
 }
 
 function stateOf({ state, forecast }: Budget): (typeof states)[number] {
-  return state === "inside" && !forecast.endsInside ? "forecast" : state;
+  return state === "inside" && forecast.endsInside === false ? "forecast" : state;
 }
 
 async function callsOfMonth(db: Db): Promise<FleetBudgets["calls"]> {

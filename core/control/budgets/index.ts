@@ -1,5 +1,5 @@
 /** Workspaces of the source: plans, call budgets and usage. */
-export { leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
+export { FORECAST_DAYS, leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
 export {
   type Allowance,
   allowancesOf,

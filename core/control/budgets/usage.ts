@@ -6,6 +6,7 @@ import { quotaKeyOf, type SourceBaseRef } from "./quota-key";
 export interface MinuteUse {
   minute: Date;
   sync: number;
+  /** With those of the console. */
   client: number;
 }
 
@@ -13,7 +14,7 @@ export interface QuotaUse {
   /** The last `minutes`, the oldest first, without gaps; the current one is up to 10 s old. */
   minutes: MinuteUse[];
   /** Since the first of the month, UTC. */
-  month: { sync: number; client: number };
+  month: { sync: number; client: number; console: number };
   /** A pause that the source asked for and that has not ended: its end and its reason. */
   blocked: { until: Date; reason: string } | null;
   /**
@@ -51,6 +52,8 @@ export async function quotaUse(
           left join counted as c using (minute)
         group by minute) as m) as minutes,
       coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client,
+      (select coalesce(sum(h), 0)::float8 from quota_callers as c, unnest(c.calls) as h
+        where c.key = ${key} and c.caller = 'console' and c.day >= date_trunc('month', now() at time zone 'UTC')) as console,
       (select json_build_object('until', b.blocked_until, 'reason', b.reason) from quota_blocks as b
         where b.key = ${key} and b.blocked_until > now()) as blocked,
       (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_throttled as s
@@ -59,16 +62,23 @@ export async function quotaUse(
     from by_month where month = date_trunc('month', now() at time zone 'UTC')::date`;
   return {
     minutes: row!.minutes.map(({ minute, ...calls }) => ({ minute: new Date(minute), ...calls })),
-    month: { sync: row!.sync, client: row!.client },
+    month: monthOf(row!),
     blocked: row!.blocked && { until: new Date(row!.blocked.until), reason: row!.blocked.reason },
     slowed: row!.slowed && { until: new Date(row!.slowed.until), isCertain: row!.slowed.is_certain },
   };
+}
+
+/** The two counts of clients are stored at different times. */
+function monthOf({ sync, client, console }: QuotaRow): QuotaUse["month"] {
+  const ours = Math.min(client, console);
+  return { sync, client: client - ours, console: ours };
 }
 
 interface QuotaRow {
   minutes: { minute: string; sync: number; client: number }[];
   sync: number;
   client: number;
+  console: number;
   blocked: { until: string; reason: string } | null;
   slowed: { until: string; is_certain: boolean } | null;
 }

@@ -145,6 +145,7 @@ async function readFacts(db: Context["db"]): Promise<FleetFacts> {
       (select count(*)::int from live_feeds where drifted_since is not null) as stale,
       (select coalesce(sum(waiting), 0)::int from live_feeds) as waiting,
       (select count(*)::int from repairs) as repairs,
-      (select count(*)::int from workers where seen_at > now() - interval '30 seconds') as workers`;
+      (select count(*)::int from processes
+        where role = 'worker' and seen_at > now() - interval '30 seconds') as workers`;
   return { ...row!, quarantined };
 }

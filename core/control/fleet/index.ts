@@ -1,5 +1,6 @@
-/** Workers, and metrics of the whole fleet. */
+/** Processes, workers, and metrics of the whole fleet. */
 export { fleetMetrics } from "./fleet-metrics";
+export { runningVersions, startReports } from "./processes";
 export {
   basesBuilding,
   type FleetState,

@@ -1,18 +1,13 @@
 /** The fleet: which workers are alive, how many bases they hold, and how far behind the oldest base is. */
 import type { Db } from "../../context";
+import { type ProcessReport, removeProcess, reportProcess, SILENCE } from "./processes";
 
-/** A worker without a report for this long is shown as dead. */
-const SILENCE = "15 seconds";
 /** After this time, its share goes to the other workers, which find its jobs free a moment later. */
 const SHARE_SILENCE = "9 seconds";
 /** A new worker gets bases of other workers only after this time: moves to a short-lived worker would be wasted. */
 const SETTLED = "10 seconds";
 
-interface WorkerReport {
-  id: string;
-  host: string;
-  pid: number;
-  startedAt: Date;
+interface WorkerReport extends Omit<ProcessReport, "role"> {
   /** Bases that it holds. */
   bases: number;
   /** The most bases that it takes. */
@@ -36,11 +31,7 @@ export interface FleetState {
 
 /** Reports that the worker is alive; call it every few seconds. */
 export async function reportWorker(db: Db, worker: WorkerReport): Promise<void> {
-  await db`
-    insert into workers (id, host, pid, started_at, seen_at, bases, capacity)
-    values (${worker.id}, ${worker.host}, ${worker.pid}, ${worker.startedAt}, now(), ${worker.bases},
-      ${worker.capacity})
-    on conflict (id) do update set seen_at = now(), bases = excluded.bases`;
+  await reportProcess(db, { ...worker, role: "worker" });
 }
 
 /** A worker that takes part in the distribution of bases. */
@@ -55,7 +46,7 @@ interface LivingWorker {
 export async function livingWorkers(db: Db): Promise<LivingWorker[]> {
   return db<LivingWorker[]>`
     select id, bases, capacity, joined_at < now() - ${SETTLED}::interval as "isSettled"
-    from workers where seen_at > now() - ${SHARE_SILENCE}::interval`;
+    from processes where role = 'worker' and seen_at > now() - ${SHARE_SILENCE}::interval`;
 }
 
 /** Returns those of the bases that run a first sync or a rebuild. */
@@ -66,16 +57,14 @@ export async function basesBuilding(db: Db, ids: string[]): Promise<string[]> {
 }
 
 /** Removes a stopped worker. */
-export async function removeWorker(db: Db, id: string): Promise<void> {
-  await db`delete from workers where id = ${id}`;
-}
+export const removeWorker = removeProcess;
 
 /** Workers that are alive first, then by their last report. */
 export async function listWorkers(db: Db): Promise<WorkerStatus[]> {
   return db<WorkerStatus[]>`
     select id, host, pid, started_at as "startedAt", seen_at as "seenAt", bases, capacity,
       seen_at > now() - ${SILENCE}::interval as "isAlive"
-    from workers order by "isAlive" desc, host, started_at, id`;
+    from processes where role = 'worker' order by "isAlive" desc, host, started_at, id`;
 }
 
 /** The fleet's bases and how far behind they are. */

@@ -1,5 +1,6 @@
 /** How fresh bases were, over hours and months: periods, rollups, charts. */
 
+export { type AccountCalls, accountCalls, type CallsOfBase } from "./account-calls";
 export { type CallerCalls, callsOver } from "./calls";
 export { type FleetHour, fleetHistory } from "./fleet-history";
 export type { LagBucket } from "./lag";

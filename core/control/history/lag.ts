@@ -1,7 +1,7 @@
 /**
  * The age of a base's data over time, in buckets; without a clock and without SQL.
  *
- * L1. Where nothing was synced, a base that was current shows nothing: nothing had changed. One that was not shows how
+ * L1. Where nothing was synced, a base that was current shows nothing. One that was not shows how
  *     its data grew older, from the last sync on, or from when the period said that the data was complete.
  */
 import type { Period } from "./periods";

@@ -1,5 +1,7 @@
 /** Reads a base's freshness, calls, changed rows and issues over the last hour, day or month. */
 import type { Db } from "../../context";
+import type { Base } from "../bases";
+import { type StatusFacts, statusOf } from "../status";
 import { bucketsUntil } from "./buckets";
 import { type CallerCalls, type CallTotals, callsOver } from "./calls";
 import { type LagBucket, type LagSample, lagOver } from "./lag";
@@ -26,6 +28,12 @@ export interface Marker {
   text: string;
 }
 
+/**
+ * `unchanged`: nothing changed in this time; `new`: since the first sync, which was in it; `no_data`: the first sync has not
+ * finished; `not_read`: Airtable was not read, so nothing is known.
+ */
+export type Silence = "unchanged" | "new" | "no_data" | "not_read";
+
 export interface BaseHistory {
   range: HistoryRange;
   lag: LagBucket[];
@@ -38,23 +46,37 @@ export interface BaseHistory {
   /** Empty for the last hour. */
   issues: { at: Date; count: number | null }[];
   now: Date;
+  /** What an empty chart means. */
+  silence: Silence;
 }
 
-interface HistoryBase {
-  id: string;
-  platform: string;
-  sourceBaseId: string;
-}
+type HistoryBase = Pick<Base, "id" | "platform" | "sourceBaseId"> & StatusFacts;
 
 /** The age of the data, its periods and markers: what the overview shows. */
-export type LagHistory = Pick<BaseHistory, "range" | "lag" | "periods" | "markers" | "now">;
+export type LagHistory = Pick<BaseHistory, "range" | "lag" | "periods" | "markers" | "now" | "silence">;
 
+/** The ranges of a chart whose range nobody chose, the first with data counts: those of a new base are mostly empty. */
+function usualRanges({ createdAt }: HistoryBase, now: Date): HistoryRange[] {
+  return now.getTime() - createdAt.getTime() < DAY_MS ? ["1h", "24h"] : ["24h", "30d"];
+}
+
+/** @param range absent: the first one that has data */
 export async function lagHistory(
   db: Db,
-  baseId: string,
-  range: HistoryRange,
+  base: HistoryBase,
+  range: HistoryRange | undefined,
   now: Date,
 ): Promise<LagHistory> {
+  if (range !== undefined) return lagIn(db, base, range, now);
+  const [first, second] = usualRanges(base, now);
+  const shorter = await lagIn(db, base, first!, now);
+  if (shorter.lag.some(({ p50Ms }) => p50Ms !== null)) return shorter;
+  const longer = await lagIn(db, base, second!, now);
+  return longer.lag.some(({ p50Ms }) => p50Ms !== null) ? longer : shorter;
+}
+
+async function lagIn(db: Db, base: HistoryBase, range: HistoryRange, now: Date): Promise<LagHistory> {
+  const baseId = base.id;
   const { bucketMs, count } = historyRanges[range];
   const buckets = bucketsUntil(now, bucketMs, count);
   const since = buckets[0]!;
@@ -72,17 +94,26 @@ export async function lagHistory(
       : [],
   );
   const markers = [...firsts, ...changes].toSorted((a, b) => a.at.getTime() - b.at.getTime());
-  return { range, lag: lagOver(buckets, bucketMs, samples, periods, now), periods, markers, now };
+  const lag = lagOver(buckets, bucketMs, samples, periods, now);
+  return { range, lag, periods, markers, now, silence: silenceOf(base, since, now) };
+}
+
+function silenceOf(base: HistoryBase, since: Date, now: Date): Silence {
+  const { asOf, isCurrent } = statusOf(base, now);
+  if (asOf === null) return "no_data";
+  if (asOf < since || !isCurrent) return "not_read";
+  return base.createdAt > since ? "new" : "unchanged";
 }
 
 export async function baseHistory(
   db: Db,
   base: HistoryBase,
-  range: HistoryRange,
+  chosen: HistoryRange | undefined,
   now: Date,
 ): Promise<BaseHistory> {
-  const [lag, calls, issues] = await Promise.all([
-    lagHistory(db, base.id, range, now),
+  const lag = await lagHistory(db, base, chosen, now);
+  const { range } = lag;
+  const [calls, issues] = await Promise.all([
     callsOver(db, base, CALL_RANGES[range], now),
     range === "1h" ? [] : issuesOver(db, base.id, range, now),
   ]);

@@ -16,6 +16,8 @@ export interface Cluster {
   id: string;
   name: string;
   region: string;
+  /** Where its data lies, as pages say it; null: the operator has not said it. */
+  location: string | null;
   publicHost: string;
   publicPort: number;
   state: "active" | "draining";
@@ -44,9 +46,9 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
   await refuseTransactionPooler(ctx, adminUrl);
   const id = newId("cluster");
   await db`
-    insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
-    values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${secrets.encrypt(adminUrl, adminUrlContext(id))},
-      ${address.host}, ${address.port})
+    insert into clusters (id, name, region, location, encrypted_admin_url, public_host, public_port)
+    values (${id}, ${DEFAULT_CLUSTER}, ${config.defaultRegion}, ${config.location},
+      ${secrets.encrypt(adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})
     on conflict (name) do nothing`;
   const [saved] = await db<{ id: string; encrypted_admin_url: string }[]>`
     select id, encrypted_admin_url from clusters where name = ${DEFAULT_CLUSTER}`;
@@ -58,9 +60,10 @@ export async function ensureDefaultCluster(ctx: SecretContext & Pick<Context, "c
     : secrets.encrypt(adminUrl, adminUrlContext(saved.id));
   await db`
     update clusters set encrypted_admin_url = ${encrypted}, region = ${config.defaultRegion},
-      public_host = ${address.host}, public_port = ${address.port}
-    where id = ${saved.id} and (encrypted_admin_url, region, public_host, public_port)
-      is distinct from (${encrypted}, ${config.defaultRegion}, ${address.host}, ${address.port}::int)`;
+      location = ${config.location}, public_host = ${address.host}, public_port = ${address.port}
+    where id = ${saved.id} and (encrypted_admin_url, region, location, public_host, public_port)
+      is distinct from (${encrypted}, ${config.defaultRegion}, ${config.location}::text, ${address.host},
+        ${address.port}::int)`;
 }
 
 /**
@@ -106,8 +109,8 @@ export async function addCluster(
   try {
     await ctx.db.begin(async (tx) => {
       await tx`
-        insert into clusters (id, name, region, encrypted_admin_url, public_host, public_port)
-        values (${id}, ${cluster.name}, ${cluster.region},
+        insert into clusters (id, name, region, location, encrypted_admin_url, public_host, public_port)
+        values (${id}, ${cluster.name}, ${cluster.region}, ${cluster.region},
           ${ctx.secrets.encrypt(cluster.adminUrl, adminUrlContext(id))}, ${address.host}, ${address.port})`;
       const details = { name: cluster.name, region: cluster.region };
       await recordChange(tx, ctx.actor, { accountId: null, action: "cluster.added", subject: id, details });
@@ -188,7 +191,7 @@ export async function clusterByName(db: Db, name: string): Promise<Cluster> {
 
 function selectClusters(db: Db) {
   return db`
-    select c.id, c.name, c.region, c.public_host as "publicHost", c.public_port as "publicPort", c.state,
+    select c.id, c.name, c.region, c.location, c.public_host as "publicHost", c.public_port as "publicPort", c.state,
       (select count(*)::int from databases as d where d.cluster_id = c.id) as databases
     from clusters as c`;
 }

@@ -42,8 +42,8 @@ export interface Database {
   /** The address that customers connect to. */
   host: string;
   port: number;
-  /** The region code of its cluster; null if the customer hosts it. */
-  region: string | null;
+  /** Where its cluster's data lies, as pages say it; null if that is not known, or the customer hosts it. */
+  location: string | null;
   /** Whether the customer's role may create its own tables and views next to ours. */
   isWritable: boolean;
   /** Connections that the role and the SQL users may open together; meaningless if the customer hosts the database. */
@@ -319,6 +319,19 @@ export async function databaseCredentials(ctx: DatabaseContext, database: Databa
   );
 }
 
+/** What stands in texts for a password that is not shown. */
+export const PASSWORD_PLACEHOLDER = "DB_PASSWORD";
+
+/** The credentials without the password. */
+export async function hiddenCredentials(
+  ctx: DatabaseContext,
+  database: Database,
+  user?: { role: string },
+): Promise<Credentials> {
+  const query = database.clusterId === null ? new URL(await externalUrl(ctx, database)).search : "";
+  return toCredentials({ ...database, role: user?.role ?? database.role }, PASSWORD_PLACEHOLDER, query);
+}
+
 /**
  * Returns the credentials to a person or program, and records that: one entry per actor and hour.
  *
@@ -388,7 +401,7 @@ export function urlContext(databaseId: string): string {
 function selectDatabases(db: Db) {
   return db`
     select d.id, d.account_id as "accountId", d.cluster_id as "clusterId", d.name, d.role_name as role,
-      c.region, coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
+      c.location, coalesce(d.external_host, c.public_host) as host, coalesce(d.external_port, c.public_port) as port,
       d.is_writable as "isWritable", d.connection_limit as connections,
       d.encrypted_reader_url is not null as "hasReader", d.accepts_privileges as "acceptsPrivileges"
     from databases as d left join clusters as c on c.id = d.cluster_id`;

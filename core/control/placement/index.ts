@@ -21,8 +21,10 @@ export {
   databaseReaderUrl,
   endDatabaseSessions,
   getDatabase,
+  hiddenCredentials,
   inspectKnown,
   listDatabases,
+  PASSWORD_PLACEHOLDER,
   readerRoleOf,
   rotateCredentials,
   setConnectionLimit,
@@ -41,7 +43,15 @@ export { asMover, endBrokenMoves, endMove } from "./end-move";
 export { closeReaders, READER_STATEMENT_MS, type ReaderSql, readerPool } from "./reader-pools";
 export { removeReadingUrl, requireReader, setReadingUrl } from "./reading-url";
 export { checkReplicas, orphansOn, replicaDatabases } from "./reconcile";
-export { listRegions, regionName, regionOfAccount } from "./regions";
+export {
+  createdAt,
+  listRegions,
+  locationName,
+  locationOf,
+  type Region,
+  regionOfAccount,
+  THIS_MACHINE,
+} from "./regions";
 export {
   approveRequest,
   createRequest,

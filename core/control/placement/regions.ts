@@ -25,19 +25,35 @@ const places: Record<string, string> = {
   "ap-southeast-2": "Sydney",
 };
 
-/** `us-west-2 (Oregon)`; a code that is not known alone. */
-export function regionName(code: string): string {
-  return Object.hasOwn(places, code) ? `${code} (${places[code]})` : code;
+/** The location of a server that runs next to the service, as that of `bun run up`. */
+export const THIS_MACHINE = "this machine";
+
+/** A region in which new databases can be created. */
+export interface Region {
+  code: string;
+  /** Where data in it lies, as pages say it; null: the operator has not said it. */
+  location: string | null;
 }
 
-/** Returns the codes of all regions that accept new databases, in order. */
-export async function listRegions(db: Db): Promise<string[]> {
-  const rows = await db<{ region: string }[]>`
-    select distinct region from clusters where state = 'active' order by region`;
-  return rows.map(({ region }) => region);
+/** Says where data lies: `us-west-2 (Oregon)`; `this machine`; a code that is not known alone. */
+export function locationName(location: string): string {
+  return Object.hasOwn(places, location) ? `${location} (${places[location]})` : location;
 }
 
-/** Returns the region in which the account's next database is created, unless another one is chosen. */
+/** Says of a new database who keeps it where, as far as that is known. */
+export function createdAt(location: string | null): string {
+  if (location === THIS_MACHINE) return `created on ${location}`;
+  return `created and hosted by us${location === null ? "" : ` in ${locationName(location)}`}`;
+}
+
+/** Returns all regions that accept new databases, by code. Of servers in one region, each could get them. */
+export async function listRegions(db: Db): Promise<Region[]> {
+  return db<Region[]>`
+    select region as code, case when count(*) = count(location) then min(location) end as location
+    from clusters where state = 'active' group by region order by region`;
+}
+
+/** Returns the code of the region in which the account's next database is created, unless another one is chosen. */
 export async function regionOfAccount(
   { db, config }: Pick<Context, "db" | "config">,
   accountId: string,
@@ -47,13 +63,24 @@ export async function regionOfAccount(
     listRegions(db),
   ]);
   if (account?.region) return account.region;
-  return regions.includes(config.defaultRegion) ? config.defaultRegion : (regions[0] ?? null);
+  const isThere = regions.some(({ code }) => code === config.defaultRegion);
+  return isThere ? config.defaultRegion : (regions[0]?.code ?? null);
+}
+
+/** Where the account's next database will be, in the region with this code if one is chosen; null: not known. */
+export async function locationOf(
+  ctx: Pick<Context, "db" | "config">,
+  accountId: string,
+  chosen: string | undefined,
+): Promise<string | null> {
+  const [regions, usual] = await Promise.all([listRegions(ctx.db), regionOfAccount(ctx, accountId)]);
+  return regions.find(({ code }) => code === (chosen ?? usual))?.location ?? null;
 }
 
 /** @throws BasetideError `destination_invalid` if no active cluster is in the region */
 export async function requireRegion(db: Db, region: string | undefined): Promise<void> {
   if (region === undefined) return;
-  const regions = await listRegions(db);
+  const regions = (await listRegions(db)).map(({ code }) => code);
   if (regions.includes(region)) return;
   throw new BasetideError(
     "destination_invalid",

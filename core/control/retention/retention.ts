@@ -92,7 +92,7 @@ export const retention: Record<string, Retention> = {
   users: { bound: "one per person" },
   verifications: { expires: "expires_at" },
   watchdog_clock: { bound: "one row" },
-  workers: { kept: "1 day", column: "seen_at", about: "after the last heartbeat" },
+  processes: { kept: "1 day", column: "seen_at", about: "after the last heartbeat" },
   workspaces: { bound: "made by people" },
   "pgboss.bam": { bound: "one per change of pg-boss's own tables" },
   "pgboss.job": {

@@ -39,7 +39,7 @@ const ATTENTION_RETRY_MS = 3 * 60_000;
 const REFUSED_RETRY_MS = 5000;
 const CAP_RETRY_MS = 60 * 60_000;
 const runs: Remedy = { text: "See the latest runs", to: "runs" };
-const checkFeed: Remedy = { text: "I changed it: check again", to: "feed" };
+const checkFeed: Remedy = { text: "I added it: check again", to: "feed" };
 const SOON = "Basetide retries automatically, at least once a minute.";
 
 export function statusOf(base: StatusFacts, now: Date): BaseStatus {

@@ -4,7 +4,7 @@ import type { Config } from "../../config";
 import type { Logger } from "../../log";
 import { type Listener, listen, pathOf } from "..";
 
-/** @param registries of the roles in this process: one, except in `bun run up` */
+/** @param registries of the roles in this process: one, except in `bun run up` and the role `all` */
 export async function answerMetrics(registries: Registry[]): Promise<Response> {
   const texts = await Promise.all(registries.map((registry) => registry.metrics()));
   return new Response(joined(texts), { headers: { "content-type": Registry.PROMETHEUS_CONTENT_TYPE } });

@@ -13,7 +13,7 @@ export interface CadenceFacts {
   mode: "live" | "rapid" | "sweep";
   /** Live: the source notifies us, so that the feed need not be polled. */
   hasNotifications: boolean;
-  /** Live: whether anything changed lately (`ACTIVE_FOR_MS`). */
+  /** Live: whether anything changed lately (`ACTIVE_FOR_MS`); a base that is polled also begins as active. */
   isActive: boolean;
   /** Calls that one sweep of all tables takes. */
   sweepCalls: number;
@@ -57,7 +57,7 @@ export function sweepCallsOf(tables: readonly { records: number }[]): number {
 }
 
 /** A base counts as active for this long after a change. */
-export const ACTIVE_FOR_MS = 10 * 60_000;
+export const ACTIVE_FOR_MS = 5 * 60_000;
 /** The number of reads that notifications may cause at once after a quiet period. */
 export const NOTIFICATION_BURST = 20;
 
@@ -84,7 +84,13 @@ const IDLE_POLL_MS = 5 * MINUTE_MS - 2 * SECOND_MS;
 const IDLE_FRESHNESS_MS = 6 * HOUR_MS;
 const IDLE_SCHEMA_MS = 12 * HOUR_MS;
 const IDLE_SWEEP_MS = DAY_MS;
-/** For an idle live base that is polled. */
+/**
+ * An idle live base that is polled makes at most 0.2 calls a second: one in six seconds for the feed, one in forty for the
+ * sweep. The sweep gets more of them if it would take longer than a day, or if cells change by themselves, because only it
+ * sees those changes.
+ */
+const POLLED = { pollMs: 6 * SECOND_MS, sweepCallMs: 40 * SECOND_MS };
+const POLLED_SWEPT = { pollMs: 12 * SECOND_MS, sweepCallMs: 10 * SECOND_MS };
 const POLLED_FRESHNESS_MS = 12 * MINUTE_MS;
 const ACTIVE_FRESHNESS_MS = MINUTE_MS;
 const LIVE_SCHEMA_MS = HOUR_MS;
@@ -115,16 +121,21 @@ function live(facts: CadenceFacts): Cadence {
   const { hasNotifications, isActive, batchCalls = 1 } = facts;
   const calls = Math.max(1, batchCalls);
   const isIdle = hasNotifications && !isActive;
+  // A third of sync's share or less for the sweep: calls for the feed fit between two of its calls.
+  const polled = { pollMs: SHORTEST_MS, sweepCallMs: SECOND_MS, ...(isActive ? {} : polledIdle(facts)) };
   return {
-    pollMs: paced(facts, LIVE_PARTS.polls, calls, hasNotifications ? IDLE_POLL_MS : SHORTEST_MS),
+    pollMs: paced(facts, LIVE_PARTS.polls, calls, hasNotifications ? IDLE_POLL_MS : polled.pollMs),
     notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, NOTIFICATION_GAP_MS),
     freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, freshnessMs(facts)),
     schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? IDLE_SCHEMA_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
-    // A third of sync's share or less: calls for the feed fit between two of these.
-    sweepCallMs: SECOND_MS,
+    sweepCallMs: hasNotifications ? SECOND_MS : polled.sweepCallMs,
     cycleMs: LONGEST_MS,
   };
+}
+
+function polledIdle({ changesByItself, sweepCalls }: CadenceFacts) {
+  return changesByItself || sweepCalls * POLLED.sweepCallMs > DAY_MS ? POLLED_SWEPT : POLLED;
 }
 
 function freshnessMs({ hasNotifications, isActive }: CadenceFacts): number {
@@ -132,7 +143,7 @@ function freshnessMs({ hasNotifications, isActive }: CadenceFacts): number {
   return hasNotifications ? IDLE_FRESHNESS_MS : POLLED_FRESHNESS_MS;
 }
 
-/** Live mode without a cap: one sweep follows another while polls use calls anyway, or while records change. */
+/** Live mode without a cap: one sweep follows another while the feed is polled, or while records change. */
 function unhurriedSweepMs({ hasNotifications, isActive, changesByItself }: CadenceFacts): number {
   if (isActive || !hasNotifications) return SHORTEST_MS;
   return changesByItself ? CHANGING_SWEEP_MS : IDLE_SWEEP_MS;

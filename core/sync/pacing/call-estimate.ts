@@ -64,7 +64,7 @@ export function estimateCalls(input: EstimateInput): CallEstimate {
   const most = (Math.min(input.share, ratePerSecond) * DAY_MS) / SECOND_MS;
   const perDay = (calls: number) => Math.floor(Math.min(most, calls));
   const swept = (everyMs: number) => (sweepCalls * DAY_MS) / everyMs;
-  const oneByOneMs = sweepCalls * SECOND_MS;
+  const oneByOneMs = sweepCalls * (input.isLive ? quiet.sweepCallMs : SECOND_MS);
   if (!input.isLive) {
     const schemaMs = Math.max(input.schemaPollMs, quiet.schemaMs);
     const calls = perDay(swept(quiet.sweepEveryMs) + DAY_MS / schemaMs);
@@ -84,7 +84,7 @@ export function estimateCalls(input: EstimateInput): CallEstimate {
       (BATCH_CALLS * DAY_MS) / Math.max(SECOND_MS, busy.notificationGapMs) +
         DAY_MS / busy.freshnessMs +
         DAY_MS / busy.schemaMs +
-        swept(Math.max(busy.sweepEveryMs, oneByOneMs)),
+        swept(Math.max(busy.sweepEveryMs, sweepCalls * busy.sweepCallMs)),
     ),
     fullCheckMs: Math.max(quiet.sweepEveryMs, oneByOneMs),
   };

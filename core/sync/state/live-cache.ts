@@ -11,6 +11,7 @@ const MOST_UNLISTED = 1000;
 export class LiveCache {
   readonly dirty = new DirtySet();
   readonly missedChanges = new MissedChanges();
+  readonly startedAt = Date.now();
   /** When the feed last reported a change. */
   changedAt: Date | undefined;
   /** When the feed was last read to its end, and when SQL was last compared with the source (performance.now()). */

@@ -237,6 +237,8 @@ create table clusters (
   id text not null,
   name text not null,
   region text not null,
+  -- What pages say of where its data lies: a region, "this machine", or nothing if the operator has not said it.
+  location text,
   encrypted_admin_url text not null,
   public_host text not null,
   public_port integer not null,
@@ -320,6 +322,8 @@ create unique index sql_users_name_key on sql_users (database_id, lower(name));
 create table installation (
   id text not null,
   made_at timestamptz not null default now(),
+  -- When the operator last dumped this database; the documented command of a backup sets it.
+  backed_up_at timestamptz,
   constraint installation_pkey primary key (id)
 );
 create unique index installation_one_row on installation ((true));
@@ -793,20 +797,23 @@ create table repairs (
 create index repairs_due_idx on repairs (due_at);
 create index repairs_unsettled_idx on repairs (base_id) where unsettled > 0;
 
--- Running workers: each updates its own row every few seconds, and deletes it when it stops. Unlogged, because a crash
+-- Running processes: each updates its own row every few seconds, and deletes it when it stops. Unlogged, because a crash
 -- empties it for those few seconds.
-create unlogged table workers (
+create unlogged table processes (
   id text not null,
+  role text not null,
+  version text not null,
   host text not null,
   pid integer not null,
   started_at timestamptz not null,
   seen_at timestamptz not null,
-  -- bases leased now, and at most
-  bases integer not null,
-  capacity integer not null,
-  -- When the worker first appeared, by this server's clock: a new worker is not given bases that others hold.
+  -- Of a worker: bases leased now, and at most.
+  bases integer not null default 0,
+  capacity integer not null default 0,
+  -- When the process first appeared, by this server's clock: a new worker is not given bases that others hold.
   joined_at timestamptz not null default now(),
-  constraint workers_pkey primary key (id)
+  constraint processes_pkey primary key (id),
+  constraint processes_role_check check (role in ('worker', 'proxy', 'console'))
 ) with (fillfactor = 50);
 
 -- Bases whose workers crashed while they held them: a suspect is synced in a process of its own.

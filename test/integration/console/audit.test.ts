@@ -213,7 +213,7 @@ test("an intruder's actions are in the log: failed sign-ins, a reset, ended sess
   await made.client("192.0.2.10").post("/sign-in", { email, password });
   await intruder.post("/account/sessions/revoke-others", {});
   for (let index = 0; index < 3; index++) await call("GET", `/api/v1/bases/${id}/credentials`, { token });
-  await intruder.get(`/bases/${id}/connect`);
+  await intruder.post(`/bases/${id}/connect`, {});
   const user = ["user", email];
   const logged = await until(
     async () => {

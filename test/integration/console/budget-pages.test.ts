@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
 import { getBase, listBases } from "../../../core/control/bases";
-import { createWorkspace, getWorkspace, listWorkspaces } from "../../../core/control/budgets";
+import { budgetOf, createWorkspace, getWorkspace, listWorkspaces } from "../../../core/control/budgets";
 import { platforms } from "../../../core/source";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { recordCalls } from "../../support/live-rows";
@@ -213,8 +213,19 @@ test("a base is added to a workspace and removed from it in its settings, and sh
   expect((await person.get(settings)).text).toMatch(new RegExp(`value="${id}" selected`));
   await recordCalls(db(), base, { client: 4000, byKind: { payloads: 300, sweep: 700, schema: 9 } });
   const { text } = await person.get(`/bases/${base.id}`);
-  expect(text).toContain("This month's calls will last.");
-  expect(text).toMatch(/aria-label="5,01\d of 100,000 calls used this month; about/);
+  expect(text).toContain("Sync keeps within this month's calls.");
+  expect(text).toMatch(/aria-label="5,01\d of 100,000 calls used this month\."/);
+  expect(text).toContain("Not enough history for a forecast yet");
+  // A week of whole days with the same base.
+  await db()`update bases set created_at = now() - interval '9 days' where id = ${base.id}`;
+  await db()`
+    insert into quota_days (key, day, sync, client)
+    select ${`airtable:${base.sourceBaseId}`}, (now() at time zone 'UTC')::date - ago, array_fill(10, array[24]), array_fill(2, array[24])
+    from generate_series(1, 7) as ago`;
+  const forecast = (await person.get(`/bases/${base.id}`)).text;
+  expect(forecast).toMatch(/aria-label="5,01\d of 100,000 calls used this month; about [\d,]+ forecast/);
+  expect(forecast).toContain("This month's calls will last.");
+  expect((await budgetOf(db(), { id }))!.forecast).toMatchObject({ nextDay: 288, missing: null });
   const page = (await person.get(`${PATH}/${id}`)).text;
   const kinds = [...page.matchAll(/<th scope="row">([^<]+)<\/th><td class="number">([^<]+)</g)];
   expect(kinds.map(([, kind, calls]) => [kind, calls])).toEqual([
@@ -228,6 +239,36 @@ test("a base is added to a workspace and removed from it in its settings, and sh
   await choose("none");
   expect((await getBase(db(), base.id)).workspaceId).toBeNull();
   expect((await person.get(`/bases/${base.id}`)).text).not.toContain("Call budget");
+});
+
+test("usage lists the calls of every base by day and purpose, with or without a cap, in one vocabulary", async () => {
+  const person = await site.person();
+  await (await atStart(person)).start({ plan: "business" });
+  const base = await only(person);
+  const key = `airtable:${base.sourceBaseId}`;
+  await db()`delete from quota_windows where key = ${key}`;
+  await db()`delete from quota_days where key = ${key}`;
+  await db()`delete from quota_callers where key = ${key}`;
+  const ago = (hours: number) => Date.now() - hours * 3_600_000;
+  await db()`select quota_count(${key}, ${ago(30)}::float8, 1200, 40)`;
+  await db()`select quota_count(${key}, ${ago(0)}::float8, 34, 9)`;
+  await db()`select quota_count_callers(${JSON.stringify([{ key, caller: "console", calls: 5 }])}::text::jsonb, 10)`;
+  const { text } = await person.get(PATH);
+  const [, table] = /Calls by base[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(text)!;
+  const numbers = (row: string) => [...row.matchAll(/<td class="number">([^<]*)</g)].map(([, one]) => one);
+  expect(table).toContain(`href="/bases/${base.id}/freshness?range=30d#calls-card"`);
+  expect(numbers(table!)).toEqual(["1,234", "44", "5", "1,283"]);
+  expect(text).toMatch(/<th scope="col">Base<\/th>(<th[^>]*>\w[^<]*<\/th>){4}/);
+  for (const name of ["Sync", "Your apps", "Console"]) expect(text).toContain(`>${name}</th>`);
+  const [, byDay] = /Calls by day and base[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(text)!;
+  expect(byDay!.match(/<tr>/g)).toHaveLength(2);
+  expect(numbers(byDay!.split("<tr>")[1]!)).toEqual(["34", "4", "5", "43"]);
+
+  // The same figures on the base's own pages; its month may have begun since.
+  const overview = (await person.get(`/bases/${base.id}`)).text;
+  expect(overview).toMatch(/Console<\/dt><dd>5<\/dd>/);
+  const stranger = await site.person();
+  expect((await stranger.get(PATH)).text).toContain("No calls to Airtable yet.");
 });
 
 test("a spent budget is shown, with when it continues, and so is a source that has throttled the base", async () => {

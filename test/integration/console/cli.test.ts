@@ -1,11 +1,22 @@
 /**
- * The customers' command line against a console: built for Node and run by it where a process matters, and in this one
- * elsewhere, because each start of Node takes a third of a second.
+ * The customers' command line against a console: its package, installed and run by Node, where a process matters, and in
+ * this process elsewhere, because each start of Node takes a third of a second.
  */
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { packCli } from "../../../apps/cli/pack";
 import { runCli } from "../../../apps/cli/program";
 import { consoleApp } from "../../../apps/console/app";
 import { deleteBase, getBase, recordRun } from "../../../core/control/bases";
@@ -32,9 +43,24 @@ const answers = new Map<string, unknown>();
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "basetide-cli-"));
-  const built = await Bun.build({ entrypoints: [join(repoRoot, "apps/cli/main.ts")], target: "node" });
-  program = join(folder, "basetide.mjs");
-  writeFileSync(program, await built.outputs[0]!.text());
+  const archive = await packCli(join(folder, "packed"));
+  const empty = join(folder, "installed");
+  mkdirSync(empty);
+  // Nothing may be fetched: the cache is empty, too.
+  const words = [
+    "install",
+    "--offline",
+    "--no-audit",
+    "--no-fund",
+    "--cache",
+    join(folder, "cache"),
+    archive,
+  ];
+  const installed = Bun.spawnSync(node ? ["npm", ...words] : [process.execPath, "add", archive], {
+    cwd: empty,
+  });
+  expect(installed.exitCode, installed.stderr.toString()).toBe(0);
+  program = join(empty, "node_modules/basetide/basetide.mjs");
   control = await testControl();
   // The tests make more calls in a minute than the limit.
   const config = { ...control.ctx.config, apiRequestsPerMinute: 100_000 };
@@ -113,9 +139,18 @@ function onFile(words: string[], env: Record<string, string> = {}): Promise<Ran>
   return cli([...words, "--file", contract()], env);
 }
 
-/** Runs a command of the built file by Node. */
-async function run(words: string[], env: Record<string, string> = {}, input = ""): Promise<Ran> {
-  const child = Bun.spawn([node ?? process.execPath, program, ...words], {
+/**
+ * Runs a command of the installed package by Node.
+ *
+ * @param options of Node itself
+ */
+async function run(
+  words: string[],
+  env: Record<string, string> = {},
+  input = "",
+  options: string[] = [],
+): Promise<Ran> {
+  const child = Bun.spawn([node ?? process.execPath, ...options, program, ...words], {
     cwd: folder,
     env: { PATH: process.env.PATH!, HOME: folder, XDG_CONFIG_HOME: join(folder, "config"), ...env },
     stdin: new Blob([input]),
@@ -131,6 +166,53 @@ async function run(words: string[], env: Record<string, string> = {}, input = ""
 }
 
 const address = () => `http://127.0.0.1:${server.port}`;
+
+test("the package installs alone: one program under 1 MB, without dependencies, with its version, README and licenses", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const modules = join(folder, "installed/node_modules");
+  expect(readdirSync(modules).filter((name) => !name.startsWith("."))).toEqual(["basetide"]);
+  const files = readdirSync(join(modules, "basetide"));
+  expect(files.sort()).toEqual(
+    ["LICENSE", "README.md", "THIRD-PARTY-LICENSES", "basetide.mjs", "package.json"].sort(),
+  );
+  const bytes = files.map((file) => statSync(join(modules, "basetide", file)).size);
+  expect(bytes.reduce((sum, size) => sum + size, 0)).toBeLessThan(1_000_000);
+  const manifest = JSON.parse(readFileSync(join(modules, "basetide/package.json"), "utf8"));
+  const { version } = JSON.parse(readFileSync(join(repoRoot, "package.json"), "utf8"));
+  expect(manifest).toMatchObject({ name: "basetide", version, engines: { node: ">=20" } });
+  for (const kind of ["dependencies", "optionalDependencies", "peerDependencies", "scripts"])
+    expect(manifest, kind).not.toHaveProperty(kind);
+
+  // As people start it, by its name.
+  const bin = Bun.spawnSync([join(modules, ".bin/basetide"), "--version"], { cwd: folder });
+  expect([bin.exitCode, bin.stdout.toString()]).toEqual([0, `${version}\n`]);
+  const help = await run(["--help"]);
+  expect([help.code, help.errors]).toEqual([0, ""]);
+  expect(help.out).toContain("bases");
+});
+
+test("the package has the same bytes wherever it is made", async () => {
+  const made = (name: string, cwd: string) => {
+    const target = join(folder, name);
+    const script = `await (await import(${JSON.stringify(join(repoRoot, "apps/cli/pack.ts"))})).packCli(${JSON.stringify(target)})`;
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, "-e", script], { cwd });
+    expect(exitCode, stderr.toString()).toBe(0);
+    return readFileSync(join(target, readdirSync(target).find((file) => file.endsWith(".tgz"))!));
+  };
+  expect(made("a", repoRoot).equals(made("b", tmpdir()))).toBe(true);
+});
+
+test("an older Node is told which one to install", async ({ skip }) => {
+  skip(!node, "this machine has no Node");
+  const older = 'Object.defineProperty(process.versions, "node", { value: "18.20.8" })';
+  const { code, out, errors } = await run(["--help"], {}, "", ["--import", `data:text/javascript,${older}`]);
+  expect([code, out, errors]).toEqual([
+    1,
+    "",
+    "error (node_outdated): This is Node 18.20.8. Install Node 20 or later.\n",
+  ]);
+});
 
 test("a login is checked and stored for its owner only; without one, a command says what to do", {
   timeout: TIMEOUT_MS,

@@ -84,7 +84,7 @@ test("a key without permission: the page says what to enable and where, as text,
   expect(text).toContain("Tick the scope webhook:manage &lt;script>");
   expect(text).toContain('href="https://example.com/keys"');
   expect(text).toMatch(new RegExp(`href="/bases/${base.id}/settings">new API key`));
-  expect(text).toContain("Lag, last 24 hours");
+  expect(text).toContain("Lag, last hour");
   expect(text).not.toContain("Changes arrive");
 });
 

@@ -1,7 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
 import { listBases } from "../../../core/control/bases";
-import { addCluster, drainCluster } from "../../../core/control/placement";
+import {
+  addCluster,
+  drainCluster,
+  ensureDefaultCluster,
+  THIS_MACHINE,
+} from "../../../core/control/placement";
 import { platforms } from "../../../core/source";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { ownDatabase } from "../../support/control-support";
@@ -324,12 +329,38 @@ test("each plan shows what it costs on this base, and the only workspace is pres
   const page = await person.get(draft.to("start"));
   expect(page.text).toMatch(/(All \d+ tables|1 table), \d+ records/);
   expect(page.text).toContain("Less than 5 s.");
-  expect(page.text).toContain("us-west-2 (Oregon)");
   expect(page.text.match(/Paced to last the month/g)).toHaveLength(3);
   const refused = await person.post(draft.to("start"), {});
   expect([refused.status, refused.text]).toEqual([422, expect.stringContaining("Choose a plan")]);
   await person.post("/account/workspaces", { name: "Sales", plan: "free" });
   expect((await person.get(draft.to("start"))).text).toMatch(/name="plan"[^>]*value="wsp_\w+" checked/);
+});
+
+test("pages say where data lies only as far as the operator has said it", async () => {
+  const { ctx } = site.control;
+  const person = await site.person();
+  const draft = await beginWithBase(person);
+  const told = async (location: string | null) => {
+    await ensureDefaultCluster({ ...ctx, config: { ...ctx.config, location } });
+    const { text: destination } = await person.get(draft.to("destination"));
+    await person.post(draft.to("destination"), { kind: "new" });
+    const { text: start } = await person.get(draft.to("start"));
+    return [destination, start].map((text) => /created [^.<]*/.exec(text)?.[0].trim());
+  };
+  expect(await told(null)).toEqual(Array(2).fill("created and hosted by us"));
+  expect(await told("eu-central-1")).toEqual(
+    Array(2).fill("created and hosted by us in eu-central-1 (Frankfurt)"),
+  );
+  expect(await told("Our data center")).toEqual(Array(2).fill("created and hosted by us in Our data center"));
+  expect(await told(THIS_MACHINE)).toEqual(Array(2).fill("created on this machine"));
+
+  await person.post(draft.to("start"), { plan: "business" });
+  const [base] = await listBases(ctx.db, person.accountId);
+  const path = `/bases/${base!.id}/connect`;
+  expect((await person.get(path)).text).toContain("Location: this machine. ");
+  await ensureDefaultCluster(ctx);
+  const { text } = await person.get(path);
+  expect(text).not.toMatch(/Location:|Region:|us-west|Oregon/);
 });
 
 test("a refused base stays chosen, and its error leads to the key", async () => {

@@ -143,7 +143,7 @@ test("the fleet page shows the running workers, their leases, and the silent one
   const worker = { id: "w1", host: "alpha", pid: 12, startedAt: new Date(), bases: 41, capacity: 200 };
   await reportWorker(db, worker);
   await reportWorker(db, { ...worker, id: "w2", host: "beta" });
-  await db`update workers set seen_at = now() - interval '1 minute' where id = 'w2'`;
+  await db`update processes set seen_at = now() - interval '1 minute' where id = 'w2'`;
   const { text } = await ask("/operator", { account: operator });
   expect(text).toMatch(/Running workers<\/dt><dd>1<\/dd>/);
   expect(text).toContain("41 of at most 200 bases");

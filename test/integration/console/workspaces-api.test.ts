@@ -36,7 +36,7 @@ test("a plan sets its calls, and a fifth of them is reserved for clients by defa
     reserve: 20_000,
     bases: [],
     used: { month, sync: 0, client: 0, by_kind: {} },
-    forecast: { calls: 0, ends_inside: true },
+    forecast: { calls: null, next_day: null, ends_inside: null, missing: "history" },
     state: "inside",
     left: 79_000,
     slowed: null,

@@ -225,12 +225,25 @@ test("the default cluster follows the configuration, and is registered once, how
   const { ctx } = control;
   const moved = {
     ...ctx,
-    config: { ...ctx.config, replicaPublicHost: "db.example.com", defaultRegion: "eu-west-1" },
+    config: {
+      ...ctx.config,
+      replicaPublicHost: "db.example.com",
+      defaultRegion: "eu-west-1",
+      location: "eu-west-1",
+    },
   };
   await Promise.all([1, 2, 3].map(() => ensureDefaultCluster(moved)));
   expect(await listClusters(ctx.db)).toMatchObject([
-    { name: "default", region: "eu-west-1", publicHost: "db.example.com", state: "active" },
+    {
+      name: "default",
+      region: "eu-west-1",
+      location: "eu-west-1",
+      publicHost: "db.example.com",
+      state: "active",
+    },
   ]);
+  await ensureDefaultCluster(ctx);
+  expect(await listClusters(ctx.db)).toMatchObject([{ region: "us-west-2", location: null }]);
   const wrongKey = { ...ctx, secrets: createSecretBox([Buffer.alloc(32, 7).toString("base64")]) };
   await expect(ensureDefaultCluster(wrongKey)).rejects.toMatchObject({ code: "secret_unreadable" });
 });

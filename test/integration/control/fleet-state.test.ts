@@ -48,7 +48,7 @@ test("a worker without a report for 15 s is shown as silent", async () => {
   const { sql } = database;
   const worker = { id: "w", host: "alpha", pid: 1, startedAt: new Date(), bases: 0, capacity: 5 };
   await reportWorker(sql, worker);
-  await sql`update workers set seen_at = now() - interval '16 seconds'`;
+  await sql`update processes set seen_at = now() - interval '16 seconds'`;
   expect(await listWorkers(sql)).toMatchObject([{ isAlive: false }]);
   await reportWorker(sql, { ...worker, bases: 3 });
   expect(await listWorkers(sql)).toMatchObject([{ isAlive: true, bases: 3 }]);

@@ -5,6 +5,7 @@ import {
   baseHistory,
   type CurrentPeriod,
   callsOver,
+  lagHistory,
   rollUpHours,
   savePeriods,
 } from "../../../core/control/history";
@@ -54,7 +55,8 @@ test("the age of the data runs from the start of one sync to the end of the next
   // Nothing ran for ten minutes.
   await ran(3 * HOUR_MS - 10 * MINUTE_MS);
   expect(await runs()).toMatchObject([
-    { syncs: 1, lag: 1000, max: 1000 },
+    // Before the first sync there was no data.
+    { syncs: 1, lag: null, max: null },
     { syncs: 2, lag: 3000, max: 5000 },
     { syncs: 1, max: 10 * MINUTE_MS - 8000 + 1000 },
   ]);
@@ -125,6 +127,35 @@ test("the history has every bucket, the age within an outage, and calls by hour"
     const sums = calls.reduce((sum, one) => [sum[0]! + one.sync, sum[1]! + one.client], [0, 0]);
     if (range !== "1h") expect(sums).toEqual([8, 3]);
   }
+});
+
+test("the chart of a new base begins with an hour, that of an older one with a day, or the first span that has data", async () => {
+  const { ctx } = control;
+  const owner = await control.addAccount("ranges@example.com");
+  const made = { platform: "airtable", apiKey: GOOD_KEY, sourceBaseId: "appTwo" };
+  const { id } = await createBase(ctx, owner.id, made);
+  const usual = async (at: Date) => {
+    const { range, lag, silence } = await lagHistory(ctx.db, await getBase(ctx.db, id), undefined, at);
+    return { range, silence, hasData: lag.some(({ p50Ms }) => p50Ms !== null) };
+  };
+  const began = (await getBase(ctx.db, id)).createdAt;
+  const after = (ms: number) => new Date(began.getTime() + ms);
+  const sync = (kind: "first" | "sweep", endMs: number) =>
+    recordRun(ctx.db, id, {
+      ...{ kind, startedAt: after(endMs - 1000), completedAt: after(endMs) },
+      ...{ seen: 3, inserted: 3, updated: 0, deleted: 0, requests: 2, waitMs: 0 },
+    });
+  expect(await usual(after(MINUTE_MS))).toEqual({ range: "1h", silence: "no_data", hasData: false });
+  await sync("first", 3 * MINUTE_MS);
+  expect(await usual(after(4 * MINUTE_MS))).toEqual({ range: "1h", silence: "new", hasData: false });
+  await sync("sweep", 5 * MINUTE_MS);
+  expect(await usual(after(6 * MINUTE_MS))).toMatchObject({ range: "1h", hasData: true });
+  expect(await usual(after(3 * HOUR_MS))).toMatchObject({ range: "24h", hasData: true });
+  expect(await usual(after(25 * HOUR_MS))).toMatchObject({
+    range: "24h",
+    hasData: false,
+    silence: "not_read",
+  });
 });
 
 test("calls are shown by kind and by key, at most ten keys a day, and keys only to the account that is alone with the base", async () => {

@@ -4,12 +4,17 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
 import { verifyPassword } from "../../../core/control/accounts";
 import { createBase, deleteBase, getBase, recordRun } from "../../../core/control/bases";
+import { removeWorker, reportWorker } from "../../../core/control/fleet";
+import { reportProcess } from "../../../core/control/fleet/processes";
 import { createRequest, getDatabase } from "../../../core/control/placement";
+import { version } from "../../../package.json" with { type: "json" };
 import { asAdmin } from "../../support/admin";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { freshDatabase } from "../../support/database";
+import { startMailbox } from "../../support/mailbox";
 import { type OperatorAnswer, operate as operateHere, operatorEnv } from "../../support/operator";
 import { addPlainBases } from "../../support/plain-bases";
+import { startReceiver } from "../../support/receiver";
 import { type ReplicaServer, replicaServer } from "../../support/replica-server";
 
 // Commands that run as a process take a second or two to start on a busy machine.
@@ -214,10 +219,14 @@ test("bases are listed, shown, paused, resumed and synced; doctor reports what i
       JSON.parse(out);
     // Other tests create databases on the same server, some of which doctor finds open to every role.
     const own = findings.filter(
-      ({ message }) => !/may connect to the database (?:customer_|bt_)/.test(message),
+      ({ check, message }) =>
+        check !== "disk" && !/may connect to the database (?:customer_|bt_)/.test(message),
     );
     return { code, bad: own.filter((finding) => finding.status !== "ok"), findings };
   };
+  const worker = { id: "wrk_1", host: "here", pid: 1, startedAt: new Date(), bases: 1, capacity: 10 };
+  await reportWorker(ctx.db, worker);
+  await ctx.db`update installation set backed_up_at = now()`;
   const well = await checks();
   expect([well.code, well.bad]).toEqual([0, []]);
   expect(well.findings.map((finding) => finding.check)).toContain("secrets");
@@ -234,7 +243,9 @@ test("bases are listed, shown, paused, resumed and synced; doctor reports what i
     waitMs: 0,
     error: { code: "source_key_refused", message: "Authentication required" },
   });
+  await reportWorker(ctx.db, worker);
   expect(await checks()).toMatchObject({ code: 0, bad: [{ check: "base", status: "warning" }] });
+  await removeWorker(ctx.db, worker.id);
   await asAdmin(
     (admin) => admin.unsafe(`drop database ${database.name} with (force)`),
     replicas.superuserUrl,
@@ -242,7 +253,7 @@ test("bases are listed, shown, paused, resumed and synced; doctor reports what i
   const lost = await checks();
   expect(lost.code).toBe(1);
   expect(lost.bad).toContainEqual(expect.objectContaining({ check: "replica", status: "problem" }));
-  expect(lost.bad[0]!.remedy).toBeTruthy();
+  for (const { remedy } of lost.bad) expect(remedy).toBeTruthy();
 });
 
 test("doctor names a wrong key, missing tables, and an unreachable server", async () => {
@@ -256,6 +267,102 @@ test("doctor names a wrong key, missing tables, and an unreachable server", asyn
   expect(await doctor({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" })).toEqual(["control_plane"]);
   await using empty = await freshDatabase();
   expect(await doctor({ DATABASE_URL: empty.url })).toEqual(["migrations"]);
+});
+
+/** What `doctor` says about one subject. */
+async function check(name: string, env: Record<string, string> = {}) {
+  const findings: { check: string; status: string; message: string; remedy: string | null }[] = JSON.parse(
+    (await operate(["doctor", "--json"], env)).out,
+  );
+  return findings.find((finding) => finding.check === name)!;
+}
+
+test("doctor lists the versions of the running processes, and warns while they differ", async () => {
+  const { db } = control.ctx;
+  expect(await check("versions")).toMatchObject({ status: "ok", message: "No process is running" });
+  const process = { host: "here", pid: 1, startedAt: new Date() };
+  await reportProcess(db, { ...process, id: "w1", role: "worker" });
+  await reportProcess(db, { ...process, id: "w2", role: "worker" });
+  await reportProcess(db, { ...process, id: "p1", role: "proxy" });
+  const same = `Running processes: worker ${version} (2), proxy ${version} (1)`;
+  expect(await check("versions")).toMatchObject({ status: "ok", message: same });
+  await db`update processes set version = '9.9.9' where id = 'p1'`;
+  const different = `Processes of several versions are running: worker ${version} (2), proxy 9.9.9 (1)`;
+  expect(await check("versions")).toMatchObject({
+    ...{ status: "warning", message: different, remedy: expect.stringContaining("older version") },
+  });
+  // One that has crashed counts no more.
+  await db`update processes set seen_at = now() - interval '16 seconds' where id = 'p1'`;
+  expect(await check("versions")).toMatchObject({ status: "ok" });
+  await db`delete from processes`;
+});
+
+test("doctor warns of a backup that is older than a day, or was never made", async () => {
+  const { db } = control.ctx;
+  await db`update installation set backed_up_at = null`;
+  const never = "No backup of the control plane is recorded";
+  expect(await check("backup")).toMatchObject({ status: "warning", message: never });
+  await db`update installation set backed_up_at = now() - interval '23 hours 59 minutes'`;
+  const message = expect.stringContaining("is 23 hours old");
+  expect(await check("backup")).toMatchObject({ status: "ok", message });
+  await db`update installation set backed_up_at = now() - interval '24 hours 1 minute'`;
+  expect(await check("backup")).toMatchObject({
+    ...{ status: "warning", message: expect.stringContaining("is 24 hours old") },
+    remedy: expect.stringContaining("Backup and restore"),
+  });
+});
+
+test("doctor checks the workers, the mail server, the public address and the disk", async () => {
+  const { ctx } = control;
+  const owner = await control.addAccount("checked@example.com");
+  const base = await createBase(ctx, owner.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appTwo",
+  });
+  const message = expect.stringMatching(/^No worker is alive, and \d+ bases are not synced/);
+  expect(await check("workers")).toMatchObject({ status: "problem", message });
+  const worker = { id: "wrk_2", host: "here", pid: 1, startedAt: new Date(), bases: 7, capacity: 10 };
+  await reportWorker(ctx.db, worker);
+  const alive = "Workers that are alive: 1; bases that they hold: 7";
+  expect(await check("workers")).toMatchObject({ status: "ok", message: alive });
+  await removeWorker(ctx.db, worker.id);
+  await deleteBase(ctx, base);
+
+  expect((await check("mail")).message).toContain("SMTP_URL is not set");
+  const refused = await check("mail", { SMTP_URL: "smtp://user:secret-word@127.0.0.1:1" });
+  expect(refused).toMatchObject({ status: "problem", message: expect.stringContaining("ECONNREFUSED") });
+  expect(refused.message).not.toContain("secret-word");
+  const mailbox = startMailbox();
+  expect(await check("mail", { SMTP_URL: mailbox.url })).toMatchObject({ status: "ok" });
+  mailbox.stop();
+
+  // An address of this machine that counts as a public one.
+  await using site = startReceiver("127.0.0.2");
+  const address = (url: string, env = {}) => check("address", { CONSOLE_URL: url, ...env });
+  expect((await check("address")).message).toContain("this machine only");
+  expect(await address(site.url(""))).toMatchObject({ status: "ok" });
+  expect(site.received.at(-1)!.path).toBe("/signup");
+  site.answer = { status: 502 };
+  expect((await address(site.url(""))).message).toContain("answers with status 502");
+  expect(await address("http://127.0.0.2:1")).toMatchObject({ status: "warning" });
+  const plain = await address("http://console.example.com", { NODE_ENV: "production" });
+  expect([plain.status, plain.message]).toEqual(["warning", "http://console.example.com is not encrypted"]);
+  expect((await check("disk")).message).toMatch(/^\d+\.\d GB are free/);
+});
+
+test("server migrate creates what an empty database lacks, and then finds nothing to do", async () => {
+  await using empty = await freshDatabase();
+  const migrate = () => operate(["server", "migrate", "--json"], { DATABASE_URL: empty.url });
+  const first = await migrate();
+  expect([first.code, first.err]).toEqual([0, ""]);
+  expect(JSON.parse(first.out).migrations[0]).toMatch(/^0001_/);
+  expect(JSON.parse((await migrate()).out)).toEqual({ migrations: [] });
+  const doctor = JSON.parse((await operate(["doctor", "--json"], { DATABASE_URL: empty.url })).out);
+  expect(doctor).toContainEqual(expect.objectContaining({ check: "migrations", status: "ok" }));
+  const away = await operate(["server", "migrate"], { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" });
+  expect([away.code, away.out]).toEqual([1, ""]);
+  expect(away.err).toContain("The control-plane database cannot be reached");
 });
 
 test("without DATABASE_URL, the address that the embedded Postgres wrote to DATA_DIR is used", async () => {

@@ -28,8 +28,12 @@ const table = (...names: string[]) => ({
 
 const doctor = (fleet: Fleet, ...words: string[]) => runDoctor(fleet.ctx.config, ...words);
 
+/** Without the workers, which a test stops to have its databases to itself, and without backups, which it makes by copying. */
 const notWell = (findings: DoctorFinding[]) =>
-  findings.filter(({ status }) => status === "warning" || status === "problem");
+  findings.filter(
+    ({ check, status }) =>
+      check !== "workers" && check !== "backup" && (status === "warning" || status === "problem"),
+  );
 
 /** Without what `doctor` says of the cluster that all tests share: others may have a database there that is open to all. */
 const notWellHere = (findings: DoctorFinding[]) =>
@@ -140,7 +144,8 @@ test("a restored control plane adopts its databases, and `doctor --fix` repairs 
   expect(notWell(fixed.findings)).toEqual([
     expect.objectContaining({ check: "orphan", message: expect.stringContaining(ownedDatabase.name) }),
   ]);
-  expect(fixed.code).toBe(0);
+  const problems = fixed.findings.filter(({ status }) => status === "problem");
+  expect(problems.map(({ check }) => check)).toEqual(["workers"]);
   expect(await hosted(madeDatabase.name)).toBe(false);
   expect(await hosted(ownedDatabase.name)).toBe(true);
   await onReplicas((admin) => admin.unsafe(`drop database ${ownedDatabase.name} with (force)`));
@@ -173,7 +178,7 @@ test("a restored control plane adopts its databases, and `doctor --fix` repairs 
 }, 120_000);
 
 test("a database that another control plane has created on the same cluster is left alone", async () => {
-  await using fleet = await startFleet({ workers: 0 });
+  await using fleet = await startFleet();
   await using other = await startFleet({ workers: 0 });
   const make = ({ sandbox, connect }: Fleet) => connect(sandbox.control.createBase({ tables: [table("a")] }));
   const [, theirs] = [await make(fleet), await make(other)];

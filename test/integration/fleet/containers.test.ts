@@ -3,15 +3,17 @@
  * Dockerfile, each role started from them, and the compose file compared with the programs' variables. With an engine,
  * the image is built.
  */
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { parse } from "yaml";
 import { WORKER_OPTIONS } from "../../../apps/runtime-options";
 import { configVariables } from "../../../core/config";
+import { stageApp } from "../../../deploy/image/stage";
 import { freshDatabase } from "../../support/database";
 import { freePort } from "../../support/free-port";
+import { componentsOfImage } from "../../support/image-components";
 import { installError } from "../../support/install-pinned";
 import { until } from "../../support/poll";
 import { repoRoot } from "../../support/source-files";
@@ -20,26 +22,12 @@ const ROLES = ["worker", "proxy", "console"] as const;
 const PORT_OF = { worker: "WORKER_PORT", proxy: "PROXY_PORT", console: "CONSOLE_PORT" };
 
 const dockerfile = readFileSync(join(repoRoot, "Dockerfile"), "utf8");
-/** Excluded from what COPY copies. */
-const ignored = readFileSync(join(repoRoot, ".dockerignore"), "utf8")
-  .split("\n")
-  .filter((line) => /^\w/.test(line));
 const compose = parse(readFileSync(join(repoRoot, "compose.yaml"), "utf8"), { merge: true });
 let image: string;
 
-/** Executes the Dockerfile's COPY and RUN lines in a folder. */
 beforeAll(async () => {
   image = mkdtempSync(join(tmpdir(), "basetide-image-"));
-  for (const [, files = ""] of dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)) {
-    for (const file of files.split(" ")) {
-      const filter = (path: string) => !ignored.includes(relative(repoRoot, path));
-      cpSync(join(repoRoot, file), join(image, file), { recursive: true, filter });
-    }
-  }
-  const [, install = ""] = /&& (bun install.*)$/m.exec(dockerfile) ?? [];
-  const [program, ...words] = install.split(" ");
-  expect(program).toBe("bun");
-  expect(installError(image, words)).toBeUndefined();
+  expect(installError(image, stageApp(image))).toBeUndefined();
 }, 240_000);
 
 afterAll(() => rmSync(image, { recursive: true, force: true }));
@@ -54,6 +42,21 @@ describe("the image", () => {
     for (const absent of ["test", "apps/sandbox", "apps/up"]) {
       expect(existsSync(join(image, absent)), absent).toBe(false);
     }
+  });
+
+  test("contains the packages that the bill of materials says, and no others", () => {
+    const manifests = ["**/node_modules/*/package.json", "**/node_modules/@*/*/package.json"].flatMap(
+      (pattern) => [...new Bun.Glob(pattern).scanSync({ cwd: image })],
+    );
+    const found = manifests.map((path) => {
+      const { name, version } = JSON.parse(readFileSync(join(image, path), "utf8"));
+      return `${name}@${version}`;
+    });
+    const listed = componentsOfImage().filter(({ purl }) => purl.startsWith("pkg:npm/"));
+    const names = listed.map((one) => `${one.group ? `${one.group}/` : ""}${one.name}@${one.version}`);
+    const bun = names.filter((name) => name.startsWith("@oven/"));
+    expect(new Set([...found, ...bun])).toEqual(new Set(names));
+    expect(bun).toHaveLength(1);
   });
 
   test("lists the packages of the lockfile, as bun pm ls sees them", () => {
@@ -103,6 +106,41 @@ describe("the image", () => {
       child.kill("SIGTERM");
       expect(await child.exited, await new Response(child.stderr).text()).toBe(0);
       expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(1);
+    } finally {
+      child.kill("SIGKILL");
+    }
+  });
+
+  test("starts as all roles in one process, without a worker's options", async () => {
+    await using database = await freshDatabase();
+    const ports = await Promise.all(Object.values(PORT_OF).map(async (name) => [name, await freePort()]));
+    const env = {
+      PATH: process.env.PATH,
+      NODE_ENV: "production",
+      DATABASE_URL: database.url,
+      REPLICA_URL: inject("clusterUrl"),
+      SECRET_KEY: Buffer.alloc(32, 1).toString("base64"),
+      LOG_LEVEL: "warn",
+      ...Object.fromEntries(ports.map(([name, port]) => [name, String(port)])),
+    };
+    const child = Bun.spawn(["bun", "apps/main.ts", "all"], {
+      cwd: image,
+      env,
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    try {
+      for (const [name, port] of ports) {
+        const isReady = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok;
+        await until(isReady, { what: `${name} is ready`, retryErrors: true, timeoutMs: 20_000 });
+      }
+      if (existsSync("/proc/self/environ")) {
+        const variables = readFileSync(`/proc/${child.pid}/environ`, "utf8");
+        for (const name of Object.keys(WORKER_OPTIONS)) expect(variables).not.toContain(`${name}=`);
+      }
+      expect(Bun.spawnSync(["bun", "apps/main.ts", "healthy"], { cwd: image, env }).exitCode).toBe(0);
+      child.kill("SIGTERM");
+      expect(await child.exited, await new Response(child.stderr).text()).toBe(0);
     } finally {
       child.kill("SIGKILL");
     }
@@ -187,9 +225,10 @@ describe("compose.yaml", () => {
     });
     const { METRICS_PORT: metricsPort } = compose.services.worker.environment;
     const scraped = readFileSync(join(repoRoot, "docs/monitoring/prometheus.yml"), "utf8");
-    expect([...scraped.matchAll(/port: (\d+)/g)].map(([, port]) => Number(port))).toEqual(
-      Array(3).fill(metricsPort),
+    const jobs = parse(scraped).scrape_configs.flatMap(
+      (job: { dns_sd_configs: { port: number }[] }) => job.dns_sd_configs,
     );
+    expect(jobs.map(({ port }: { port: number }) => port)).toEqual(Array(3).fill(metricsPort));
   });
 
   test("has no default for a secret", () => {
@@ -235,6 +274,11 @@ describe("compose.yaml", () => {
     const lines: string[] = configs.replicas_hba.content.trim().split("\n");
     const open = lines.filter((line) => /^host\s/.test(line) && !/\/32|172\.16\.0\.0|reject/.test(line));
     expect([lines.length, open]).toEqual([6, []]);
+  });
+
+  test("says no region that the operator has not said", () => {
+    for (const role of ROLES)
+      expect(compose.services[role].environment.DEFAULT_REGION).toBe("$" + "{DEFAULT_REGION:-}");
   });
 
   test("mounts existing files", () => {

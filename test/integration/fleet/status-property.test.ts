@@ -1,13 +1,17 @@
 /**
  * S2: whatever is broken, within a minute the status names it, or SQL equals the source; and once it is mended, the base
- * is well again. STATUS_ROUNDS repeats it with further faults, STATUS_SEED repeats a run.
+ * is well again. S3: the pages of a base that is not current say why, claim nothing that is not so, and offer only what
+ * works. STATUS_ROUNDS repeats it with further faults, STATUS_SEED repeats a run.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { consoleApp } from "../../../apps/console/app";
 import { Random } from "../../../apps/sandbox/random";
+import type { Account } from "../../../core/control/accounts";
 import { type Base, getBase } from "../../../core/control/bases";
-import { indicatorOf } from "../../../core/control/status";
+import { indicatorOf, statusOf } from "../../../core/control/status";
 import { randomBreakage } from "../../support/breakages";
 import { compareToSource, type SourceDump } from "../../support/compare-to-source";
+import { asker, authByHeader } from "../../support/console";
 import type { Fleet } from "../../support/fleet";
 import { startLiveFleet } from "../../support/live-fleet";
 import { until } from "../../support/poll";
@@ -52,6 +56,7 @@ async function play(mode: keyof typeof MODES, random: Random): Promise<void> {
       what: `${what}: the status names it, or SQL equals the source`,
       timeoutMs: LIMIT_MS,
     });
+    await pagesAreTrue(id, what);
     if (isLong) await neverSilent(id, what);
   } finally {
     await undo();
@@ -78,6 +83,55 @@ function change(sourceId: string, random: Random, tables: SourceDump["tables"]):
     ({ name }) => name === "Arrivals",
   );
   if (!isTaken) control.addTable(sourceId, { name: "Arrivals", fields: [text] });
+}
+
+/** What pages may say only of a base that is current. */
+const REASSURING = [
+  /nothing (has )?changed/i,
+  /every known change is in the database/,
+  /the database matched Airtable/,
+  /No missed changes/,
+  /"badge state green"/,
+];
+
+/** S3. A page is read between two looks at the status that agree: its causes come and go. */
+async function pagesAreTrue(id: string, what: string): Promise<void> {
+  const ask = asker(consoleApp(fleet.ctx, authByHeader()));
+  const look = async () => {
+    const base = await getBase(fleet.ctx.db, id);
+    return { base, status: statusOf(base, new Date()) };
+  };
+  await until(
+    async () => {
+      const { base, status } = await look();
+      const account = { id: base.accountId, email: "owner@example.com", isOperator: false } as Account;
+      const read = async (path: string) => (await ask(path, { account })).text;
+      const pages = { overview: await read(`/bases/${id}`), freshness: await read(`/bases/${id}/freshness`) };
+      const after = (await look()).status;
+      if (after.headline !== status.headline || after.isCurrent !== status.isCurrent) return false;
+      if (status.isCurrent) return true;
+      const words = textOf(pages.overview);
+      expect(words, what).toContain(status.word);
+      if (status.word !== "First sync") expect(words, what).toContain(status.headline);
+      for (const [page, text] of Object.entries(pages))
+        for (const claim of REASSURING) expect(text, `${what}: ${page}`).not.toMatch(claim);
+      // Each remedy leads somewhere: a page, or a form, whose address redirects to its page.
+      if (status.remedy) expect(words, what).toContain(status.remedy.text);
+      const main = /<main[\s\S]*<\/main>/.exec(pages.overview)![0];
+      for (const [, path] of main.matchAll(/(?:href|action)="(\/bases\/[^"#]*)/g))
+        expect([200, 303], `${what}: ${path}`).toContain((await ask(path!, { account })).status);
+      return true;
+    },
+    { what: `${what}: the page is read while the status stays`, timeoutMs: LIMIT_MS, intervalMs: 200 },
+  );
+}
+
+function textOf(html: string): string {
+  const names: Record<string, string> = { quot: '"', "#39": "'", lt: "<", gt: ">", amp: "&" };
+  return html
+    .replaceAll(/<[^>]*>/g, " ")
+    .replaceAll(/&(quot|#39|lt|gt|amp);/g, (_, name) => names[name]!)
+    .replaceAll(/\s+/g, " ");
 }
 
 /** For more than a minute, the status is not green while SQL differs from the source for a minute. */

@@ -36,7 +36,7 @@ export function basePages(ctx: ConsoleContext) {
   async function slowFacts(base: Base, now: Date): Promise<SlowFacts> {
     const [changes, history, use, budget] = await Promise.all([
       listSchemaChanges(db, base.id, SHOWN_CHANGES),
-      lagHistory(db, base.id, "24h", now),
+      lagHistory(db, base, undefined, now),
       quotaUse(db, base),
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
     ]);
@@ -112,7 +112,12 @@ export function basePages(ctx: ConsoleContext) {
       const base = await getBase(db, params.id, account.id);
       const { range } = query;
       const known = typeof range === "string" && Object.hasOwn(historyRanges, range);
-      const history = await baseHistory(db, base, known ? (range as HistoryRange) : "24h", serverNow(base));
+      const history = await baseHistory(
+        db,
+        base,
+        known ? (range as HistoryRange) : undefined,
+        serverNow(base),
+      );
       const view = (
         <BaseFrame base={base} place="freshness">
           <FreshnessPage baseId={base.id} history={history} />

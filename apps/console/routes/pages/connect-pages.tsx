@@ -8,6 +8,7 @@ import {
   type Database,
   getDatabase,
   getSqlUser,
+  hiddenCredentials,
   listSqlUsers,
   removeReadingUrl,
   revokeSqlUser,
@@ -39,26 +40,33 @@ export function connectPages(ctx: ConsoleContext) {
   const offers = new TlsOffers();
   const by = (currentUser: CurrentUser) => ({ ...ctx, actor: actorOf(currentUser) });
 
-  /** The page, or its dialog: with the credentials of the database's own role, or of the SQL user `query.user`. */
+  /**
+   * The page, or its dialog: with the credentials of the database's own role, or of the SQL user `query.user`. The password
+   * is in it, and the look is recorded, only if `isShown`.
+   */
   async function show(
     request: Request,
     currentUser: CurrentUser,
     base: Base,
-    query: Record<string, string | undefined>,
+    query: { with?: string | undefined; user?: string | undefined },
     form: { name: string; error?: FormError; urlError?: FormError } = { name: "" },
+    isShown = false,
   ) {
     const database = await getDatabase(db, base.database.id);
     const isHosted = database.clusterId !== null;
     const user = query.user === undefined ? undefined : await getSqlUser(db, database.id, query.user);
-    const credentials = await (user
-      ? showSqlUserCredentials(by(currentUser), database, user)
-      : showCredentials(by(currentUser), database));
+    const reveal = () =>
+      user
+        ? showSqlUserCredentials(by(currentUser), database, user)
+        : showCredentials(by(currentUser), database);
+    const credentials = await (isShown ? reveal() : hiddenCredentials(ctx, database, user));
     const connect = (
       <Connect
         base={base}
         access={await accessOf(offers, database, credentials)}
         client={isClient(query.with) ? query.with : "url"}
-        region={database.region}
+        isShown={isShown}
+        location={database.location}
         isHosted={isHosted}
         isWritable={database.isWritable}
         sqlUser={user}
@@ -92,6 +100,11 @@ export function connectPages(ctx: ConsoleContext) {
     .get("/bases/:id/connect", async ({ request, currentUser, account, params, query }) =>
       show(request, currentUser, await getBase(db, params.id, account.id), query),
     )
+    .post("/bases/:id/connect", async ({ request, currentUser, account, params, body }) => {
+      const base = await getBase(db, params.id, account.id);
+      const chosen = { with: formText(body, "with"), user: formText(body, "user") || undefined };
+      return show(request, currentUser, base, chosen, undefined, true);
+    })
     .post("/bases/:id/sql-users", async ({ request, currentUser, account, params, body }) => {
       const base = await getBase(db, params.id, account.id);
       const name = formText(body, "name");
@@ -103,7 +116,7 @@ export function connectPages(ctx: ConsoleContext) {
       const [user] = created;
       if (error || !user) return show(request, currentUser, base, {}, { name, ...(error && { error }) });
       const path = `/bases/${base.id}/connect?user=${user.id}`;
-      return finish(request, path, `SQL user “${user.name}” created. These are its credentials.`);
+      return finish(request, path, `SQL user “${user.name}” created. Show its password to connect with it.`);
     })
     .post("/bases/:id/connect/reading-url", async ({ request, currentUser, account, params, body }) => {
       const base = await getBase(db, params.id, account.id);

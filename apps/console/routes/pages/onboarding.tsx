@@ -18,7 +18,7 @@ import {
   setDraftBase,
   setDraftKey,
 } from "../../../../core/control/onboarding";
-import { getDatabase, regionOfAccount } from "../../../../core/control/placement";
+import { getDatabase, locationOf } from "../../../../core/control/placement";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
 import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
@@ -168,7 +168,7 @@ async function startPage(
   const [database, workspaces, region] = await Promise.all([
     destination?.kind === "existing" ? getDatabase(ctx.db, destination.database_id, draft.accountId) : null,
     listWorkspaces(ctx.db, draft.accountId).then((all) => withBudgets(ctx.db, all)),
-    regionOfAccount(ctx, draft.accountId),
+    locationOf(ctx, draft.accountId, destination?.kind === "new" ? destination.region : undefined),
   ]);
   const costs = await planCosts(ctx, draft, workspaces);
   const { name } = platformById(ctx.platforms, draft.platform);

@@ -15,6 +15,7 @@ import {
   type Workspace,
   withBudgets,
 } from "../../../../core/control/budgets";
+import { accountCalls } from "../../../../core/control/history";
 import { isBasetideError } from "../../../../core/errors";
 import { WorkspacePage, type WorkspacePageProps } from "../../../../views/account/workspace";
 import {
@@ -46,11 +47,15 @@ export function workspacePages(ctx: ConsoleContext) {
     shown: Partial<Pick<WorkspacesProps, "form" | "errors">>,
     status = 200,
   ) {
-    const workspaces = await withBudgets(db, await listWorkspaces(db, currentUser.account.id));
+    const { id } = currentUser.account;
+    const [workspaces, calls] = await Promise.all([
+      listWorkspaces(db, id).then((all) => withBudgets(db, all)),
+      accountCalls(db, id, new Date()),
+    ]);
     return answer(
       request,
-      { title: "Workspaces", currentUser, active: "usage", status },
-      <Workspaces {...{ currentUser, workspaces, form: EMPTY, errors: {}, ...shown }} />,
+      { title: "Usage", currentUser, active: "usage", status },
+      <Workspaces {...{ currentUser, workspaces, calls, form: EMPTY, errors: {}, ...shown }} />,
     );
   }
 

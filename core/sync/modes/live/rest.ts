@@ -37,12 +37,20 @@ export interface Rest {
 export type RestEnd = { isOver: boolean; first?: FeedRead };
 
 /** Returns the intervals of all activities. */
-export function liveCadence(input: Pick<LiveInput, "feed" | "cadence">, cache: LiveCache, sizes: Sizes) {
-  const { changedAt, batchCalls } = cache;
+export function liveCadence(
+  input: Pick<LiveInput, "feed" | "cadence"> & { cache: { failing: { readonly size: number } } },
+  cache: LiveCache,
+  sizes: Sizes,
+) {
+  const { changedAt, startedAt, batchCalls } = cache;
+  const { hasNotifications } = input.feed;
+  // Whether it is idle is not known when live mode begins. Many bases may begin at once: polling has its own limit.
+  const activeMs = changedAt?.getTime() ?? (hasNotifications ? Number.NEGATIVE_INFINITY : startedAt);
   return input.cadence({
     mode: "live",
-    hasNotifications: input.feed.hasNotifications,
-    isActive: changedAt !== undefined && Date.now() - changedAt.getTime() < ACTIVE_FOR_MS,
+    hasNotifications,
+    // A table that fails is tried again when its status says.
+    isActive: Date.now() - activeMs < ACTIVE_FOR_MS || (!hasNotifications && input.cache.failing.size > 0),
     ...sizes,
     batchCalls,
   });

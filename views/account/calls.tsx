@@ -1,0 +1,106 @@
+/** The calls of all bases of an account by day and by purpose, whether their plan has a cap or not. */
+import type { ComponentChildren } from "preact";
+import type { AccountCalls, CallsOfBase } from "../../core/control/history";
+import { callKinds } from "../base/calls-card";
+import { ChartEnd } from "../base/lag-chart";
+import { Card } from "../components";
+import { Table } from "../components/table";
+import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
+import { counted, inDigits, monthDay } from "../format";
+
+export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
+  const { days, bases } = calls;
+  const sums = days.map((day) => day.sync + day.client + day.console);
+  const total = sums.reduce((sum, one) => sum + one, 0);
+  return (
+    <Card id="account-calls" title="Calls per day">
+      {total === 0 ? (
+        <p class="muted">No calls to Airtable yet.</p>
+      ) : (
+        <>
+          <TimeChart
+            summary={`Calls to Airtable per day (UTC), the last ${days.length} days: ${inDigits(total)} in all. The same numbers are in the table below.`}
+            form="stack"
+            scale={countScale(Math.max(...sums), inDigits)}
+            bars={days.map(
+              (day, index): ChartBar => ({
+                parts: callKinds.map((one) => ({ value: day[one.kind], class: `bar ${one.class}`.trim() })),
+                title:
+                  sums[index]! > 0
+                    ? `${monthDay(day.at)}: ${callKinds.map((one) => `${one.text.toLowerCase()} ${counted(day[one.kind], "call")}`).join(", ")}`
+                    : "",
+              }),
+            )}
+            foot={[monthDay(days[0]!.at), <ChartEnd key="end" />]}
+          />
+          <p class="chart-key small muted">
+            {callKinds.map((one) => (
+              <span key={one.kind}>
+                <span class={`key ${one.class}`.trim()} aria-hidden="true" /> {one.text.toLowerCase()}
+              </span>
+            ))}
+          </p>
+        </>
+      )}
+      <CallsTable caption={`Calls by base, the last ${days.length} days`} first="Base">
+        {bases.map((base) => (
+          <Row key={base.id} calls={base.total}>
+            <a href={`/bases/${base.id}/freshness?range=30d#calls-card`}>
+              <bdi>{base.name}</bdi>
+            </a>
+          </Row>
+        ))}
+      </CallsTable>
+      <details>
+        <summary>By day and base</summary>
+        <CallsTable caption="Calls by day and base, the latest day first" first="Day (UTC), base">
+          {days
+            .map(({ at }, index) => ({ at, index }))
+            .toReversed()
+            .flatMap(({ at, index }) =>
+              bases
+                .map((base) => ({ at, base, calls: base.days[index]! }))
+                .filter(({ calls: of }) => of.sync + of.client + of.console > 0),
+            )
+            .map(({ at, base, calls: of }) => (
+              <Row key={`${at.toISOString()} ${base.id}`} calls={of}>
+                <span class="nowrap">{monthDay(at)}</span> <bdi>{base.name}</bdi>
+              </Row>
+            ))}
+        </CallsTable>
+      </details>
+    </Card>
+  );
+}
+
+function CallsTable(props: { caption: string; first: string; children: ComponentChildren }) {
+  return (
+    <Table
+      caption={props.caption}
+      onPhone="fit"
+      head={[
+        { text: props.first },
+        ...callKinds.map(({ text }) => ({ text, isNumber: true })),
+        { text: "Total", isNumber: true },
+      ]}
+    >
+      {props.children}
+    </Table>
+  );
+}
+
+function Row({ calls, children }: { calls: CallsOfBase["total"]; children: ComponentChildren }) {
+  return (
+    <tr>
+      <th scope="row" class="wrap">
+        {children}
+      </th>
+      {callKinds.map(({ kind }) => (
+        <td key={kind} class="number">
+          {inDigits(calls[kind])}
+        </td>
+      ))}
+      <td class="number">{inDigits(calls.sync + calls.client + calls.console)}</td>
+    </tr>
+  );
+}
