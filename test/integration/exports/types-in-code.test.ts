@@ -60,12 +60,16 @@ beforeAll(async () => {
 }, TIMEOUT_MS);
 afterAll(() => releases.disposeAsync());
 
-async function addSample(
+async function addSample(...input: Parameters<typeof createSample>): Promise<void> {
+  samples.push(await createSample(...input));
+}
+
+async function createSample(
   name: string,
   schema: SourceSchema,
   recordsOf: (table: SourceSchema["tables"][number]) => SourceRecord[],
   linkedRecordsAsText = false,
-): Promise<void> {
+): Promise<Sample> {
   const own = releases.use(await ownDatabase(inject("postgresUrl")));
   const { inside } = own;
   // The sample with single links has no views.
@@ -80,8 +84,142 @@ async function addSample(
   }
   await inside.unsafe(createViews(tables));
   await inside.unsafe(`grant select on all tables in schema public to ${own.name}`);
-  samples.push({ name, url: own.url, tables, sql: inside });
+  return { name, url: own.url, tables, sql: inside };
 }
+
+/** Zones on both sides of UTC. Their clocks skip and repeat some of the moments, and one skipped a whole day. */
+const ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia"];
+const MOMENTS = [
+  ...["2026-07-01T12:00:00.123Z", "2026-07-01T00:30:00.000Z", "2026-06-30T23:30:00.000Z"],
+  ...["2026-03-08T01:30:00.000Z", "2026-03-08T02:30:00.000Z", "2026-03-08T03:30:00.000Z"],
+  ...["2026-11-01T00:30:00.000Z", "2026-11-01T01:30:00.000Z", "2026-11-01T02:30:00.000Z"],
+  ...["2011-12-29T23:00:00.000Z", "2011-12-30T12:00:00.000Z", "2011-12-31T00:00:00.000Z"],
+].sort();
+
+/** A base with a record of each moment, on a server that has a zone of its own. */
+async function createTimes(): Promise<Sample> {
+  const fields = [
+    { id: "fldDay00000000000", name: "Day", type: "date" },
+    { id: "fldSeen0000000000", name: "Seen", type: "dateTime" },
+  ];
+  const table = { id: "tblTimes000000000", name: "Moments", primaryFieldId: fields[0]!.id, fields };
+  const sample = await createSample("times", readSchema({ tables: [table] }), () =>
+    MOMENTS.map((moment, index) => ({
+      id: `rec${String(index).padStart(14, "0")}`,
+      createdTime: moment,
+      fields: { fldDay00000000000: moment.slice(0, 10), fldSeen0000000000: moment },
+    })),
+  );
+  await sample.sql`do $$ begin
+    execute format('alter database %I set timezone = %L', current_database(), 'Australia/Lord_Howe'); end $$`;
+  return sample;
+}
+
+/** What each way to read has to find: the moments and the day of each row, and how many rows equal and follow it. */
+const MOMENTS_READ = MOMENTS.map((moment, index) => [
+  ...[moment, moment, moment.slice(0, 10)],
+  ...[1, MOMENTS.length - index],
+]);
+
+test("TypeScript: times and days are right in every time zone, when read and as parameters", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const sample = await createTimes();
+  const own = join(folder, "times");
+  mkdirSync(own);
+  for (const lang of ["ts", "zod", "kysely", "drizzle"] as const) {
+    const [{ path, text }] = files(lang, sample);
+    writeFileSync(join(own, path), text);
+  }
+  writeFileSync(join(own, "main.ts"), TIMES_PROGRAM);
+  const options = {
+    ...{ target: "ESNext", module: "Preserve", moduleResolution: "bundler", types: ["node"], noEmit: true },
+    ...{ strict: true, noUnusedLocals: true, exactOptionalPropertyTypes: true, skipLibCheck: true },
+  };
+  writeFileSync(join(own, "tsconfig.json"), JSON.stringify({ compilerOptions: options, files: ["main.ts"] }));
+  expect(await run(join(repoRoot, "node_modules/.bin/tsc"), "-p", own)).toBe("");
+  for (const zone of ZONES) {
+    const found = JSON.parse(await runIn(zone, "bun", join(own, "main.ts"), sample.url));
+    const expected = Object.fromEntries(Object.keys(found).map((way) => [way, MOMENTS_READ]));
+    // Rows that the driver read in the zone of the process.
+    const plain = zone === "UTC" ? MOMENTS_READ : "refused";
+    expect([zone, found]).toEqual([
+      zone,
+      { ...expected, "zod, pg as it is": plain, "zod, JSON": MOMENTS_READ },
+    ]);
+    expect(Object.keys(found)).toHaveLength(8);
+  }
+});
+
+/** Prints, for each way to read, `[created_time, seen, day, equal, following]` of each row. */
+const TIMES_PROGRAM = `
+import { eq, gte } from "drizzle-orm";
+import { drizzle } from "drizzle-orm/postgres-js";
+import { drizzle as drizzlePg } from "drizzle-orm/node-postgres";
+import { Kysely, PostgresDialect } from "kysely";
+import pg from "pg";
+import postgres from "postgres";
+import * as ts from "./basetide";
+import * as orm from "./basetide-drizzle";
+import { type Database, useUtc } from "./basetide-kysely";
+import * as zod from "./basetide-zod";
+
+interface Row { created_time: Date; seen: Date | null; day: string | null }
+type Count = (time: Date) => Promise<number>;
+const found: Record<string, unknown> = {};
+const url = process.argv[2]!;
+
+async function add(way: string, rows: Row[], equal: Count, following: Count) {
+  const lines = rows.map(async ({ created_time, seen, day }) =>
+    [created_time.toISOString(), seen?.toISOString(), day, await equal(created_time), await following(created_time)]);
+  found[way] = await Promise.all(lines);
+}
+
+const pool = new pg.Pool({ connectionString: url, max: 1 });
+const text = "select * from moments order by id";
+const plain = (await pool.query(text)).rows;
+const withPg = (sign: string) => async (time: Date) =>
+  (await pool.query(\`select id from moments where created_time \${sign} $1\`, [time])).rowCount ?? 0;
+try {
+  const rows = plain.map((row) => zod.MomentsRow.parse(row));
+  await add("zod, pg as it is", rows, withPg("="), withPg(">="));
+} catch (error) {
+  found["zod, pg as it is"] = String(error).includes("useUtc(pg)") ? "refused" : String(error);
+}
+
+const sql = postgres(url, { ...zod.utcOptions(), max: 1 });
+const withSql = (sign: string) => async (time: Date) =>
+  (await sql\`select id from moments where created_time \${sql.unsafe(sign)} \${time}\`).count;
+const rows = await sql\`select * from moments order by id\`;
+await add("zod, postgres.js", rows.map((row) => zod.MomentsRow.parse(row)), withSql("="), withSql(">="));
+const sqlTs = postgres(url, { ...ts.utcOptions(), max: 1 });
+const rowsTs = await sqlTs<ts.MomentsRow[]>\`select * from moments order by id\`;
+await add("ts, postgres.js", rowsTs, withSql("="), withSql(">="));
+const json = await sql\`select row_to_json(m) as row from moments as m order by id\`;
+await add("zod, JSON", json.map(({ row }) => zod.MomentsRow.parse(row)), withSql("="), withSql(">="));
+
+useUtc(pg);
+const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+const withKysely = (sign: "=" | ">=") => async (time: Date) =>
+  (await db.selectFrom("moments").select("id").where("created_time", sign, time).execute()).length;
+const rowsKysely = await db.selectFrom("moments").selectAll().orderBy("id").execute();
+await add("kysely", rowsKysely, withKysely("="), withKysely(">="));
+zod.useUtc(pg);
+const parsed = (await pool.query(text)).rows.map((row) => zod.MomentsRow.parse(row));
+await add("zod, pg", parsed, withPg("="), withPg(">="));
+
+const client = postgres(url, { max: 1 });
+for (const [way, d] of [["drizzle, postgres.js", drizzle(client)], ["drizzle, pg", drizzlePg(pool)]] as const) {
+  const { moments } = orm;
+  // Both drivers have the same methods.
+  const own = d as ReturnType<typeof drizzle>;
+  await add(way, await own.select().from(moments).orderBy(moments.id),
+    async (time) => (await own.select().from(moments).where(eq(moments.created_time, time))).length,
+    async (time) => (await own.select().from(moments).where(gte(moments.created_time, time))).length);
+}
+await Promise.all([db.destroy(), client.end(), sql.end(), sqlTs.end()]);
+console.log(JSON.stringify(found));
+`;
 
 /** The names of all tables and views. */
 const relationsOf = (tables: TableSpec[]) =>
@@ -162,6 +300,7 @@ type AnyRow = Record<string, unknown>;
 type AnyQuery = { findMany(config: object): Promise<unknown[]> };
 
 export async function counts(url: string) {
+  schemas.useUtc(pg);
   const pool = new pg.Pool({ connectionString: url, max: 1 });
   const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
   const client = postgres(url, { max: 1, onnotice() {} });
@@ -288,9 +427,7 @@ test("PostgREST: every link is a function of its record, and a second run replac
 test("Python: every row that psycopg reads is a model of Pydantic, and SQLAlchemy queries every relationship", {
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
-  const needed = "pydantic, psycopg, sqlalchemy, psycopg2";
-  const isThere = Bun.spawnSync([PYTHON, "-c", `import ${needed}`]).exitCode === 0;
-  skip(!isThere, `one of these libraries of Python is not installed: ${needed}`);
+  skip(!hasPython(), NO_PYTHON);
   const bases = samples.map((sample, index) => {
     for (const lang of ["pydantic", "sqlalchemy"] as const) {
       const [{ path, text }] = files(lang, sample);
@@ -307,6 +444,10 @@ test("Python: every row that psycopg reads is a model of Pydantic, and SQLAlchem
     })),
   );
 });
+
+const PYTHON_LIBRARIES = "pydantic, psycopg, sqlalchemy, psycopg2";
+const NO_PYTHON = `one of these libraries of Python is not installed: ${PYTHON_LIBRARIES}`;
+const hasPython = () => Bun.spawnSync([PYTHON, "-c", `import ${PYTHON_LIBRARIES}`]).exitCode === 0;
 
 /** Fails on a row that no model accepts; prints the tables and the number of relationships that SQLAlchemy knows. */
 const PYTHON_PROGRAM = `
@@ -357,6 +498,51 @@ for index, base in enumerate(json.loads(sys.argv[1])):
 print(json.dumps(results))
 `;
 
+test("Python: times and days are right in every time zone, when read and as parameters", {
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
+  skip(!hasPython(), NO_PYTHON);
+  const sample = await createTimes();
+  for (const lang of ["pydantic", "sqlalchemy"] as const) {
+    const [{ path, text }] = files(lang, sample);
+    writeFileSync(join(folder, path.replace(".py", "_times.py")), text);
+  }
+  writeFileSync(join(folder, "times.py"), PYTHON_TIMES);
+  for (const zone of ZONES) {
+    const found = JSON.parse(await runIn(zone, PYTHON, join(folder, "times.py"), sample.url));
+    expect([zone, found]).toEqual([zone, { pydantic: MOMENTS_READ, sqlalchemy: MOMENTS_READ }]);
+  }
+});
+
+const PYTHON_TIMES = `
+import datetime, json, sys
+import psycopg
+from psycopg.rows import dict_row
+import sqlalchemy as sa
+from sqlalchemy import orm
+import basetide_pydantic_times as models
+import basetide_sqlalchemy_times as tables
+
+def line(row, equal, following):
+    iso = lambda time: datetime.datetime.utcfromtimestamp(time.timestamp()).isoformat(timespec="milliseconds") + "Z"
+    return [iso(row.created_time), iso(row.seen), row.day.isoformat(), equal(row.created_time), following(row.created_time)]
+
+found = {}
+with psycopg.connect(sys.argv[1], row_factory=dict_row, options="-c TimeZone=UTC") as db:
+    rows = [models.Moments(**row) for row in db.execute("select * from moments order by id")]
+    count = lambda sign: lambda time: db.execute(f"select id from moments where created_time {sign} %s", [time]).rowcount
+    found["pydantic"] = [line(row, count("="), count(">=")) for row in rows]
+
+engine = sa.create_engine(sys.argv[1].replace("postgres://", "postgresql+psycopg2://"))
+with orm.Session(engine) as session:
+    column = tables.Moments.created_time
+    equal = lambda time: session.query(tables.Moments).filter(column == time).count()
+    following = lambda time: session.query(tables.Moments).filter(column >= time).count()
+    rows = session.query(tables.Moments).order_by(tables.Moments.id).all()
+    found["sqlalchemy"] = [line(row, equal, following) for row in rows]
+print(json.dumps(found))
+`;
+
 test("the real bases are among the samples", ({ skip }) => {
   if (!dataFolder) return skip(noDataReason);
   expect(samples.map(({ name }) => name)).toEqual(expect.arrayContaining(REAL));
@@ -364,7 +550,13 @@ test("the real bases are among the samples", ({ skip }) => {
 
 /** @returns its output; @throws with all it printed if it fails */
 async function run(...command: string[]): Promise<string> {
-  const child = Bun.spawn(command, { cwd: folder, stdout: "pipe", stderr: "pipe" });
+  return runIn(process.env.TZ, ...command);
+}
+
+/** The same in a time zone. */
+async function runIn(zone: string | undefined, ...command: string[]): Promise<string> {
+  const env = { ...process.env, ...(zone === undefined ? {} : { TZ: zone }) };
+  const child = Bun.spawn(command, { cwd: folder, env, stdout: "pipe", stderr: "pipe" });
   const [out, errors, code] = await Promise.all([
     new Response(child.stdout).text(),
     new Response(child.stderr).text(),
