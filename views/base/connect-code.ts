@@ -18,7 +18,9 @@ export function codeOf(id: ClientId, access: SqlAccess): ClientGuide | undefined
         secrets: [{ id: "connect-psql", label: "psql command", value: `psql ${shellWord(url)}` }],
         program: {
           file: "In psql",
-          code: `\\dt${access.schema === "public" ? "" : ` ${readableName(access.schema)}.*`}\n${sql};`,
+          code: `\\dt${access.schema === "public" ? "" : ` ${readableName(access.schema)}.*`}
+-- SQL only reads this copy: change the data in Airtable, or through the proxy.
+${sql};`,
         },
       };
     case "url":
