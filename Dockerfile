@@ -26,6 +26,7 @@ COPY core core
 # The console serves the documentation.
 COPY docs docs
 COPY patches/README.md patches/README.md
+COPY findings/README.md findings/README.md
 COPY sql sql
 COPY views views
 USER bun

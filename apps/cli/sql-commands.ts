@@ -8,6 +8,8 @@ import { CliError } from "./failure";
 import { formatFacts, printResult } from "./output";
 import { openClient } from "./session";
 
+const READ_ONLY = "SQL only reads this copy. Change the data in Airtable, or through the proxy.";
+
 export function addSqlCommands(program: Command): void {
   program.addCommand(
     command("credentials", "how to connect with SQL")
@@ -25,7 +27,10 @@ export function addSqlCommands(program: Command): void {
       .argument("<base>", "id, Airtable id or name")
       .argument("[arguments...]", "arguments of psql")
       .action(async (reference: string, rest: string[]) => {
-        process.exitCode = await runPsql(await credentialsOf(reference, false), rest);
+        const credentials = await credentialsOf(reference, false);
+        // Postgres' own message about a write says only that the transaction is read-only.
+        if (rest.length === 0 && process.stdin.isTTY) process.stderr.write(`${READ_ONLY}\n`);
+        process.exitCode = await runPsql(credentials, rest);
       }),
   );
 }

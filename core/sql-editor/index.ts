@@ -1,4 +1,5 @@
 /** The console's SQL editor: runs a customer's SQL with their own role, and keeps queries. */
+export { adviceOn } from "./advice";
 export { NUMERIC_TYPES } from "./column-types";
 export { type OldNames, type OldNameUse, oldNames, textsThatName } from "./old-names";
 export {

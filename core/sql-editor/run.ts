@@ -45,6 +45,8 @@ export interface QueryFailure {
   sqlState?: string | undefined;
   /** Offset of the error in the whole text, in UTF-16 units. */
   position?: number | undefined;
+  /** Offset of the statement. */
+  start?: number | undefined;
 }
 
 export interface QueryOutcome {
@@ -244,5 +246,6 @@ function failureOf(error: BasetideError, { prefix, statement }: Sent, sql: strin
     hint,
     sqlState: sqlState === undefined ? undefined : String(sqlState),
     position: before < 0 ? undefined : Math.min(statement.start + offset, sql.length),
+    start: statement.start,
   };
 }

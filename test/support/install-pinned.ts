@@ -62,6 +62,16 @@ function folderOf(from: string, name: string): string {
   return join(repoRoot, "node_modules", ".cache", `${name}-${hash}`);
 }
 
+/** Returns why the packages cannot be installed here, for tests that are skipped then. */
+export function missingPackages(...packages: Parameters<typeof installPinned>): string | undefined {
+  try {
+    installPinned(...packages);
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
 /**
  * Runs `bun <words>` in the folder, which installs packages, and again if it stalls.
  *

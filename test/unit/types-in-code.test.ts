@@ -61,7 +61,7 @@ test("in TypeScript: ids of their own, choices, what may be empty, names and des
       "created_time: Date;",
       '"2024_budget": Numeric | null;',
       "done: boolean;",
-      "due: Date | null;",
+      "due: Day | null;",
       'stage: "To do" | "Say \\"no\\"" | UnknownChoice | null;',
       "sum: (string | null)[] | null;",
       'tags: ("red" | "blue" | UnknownChoice)[] | null;',
@@ -247,6 +247,9 @@ test("PostgREST, PostGraphile and Hasura get the relations of links in their own
   );
   const { config } = JSON.parse(withoutComments("//", textOf("postgraphile", specs)));
   expect(config.class).toEqual({
+    // `_sync_meta` and its view would have one name.
+    "public.__sync_meta__": { tags: { name: "sync_meta_view" } },
+    "public.projects": { attribute: { "2024_budget": { tags: { name: "f_2024_budget" } } } },
     "public.projects__tasks": {
       tags: {
         primaryKey: "projects_id,position",

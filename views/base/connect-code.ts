@@ -18,7 +18,9 @@ export function codeOf(id: ClientId, access: SqlAccess): ClientGuide | undefined
         secrets: [{ id: "connect-psql", label: "psql command", value: `psql ${shellWord(url)}` }],
         program: {
           file: "In psql",
-          code: `\\dt${access.schema === "public" ? "" : ` ${readableName(access.schema)}.*`}\n${sql};`,
+          code: `\\dt${access.schema === "public" ? "" : ` ${readableName(access.schema)}.*`}
+-- SQL only reads this copy: change the data in Airtable, or through the proxy.
+${sql};`,
         },
       };
     case "url":
@@ -37,7 +39,19 @@ export function codeOf(id: ClientId, access: SqlAccess): ClientGuide | undefined
           file: "rows.mjs",
           code: `import postgres from "postgres";
 
-const sql = postgres(process.env.DATABASE_URL);
+const text = (value) => value;
+const sql = postgres(process.env.DATABASE_URL, {
+  // Columns of times have no zone, and contain UTC. Dates are text, because a Date may be another day.
+  connection: { TimeZone: "UTC" },
+  types: {
+    time: {
+      to: 1114, from: [1114],
+      serialize: (time) => time instanceof Date ? time.toISOString() : time,
+      parse: (time) => new Date(time.replace(" ", "T") + "Z"),
+    },
+    day: { to: 1082, from: [1082], serialize: text, parse: text },
+  },
+});
 const rows = await sql\`${sql.replaceAll(/[`\\$]/g, "\\$&")}\`;
 console.table(rows);
 await sql.end();`,
@@ -52,7 +66,12 @@ await sql.end();`,
           file: "rows.mjs",
           code: `import pg from "pg";
 
-const client = new pg.Client({ connectionString: process.env.DATABASE_URL });
+// Columns of times have no zone, and contain UTC. Dates are text, because a Date may be another day.
+pg.types.setTypeParser(1114, (time) => new Date(time.replace(" ", "T") + "Z"));
+pg.types.setTypeParser(1082, (day) => day);
+pg.defaults.parseInputDatesAsUTC = true;
+
+const client = new pg.Client({ connectionString: process.env.DATABASE_URL, options: "-c TimeZone=UTC" });
 await client.connect();
 const { rows } = await client.query(${text});
 console.table(rows);
@@ -66,9 +85,18 @@ await client.end();`,
         program: {
           file: "rows.py",
           code: `import os
+from datetime import timezone
 import psycopg
+from psycopg.types.datetime import TimestampLoader
 
-with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+class UtcLoader(TimestampLoader):
+    """Columns of times have no zone, and contain UTC."""
+    def load(self, data):
+        return super().load(data).replace(tzinfo=timezone.utc)
+
+psycopg.adapters.register_loader("timestamp", UtcLoader)
+
+with psycopg.connect(os.environ["DATABASE_URL"], options="-c TimeZone=UTC") as connection:
     for row in connection.execute(${text}):
         print(row)`,
         },
@@ -92,6 +120,7 @@ import (
 
 func main() {
 	ctx := context.Background()
+	// Columns of times have no zone, and contain UTC. Compare them with t.UTC().
 	connection, err := pgx.Connect(ctx, os.Getenv("DATABASE_URL"))
 	if err != nil {
 		log.Fatal(err)
@@ -120,6 +149,12 @@ func main() {
           code: `require "pg"
 
 connection = PG.connect(ENV.fetch("DATABASE_URL"))
+# Columns of times have no zone, and contain UTC: read and compare them as such.
+connection.exec("set timezone to 'UTC'")
+registry = PG::BasicTypeRegistry.new.register_default_types
+registry.register_type(0, "timestamp", PG::TextEncoder::TimestampUtc, PG::TextDecoder::TimestampUtc)
+connection.type_map_for_results = PG::BasicTypeMapForResults.new(connection, registry: registry)
+connection.type_map_for_queries = PG::BasicTypeMapForQueries.new(connection)
 connection.exec(${text.replaceAll("#", "\\#")}).each { |row| puts row }`,
         },
       };
@@ -129,9 +164,12 @@ connection.exec(${text.replaceAll("#", "\\#")}).each { |row| puts row }`,
         program: {
           file: "Rows.java",
           code: `import java.sql.DriverManager;
+import java.util.TimeZone;
 
 public class Rows {
     public static void main(String[] args) throws Exception {
+        // Columns of times have no zone, and contain UTC; the driver uses the zone of the program.
+        TimeZone.setDefault(TimeZone.getTimeZone("UTC"));
         try (var connection = DriverManager.getConnection(System.getenv("JDBC_URL"));
              var rows = connection.createStatement().executeQuery(${text})) {
             while (rows.next()) System.out.println(rows.getString("id"));

@@ -11,7 +11,14 @@ const CELL_LENGTH = 500;
 /** Characters around an error in a long line. */
 const EXCERPT = 80;
 
-export function QueryResults({ outcome, sql }: { outcome: QueryOutcome; sql: string }) {
+interface Props {
+  outcome: QueryOutcome;
+  sql: string;
+  /** What to do about the failure. */
+  advice?: string | undefined;
+}
+
+export function QueryResults({ outcome, sql, advice }: Props) {
   const { results, failure, ms } = outcome;
   const hasSeveral = results.length + (failure ? 1 : 0) > 1;
   return (
@@ -20,7 +27,7 @@ export function QueryResults({ outcome, sql }: { outcome: QueryOutcome; sql: str
         <Result key={at} result={result} number={hasSeveral ? at + 1 : undefined} />
       ))}
       {failure ? (
-        <Failure failure={failure} sql={sql} number={hasSeveral ? results.length + 1 : undefined} />
+        <Failure {...{ failure, sql, advice }} number={hasSeveral ? results.length + 1 : undefined} />
       ) : (
         <p class="muted small">{ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`}</p>
       )}
@@ -78,8 +85,8 @@ function Cell({ value, type }: { value: string | null; type: string }) {
   return <td class={isNumber ? "number" : undefined}>{text}</td>;
 }
 
-function Failure(props: { failure: QueryFailure; sql: string; number: number | undefined }) {
-  const { failure, sql, number } = props;
+function Failure(props: Omit<Props, "outcome"> & { failure: QueryFailure; number: number | undefined }) {
+  const { failure, sql, advice, number } = props;
   const { message, detail, hint, sqlState, position } = failure;
   return (
     <div class="note wrong sql-failure" role="alert" data-position={position}>
@@ -87,6 +94,7 @@ function Failure(props: { failure: QueryFailure; sql: string; number: number | u
       {position === undefined ? null : <Excerpt sql={sql} position={position} />}
       {detail ? <p>{detail}</p> : null}
       {hint ? <p>Hint: {hint}</p> : null}
+      {advice ? <p>{advice}</p> : null}
       {sqlState ? <p class="muted small">SQLSTATE {sqlState}</p> : null}
     </div>
   );

@@ -197,6 +197,7 @@ export const contents: ContentsGroup[] = [
       ),
       page("docs/testing.md", "Testing on a network", "The simulated network and the faults of the tests."),
       page("patches/README.md", "Patches", "Changes to dependencies, and why."),
+      page("findings/README.md", "Findings", "Surprises of other software, as scripts."),
     ],
   },
 ];

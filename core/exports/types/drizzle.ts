@@ -40,10 +40,10 @@ export function drizzleTables(model: TypeModel): string {
     ...tables.map((table) => ({ id: table.id, one: table, columns: tableColumns(table) })),
     ...views.map((view) => ({ id: view.name, one: view, columns: viewColumns(view) })),
   ];
+  const related = all.flatMap(({ id, one }) => relationsText(variableOf(one), one, sidesOf(id)));
   const create = isPublic ? "pg.pgTable" : "schema.table";
   return [
-    `${tsHead(model, "", "Read only: Basetide creates and changes these tables, so leave them out of drizzle-kit.")}import { relations } from "drizzle-orm";
-import * as pg from "drizzle-orm/pg-core";
+    `${tsHead(model, "", "Read only: Basetide creates and changes these tables, so leave them out of drizzle-kit.")}${related.length > 0 ? 'import { relations } from "drizzle-orm";\n' : ""}import * as pg from "drizzle-orm/pg-core";
 `,
     ...(isPublic ? [] : [`export const schema = pg.pgSchema(${quoted(schema)});\n`]),
     UNKNOWN_CHOICE,
@@ -57,7 +57,7 @@ ${columns.join("")}});
 export type ${one.typeName}Row = typeof ${variableOf(one)}.$inferSelect;
 `,
     ),
-    ...all.flatMap(({ id, one }) => relationsText(variableOf(one), one, sidesOf(id))),
+    ...related,
   ].join("\n");
 }
 

@@ -1,5 +1,5 @@
 /** Hasura: a request to its metadata API that tracks all tables and views, and creates their relationships. */
-import type { TypedTable, TypedView, TypeModel } from "./model";
+import { columnNames, type TypedTable, type TypedView, type TypeModel } from "./model";
 import { asciiAttribute, assignIdentifiers } from "./names";
 import { relationsOf, type Side } from "./relations";
 
@@ -51,7 +51,7 @@ export function hasuraMetadata(model: TypeModel): string {
 /** Names of GraphQL have ASCII letters only; a name that is none of them gets another one. */
 function configuration(one: TypedTable | TypedView, tables: ReadonlyMap<string, string>) {
   const plain = namesIn(one, []);
-  const other = columnsOf(one).filter((name) => plain.get(`column ${name}`) !== name);
+  const other = columnNames(one).filter((name) => plain.get(`column ${name}`) !== name);
   const columns = other.map((name) => [name, { custom_name: plain.get(`column ${name}`) }]);
   const table = tables.get(one.name)!;
   return {
@@ -60,16 +60,10 @@ function configuration(one: TypedTable | TypedView, tables: ReadonlyMap<string, 
   };
 }
 
-function columnsOf(one: TypedTable | TypedView): string[] {
-  return "id" in one
-    ? ["id", "created_time", ...one.columns.map(({ name }) => name)]
-    : ["position", ...one.columns, ...one.details.map(({ name }) => name)];
-}
-
 /** Columns first, so that relations do not change their names. */
 function namesIn(one: TypedTable | TypedView, sides: Side[]): Map<string, string> {
   const entries = [
-    ...columnsOf(one).map((name) => ({ id: `column ${name}`, name })),
+    ...columnNames(one).map((name) => ({ id: `column ${name}`, name })),
     ...sides.map(({ name }) => ({ id: `relation ${name}`, name })),
   ];
   return assignIdentifiers(entries, { spell: asciiAttribute, fallback: "field" });

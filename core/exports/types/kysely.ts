@@ -1,6 +1,7 @@
 /** Kysely: the interface of the database. No column can be written, because the replica is read-only. */
 import type { TypeModel } from "./model";
 import {
+  DAY,
   NUMERIC,
   rowProperties,
   type TsProperty,
@@ -8,6 +9,7 @@ import {
   tsIds,
   tsInterface,
   UNKNOWN_CHOICE,
+  utcSettings,
   viewProperties,
 } from "./ts-parts";
 
@@ -28,6 +30,8 @@ export function kyselyTypes(model: TypeModel): string {
     `${tsHead(model)}import type { ColumnType } from "kysely";\n`,
     UNKNOWN_CHOICE,
     NUMERIC,
+    DAY,
+    utcSettings(),
     PARTS,
     tsIds(model),
     ...tables.map((table) => tsInterface(`${table.typeName}Table`, table.doc, copied(rowProperties(table)))),

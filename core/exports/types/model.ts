@@ -82,6 +82,13 @@ export interface TypedDetail {
   doc: string;
 }
 
+/** SQL names of all columns that are described. */
+export function columnNames(one: TypedTable | TypedView): string[] {
+  return "id" in one
+    ? ["id", "created_time", ...one.columns.map(({ name }) => name)]
+    : ["position", ...one.columns, ...one.details.map(({ name }) => name)];
+}
+
 /** More choices help no one, and compilers get slow. */
 const MOST_CHOICES = 200;
 

@@ -14,21 +14,31 @@ interface Rules {
   fallback: string;
   /** Names that get an underscore at the end. */
   reserved?: ReadonlySet<string>;
+  /** What an identifier occupies: two identifiers may have no key in common. By default itself, in any case. */
+  keysOf?: (identifier: string) => string[];
+  /** Keys that are occupied from the start. */
+  occupied?: Iterable<string>;
 }
 
 /** Gives each entry an identifier, by id; the entries that are named first keep the plain one. */
 export function assignIdentifiers(
   entries: readonly { id: string; name: string }[],
-  { spell, fallback, reserved = new Set() }: Rules,
+  {
+    spell,
+    fallback,
+    reserved = new Set(),
+    keysOf = (identifier) => [identifier.toLowerCase()],
+    occupied = [],
+  }: Rules,
 ): Map<string, string> {
-  const taken = new Set<string>();
+  const taken = new Set(occupied);
   const given = new Map<string, string>();
   for (const { id, name } of [...entries].sort((a, b) => (a.id < b.id ? -1 : 1))) {
     const spelled = spell(name) || fallback;
     const wanted = reserved.has(spelled) ? `${spelled}_` : spelled;
     let free = wanted;
-    for (let nth = 2; taken.has(free.toLowerCase()); nth++) free = `${wanted}_${nth}`;
-    taken.add(free.toLowerCase());
+    for (let nth = 2; keysOf(free).some((key) => taken.has(key)); nth++) free = `${wanted}_${nth}`;
+    for (const key of keysOf(free)) taken.add(key);
     given.set(id, free);
   }
   return given;

@@ -81,9 +81,13 @@ generator client {
   ].join("\n");
 }
 
-function tableFields({ columns }: TypedTable): Field[] {
+/** Bytes of a table's name from which on the name of its primary key, with `_pkey`, is cut, and may be another table's. */
+const MOST_BYTES = 58;
+
+function tableFields({ id, name, columns }: TypedTable): Field[] {
+  const key = Buffer.byteLength(name) > MOST_BYTES ? ` @id(map: ${quoted(`${id}_pkey`)})` : " @id";
   return [
-    { column: "id", name: "id", type: "String", doc: ID_DOC, attributes: " @id" },
+    { column: "id", name: "id", type: "String", doc: ID_DOC, attributes: key },
     {
       column: "created_time",
       name: "created_time",

@@ -20,6 +20,20 @@ import decimal
 import typing
 
 import pydantic
+
+_validator = getattr(pydantic, "field_validator", None) or pydantic.validator
+
+
+class _Row(pydantic.BaseModel):
+    @_validator("*")
+    @classmethod
+    def _in_utc(cls, value: typing.Any) -> typing.Any:
+        """Columns of times have no zone: they contain UTC."""
+        if isinstance(value, datetime.datetime) and value.tzinfo is None:
+            return value.replace(tzinfo=datetime.timezone.utc)
+        return value
+
+
 `;
 
 export function pydanticModels(model: TypeModel): string {
@@ -41,7 +55,7 @@ function tableModel(table: TypedTable): string {
     const value = column.isNullable ? "None" : "...";
     return `    ${name}: ${annotation(column)} = pydantic.Field(${value}, ${alias}description=${quoted(column.doc)})\n`;
   });
-  return `class ${typeName}(pydantic.BaseModel):
+  return `class ${typeName}(_Row):
 ${docstring(doc, "    ")}
     id: ${typeName}Id = pydantic.Field(..., description=${quoted(ID_DOC)})
     created_time: datetime.datetime = pydantic.Field(..., description=${quoted(CREATED_TIME_DOC)})
@@ -55,7 +69,7 @@ function viewModel({ typeName, doc, from, to, columns: [fromId, toId], details }
     const type = kind === "text" ? "str" : "int";
     return `    ${name}: ${isNullable ? `typing.Optional[${type}]` : type} = pydantic.Field(..., description=${quoted(text)})\n`;
   };
-  return `class ${typeName}(pydantic.BaseModel):
+  return `class ${typeName}(_Row):
 ${docstring(doc, "    ")}
 ${id(fromId, `${from.typeName}Id`)}    position: int = pydantic.Field(..., description=${quoted(POSITION_DOC)})
 ${id(toId, to ? `${to.typeName}Id` : "str")}${details.map(detail).join("")}`;

@@ -29,6 +29,21 @@ else:  # SQLAlchemy 1.4
 
 Base = orm.declarative_base()
 
+
+class _UtcTime(sa.types.TypeDecorator):
+    """A column without a zone that contains UTC; a parameter without a zone is UTC, too."""
+
+    impl = sa.DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value, dialect):
+        has_zone = value is not None and value.tzinfo is not None
+        return value.astimezone(datetime.timezone.utc).replace(tzinfo=None) if has_zone else value
+
+    def process_result_value(self, value, dialect):
+        return None if value is None else value.replace(tzinfo=datetime.timezone.utc)
+
+
 `;
 
 const TYPES = {
@@ -36,7 +51,7 @@ const TYPES = {
   numeric: "sa.Numeric",
   bool: "sa.Boolean",
   date: "sa.Date",
-  timestamp: "sa.DateTime",
+  timestamp: "_UtcTime",
 };
 
 export function sqlalchemyModels(model: TypeModel): string {
@@ -59,7 +74,7 @@ ${docstring(doc, "    ")}
     __tablename__ = ${quoted(name)}
 ${schemaLine(model)}
 ${lineComments("#:", ID_DOC, "    ")}    id: orm.Mapped[${typeName}Id] = mapped_column("id", sa.Text, primary_key=True)
-${lineComments("#:", CREATED_TIME_DOC, "    ")}    created_time: orm.Mapped[datetime.datetime] = mapped_column("created_time", sa.DateTime, nullable=False)
+${lineComments("#:", CREATED_TIME_DOC, "    ")}    created_time: orm.Mapped[datetime.datetime] = mapped_column("created_time", _UtcTime, nullable=False)
 ${lines.join("")}${relations.join("")}`;
 }
 

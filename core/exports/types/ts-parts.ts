@@ -32,12 +32,49 @@ export const NUMERIC = `/** A column of type numeric or bigint: drivers return i
 export type Numeric = string;
 `;
 
+export const DAY = `/** The day of a column of type date, \`YYYY-MM-DD\`: a Date would be another day in some time zones. */
+export type Day = string;
+`;
+
+/**
+ * Settings of both drivers. Columns of times have no zone, and contain UTC; the drivers read them in the zone of the
+ * process. `onUse` runs when they are taken.
+ */
+export function utcSettings(onUse = ""): string {
+  const first = onUse && `  ${onUse}\n`;
+  return `const asTime = (text: string) => new Date(\`\${text.replace(" ", "T")}Z\`);
+const asText = (text: string) => text;
+
+/** Makes postgres.js read and compare times in UTC, and read days as text: \`postgres(url, utcOptions())\`. */
+export function utcOptions() {
+${first}  const toText = (time: Date | string) => (time instanceof Date ? time.toISOString() : time);
+  return {
+    connection: { TimeZone: "UTC" },
+    types: {
+      time: { to: 1114, from: [1114], serialize: toText, parse: asTime },
+      day: { to: 1082, from: [1082], serialize: asText, parse: asText },
+    },
+  };
+}
+
+/** Makes node-postgres read and compare times in UTC, and read days as text: call \`useUtc(pg)\` once, before queries. */
+export function useUtc(pg: {
+  types: { setTypeParser(type: number, parse: (text: string) => unknown): void };
+  defaults: { parseInputDatesAsUTC?: boolean | undefined };
+}): void {
+${first}  pg.types.setTypeParser(1114, asTime);
+  pg.types.setTypeParser(1082, asText);
+  pg.defaults.parseInputDatesAsUTC = true;
+}
+`;
+}
+
 /** The values of selects: `"Todo" | "Done" | UnknownChoice`. */
 export function tsChoice(choices: string[]): string {
   return [...choices.map(quoted), "UnknownChoice"].join(" | ");
 }
 
-/** The type of a column as the drivers node-postgres and postgres.js return it. */
+/** The type of a column as the drivers node-postgres and postgres.js return it with `utcSettings`. */
 function tsRowType(column: TypedColumn): string {
   const one = elementType(column);
   const isUnion = column.hasEmptyElements || column.choices !== undefined;
@@ -49,7 +86,7 @@ function tsRowType(column: TypedColumn): string {
 function elementType({ kind, linked, choices }: TypedColumn): string {
   if (linked) return `${linked.typeName}Id`;
   if (choices) return tsChoice(choices);
-  return { text: "string", numeric: "Numeric", bool: "boolean", date: "Date", timestamp: "Date" }[kind];
+  return { text: "string", numeric: "Numeric", bool: "boolean", date: "Day", timestamp: "Date" }[kind];
 }
 
 export interface TsProperty {

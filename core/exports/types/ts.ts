@@ -2,12 +2,14 @@
 import type { TypedTable, TypeModel } from "./model";
 import { CELL_TYPES, tsCellType } from "./ts-cell";
 import {
+  DAY,
   NUMERIC,
   rowProperties,
   tsHead,
   tsIds,
   tsInterface,
   UNKNOWN_CHOICE,
+  utcSettings,
   viewProperties,
 } from "./ts-parts";
 
@@ -17,6 +19,8 @@ export function typescript(model: TypeModel): string {
     tsHead(model),
     UNKNOWN_CHOICE,
     NUMERIC,
+    DAY,
+    utcSettings(),
     CELL_TYPES,
     tsIds(model),
     ...tables.map((table) => tsInterface(`${table.typeName}Row`, table.doc, rowProperties(table))),

@@ -9,7 +9,7 @@ import {
   type TypeModel,
 } from "./model";
 import { jsDoc, key, quoted } from "./text";
-import { tsHead } from "./ts-parts";
+import { tsHead, utcSettings } from "./ts-parts";
 
 const PARTS = `/** A number; drivers return the types numeric and bigint as text. */
 export const numeric = z.union([z.number(), z.string().regex(/^[+-]?[0-9.]+$/).transform(Number)]);
@@ -17,10 +17,20 @@ export const numeric = z.union([z.number(), z.string().regex(/^[+-]?[0-9.]+$/).t
 /** A number of any length, as text. */
 export const digits = z.union([z.string(), z.number().transform(String)]);
 
-/** A time in UTC: the drivers' Date, or the text that Postgres writes in JSON, which has no zone. */
-export const utcTime = z.union([z.date(), z.iso.datetime({ local: true }).transform((text) => new Date(text.endsWith("Z") ? text : \`\${text}Z\`))]);
+let readsUtc = false;
 
-export const date = z.union([z.date(), z.iso.date().transform((text) => new Date(text))]);
+/** Whether the driver read a Date in UTC. Without the settings above, it took UTC for the time zone of this process. */
+const isUtc = (time: Date) => readsUtc || [0, 86_400_000].every((ms) => new Date(time.getTime() - ms).getTimezoneOffset() === 0);
+const NOT_UTC = "The driver read this in the time zone of the process: use utcOptions() or useUtc(pg)";
+
+/** A time in UTC: a driver's Date, or the text of Postgres, which has no zone. */
+export const utcTime = z.union([
+  z.date().refine(isUtc, NOT_UTC),
+  z.string().transform((text) => text.replace(" ", "T")).pipe(z.iso.datetime({ local: true })).transform((text) => new Date(text.endsWith("Z") ? text : \`\${text}Z\`)),
+]);
+
+/** A day, as text: a Date would be another day in some time zones. */
+export const date = z.union([z.iso.date(), z.date().refine(isUtc, NOT_UTC).transform((day) => day.toISOString().slice(0, 10))]);
 
 /** The choice of a select; one that was added later is accepted. */
 export const choice = <const Choice extends string>(..._known: Choice[]) =>
@@ -43,6 +53,7 @@ export type ${typeName}Id = z.output<typeof ${typeName}Id>;
   );
   return [
     `${tsHead(model)}import { z } from "zod";\n`,
+    utcSettings("readsUtc = true;"),
     PARTS,
     ...ids,
     ...tables.map((table) => objectSchema(table.typeName, table.doc, rowOf(table))),

@@ -308,6 +308,16 @@ test("a base is created; psql gets its password by the environment; logs and run
     ]),
   );
 
+  if (Bun.which("script")) {
+    const words = ["script", "-qec", `${node ?? process.execPath} ${program} psql Inventory`, "/dev/null"];
+    const env = { ...process.env, PATH: path, HOME: folder, XDG_CONFIG_HOME: join(folder, "config") };
+    const terminal = Bun.spawn(words, { cwd: folder, env, stdout: "pipe", stderr: "ignore" });
+    expect(await new Response(terminal.stdout).text()).toContain(
+      "Change the data in Airtable, or through the proxy.",
+    );
+  }
+  expect(psql.errors).toBe("");
+
   await recordRun(control.ctx.db, id, {
     ...{
       kind: "sweep",

@@ -31,8 +31,10 @@ beforeAll(async () => {
   const own = releases.use(await ownDatabase(inject("postgresUrl")));
   const table = qualifiedName(SCHEMA, TABLE);
   await own.inside.unsafe(
-    `create schema "${SCHEMA}"; create table ${table} (id text); insert into ${table} values ('recFOUND1')`,
+    `create schema "${SCHEMA}"; create table ${table} (id text, created_time timestamp, day date);
+    insert into ${table} values ('recFOUND1', '2026-03-08 02:30:00', '2026-07-01')`,
   );
+  await own.inside.unsafe(`alter database "${own.name}" set timezone = 'Australia/Lord_Howe'`);
   await own.inside.unsafe(
     `grant usage on schema "${SCHEMA}" to ${own.name}; grant select on ${table} to ${own.name}`,
   );
@@ -98,6 +100,68 @@ test("a server is asked whether it offers TLS, and one that does not answer leav
   expect(await new TlsOffers().sslMode("127.0.0.1", 1)).toBeNull();
 });
 
+/** Skipped or repeated by the clocks of these zones, or another day there. */
+const ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia"];
+const sameTime = `select count(*) from ${qualifiedName(SCHEMA, TABLE)} where created_time =`;
+const sameInJs = JSON.stringify(`${sameTime} $1`);
+const PRINTED = "2026-03-08T02:30:00Z 2026-07-01 1";
+
+/** Statements in the place of the one that prints the rows: they print the time, the day, and how many rows have this time. */
+const checks: Partial<Record<ClientId, [string | RegExp, string]>> = {
+  "postgres-js": [
+    "console.table(rows);",
+    `const [same] = await sql.unsafe(${sameInJs}, [rows[0].created_time]);
+     console.log(rows[0].created_time.toISOString().replace(".000", ""), rows[0].day, same.count);`,
+  ],
+  pg: [
+    "console.table(rows);",
+    `const same = await client.query(${sameInJs}, [rows[0].created_time]);
+     console.log(rows[0].created_time.toISOString().replace(".000", ""), rows[0].day, same.rows[0].count);`,
+  ],
+  python: [
+    "        print(row)",
+    `        same = connection.execute(${JSON.stringify(`${sameTime} %s`)}, [row[1]]).fetchone()
+        print(row[1].astimezone(timezone.utc).isoformat().replace("+00:00", "Z"), row[2].isoformat(), same[0])`,
+  ],
+  ruby: [
+    "{ |row| puts row }",
+    `do |row|
+      same = connection.exec_params(${JSON.stringify(`${sameTime} $1`).replaceAll("#", "\\#")}, [row["created_time"]]).getvalue(0, 0)
+      puts "#{row["created_time"].getutc.strftime("%FT%TZ")} #{row["day"]} #{same}"
+    end`,
+  ],
+  jdbc: [
+    'System.out.println(rows.getString("id"));',
+    `{
+      var same = connection.prepareStatement(${JSON.stringify(`${sameTime} ?`)});
+      same.setTimestamp(1, rows.getTimestamp("created_time"));
+      var count = same.executeQuery();
+      count.next();
+      System.out.println(rows.getTimestamp("created_time").toInstant() + " " + rows.getDate("day") + " " + count.getString(1));
+    }`,
+  ],
+};
+
+test.for(ZONES.flatMap((zone) => Object.keys(checks).map((id) => ({ id: id as ClientId, zone }))))(
+  "$id has the time and the day in $zone",
+  { timeout: TIMEOUT_MS },
+  async ({ id, zone }, { skip }) => {
+    const { command, missing } = installed[id]!();
+    skip(Boolean(missing), String(missing));
+    const { secrets, program } = guideOf(id, servers.get("without TLS")!);
+    const [print, check] = checks[id]!;
+    const code = program!.code.replace(print, () => check);
+    expect(code).not.toBe(program!.code);
+    const { output, errors } = await runProgram(
+      `zone-${id}-${zone.replace("/", "-")}`,
+      { file: program!.file, code },
+      `${secrets![0]!.value}\n${command}`,
+      { TZ: zone },
+    );
+    expect([output.trim(), errors]).toEqual([PRINTED, ""]);
+  },
+);
+
 const cases = Object.keys(installed).flatMap((id) =>
   ["without TLS", "with TLS"].map((server) => ({ id: id as ClientId, server })),
 );
@@ -106,23 +170,39 @@ test.for(cases)("$id reads a row $server", { timeout: TIMEOUT_MS }, async ({ id,
   const { command, missing } = installed[id]!();
   skip(Boolean(missing), String(missing));
   const { secrets, program } = guideOf(id, servers.get(server)!);
-  const inside = join(folder, `${id}-${server}`);
-  mkdirSync(inside);
   const [, sql] = /^\\dt.*\n([\s\S]*)$/.exec(program!.code) ?? [];
-  writeFileSync(join(inside, program!.file), program!.code.replace("github.com/jackc/pgx/v5", DEBIAN_PGX));
   const script = id === "psql" ? `${secrets![0]!.value} -f query.sql` : `${secrets![0]!.value}\n${command}`;
-  if (id === "psql") writeFileSync(join(inside, "query.sql"), sql!);
-  const child = Bun.spawn(["sh", "-c", script], { cwd: inside, stdout: "pipe", stderr: "pipe" });
-  const [output, errors] = await Promise.all([
-    new Response(child.stdout).text(),
-    new Response(child.stderr).text(),
-  ]);
-  expect([await child.exited, errors.trim() && `${errors}${output}`, output]).toEqual([
+  const written = id === "psql" ? { file: "query.sql", code: sql! } : program!;
+  const { code, output, errors } = await runProgram(`${id}-${server}`, written, script);
+  expect([code, errors.trim() && `${errors}${output}`, output]).toEqual([
     0,
     expect.not.stringContaining("rror"),
     expect.stringContaining("recFOUND1"),
   ]);
 });
+
+/** Runs a script next to the program, in a folder of its own. */
+async function runProgram(
+  name: string,
+  { file, code }: { file: string; code: string },
+  script: string,
+  env: Record<string, string> = {},
+) {
+  const inside = join(folder, name);
+  mkdirSync(inside);
+  writeFileSync(join(inside, file), code.replace("github.com/jackc/pgx/v5", DEBIAN_PGX));
+  const child = Bun.spawn(["sh", "-c", script], {
+    cwd: inside,
+    env: { ...process.env, ...env },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const [output, errors] = await Promise.all([
+    new Response(child.stdout).text(),
+    new Response(child.stderr).text(),
+  ]);
+  return { code: await child.exited, output, errors };
+}
 
 test("every client has a guide that shows where to connect, and the password only where it is masked", () => {
   const access = servers.get("with TLS")!;

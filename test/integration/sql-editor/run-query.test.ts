@@ -6,6 +6,7 @@ import { getDatabase, setDatabaseWritable } from "../../../core/control/placemen
 import { sampleQueries } from "../../../core/exports";
 import { consoleRoleOf, type ReaderTarget, withReader } from "../../../core/replica";
 import {
+  adviceOn,
   deleteSavedQuery,
   listSavedQueries,
   runQuery,
@@ -33,6 +34,7 @@ beforeAll(async () => {
     { name: "Größe ☃", type: "number", options: { precision: 1 } },
     { name: "Due", type: "date", options: { dateFormat: { name: "iso" } } },
     { name: "1st", type: "checkbox", options: { icon: "check", color: "greenBright" } },
+    { name: "Time Spent", type: "duration", options: { durationFormat: "h:mm" } },
   ];
   const records = ["a", "b", "c"].map((name, at) => ({ fields: { 'Na"me': name, "Größe ☃": at } }));
   const sourceId = control.createBase({
@@ -123,6 +125,51 @@ describe("what a person sees", () => {
     await expect(streamQuery(target, "select 1; select 2", LIMITS, () => {})).rejects.toMatchObject({
       code: "invalid_request",
     });
+  });
+
+  test("an error that is common in a read-only copy comes with what to do", async () => {
+    const { tables } = await replicaShape(fleet.ctx, base);
+    const advice = async (sql: string, mayWrite = false) => {
+      const { failure } = await runQuery({ ...target, mayWrite }, sql, LIMITS);
+      expect([sql, failure?.sqlState]).toEqual([sql, expect.any(String)]);
+      return adviceOn(failure!, sql, tables, ["_sync_meta"]);
+    };
+    const writes = [
+      `update "user" set na_me = 'x'`,
+      "select 1; /* all */ delete from its_a_table",
+      `insert into "user" (id) values ('rec1')`,
+      `truncate "user"`,
+      `with gone as (delete from "user" returning id) select * from gone`,
+      `merge into "user" as u using "user" as v on u.id = v.id when matched then delete`,
+    ];
+    for (const mayWrite of [false, true]) {
+      for (const sql of writes)
+        expect([sql, await advice(sql, mayWrite)]).toEqual([sql, expect.stringContaining("proxy")]);
+      expect(await advice("create table mine (id text)", mayWrite)).toBeUndefined();
+    }
+    for (const [sql, expected] of [
+      ["select * from its_a_tabel", "Did you mean its_a_table?"],
+      ["select 1; select * from public.oder", 'Did you mean "order"?'],
+      ["select * from sync_meta", "Did you mean _sync_meta?"],
+      ["select * from its_a", "Did you mean its_a_table?"],
+      [`select * from "It's; -- $$ a /* table"`, "Did you mean its_a_table?"],
+      ["select * from invoices", undefined],
+      ["select o.id from its_a_table", undefined],
+      ['select sum(na_me) from "order"', "Convert it: na_me::numeric"],
+      ['select 1; select  avg( distinct o."select" ) from "order" as o', 'Convert it: o."select"::numeric'],
+      ["select round(na_me, 1) from its_a_table", "Convert it: na_me::numeric"],
+      ["select sum(time_spent) from its_a_table", "Convert it: time_spent::interval"],
+      ['select sum("1st") from its_a_table', 'count(*) filter (where "1st")'],
+      ['select sum(related_to) from "order"', "from unnest(related_to) as one"],
+      ["select na_me > 5 from its_a_table", "add ::numeric"],
+      ["select nowhere(1)", undefined],
+      ['select id from its_a_table where na_me = "a\'b"', "Texts are in single quotes: 'a''b'"],
+      // Postgres has its own hint.
+      ['select "Time Spent" from its_a_table', undefined],
+    ] as const) {
+      const given = await advice(sql);
+      expect([sql, given]).toEqual([sql, expected && expect.stringContaining(expected)]);
+    }
   });
 
   test("samples that run, whatever the names are", async () => {

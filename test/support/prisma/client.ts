@@ -9,6 +9,25 @@ import { installPinned } from "../install-pinned";
  * @returns the number of rows, by table
  */
 export async function countWithPrisma(schema: string, url: string): Promise<Record<string, number>> {
+  const [counts] = await runWithPrisma(schema, PROGRAM, [process.env.TZ], url);
+  return counts as Record<string, number>;
+}
+
+/**
+ * Generates the client, and reads the model `Moments` in each zone.
+ *
+ * @returns by zone, of each row the times, the day, and how many rows equal and follow it
+ */
+export function momentsWithPrisma(schema: string, zones: readonly string[], url: string): Promise<unknown[]> {
+  return runWithPrisma(schema, MOMENTS_PROGRAM, zones, url);
+}
+
+async function runWithPrisma(
+  schema: string,
+  program: string,
+  zones: readonly (string | undefined)[],
+  url: string,
+): Promise<unknown[]> {
   const installed = installPinned(import.meta.dirname, "basetide-prisma", "Prisma");
   // In the folder of the packages, where the client finds its runtime.
   const folder = join(installed, `base-${crypto.randomUUID().slice(0, 8)}`);
@@ -18,9 +37,11 @@ export async function countWithPrisma(schema: string, url: string): Promise<Reco
     const provider = 'provider = "prisma-client-js"';
     put("schema.prisma", schema.replace(provider, `${provider}\n  output = "./client"`));
     put("prisma.config.ts", 'export default { schema: "schema.prisma" };\n');
-    put("main.mjs", PROGRAM);
-    await run(folder, join(installed, "node_modules/prisma/build/index.js"), "generate");
-    return JSON.parse(await run(folder, "main.mjs", url));
+    put("main.mjs", program);
+    await run(folder, undefined, join(installed, "node_modules/prisma/build/index.js"), "generate");
+    const found: unknown[] = [];
+    for (const zone of zones) found.push(JSON.parse(await run(folder, zone, "main.mjs", url)));
+    return found;
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -44,10 +65,31 @@ await client.$disconnect();
 console.log(JSON.stringify(counts));
 `;
 
+const MOMENTS_PROGRAM = `
+import { PrismaPg } from "@prisma/adapter-pg";
+import prisma from "./client/index.js";
+
+const adapter = new PrismaPg({ connectionString: process.argv[2], max: 1 });
+const { moments } = new prisma.PrismaClient({ adapter });
+const lines = [];
+for (const { created_time, seen, day } of await moments.findMany({ orderBy: { id: "asc" } })) {
+  const equal = await moments.count({ where: { created_time } });
+  const following = await moments.count({ where: { created_time: { gte: created_time } } });
+  lines.push([created_time.toISOString(), seen.toISOString(), day.toISOString().slice(0, 10), equal, following]);
+}
+console.log(JSON.stringify(lines));
+process.exit(0);
+`;
+
 /** @throws with all it printed if it fails */
-async function run(cwd: string, ...command: string[]): Promise<string> {
+async function run(cwd: string, zone: string | undefined, ...command: string[]): Promise<string> {
   // The engine of migrations would be downloaded, although generating a client runs none.
-  const env = { ...process.env, PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1" };
+  const env = {
+    ...process.env,
+    PRISMA_SCHEMA_ENGINE_BINARY: process.execPath,
+    CHECKPOINT_DISABLE: "1",
+    ...(zone ? { TZ: zone } : {}),
+  };
   const child = Bun.spawn([process.execPath, ...command], { cwd, env, stdout: "pipe", stderr: "pipe" });
   const [out, errors, code] = await Promise.all([
     new Response(child.stdout).text(),

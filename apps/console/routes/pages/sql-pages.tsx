@@ -10,10 +10,12 @@ import { httpStatus, isBasetideError } from "../../../../core/errors";
 import { sampleQueries } from "../../../../core/exports";
 import { ATTACHMENT_DETAILS } from "../../../../core/replica";
 import {
+  adviceOn,
   deleteSavedQuery,
   listSavedQueries,
   MOST_TEXT,
   NUMERIC_TYPES,
+  type QueryFailure,
   runQuery,
   saveQuery,
   streamQuery,
@@ -33,6 +35,7 @@ import { cachedShape } from "../../shape-cache";
 const RUN = { timeoutMs: 30_000, bytes: 4_000_000, rows: 500 };
 const CSV = { timeoutMs: 50_000, bytes: 64_000_000, rows: 100_000 };
 const SHOWN_LIMITS = { seconds: RUN.timeoutMs / 1000, rows: RUN.rows, csvRows: CSV.rows };
+const OWN_TABLES = ["_sync_meta", "_sync_issues"];
 /** What a page may echo of a text that was too long to run. */
 const MOST_ECHO = 2 * MOST_TEXT;
 
@@ -71,6 +74,13 @@ export function sqlPages(ctx: ConsoleContext) {
     );
   }
 
+  async function advise(base: Base, failure: QueryFailure, sql: string): Promise<string | undefined> {
+    // Without the tables, the error itself still shows.
+    const shape = await cachedShape(ctx, base).catch(() => undefined);
+    const views = shape ? [...shape.linkViews, ...shape.attachmentViews] : [];
+    return adviceOn(failure, sql, shape?.tables ?? [], [...views.map(({ name }) => name), ...OWN_TABLES]);
+  }
+
   return new Elysia({ name: "sql-pages", detail: { hide: true } })
     .use(signedIn(ctx))
     .get("/bases/:id/sql", async ({ request, currentUser, account, params, query }) => {
@@ -106,7 +116,8 @@ export function sqlPages(ctx: ConsoleContext) {
         const outcome = await withRunSlot(account.id, async () =>
           runQuery(await readerTarget(ctx, base), sql, { ...RUN, signal: request.signal }, isPlan),
         );
-        view = <QueryResults outcome={outcome} sql={sql} />;
+        const advice = outcome.failure && (await advise(base, outcome.failure, sql));
+        view = <QueryResults {...{ outcome, sql, advice }} />;
       } catch (error) {
         const message = messageOf(error);
         status = isHtmx(request) ? undefined : message.status;
@@ -125,7 +136,11 @@ export function sqlPages(ctx: ConsoleContext) {
         );
       } catch (error) {
         const { text, status } = messageOf(error);
-        return editorPage(request, currentUser, base, { sql, problem: text, status });
+        const sqlState = isBasetideError(error, "query_failed") ? String(error.details.sqlState) : undefined;
+        const advice = sqlState && (await advise(base, { message: text, sqlState }, sql));
+        return editorPage(request, currentUser, base, {
+          ...{ sql, problem: advice ? `${text}. ${advice}` : text, status },
+        });
       }
     })
     .post("/bases/:id/sql/saved", async ({ request, currentUser, account, params, body }) => {
