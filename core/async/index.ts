@@ -1,7 +1,6 @@
 /** Waits, time-outs, aborts, notifiers and task groups. */
 export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
 export { beforeDeadline } from "./deadlines";
-export { loopTurn } from "./loop-turn";
 export { Notifier } from "./notifier";
 export { offAbort, onAbort } from "./on-abort";
 export { SharedLookup } from "./shared-lookup";

@@ -2,7 +2,6 @@
  * Receives the body of a request: memory is taken from a budget as bytes arrive, whatever length was announced, and a
  * client is waited for only as long as it sends.
  */
-import { loopTurn } from "../async";
 import { BasetideError } from "../errors";
 import { allowLongAnswer, endSoon } from "./answer-time";
 import type { BudgetShare } from "./shared-budget";
@@ -72,6 +71,12 @@ export class IncomingBody implements Disposable {
     }
   }
 
+  /** Receives nothing: there is no room for it. */
+  refuse(): BodyFailure {
+    endSoon(this.#request);
+    return "full";
+  }
+
   /** Returns the body as a stream, which fails with BasetideError `body_late` or `busy`. */
   stream(): ReadableStream<Uint8Array> {
     const reader = this.#request.body!.getReader();
@@ -125,7 +130,6 @@ export class IncomingBody implements Disposable {
   async #next(
     reader: ReadableStreamDefaultReader<Uint8Array>,
   ): Promise<Uint8Array | undefined | BodyFailure> {
-    await loopTurn();
     const read = await this.#orFailure(reader.read());
     const failure = typeof read === "string" ? read : this.#count(read.value?.length ?? 0);
     if (failure === undefined) return (read as { value?: Uint8Array }).value;
