@@ -143,7 +143,7 @@ test.for([
     await page.getByRole("link", { name: "Python" }).click();
     await page.getByText("import psycopg").waitFor();
     await look("8-connect");
-    expect(await page.getByText("•••").first().isVisible()).toBe(true);
+    await page.getByText("DB_PASSWORD").first().waitFor();
 
     await page.goto(`/bases/${baseId}/proxy`);
     await page.getByRole("link", { name: "airtable.js" }).click();

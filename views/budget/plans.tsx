@@ -12,7 +12,7 @@ interface PlanText {
 }
 
 const choices: PlanText[] = [
-  ...sourcePlans.map((plan) => ({ id: plan.id, name: nameOf(plan), about: aboutOf(plan) })),
+  ...sourcePlans.map((plan) => ({ id: plan.id, name: planName(plan), about: aboutOf(plan) })),
   {
     id: "custom",
     name: "Custom",
@@ -21,7 +21,7 @@ const choices: PlanText[] = [
 ];
 
 /** `Team`, `Business or no cap`. */
-export function nameOf({ name, callsPerMonth }: SourcePlan): string {
+export function planName({ name, callsPerMonth }: SourcePlan): string {
   return callsPerMonth === null ? `${name} or no cap` : name;
 }
 
@@ -36,7 +36,7 @@ function aboutOf({ callsPerMonth, beyond }: SourcePlan): string {
 /** `Team: 100,000 calls a month`, `Business or no cap`. */
 export function capOf({ plan, callsPerMonth }: Pick<Workspace, "plan" | "callsPerMonth">): string {
   const sold = sourcePlans.find(({ id }) => id === plan);
-  if (callsPerMonth === null) return sold ? nameOf(sold) : "No cap";
+  if (callsPerMonth === null) return sold ? planName(sold) : "No cap";
   const calls = `${counted(callsPerMonth, "call")} per month`;
   return sold ? `${sold.name}: ${calls}` : calls;
 }

@@ -6,7 +6,7 @@ import { createdAt } from "../../core/control/placement";
 import { syncShare } from "../../core/limiter";
 import { strictest } from "../../core/source";
 import { timeOfCalls } from "../../core/sync/pacing";
-import { capOf, nameOf, type PlanForm } from "../budget/plans";
+import { capOf, type PlanForm, planName } from "../budget/plans";
 import { ErrorNote, Field } from "../components";
 import { aboutDigits, counted, inDigits, rangeText } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
@@ -72,7 +72,7 @@ export function StartForm({ draft, platform, workspaces, costs, form, errors }: 
   const choice = { chosen: form.plan, costs };
   const names = new Map([
     ...workspaces.map(({ workspace }) => [workspace.id, workspace.name] as const),
-    ...sourcePlans.map((plan) => [plan.id, nameOf(plan)] as const),
+    ...sourcePlans.map((plan) => [plan.id, planName(plan)] as const),
   ]);
   return (
     <form {...enhanced(stepPath(draft, "start"))} class="stack">
@@ -95,7 +95,7 @@ export function StartForm({ draft, platform, workspaces, costs, form, errors }: 
             until you choose a plan under Usage.{" "}
           </Pill>
           {sourcePlans.toReversed().map((plan) => (
-            <Pill key={plan.id} {...choice} value={plan.id} name={nameOf(plan)} />
+            <Pill key={plan.id} {...choice} value={plan.id} name={planName(plan)} />
           ))}
           <Pill {...choice} value="custom" name="Custom">
             <Field

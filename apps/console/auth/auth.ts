@@ -17,6 +17,8 @@ import {
   currentUserOf,
   hasTwoFactor,
   isCommonPassword,
+  MAX_PASSWORD_LENGTH,
+  MIN_PASSWORD_LENGTH,
   nameOf,
   PasswordPlace,
 } from "../../../core/control/accounts";
@@ -244,7 +246,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     signUp: (request, { email, password, next }) =>
       withinClientLimit(request, "sign-up", async () => {
         if (config.signUps === "closed" && !(await maySignUp(db, email, next))) return closed();
-        if (isCommonPassword(password, email)) return common();
+        if (isOfGoodLength(password) && isCommonPassword(password, email)) return common();
         const mail = { reason: "sign_up", to: email, network: networkOfClient(request) } as const;
         return withPlace(request, (place) =>
           withPermit(mail, async (permit) => {
@@ -341,7 +343,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       ),
     resetPassword: (request, { token, password }) =>
       withinClientLimit(request, "reset-password", async () => {
-        if (isCommonPassword(password)) return common();
+        if (isOfGoodLength(password) && isCommonPassword(password)) return common();
         const body = { token, newPassword: password };
         return known(request, await call(request, "/reset-password", { body, isUrgent: true }));
       }),
@@ -349,7 +351,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       withinClientLimit(request, "change-password", async () => {
         const refused = await limits.changePassword(currentUser.userId);
         if (refused) return refused;
-        if (isCommonPassword(password, currentUser.email)) return common();
+        if (isOfGoodLength(password) && isCommonPassword(password, currentUser.email)) return common();
         const body = { currentPassword: current, newPassword: password, revokeOtherSessions: true };
         const done = await call(request, "/change-password", { body, isUrgent: true });
         if (!done.answer.ok) return done.answer;
@@ -358,6 +360,11 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         return known(request, { answer: done.answer, user });
       }),
   };
+}
+
+/** Others are refused for their length. */
+function isOfGoodLength({ length }: string): boolean {
+  return length >= MIN_PASSWORD_LENGTH && length <= MAX_PASSWORD_LENGTH;
 }
 
 function common(): AuthFailure {

@@ -17,12 +17,13 @@ export const MAX_PASSWORD_LENGTH = 1000;
 
 /** @throws BasetideError `invalid_request` */
 export function checkPassword(password: string, email: string): void {
+  if (password.length < MIN_PASSWORD_LENGTH || password.length > MAX_PASSWORD_LENGTH) {
+    throw new BasetideError(
+      "invalid_request",
+      `A password has ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`,
+    );
+  }
   if (isCommonPassword(password, email)) throw new BasetideError("invalid_request", COMMON_PASSWORD);
-  if (password.length >= MIN_PASSWORD_LENGTH && password.length <= MAX_PASSWORD_LENGTH) return;
-  throw new BasetideError(
-    "invalid_request",
-    `A password has ${MIN_PASSWORD_LENGTH} to ${MAX_PASSWORD_LENGTH} characters`,
-  );
 }
 
 /** Each takes about 25 ms: together a tenth of a core, and more sign-ins than people need. */

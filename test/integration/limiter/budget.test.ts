@@ -215,7 +215,7 @@ test.concurrent("all calls are counted by their purpose", async () => {
   await place(fleet, base, workspace);
   const log = sandbox.control.log(sourceId);
   const schema = log.filter(({ path }) => path.startsWith("/v0/meta/")).length;
-  const looks = log.filter(({ path }) => path.includes("filterByFormula")).length;
+  const looks = log.filter(({ path }) => path.includes("LAST_MODIFIED")).length;
   expect(looks).toBeGreaterThan(0);
   const { used } = (await budgetOf(ctx.db, workspace))!;
   expect(used.byKind).toEqual({ schema, sweep: log.length - schema - looks, records: looks });

@@ -42,14 +42,14 @@ function run(input: string, ...words: string[]): string {
 /** All names, types, comments and rows. */
 async function contentOf(sql: postgres.Sql) {
   const columns = await sql`
-    select attrelid::regclass::text as relation, attname, format_type(atttypid, atttypmod) as type, col_description(attrelid, attnum)
+    select relname as relation, attname, format_type(atttypid, atttypmod) as type, col_description(attrelid, attnum)
     from pg_attribute join pg_class on pg_class.oid = attrelid
-    where relnamespace = 'public'::regnamespace and attnum > 0 and relkind in ('r', 'v') order by attrelid::regclass::text collate "C", attnum`;
+    where relnamespace = 'public'::regnamespace and attnum > 0 and relkind in ('r', 'v') order by relname collate "C", attnum`;
   const tables = [...new Set(columns.map(({ relation }) => relation as string))];
   const rows: unknown[] = [];
   for (const table of tables) {
     const [row] = await sql.unsafe(
-      `select json_agg(t order by t::text collate "C") as rows from public.${table} as t`,
+      `select json_agg(t order by t::text collate "C") as rows from public."${table.replaceAll('"', '""')}" as t`,
     );
     rows.push([table, row!.rows]);
   }
