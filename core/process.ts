@@ -130,7 +130,7 @@ export async function runRoles<Role extends string>(
     await start(byRole as Record<Role, Context>, releases);
     log.info("started");
     log.info({ signal: await signal }, "stopping");
-    void nextSignal().then(() => process.exit(1));
+    void secondSignal().then(() => process.exit(1));
     await releases.disposeAsync();
     log.info("stopped");
     // A connection that was being opened meanwhile, and is no longer in a pool, would keep the process running.
@@ -183,8 +183,21 @@ export function endAtFaults({ log }: Pick<Context, "log">): void {
   process.on("uncaughtException", end).on("unhandledRejection", end);
 }
 
-/** Resolves with the first of these signals. */
-function nextSignal(): Promise<string> {
+/**
+ * Signals within this time of the first one are the same one, ms: a terminal sends Ctrl-C to a whole command, and npx and Bun
+ * pass it on.
+ */
+const SAME_SIGNAL_MS = 1000;
+
+/** Resolves when a further signal asks to end at once. Call it when the first one has come. */
+export async function secondSignal(): Promise<void> {
+  const from = performance.now();
+  do await nextSignal();
+  while (performance.now() - from < SAME_SIGNAL_MS);
+}
+
+/** Resolves with the next of these signals. */
+export function nextSignal(): Promise<string> {
   const names = ["SIGTERM", "SIGINT"];
   return Promise.race(names.map((name) => once(process, name).then(() => name)));
 }

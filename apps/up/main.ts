@@ -1,12 +1,11 @@
 /**
  * `bun run up [--sandbox]`: runs all of Basetide on this machine, with an embedded Postgres unless DATABASE_URL is set.
  */
-import { once } from "node:events";
 import { parseArgs } from "node:util";
 import { readConfig } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { createLogger } from "../../core/log";
-import { endAtFaults, endFailed } from "../../core/process";
+import { endAtFaults, endFailed, nextSignal, secondSignal } from "../../core/process";
 import { findDataFolder } from "./data-folder";
 import { describeUp } from "./describe";
 import { startUp } from "./up";
@@ -27,7 +26,7 @@ try {
   const why = await Promise.race([stopped, up.failed]);
   if (typeof why === "string") console.log("\nStopping…");
   // A second signal ends the process at once; the embedded Postgres then stops by itself.
-  void nextSignal().then(() => process.exit(1));
+  void secondSignal().then(() => process.exit(1));
   // Before the release, which may fail for the same reason.
   if (why instanceof BasetideError) throw why;
   await releases.disposeAsync();
@@ -52,9 +51,4 @@ function readArguments(): { sandbox: boolean } {
     const reason = cause instanceof Error ? cause.message : String(cause);
     throw new BasetideError("config_invalid", `${reason}. ${USAGE}`, { cause });
   }
-}
-
-/** Resolves with the first signal. */
-function nextSignal(): Promise<string> {
-  return Promise.race(["SIGTERM", "SIGINT"].map((name) => once(process, name).then(() => name)));
 }

@@ -275,6 +275,7 @@ export const waits: Wait[] = [
   { at: "apps/cli/log-commands.ts addLogCommands", end: "Ctrl-C: it follows", report: "its output" },
 
   // Loops of processes.
+  { at: "core/process.ts secondSignal", ...process("log: stopping") },
   { at: "core/proxy/repair-loop.ts startRepairLoop.run", ...process("metric of repairs; indicator") },
   {
     at: "core/proxy/repair-loop.ts startRepairLoop.repairAll",

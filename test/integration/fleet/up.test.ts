@@ -63,6 +63,8 @@ test("a first start serves console, proxy and worker, explains how to create an 
   expect(roles.filter(({ is_too_much }) => is_too_much)).toEqual([]);
   expect(roles.map(({ role }) => role)).toContain("basetide_control");
   await sql.end();
+  // As npx and Bun pass on what a terminal has sent already.
+  program.kill("SIGINT");
   program.kill("SIGINT");
   expect(await program.exited).toBe(0);
   expect(program.errors()).toBe("");
