@@ -1,23 +1,12 @@
 /**
  * Buffers the client's whole body, so that the upstream request is sent at once, and does not depend on a slow client.
  */
-import { Turns } from "../../core/async";
 import { type BodyFailure, IncomingBody } from "../../core/http";
 import { type Budgets, type Owners, openShare } from "./budgets";
 import type { OwnAnswer } from "./own-answers";
 
 /** An upload of 5 MB is nearly 7 MB in base64; ten records of the largest cells are below 10 MB. */
 export const MAX_REQUEST_BYTES = 16 * 1024 * 1024;
-
-/** Longest wait of an unproven key in a queue, ms: its client is told to try again rather than hold a place. */
-export const UNPROVEN_WAIT_MS = 5000;
-/**
- * Large bodies of unproven clients are received one after the other, unless one takes longer than this, ms: copying those of
- * many at once would keep the process from anything else. Until then, Bun receives a megabyte of each.
- */
-const RECEIVE_MS = 250;
-const LARGE_BYTES = 1024 * 1024;
-const receiving = new Turns<"unproven">(1, RECEIVE_MS);
 
 const answerOf: Record<BodyFailure, OwnAnswer> = {
   too_large: "PROXY_BODY_TOO_LARGE",
@@ -63,22 +52,8 @@ export class RequestBody implements Disposable {
   async #read(budgets: Budgets, owners: Owners): Promise<ReadBody> {
     const share = openShare(budgets, owners, () => this.#giveWay());
     this.#incoming = new IncomingBody(this.#request, share, { mostBytes: MAX_REQUEST_BYTES });
-    const body = await this.#receive(owners);
+    const body = await this.#incoming.whole();
     return typeof body === "string" ? answerOf[body] : body;
-  }
-
-  async #receive({ isProven }: Owners): Promise<Uint8Array<ArrayBuffer> | BodyFailure> {
-    const incoming = this.#incoming!;
-    const isSmall = Number(this.#request.headers.get("content-length") ?? Infinity) <= LARGE_BYTES;
-    if (isProven || isSmall) return incoming.whole();
-    const late = new Error();
-    const limits = { patienceMs: UNPROVEN_WAIT_MS, tooLate: () => late };
-    return receiving
-      .run("unproven", () => incoming.whole(), limits)
-      .catch((error) => {
-        if (error === late) return incoming.refuse();
-        throw error;
-      });
   }
 
   #giveWay(): void {

@@ -7,12 +7,14 @@
 import { clientNetwork } from "../../core/http";
 import { firstLetters } from "../../core/keys";
 import { type BaseLookup, type ConnectedBase, isKeyFresh, isSyncing } from "../../core/proxy";
-import { type RequestBody, UNPROVEN_WAIT_MS } from "./body";
+import type { RequestBody } from "./body";
 import type { ProxyContext } from "./context";
 import { type OwnAnswer, ownAnswer, servedElsewhere } from "./own-answers";
 
 /** Statuses with which the source says that it has not served a request. */
 const NOT_SERVED = new Set([401, 403, 404, 429]);
+/** Longest wait of an unproven key in the queue, ms: its client is told to try again rather than hold a place. */
+const UNPROVEN_WAIT_MS = 5000;
 
 export interface Caller extends Disposable {
   /** Identifies key and base. */

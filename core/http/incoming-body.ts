@@ -71,12 +71,6 @@ export class IncomingBody implements Disposable {
     }
   }
 
-  /** Receives nothing: there is no room for it. */
-  refuse(): BodyFailure {
-    endSoon(this.#request);
-    return "full";
-  }
-
   /** Returns the body as a stream, which fails with BasetideError `body_late` or `busy`. */
   stream(): ReadableStream<Uint8Array> {
     const reader = this.#request.body!.getReader();
