@@ -1,12 +1,12 @@
 /**
  * Installs the packages that running needs, before `bun run up` starts: without packages of its own, since there are none
- * yet. A clone with the packages of developing keeps those, too.
+ * yet. A clone that has the development packages keeps them.
  */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 const root = join(import.meta.dirname, "../..");
-/** Only developing needs it. */
+/** Only development needs it. */
 const isForDeveloping = existsSync(join(root, "node_modules/vitest"));
 const isFirst = !existsSync(join(root, "node_modules"));
 
