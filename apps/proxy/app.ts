@@ -11,7 +11,6 @@ import type { ProxyContext } from "./context";
 import { forward } from "./forward";
 import { proxyMetrics } from "./metrics";
 import { failed } from "./own-answers";
-import { ClientQueue } from "./quota";
 
 /** Never an upstream's host: those contain a dot. */
 const HEALTH_PATH = /^\/(?:healthz|readyz|metrics)(?:[?#]|$)/;
@@ -40,7 +39,6 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     keys,
     isOwnKey: ownKeys(ctx, keys.hash),
     unproven: new UnprovenQueue(),
-    clients: new ClientQueue(),
     coalescer: new WriteCoalescer(),
     bodies: bodyBudgets(),
     streams: streamBudgets(),

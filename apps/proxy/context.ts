@@ -7,7 +7,6 @@ import type { WriteThrough } from "../../core/proxy";
 import type { Budgets } from "./budgets";
 import type { WriteCoalescer } from "./coalesce";
 import type { ProxyMetrics } from "./metrics";
-import type { ClientQueue } from "./quota";
 
 export interface ProxyContext extends Context {
   limiter: RateLimiter;
@@ -18,7 +17,6 @@ export interface ProxyContext extends Context {
   isOwnKey: IsOwnKey;
   /** Requests with all other keys wait here. */
   unproven: UnprovenQueue;
-  clients: ClientQueue;
   coalescer: WriteCoalescer;
   bodies: Budgets;
   streams: Budgets;

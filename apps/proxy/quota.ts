@@ -1,4 +1,4 @@
-/** Requests for a connected base wait for a reservation of its quota; after a 429 all requests of the base pause. */
+/** Requests for a connected base wait for a permit of its quota; after a 429 all requests of the base pause. */
 import { isBasetideError } from "../../core/errors";
 import { ConnectFailure, type HeldConnection, poolOf } from "../../core/http/connections";
 import { bodyText } from "../../core/proxy";
@@ -7,41 +7,13 @@ import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { failed, ownAnswer } from "./own-answers";
 
-/** Requests of one key that may wait for one base: ten seconds of its quota. */
-const MAX_WAITING = 50;
-export const QUEUE_FULL_RETRY_MS = 5000;
-
-/** Counts how many requests of each key wait for the quota of a base. */
-export class ClientQueue {
-  readonly #most: number;
-  readonly #waiting = new Map<string, number>();
-
-  constructor(most = MAX_WAITING) {
-    this.#most = most;
-  }
-
-  /** @returns false if so many requests of the key wait that another one could only time out */
-  enter(keyHash: string): boolean {
-    const waiting = this.#waiting.get(keyHash) ?? 0;
-    if (waiting >= this.#most) return false;
-    this.#waiting.set(keyHash, waiting + 1);
-    return true;
-  }
-
-  leave(keyHash: string): void {
-    const waiting = this.#waiting.get(keyHash) ?? 0;
-    if (waiting > 1) this.#waiting.set(keyHash, waiting - 1);
-    else this.#waiting.delete(keyHash);
-  }
-}
-
 /**
  * Waits until a request to the base may be sent; it must then be sent at once, on the connection that is returned.
  *
  * @param address of the upstream
- * @param signal the client's: if it aborts, the next waiter gets the reservation
+ * @param signal the client's: if it aborts, the next waiter gets the permit
  * @param complete resolves when the request may be sent otherwise; at once unless given
- * @returns the proxy's own answer if the wait failed; nothing for a base whose requests need no reservation
+ * @returns the proxy's own answer if the wait failed; nothing for a base whose requests need no permit
  */
 export async function waitForQuota(
   ctx: ProxyContext,
@@ -53,12 +25,9 @@ export async function waitForQuota(
 ): Promise<Response | HeldConnection | undefined> {
   const { quotaKey, keyHash, isProven, found, isOwnKeyOf } = caller;
   if (quotaKey === undefined) return undefined;
-  if (!ctx.clients.enter(keyHash)) {
-    return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: QUEUE_FULL_RETRY_MS });
-  }
   const from = performance.now();
-  // Twice the time-out: a pause of the source may use one, and the queue that has formed meanwhile the other. A longer
-  // pause is known at once, and the client is told when it ends.
+  // Twice the time-out: a pause of the source may use one, and the queue that has formed meanwhile the other. A request that
+  // cannot be served by then is told at once when to come back; no other limit applies to those of a proven key.
   const deadlineMs = 2 * ctx.config.upstreamTimeoutMs;
   const options = { deadlineMs, signal, connections: poolOf(address) };
   try {
@@ -83,7 +52,6 @@ export async function waitForQuota(
     if (signal.aborted) return failed(ctx.proxyMetrics, "aborted");
     throw error;
   } finally {
-    ctx.clients.leave(keyHash);
     elsewhere.ms += performance.now() - from;
   }
 }

@@ -3,7 +3,6 @@ import type { PgBoss } from "pg-boss";
 import type { Db } from "../../core/context";
 import { rollUpHours } from "../../core/control/history";
 import { trimTables } from "../../core/control/retention";
-import { trimWindows } from "../../core/limiter";
 import type { Logger } from "../../core/log";
 
 const QUEUE = "housekeeping";
@@ -22,8 +21,8 @@ export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: 
   await boss.schedule(QUEUE, CRON);
   await boss.work(QUEUE, { pollingIntervalSeconds: POLL_SECONDS }, async () => {
     await rollUpHours(db);
-    const windows = await trimWindows(db);
+    await db`select quota_trim()`;
     const rows = await trimTables(db);
-    log.info({ windows, rows }, "outdated rows deleted");
+    log.info({ rows }, "outdated rows deleted");
   });
 }

@@ -5,7 +5,7 @@
 import type { Config } from "../../core/config";
 import { dieWithParent } from "../../core/die-with-parent";
 import { asBasetideError, BasetideError, type ErrorCode } from "../../core/errors";
-import { createRateLimiter } from "../../core/limiter";
+import { CallCounter, createRateLimiter } from "../../core/limiter";
 import { asControlError, isConnectionError } from "../../core/postgres";
 import { createContext, endAtFaults } from "../../core/process";
 import { type BaseCaches, holdLease, type SyncContext } from "../../core/sync/lease";
@@ -36,7 +36,8 @@ function obey(message: ToChild): void {
   if (message.type === "start") {
     const context = createContext(message.config, "worker");
     endAtFaults(context);
-    ctx = createSyncContext(context, createRateLimiter(context));
+    const calls = new CallCounter(context);
+    ctx = createSyncContext(context, createRateLimiter(context, { calls }), calls);
     send({ type: "ready" });
   } else if (message.type === "lease") void lease(message.baseId);
   else if (message.type === "ping") send({ type: "pong", rssBytes: process.memoryUsage.rss() });
@@ -50,7 +51,7 @@ dieWithParent();
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => {});
 process.on("message", obey);
 process.on("disconnect", () => {
-  void (ctx?.callCounter.stop() ?? Promise.resolve()).catch(() => {}).then(() => process.exit(0));
+  void (ctx?.callCounter.flush() ?? Promise.resolve()).catch(() => {}).then(() => process.exit(0));
 });
 
 /** A message of the worker. */

@@ -5,7 +5,7 @@ import type { Context } from "../../core/context";
 import { startWatchdog } from "../../core/control/placement";
 import { listen } from "../../core/http";
 import { healthRoutes } from "../../core/http/service";
-import { createProcessLimiter, type RateLimiter } from "../../core/limiter";
+import { CallCounter, createProcessLimiter, type RateLimiter } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { openQueue } from "../../core/queue";
 import type { holdLease } from "../../core/sync/lease";
@@ -44,7 +44,8 @@ export async function startWorker(
   await runHousekeeping(queue.boss, ctx);
   const alerts = await startAlerts(ctx, queue.boss);
   const watchdog = startWatchdog(ctx);
-  const sync = createSyncContext(ctx, options.limiter ?? createProcessLimiter(ctx));
+  const calls = new CallCounter(ctx);
+  const sync = createSyncContext(ctx, options.limiter ?? createProcessLimiter(ctx, { calls }), calls);
   const worker = await runWorker(sync, queue, options.lease);
   return {
     port: listener.port,
@@ -52,8 +53,8 @@ export async function startWorker(
     async stop() {
       await worker.stop();
       await watchdog.stop();
-      await sync.callCounter.stop();
       await sync.limiter.close();
+      await calls.flush();
       await alerts.stop();
       await queue.close();
       await listener.stop();

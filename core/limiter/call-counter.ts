@@ -1,86 +1,103 @@
-/** Counts sync's requests by key, month and purpose, and stores the counts every few seconds. */
+/**
+ * Counts requests in memory by key, purpose and caller, and stores the counts every few seconds.
+ *
+ * A request costs an addition here, and nothing in the control plane: one statement stores all counts of a process.
+ */
+import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { Logger } from "../log";
-import type { QuotaKey } from "./backend";
 
 const FLUSH_MS = 10_000;
+/** A control plane that does not answer must not hold up the end of a process, ms. */
+const STORE_MS = 3000;
+/** Callers of a key that are stored for a day: those with the most calls. The others are only in its total. */
+export const MOST_CALLERS = 10;
+/** Keys in memory: those of a process that cannot store its counts. */
+const MOST_KEYS = 5000;
 
 interface Tally {
-  keys: readonly QuotaKey[];
-  /** By purpose. */
-  calls: Map<string, number>;
+  sync: number;
+  client: number;
+  /** Sync's calls by purpose. */
+  kinds: Record<string, number>;
+  callers: Record<string, number>;
 }
 
 export class CallCounter {
   readonly #ctx: { db: Db; log: Logger };
-  /** What the counting functions have counted since the last flush. */
-  #counted: Tally[] = [];
-  /** What could not be stored. */
-  #left = new Map<QuotaKey, Map<string, number>>();
+  #tallies = new Map<string, Tally>();
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #flushing: Promise<void> = Promise.resolve();
 
   constructor(ctx: { db: Db; log: Logger }) {
     this.#ctx = ctx;
   }
 
+  sync(key: string): void {
+    const tally = this.#of(key);
+    if (tally) tally.sync++;
+  }
+
+  /** @param caller `own`, `console`, or the first letters of a key */
+  client(key: string, caller: string | undefined): void {
+    const tally = this.#of(key);
+    if (!tally) return;
+    tally.client++;
+    const { callers } = tally;
+    if (caller === undefined) return;
+    if (caller in callers || Object.keys(callers).length < 2 * MOST_CALLERS)
+      callers[caller] = (callers[caller] ?? 0) + 1;
+  }
+
   /** Returns a function that counts a call of a purpose, for each of the keys. It is called for every request. */
-  counting(keys: readonly QuotaKey[]): (kind: string) => void {
-    const calls: Tally["calls"] = new Map();
+  counting(keys: readonly string[]): (kind: string) => void {
     return (kind) => {
-      if (calls.size === 0) {
-        this.#counted.push({ keys, calls });
-        this.#flushLater();
+      for (const key of keys) {
+        const tally = this.#of(key);
+        if (tally) tally.kinds[kind] = (tally.kinds[kind] ?? 0) + 1;
       }
-      calls.set(kind, (calls.get(kind) ?? 0) + 1);
     };
   }
 
-  #flushLater(): void {
-    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS);
+  #of(key: string): Tally | undefined {
+    const known = this.#tallies.get(key);
+    if (known || this.#tallies.size >= MOST_KEYS) return known;
+    this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
+    const tally = { sync: 0, client: 0, kinds: {}, callers: {} };
+    this.#tallies.set(key, tally);
+    return tally;
   }
 
   /** Stores the counts; keeps those that cannot be stored for the next flush. Never fails. */
-  async flush(): Promise<void> {
+  flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
-    const counted = this.#left;
-    this.#left = new Map();
-    for (const { keys, calls } of this.#counted.splice(0)) {
-      for (const key of keys) for (const [kind, count] of calls) add(counted, key, kind, count);
-      calls.clear();
-    }
-    const rows = [...counted].flatMap(([key, kinds]) =>
-      [...kinds].map(([kind, calls]) => ({ key, kind, calls })),
-    );
-    if (rows.length === 0) return;
-    // Workers that write the same rows must lock them in the same order.
-    rows.sort((a, b) => (a.key === b.key ? order(a.kind, b.kind) : order(a.key, b.key)));
+    this.#flushing = this.#flushing.then(() => this.#store());
+    return this.#flushing;
+  }
+
+  async #store(): Promise<void> {
+    const tallies = this.#tallies;
+    if (tallies.size === 0) return;
+    this.#tallies = new Map();
+    const rows = [...tallies].map(([key, tally]) => ({ key, ...tally }));
     try {
-      await this.#ctx.db`
-        insert into quota_kinds as k (key, month, kind, calls)
-        select c.key, date_trunc('month', now() at time zone 'UTC')::date, c.kind, c.calls
-        from json_to_recordset(${JSON.stringify(rows)}::text::json) as c (key text, kind text, calls bigint)
-        on conflict (key, month, kind) do update set calls = k.calls + excluded.calls`;
+      const stored = this.#ctx.db`select quota_count(${JSON.stringify(rows)}::text::jsonb, ${MOST_CALLERS})`;
+      // Late counts may still be stored: they are not kept, or they would count twice.
+      await withTimeout(STORE_MS, () => undefined, stored);
     } catch (error) {
-      this.#ctx.log.debug({ error }, "saving calls by kind failed");
-      for (const { key, kind, calls } of rows) add(this.#left, key, kind, calls);
-      this.#flushLater();
+      this.#ctx.log.debug({ error }, "saving counts of calls failed");
+      for (const [key, tally] of tallies) this.#addBack(key, tally);
     }
   }
 
-  /** Flushes for the last time. */
-  async stop(): Promise<void> {
-    await this.flush();
-    clearTimeout(this.#timer);
+  #addBack(key: string, { sync, client, kinds, callers }: Tally): void {
+    const tally = this.#of(key);
+    if (!tally) return;
+    tally.sync += sync;
+    tally.client += client;
+    for (const [kind, calls] of Object.entries(kinds)) tally.kinds[kind] = (tally.kinds[kind] ?? 0) + calls;
+    for (const [caller, calls] of Object.entries(callers))
+      tally.callers[caller] = (tally.callers[caller] ?? 0) + calls;
   }
-}
-
-function order(a: string, b: string): number {
-  return a < b ? -1 : 1;
-}
-
-function add(to: Map<string, Map<string, number>>, key: string, kind: string, calls: number): void {
-  const kinds = to.get(key);
-  if (kinds) kinds.set(kind, (kinds.get(kind) ?? 0) + calls);
-  else to.set(key, new Map([[kind, calls]]));
 }

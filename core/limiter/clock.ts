@@ -5,6 +5,8 @@ export interface QuotaClock {
   now(): number;
   /** Calls `wake` once, at `atMs` or as soon after it as the process can; returns a function that cancels it. */
   at(atMs: number, wake: () => void): () => void;
+  /** Calls `check` when a request that has just been released has been sent, or will not be. */
+  onceSent(check: () => void): void;
 }
 
 export const processClock: QuotaClock = {
@@ -13,4 +15,6 @@ export const processClock: QuotaClock = {
     const timer = setTimeout(wake, Math.max(0, Math.ceil(atMs - performance.now())));
     return () => clearTimeout(timer);
   },
+  // The callbacks of its promise send it, and a tick that a later one of them requests comes after all of them.
+  onceSent: (check) => queueMicrotask(() => process.nextTick(check)),
 };

@@ -1,9 +1,7 @@
-/** The rate limiter: no request is sent to a source without a reservation. */
-export type { LivePriority } from "./backend";
+/** The rate limiter: no request is sent to a source without a permit. */
 export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";
-export { syncShare } from "./limits";
+export { sqlLimitsOf, syncShare } from "./limits";
 export { MeteredSource, neverRetry } from "./metered-source";
 export { createProcessLimiter } from "./process-limiter";
 export { createRateLimiter, type RateLimiter, type SyncCall } from "./rate-limiter";
-export { trimWindows } from "./trim-windows";

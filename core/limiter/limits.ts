@@ -1,7 +1,7 @@
 /** The rate limits of a key's platform, as the SQL functions take them, and the part of them that a sync may use. */
 
 import { limitsOfKey, platformFacts, strictest } from "../source";
-import type { QuotaKey } from "./backend";
+import type { QuotaKey } from "./rate-limiter";
 
 export { limitsOfKey, strictest };
 

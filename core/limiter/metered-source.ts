@@ -2,7 +2,7 @@
  * Sends one caller's requests for a base to its source, within the rate limit of the base. All requests of core that
  * count in a base's quota are sent here; those that the proxy forwards are sent by `apps/proxy`.
  *
- * I4. Every request has a reservation of its own, and is sent on the reservation's connection in the same tick. The
+ * I4. Every request uses a permit of its own, and is sent on the connection that comes with it in the same tick. The
  * same holds for a request that is sent again, which `retry` must allow: the source counts it twice.
  *
  * After each 429, the rate limiter pauses all requests of the base for the platform's penalty (`penaltyMs`). The pause
@@ -22,9 +22,8 @@ import {
   type SourceTable,
 } from "../source";
 import { countedSpan, isTraced, span } from "../trace";
-import type { QuotaKey } from "./backend";
 import { limitsOfKey } from "./limits";
-import type { ClientCall, RateLimiter } from "./rate-limiter";
+import type { ClientCall, QuotaKey, RateLimiter } from "./rate-limiter";
 
 interface SyncQueue {
   priority: "sync";
@@ -33,7 +32,7 @@ interface SyncQueue {
   signal: AbortSignal;
 }
 
-/** The queue in which requests wait for their reservations. */
+/** The queue in which requests wait for their permits. */
 export type RequestQueue =
   | SyncQueue
   | ({ priority: "client" | "unproven" } & Omit<ClientCall, "connections">);
@@ -62,7 +61,7 @@ export interface MeteredSourceOptions {
   kind?: string;
   /** One of these is like the other: they are counted in the current span, and have none of their own. */
   isOneOfMany?: boolean;
-  /** Called just before each request is sent, with how long it waited for its reservation. */
+  /** Called just before each request is sent, with how long it waited for its permit. */
   onSend?: (waitedMs: number) => void;
   /** Called with each result that is not a failure. */
   onAnswer?: (answer: unknown) => void;
@@ -97,18 +96,18 @@ export class MeteredSource {
   }
 
   /**
-   * Sends one request as soon as it has a reservation.
+   * Sends one request as soon as it has a permit.
    *
    * @param request makes exactly one call, or none, and makes it synchronously
    * @throws BasetideError the source's last error, unless `retry` throws another one; errors of waiting for the
-   *   reservation as `acquireSync` and `acquireClient` throw them, but for sync, `control_unavailable` only after 10 s
+   *   permit as `acquireSync` and `acquireClient` throw them, but for sync, `control_unavailable` only after 10 s
    */
   async send<T>(request: (source: SourceConnection, signal: AbortSignal) => Promise<T>): Promise<T> {
     const { connection, signal, retry = retryIfStale, onSend, onAnswer } = this.#options;
     for (let attempt = 1, from = performance.now(); ; ) {
       let isGranted = false;
       try {
-        using held = await this.#reserve();
+        using held = await this.#acquire();
         isGranted = true;
         onSend?.(performance.now() - from);
         const source = held ? connection.over(held) : connection;
@@ -216,7 +215,7 @@ export class MeteredSource {
     return { records: asked.flatMap((id) => found.get(id) ?? []), gone };
   }
 
-  #reserve(): Promise<HeldConnection | undefined> {
+  #acquire(): Promise<HeldConnection | undefined> {
     const { limiter, quotaKey, queue, connection } = this.#options;
     const { connections } = connection;
     if (queue.priority === "sync")
@@ -228,7 +227,7 @@ export class MeteredSource {
   }
 
   /**
-   * Waits a moment if a sync's reservation has failed because the control plane is unavailable.
+   * Waits a moment if a sync got no permit because the control plane is unavailable.
    *
    * @param from when the request began to wait
    * @returns whether to try again

@@ -1,8 +1,8 @@
 /** The limiter's Prometheus metrics; their labels are the kind of request and the reason, never a base. */
 import { Counter, Gauge, type Registry } from "prom-client";
 import { BufferedCounter, BufferedHistogram } from "../buffered-metrics";
-import type { BlockReason, Priority } from "./backend";
-import type { QueueEvents } from "./wait-queue";
+import type { Priority } from "./base-queue";
+import type { BlockReason } from "./rate-limiter";
 
 const WAIT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -21,7 +21,7 @@ export function quotaMetrics(registry: Registry) {
   }
   function waitHistogram(): BufferedHistogram {
     const name = "basetide_quota_wait_seconds";
-    const help = "Wait time for a reservation of a base's rate limit";
+    const help = "Wait time for a permit of a base's rate limit";
     const known = registry.getSingleMetric(name);
     if (known instanceof BufferedHistogram) return known;
     return new BufferedHistogram({ name, help, label: "kind", buckets: WAIT_SECONDS, registers });
@@ -29,31 +29,20 @@ export function quotaMetrics(registry: Registry) {
   function fallbackGauge(): Gauge {
     const name = "basetide_quota_fallback";
     const help =
-      "1 while the control plane is unreachable and the fallback limiter of this process serves clients";
+      "1 while the control plane is unreachable, and a proxy serves clients with the permits that it is owed";
     const known = registry.getSingleMetric(name);
     return known instanceof Gauge ? known : new Gauge({ name, help, registers });
   }
 
   const grants = grantCounter();
-  const expired = counter(
-    "basetide_quota_expired_total",
-    "Reservations that expired before this process could use them, and that it requested again; a high rate means that it lacks CPU",
-    "kind",
-  );
   const blocks = counter("basetide_quota_blocks_total", "Pauses that Airtable asked for (429)", "reason");
   const wait = waitHistogram();
   const fallback = fallbackGauge();
 
   return {
-    /** Returns what counts the events of the queues of one kind. */
-    eventsOf(kind: Priority): QueueEvents {
-      return {
-        onGranted(waitedMs) {
-          grants.count(kind);
-          wait.add(kind, waitedMs / 1000);
-        },
-        onExpired: () => expired.inc({ kind }),
-      };
+    granted(kind: Priority, waitedMs: number) {
+      grants.count(kind);
+      wait.add(kind, waitedMs / 1000);
     },
     blocked: (reason: BlockReason) => blocks.inc({ reason }),
     fallback: (isAway: boolean) => fallback.set(isAway ? 1 : 0),

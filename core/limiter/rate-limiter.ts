@@ -1,27 +1,25 @@
 /**
- * The rate limiter of a process: every request to a source needs a reservation before it is sent.
+ * The rate limiter of a process: every request to a source needs a permit before it is sent.
  *
- * Guarantees I4: never more than 5 requests in any one-second window for one base, over all processes together;
- * clients go first. The rule itself is `quota_acquire_all` in sql/control/functions; this module decides which requests
- * wait in which queue.
+ * Guarantees I4: never more than 5 requests in any one-second window for one base, over all processes together; clients go
+ * first. See docs/adr/3-permits.md.
  */
 import type { Registry } from "prom-client";
 import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
-import type { BlockReason, LivePriority, Priority, QuotaKey } from "./backend";
-import { CallerCounter } from "./caller-counter";
+import type { Connections, Priority, WaitOptions } from "./base-queue";
+import { CallCounter } from "./call-counter";
 import { processClock, type QuotaClock } from "./clock";
-import { type ControlPlane, type Counting, controlPlane } from "./control-plane";
-import { createFallbackLimiter, type FallbackLimiter, withFallback } from "./fallback-limiter";
-import { type Heartbeat, startHeartbeat } from "./heartbeat";
-import { limitsOfKey, sqlLimitsOf, strictest } from "./limits";
+import { ControlPlane } from "./control-plane";
+import { limitsOfKey, sqlLimitsOf } from "./limits";
 import { quotaMetrics } from "./metrics";
-import { Recent } from "./recent";
-import { createSchedulingDelay } from "./scheduling-delay";
-import { createWaitQueue, type WaitQueue } from "./wait-queue";
-import type { Connections } from "./waiter";
+import { PermitHolder } from "./permit-holder";
+
+/** Identifies one rate limit: a source base, regardless of which API key is used (`airtable:appXXXX`). */
+export type QuotaKey = string;
+export type BlockReason = "rate_limited" | "billing_limit";
 
 /** The longest pause that is recorded, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
@@ -29,7 +27,7 @@ const LONGEST_BLOCK_MS = 32 * 86_400_000;
 const SPENT_CAP_MS = 10_000;
 
 export interface RateLimiterOptions {
-  /** A control plane that does not answer within this time counts as unavailable, ms. */
+  /** A control plane that does not answer within this time counts as unavailable, ms; less than a lease. */
   callTimeoutMs?: number;
   /**
    * Names a process that serves clients while the control plane is unavailable (a proxy's host and port). Other
@@ -37,6 +35,8 @@ export interface RateLimiterOptions {
    */
   instanceId?: string;
   clock?: QuotaClock;
+  /** Counts the requests; its own unless given. */
+  calls?: CallCounter;
 }
 
 interface QuotaUsage {
@@ -62,8 +62,8 @@ export interface ClientCall {
 }
 
 export interface SyncCall {
-  /** For a change that someone waits to see: gets one reservation in five, however much clients request. */
-  live?: LivePriority | undefined;
+  /** For a change that someone waits to see: goes before other sync, and clients leave it one permit. */
+  isLive?: boolean | undefined;
   /** The source's user, where the source's limit per user may apply. */
   user?: string | null | undefined;
   /** The pool that the request's connection comes from; absent if it needs none. */
@@ -84,12 +84,12 @@ export interface RateLimiter {
     options?: SyncCall,
   ): Promise<HeldConnection | undefined>;
   /**
-   * Resolves when a client's request may be sent, as `acquireSync`. A process with a fallback limiter goes on
-   * without the control plane, at a lower rate.
+   * Resolves when a client's request may be sent, as `acquireSync`. A proxy goes on without the
+   * control plane, at a lower rate.
    *
    * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
-   *   `control_unavailable` if there is no fallback limiter; the error of opening a connection; the signal's
-   *   reason, and the reservation goes to the next waiter
+   *   `control_unavailable` if it is no proxy; the error of opening a connection; the signal's reason, and
+   *   the permit goes to the next waiter
    */
   acquireClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
   /**
@@ -128,166 +128,103 @@ export interface RateLimiter {
    */
   forget(key: QuotaKey): Promise<void>;
   /**
-   * Returns the reservations of aborted requests, which would otherwise count in the month. Stops the heartbeat, and
-   * stores the last counts. Never fails.
+   * Returns all permits, and stores the last counts. Never fails.
    */
   close(): Promise<void>;
 }
 
+/** @param ctx.db of the control plane; it needs one more connection, to listen on */
 export function createRateLimiter(
   ctx: { db: Db; log: Logger; metrics: Registry },
   options: RateLimiterOptions = {},
 ): RateLimiter {
-  const { callTimeoutMs = 1000, instanceId, clock = processClock } = options;
+  const { callTimeoutMs = 1000, instanceId, clock = processClock, calls = new CallCounter(ctx) } = options;
   const metrics = quotaMetrics(ctx.metrics);
-  const queues = new Recent<KeyQueues>(clock.now);
-  const fallbacks = new Recent<FallbackLimiter>(clock.now);
-  const delay = createSchedulingDelay(clock);
-  const callers = new CallerCounter(ctx);
   let awayFrom = -Infinity;
-
-  const control = controlPlane(ctx.db, clock, callTimeoutMs, (isAway, error) => {
+  const control = new ControlPlane(ctx.db, callTimeoutMs, (isAway, error) => {
     metrics.fallback(isAway);
     if (isAway) {
       awayFrom = clock.now();
-      ctx.log.warn({ error }, "control plane unreachable; the fallback limiter serves clients, sync waits");
+      ctx.log.warn(
+        { error },
+        "control plane unreachable; proxies serve clients with few permits, sync waits",
+      );
     } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "control plane reachable again");
   });
+  const holder = new PermitHolder(control, clock, limitsOfKey, instanceId);
 
-  const heartbeat =
-    instanceId === undefined ? undefined : startHeartbeat(control, clock, instanceId, strictest().windowMs);
-
-  function queueOf(key: QuotaKey, kind: Priority, share: number, counting: Counting): WaitQueue {
-    return queues.get(key, createKeyQueues).queueOf(kind, share, counting, () => {
-      const shared = control.backend(key, kind, share, counting);
-      const backend =
-        (kind === "client" || kind === "unproven") && heartbeat
-          ? withFallback(shared, () => fallbackOf(key, heartbeat), heartbeat, clock)
-          : shared;
-      return createWaitQueue(kind, backend, clock, delay, metrics.eventsOf(kind));
-    });
+  async function acquire(
+    key: QuotaKey,
+    priority: Priority,
+    signal: AbortSignal,
+    waiting: WaitOptions,
+  ): Promise<HeldConnection | undefined> {
+    const from = clock.now();
+    const held = await holder.queue(key).wait(priority, signal, waiting);
+    metrics.granted(priority, clock.now() - from);
+    return held;
   }
 
-  function fallbackOf(key: QuotaKey, { share, freeFrom }: Heartbeat): FallbackLimiter {
-    const fallback = fallbacks.get(key, () => createFallbackLimiter(clock, limitsOfKey(key).windowMs));
-    fallback.open(share, freeFrom);
-    return fallback;
-  }
-
-  /** A client's own limit pauses no other client; in exchange, only the clients that meet a base's limit see it. */
-  async function blockIfPlausible(key: QuotaKey, ms: number): Promise<void> {
-    try {
-      const [row] = await control.call(
-        (db) => db<{ is_blocked: boolean }[]>`
-          select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, 'rate_limited', null, false) as is_blocked`,
-      );
-      if (!row!.is_blocked) return;
-      metrics.blocked("rate_limited");
-      queues.get(key, createKeyQueues).pause();
-      ctx.log.warn({ quotaKey: key, blockMs: ms }, "Airtable rate-limited a client");
-      if (heartbeat) fallbackOf(key, heartbeat).pauseUntil(clock.now() + ms);
-    } catch (error) {
-      ctx.log.debug({ quotaKey: key, error }, "recording a client's rate limit failed");
-    }
+  /** Has what is counted of refusals up to date, and pauses the key in all processes. */
+  async function recordRefusal(key: QuotaKey, ms: number, isOwn: boolean): Promise<boolean> {
+    await calls.flush();
+    const [row] = await control.call(
+      (db) => db<{ is_blocked: boolean }[]>`
+        select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session},
+          ${holder.queue(key).sentLately}, ${isOwn}) as is_blocked`,
+    );
+    return row!.is_blocked;
   }
 
   return {
-    acquireSync(key, share, signal, { user, connections, live } = {}) {
-      const kind = live ?? "sync";
-      return queueOf(key, kind, share, { user }).wait(Infinity, signal, { connections });
+    async acquireSync(key, share, signal, { isLive = false, ...waiting } = {}) {
+      const held = await acquire(key, isLive ? "live" : "sync", signal, { share, ...waiting });
+      calls.sync(key);
+      return held;
     },
-    async acquireClient(key, { deadlineMs, signal, isOwnKey, shownAs, ...waiting }) {
-      const queue = queueOf(key, "client", limitsOfKey(key).requestsPerWindow, { isOwnKey });
-      const held = await queue.wait(clock.now() + deadlineMs, signal, waiting);
-      if (shownAs !== undefined) callers.count(key, shownAs);
+    async acquireClient(key, { deadlineMs, signal, shownAs, ...waiting }) {
+      const held = await acquire(key, "client", signal, { ...waiting, deadlineAt: clock.now() + deadlineMs });
+      calls.client(key, shownAs);
       return held;
     },
     acquireUnproven: (key, { deadlineMs, signal, connections }) =>
-      queueOf(key, "unproven", limitsOfKey(key).requestsPerWindow, {}).wait(
-        clock.now() + deadlineMs,
-        signal,
-        {
-          connections,
-        },
-      ),
+      acquire(key, "unproven", signal, { connections, deadlineAt: clock.now() + deadlineMs }),
 
     async countServed(key, shownAs) {
-      if (shownAs !== undefined) callers.count(key, shownAs);
-      try {
-        await control.call((db) => db`select quota_served(${key})`);
-      } catch (error) {
-        ctx.log.debug({ quotaKey: key, error }, "counting a served call failed");
-      }
+      calls.client(key, shownAs);
     },
 
     async block(key, ms, reason, { isOwn } = { isOwn: true }) {
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
-      if (reason === "rate_limited" && !isOwn) return blockIfPlausible(key, blockMs);
-      metrics.blocked(reason);
-      const pause = () => reason === "rate_limited" && queues.get(key, createKeyQueues).pause();
-      pause();
-      ctx.log.warn({ quotaKey: key, blockMs, reason }, "Airtable asked for a pause");
-      if (reason === "rate_limited" && heartbeat)
-        fallbackOf(key, heartbeat).pauseUntil(clock.now() + blockMs);
       try {
-        // A spent cap stops no request, and is found once an hour: the control plane may take its time.
-        if (reason === "billing_limit")
+        if (reason === "billing_limit") {
+          // A spent cap stops no request, and is found once an hour: the control plane may take its time.
           await withTimeout(SPENT_CAP_MS, "control_unavailable", recordSpentCap(ctx.db, key, blockMs));
-        else
-          await control.call(
-            (db) => db`select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${blockMs}, ${reason})`,
-          );
-        // What was made before it was recorded.
-        pause();
+        } else {
+          if (isOwn) holder.queue(key).pause(blockMs);
+          if (!(await recordRefusal(key, blockMs, isOwn))) return;
+          holder.queue(key).pause(blockMs);
+        }
       } catch (error) {
         ctx.log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
+        if (!isOwn) return;
       }
+      metrics.blocked(reason);
+      ctx.log.warn({ quotaKey: key, blockMs, reason, isOwn }, "Airtable asked for a pause");
     },
 
-    usage: (key) => readUsage(control, key),
+    async usage(key) {
+      await calls.flush();
+      return control.call((db) => readUsage(db, key));
+    },
 
     async forget(key) {
-      await control.call((db) => db`select quota_forget(${key}, ${limitsOfKey(key).windowMs})`);
+      await control.call((db) => db`select quota_forget(${key})`);
     },
 
     async close() {
-      await Promise.all(queues.all().map((one) => one.settled()));
-      await heartbeat?.leave();
-      await callers.flush();
-    },
-  };
-}
-
-/** The wait queues of one key. */
-interface KeyQueues {
-  /** Returns the queue of such requests, created if there is none. */
-  queueOf(kind: Priority, share: number, counting: Counting, create: () => WaitQueue): WaitQueue;
-  settled(): Promise<unknown>;
-  /** As `WaitQueue.pause`. */
-  pause(): void;
-  readonly isIdle: boolean;
-}
-
-/** A key has few queues, and looking through them costs less than a name for each. */
-function createKeyQueues(): KeyQueues {
-  const known: { kind: Priority; share: number; user: string; isOwnKey: boolean; queue: WaitQueue }[] = [];
-  return {
-    queueOf(kind, share, counting, create) {
-      const { user, isOwnKey = false } = counting;
-      const name = user ?? "";
-      for (const one of known)
-        if (one.kind === kind && one.share === share && one.user === name && one.isOwnKey === isOwnKey)
-          return one.queue;
-      const queue = create();
-      known.push({ kind, share, user: name, isOwnKey, queue });
-      return queue;
-    },
-    pause() {
-      for (const { queue } of known) queue.pause();
-    },
-    settled: () => Promise.all(known.map(({ queue }) => queue.settled())),
-    get isIdle() {
-      return known.every(({ queue }) => queue.isIdle);
+      await holder.close();
+      await calls.flush();
     },
   };
 }
@@ -302,20 +239,10 @@ function recordSpentCap(db: Db, key: QuotaKey, ms: number) {
       set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until`;
 }
 
-async function readUsage(control: ControlPlane, key: QuotaKey): Promise<QuotaUsage> {
-  const [row] = await control.call(
-    (db) => db<{ month: string; sync: string; client: string }[]>`
-    with month as (select date_trunc('month', now() at time zone 'UTC')::date as first_day),
-    calls as (
-      select c.sync, c.client from quota_calls c join month on c.month = first_day where c.key = ${key}
-      union all
-      select w.sync_calls, w.client_calls from quota_windows w join month
-        on date_trunc('month', to_timestamp(w.counted_from / 1000) at time zone 'UTC')::date = first_day
-      where w.key = ${key}
-    )
-    select to_char((select first_day from month), 'YYYY-MM') as month,
-      coalesce(sum(sync), 0) as sync, coalesce(sum(client), 0) as client
-    from calls`,
-  );
+async function readUsage(db: Db, key: QuotaKey): Promise<QuotaUsage> {
+  const [row] = await db<{ month: string; sync: string; client: string }[]>`
+    with month as (select date_trunc('month', now() at time zone 'UTC')::date as first_day)
+    select to_char(first_day, 'YYYY-MM') as month, coalesce(c.sync, 0) as sync, coalesce(c.client, 0) as client
+    from month left join quota_calls as c on c.month = first_day and c.key = ${key}`;
   return { month: row!.month, sync: Number(row!.sync), client: Number(row!.client) };
 }

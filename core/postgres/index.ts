@@ -25,5 +25,5 @@ export { closePg, connectPg, pgOptions } from "./pg-client";
 export { probe, type ServerReport } from "./probe";
 export { agoMs, serverNow, serverTime } from "./server-time";
 export { knownTransactionPooler, refuseKnownPooler, sessionRemedy } from "./session-urls";
-export { arrayOf, itself } from "./sql-array";
+export { arrayOf } from "./sql-array";
 export { isNewer, isTemplateOutdated, templateVersion } from "./template-version";

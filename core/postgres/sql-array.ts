@@ -11,11 +11,6 @@ export function arrayOf<T>(items: readonly T[], elementOf: (item: T) => unknown)
   return `${text}}`;
 }
 
-/** The elements of an array of numbers. */
-export function itself(value: number): number {
-  return value;
-}
-
 /** Whatever an array's element cannot contain as it is. */
 const ESCAPED = /["\\]/;
 

@@ -18,7 +18,7 @@ export { SourceClock } from "./clock";
 export type { Call } from "./dialect";
 export { following } from "./following";
 export { createCellHash, isCellHash } from "./hash-cell";
-export type { SourceLimits, SourcePlan, WebhookFacts } from "./limits";
+export type { SourcePlan, WebhookFacts } from "./limits";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
 export { type Selecting, selectedSource } from "./selected-source";
 export {

@@ -587,6 +587,37 @@ create table quota_days (
 ) with (fillfactor=50);
 CREATE INDEX quota_days_day_idx ON quota_days (day);
 
+create unlogged table quota_epochs (
+  is_only boolean not null default true,
+  opened_at double precision not null,
+  constraint quota_epochs_one_row CHECK (is_only),
+  constraint quota_epochs_pkey PRIMARY KEY (is_only)
+);
+
+create table quota_holders (
+  session text not null,
+  name text not null,
+  owed integer not null default 0,
+  seen_at double precision not null,
+  heard_at double precision not null,
+  owed_until double precision not null default 0,
+  constraint quota_holders_pkey PRIMARY KEY (session)
+) with (fillfactor=50);
+CREATE INDEX quota_holders_name_idx ON quota_holders (name);
+
+create unlogged table quota_keys (
+  key text not null,
+  throttled integer,
+  blocked_until double precision not null default 0,
+  throttled_until double precision not null default 0,
+  claimed_until double precision not null default 0,
+  claimed_by text,
+  refused_at double precision[] not null default '{}'::double precision[],
+  calls_at_refusal bigint not null default 0,
+  user_id text,
+  constraint quota_keys_pkey PRIMARY KEY (key)
+) with (fillfactor=50);
+
 create table quota_kinds (
   key text not null,
   month date not null,
@@ -603,12 +634,16 @@ create unlogged table quota_minutes (
   constraint quota_minutes_pkey PRIMARY KEY (key, minute)
 ) with (fillfactor=70);
 
-create table quota_proxies (
-  id text not null,
-  share integer not null,
-  seen_at double precision not null,
-  constraint quota_proxies_pkey PRIMARY KEY (id)
+create unlogged table quota_permits (
+  key text not null,
+  number integer not null,
+  session text,
+  life integer,
+  kind text,
+  rests_until double precision not null,
+  constraint quota_permits_pkey PRIMARY KEY (key, number)
 ) with (fillfactor=50);
+CREATE INDEX quota_permits_session_idx ON quota_permits (session);
 
 create table quota_throttled (
   key text not null,
@@ -619,39 +654,17 @@ create table quota_throttled (
   constraint quota_throttled_pkey PRIMARY KEY (key, account_id)
 );
 
-create unlogged table quota_users (
-  id text not null,
-  reservations double precision[] not null default '{}'::double precision[],
-  blocked_until double precision not null default 0,
-  constraint quota_users_pkey PRIMARY KEY (id)
-) with (fillfactor=50);
-
-create unlogged table quota_windows (
+create unlogged table quota_wants (
+  id bigint generated always as identity,
   key text not null,
-  reservations double precision[] not null default '{}'::double precision[],
-  sync_reservations double precision[] not null default '{}'::double precision[],
-  advance_from double precision not null default 'Infinity'::double precision,
-  advance_margin double precision not null default 0,
-  revoked double precision[] not null default '{}'::double precision[],
-  standing double precision[] not null default '{}'::double precision[],
-  unproven_reservations double precision[] not null default '{}'::double precision[],
-  sync_from double precision not null default 0,
-  client_at double precision not null default 0,
-  live_at double precision not null default 0,
-  blocked_until double precision not null default 0,
-  throttled_until double precision not null default 0,
-  claimed_until double precision not null default 0,
-  claimed_by text,
-  refused_at double precision[] not null default '{}'::double precision[],
-  calls_at_refusal bigint not null default 0,
-  widened_ms double precision not null default 0,
-  widened_at double precision not null default 0,
-  user_id text,
-  sync_calls integer not null default 0,
-  client_calls integer not null default 0,
-  counted_from double precision not null,
-  constraint quota_windows_pkey PRIMARY KEY (key)
-) with (fillfactor=50);
+  session text not null,
+  life integer not null,
+  kind text not null,
+  most integer not null,
+  since double precision not null,
+  constraint quota_wants_pkey PRIMARY KEY (id)
+);
+CREATE INDEX quota_wants_key_idx ON quota_wants (key);
 
 create table rate_limits (
   id text not null,
@@ -918,22 +931,34 @@ create type source_limits as (
 
 -- accept_key(text,text) returns void
 -- attempt(text,integer,interval) returns integer
--- quota_acquire(text,source_limits,text,integer,double precision[],double precision[],double precision,text,double precision,boolean,integer) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
--- quota_acquire_all(double precision,integer,integer,integer,text[],text[],integer[],text[],text[],text[],double precision[],boolean[],integer[],double precision) returns TABLE(asked_at double precision, reservations double precision[], next_at double precision, margin double precision)
--- quota_acquire_standing(double precision,integer,text[],text[],double precision[],boolean[],double precision) returns TABLE(asked_at double precision, standing double precision, margin double precision)
--- quota_block(text,source_limits,double precision,text,double precision,boolean) returns boolean
+-- quota_announce(text) returns void
+-- quota_block(text,source_limits,double precision,text,integer,boolean,double precision) returns boolean
 -- quota_carry_over(text,text,text) returns void
--- quota_count(text,double precision,integer,integer) returns void
--- quota_count_callers(jsonb,integer) returns void
--- quota_forget(text,double precision,double precision) returns void
--- quota_heartbeat(text,double precision,integer,double precision) returns integer
+-- quota_count(jsonb,integer,timestamp with time zone) returns void
+-- quota_end_session(text,double precision) returns void
+-- quota_epoch(double precision) returns double precision
+-- quota_forget(text) returns void
+-- quota_heartbeat(text,text,boolean,double precision,boolean,integer,double precision) returns TABLE(asked_at double precision, epoch double precision, owed integer, silent integer)
+-- quota_is_overdue(quota_wants,double precision) returns boolean
 -- quota_is_sole(text,text) returns boolean
--- quota_open(text,double precision) returns quota_windows
--- quota_report_late(text,double precision,double precision,double precision) returns void
--- quota_served(text) returns void
+-- quota_is_users(quota_keys,source_limits,double precision) returns boolean
+-- quota_lapse(text,text,integer,double precision) returns void
+-- quota_lease_ms() returns double precision
+-- quota_lock(text) returns void
+-- quota_longest_rest_ms() returns double precision
+-- quota_of_hour(integer,integer) returns integer[]
+-- quota_open(text,integer,integer,double precision) returns void
+-- quota_pause(text,source_limits,double precision,double precision) returns void
+-- quota_recall(text,boolean,boolean,double precision) returns TABLE(session text, life integer, part jsonb)
+-- quota_serve(text,double precision) returns jsonb
 -- quota_silent(double precision) returns integer
+-- quota_state(text,double precision) returns jsonb
+-- quota_suspect(quota_keys,source_limits,double precision) returns void
+-- quota_tell(text,double precision) returns TABLE(session text, message jsonb)
 -- quota_throttle(text,double precision,boolean,double precision,text) returns void
+-- quota_throttled_until(text) returns double precision
+-- quota_trade(text,text,integer,text,integer,integer,integer[],double precision[],integer,integer,text,double precision) returns TABLE(session text, message jsonb)
+-- quota_trim(double precision) returns void
 -- quota_unthrottle(text,text) returns void
--- quota_user(text) returns quota_users
--- quota_user_reservation(double precision[],double precision,double precision,integer,double precision) returns double precision
--- quota_widened(double precision,double precision,double precision) returns double precision
+-- quota_usable(text,double precision) returns integer
+-- quota_want(text,text,integer,text,integer,integer,double precision) returns void

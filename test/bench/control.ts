@@ -85,8 +85,7 @@ export async function run(): Promise<boolean> {
     const [row] = await db<{ transactions: number; walBytes: number; requests: number }[]>`
       select (select sum(xact_commit) from pg_stat_database)::float8 as transactions,
         (pg_current_wal_insert_lsn() - '0/0')::float8 as "walBytes",
-        ((select coalesce(sum(sync), 0) from quota_calls)
-          + (select coalesce(sum(sync_calls), 0) from quota_windows))::float8 as requests`;
+        ((select coalesce(sum(sync), 0) from quota_calls))::float8 as requests`;
     return { ...row!, serverCpu: cpuSeconds(serverPid), workerCpu: cpuSeconds(worker.pid) };
   }
 

@@ -20,6 +20,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   load: () => import("./load"),
   memory: () => import("./memory"),
   page: () => import("./page"),
+  permits: () => import("./permits"),
   proxy: () => import("./proxy"),
   reads: () => import("./reads"),
   quota: () => import("./quota"),

@@ -137,7 +137,7 @@ async function connectBases(fleet: Fleet<SandboxProcess>): Promise<Bench["bases"
   };
   const bases = await Promise.all(Array.from({ length: BASES }, connect));
   // All have one user of the source, whose limit of 50 requests a second is not measured here.
-  await fleet.ctx.db`update quota_windows set user_id = null`;
+  await fleet.ctx.db`update quota_keys set user_id = null`;
   return bases;
 }
 

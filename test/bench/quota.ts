@@ -10,11 +10,10 @@
 import postgres from "postgres";
 import { migrateControl } from "../../core/control/setup";
 import { createLogger } from "../../core/log";
+import { mostWithin } from "../support/permit-simulation";
 import { cpuSeconds, parentOf } from "../support/process-usage";
 import { quantile } from "../support/quantile";
-import { LIMITS } from "../support/quota-limits";
 import type { QuotaGrant, QuotaJob } from "../support/quota-process";
-import { mostWithin } from "../support/quota-simulation";
 import { startTestServer } from "../support/server";
 
 const COST_SECONDS = 3;
@@ -35,8 +34,6 @@ export async function run(): Promise<boolean> {
   url = Object.assign(new URL(server.url), { pathname: `/${database}` }).href;
   try {
     await migrateControl(url, createLogger("error", "bench"));
-    // A server that has just started grants nothing for 2.35 s.
-    await admin`select pg_sleep(greatest(0, 2.4 - extract(epoch from clock_timestamp() - pg_postmaster_start_time())))`;
     await cost();
     await Promise.all([alone(), overloaded()]);
   } finally {
@@ -57,31 +54,15 @@ async function cost(): Promise<void> {
   const db = postgres(url, { max: 8, onnotice: () => {} });
   const [row] = await db<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const server = parentOf(row!.pid);
-  /**
-   * µs of the server's CPU per key, for statements of `size` keys, and `each` reservations of a key; one after the other, or
-   * a statement every `everyMs`, which finds cold caches.
-   */
-  async function cpuPerKey(size: number, each: number, everyMs = 0): Promise<string> {
-    const [from, endAt] = [cpuSeconds(server), performance.now() + COST_SECONDS * 1000];
-    let keys = 0;
-    while (performance.now() < endAt) {
-      const column = (value: string | number) => `{${Array(size).fill(value)}}`;
-      const names = Array.from({ length: size }, () => `cost:${keys++ % 1000}`);
-      await db`
-        select asked_at, to_json(reservations) as reservations, next_at, margin
-        from quota_acquire_all(1000, 5, 2, 50, ${`{${names}}`}, ${column("sync")}, ${column(3)},
-          ${column(`"{${Array(each).fill(1000)}}"`)}, ${column('"{}"')}, ${column("NULL")}, ${column(20)}, ${column("false")}, ${column(0)})`;
-      if (everyMs > 0) await Bun.sleep(everyMs);
-    }
-    return ((1e6 * (cpuSeconds(server) - from)) / keys).toFixed(0);
-  }
+  await db`select quota_heartbeat('bench', 'bench', false, null, false, 5)`;
+  await db`update quota_holders set heard_at = heard_at + 3600000`;
   async function callsPerSecond(workers: number, keys: number): Promise<number> {
     const endAt = performance.now() + COST_SECONDS * 1000;
     let calls = 0;
     async function work(): Promise<void> {
       while (performance.now() < endAt) {
         const key = `cost:${Math.floor(Math.random() * keys)}`;
-        await db`select asked_at, to_json(reservations), next_at from quota_acquire(${key}, ${LIMITS}::source_limits, 'client', 5, '{0}', '{}')`;
+        await db`select session, message from quota_trade(${key}, 'bench', 1, 'client', 1, 5, '{1}', '{1000}', 5, 2)`;
         calls++;
       }
     }
@@ -95,17 +76,15 @@ async function cost(): Promise<void> {
     return calls / COST_SECONDS;
   }
   const empty = await emptyPerSecond();
+  const from = cpuSeconds(server);
   const one = await callsPerSecond(1, 1);
-  report("an uncontended call, µs", `${(1e6 / one).toFixed(0)}`);
+  report("a trade of one permit, µs", `${(1e6 / one).toFixed(0)}`);
+  report(
+    "  of which the server's CPU, µs",
+    ((1e6 * (cpuSeconds(server) - from)) / (one * COST_SECONDS)).toFixed(0),
+  );
   report("  of which the way to the server and back (`select 1`), µs", `${(1e6 / empty).toFixed(0)}`);
-  report("calls per second, 8 connections, 100 keys", `${(await callsPerSecond(8, 100)).toFixed(0)}`);
-  for (const size of [1, 5, 20]) {
-    report(`the server's CPU per key, ${size} in a statement, µs`, await cpuPerKey(size, 1));
-  }
-  for (const size of [1, 5, 25, 50]) {
-    report(`  ${size} in a statement, one every 25 ms`, await cpuPerKey(size, 1, 25));
-  }
-  report("  20 in a statement, with up to three reservations each", await cpuPerKey(20, 3));
+  report("trades per second, 8 connections, 100 keys", `${(await callsPerSecond(8, 100)).toFixed(0)}`);
   await db.end();
 }
 

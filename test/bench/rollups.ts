@@ -6,7 +6,7 @@
  */
 import postgres from "postgres";
 import { migrateControl } from "../../core/control/setup";
-import { MOST_CALLERS } from "../../core/limiter/caller-counter";
+import { MOST_CALLERS } from "../../core/limiter/call-counter";
 import { createLogger } from "../../core/log";
 import { startTestServer } from "../support/server";
 import { table } from "./print";
@@ -44,7 +44,7 @@ async function sizes(sql: postgres.Sql): Promise<Record<string, number>> {
   return Object.fromEntries(rows.map(({ name, bytes }) => [name, bytes]));
 }
 
-/** What an hour writes for every base: as `rollUpHours`, `quota_count` and `quota_count_callers` do. */
+/** What an hour writes for every base: as `rollUpHours` and `quota_count` do. */
 async function addHour(sql: postgres.Sql, daysAgo: number, hour: number): Promise<void> {
   const array = (type: string, value: string) =>
     `array_fill(null::${type}, array[${hour - 1}]) || ${value} || array_fill(null::${type}, array[${24 - hour}])`;

@@ -8,6 +8,7 @@ import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { type Base, recordRun } from "../../core/control/bases";
 import { newStatusPage, rollUpHours, statusToken } from "../../core/control/history";
 import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
+import { countCalls } from "../support/count-calls";
 import { type Fleet, startFleet } from "../support/fleet";
 import { recordFeed } from "../support/live-rows";
 
@@ -84,7 +85,7 @@ async function busyBase(name: string): Promise<Base> {
     values (${made.id}, now() - interval '200 minutes', 'field_dropped', 'orders', 'price')`;
   for (let hours = 0; hours < 24; hours++) {
     const at = Date.now() - hours * 60 * MINUTE_MS;
-    await ctx.db`select quota_count(${`airtable:${made.sourceBaseId}`}, ${at}::float8, ${40 + hours * 3}, ${hours})`;
+    await countCalls(ctx.db, `airtable:${made.sourceBaseId}`, { sync: 40 + hours * 3, client: hours }, at);
   }
   await rollUpHours(ctx.db);
   return made;

@@ -80,8 +80,7 @@ test("a script sees that SQL does not show its write yet", async ({ skip }) => {
 
 test("a script sees when it may retry a call that the proxy has answered with 429", async ({ skip }) => {
   skip(noBrowser !== undefined, noBrowser);
-  await stack.ctx
-    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, 300000, 'rate_limited')`;
+  await stack.ctx.db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, 300000, '', 5)`;
   const answer = await call(`${baseId}/Tasks`);
   expect(answer).toMatchObject({ status: 429, headers: { "retry-after": expect.stringMatching(/^\d+$/) } });
 });

@@ -11,12 +11,10 @@ import { reportWorker } from "../../core/control/fleet";
 import { beat } from "../../core/queue/jobs";
 import { markSyncCompleted, markSyncStarted, markSyncUnchanged, type Replica } from "../../core/replica";
 import { until } from "./poll";
-import { LIMITS } from "./quota-limits";
 
 /** Stands for the number of a row in recorded statements. */
 const ROW = "00000000";
 const TABLES_OF_A_BASE = 40;
-const MONTH_MS = 30 * 24 * 3600_000;
 
 export interface HotRows {
   /** The tables whose rows it updates. */
@@ -92,26 +90,22 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
     { tables: ["processes"], statements: await recorded((db) => reportWorker(db, worker)) },
     { tables: ["job_holders"], statements: await recorded((db) => beat(db, `holder${ROW}`)) },
     {
-      tables: ["quota_windows", "quota_users"],
+      tables: ["quota_permits"],
       statements: [
-        `select quota_acquire('airtable:app${ROW}', '${LIMITS}'::source_limits, 'sync', 5, '{1000}', p_user => 'usr${ROW}')`,
-        `select quota_acquire('airtable:app${ROW}', '${LIMITS}'::source_limits, 'client', 5, '{1000}', p_own => true)`,
+        `select quota_heartbeat('worker${ROW}', 'worker${ROW}', false, null, false, 5)`,
+        `select quota_trade('airtable:app${ROW}', 'worker${ROW}', 1, 'sync', 5, 5, '{}', '{}', 5, 2)`,
+        `select quota_trade('airtable:app${ROW}', 'worker${ROW}', 1, 'sync', 0, 5, '{1,2,3,4,5}', '{9,9,9,9,9}', 5, 2)`,
       ],
     },
     {
-      tables: ["quota_calls", "quota_minutes"],
-      statements: [`select quota_count('airtable:app${ROW}', extract(epoch from now()) * 1000, 30, 3)`],
-    },
-    {
-      tables: ["quota_kinds"],
+      tables: ["quota_calls", "quota_minutes", "quota_kinds"],
       statements: [
-        `insert into quota_kinds as k (key, month, kind, calls) values ('airtable:app${ROW}', '2026-01-01', 'sweep', 5)
-         on conflict (key, month, kind) do update set calls = k.calls + excluded.calls`,
+        `select quota_count('[{"key": "airtable:app${ROW}", "sync": 30, "client": 3, "kinds": {"sweep": 5}, "callers": {}}]', 10)`,
       ],
     },
     {
-      tables: ["quota_proxies"],
-      statements: [`select quota_heartbeat('proxy${ROW}', ${Date.now() + MONTH_MS}, 5)`],
+      tables: ["quota_holders"],
+      statements: [`select quota_heartbeat('proxy${ROW}', 'proxy${ROW}', true, null, false, 5)`],
     },
   ];
 }

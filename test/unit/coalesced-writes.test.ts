@@ -11,7 +11,6 @@ import { sendBatch } from "../../apps/proxy/coalesce/send-batch";
 import type { SingleWrite } from "../../apps/proxy/coalesce/single-write";
 import type { ProxyContext } from "../../apps/proxy/context";
 import { requestHeaders } from "../../apps/proxy/headers";
-import { ClientQueue } from "../../apps/proxy/quota";
 import type { UpstreamRequest } from "../../apps/proxy/upstream";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import { BasetideError } from "../../core/errors";
@@ -331,7 +330,6 @@ test("the proxy's own answers have each request's own id", async () => {
 test("no write can join a batch that was refused", async () => {
   const refusing = {
     ...context,
-    clients: new ClientQueue(),
     limiter: {
       acquireClient: async () => {
         throw new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds: 1 } });

@@ -5,10 +5,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { RoundTrips } from "../../core/http/connections/round-trips";
-import { LEAST_MARGIN_MS, SPARE_MS } from "../../core/limiter/backend";
+import { LEAST_MARGIN_MS } from "../../core/limiter/base-queue";
 
-/** The part of a reservation for the network beyond the spread, ms. */
-const REST_MS = LEAST_MARGIN_MS - SPARE_MS;
 /** How often the latency is measured, and how many pairs of requests each time. */
 const TIMES = 8;
 const PAIRS = 500;
@@ -44,7 +42,8 @@ test("with any latency and jitter: enough for almost all, and less than twice wh
         for (let time = 0; time < TIMES; time++) {
           const way = new RoundTrips();
           for (let handshake = 0; handshake < 64; handshake++) way.add(oneWay() + oneWay());
-          for (let pair = 0; pair < PAIRS; pair++) if (oneWay() - oneWay() > way.spreadMs + REST_MS) late++;
+          for (let pair = 0; pair < PAIRS; pair++)
+            if (oneWay() - oneWay() > way.spreadMs + LEAST_MARGIN_MS) late++;
           // With the assumption before anything was measured.
           expect(way.spreadMs).toBeLessThanOrEqual(1.5 * 2 * jitterMs + 0.2 * 2 * oneWayMs);
         }
@@ -85,7 +84,7 @@ test.each([
     return way.spreadMs;
   });
   const usual = spreads.toSorted((a, b) => a - b)[20]!;
-  expect(usual + REST_MS).toBeGreaterThanOrEqual(2 * jitterMs);
+  expect(usual + LEAST_MARGIN_MS).toBeGreaterThanOrEqual(2 * jitterMs);
   expect(usual).toBeLessThanOrEqual(atMostMs);
 });
 

@@ -169,11 +169,7 @@ export const contents: ContentsGroup[] = [
       page("docs/adr/README.md", "Decisions", "Why it is built this way."),
       page("docs/adr/1-read-versions.md", "1. Read versions", "Why no sync can undo a write."),
       page("docs/adr/2-one-statement-writes.md", "2. One-statement writes", "Why a write is one statement."),
-      page(
-        "docs/adr/3-rate-limiter-in-postgres.md",
-        "3. Rate limiter",
-        "Why the rate limiter is in Postgres.",
-      ),
+      page("docs/adr/3-permits.md", "3. Permits", "Why a base has five permits, and who holds them."),
       page(
         "docs/adr/4-fingerprints-in-memory.md",
         "4. Fingerprints",

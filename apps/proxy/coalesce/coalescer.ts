@@ -10,7 +10,6 @@ import { requestId } from "../../../core/request-id";
 import type { Caller } from "../caller";
 import type { Elsewhere, ProxyContext } from "../context";
 import { failed, ownAnswer } from "../own-answers";
-import { ClientQueue, QUEUE_FULL_RETRY_MS } from "../quota";
 import type { UpstreamRequest } from "../upstream";
 import { answerWrite, forwardWrite, type WriteTarget } from "../write";
 import { type BatchOutcome, WriteBatch } from "./batch";
@@ -19,14 +18,16 @@ import { type SingleWrite, singleWriteOf } from "./single-write";
 
 /** How long a batch waits for further writes, ms. While it waits for the rate limit, more may join. */
 const GATHER_MS = 25;
-/** Writes of one key that may wait for one base: ten times as many as requests. */
+/** Writes of one key that may wait for one base: what a key's requests carry in ten seconds. */
 const MAX_WAITING = 500;
+const FULL_RETRY_MS = 5000;
 
 export class WriteCoalescer {
   /** The batch that writes can join, by their group. */
   readonly #open = new Map<string, WriteBatch>();
   readonly #turns = new RecordTurns();
-  readonly #waiting = new ClientQueue(MAX_WAITING);
+  /** Writes that wait, by key and base. */
+  readonly #waiting = new Map<string, number>();
 
   /** Forwards a write, together with others if the settings of its base and its own content allow that. */
   async forward(
@@ -39,7 +40,9 @@ export class WriteCoalescer {
     const { baseId, call, caller } = target;
     const write = mayCoalesce(caller) && singleWriteOf(request, baseId, call, caller.keyHash);
     if (!write) return forwardWrite(ctx, request, target, signal, elsewhere);
-    if (!this.#waiting.enter(caller.keyHash)) return tooMany();
+    const waiting = this.#waiting.get(caller.keyHash) ?? 0;
+    if (waiting >= MAX_WAITING) return tooMany();
+    this.#waiting.set(caller.keyHash, waiting + 1);
     const from = performance.now();
     try {
       // As long as a request may wait for the quota.
@@ -54,7 +57,9 @@ export class WriteCoalescer {
       if ("refusal" in outcome) return copyOfOwn(outcome.refusal, outcome.text);
       return await answerWrite(ctx, outcome, call, request);
     } finally {
-      this.#waiting.leave(caller.keyHash);
+      const left = this.#waiting.get(caller.keyHash)! - 1;
+      if (left > 0) this.#waiting.set(caller.keyHash, left);
+      else this.#waiting.delete(caller.keyHash);
     }
   }
 
@@ -99,7 +104,7 @@ function mayCoalesce({ found: { bases }, isProven, isOwnKeyOf }: Caller): boolea
 }
 
 function tooMany(): Response {
-  return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: QUEUE_FULL_RETRY_MS });
+  return ownAnswer("PROXY_TOO_MANY_REQUESTS", { retryAfterMs: FULL_RETRY_MS });
 }
 
 /** Returns the proxy's own answer to a batch, with the id of this request. */

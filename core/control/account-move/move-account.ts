@@ -1,7 +1,7 @@
 /**
  * Moves an account with its bases to another control plane. The replicas stay where they are.
  *
- * 1. The source stops: its bases get the state `moving`, its rate limiter gives no reservation for them, and after a
+ * 1. The source stops: its bases get the state `moving`, its rate limiter lets no request of them pass, and after a
  *    pause that every cache outlasts, the epochs of the replicas are raised.
  * 2. The rows are inserted in the target, where nothing serves a base in the state `moving`, and then deleted in the
  *    source. That commit is the point of no return.
@@ -19,7 +19,7 @@ import { activate, requireArrived } from "./activate";
 import { installationOf, type PlaneContext } from "./control-plane";
 import { type MovingAccount, planMove } from "./plan";
 import { requireProxies } from "./proxies";
-import { closeQuota, countQuota } from "./quota";
+import { closeQuota } from "./quota";
 import { fenceReplicas, labelDatabases } from "./replicas";
 import { takeRows } from "./rows";
 import { accountScopeOf, quotaKeysOf } from "./scope";
@@ -143,7 +143,7 @@ async function stopBases(
     const stopped = await tx<{ id: string }[]>`
       update bases set state = 'moving'
       where account_id = ${id} and state not in ('moving', 'deleting') and move_database_id is null returning id`;
-    // A client's request waits for a reservation for up to two of these times.
+    // A client's request waits for a permit for up to two of these times.
     await closeQuota(tx, await quotaKeysOf(tx, id), 2 * config.upstreamTimeoutMs + MARGIN_MS);
     const [begun] = await tx<{ is_new: boolean }[]>`
       insert into account_moves as m (account_id, direction, email, installation, base_ids)
@@ -187,7 +187,6 @@ async function transferRows(
     const everyone = await accountScopeOf(tx, id);
     await tx`select from users where id = any (${[...everyone.leaving, ...everyone.copied]}) order by id for update`;
     const scope = await accountScopeOf(tx, id);
-    await countQuota(tx, scope.quotaKeys);
     await tx`
       insert into moved_bases (base_id, platform, source_base_id, proxy_url)
       select id, platform, source_base_id, ${proxyUrl ?? null} from bases where account_id = ${id}

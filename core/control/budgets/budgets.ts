@@ -289,10 +289,6 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
       from keys as k join quota_calls as c using (key)
       where c.month = ${month}::date
       union all
-      select k.workspace_id, case when k.own_keys is null then q.sync_calls else 0 end, q.client_calls
-      from keys as k join quota_windows as q using (key)
-      where date_trunc('month', to_timestamp(q.counted_from / 1000) at time zone 'UTC')::date = ${month}::date
-      union all
       select workspace_id, calls, 0 from own_calls
     ),
     kinds as (

@@ -40,13 +40,7 @@ function stateOf({ state, forecast }: Budget): (typeof states)[number] {
 
 async function callsOfMonth(db: Db): Promise<FleetBudgets["calls"]> {
   const [row] = await db<FleetBudgets["calls"][]>`
-    with calls as (
-      select month, sync, client from quota_calls
-      union all
-      select date_trunc('month', to_timestamp(counted_from / 1000) at time zone 'UTC')::date, sync_calls, client_calls
-      from quota_windows
-    )
     select coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client
-    from calls where month = date_trunc('month', now() at time zone 'UTC')::date`;
+    from quota_calls where month = date_trunc('month', now() at time zone 'UTC')::date`;
   return row!;
 }

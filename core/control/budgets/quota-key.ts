@@ -1,6 +1,5 @@
 /** Keys of the quota ledger. A source base has one quota, whichever API key is used. */
 import type { Db } from "../../context";
-import { limitsOfKey } from "../../source";
 
 /** Identifies a base at its source. */
 export interface SourceBaseRef {
@@ -31,7 +30,7 @@ export async function forgetUnusedQuota(
     const [used] = await tx`
       select from bases where platform = ${base.platform} and source_base_id = ${base.sourceBaseId} limit 1`;
     if (used) return;
-    await tx`select quota_forget(${key}, ${limitsOfKey(key).windowMs})`;
+    await tx`select quota_forget(${key})`;
     await tx`delete from accepted_keys where source_base_id = ${base.sourceBaseId}`;
     await tx`delete from quota_minutes where key = ${key}`;
   });

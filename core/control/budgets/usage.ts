@@ -31,26 +31,13 @@ export async function quotaUse(
 ): Promise<QuotaUse> {
   const key = quotaKeyOf(base);
   const [row] = await db<QuotaRow[]>`
-    with q as (select * from quota_windows where key = ${key}),
-    counted as (
-      select minute, sync, client from quota_minutes where key = ${key}
-      union all
-      select date_trunc('minute', to_timestamp(counted_from / 1000)), sync_calls, client_calls from q
-    ),
-    by_month as (
-      select sync, client, month from quota_calls where key = ${key}
-      union all
-      select sync_calls, client_calls,
-        date_trunc('month', to_timestamp(counted_from / 1000) at time zone 'UTC')::date
-      from q
-    )
     select
       (select coalesce(json_agg(m order by m.minute), '[]') from (
-        select minute, coalesce(sum(c.sync), 0)::int as sync, coalesce(sum(c.client), 0)::int as client
+        select m.minute, coalesce(sum(c.sync), 0)::int as sync, coalesce(sum(c.client), 0)::int as client
         from generate_series(date_trunc('minute', now()) - make_interval(mins => ${minutes - 1}::int),
-          date_trunc('minute', now()), interval '1 minute') as minute
-          left join counted as c using (minute)
-        group by minute) as m) as minutes,
+          date_trunc('minute', now()), interval '1 minute') as m (minute)
+          left join quota_minutes as c on c.key = ${key} and c.minute = m.minute
+        group by m.minute) as m) as minutes,
       coalesce(sum(sync), 0)::float8 as sync, coalesce(sum(client), 0)::float8 as client,
       (select coalesce(sum(h), 0)::float8 from quota_callers as c, unnest(c.calls) as h
         where c.key = ${key} and c.caller = 'console' and c.day >= date_trunc('month', now() at time zone 'UTC')) as console,
@@ -59,7 +46,7 @@ export async function quotaUse(
       (select json_build_object('until', s.until, 'is_certain', s.is_certain) from quota_throttled as s
         where s.key = ${key} and s.until > now() and s.account_id in ('', ${base.accountId ?? ""})
         order by s.until desc limit 1) as slowed
-    from by_month where month = date_trunc('month', now() at time zone 'UTC')::date`;
+    from quota_calls where key = ${key} and month = date_trunc('month', now() at time zone 'UTC')::date`;
   return {
     minutes: row!.minutes.map(({ minute, ...calls }) => ({ minute: new Date(minute), ...calls })),
     month: monthOf(row!),

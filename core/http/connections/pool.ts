@@ -37,8 +37,8 @@ const SOURCE_LEAD_MS = 1500;
 /** A pool that was unused for this long keeps no connection open, ms. */
 const UNUSED_MS = 5 * 60_000;
 const TICK_MS = 2000;
-/** How much the latency may drop with a new path, ms; `quota_acquire_all` has the same. */
-export const MOST_DROP_MS = 250;
+/** How much the latency may drop with a new path, ms. */
+const MOST_DROP_MS = 250;
 /** How long a path counts as new, ms: a source's window of a second, and the drop. */
 const NEW_MS = 1000 + MOST_DROP_MS;
 

@@ -11,7 +11,7 @@
 
 import { type LinkedAbort, linkedAbort } from "../../async";
 import type { HeldConnection } from "../../http/connections";
-import type { LivePriority, RateLimiter, SyncCall } from "../../limiter";
+import type { RateLimiter, SyncCall } from "../../limiter";
 import { processClock, type QuotaClock } from "../../limiter";
 
 export type WorkPriority = "foreground" | "background";
@@ -30,8 +30,7 @@ interface BackgroundPace {
 
 interface SplitOptions {
   /**
-   * Foreground requests are for changes that someone waits to see: clients leave them one reservation in five.
-   * Requests without patience are for records that the feed has just named.
+   * Foreground requests are for changes that someone waits to see: clients leave them one permit in five.
    */
   isLive?: boolean;
   clock?: QuotaClock;
@@ -43,7 +42,6 @@ export const URGENT_PACE: BackgroundPace = { every: 2, gapMs: 0 };
 const LONGEST_PAUSE_MS = 1000;
 
 interface Waiter {
-  isPatient: boolean;
   /** Within a queue, the request that is due first goes first. */
   dueAt: number;
   resolve(held: HeldConnection | undefined): void;
@@ -62,7 +60,7 @@ export class QuotaSplit {
   /** Requests a second, as given by the latest caller. */
   #share = 0;
   /** The reservation that is being acquired. */
-  #acquiring: { live: LivePriority | undefined; cancel: LinkedAbort } | undefined;
+  #acquiring: { isLive: boolean; cancel: LinkedAbort } | undefined;
   /** Foreground reservations since the last background one. */
   #given = 0;
   #backgroundAt = Number.NEGATIVE_INFINITY;
@@ -128,7 +126,6 @@ export class QuotaSplit {
         settle();
       };
       const waiter: Waiter = {
-        isPatient: patienceMs > 0,
         dueAt: this.#clock.now() + patienceMs,
         resolve: (held) => end(() => resolve(held)),
         reject: (error) => end(() => reject(error)),
@@ -137,19 +134,14 @@ export class QuotaSplit {
       const behind = queue.findIndex((other) => other.dueAt > waiter.dueAt);
       queue.splice(behind < 0 ? queue.length : behind, 0, waiter);
       this.#share = share;
-      if (this.#acquiring && rankOf(this.#liveKind()) > rankOf(this.#acquiring.live))
-        this.#acquiring.cancel.abort();
+      if (this.#acquiring && this.#isForLive && !this.#acquiring.isLive) this.#acquiring.cancel.abort();
       void this.#acquireAll(key, call);
     });
   }
 
-  /**
-   * Returns the class of the foreground request that is due first, if it need not leave every reservation to clients.
-   */
-  #liveKind(): LivePriority | undefined {
-    const [first] = this.#queues.foreground;
-    if (!this.#isLive || !first) return undefined;
-    return first.isPatient ? "live" : "named";
+  /** Whether someone waits to see what the next foreground request reads. */
+  get #isForLive(): boolean {
+    return this.#isLive && this.#queues.foreground.length > 0;
   }
 
   /** Acquires reservations one after another until no request waits, or none is due yet. */
@@ -179,10 +171,10 @@ export class QuotaSplit {
    */
   async #acquireOne(key: string, call: SyncCall): Promise<void> {
     using cancel = linkedAbort(this.#stop);
-    const live = this.#liveKind();
-    this.#acquiring = { live, cancel };
+    const isLive = this.#isForLive;
+    this.#acquiring = { isLive, cancel };
     try {
-      const held = await this.#limiter.acquireSync(key, this.#share, cancel.signal, { ...call, live });
+      const held = await this.#limiter.acquireSync(key, this.#share, cancel.signal, { ...call, isLive });
       // If the waiters have left meanwhile, the reservation stays unused: a third of a second, at the end of a
       // lease.
       this.#assign(held);
@@ -224,9 +216,4 @@ export class QuotaSplit {
     if (foreground.length === 0) return isBackgroundDue ? "background" : null;
     return isBackgroundDue && this.#isBackgroundNext() ? "background" : "foreground";
   }
-}
-
-/** A higher rank gets a reservation sooner. */
-function rankOf(live: LivePriority | undefined): number {
-  return live === undefined ? 0 : { live: 1, named: 2 }[live];
 }

@@ -10,7 +10,7 @@ declare
     select from bases b
     where b.platform = split_part(p_key, ':', 1) and b.source_base_id = split_part(p_key, ':', 2) and b.id <> p_base);
 begin
-  perform pg_advisory_xact_lock(hashtextextended('quota:' || p_key, 0));
+  perform quota_lock(p_key);
   insert into quota_calls as c (key, month, sync, client)
   select 'left:' || p_workspace, this_month,
     case when is_shared
@@ -18,11 +18,7 @@ begin
       else coalesce(sum(used.sync), 0)
     end,
     coalesce(sum(used.client), 0)
-  from (
-    select q.sync, q.client from quota_calls q where q.key = p_key and q.month = this_month
-    union all
-    select w.sync_calls, w.client_calls from quota_windows w where w.key = p_key
-  ) as used
+  from quota_calls used where used.key = p_key and used.month = this_month
   on conflict on constraint quota_calls_pkey do update
     set sync = c.sync + excluded.sync, client = c.client + excluded.client;
   insert into quota_kinds as k (key, month, kind, calls)

@@ -857,57 +857,81 @@ create table task_attempts (
 -- ------------------------------------------------------------------------------------------------------------------ quota
 
 -- The quota ledger: when each base of a source may be asked. A key is a source base, independent of the API key
--- ("airtable:appXXXX"). All times are milliseconds since 1970 by this server's clock, as float8.
+-- ("airtable:appXXXX"), or a user of the source whose limit over all bases may matter. All times are milliseconds since 1970 by
+-- this server's clock, as float8. These tables are changed only by functions/quota-*.sql, under the key's advisory lock.
+-- Unlogged ones are empty after a crash: their content is worthless after a few seconds.
 
--- How often advance reservations have been revoked, of any key. A sequence, because every process sees its value at once.
-create sequence quota_revocations;
--- Before the first value, a sequence looks as after it.
-select nextval('quota_revocations');
+-- Since when the unlogged tables are as they are: a crash empties this one, too. One row.
+create unlogged table quota_epochs (
+  is_only boolean not null default true,
+  opened_at float8 not null,
+  constraint quota_epochs_pkey primary key (is_only),
+  constraint quota_epochs_one_row check (is_only)
+);
+insert into quota_epochs (opened_at) values (0);
 
--- One row per key, changed only by the functions of functions/quota-*.sql, under the key's advisory lock.
--- Unlogged, because its content is worthless after a few seconds: no WAL, no disk writes to wait for. A crash empties
--- it; quota_open then keeps the key closed until every reservation from before the crash has expired.
-create unlogged table quota_windows (
-  key text constraint quota_windows_pkey primary key,
-  -- end of each reservation, oldest first: those of the last window, then those ahead
-  reservations float8[] not null default '{}',
-  -- the last five reservations of sync
-  sync_reservations float8[] not null default '{}',
-  -- those of them from this end on were made in advance, with this margin, and can be revoked
-  advance_from float8 not null default 'infinity',
-  advance_margin float8 not null default 0,
-  -- those that were revoked and have not been returned since, for as long as reservations are remembered
-  revoked float8[] not null default '{}',
-  -- end of each standing reservation, which may be used at any time until then and counts until its window is past
-  standing float8[] not null default '{}',
-  -- the last five reservations of calls whose key the source has not accepted
-  unproven_reservations float8[] not null default '{}',
-  -- earliest next reservation of sync under its even spacing
-  sync_from float8 not null default 0,
-  -- when a client last asked
-  client_at float8 not null default 0,
-  -- when sync last asked for a change that someone waits to see
-  live_at float8 not null default 0,
+-- Processes that send requests; each sends a heartbeat twice a second. One that serves clients and that this server no longer
+-- hears may be using `owed` permits of every key.
+create table quota_holders (
+  -- changes whenever the process has lost what it held; its channel for notifications
+  session text not null,
+  -- a proxy's host and port, which its replacement has, too; else the session
+  name text not null,
+  owed integer not null default 0,
+  -- The process was alive at least until then ...
+  seen_at float8 not null,
+  -- ... and its last message arrived then.
+  heard_at float8 not null,
+  -- Until then it may be using what it is owed.
+  owed_until float8 not null default 0,
+  constraint quota_holders_pkey primary key (session)
+) with (fillfactor = 50);
+
+create index quota_holders_name_idx on quota_holders (name);
+
+create unlogged table quota_keys (
+  key text constraint quota_keys_pkey primary key,
+  -- permits of a throttled key; null for a user
+  throttled integer,
   blocked_until float8 not null default 0,
-  -- two calls a second until then
   throttled_until float8 not null default 0,
   -- likewise, because this account says so of its plan
   claimed_until float8 not null default 0,
   claimed_by text,
   -- recent times at which the source refused what should have been within its limit
   refused_at float8[] not null default '{}',
-  -- all calls of the key at the last of them
+  -- all requests of the key at the last of them
   calls_at_refusal bigint not null default 0,
-  -- the amount by which margins have been widened, and since when
-  widened_ms float8 not null default 0,
-  widened_at float8 not null default 0,
-  -- the user whose limit over all keys the calls count toward: that of the key that syncs; null where it does not matter
-  user_id text,
-  -- calls since counted_from that are not in quota_calls yet
-  sync_calls integer not null default 0,
-  client_calls integer not null default 0,
-  counted_from float8 not null
+  -- the user whose limit over all keys the requests count toward, as a key; null where it does not matter
+  user_id text
 ) with (fillfactor = 50);
+
+-- The permits of each key. Until rests_until, one that nobody holds may not be used; of one that is held, its holder knows.
+create unlogged table quota_permits (
+  key text not null,
+  number integer not null,
+  session text,
+  life integer,
+  -- what it was granted for: 'client', 'sync' or 'unproven'
+  kind text,
+  rests_until float8 not null,
+  constraint quota_permits_pkey primary key (key, number)
+) with (fillfactor = 50);
+
+create index quota_permits_session_idx on quota_permits (session);
+
+-- Processes that wait for permits: a row for each permit, in order of arrival.
+create unlogged table quota_wants (
+  id bigint generated always as identity constraint quota_wants_pkey primary key,
+  key text not null,
+  session text not null,
+  life integer not null,
+  kind text not null,
+  most integer not null,
+  since float8 not null
+);
+
+create index quota_wants_key_idx on quota_wants (key);
 
 -- Pauses that the source requested; survives a crash, and is shown to people.
 create table quota_blocks (
@@ -970,16 +994,6 @@ create table quota_callers (
 
 create index quota_callers_day_idx on quota_callers (day);
 
--- Proxies: each sends a heartbeat twice a second. One that this server no longer hears may be serving clients from its
--- fallback limiter, with up to `share` reservations per window of every key.
-create table quota_proxies (
-  -- host and port: a restarted proxy takes its own row over
-  id text not null,
-  share integer not null,
-  seen_at float8 not null,
-  constraint quota_proxies_pkey primary key (id)
-) with (fillfactor = 50);
-
 -- Keys that the source answers only twice a second, as it does beyond a Team plan's cap; survives a crash.
 create table quota_throttled (
   key text not null,
@@ -991,15 +1005,6 @@ create table quota_throttled (
   is_certain boolean not null,
   constraint quota_throttled_pkey primary key (key, account_id)
 );
-
--- Reservations of a user of the source over all keys, for the limit per user. Only for users with so many bases that
--- the limit may matter; worthless after a few seconds.
-create unlogged table quota_users (
-  id text not null,
-  reservations float8[] not null default '{}',
-  blocked_until float8 not null default 0,
-  constraint quota_users_pkey primary key (id)
-) with (fillfactor = 50);
 
 -- Hashes of the keys that the source has accepted for a base (core/keys/key-hash.ts); proxies share them.
 create table accepted_keys (

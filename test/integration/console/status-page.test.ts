@@ -5,6 +5,7 @@ import type { Account } from "../../../core/control/accounts";
 import { type Base, createBase, recordRun } from "../../../core/control/bases";
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { countCalls } from "../../support/count-calls";
 
 let control: TestControl;
 let ask: ReturnType<typeof asker>;
@@ -81,7 +82,7 @@ test("the page is off until it is turned on, shows freshness and nothing else, a
 });
 
 test("the list is filtered by state, sorted, and counts the calls of the day", async () => {
-  await control.ctx.db`select quota_count('airtable:appTwo', extract(epoch from now()) * 1000, 41, 1)`;
+  await countCalls(control.ctx.db, "airtable:appTwo", { sync: 41, client: 1 });
   const ids = async (search: string) => {
     const { text } = await ask(`/bases${search}`, { account: owner });
     return [...text.matchAll(/<tr id="(bas_\w+)"/g)].map(([, id]) => id);

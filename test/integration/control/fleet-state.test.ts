@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { quotaUse } from "../../../core/control/budgets";
 import { fleetState, listWorkers, reportWorker } from "../../../core/control/fleet";
 import { queueDepth } from "../../../core/queue";
+import { countCalls } from "../../support/count-calls";
 import { controlDatabase } from "../../support/database";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
@@ -61,7 +62,7 @@ test("calls are counted by the minute and by the month, and minutes older than a
   const key = "airtable:appMinutes";
   const now = Date.now();
   const count = (msAgo: number, sync: number, client: number) =>
-    sql`select quota_count(${key}, ${now - msAgo}, ${sync}, ${client})`;
+    countCalls(sql, key, { sync, client }, now - msAgo);
   await count(2 * 3_600_000, 100, 0);
   await count(60_000, 7, 2);
   await count(60_000, 1, 1);
@@ -74,6 +75,6 @@ test("calls are counted by the minute and by the month, and minutes older than a
   expect(month.sync + month.client).toBeGreaterThanOrEqual(5);
   expect(blocked).toBeNull();
   expect(await sql`select from quota_minutes where minute < now() - interval '61 minutes'`).toEqual([]);
-  await sql`select quota_block(${key}, ${LIMITS}::source_limits, 30000, 'rate_limited')`;
+  await sql`select quota_block(${key}, ${LIMITS}::source_limits, 30000, '', 5)`;
   expect((await quotaUse(sql, base)).blocked).toMatchObject({ reason: "rate_limited" });
 });

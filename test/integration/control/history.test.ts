@@ -9,8 +9,9 @@ import {
   rollUpHours,
   savePeriods,
 } from "../../../core/control/history";
-import { CallerCounter, MOST_CALLERS } from "../../../core/limiter/caller-counter";
+import { CallCounter, MOST_CALLERS } from "../../../core/limiter/call-counter";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
+import { countCalls } from "../../support/count-calls";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -112,8 +113,8 @@ test("a period is one row until its cause changes; one that ends for a moment go
 
 test("the history has every bucket, the age within an outage, and calls by hour", async () => {
   const { db } = control.ctx;
-  await db`select quota_count('airtable:appOne', ${now.getTime() - 2 * HOUR_MS}::float8, 7, 3)`;
-  await db`select quota_count('airtable:appOne', ${now.getTime() - 2 * HOUR_MS}::float8, 1, 0)`;
+  await countCalls(db, "airtable:appOne", { sync: 7, client: 3 }, now.getTime() - 2 * HOUR_MS);
+  await countCalls(db, "airtable:appOne", { sync: 1, client: 0 }, now.getTime() - 2 * HOUR_MS);
   for (const [range, count] of [
     ["1h", 60],
     ["24h", 96],
@@ -163,10 +164,10 @@ test("calls are shown by kind and by key, at most ten keys a day, and keys only 
   const { db } = ctx;
   const key = "airtable:appOne";
   await db`delete from quota_days where key = ${key}`;
-  const counter = new CallerCounter(ctx);
-  const other = new CallerCounter(ctx);
-  const count = (by: CallerCounter, caller: string, calls: number) => {
-    for (let call = 0; call < calls; call++) by.count(key, caller);
+  const counter = new CallCounter(ctx);
+  const other = new CallCounter(ctx);
+  const count = (by: CallCounter, caller: string, calls: number) => {
+    for (let call = 0; call < calls; call++) by.client(key, caller);
   };
   count(counter, "own", 30);
   count(counter, "console", 25);
@@ -176,8 +177,8 @@ test("calls are shown by kind and by key, at most ten keys a day, and keys only 
   await counter.flush();
   const stored = await db<{ caller: string }[]>`select caller from quota_callers where key = ${key}`;
   expect(stored).toHaveLength(MOST_CALLERS);
-  // Sync's calls, and those of clients: 40 own, 25 of the console, 78 of other keys.
-  await db`select quota_count(${key}, extract(epoch from now()) * 1000, 5, 143)`;
+  // Clients' are 40 own, 25 of the console, 78 of other keys.
+  await countCalls(db, key, { sync: 5, client: 0 });
 
   const [clock] = await db<{ now: Date }[]>`select now() as now`;
   for (const per of ["hour", "day"] as const) {
@@ -209,11 +210,11 @@ test("counts of calls that cannot be stored are kept for the next time", async (
   let isAway = true;
   const db = ((...args: Parameters<typeof ctx.db>) =>
     isAway ? Promise.reject(new Error("away")) : ctx.db(...args)) as typeof ctx.db;
-  const counter = new CallerCounter({ ...ctx, db });
-  counter.count("airtable:appAway", "own");
+  const counter = new CallCounter({ ...ctx, db });
+  counter.client("airtable:appAway", "own");
   await counter.flush();
   isAway = false;
-  counter.count("airtable:appAway", "own");
+  counter.client("airtable:appAway", "own");
   await counter.flush();
   const [row] = await ctx.db`
     select (select sum(c)::int from unnest(calls) as c) as calls from quota_callers where key = 'airtable:appAway'`;

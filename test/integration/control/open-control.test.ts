@@ -102,7 +102,9 @@ test("a database that the role does not own stays open: the start and doctor say
        and has_function_privilege(p.oid, 'execute')`,
   );
   expect(callable).toEqual([]);
-  await expect(inDatabase(urlAs(customer), "select quota_heartbeat('x', 0, 5)")).rejects.toMatchObject({
+  await expect(
+    inDatabase(urlAs(customer), "select quota_heartbeat('x', 'x', true, 0, false, 5)"),
+  ).rejects.toMatchObject({
     code: "42501",
   });
 });

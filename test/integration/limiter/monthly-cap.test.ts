@@ -51,7 +51,7 @@ test.for([false, true])(
     );
     expect(block.reason).toBe("billing_limit");
     expect(Math.abs(block.blocked_until.getTime() - Date.parse(nextAt))).toBeLessThan(1000);
-    const [window] = await ctx.db`select blocked_until from quota_windows where key = ${key}`;
+    const [window] = await ctx.db`select blocked_until from quota_keys where key = ${key}`;
     expect(window!.blocked_until).toBeLessThan(Date.now());
     await until(async () => (await activeBaseIds(ctx.db)).length === 0, { what: "the base is stopped" });
     expect(refused()).toBeLessThanOrEqual(ON_THE_WAY);

@@ -279,7 +279,7 @@ test("calls during a pause that is shorter than the wait all succeed, each after
   const pauseMs = TIMEOUT_MS - 500;
   const pausedAt = performance.now();
   await stack.ctx
-    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, ${pauseMs}, 'rate_limited')`;
+    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, ${pauseMs}, '', 5)`;
   const arrivedAfterMs: number[] = [];
   upstream.answer = (socket) => {
     arrivedAfterMs.push(performance.now() - pausedAt);

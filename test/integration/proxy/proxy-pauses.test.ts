@@ -24,8 +24,7 @@ beforeAll(async () => {
 afterAll(() => stack?.[Symbol.asyncDispose]());
 
 const pause = () =>
-  stack.ctx
-    .db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, ${PAUSE_MS}, 'rate_limited')`;
+  stack.ctx.db`select quota_block(${`airtable:${baseId}`}, ${LIMITS}::source_limits, ${PAUSE_MS}, '', 5)`;
 
 const ownAnswers = async (asked: Promise<Response>) => {
   const answer = await asked;

@@ -111,7 +111,7 @@ const effects = {
     stack.sandbox.control.addFault({ base: baseId, kind: "rate_limited", count: 1 });
     await ask(`${baseId}/Tasks`, { key });
     const [window] = await stack.ctx.db`
-      select from quota_windows where key = ${`airtable:${baseId}`}
+      select from quota_keys where key = ${`airtable:${baseId}`}
         and blocked_until > extract(epoch from now()) * 1000 + 10000`;
     return window !== undefined;
   },

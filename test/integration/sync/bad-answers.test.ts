@@ -325,7 +325,8 @@ test.concurrent.for(["rate_limited", "rate_limited_object"] satisfies FaultKind[
     expect(inPause.slice(granted.length)).toEqual([]);
     expect(await getBase(db, base.id)).toMatchObject({ state: "active", error: null });
 
-    await db`update quota_windows set blocked_until = 0 where key = ${key}`;
+    await db`update quota_keys set blocked_until = 0 where key = ${key}`;
+    await db`select quota_announce(${key})`;
     // The base is yellow until its pause ends.
     await db`update quota_blocks set blocked_until = now() where key = ${key}`;
     expectWell(await fleet.synced(base.id));

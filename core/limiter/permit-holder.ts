@@ -1,0 +1,300 @@
+/**
+ * What a process holds of all keys, and its lease: permits may be used for LEASE_MS after the last heartbeat that the control
+ * plane has answered.
+ *
+ * I4. A process whose lease has run out begins a new session, in which it holds nothing; what it held before lapses. A proxy
+ * goes on serving clients meanwhile, with `owed` permits of every base: those that it held, and others when its silence must
+ * have been noticed and all other processes have heard of it, or have lost their leases. What arrives late does no harm,
+ * because it names the session.
+ */
+import { BasetideError } from "../errors";
+import { BaseQueue, type UserPermits } from "./base-queue";
+import type { QuotaClock } from "./clock";
+import { type Holding, type PermitMessage, PermitSet, type Trade } from "./permit-set";
+
+/** `quota_lease_ms` has the same. */
+const LEASE_MS = 1500;
+/** `quota_longest_rest_ms` has the same. */
+const LONGEST_REST_MS = 1200;
+const HEARTBEAT_MS = 500;
+
+export interface HeartbeatCall {
+  name: string;
+  session: string;
+  isProxy: boolean;
+  /** The control plane's time when this was sent, at the latest; null if unknown. */
+  seen: number | null;
+  usesOwed: boolean;
+}
+
+export interface HeartbeatAnswer {
+  asked_at: number;
+  epoch: number;
+  owed: number;
+  silent: number;
+}
+
+/** The control plane, as a process uses it. All calls throw BasetideError `control_unavailable`. */
+export interface Plane {
+  heartbeat(call: HeartbeatCall): Promise<HeartbeatAnswer>;
+  trade(session: string, trade: Trade): Promise<PermitMessage>;
+  /**
+   * Receives messages that others cause, until the returned function is called.
+   *
+   * @param onGap called when some may have been missed
+   */
+  listen(
+    session: string,
+    onMessage: (message: PermitMessage) => void,
+    onGap: () => void,
+  ): Promise<() => void>;
+  leave(session: string): Promise<void>;
+}
+
+export interface KeyLimits {
+  requestsPerWindow: number;
+  userRequestsPerWindow: number;
+  windowMs: number;
+}
+
+export class PermitHolder implements Holding {
+  readonly clock: QuotaClock;
+  readonly #plane: Plane;
+  readonly #name: string | undefined;
+  readonly #limitsOf: (key: string) => KeyLimits;
+  readonly #queues = new Map<string, BaseQueue>();
+  readonly #users = new Map<string, UserQueue>();
+  #session = "";
+  #state: "ended" | "joining" | "connected" | "away" = "ended";
+  #epoch = 0;
+  #owed = 0;
+  #isClosed = false;
+  /** When the last heartbeat that was answered was sent, and the control plane's time in its answer, with when it arrived. */
+  #sentAt = -Infinity;
+  #heard: { at: number; askedAt: number } | undefined;
+  #stopListening = () => {};
+  #cancelAlarm = () => {};
+  #beating: Promise<void> | undefined;
+  silent = 0;
+
+  /** @param name of a process that serves clients without the control plane; the same after a restart */
+  constructor(plane: Plane, clock: QuotaClock, limitsOf: (key: string) => KeyLimits, name?: string) {
+    this.#plane = plane;
+    this.clock = clock;
+    this.#limitsOf = limitsOf;
+    this.#name = name;
+    if (name !== undefined) this.#beat();
+  }
+
+  get session(): string {
+    return this.#session;
+  }
+
+  get isConnected(): boolean {
+    return this.#state === "connected" && this.clock.now() - this.#sentAt < LEASE_MS;
+  }
+
+  isValid(): boolean {
+    if (this.#state === "connected" && !this.isConnected) this.#lapse();
+    return this.#state === "connected" || (this.#state === "away" && this.#owed > 0);
+  }
+
+  /** Returns the queue of a base, and begins a session if there is none. */
+  queue(key: string): BaseQueue {
+    const limits = this.#limitsOf(key);
+    const queue = this.#queues.getOrInsertComputed(key, () => {
+      const made = new BaseQueue(this, { key, ...limits }, (user) => this.#user(user, limits));
+      if (this.#state === "away") made.permits.lapse(this.#owed, this.#owedFrom());
+      return made;
+    });
+    if (this.#state === "ended" && !this.#beating) this.#beat();
+    return queue;
+  }
+
+  #user(key: string, limits: KeyLimits): UserPermits {
+    return this.#users.getOrInsertComputed(
+      key,
+      () => new UserQueue(this, key, limits, this.#name !== undefined),
+    );
+  }
+
+  async trade(trade: Trade): Promise<PermitMessage> {
+    const session = this.#session;
+    const message = await this.#plane.trade(session, trade);
+    if (session !== this.#session) throw new BasetideError("control_unavailable");
+    return message;
+  }
+
+  /** Ends the session; what is held may be used by others. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelAlarm();
+    await this.#beating;
+    await this.#end();
+  }
+
+  #sets(): PermitSet[] {
+    return [...this.#queues.values(), ...this.#users.values()].map(({ permits }) => permits);
+  }
+
+  #owedFrom(): number {
+    // Its silence is noticed after a lease; others may have heard nothing of it for another, and have stood still for a third.
+    return this.#sentAt + 3 * LEASE_MS + LONGEST_REST_MS;
+  }
+
+  #lapse(): void {
+    this.#state = "away";
+    // Whatever is still on its way grants nothing.
+    this.#session = "";
+    this.#stopListening();
+    for (const set of this.#sets()) set.lapse(this.#owed, this.#owedFrom());
+    this.#fail(new BasetideError("control_unavailable"));
+    for (const queue of this.#queues.values()) queue.work();
+  }
+
+  /** Fails what cannot go on without the control plane. */
+  #fail(error: unknown): void {
+    for (const queue of this.#queues.values()) queue.fail(error, this.#owed === 0);
+  }
+
+  #beat(): void {
+    this.#cancelAlarm();
+    this.#beating = this.#beatOnce().finally(() => {
+      this.#dropIdle();
+      const isNeeded = !this.#isClosed && (this.#name !== undefined || this.#queues.size > 0);
+      this.#beating = undefined;
+      if (isNeeded) this.#cancelAlarm = this.clock.at(this.clock.now() + HEARTBEAT_MS, () => this.#beat());
+      else if (!this.#isClosed) this.#end();
+    });
+  }
+
+  async #beatOnce(): Promise<void> {
+    try {
+      const wasConnected = this.isValid() && this.#state === "connected";
+      if (!wasConnected) await this.#join();
+      const sentAt = this.clock.now();
+      const session = this.#session;
+      const answer = await this.#plane.heartbeat({
+        name: this.#name ?? session,
+        session,
+        isProxy: this.#name !== undefined,
+        seen: this.#heard ? this.#heard.askedAt + (sentAt - this.#heard.at) : null,
+        usesOwed: this.#state === "away",
+      });
+      if (session !== this.#session || this.clock.now() - sentAt >= LEASE_MS) return;
+      if (wasConnected && answer.epoch !== this.#epoch) return this.#lapse();
+      this.#heard = { at: this.clock.now(), askedAt: answer.asked_at };
+      this.#sentAt = sentAt;
+      const isChanged = answer.silent !== this.silent;
+      Object.assign(this, { silent: answer.silent });
+      this.#owed = answer.owed;
+      this.#epoch = answer.epoch;
+      if (wasConnected && this.#state === "connected") {
+        if (isChanged) for (const queue of this.#queues.values()) queue.work();
+        return;
+      }
+      this.#state = "connected";
+      for (const set of this.#sets()) set.renew();
+      for (const queue of this.#queues.values()) queue.work();
+    } catch (error) {
+      if (!this.isConnected) this.#fail(error);
+    }
+  }
+
+  /** Begins to listen under a new name; the session begins with its first heartbeat. */
+  async #join(): Promise<void> {
+    if (this.#state === "ended") this.#state = "joining";
+    this.#stopListening();
+    const session = `quota_${crypto.randomUUID().replaceAll("-", "")}`;
+    this.#session = session;
+    const take = (message: PermitMessage) => {
+      if (session !== this.#session) return;
+      const { permits } = this.#queues.get(message.key) ?? this.#users.get(message.key) ?? {};
+      permits?.take(message);
+    };
+    const onGap = () => {
+      if (session === this.#session && this.#state === "connected") this.#lapse();
+    };
+    this.#stopListening = await this.#plane.listen(session, take, onGap);
+  }
+
+  #dropIdle(): void {
+    for (const [key, queue] of this.#queues) if (queue.isIdle) this.#queues.delete(key);
+    for (const [key, user] of this.#users)
+      if (user.permits.isIdle && !user.isWaiting) this.#users.delete(key);
+  }
+
+  async #end(): Promise<void> {
+    const isKnown = this.#state === "connected";
+    this.#state = "ended";
+    this.#stopListening();
+    for (const queue of this.#queues.values()) queue.fail(new BasetideError("control_unavailable"), true);
+    if (isKnown) await this.#plane.leave(this.#session).catch(() => {});
+  }
+}
+
+/** The permits of a user of the source; bases use them in the order in which they found none. */
+class UserQueue implements UserPermits {
+  readonly permits: PermitSet;
+  readonly #waiting = new Set<BaseQueue>();
+  readonly #clock: QuotaClock;
+  readonly #isProxy: boolean;
+  #cancelAlarm = () => {};
+
+  constructor(of: Holding, key: string, { userRequestsPerWindow }: KeyLimits, isProxy: boolean) {
+    this.#clock = of.clock;
+    this.#isProxy = isProxy;
+    this.permits = new PermitSet(
+      of,
+      { key, size: userRequestsPerWindow, isUser: true },
+      () => this.#demand(userRequestsPerWindow),
+      () => this.#serve(),
+    );
+  }
+
+  get isWaiting(): boolean {
+    return this.#waiting.size > 0;
+  }
+
+  #demand(size: number) {
+    const kind = this.#isProxy ? ("client" as const) : ("sync" as const);
+    // Of a user's requests, sync leaves a fifth to clients.
+    const most = kind === "sync" ? (size * 4) / 5 : size;
+    return { kind, waiting: this.#waiting.size, steady: 0, kept: 0, reserved: 0, most, user: null };
+  }
+
+  tryUse(retry: BaseQueue, restMs: number): boolean {
+    const now = this.#clock.now();
+    const isFirst = this.#waiting.size === 0 || this.#waiting.values().next().value === retry;
+    const permit = isFirst ? this.permits.ready(now) : undefined;
+    if (permit) {
+      this.#waiting.delete(retry);
+      this.permits.use(permit, restMs);
+      return true;
+    }
+    this.#waiting.add(retry);
+    this.permits.usedAt = now;
+    this.permits.settle();
+    this.#setAlarm();
+    return false;
+  }
+
+  #serve(): void {
+    while (this.permits.ready(this.#clock.now())) {
+      const [first] = this.#waiting;
+      if (!first) break;
+      first.work();
+      // It no longer needs one.
+      this.#waiting.delete(first);
+    }
+    this.#setAlarm();
+    this.permits.settle();
+  }
+
+  #setAlarm(): void {
+    this.#cancelAlarm();
+    const [at] = this.permits.readyTimes();
+    if (this.#waiting.size > 0 && at !== undefined)
+      this.#cancelAlarm = this.#clock.at(at, () => this.#serve());
+  }
+}
