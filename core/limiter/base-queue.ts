@@ -282,9 +282,7 @@ export class BaseQueue {
   #next(now: number): Waiter | undefined {
     if (this.#isUnprovenDue(now)) {
       const due = this.#waiters.find(({ priority }) => priority === "unproven");
-      const isBehind =
-        due && this.#waiters.some((other) => other.priority === "client" && other.since < due.since);
-      if (due && !isBehind && due.isComplete && !due.isConnecting) return due;
+      if (due?.isComplete && !due.isConnecting) return due;
     }
     for (const waiter of this.#waiters) {
       if (!waiter.isComplete || waiter.isConnecting) continue;
