@@ -39,32 +39,22 @@ const ask = (
   endpoint = stack.endpoint,
 ) => fetch(`${endpoint}/v0/${baseId}/Tasks`, init);
 
-test("calls of a key wait as long as they can be answered in time, and those that cannot are asked to retry; other keys continue", {
+test("eighty calls of a key at once are all answered by the source, and those of another key do not wait for them", {
   timeout: 90_000,
 }, async () => {
   const baseId = await connected();
   const authorization = `Bearer ${stack.sandbox.key}`;
-  const stop = new AbortController();
-  onTestFinished(() => stop.abort());
-  const full = Promise.withResolvers<Response>();
-  // Twice the time-out at five a second, and some.
-  const calls = 2 * (stack.ctx.config.upstreamTimeoutMs / 1000) * 5 + 50;
-  let waiting = calls;
-  for (let call = 0; call < calls; call++) {
-    ask(baseId, { headers: { authorization }, signal: stop.signal })
-      .then((answer) => {
-        waiting--;
-        if (answer.status === 429) full.resolve(answer);
-      })
-      .catch(() => {});
-  }
-  const refused = await full.promise;
-  expect(await errorOf(refused)).toEqual([429, "RATE_LIMIT_REACHED", true]);
-  expect(waiting).toBeGreaterThan(50);
-  // None at the source: it was not asked.
-  expect(stack.sandbox.control.log(baseId).some(({ status }) => status === 429)).toBe(false);
+  let left = 80;
+  const calls = Array.from({ length: left }, () =>
+    ask(baseId, { headers: { authorization } }).then(({ status }) => {
+      left--;
+      return status;
+    }),
+  );
   const another = await ask(baseId, { headers: { authorization: `Bearer ${keyOf(baseId)}` } });
   expect(another.status).toBe(200);
+  expect(left).toBeGreaterThan(40);
+  expect(new Set(await Promise.all(calls))).toEqual(new Set([200]));
 });
 
 test("bodies beyond the budget are refused with 503 while the source is slow, and accepted again afterwards", async () => {
