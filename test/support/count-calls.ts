@@ -5,9 +5,9 @@ import type { Db } from "../../core/context";
 export async function countCalls(
   db: Db,
   key: string,
-  calls: { sync: number; client: number },
+  calls: { sync: number; client: number; callers?: Record<string, number> },
   at = Date.now(),
 ): Promise<void> {
-  const rows = [{ key, ...calls, kinds: {}, callers: {} }];
+  const rows = [{ key, kinds: {}, callers: {}, ...calls }];
   await db`select quota_count(${JSON.stringify(rows)}::text::jsonb, 10, ${new Date(at)}::timestamptz)`;
 }

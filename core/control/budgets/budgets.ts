@@ -199,14 +199,7 @@ function toBudget(row: WorkspaceUse, now: Date): Budget {
     plan: row.plan,
     callsPerMonth,
     reserve,
-    // The two counts of clients are stored at different times.
-    used: {
-      sync,
-      client,
-      console: Math.min(client, row.console),
-      month: dayOf(now).slice(0, 7),
-      byKind: row.by_kind,
-    },
+    used: { sync, client, console: row.console, month: dayOf(now).slice(0, 7), byKind: row.by_kind },
     forecast: forecastOf(row, row, wholeDays(row, now), row.days[dayOf(now)] ?? NO_CALLS, now),
     state: stateOf(row, left),
     left: isCapped ? left : null,
@@ -276,9 +269,6 @@ async function workspaceUse(db: Db, ids: string[], now: Date): Promise<Workspace
         (select sum(h) from unnest(d.client) as h) as client
       from keys as k join quota_days as d using (key)
       where d.day >= ${now}::timestamptz at time zone 'UTC' - make_interval(days => ${FORECAST_DAYS + 1}::int)
-      union all
-      select k.workspace_id, (to_timestamp(q.counted_from / 1000) at time zone 'UTC')::date, q.sync_calls, q.client_calls
-      from keys as k join quota_windows as q using (key)
     ),
     own_calls as (
       select k.workspace_id, c.kind, c.calls from keys as k join quota_kinds as c on c.key = any (k.own_keys)

@@ -49,16 +49,10 @@ export async function quotaUse(
     from quota_calls where key = ${key} and month = date_trunc('month', now() at time zone 'UTC')::date`;
   return {
     minutes: row!.minutes.map(({ minute, ...calls }) => ({ minute: new Date(minute), ...calls })),
-    month: monthOf(row!),
+    month: { sync: row!.sync, client: row!.client - row!.console, console: row!.console },
     blocked: row!.blocked && { until: new Date(row!.blocked.until), reason: row!.blocked.reason },
     slowed: row!.slowed && { until: new Date(row!.slowed.until), isCertain: row!.slowed.is_certain },
   };
-}
-
-/** The two counts of clients are stored at different times. */
-function monthOf({ sync, client, console }: QuotaRow): QuotaUse["month"] {
-  const ours = Math.min(client, console);
-  return { sync, client: client - ours, console: ours };
 }
 
 interface QuotaRow {

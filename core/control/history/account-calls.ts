@@ -35,10 +35,6 @@ export async function accountCalls(db: Db, accountId: string, now: Date): Promis
     ), counted as (
       select key, day, (select sum(h) from unnest(sync) as h) as sync, (select sum(h) from unnest(client) as h) as client
       from quota_days where key in (select key from owned) and day >= ${from}::date
-      union all
-      select key, (to_timestamp(counted_from / 1000) at time zone 'UTC')::date, sync_calls, client_calls
-      from quota_windows where key in (select key from owned)
-        and to_timestamp(counted_from / 1000) at time zone 'UTC' >= ${from}::date
     )
     select o.id, o.name, o.key, coalesce(json_agg(d order by d.day) filter (where d.day is not null), '[]') as days
     from owned as o left join lateral (
@@ -65,9 +61,7 @@ function toCalls(id: string, name: string, rows: Row[], starts: Date[]): CallsOf
   const byDay = new Map(rows.map((row) => [row.day, row]));
   const days = starts.map((at) => {
     const { sync = 0, client = 0, console = 0 } = byDay.get(dayOf(at)) ?? {};
-    // The two counts of clients are stored at different times.
-    const ours = Math.min(client, console);
-    return { at, sync, client: client - ours, console: ours };
+    return { at, sync, client: client - console, console };
   });
   return { id, name, days, total: added(days) };
 }

@@ -4,6 +4,7 @@ import { getBase, listBases } from "../../../core/control/bases";
 import { budgetOf, createWorkspace, getWorkspace, listWorkspaces } from "../../../core/control/budgets";
 import { platforms } from "../../../core/source";
 import { type TestConsole, testConsole } from "../../support/console-support";
+import { countCalls } from "../../support/count-calls";
 import { recordCalls } from "../../support/live-rows";
 
 let sandbox: SandboxHandle;
@@ -246,13 +247,10 @@ test("usage lists the calls of every base by day and purpose, with or without a 
   await (await atStart(person)).start({ plan: "business" });
   const base = await only(person);
   const key = `airtable:${base.sourceBaseId}`;
-  await db()`delete from quota_windows where key = ${key}`;
   await db()`delete from quota_days where key = ${key}`;
   await db()`delete from quota_callers where key = ${key}`;
-  const ago = (hours: number) => Date.now() - hours * 3_600_000;
-  await db()`select quota_count(${key}, ${ago(30)}::float8, 1200, 40)`;
-  await db()`select quota_count(${key}, ${ago(0)}::float8, 34, 9)`;
-  await db()`select quota_count_callers(${JSON.stringify([{ key, caller: "console", calls: 5 }])}::text::jsonb, 10)`;
+  await countCalls(db(), key, { sync: 1200, client: 40 }, Date.now() - 30 * 3_600_000);
+  await countCalls(db(), key, { sync: 34, client: 9, callers: { console: 5 } });
   const { text } = await person.get(PATH);
   const [, table] = /Calls by base[\s\S]*?<tbody>([\s\S]*?)<\/tbody>/.exec(text)!;
   const numbers = (row: string) => [...row.matchAll(/<td class="number">([^<]*)</g)].map(([, one]) => one);
