@@ -9,7 +9,9 @@
 import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
-import { BUSY_MS, type Demand, type Holding, type Permit, PermitSet } from "./permit-set";
+import type { PermitHolder } from "./permit-holder";
+import { BUSY_MS, type Demand, PermitSet } from "./permit-set";
+import type { UserQueue } from "./user-queue";
 
 export type Priority = "client" | "live" | "sync" | "unproven";
 const RANKS: Record<Priority, number> = { client: 0, live: 1, sync: 2, unproven: 3 };
@@ -28,25 +30,23 @@ export interface Connections {
 
 export interface WaitOptions {
   /** Requests per window that sync may use. */
-  share?: number | undefined;
+  share?: number;
   /** For sync: the user of the source whose limit over all bases may matter, as a key. */
   user?: string | null | undefined;
-  /** The request counts as the user's: it has the base's own key. */
+  /** The request has the base's own key, so it also counts against the limit of that key's user. */
   isOwnKey?: boolean | undefined;
-  /** Callers take turns. */
+  /** Requests of different callers take turns; requests without a name count as one caller. */
   caller?: string | undefined;
   /** The pool that the request's connection comes from; absent if it needs none. */
   connections?: Connections | undefined;
   /** Resolves when the request may be sent as far as the caller is concerned. If it rejects, so does the wait. */
   complete?: Promise<void> | undefined;
   /** Latest time at which it is sent, ms on the clock. */
-  deadlineAt?: number | undefined;
+  deadlineAt?: number;
 }
 
 interface Waiter extends WaitOptions {
   priority: Priority;
-  order: number;
-  since: number;
   /** Requests of lower rounds go first; a caller has one request in each. */
   round: number;
   isComplete: boolean;
@@ -56,47 +56,33 @@ interface Waiter extends WaitOptions {
   reject(error: unknown): void;
 }
 
-/** The permits of a user of the source, which the bases of this process use in turn. */
-export interface UserPermits {
-  /** Uses a permit; if none is ready, calls `retry` in its turn. @param restMs as in `PermitSet.use` */
-  tryUse(retry: BaseQueue, restMs: number): boolean;
-}
-
 /** The part of a permit's rest that covers the clocks, and a network that varies more than measured, ms. */
 export const LEAST_MARGIN_MS = 20;
 const MOST_SPREAD_MS = 180;
-/** The least time between two requests of sync, as a part of its even spacing: it makes up for slow pages ... */
-const LEAST_SPACING = 0.5;
-/** ... and while clients ask, so that they find a permit at once. */
-const EVEN_SPACING = 0.8;
-/** The part of the permits that clients need on average that is kept for them while sync wants it. */
-const KEPT_PART = 0.5;
-/** Averages over this time how many permits clients need, ms. */
-const AVERAGED_MS = 8000;
-/** Keys that the source has not accepted: one request in this time as a client's, five in 25 s of what is left. */
+/** The least time between two requests of sync, as a part of its even spacing: it makes up for slow pages, but not at once. */
+const SPACING = 0.6;
+/** Keys that the source has not accepted: one request in this time goes first ... */
 const UNPROVEN_MS = 10_000;
-const UNPROVEN_WINDOW_MS = 25_000;
+/** ... and so many in this time go last while no client asks. */
 const UNPROVEN_MOST = 5;
+const UNPROVEN_WINDOW_MS = 25_000;
 
 /** Never aborted: a connection that is being opened is useful to other requests, too. */
 const NEVER = new AbortController().signal;
 
 export class BaseQueue {
   readonly permits: PermitSet;
-  readonly #of: Holding;
+  readonly #of: PermitHolder;
   readonly #windowMs: number;
-  readonly #userOf: (user: string) => UserPermits;
+  readonly #userOf: (user: string) => UserQueue;
   readonly #waiters: Waiter[] = [];
-  #order = 0;
   #round = 0;
-  /** The time from which sync is even again, and before which it sends nothing, ms on the clock. */
+  /** The time from which sync is even again, and its last request, ms on the clock. */
   #pacedAt = -Infinity;
   #syncAt = -Infinity;
+  #clientAt = -Infinity;
   /** Sync's rate and user, by its latest request. */
   #sync = { share: 0, user: null as string | null, at: -Infinity };
-  /** Clients' requests a second, and when that was computed. */
-  #rate = 0;
-  #ratedAt = -Infinity;
   #spreadMs = 0;
   #unprovenAt: number[] = [];
   /** When requests were sent, ms on the clock: the last few. */
@@ -104,9 +90,9 @@ export class BaseQueue {
   #cancelAlarm = () => {};
 
   constructor(
-    of: Holding,
+    of: PermitHolder,
     limits: { key: string; requestsPerWindow: number; windowMs: number },
-    userOf: (user: string) => UserPermits,
+    userOf: (user: string) => UserQueue,
   ) {
     this.#of = of;
     this.#windowMs = limits.windowMs;
@@ -126,8 +112,11 @@ export class BaseQueue {
 
   /** How many requests were sent in the last window and a half. */
   get sentLately(): number {
-    const from = this.#of.clock.now() - 1.5 * this.#windowMs;
-    return this.#sentAt.filter((at) => at >= from).length;
+    return this.#sentAt.filter((at) => at >= this.#now - 1.5 * this.#windowMs).length;
+  }
+
+  get #now(): number {
+    return this.#of.clock.now();
   }
 
   /**
@@ -139,20 +128,18 @@ export class BaseQueue {
   wait(priority: Priority, signal: AbortSignal, options: WaitOptions): Promise<HeldConnection | undefined> {
     if (signal.aborted) return Promise.reject(signal.reason);
     options.connections?.keepWarm();
-    const { clock } = this.#of;
-    const { deadlineAt = Infinity, complete } = options;
+    const { deadlineAt = Infinity, complete, caller } = options;
     return new Promise((resolve, reject) => {
       const end = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         offAbort(signal, leave);
         cancelDeadline();
       };
+      const last = this.#waiters.findLast((other) => other.caller === caller);
       const waiter: Waiter = {
         ...options,
         priority,
-        order: this.#order++,
-        since: clock.now(),
-        round: this.#roundOf(options.caller),
+        round: Math.max(this.#round, (last?.round ?? -1) + 1),
         isComplete: complete === undefined,
         isConnecting: false,
         held: undefined,
@@ -169,17 +156,14 @@ export class BaseQueue {
         },
       };
       const leave = () => waiter.reject(signal.reason);
-      const cancelDeadline =
-        deadlineAt === Infinity
-          ? () => {}
-          : clock.at(deadlineAt, () => waiter.reject(this.#timedOut(waiter)));
+      const late = () => waiter.reject(this.#timedOut(waiter));
+      const cancelDeadline = deadlineAt < Infinity ? this.#of.clock.at(deadlineAt, late) : () => {};
       onAbort(signal, leave);
       complete?.then(() => {
         waiter.isComplete = true;
         this.work();
       }, waiter.reject);
       this.#insert(waiter);
-      this.#learn(waiter);
       this.work();
       this.#rejectLate();
     });
@@ -187,40 +171,24 @@ export class BaseQueue {
 
   /** Rejects the requests of sync, or all, because the control plane is unavailable. */
   fail(error: unknown, isForClients: boolean): void {
-    for (const waiter of [...this.#waiters])
-      if (isForClients || waiter.priority === "sync" || waiter.priority === "live") waiter.reject(error);
+    for (const waiter of [...this.#waiters]) if (isForClients || isSyncs(waiter)) waiter.reject(error);
   }
 
   pause(ms: number): void {
     this.permits.pause(ms);
-    this.#rejectLate();
-    this.work();
-  }
-
-  #roundOf(caller: string | undefined): number {
-    const last = this.#waiters.findLast((other) => other.caller === caller);
-    return Math.max(this.#round, (last?.round ?? -1) + 1);
+    this.#onChange();
   }
 
   #insert(waiter: Waiter): void {
+    const { priority, round, share = 1, user = null, connections } = waiter;
     const behind = this.#waiters.findIndex(
       (other) =>
-        RANKS[other.priority] > RANKS[waiter.priority] ||
-        (other.priority === waiter.priority && other.round > waiter.round),
+        RANKS[other.priority] > RANKS[priority] || (other.priority === priority && other.round > round),
     );
     this.#waiters.splice(behind < 0 ? this.#waiters.length : behind, 0, waiter);
-  }
-
-  #learn({ priority, share = 1, user = null, connections, since }: Waiter): void {
     this.#spreadMs = Math.min(MOST_SPREAD_MS, connections?.spreadMs ?? 0);
-    if (priority === "client") {
-      this.#rate = this.#rateAt(since) + 1000 / AVERAGED_MS;
-      this.#ratedAt = since;
-    } else if (priority !== "unproven") this.#sync = { share, user, at: since };
-  }
-
-  #rateAt(now: number): number {
-    return this.#rate * Math.exp((this.#ratedAt - now) / AVERAGED_MS);
+    if (isSyncs(waiter)) this.#sync = { share, user, at: this.#now };
+    else if (priority === "client") this.#clientAt = this.#now;
   }
 
   get #restMs(): number {
@@ -228,92 +196,72 @@ export class BaseQueue {
   }
 
   #demand(): Demand {
-    const now = this.#of.clock.now();
     const count = (...kinds: Priority[]) =>
       this.#waiters.filter(({ priority }) => kinds.includes(priority)).length;
-    const clients = count("client") + Number(this.#isUnprovenDue(now) && count("unproven") > 0);
-    const { size } = this.permits;
-    const isSyncing = count("sync", "live") > 0 || now - this.#sync.at < BUSY_MS;
-    if (clients > 0 || (!isSyncing && count("unproven") === 0)) {
-      const kept = Math.round((KEPT_PART * this.#rateAt(now) * this.#restMs) / 1000);
-      return { kind: "client", waiting: clients, steady: 0, kept, reserved: 0, most: size, user: null };
-    }
-    if (!isSyncing)
-      return { kind: "unproven", waiting: 1, steady: 0, kept: 0, reserved: 0, most: size, user: null };
+    const unproven = count("unproven");
+    const clients = count("client") + (this.#now >= this.#unprovenFirstFrom ? Math.min(1, unproven) : 0);
+    const { size: most } = this.permits;
+    const isSyncing = count("sync", "live") > 0 || this.#now - this.#sync.at < BUSY_MS;
+    if (clients > 0 || (!isSyncing && unproven === 0)) return { kind: "client", waiting: clients, most };
+    if (!isSyncing) return { kind: "unproven", waiting: 1, most };
     // A tenth of a permit less makes no difference that matters.
-    const steady = Math.min(size, Math.ceil((this.#share * this.#restMs) / this.#windowMs - 0.1));
+    const steady = Math.min(most, Math.ceil((this.#share * this.#restMs) / this.#windowMs - 0.1));
     const reserved = Math.min(1, count("live"));
-    return {
-      kind: "sync",
-      waiting: count("sync", "live"),
-      steady,
-      kept: 0,
-      reserved,
-      most: steady,
-      user: this.#sync.user,
-    };
+    const { user } = this.#sync;
+    return { kind: "sync", waiting: count("sync", "live"), steady, reserved, most: steady, user };
   }
 
   #onChange(): void {
-    if (this.permits.pausedUntil > this.#of.clock.now()) this.#rejectLate();
+    if (this.permits.pausedUntil > this.#now) this.#rejectLate();
     this.work();
   }
 
   /** Sends what may be sent. */
   work(): void {
     this.#cancelAlarm();
-    for (;;) {
-      const now = this.#of.clock.now();
-      if (!this.#of.isValid()) break;
-      const waiter = this.#next(now);
-      const permit = waiter && this.permits.ready(now, waiter.connections?.dropMs);
-      if (!waiter || !permit || !this.#isConnected(waiter)) {
-        if (waiter?.isConnecting) continue;
+    while (this.#of.isValid()) {
+      const { waiter, from } = this.#next() ?? {};
+      if (!waiter) break;
+      const at = Math.max(from!, this.permits.readyAt() + (waiter.connections?.dropMs ?? 0));
+      if (at > this.#now) {
+        if (at < Infinity) this.#cancelAlarm = this.#of.clock.at(at, () => this.work());
         break;
       }
+      if (!this.#isConnected(waiter)) continue;
       if (!this.#useUsers(waiter)) break;
-      this.#use(waiter, permit, now);
+      this.#use(waiter);
     }
-    this.#setAlarm();
     this.permits.settle();
   }
 
-  /** Returns the first request that may be sent now, if it gets a permit. */
-  #next(now: number): Waiter | undefined {
-    if (this.#isUnprovenDue(now)) {
-      const due = this.#waiters.find(({ priority }) => priority === "unproven");
-      if (due?.isComplete && !due.isConnecting) return due;
-    }
-    for (const waiter of this.#waiters) {
-      if (!waiter.isComplete || waiter.isConnecting) continue;
-      const { priority } = waiter;
-      if (priority === "client") return waiter;
-      if (!this.#of.isConnected && priority !== "unproven") continue;
-      if (priority === "unproven") return this.#isRoomForUnproven(now) ? waiter : undefined;
-      return now >= this.#paceFrom() ? waiter : undefined;
-    }
-    return undefined;
-  }
-
-  #isUnprovenDue(now: number): boolean {
-    return now - (this.#unprovenAt.at(-1) ?? -Infinity) >= UNPROVEN_MS;
-  }
-
-  #isRoomForUnproven(now: number): boolean {
-    const recent = this.#unprovenAt.filter((at) => at > now - UNPROVEN_WINDOW_MS);
-    const unused = this.permits.readyTimes().filter((at) => at <= now).length;
-    return (
-      recent.length < UNPROVEN_MOST &&
-      (unused > this.permits.size / 2 || this.permits.held < this.permits.size)
+  /** Returns the request whose turn it is, and from when on it may be sent, ms on the clock. */
+  #next(): { waiter: Waiter; from: number } | undefined {
+    const able = this.#waiters.filter(
+      (waiter) =>
+        waiter.isComplete && !waiter.isConnecting && (this.#of.isConnected || !isSyncs(waiter)),
     );
+    const unproven = able.find(({ priority }) => priority === "unproven");
+    const first = this.#unprovenFirstFrom <= this.#now ? (unproven ?? able[0]) : able[0];
+    if (!first) return undefined;
+    if (isSyncs(first)) return { waiter: first, from: this.#paceFrom() };
+    return { waiter: first, from: first.priority === "client" ? -Infinity : this.#unprovenFrom() };
   }
 
-  /** The time from which sync may send. */
+  /** From when on an unproven request goes first, ms on the clock. */
+  get #unprovenFirstFrom(): number {
+    return (this.#unprovenAt.at(-1) ?? -Infinity) + UNPROVEN_MS;
+  }
+
+  #unprovenFrom(): number {
+    const fifth = this.#unprovenAt.at(-UNPROVEN_MOST) ?? -Infinity;
+    const from = Math.max(fifth + UNPROVEN_WINDOW_MS, this.#clientAt + BUSY_MS);
+    return Math.min(this.#unprovenFirstFrom, from);
+  }
+
+  /** The time from which sync may send: it makes up within a window for pages that took long, unless clients ask. */
   #paceFrom(): number {
-    const spacingMs = this.#spacingMs();
-    const isEven = this.permits.isContended;
-    const least = isEven ? EVEN_SPACING : LEAST_SPACING;
-    return Math.max(this.#syncAt + least * spacingMs, isEven ? -Infinity : this.#pacedAt - this.#windowMs);
+    const even = this.permits.isContended ? -Infinity : this.#pacedAt - this.#windowMs;
+    return Math.max(this.#syncAt + SPACING * this.#spacingMs(), even);
   }
 
   /** Requests per window that sync may send: of a throttled base, its part of fewer. */
@@ -350,14 +298,14 @@ export class BaseQueue {
   }
 
   #useUsers(waiter: Waiter): boolean {
-    const isSync = waiter.priority === "sync" || waiter.priority === "live";
-    const user = isSync ? waiter.user : this.permits.user;
+    const user = isSyncs(waiter) ? waiter.user : this.permits.user;
     if (!user || !this.#of.isConnected || waiter.priority === "unproven") return true;
     // A client's other key may be the user's, and is counted as far as possible; it may not be, and does not wait.
-    return this.#userOf(user).tryUse(this, this.#restMs) || !(isSync || waiter.isOwnKey);
+    return this.#userOf(user).tryUse(this, this.#restMs) || !(isSyncs(waiter) || waiter.isOwnKey);
   }
 
-  #use(waiter: Waiter, permit: Permit, now: number): void {
+  #use(waiter: Waiter): void {
+    const now = this.#now;
     if (waiter.priority === "unproven")
       this.#unprovenAt = [...this.#unprovenAt.slice(1 - UNPROVEN_MOST), now];
     else if (waiter.priority === "client") this.#round = Math.max(this.#round, waiter.round);
@@ -366,40 +314,29 @@ export class BaseQueue {
       this.#pacedAt = Math.max(now, this.#pacedAt) + this.#spacingMs();
     }
     this.#sentAt = [...this.#sentAt.slice(1 - 2 * this.permits.size), now];
-    this.permits.use(permit, this.#restMs);
+    this.permits.use(this.#restMs);
     waiter.resolve();
   }
 
-  #setAlarm(): void {
-    const [first] = this.#waiters;
-    if (!first) return;
-    const now = this.#of.clock.now();
-    const ready = this.permits.readyTimes().at(0) ?? Infinity;
-    const isPaced = first.priority === "sync" || first.priority === "live";
-    const at = Math.max(ready + (first.connections?.dropMs ?? 0), isPaced ? this.#paceFrom() : -Infinity);
-    if (at > now && at < Infinity) this.#cancelAlarm = this.#of.clock.at(at, () => this.work());
-  }
-
-  /** Returns when each of the waiting requests is sent at the latest, as far as is known, ms on the clock. */
-  #servedAt(): (ahead: number) => number {
-    const now = this.#of.clock.now();
-    const { limit, pausedUntil } = this.permits;
-    const ready = this.permits.readyTimes().map((at) => Math.max(at, now));
-    // Others may pass on theirs at once.
-    while (ready.length < limit) ready.unshift(Math.max(now, pausedUntil));
-    return (ahead) => ready[ahead % ready.length]! + Math.floor(ahead / ready.length) * this.#restMs;
-  }
-
-  /** Rejects clients that cannot be served in time. */
+  /** Rejects requests that cannot be served in time. */
   #rejectLate(): void {
-    const servedAt = this.#servedAt();
-    const late = this.#waiters.filter(({ deadlineAt = Infinity }, at) => servedAt(at) > deadlineAt);
-    for (const waiter of late) waiter.reject(this.#timedOut(waiter));
+    const isLate = (waiter: Waiter) => this.#now + this.#leastWaitMs(waiter) > (waiter.deadlineAt ?? Infinity);
+    for (const waiter of this.#waiters.filter(isLate)) waiter.reject(this.#timedOut(waiter));
+  }
+
+  /** Returns the least time that the request waits, if other processes pass on all permits at once, ms. */
+  #leastWaitMs(waiter: Waiter): number {
+    const { limit, pausedUntil } = this.permits;
+    const rounds = Math.floor(this.#waiters.indexOf(waiter) / limit);
+    return Math.max(0, pausedUntil - this.#now) + rounds * this.#restMs;
   }
 
   #timedOut(waiter: Waiter): BasetideError {
-    const waitMs = this.#servedAt()(this.#waiters.indexOf(waiter)) - this.#of.clock.now();
-    const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
+    const retryAfterSeconds = Math.max(1, Math.ceil(this.#leastWaitMs(waiter) / 1000));
     return new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } });
   }
+}
+
+function isSyncs({ priority }: Waiter): boolean {
+  return priority === "sync" || priority === "live";
 }

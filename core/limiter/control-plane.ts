@@ -56,7 +56,8 @@ export class ControlPlane implements Plane {
   }
 
   async trade(session: string, trade: Trade): Promise<PermitMessage> {
-    const { key, life, kind, want, most, given, user, size, isUser } = trade;
+    const { key, life, want, given, size, isUser } = trade;
+    const { kind, most, user = null } = trade.demand;
     const throttled = isUser ? null : limitsOfKey(key).slowedPerWindow;
     const query = (db: Db) => db<{ session: string; message: PermitMessage }[]>`
       select session, message, case when session <> ${session} then pg_notify(session, message::text) end

@@ -8,9 +8,10 @@
  * because it names the session.
  */
 import { BasetideError } from "../errors";
-import { BaseQueue, type UserPermits } from "./base-queue";
+import { BaseQueue } from "./base-queue";
 import type { QuotaClock } from "./clock";
-import { type Holding, type PermitMessage, PermitSet, type Trade } from "./permit-set";
+import type { PermitMessage, PermitSet, Trade } from "./permit-set";
+import { UserQueue } from "./user-queue";
 
 /** `quota_lease_ms` has the same. */
 const LEASE_MS = 1500;
@@ -57,8 +58,9 @@ export interface KeyLimits {
   windowMs: number;
 }
 
-export class PermitHolder implements Holding {
+export class PermitHolder {
   readonly clock: QuotaClock;
+  readonly isProxy: boolean;
   readonly #plane: Plane;
   readonly #name: string | undefined;
   readonly #limitsOf: (key: string) => KeyLimits;
@@ -68,6 +70,7 @@ export class PermitHolder implements Holding {
   #state: "ended" | "joining" | "connected" | "away" = "ended";
   #epoch = 0;
   #owed = 0;
+  #silent = 0;
   #isClosed = false;
   /** When the last heartbeat that was answered was sent, and the control plane's time in its answer, with when it arrived. */
   #sentAt = -Infinity;
@@ -75,7 +78,6 @@ export class PermitHolder implements Holding {
   #stopListening = () => {};
   #cancelAlarm = () => {};
   #beating: Promise<void> | undefined;
-  silent = 0;
 
   /** @param name of a process that serves clients without the control plane; the same after a restart */
   constructor(plane: Plane, clock: QuotaClock, limitsOf: (key: string) => KeyLimits, name?: string) {
@@ -83,17 +85,25 @@ export class PermitHolder implements Holding {
     this.clock = clock;
     this.#limitsOf = limitsOf;
     this.#name = name;
-    if (name !== undefined) this.#beat();
+    this.isProxy = name !== undefined;
+    if (this.isProxy) this.#beat();
   }
 
   get session(): string {
     return this.#session;
   }
 
+  /** How many of each base's permits, those with the highest numbers, are left to silent proxies. */
+  get silent(): number {
+    return this.#silent;
+  }
+
+  /** Whether permits may be traded; else it uses what it holds or is owed. */
   get isConnected(): boolean {
     return this.#state === "connected" && this.clock.now() - this.#sentAt < LEASE_MS;
   }
 
+  /** Whether permits may be used. */
   isValid(): boolean {
     if (this.#state === "connected" && !this.isConnected) this.#lapse();
     return this.#state === "connected" || (this.#state === "away" && this.#owed > 0);
@@ -102,8 +112,10 @@ export class PermitHolder implements Holding {
   /** Returns the queue of a base, and begins a session if there is none. */
   queue(key: string): BaseQueue {
     const limits = this.#limitsOf(key);
+    const userOf = (user: string) =>
+      this.#users.getOrInsertComputed(user, () => new UserQueue(this, user, limits.userRequestsPerWindow));
     const queue = this.#queues.getOrInsertComputed(key, () => {
-      const made = new BaseQueue(this, { key, ...limits }, (user) => this.#user(user, limits));
+      const made = new BaseQueue(this, { key, ...limits }, userOf);
       if (this.#state === "away") made.permits.lapse(this.#owed, this.#owedFrom());
       return made;
     });
@@ -111,13 +123,7 @@ export class PermitHolder implements Holding {
     return queue;
   }
 
-  #user(key: string, limits: KeyLimits): UserPermits {
-    return this.#users.getOrInsertComputed(
-      key,
-      () => new UserQueue(this, key, limits, this.#name !== undefined),
-    );
-  }
-
+  /** @throws BasetideError `control_unavailable` */
   async trade(trade: Trade): Promise<PermitMessage> {
     const session = this.#session;
     const message = await this.#plane.trade(session, trade);
@@ -149,7 +155,7 @@ export class PermitHolder implements Holding {
     this.#stopListening();
     for (const set of this.#sets()) set.lapse(this.#owed, this.#owedFrom());
     this.#fail(new BasetideError("control_unavailable"));
-    for (const queue of this.#queues.values()) queue.work();
+    this.#work();
   }
 
   /** Fails what cannot go on without the control plane. */
@@ -157,48 +163,50 @@ export class PermitHolder implements Holding {
     for (const queue of this.#queues.values()) queue.fail(error, this.#owed === 0);
   }
 
+  #work(): void {
+    for (const queue of this.#queues.values()) queue.work();
+  }
+
   #beat(): void {
     this.#cancelAlarm();
-    this.#beating = this.#beatOnce().finally(() => {
-      this.#dropIdle();
-      const isNeeded = !this.#isClosed && (this.#name !== undefined || this.#queues.size > 0);
-      this.#beating = undefined;
-      if (isNeeded) this.#cancelAlarm = this.clock.at(this.clock.now() + HEARTBEAT_MS, () => this.#beat());
-      else if (!this.#isClosed) this.#end();
-    });
+    this.#beating = this.#beatOnce()
+      .catch((error) => {
+        if (!this.isConnected) this.#fail(error);
+      })
+      .finally(() => {
+        this.#dropIdle();
+        this.#beating = undefined;
+        if (this.#isClosed) return;
+        if (!this.isProxy && this.#queues.size === 0) void this.#end();
+        else this.#cancelAlarm = this.clock.at(this.clock.now() + HEARTBEAT_MS, () => this.#beat());
+      });
   }
 
   async #beatOnce(): Promise<void> {
-    try {
-      const wasConnected = this.isValid() && this.#state === "connected";
-      if (!wasConnected) await this.#join();
-      const sentAt = this.clock.now();
-      const session = this.#session;
-      const answer = await this.#plane.heartbeat({
-        name: this.#name ?? session,
-        session,
-        isProxy: this.#name !== undefined,
-        seen: this.#heard ? this.#heard.askedAt + (sentAt - this.#heard.at) : null,
-        usesOwed: this.#state === "away",
-      });
-      if (session !== this.#session || this.clock.now() - sentAt >= LEASE_MS) return;
-      if (wasConnected && answer.epoch !== this.#epoch) return this.#lapse();
-      this.#heard = { at: this.clock.now(), askedAt: answer.asked_at };
-      this.#sentAt = sentAt;
-      const isChanged = answer.silent !== this.silent;
-      Object.assign(this, { silent: answer.silent });
-      this.#owed = answer.owed;
-      this.#epoch = answer.epoch;
-      if (wasConnected && this.#state === "connected") {
-        if (isChanged) for (const queue of this.#queues.values()) queue.work();
-        return;
-      }
+    const wasConnected = this.isValid() && this.#state === "connected";
+    if (!wasConnected) await this.#join();
+    const sentAt = this.clock.now();
+    const session = this.#session;
+    const { asked_at, epoch, owed, silent } = await this.#plane.heartbeat({
+      name: this.#name ?? session,
+      session,
+      isProxy: this.isProxy,
+      seen: this.#heard ? this.#heard.askedAt + (sentAt - this.#heard.at) : null,
+      usesOwed: this.#state === "away",
+    });
+    if (session !== this.#session || this.clock.now() - sentAt >= LEASE_MS) return;
+    if (wasConnected && epoch !== this.#epoch) return this.#lapse();
+    this.#heard = { at: this.clock.now(), askedAt: asked_at };
+    this.#sentAt = sentAt;
+    this.#owed = owed;
+    this.#epoch = epoch;
+    const isChanged = !wasConnected || silent !== this.#silent;
+    this.#silent = silent;
+    if (!wasConnected) {
       this.#state = "connected";
       for (const set of this.#sets()) set.renew();
-      for (const queue of this.#queues.values()) queue.work();
-    } catch (error) {
-      if (!this.isConnected) this.#fail(error);
     }
+    if (isChanged) this.#work();
   }
 
   /** Begins to listen under a new name; the session begins with its first heartbeat. */
@@ -209,8 +217,7 @@ export class PermitHolder implements Holding {
     this.#session = session;
     const take = (message: PermitMessage) => {
       if (session !== this.#session) return;
-      const { permits } = this.#queues.get(message.key) ?? this.#users.get(message.key) ?? {};
-      permits?.take(message);
+      (this.#queues.get(message.key) ?? this.#users.get(message.key))?.permits.take(message);
     };
     const onGap = () => {
       if (session === this.#session && this.#state === "connected") this.#lapse();
@@ -219,9 +226,8 @@ export class PermitHolder implements Holding {
   }
 
   #dropIdle(): void {
-    for (const [key, queue] of this.#queues) if (queue.isIdle) this.#queues.delete(key);
-    for (const [key, user] of this.#users)
-      if (user.permits.isIdle && !user.isWaiting) this.#users.delete(key);
+    for (const held of [this.#queues, this.#users])
+      for (const [key, { isIdle }] of held) if (isIdle) held.delete(key);
   }
 
   async #end(): Promise<void> {
@@ -230,71 +236,5 @@ export class PermitHolder implements Holding {
     this.#stopListening();
     for (const queue of this.#queues.values()) queue.fail(new BasetideError("control_unavailable"), true);
     if (isKnown) await this.#plane.leave(this.#session).catch(() => {});
-  }
-}
-
-/** The permits of a user of the source; bases use them in the order in which they found none. */
-class UserQueue implements UserPermits {
-  readonly permits: PermitSet;
-  readonly #waiting = new Set<BaseQueue>();
-  readonly #clock: QuotaClock;
-  readonly #isProxy: boolean;
-  #cancelAlarm = () => {};
-
-  constructor(of: Holding, key: string, { userRequestsPerWindow }: KeyLimits, isProxy: boolean) {
-    this.#clock = of.clock;
-    this.#isProxy = isProxy;
-    this.permits = new PermitSet(
-      of,
-      { key, size: userRequestsPerWindow, isUser: true },
-      () => this.#demand(userRequestsPerWindow),
-      () => this.#serve(),
-    );
-  }
-
-  get isWaiting(): boolean {
-    return this.#waiting.size > 0;
-  }
-
-  #demand(size: number) {
-    const kind = this.#isProxy ? ("client" as const) : ("sync" as const);
-    // Of a user's requests, sync leaves a fifth to clients.
-    const most = kind === "sync" ? (size * 4) / 5 : size;
-    return { kind, waiting: this.#waiting.size, steady: 0, kept: 0, reserved: 0, most, user: null };
-  }
-
-  tryUse(retry: BaseQueue, restMs: number): boolean {
-    const now = this.#clock.now();
-    const isFirst = this.#waiting.size === 0 || this.#waiting.values().next().value === retry;
-    const permit = isFirst ? this.permits.ready(now) : undefined;
-    if (permit) {
-      this.#waiting.delete(retry);
-      this.permits.use(permit, restMs);
-      return true;
-    }
-    this.#waiting.add(retry);
-    this.permits.usedAt = now;
-    this.permits.settle();
-    this.#setAlarm();
-    return false;
-  }
-
-  #serve(): void {
-    while (this.permits.ready(this.#clock.now())) {
-      const [first] = this.#waiting;
-      if (!first) break;
-      first.work();
-      // It no longer needs one.
-      this.#waiting.delete(first);
-    }
-    this.#setAlarm();
-    this.permits.settle();
-  }
-
-  #setAlarm(): void {
-    this.#cancelAlarm();
-    const [at] = this.permits.readyTimes();
-    if (this.#waiting.size > 0 && at !== undefined)
-      this.#cancelAlarm = this.#clock.at(at, () => this.#serve());
   }
 }

@@ -217,7 +217,7 @@ export class World {
           return row!;
         });
       },
-      trade: (session, { key, life, kind, want, most, given, user, size, isUser }) => {
+      trade: (session, { key, life, demand: { kind, most, user = null }, want, given, size, isUser }) => {
         this.trades++;
         if (this.trades > 20 * this.sent.length + 200)
           throw new Error(`${this.trades} trades at ${this.now}`);

@@ -1,6 +1,6 @@
 /** A base's usual traffic on the simulated rate limiter: a sync that is always hungry, and clients who ask at random times. */
 import type postgres from "postgres";
-import { LOOPBACK, mostWithin, World } from "./permit-simulation";
+import { LOOPBACK, mostWithin, randomOf, World } from "./permit-simulation";
 import { quantile } from "./quantile";
 
 export interface Traffic {
@@ -46,23 +46,24 @@ export async function playTraffic(db: postgres.Sql, traffic: Traffic, seed: numb
   let endedAt = 0;
   if (share > 0) {
     const worker = world.process();
-    const sweep = async () => {
+    const sweep = async (random: () => number) => {
       while (world.now < forMs && left-- > 0) {
         await worker.send(key, "sync", { share });
-        await world.sleep(least + world.random() * (most - least));
+        await world.sleep(least + random() * (most - least));
         endedAt = world.now;
       }
     };
-    for (let table = 0; table < tables; table++) void sweep();
+    for (let table = 0; table < tables; table++) void sweep(randomOf(seed * 1000 + 100 + table));
   }
-  const ask = async (proxy: ReturnType<World["process"]>) => {
+  // Clients ask at the same times whatever the limiter does.
+  const ask = async (proxy: ReturnType<World["process"]>, random: () => number) => {
     await world.sleep(3000);
     while (world.now < forMs - 3000) {
-      await world.sleep((-Math.log(1 - world.random()) * 1000) / rate);
+      await world.sleep((-Math.log(1 - random()) * 1000) / rate);
       void proxy.send(key, "client").then((sent) => sent && waits.push(sent.sentAt - sent.askedAt));
     }
   };
-  for (let proxy = 0; proxy < proxies; proxy++) void ask(world.process(`proxy${proxy}`));
+  for (let proxy = 0; proxy < proxies; proxy++) void ask(world.process(`proxy${proxy}`), randomOf(seed * 1000 + proxy));
   await world.run(forMs);
   return {
     mostInASecond: mostWithin(world.sent.map(({ arrivedAt }) => arrivedAt)),

@@ -161,6 +161,7 @@ declare
   usable constant integer := quota_usable(p_key, p_now);
   blocked_until constant float8 := (select k.blocked_until from quota_keys k where k.key = p_key);
   granted jsonb := '[]';
+  recalled integer := 0;
   waiting quota_wants;
   free quota_permits;
 begin
@@ -171,8 +172,15 @@ begin
     continue when waiting.most <= (
       select count(*) from quota_permits p where p.key = p_key and p.session is not null and p.kind = waiting.kind);
     select p.* into free from quota_permits p where p.key = p_key and p.session is null and p.number <= usable
-    order by p.rests_until, p.number limit 1;
+    order by waiting.kind = 'client' and p.kind = 'client' and p.rests_until > p_now + 200, p.rests_until, p.number limit 1;
     exit when not found;
+    -- Sync passes one that has rested longer.
+    if waiting.kind = 'client' and free.kind = 'client' and free.rests_until > p_now + 200 and recalled + 1 < (
+      select count(*) from quota_permits p where p.key = p_key and p.session is not null and p.kind = 'sync')
+    then
+      recalled := recalled + 1;
+      continue;
+    end if;
     update quota_permits p set session = waiting.session, life = waiting.life, kind = waiting.kind
     where p.key = p_key and p.number = free.number;
     delete from quota_wants w where w.id = waiting.id;
