@@ -114,7 +114,7 @@ function callerOf(ctx: ProxyContext, admitted: Admitted): Caller {
       ctx.keys.record(sourceBaseId, keyHash, { method, status, isRead, isConnected: quotaKey !== undefined });
       if (isProven || quotaKey === undefined) return;
       if (!NOT_SERVED.has(status) && status < 500)
-        void ctx.limiter.countServed(quotaKey, firstLetters(authorization));
+        ctx.limiter.countServed(quotaKey, firstLetters(authorization));
       if (ctx.keys.isKnown(keyHash) || ctx.keys.refusedForMs(keyHash) > 0)
         ctx.unproven.decided(sourceBaseId, keyHash);
     },

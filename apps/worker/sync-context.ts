@@ -14,7 +14,7 @@ export function createSyncContext(ctx: Context, limiter: RateLimiter, callCounte
     syncMetrics: syncMetrics(ctx.metrics),
     settingsWatch: new SettingsWatch(ctx),
     notifications: new NotificationListener(ctx),
-    budgetWatch: new BudgetWatch(ctx),
+    budgetWatch: new BudgetWatch({ ...ctx, callCounter }),
     callCounter,
   };
 }

@@ -9,7 +9,7 @@ import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
-import type { Connections, Priority, WaitOptions } from "./base-queue";
+import type { Priority, WaitOptions } from "./base-queue";
 import { CallCounter } from "./call-counter";
 import { processClock, type QuotaClock } from "./clock";
 import { ControlPlane } from "./control-plane";
@@ -20,6 +20,7 @@ import { PermitHolder } from "./permit-holder";
 /** Identifies one rate limit: a source base, regardless of which API key is used (`airtable:appXXXX`). */
 export type QuotaKey = string;
 export type BlockReason = "rate_limited" | "billing_limit";
+export type RateLimiter = ReturnType<typeof createRateLimiter>;
 
 /** The longest pause that is recorded, ms: a month and a day. */
 const LONGEST_BLOCK_MS = 32 * 86_400_000;
@@ -39,117 +40,33 @@ export interface RateLimiterOptions {
   calls?: CallCounter;
 }
 
-interface QuotaUsage {
-  /** The current month in UTC: `2026-11`. */
-  month: string;
-  sync: number;
-  client: number;
-}
-
-export interface ClientCall {
+export interface ClientCall extends Pick<WaitOptions, "caller" | "isOwnKey" | "connections" | "complete"> {
   deadlineMs: number;
   signal: AbortSignal;
-  /** Requests of different callers are granted in turn; requests without a name count as one caller. */
-  caller?: string;
   /** Who the request is shown as in the usage of the base: `own`, `console`, or the first letters of a key. */
   shownAs?: string | undefined;
-  /** The request uses the base's own key, so it also counts against the limit of that key's user. */
-  isOwnKey?: boolean;
-  /** The pool that the request's connection comes from; absent if it needs none. */
-  connections?: Connections | undefined;
-  /** As in `WaitOptions`. */
-  complete?: Promise<void> | undefined;
 }
 
-export interface SyncCall {
+export interface SyncCall extends Pick<WaitOptions, "user" | "connections"> {
   /** For a change that someone waits to see: goes before other sync, and clients leave it one permit. */
   isLive?: boolean | undefined;
-  /** The source's user, where the source's limit per user may apply. */
-  user?: string | null | undefined;
-  /** The pool that the request's connection comes from; absent if it needs none. */
-  connections?: Connections | undefined;
-}
-
-export interface RateLimiter {
-  /**
-   * Resolves when a sync request may be sent. It must then be sent at once, on the returned connection.
-   *
-   * @param share requests per window that sync may use (`syncShare`)
-   * @throws BasetideError `control_unavailable`; the error of opening a connection; the signal's reason
-   */
-  acquireSync(
-    key: QuotaKey,
-    share: number,
-    signal: AbortSignal,
-    options?: SyncCall,
-  ): Promise<HeldConnection | undefined>;
-  /**
-   * Resolves when a client's request may be sent, as `acquireSync`. A proxy goes on without the
-   * control plane, at a lower rate.
-   *
-   * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
-   *   `control_unavailable` if it is no proxy; the error of opening a connection; the signal's reason, and
-   *   the permit goes to the next waiter
-   */
-  acquireClient(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
-  /**
-   * Resolves when a client's request may be sent whose key the source has not accepted for the base: after clients
-   * and sync, and rarely. It is not counted: see `countServed`.
-   *
-   * @throws BasetideError as `acquireClient`
-   */
-  acquireUnproven(key: QuotaKey, call: ClientCall): Promise<HeldConnection | undefined>;
-  /**
-   * Counts a request of `acquireUnproven` in the month, because the source has served it. Never fails.
-   *
-   * @param shownAs as in `ClientCall`
-   */
-  countServed(key: QuotaKey, shownAs?: string): Promise<void>;
-  /**
-   * Records that the source answered 429. `rate_limited`: no request of the key is granted for `ms`.
-   * `billing_limit`: the month's cap is used up for `ms`; this is recorded for display only and stops no request:
-   * sync stops by itself, and clients get the source's answer. Never fails, so that the source's answer reaches the
-   * caller.
-   *
-   * @param options.isOwn false if a client's key got the answer, which may be that client's own limit. Requests
-   *   pause then only if the base had enough requests to be over its limit
-   */
-  block(key: QuotaKey, ms: number, reason: BlockReason, options?: { isOwn: boolean }): Promise<void>;
-  /**
-   * Returns the requests granted this month, without those granted while the control plane was unavailable.
-   *
-   * @throws BasetideError `control_unavailable`
-   */
-  usage(key: QuotaKey): Promise<QuotaUsage>;
-  /**
-   * Deletes the state of a deleted base.
-   *
-   * @throws BasetideError `control_unavailable`
-   */
-  forget(key: QuotaKey): Promise<void>;
-  /**
-   * Returns all permits, and stores the last counts. Never fails.
-   */
-  close(): Promise<void>;
 }
 
 /** @param ctx.db of the control plane; it needs one more connection, to listen on */
 export function createRateLimiter(
   ctx: { db: Db; log: Logger; metrics: Registry },
   options: RateLimiterOptions = {},
-): RateLimiter {
+) {
   const { callTimeoutMs = 1000, instanceId, clock = processClock, calls = new CallCounter(ctx) } = options;
   const metrics = quotaMetrics(ctx.metrics);
-  let awayFrom = -Infinity;
   const control = new ControlPlane(ctx.db, callTimeoutMs, (isAway, error) => {
     metrics.fallback(isAway);
-    if (isAway) {
-      awayFrom = clock.now();
+    if (!isAway) ctx.log.info("control plane reachable again");
+    else
       ctx.log.warn(
         { error },
         "control plane unreachable; proxies serve clients with few permits, sync waits",
       );
-    } else ctx.log.info({ awayMs: Math.round(clock.now() - awayFrom) }, "control plane reachable again");
   });
   const holder = new PermitHolder(control, clock, limitsOfKey, instanceId);
 
@@ -165,36 +82,77 @@ export function createRateLimiter(
     return held;
   }
 
-  /** Has what is counted of refusals up to date, and pauses the key in all processes. */
+  /** Pauses the key in all processes. Calls are stored first: they show whether the source has throttled the key. */
   async function recordRefusal(key: QuotaKey, ms: number, isOwn: boolean): Promise<boolean> {
     await calls.flush();
+    const sent = holder.queue(key).sentLately;
     const [row] = await control.call(
       (db) => db<{ is_blocked: boolean }[]>`
-        select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session},
-          ${holder.queue(key).sentLately}, ${isOwn}) as is_blocked`,
+        select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session}, ${sent}, ${isOwn})
+          as is_blocked`,
     );
     return row!.is_blocked;
   }
 
   return {
-    async acquireSync(key, share, signal, { isLive = false, ...waiting } = {}) {
+    /**
+     * Resolves when a sync request may be sent. It must then be sent at once, on the returned connection.
+     *
+     * @param share requests per window that sync may use (`syncShare`)
+     * @throws BasetideError `control_unavailable`; the error of opening a connection; the signal's reason
+     */
+    async acquireSync(
+      key: QuotaKey,
+      share: number,
+      signal: AbortSignal,
+      { isLive = false, ...waiting }: SyncCall = {},
+    ): Promise<HeldConnection | undefined> {
       const held = await acquire(key, isLive ? "live" : "sync", signal, { share, ...waiting });
       calls.sync(key);
       return held;
     },
-    async acquireClient(key, { deadlineMs, signal, shownAs, ...waiting }) {
+
+    /**
+     * Resolves when a client's request may be sent, as `acquireSync`. A proxy goes on without the control plane, at a
+     * lower rate.
+     *
+     * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
+     *   `control_unavailable` if it is no proxy; the error of opening a connection; the signal's reason
+     */
+    async acquireClient(
+      key: QuotaKey,
+      { deadlineMs, signal, shownAs, ...waiting }: ClientCall,
+    ): Promise<HeldConnection | undefined> {
       const held = await acquire(key, "client", signal, { ...waiting, deadlineAt: clock.now() + deadlineMs });
       calls.client(key, shownAs);
       return held;
     },
-    acquireUnproven: (key, { deadlineMs, signal, connections }) =>
-      acquire(key, "unproven", signal, { connections, deadlineAt: clock.now() + deadlineMs }),
 
-    async countServed(key, shownAs) {
-      calls.client(key, shownAs);
+    /**
+     * Resolves when a client's request may be sent whose key the source has not accepted for the base: after clients
+     * and sync, and rarely. It is not counted: see `countServed`.
+     *
+     * @throws BasetideError as `acquireClient`
+     */
+    acquireUnproven(
+      key: QuotaKey,
+      { deadlineMs, signal, connections }: ClientCall,
+    ): Promise<HeldConnection | undefined> {
+      return acquire(key, "unproven", signal, { connections, deadlineAt: clock.now() + deadlineMs });
     },
 
-    async block(key, ms, reason, { isOwn } = { isOwn: true }) {
+    /** Counts a request of `acquireUnproven`, because the source has served it. @param shownAs as in `ClientCall` */
+    countServed: (key: QuotaKey, shownAs?: string): void => calls.client(key, shownAs),
+
+    /**
+     * Records that the source answered 429. `rate_limited`: no request of the key is granted for `ms`. `billing_limit`:
+     * the month's cap is used up for `ms`; this is recorded for display only and stops no request: sync stops by itself,
+     * and clients get the source's answer. Never fails, so that the source's answer reaches the caller.
+     *
+     * @param isOwn false if a client's key got the answer, which may be that client's own limit. Requests pause then only
+     *   if the base had enough requests to be over its limit
+     */
+    async block(key: QuotaKey, ms: number, reason: BlockReason, { isOwn } = { isOwn: true }): Promise<void> {
       const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
       try {
         if (reason === "billing_limit") {
@@ -213,16 +171,8 @@ export function createRateLimiter(
       ctx.log.warn({ quotaKey: key, blockMs, reason, isOwn }, "Airtable asked for a pause");
     },
 
-    async usage(key) {
-      await calls.flush();
-      return control.call((db) => readUsage(db, key));
-    },
-
-    async forget(key) {
-      await control.call((db) => db`select quota_forget(${key})`);
-    },
-
-    async close() {
+    /** Returns all permits, and stores the last counts. Never fails. */
+    async close(): Promise<void> {
       await holder.close();
       await calls.flush();
     },
@@ -237,12 +187,4 @@ function recordSpentCap(db: Db, key: QuotaKey, ms: number) {
       (date_trunc('month', now() at time zone 'UTC') + interval '1 month') at time zone 'UTC'))
     on conflict (key) do update
       set reason = excluded.reason, blocked_at = excluded.blocked_at, blocked_until = excluded.blocked_until`;
-}
-
-async function readUsage(db: Db, key: QuotaKey): Promise<QuotaUsage> {
-  const [row] = await db<{ month: string; sync: string; client: string }[]>`
-    with month as (select date_trunc('month', now() at time zone 'UTC')::date as first_day)
-    select to_char(first_day, 'YYYY-MM') as month, coalesce(c.sync, 0) as sync, coalesce(c.client, 0) as client
-    from month left join quota_calls as c on c.month = first_day and c.key = ${key}`;
-  return { month: row!.month, sync: Number(row!.sync), client: Number(row!.client) };
 }

@@ -93,6 +93,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
   });
   const queue = { requestSync: async () => {} };
+  const callCounter = new CallCounter(ctx);
   const managed = {
     ...ctx,
     queue,
@@ -100,9 +101,9 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     limiter: createRateLimiter(ctx),
     syncMetrics: syncMetrics(ctx.metrics),
     settingsWatch: new SettingsWatch(ctx),
-    budgetWatch: new BudgetWatch(ctx),
+    budgetWatch: new BudgetWatch({ ...ctx, callCounter }),
     notifications: new NotificationListener(ctx),
-    callCounter: new CallCounter(ctx),
+    callCounter,
   };
   const controlFaultProxy = releases.use(await cuttableProxy(database.url));
   const proxyContext = () => context("proxy", { ...config, databaseUrl: controlFaultProxy.url });

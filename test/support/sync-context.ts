@@ -9,13 +9,14 @@ import { unlimitedLimiter } from "./unlimited-limiter";
 
 /** Its requests wait for no rate limit. */
 export function syncContext(ctx: Context & Pick<SyncContext, "platforms">): SyncContext {
+  const callCounter = new CallCounter(ctx);
   return {
     ...ctx,
     limiter: unlimitedLimiter(),
     syncMetrics: syncMetrics(new Registry()),
     settingsWatch: new SettingsWatch(ctx),
-    budgetWatch: new BudgetWatch(ctx),
+    budgetWatch: new BudgetWatch({ ...ctx, callCounter }),
     notifications: new NotificationListener(ctx),
-    callCounter: new CallCounter(ctx),
+    callCounter,
   };
 }

@@ -6,10 +6,8 @@ export function unlimitedLimiter(over: Partial<RateLimiter> = {}): RateLimiter {
     acquireSync: async () => undefined,
     acquireClient: async () => undefined,
     acquireUnproven: async () => undefined,
-    countServed: async () => {},
+    countServed: () => {},
     block: async () => {},
-    usage: async () => ({ month: "2026-01", sync: 0, client: 0 }),
-    forget: async () => {},
     close: async () => {},
     ...over,
   };

@@ -11,10 +11,8 @@ function split(every: number, gapMs = 0, holdMs = 0) {
       new Promise<undefined>((give, refuse) => asked.push({ share, give: () => give(undefined), refuse })),
     acquireClient: async () => undefined,
     acquireUnproven: async () => undefined,
-    countServed: async () => {},
+    countServed: () => {},
     block: async () => {},
-    usage: async () => ({ month: "2026-11", sync: 0, client: 0 }),
-    forget: async () => {},
     close: async () => {},
   };
   const made = new QuotaSplit(limiter, () => ({ every, gapMs, holdMs }), stop.signal);

@@ -122,7 +122,7 @@ export async function checkReading(
       throw lacking(error, schema, "cannot read the tables of this base");
     });
   try {
-    await limiter.countServed(quotaKey, SHOWN_AS);
+    limiter.countServed(quotaKey, SHOWN_AS);
     const { sample } = source;
     return await measureBase({ source: accepted, sourceBaseId, sample, signal }, tables);
   } catch (error) {

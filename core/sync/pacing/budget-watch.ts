@@ -7,7 +7,7 @@
 import type { Context } from "../../context";
 import { type Allowance, allowancesOf } from "../../control/budgets";
 import { BasetideError } from "../../errors";
-import type { RateLimiter } from "../../limiter";
+import type { CallCounter, RateLimiter } from "../../limiter";
 
 const POLL_MS = 15_000;
 
@@ -29,12 +29,14 @@ export interface LeasedBudget extends Disposable {
   tryTake(): boolean;
 }
 
+type BudgetContext = Pick<Context, "db" | "log"> & { callCounter: CallCounter };
+
 export class BudgetWatch {
-  readonly #ctx: Pick<Context, "db" | "log">;
+  readonly #ctx: BudgetContext;
   readonly #held = new Map<string, Part>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(ctx: Pick<Context, "db" | "log">) {
+  constructor(ctx: BudgetContext) {
     this.#ctx = ctx;
   }
 
@@ -58,6 +60,10 @@ export class BudgetWatch {
   }
 
   async #read(baseIds: string[]): Promise<Allowance[]> {
+    const allowances = await allowancesOf(this.#ctx.db, baseIds);
+    if (allowances.every(({ left }) => left === Infinity)) return allowances;
+    // This process's last calls must not be spent twice.
+    await this.#ctx.callCounter.flush();
     return allowancesOf(this.#ctx.db, baseIds);
   }
 

@@ -4,7 +4,7 @@ import { consoleApp } from "../../../apps/console/app";
 import type { SandboxHandle } from "../../../apps/sandbox/server";
 import { listChanges } from "../../../core/control/audit";
 import { type Base, getBase, revokeAttachmentLinks, updateSettings } from "../../../core/control/bases";
-import { createRateLimiter } from "../../../core/limiter";
+import { quotaUse } from "../../../core/control/budgets";
 import { claimEpoch, openReplica } from "../../../core/replica";
 import { startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
@@ -301,9 +301,8 @@ test("I4: two hundred links that are opened at once, and again, take a few reque
   const log = stack.sandbox.control.log(sourceBaseId).slice(before);
   expect(log.length).toBeLessThanOrEqual(5);
   expect(log.filter(({ status }) => status !== 200)).toEqual([]);
-  const limiter = createRateLimiter(stack.ctx);
-  const areCounted = async () => (await limiter.usage(`airtable:${sourceBaseId}`)).client >= log.length;
-  // A call with a standing reservation is counted a moment later.
+  const month = async () => (await quotaUse(stack.ctx.db, { platform: "airtable", sourceBaseId })).month;
+  const areCounted = async () => (await month()).console + (await month()).client >= log.length;
   await until(areCounted, { what: "the requests are counted" });
 });
 

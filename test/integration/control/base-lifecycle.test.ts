@@ -140,15 +140,16 @@ test("a lease whose replica is removed ends without an error", { timeout: 30_000
   await using quiet = await startFleet({ workers: 0, sandbox: { settings: { rateLimitOff: true } } });
   const { ctx, sandbox } = quiet;
   const said: string[] = [];
+  const callCounter = new CallCounter(ctx);
   const held: SyncContext = {
     ...ctx,
     log: pino({ level: "info" }, { write: (line: string) => void said.push(line) }),
     limiter: createRateLimiter(ctx),
     syncMetrics: syncMetrics(new Registry()),
     settingsWatch: new SettingsWatch(ctx),
-    budgetWatch: new BudgetWatch(ctx),
+    budgetWatch: new BudgetWatch({ ...ctx, callCounter }),
     notifications: new NotificationListener(ctx),
-    callCounter: new CallCounter(ctx),
+    callCounter,
   };
   const base = await quiet.connect(sandbox.control.generate({ records: 400, tables: 2, seed: 11 }));
   const signal = new AbortController().signal;
