@@ -59,12 +59,13 @@ interface Waiter extends WaitOptions {
 /** The part of a permit's rest that covers the clocks, and a network that varies more than measured, ms. */
 export const LEAST_MARGIN_MS = 20;
 const MOST_SPREAD_MS = 180;
+/** The longest rest after a use, beyond the window, ms. */
+export const LONGEST_MARGIN_MS = LEAST_MARGIN_MS + MOST_SPREAD_MS;
 /** The least time between two requests of sync, as a part of its even spacing: it makes up for slow pages, but not at once. */
 const SPACING = 0.6;
 /** Keys that the source has not accepted: one request in this time goes first ... */
 const UNPROVEN_MS = 10_000;
-/** ... and so many in this time go last while no client asks. */
-const UNPROVEN_MOST = 5;
+/** ... and as many as a window has in this time go last while no client asks. */
 const UNPROVEN_WINDOW_MS = 25_000;
 
 /** Never aborted: a connection that is being opened is useful to other requests, too. */
@@ -237,8 +238,7 @@ export class BaseQueue {
   /** Returns the request whose turn it is, and from when on it may be sent, ms on the clock. */
   #next(): { waiter: Waiter; from: number } | undefined {
     const able = this.#waiters.filter(
-      (waiter) =>
-        waiter.isComplete && !waiter.isConnecting && (this.#of.isConnected || !isSyncs(waiter)),
+      (waiter) => waiter.isComplete && !waiter.isConnecting && (this.#of.isConnected || !isSyncs(waiter)),
     );
     const unproven = able.find(({ priority }) => priority === "unproven");
     const first = this.#unprovenFirstFrom <= this.#now ? (unproven ?? able[0]) : able[0];
@@ -253,7 +253,7 @@ export class BaseQueue {
   }
 
   #unprovenFrom(): number {
-    const fifth = this.#unprovenAt.at(-UNPROVEN_MOST) ?? -Infinity;
+    const fifth = this.#unprovenAt.at(-this.permits.size) ?? -Infinity;
     const from = Math.max(fifth + UNPROVEN_WINDOW_MS, this.#clientAt + BUSY_MS);
     return Math.min(this.#unprovenFirstFrom, from);
   }
@@ -307,7 +307,7 @@ export class BaseQueue {
   #use(waiter: Waiter): void {
     const now = this.#now;
     if (waiter.priority === "unproven")
-      this.#unprovenAt = [...this.#unprovenAt.slice(1 - UNPROVEN_MOST), now];
+      this.#unprovenAt = [...this.#unprovenAt.slice(1 - this.permits.size), now];
     else if (waiter.priority === "client") this.#round = Math.max(this.#round, waiter.round);
     else {
       this.#syncAt = now;
@@ -320,7 +320,8 @@ export class BaseQueue {
 
   /** Rejects requests that cannot be served in time. */
   #rejectLate(): void {
-    const isLate = (waiter: Waiter) => this.#now + this.#leastWaitMs(waiter) > (waiter.deadlineAt ?? Infinity);
+    const isLate = (waiter: Waiter) =>
+      this.#now + this.#leastWaitMs(waiter) > (waiter.deadlineAt ?? Infinity);
     for (const waiter of this.#waiters.filter(isLate)) waiter.reject(this.#timedOut(waiter));
   }
 

@@ -18,7 +18,7 @@ const MOST_KEYS = 5000;
 interface Tally {
   sync: number;
   client: number;
-  /** Sync's calls by purpose. */
+  /** Sync's calls by purpose, and clients' calls by caller. */
   kinds: Record<string, number>;
   callers: Record<string, number>;
 }
@@ -34,38 +34,33 @@ export class CallCounter {
   }
 
   sync(key: string): void {
-    const tally = this.#of(key);
-    if (tally) tally.sync++;
+    this.#add(key, { sync: 1 });
   }
 
   /** @param caller `own`, `console`, or the first letters of a key */
   client(key: string, caller: string | undefined): void {
-    const tally = this.#of(key);
-    if (!tally) return;
-    tally.client++;
-    const { callers } = tally;
-    if (caller === undefined) return;
-    if (caller in callers || Object.keys(callers).length < 2 * MOST_CALLERS)
-      callers[caller] = (callers[caller] ?? 0) + 1;
+    this.#add(key, { client: 1, callers: caller === undefined ? {} : { [caller]: 1 } });
   }
 
   /** Returns a function that counts a call of a purpose, for each of the keys. It is called for every request. */
   counting(keys: readonly string[]): (kind: string) => void {
     return (kind) => {
-      for (const key of keys) {
-        const tally = this.#of(key);
-        if (tally) tally.kinds[kind] = (tally.kinds[kind] ?? 0) + 1;
-      }
+      for (const key of keys) this.#add(key, { kinds: { [kind]: 1 } });
     };
   }
 
-  #of(key: string): Tally | undefined {
+  #add(key: string, { sync = 0, client = 0, kinds = {}, callers = {} }: Partial<Tally>): void {
     const known = this.#tallies.get(key);
-    if (known || this.#tallies.size >= MOST_KEYS) return known;
+    if (!known && this.#tallies.size >= MOST_KEYS) return;
+    const tally = known ?? { sync: 0, client: 0, kinds: {}, callers: {} };
+    if (!known) this.#tallies.set(key, tally);
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
-    const tally = { sync: 0, client: 0, kinds: {}, callers: {} };
-    this.#tallies.set(key, tally);
-    return tally;
+    tally.sync += sync;
+    tally.client += client;
+    for (const kind in kinds) tally.kinds[kind] = (tally.kinds[kind] ?? 0) + kinds[kind]!;
+    for (const caller in callers)
+      if (caller in tally.callers || Object.keys(tally.callers).length < 2 * MOST_CALLERS)
+        tally.callers[caller] = (tally.callers[caller] ?? 0) + callers[caller]!;
   }
 
   /** Stores the counts; keeps those that cannot be stored for the next flush. Never fails. */
@@ -87,17 +82,7 @@ export class CallCounter {
       await withTimeout(STORE_MS, () => undefined, stored);
     } catch (error) {
       this.#ctx.log.debug({ error }, "saving counts of calls failed");
-      for (const [key, tally] of tallies) this.#addBack(key, tally);
+      for (const [key, tally] of tallies) this.#add(key, tally);
     }
-  }
-
-  #addBack(key: string, { sync, client, kinds, callers }: Tally): void {
-    const tally = this.#of(key);
-    if (!tally) return;
-    tally.sync += sync;
-    tally.client += client;
-    for (const [kind, calls] of Object.entries(kinds)) tally.kinds[kind] = (tally.kinds[kind] ?? 0) + calls;
-    for (const [caller, calls] of Object.entries(callers))
-      tally.callers[caller] = (tally.callers[caller] ?? 0) + calls;
   }
 }

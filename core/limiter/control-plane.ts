@@ -10,6 +10,9 @@ import type { PermitMessage, Trade } from "./permit-set";
 /** Trades at once: a heartbeat must not wait behind those of a thousand bases that start together. */
 const MOST_TRADES = 20;
 
+/** How long work that can wait does so while the control plane is unavailable, ms. */
+export const PATIENCE_MS = 10_000;
+
 /** A statement of the control plane; postgres.js can cancel it. */
 type Statement<T> = PromiseLike<T> & { cancel?: () => void };
 

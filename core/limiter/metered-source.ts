@@ -8,8 +8,7 @@
  * After each 429, the rate limiter pauses all requests of the base for the platform's penalty (`penaltyMs`). The pause
  * is reported exactly once, before the request is sent again or the caller gets the error.
  *
- * `source_forbidden` is passed on, since only the caller knows whether it means a missing permission. `findRecord`, for
- * tables that the key has just read, returns null instead.
+ * `source_forbidden` is passed on, since only the caller knows whether it means a missing permission.
  */
 import { wait } from "../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../errors";
@@ -22,6 +21,7 @@ import {
   type SourceTable,
 } from "../source";
 import { countedSpan, isTraced, span } from "../trace";
+import { PATIENCE_MS } from "./control-plane";
 import { limitsOfKey } from "./limits";
 import type { ClientCall, QuotaKey, RateLimiter } from "./rate-limiter";
 
@@ -81,11 +81,9 @@ const retryIfStale: Retry = async (error, attempt) => {
 };
 
 /**
- * How long a sync's request waits while the control plane is unavailable, ms, and how long between two tries. Otherwise,
- * one late answer would end every sync of the process, and each would begin again: with 10,000 records, that is half a
- * minute of requests.
+ * How long a sync's request waits between two tries while the control plane is unavailable, ms. Otherwise, one late answer
+ * would end every sync of the process, and each would begin again: with 10,000 records, that is half a minute of requests.
  */
-const CONTROL_PATIENCE_MS = 10_000;
 const CONTROL_PAUSE_MS = 500;
 
 export class MeteredSource {
@@ -157,24 +155,15 @@ export class MeteredSource {
     return pages.flatMap((page) => Array.from({ length: page.size }, (_, index) => page.record(index)));
   }
 
-  /**
-   * Returns one record, or null if it no longer exists.
-   *
-   * The source may also answer "forbidden" for a record that is gone, so the key must be known to read the table: it
-   * has just listed it.
-   */
-  async findRecord(tableId: string, recordId: string): Promise<SourceRecord | null> {
-    const found = await this.#find(tableId, recordId);
-    if (found instanceof BasetideError) throw found;
-    return found;
-  }
-
-  /** Returns whether the record exists, even if it cannot be read; see `findRecord`. */
+  /** Returns whether the record exists, even if it cannot be read. */
   async hasRecord(tableId: string, recordId: string): Promise<boolean> {
     return (await this.#find(tableId, recordId)) !== null;
   }
 
-  /** @returns an error if the record exists and cannot be read: asking again would not help */
+  /**
+   * Returns the record, null if it no longer exists, or an error if it cannot be read: asking again would not help. The
+   * source may also answer "forbidden" for a record that is gone: the key has just listed the table, so it may read it.
+   */
   #find(tableId: string, recordId: string): Promise<SourceRecord | BasetideError | null> {
     const { sourceBaseId } = this.#options;
     return this.send(async (source, signal) => {
@@ -235,7 +224,7 @@ export class MeteredSource {
   async #waitForControl(error: unknown, from: number): Promise<boolean> {
     const { queue } = this.#options;
     if (queue.priority !== "sync" || !isBasetideError(error, "control_unavailable")) return false;
-    if (performance.now() - from > CONTROL_PATIENCE_MS) return false;
+    if (performance.now() - from > PATIENCE_MS) return false;
     // If the sync was stopped, the next try throws the reason.
     await wait(CONTROL_PAUSE_MS, queue.signal).catch(() => {});
     return true;

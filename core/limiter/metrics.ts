@@ -9,36 +9,31 @@ const WAIT_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 /** Returns the limiter metrics of a registry; rate limiters in one process (`apps/up`) share them. */
 export function quotaMetrics(registry: Registry) {
   const registers = [registry];
-  function counter(name: string, help: string, label: string): Counter {
-    const known = registry.getSingleMetric(name);
-    return known instanceof Counter ? known : new Counter({ name, help, labelNames: [label], registers });
+  /** Returns the registry's metric, or a new one. */
+  function shared<T>(name: string, help: string, create: (of: { name: string; help: string }) => T): T {
+    return (registry.getSingleMetric(name) as T | undefined) ?? create({ name, help });
   }
-  function grantCounter(): BufferedCounter {
-    const name = "basetide_quota_grants_total";
-    const known = registry.getSingleMetric(name);
-    if (known instanceof BufferedCounter) return known;
-    return new BufferedCounter({ name, help: "Requests granted", label: "kind", registers });
-  }
-  function waitHistogram(): BufferedHistogram {
-    const name = "basetide_quota_wait_seconds";
-    const help = "Wait time for a permit of a base's rate limit";
-    const known = registry.getSingleMetric(name);
-    if (known instanceof BufferedHistogram) return known;
-    return new BufferedHistogram({ name, help, label: "kind", buckets: WAIT_SECONDS, registers });
-  }
-  function fallbackGauge(): Gauge {
-    const name = "basetide_quota_fallback";
-    const help =
-      "1 while the control plane is unreachable, and a proxy serves clients with the permits that it is owed";
-    const known = registry.getSingleMetric(name);
-    return known instanceof Gauge ? known : new Gauge({ name, help, registers });
-  }
-
-  const grants = grantCounter();
-  const blocks = counter("basetide_quota_blocks_total", "Pauses that Airtable asked for (429)", "reason");
-  const wait = waitHistogram();
-  const fallback = fallbackGauge();
-
+  const label = "kind";
+  const grants = shared(
+    "basetide_quota_grants_total",
+    "Requests granted",
+    (of) => new BufferedCounter({ ...of, label, registers }),
+  );
+  const blocks = shared(
+    "basetide_quota_blocks_total",
+    "Pauses that Airtable asked for (429)",
+    (of) => new Counter({ ...of, labelNames: ["reason"], registers }),
+  );
+  const wait = shared(
+    "basetide_quota_wait_seconds",
+    "Wait time for a permit of a base's rate limit",
+    (of) => new BufferedHistogram({ ...of, label, buckets: WAIT_SECONDS, registers }),
+  );
+  const fallback = shared(
+    "basetide_quota_fallback",
+    "1 while the control plane is unreachable, and a proxy serves clients with the permits that it is owed",
+    (of) => new Gauge({ ...of, registers }),
+  );
   return {
     granted(kind: Priority, waitedMs: number) {
       grants.count(kind);

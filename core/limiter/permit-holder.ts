@@ -8,16 +8,13 @@
  * because it names the session.
  */
 import { BasetideError } from "../errors";
-import { BaseQueue } from "./base-queue";
+import { BaseQueue, LONGEST_MARGIN_MS } from "./base-queue";
 import type { QuotaClock } from "./clock";
 import type { PermitMessage, PermitSet, Trade } from "./permit-set";
 import { UserQueue } from "./user-queue";
 
 /** `quota_lease_ms` has the same. */
 const LEASE_MS = 1500;
-/** `quota_longest_rest_ms` has the same. */
-const LONGEST_REST_MS = 1200;
-const HEARTBEAT_MS = 500;
 
 export interface HeartbeatCall {
   name: string;
@@ -116,7 +113,7 @@ export class PermitHolder {
       this.#users.getOrInsertComputed(user, () => new UserQueue(this, user, limits.userRequestsPerWindow));
     const queue = this.#queues.getOrInsertComputed(key, () => {
       const made = new BaseQueue(this, { key, ...limits }, userOf);
-      if (this.#state === "away") made.permits.lapse(this.#owed, this.#owedFrom());
+      if (this.#state === "away") made.permits.lapse(this.#owed, this.#owedFrom(key));
       return made;
     });
     if (this.#state === "ended" && !this.#beating) this.#beat();
@@ -143,9 +140,10 @@ export class PermitHolder {
     return [...this.#queues.values(), ...this.#users.values()].map(({ permits }) => permits);
   }
 
-  #owedFrom(): number {
+  #owedFrom(key: string): number {
+    const { windowMs } = this.#limitsOf(key);
     // Its silence is noticed after a lease; others may have heard nothing of it for another, and have stood still for a third.
-    return this.#sentAt + 3 * LEASE_MS + LONGEST_REST_MS;
+    return this.#sentAt + 3 * LEASE_MS + windowMs + LONGEST_MARGIN_MS;
   }
 
   #lapse(): void {
@@ -153,7 +151,7 @@ export class PermitHolder {
     // Whatever is still on its way grants nothing.
     this.#session = "";
     this.#stopListening();
-    for (const set of this.#sets()) set.lapse(this.#owed, this.#owedFrom());
+    for (const set of this.#sets()) set.lapse(this.#owed, this.#owedFrom(set.key));
     this.#fail(new BasetideError("control_unavailable"));
     this.#work();
   }
@@ -178,7 +176,7 @@ export class PermitHolder {
         this.#beating = undefined;
         if (this.#isClosed) return;
         if (!this.isProxy && this.#queues.size === 0) void this.#end();
-        else this.#cancelAlarm = this.clock.at(this.clock.now() + HEARTBEAT_MS, () => this.#beat());
+        else this.#cancelAlarm = this.clock.at(this.clock.now() + LEASE_MS / 3, () => this.#beat());
       });
   }
 

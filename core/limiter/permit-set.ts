@@ -59,12 +59,10 @@ export interface Permit {
   isNew: boolean;
 }
 
-/** A permit that may be used within this time is worth waiting for, or passing on, ms. */
+/** A permit that may be used within this time is worth waiting for, or passing on, ms. `quota_is_resting` has the same. */
 const NEAR_MS = 200;
-/** How long a base counts as asked by clients, or by those of other processes, ms; and what is wanted is asked for again. */
+/** How long a base counts as asked by clients, or by those of other processes, ms; permits return after twice the time. */
 export const BUSY_MS = 5000;
-/** Permits that were not used for this long are returned, ms. */
-const IDLE_MS = 10_000;
 /** How often permits are looked at, and how long after a call that has failed or brought nothing the next is made, ms. */
 const AGAIN_MS = 1000;
 
@@ -223,7 +221,7 @@ export class PermitSet {
     this.#cancelAlarm();
     const now = this.#of.clock.now();
     const demand = this.#demand();
-    const isIdle = demand.waiting === 0 && now - this.usedAt >= IDLE_MS;
+    const isIdle = demand.waiting === 0 && now - this.usedAt >= 2 * BUSY_MS;
     const given = isIdle ? this.#permits.filter(({ isInUse }) => !isInUse) : this.#spare(now, demand);
     const want = isIdle ? 0 : this.#want(now, demand, given);
     const { kind, want: asked, at } = this.#asked;

@@ -12,7 +12,7 @@ import type { Logger } from "../log";
 import type { Priority, WaitOptions } from "./base-queue";
 import { CallCounter } from "./call-counter";
 import { processClock, type QuotaClock } from "./clock";
-import { ControlPlane } from "./control-plane";
+import { ControlPlane, PATIENCE_MS } from "./control-plane";
 import { limitsOfKey, sqlLimitsOf } from "./limits";
 import { quotaMetrics } from "./metrics";
 import { PermitHolder } from "./permit-holder";
@@ -21,11 +21,6 @@ import { PermitHolder } from "./permit-holder";
 export type QuotaKey = string;
 export type BlockReason = "rate_limited" | "billing_limit";
 export type RateLimiter = ReturnType<typeof createRateLimiter>;
-
-/** The longest pause that is recorded, ms: a month and a day. */
-const LONGEST_BLOCK_MS = 32 * 86_400_000;
-/** How long the control plane may take to record a spent cap, ms. */
-const SPENT_CAP_MS = 10_000;
 
 export interface RateLimiterOptions {
   /** A control plane that does not answer within this time counts as unavailable, ms; less than a lease. */
@@ -145,19 +140,23 @@ export function createRateLimiter(
     countServed: (key: QuotaKey, shownAs?: string): void => calls.client(key, shownAs),
 
     /**
-     * Records that the source answered 429. `rate_limited`: no request of the key is granted for `ms`. `billing_limit`:
-     * the month's cap is used up for `ms`; this is recorded for display only and stops no request: sync stops by itself,
+     * Records that the source answered 429. `rate_limited`: no request of the key is granted for `blockMs`. `billing_limit`:
+     * the month's cap is used up for `blockMs`; this is recorded for display only and stops no request: sync stops by itself,
      * and clients get the source's answer. Never fails, so that the source's answer reaches the caller.
      *
      * @param isOwn false if a client's key got the answer, which may be that client's own limit. Requests pause then only
      *   if the base had enough requests to be over its limit
      */
-    async block(key: QuotaKey, ms: number, reason: BlockReason, { isOwn } = { isOwn: true }): Promise<void> {
-      const blockMs = Math.min(ms, LONGEST_BLOCK_MS);
+    async block(
+      key: QuotaKey,
+      blockMs: number,
+      reason: BlockReason,
+      { isOwn } = { isOwn: true },
+    ): Promise<void> {
       try {
         if (reason === "billing_limit") {
           // A spent cap stops no request, and is found once an hour: the control plane may take its time.
-          await withTimeout(SPENT_CAP_MS, "control_unavailable", recordSpentCap(ctx.db, key, blockMs));
+          await withTimeout(PATIENCE_MS, "control_unavailable", recordSpentCap(ctx.db, key, blockMs));
         } else {
           if (isOwn) holder.queue(key).pause(blockMs);
           if (!(await recordRefusal(key, blockMs, isOwn))) return;

@@ -940,6 +940,7 @@ create type source_limits as (
 -- quota_forget(text) returns void
 -- quota_heartbeat(text,text,boolean,double precision,boolean,integer,double precision) returns TABLE(asked_at double precision, epoch double precision, owed integer, silent integer)
 -- quota_is_overdue(quota_wants,double precision) returns boolean
+-- quota_is_resting(quota_permits,double precision) returns boolean
 -- quota_is_sole(text,text) returns boolean
 -- quota_is_users(quota_keys,source_limits,double precision) returns boolean
 -- quota_lapse(text,text,integer,double precision) returns void

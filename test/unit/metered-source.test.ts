@@ -101,7 +101,7 @@ const IDS = ["rec1", "rec2", "rec3"];
 const CALLS: ((source: MeteredSource) => Promise<unknown>)[] = [
   (source) => source.send((connection) => connection.getSchema("app1", signal)),
   (source) => source.listByIds(TABLE, IDS),
-  (source) => source.findRecord("tbl1", "rec1"),
+  (source) => source.hasRecord("tbl1", "rec1"),
   (source) => source.readRecords("tbl1", IDS),
   (source) => source.readRecords("tbl1", () => IDS),
 ];

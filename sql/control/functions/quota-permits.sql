@@ -16,7 +16,7 @@
 --   given      numbers of permits that are returned, and `rests`, their rests in ms
 --   per_window how many permits the key has, and `throttled`, how many a throttled one; null for a user of the source
 --   user       for sync: the user whose limit over all bases may matter, as a key; else null
--- Returns messages, each for one process (core/limiter/permit-pool.ts); none for `session` if its lease has run out.
+-- Returns messages, each for one process (core/limiter/permit-set.ts); none for `session` if its lease has run out.
 create or replace function quota_trade(
   p_key text, p_session text, p_life integer, p_kind text, p_want integer, p_most integer, p_given integer[],
   p_rests float8[], p_per_window integer, p_throttled integer, p_user text default null, p_now float8 default null)
@@ -66,7 +66,7 @@ language sql immutable as $$
   select 1500::float8;
 $$;
 
--- The longest rest of a permit that was just used, ms: a window, and what core/limiter/permit-pool.ts adds at most.
+-- The longest rest of a permit that was just used, ms: a window, and what core/limiter/base-queue.ts adds at most.
 create or replace function quota_longest_rest_ms() returns float8
 language sql immutable as $$
   select 1200::float8;
@@ -105,44 +105,30 @@ $$;
 -- quota_lapse(key, session, life, now): takes back what processes held that are gone, a lease after the end of theirs: one that stood
 -- still just before it wrote may send a request late. A proxy may go on using some until its silence is noticed.
 create or replace function quota_lapse(p_key text, p_session text, p_life integer, p_now float8) returns void
-language plpgsql as $$
-declare
-  gone record;
-begin
-  for gone in
-    select distinct p.session, p.life,
-      coalesce(case when p.session <> p_session then h.heard_at + 2 * quota_lease_ms() end, p_now) as lapsed_at
-    from quota_permits p left join quota_holders h on h.session = p.session
-    where p.key = p_key and p.session is not null and (p.session <> p_session or p.life <> p_life)
-  loop
-    update quota_permits p
-    set session = null, rests_until = greatest(p.rests_until, gone.lapsed_at + quota_longest_rest_ms())
-    where p.key = p_key and p.session = gone.session and p.life = gone.life and gone.lapsed_at <= p_now;
-  end loop;
+language sql as $$
+  update quota_permits p set session = null, rests_until = greatest(p.rests_until, gone.at + quota_longest_rest_ms())
+  from (
+    select o.number, coalesce(case when o.session <> p_session then h.heard_at + 2 * quota_lease_ms() end, p_now) as at
+    from quota_permits o left join quota_holders h on h.session = o.session
+    where o.key = p_key and (o.session <> p_session or o.life <> p_life)) as gone
+  where p.key = p_key and p.number = gone.number and gone.at <= p_now;
   delete from quota_wants w
   where w.key = p_key and not exists (
     select from quota_holders h where h.session = w.session and h.heard_at > p_now - quota_lease_ms());
-end $$;
+$$;
 
 -- quota_want(key, session, life, kind, want, most, now): the process's place in the queue, one row per permit.
 create or replace function quota_want(
   p_key text, p_session text, p_life integer, p_kind text, p_want integer, p_most integer, p_now float8) returns void
-language plpgsql as $$
-declare
-  waiting integer;
-begin
-  delete from quota_wants w
-  where w.key = p_key and w.session = p_session and (w.kind <> p_kind or w.most <> p_most or w.life <> p_life);
-  select count(*) into waiting from quota_wants w where w.key = p_key and w.session = p_session;
-  if waiting > p_want then
-    delete from quota_wants w where w.id in (
-      select o.id from quota_wants o where o.key = p_key and o.session = p_session
-      order by o.id desc limit waiting - p_want);
-  elsif waiting < p_want then
-    insert into quota_wants (key, session, life, kind, most, since)
-    select p_key, p_session, p_life, p_kind, p_most, p_now from generate_series(waiting + 1, p_want);
-  end if;
-end $$;
+language sql as $$
+  delete from quota_wants w where w.key = p_key and w.session = p_session and w.id not in (
+    select o.id from quota_wants o
+    where o.key = p_key and o.session = p_session and o.life = p_life and o.kind = p_kind and o.most = p_most
+    order by o.id limit p_want);
+  insert into quota_wants (key, session, life, kind, most, since)
+  select p_key, p_session, p_life, p_kind, p_most, p_now
+  from generate_series((select count(*) from quota_wants w where w.key = p_key and w.session = p_session) + 1, p_want);
+$$;
 
 -- quota_usable(key, now): permits with a higher number are used by no process but silent proxies.
 create or replace function quota_usable(p_key text, p_now float8) returns integer
@@ -154,13 +140,17 @@ language sql stable as $$
 $$;
 
 -- quota_serve(key, now): grants free permits to the processes that wait: clients, then sync, then unproven keys, each in order of
--- arrival. Sync that has waited for long has its turn among clients. Returns session, life, number and rest of each.
+-- arrival. Sync that has waited for long has its turn among clients. What a client has just used is for sync, which passes one that
+-- has rested longer. Returns session, life, number and rest of each.
 create or replace function quota_serve(p_key text, p_now float8) returns jsonb
 language plpgsql as $$
 declare
   usable constant integer := quota_usable(p_key, p_now);
   blocked_until constant float8 := (select k.blocked_until from quota_keys k where k.key = p_key);
   granted jsonb := '[]';
+  -- It may keep one.
+  syncs constant integer := (
+    select count(*) - 1 from quota_permits p where p.key = p_key and p.session is not null and p.kind = 'sync');
   recalled integer := 0;
   waiting quota_wants;
   free quota_permits;
@@ -172,12 +162,9 @@ begin
     continue when waiting.most <= (
       select count(*) from quota_permits p where p.key = p_key and p.session is not null and p.kind = waiting.kind);
     select p.* into free from quota_permits p where p.key = p_key and p.session is null and p.number <= usable
-    order by waiting.kind = 'client' and p.kind = 'client' and p.rests_until > p_now + 200, p.rests_until, p.number limit 1;
+    order by waiting.kind = 'client' and quota_is_resting(p, p_now), p.rests_until, p.number limit 1;
     exit when not found;
-    -- Sync passes one that has rested longer.
-    if waiting.kind = 'client' and free.kind = 'client' and free.rests_until > p_now + 200 and recalled + 1 < (
-      select count(*) from quota_permits p where p.key = p_key and p.session is not null and p.kind = 'sync')
-    then
+    if waiting.kind = 'client' and quota_is_resting(free, p_now) and recalled < syncs then
       recalled := recalled + 1;
       continue;
     end if;
@@ -190,6 +177,12 @@ begin
   end loop;
   return granted;
 end $$;
+
+-- quota_is_resting(permit, now): a client has just used it.
+create or replace function quota_is_resting(p_permit quota_permits, p_now float8) returns boolean
+language sql immutable as $$
+  select p_permit.kind = 'client' and p_permit.rests_until > p_now + 200;
+$$;
 
 -- quota_is_overdue(want, now): clients leave one permit to sync that has waited for long and has none.
 create or replace function quota_is_overdue(p_want quota_wants, p_now float8) returns boolean
