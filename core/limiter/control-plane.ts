@@ -49,10 +49,10 @@ export class ControlPlane implements Plane {
     }
   }
 
-  async heartbeat({ name, session, isProxy, seen, usesOwed }: HeartbeatCall): Promise<HeartbeatAnswer> {
+  async heartbeat({ name, session, isProxy, seen, owed, usesOwed }: HeartbeatCall): Promise<HeartbeatAnswer> {
     const [answer] = await this.call(
       (db) => db<HeartbeatAnswer[]>`
-        select * from quota_heartbeat(${name}, ${session}, ${isProxy}, ${seen}, ${usesOwed},
+        select * from quota_heartbeat(${name}, ${session}, ${isProxy}, ${seen}, ${owed}, ${usesOwed},
           ${strictest().requestsPerWindow})`,
     );
     return answer!;

@@ -22,6 +22,8 @@ export interface HeartbeatCall {
   isProxy: boolean;
   /** The control plane's time when this was sent, at the latest; null if unknown. */
   seen: number | null;
+  /** What it uses while it hears nothing, and whether it has done that. */
+  owed: number;
   usesOwed: boolean;
 }
 
@@ -190,6 +192,7 @@ export class PermitHolder {
       session,
       isProxy: this.isProxy,
       seen: this.#heard ? this.#heard.askedAt + (sentAt - this.#heard.at) : null,
+      owed: this.#owed,
       usesOwed: this.#state === "away",
     });
     if (session !== this.#session || this.clock.now() - sentAt >= LEASE_MS) return;

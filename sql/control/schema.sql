@@ -938,7 +938,7 @@ create type source_limits as (
 -- quota_end_session(text,double precision) returns void
 -- quota_epoch(double precision) returns double precision
 -- quota_forget(text) returns void
--- quota_heartbeat(text,text,boolean,double precision,boolean,integer,double precision) returns TABLE(asked_at double precision, epoch double precision, owed integer, silent integer)
+-- quota_heartbeat(text,text,boolean,double precision,integer,boolean,integer,double precision) returns TABLE(asked_at double precision, epoch double precision, owed integer, silent integer)
 -- quota_is_overdue(quota_wants,double precision) returns boolean
 -- quota_is_resting(quota_permits,double precision) returns boolean
 -- quota_is_sole(text,text) returns boolean
@@ -949,6 +949,7 @@ create type source_limits as (
 -- quota_longest_rest_ms() returns double precision
 -- quota_of_hour(integer,integer) returns integer[]
 -- quota_open(text,integer,integer,double precision) returns void
+-- quota_owed(double precision) returns TABLE(name text, owed integer, owed_until double precision, seen_at double precision)
 -- quota_pause(text,source_limits,double precision,double precision) returns void
 -- quota_recall(text,boolean,boolean,double precision) returns TABLE(session text, life integer, part jsonb)
 -- quota_serve(text,double precision) returns jsonb

@@ -54,7 +54,7 @@ async function cost(): Promise<void> {
   const db = postgres(url, { max: 8, onnotice: () => {} });
   const [row] = await db<{ pid: number }[]>`select pg_backend_pid() as pid`;
   const server = parentOf(row!.pid);
-  await db`select quota_heartbeat('bench', 'bench', false, null, false, 5)`;
+  await db`select quota_heartbeat('bench', 'bench', false, null, 0, false, 5)`;
   await db`update quota_holders set heard_at = heard_at + 3600000`;
   async function callsPerSecond(workers: number, keys: number): Promise<number> {
     const endAt = performance.now() + COST_SECONDS * 1000;

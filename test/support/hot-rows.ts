@@ -92,7 +92,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
     {
       tables: ["quota_permits"],
       statements: [
-        `select quota_heartbeat('worker${ROW}', 'worker${ROW}', false, null, false, 5)`,
+        `select quota_heartbeat('worker${ROW}', 'worker${ROW}', false, null, 0, false, 5)`,
         `select quota_trade('airtable:app${ROW}', 'worker${ROW}', 1, 'sync', 5, 5, '{}', '{}', 5, 2)`,
         `select quota_trade('airtable:app${ROW}', 'worker${ROW}', 1, 'sync', 0, 5, '{1,2,3,4,5}', '{9,9,9,9,9}', 5, 2)`,
       ],
@@ -105,7 +105,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
     },
     {
       tables: ["quota_holders"],
-      statements: [`select quota_heartbeat('proxy${ROW}', 'proxy${ROW}', true, null, false, 5)`],
+      statements: [`select quota_heartbeat('proxy${ROW}', 'proxy${ROW}', true, null, 0, false, 5)`],
     },
   ];
 }

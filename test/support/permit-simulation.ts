@@ -212,8 +212,8 @@ export class World {
         this.heartbeats++;
         return call(async () => {
           const [row] = await db<HeartbeatAnswer[]>`
-            select * from quota_heartbeat(${one.name}, ${one.session}, ${one.isProxy}, ${one.seen}, ${one.usesOwed},
-              5, ${time()})`;
+            select * from quota_heartbeat(${one.name}, ${one.session}, ${one.isProxy}, ${one.seen}, ${one.owed},
+              ${one.usesOwed}, 5, ${time()})`;
           return row!;
         });
       },

@@ -258,34 +258,34 @@ language sql stable as $$
   from quota_keys k where k.key = p_key;
 $$;
 
--- quota_heartbeat(name, session, is_proxy, seen, uses_owed, per_window, now): records that a process is alive.
+-- quota_heartbeat(name, session, is_proxy, seen, owed, uses_owed, per_window, now): records that a process is alive.
 --   name       of a process that serves clients without this server: the same after a restart; else its session
 --   seen       when it sent this, at the latest: this server's time in its last answer, and the duration since. A delayed
 --              message does not count for more. Null for the first one
---   uses_owed  it has been using what silent proxies are owed
+--   owed       what it uses while it hears nothing, until this answer arrives; uses_owed: it has been doing that
 --   per_window how many permits every key has
 -- Returns asked_at, the time here; epoch: what was held in another epoch is lost; owed: how many permits of every key the
--- process may use when it hears nothing from this server: half of all but one with up to two proxies, one with more, so that
--- up to four silent proxies leave one; and silent: how many of every key, those with the highest numbers, are left to silent
+-- process may use from now on when it hears nothing from this server: two with up to two proxies, one with more, and never so
+-- many that all silent proxies leave none; and silent: how many of every key, those with the highest numbers, are left to silent
 -- proxies.
 create or replace function quota_heartbeat(
-  p_name text, p_session text, p_is_proxy boolean, p_seen float8, p_uses_owed boolean, p_per_window integer,
+  p_name text, p_session text, p_is_proxy boolean, p_seen float8, p_owed integer, p_uses_owed boolean, p_per_window integer,
   p_now float8 default null)
 returns table (asked_at float8, epoch float8, owed integer, silent integer)
 language plpgsql as $$
-declare
-  remembered_ms constant float8 := 900000;
 begin
   perform set_config('synchronous_commit', 'off', true);
+  if p_is_proxy then
+    perform quota_lock('proxies');
+  end if;
   asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   epoch := quota_epoch(asked_at);
-  owed := case when not p_is_proxy then 0
-    when (select count(distinct h.name) from quota_holders h
-      where h.owed > 0 and h.name <> p_name and h.seen_at > asked_at - remembered_ms) > 1 then 1
-    else greatest(1, (p_per_window - 1) / 2) end;
+  owed := case when p_is_proxy then (
+    select greatest(0, least(case when count(*) > 1 then 1 else 2 end, p_per_window - 1 - coalesce(sum(o.owed), 0)))
+    from quota_owed(asked_at) o where o.name <> p_name) else 0 end;
   delete from quota_holders h where h.name = p_name and h.session <> p_session and h.heard_at < asked_at - 10000;
   insert into quota_holders as h (session, name, owed, seen_at, heard_at, owed_until)
-  values (p_session, p_name, owed, least(coalesce(p_seen, asked_at), asked_at), asked_at,
+  values (p_session, p_name, greatest(owed, p_owed), least(coalesce(p_seen, asked_at), asked_at), asked_at,
     -- By then it has heard this answer, and what it sent before is out of the window; or it is silent again.
     case when p_uses_owed then asked_at + 3 * quota_lease_ms() else 0 end)
   on conflict (session) do update set owed = excluded.owed, seen_at = excluded.seen_at, heard_at = excluded.heard_at,
@@ -294,14 +294,19 @@ begin
   return next;
 end $$;
 
--- quota_silent(now): how many permits of every key are left to silent proxies. A proxy that was killed and did not come back looks
--- the same as one that serves clients by itself: for a quarter of an hour.
+-- quota_owed(now): what each proxy is owed. One that was killed and did not come back looks the same as one that serves clients
+-- by itself: for a quarter of an hour.
+create or replace function quota_owed(p_now float8) returns table (name text, owed integer, owed_until float8, seen_at float8)
+language sql stable as $$
+  select h.name, max(h.owed), max(h.owed_until), max(h.seen_at) from quota_holders h
+  where h.owed > 0 group by h.name having greatest(max(h.owed_until), max(h.seen_at) + 900000) > p_now;
+$$;
+
+-- quota_silent(now): how many permits of every key are left to silent proxies.
 create or replace function quota_silent(p_now float8) returns integer
 language sql stable as $$
-  select coalesce(sum(s.owed), 0)::integer from (
-    select max(h.owed) as owed, max(h.owed_until) as owed_until, max(h.seen_at) as seen_at from quota_holders h
-    where h.owed > 0 group by h.name) s
-  where s.owed_until > p_now or s.seen_at between p_now - 900000 and p_now - quota_lease_ms();
+  select coalesce(sum(o.owed), 0)::integer from quota_owed(p_now) o
+  where o.owed_until > p_now or o.seen_at < p_now - quota_lease_ms();
 $$;
 
 -- quota_end_session(session, now): a process ends, and its last requests may have been sent now.

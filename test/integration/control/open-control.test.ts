@@ -103,7 +103,7 @@ test("a database that the role does not own stays open: the start and doctor say
   );
   expect(callable).toEqual([]);
   await expect(
-    inDatabase(urlAs(customer), "select quota_heartbeat('x', 'x', true, 0, false, 5)"),
+    inDatabase(urlAs(customer), "select quota_heartbeat('x', 'x', true, 0, 0, false, 5)"),
   ).rejects.toMatchObject({
     code: "42501",
   });

@@ -37,7 +37,7 @@ async function stateOf(of = key): Promise<{ usable: number; isPaused: boolean }>
 /** Syncs the key for a user: it holds this many permits of the user. */
 async function useFor(user: string, of: string, held: number): Promise<void> {
   const { sql } = database;
-  await sql`select quota_heartbeat('worker', 'worker', false, null, false, 5, ${now})`;
+  await sql`select quota_heartbeat('worker', 'worker', false, null, 0, false, 5, ${now})`;
   await sql`select quota_trade(${of}, 'worker', 1, 'sync', 0, 5, '{}', '{}', 5, 2, ${user}, ${now})`;
   await sql`select quota_trade(${user}, 'worker', 1, 'sync', ${held}, 50, '{}', '{}', 50, null, null, ${now})`;
 }
