@@ -84,7 +84,8 @@ export class BaseQueue {
   #clientAt = -Infinity;
   /** Sync's rate and user, by its latest request. */
   #sync = { share: 0, user: null as string | null, at: -Infinity };
-  #spreadMs = 0;
+  /** Of the latest request. */
+  #connections: Connections | undefined;
   #unprovenAt: number[] = [];
   /** When requests were sent, ms on the clock: the last few. */
   #sentAt: number[] = [];
@@ -102,6 +103,7 @@ export class BaseQueue {
     this.permits = new PermitSet(
       of,
       set,
+      () => this.#spreadMs,
       () => this.#demand(),
       () => this.#onChange(),
     );
@@ -187,9 +189,13 @@ export class BaseQueue {
         RANKS[other.priority] > RANKS[priority] || (other.priority === priority && other.round > round),
     );
     this.#waiters.splice(behind < 0 ? this.#waiters.length : behind, 0, waiter);
-    this.#spreadMs = Math.min(MOST_SPREAD_MS, connections?.spreadMs ?? 0);
+    this.#connections = connections;
     if (isSyncs(waiter)) this.#sync = { share, user, at: this.#now };
     else if (priority === "client") this.#clientAt = this.#now;
+  }
+
+  get #spreadMs(): number {
+    return Math.min(MOST_SPREAD_MS, this.#connections?.spreadMs ?? 0);
   }
 
   get #restMs(): number {
@@ -314,7 +320,7 @@ export class BaseQueue {
       this.#pacedAt = Math.max(now, this.#pacedAt) + this.#spacingMs();
     }
     this.#sentAt = [...this.#sentAt.slice(1 - 2 * this.permits.size), now];
-    this.permits.use(this.#restMs);
+    this.permits.use(this.#windowMs + LEAST_MARGIN_MS);
     waiter.resolve();
   }
 

@@ -3,7 +3,8 @@
  *
  * I4. A permit is used once in a window by the process that holds it, and rests for the window and the variation of the
  * network after the request was written: a process that stands still before it writes makes the rest longer, and nothing
- * else. It is passed on with the rest that is left, as a duration.
+ * else. It is passed on with the rest that is left, as a duration. The variation is the one that is known when the permit is
+ * used again: it is measured by the first requests.
  */
 import type { PermitHolder } from "./permit-holder";
 
@@ -52,7 +53,7 @@ export interface Trade {
 
 export interface Permit {
   number: number;
-  /** From when on it may be used, ms on the clock. */
+  /** From when on it may be used on a network that does not vary, ms on the clock. */
   readyAt: number;
   isInUse: boolean;
   /** It was granted for a request that waits, and has not been used since. */
@@ -75,6 +76,7 @@ export class PermitSet {
   user: string | null = null;
   readonly #isUser: boolean;
   readonly #of: PermitHolder;
+  readonly #spreadMs: () => number;
   readonly #demand: () => Demand;
   readonly #onChange: () => void;
   #permits: Permit[] = [];
@@ -93,10 +95,14 @@ export class PermitSet {
   #blockedUntil = -Infinity;
   #cancelAlarm = () => {};
 
-  /** @param onChange called when a request may be able to go, or something else has changed; it calls `settle` */
+  /**
+   * @param spreadMs returns how much the travel times of two requests may differ
+   * @param onChange called when a request may be able to go, or something else has changed; it calls `settle`
+   */
   constructor(
     of: PermitHolder,
     { key, size, isUser }: { key: string; size: number; isUser: boolean },
+    spreadMs: () => number,
     demand: () => Demand,
     onChange: () => void,
   ) {
@@ -105,6 +111,7 @@ export class PermitSet {
     this.usedAt = of.clock.now();
     this.#isUser = isUser;
     this.#of = of;
+    this.#spreadMs = spreadMs;
     this.#demand = demand;
     this.#onChange = onChange;
   }
@@ -153,7 +160,7 @@ export class PermitSet {
 
   /** Returns when a permit may be used, ms on the clock; Infinity if it holds none that is not in use. */
   readyAt(): number {
-    return Math.max(this.rested()[0]?.readyAt ?? Infinity, this.pausedUntil);
+    return Math.max((this.rested()[0]?.readyAt ?? Infinity) + this.#spreadMs(), this.pausedUntil);
   }
 
   /** Uses the permit that has rested longest for a request that is about to be written; it rests for `restMs` after that. */
@@ -180,7 +187,7 @@ export class PermitSet {
     if (life !== this.#life) return;
     const now = this.#of.clock.now();
     for (const [number, restMs] of granted)
-      this.#permits.push({ number, readyAt: now + restMs, isInUse: false, isNew: true });
+      this.#permits.push({ number, readyAt: now + restMs - this.#spreadMs(), isInUse: false, isNew: true });
     this.#asked.want = Math.max(0, this.#asked.want - granted.length);
     if (recalled) {
       this.#recalled = recalled;
@@ -242,8 +249,9 @@ export class PermitSet {
     const room = Math.max(0, this.limit - held.length);
     if (steady !== undefined) return Math.min(room, Math.max(0, steady - held.length));
     const isShared = now < this.#sharedUntil;
+    const near = now + NEAR_MS - this.#spreadMs();
     const soon = held.filter(
-      ({ isNew, isInUse, readyAt }) => isShared || isNew || (!isInUse && readyAt <= now + NEAR_MS),
+      ({ isNew, isInUse, readyAt }) => isShared || isNew || (!isInUse && readyAt <= near),
     );
     return Math.min(room, Math.max(0, waiting - soon.length));
   }
@@ -254,7 +262,7 @@ export class PermitSet {
     const recalled = Math.min(this.#recalled, free.length - reserved);
     const turns = kind === "client" && now < this.#sharedUntil ? free.length - waiting : 0;
     // Until shortly before one may be used, it is worth nothing to others, and a request may come that asks anyway.
-    const isTime = waiting === 0 && (free[0]?.readyAt ?? Infinity) <= now + NEAR_MS;
+    const isTime = waiting === 0 && (free[0]?.readyAt ?? Infinity) + this.#spreadMs() <= now + NEAR_MS;
     const wanted = isTime ? Math.min(this.#wanted, free.length) : 0;
     const count = Math.max(0, recalled, turns, wanted);
     this.#recalled = Math.max(0, this.#recalled - count);
@@ -276,7 +284,7 @@ export class PermitSet {
     this.#permits = this.#permits.filter((permit) => !given.includes(permit));
     this.#isTrading = true;
     this.#asked = { kind: demand.kind, want, at: now };
-    const rests = given.map(({ number, readyAt }) => ({ number, restMs: readyAt - now }));
+    const rests = given.map(({ number, readyAt }) => ({ number, restMs: readyAt + this.#spreadMs() - now }));
     const trade = { key, size, isUser: this.#isUser, life: this.#life, demand, want, given: rests };
     const message = await this.#of.trade(trade).catch(() => null);
     this.#isTrading = false;

@@ -21,7 +21,14 @@ export class UserQueue {
       waiting: this.#waiting.size,
       ...(of.isProxy ? { kind: "client", most: size } : { kind: "sync", most: size * SYNC_PART }),
     });
-    this.permits = new PermitSet(of, { key, size, isUser: true }, demand, () => this.#serve());
+    const set = { key, size, isUser: true };
+    this.permits = new PermitSet(
+      of,
+      set,
+      () => 0,
+      demand,
+      () => this.#serve(),
+    );
   }
 
   get isIdle(): boolean {
