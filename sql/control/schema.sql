@@ -643,7 +643,6 @@ create unlogged table quota_permits (
   rests_until double precision not null,
   constraint quota_permits_pkey PRIMARY KEY (key, number)
 ) with (fillfactor=50);
-CREATE INDEX quota_permits_session_idx ON quota_permits (session);
 
 create table quota_throttled (
   key text not null,

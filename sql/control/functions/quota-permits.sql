@@ -299,7 +299,7 @@ end $$;
 create or replace function quota_owed(p_now float8) returns table (name text, owed integer, owed_until float8, seen_at float8)
 language sql stable as $$
   select h.name, max(h.owed), max(h.owed_until), max(h.seen_at) from quota_holders h
-  where h.owed > 0 group by h.name having greatest(max(h.owed_until), max(h.seen_at) + 900000) > p_now;
+  where h.name <> h.session group by h.name having greatest(max(h.owed_until), max(h.seen_at) + 900000) > p_now;
 $$;
 
 -- quota_silent(now): how many permits of every key are left to silent proxies.

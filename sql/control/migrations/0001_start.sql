@@ -918,8 +918,6 @@ create unlogged table quota_permits (
   constraint quota_permits_pkey primary key (key, number)
 ) with (fillfactor = 50);
 
-create index quota_permits_session_idx on quota_permits (session);
-
 -- Processes that wait for permits: a row for each permit, in order of arrival.
 create unlogged table quota_wants (
   id bigint generated always as identity constraint quota_wants_pkey primary key,
