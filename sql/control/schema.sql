@@ -640,6 +640,7 @@ create unlogged table quota_permits (
   session text,
   life integer,
   kind text,
+  most integer,
   rests_until double precision not null,
   constraint quota_permits_pkey PRIMARY KEY (key, number)
 ) with (fillfactor=50);

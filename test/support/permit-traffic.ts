@@ -63,7 +63,8 @@ export async function playTraffic(db: postgres.Sql, traffic: Traffic, seed: numb
       void proxy.send(key, "client").then((sent) => sent && waits.push(sent.sentAt - sent.askedAt));
     }
   };
-  for (let proxy = 0; proxy < proxies; proxy++) void ask(world.process(`proxy${proxy}`), randomOf(seed * 1000 + proxy));
+  for (let proxy = 0; proxy < proxies; proxy++)
+    void ask(world.process(`proxy${proxy}`), randomOf(seed * 1000 + proxy));
   await world.run(forMs);
   return {
     mostInASecond: mostWithin(world.sent.map(({ arrivedAt }) => arrivedAt)),

@@ -12,7 +12,7 @@
 --   life       grows whenever the process has lost track of the key: what it held before lapses
 --   kind       'client'; 'sync'; or 'unproven', which gets only what is left
 --   want       how many more permits the process waits for, in all; in its turn, it is told when it gets one
---   most       of all permits, those that processes may hold for this kind
+--   most       of all permits, those that processes may hold for this kind; of different ones, the highest counts
 --   given      numbers of permits that are returned, and `rests`, their rests in ms
 --   per_window how many permits the key has, and `throttled`, how many a throttled one; null for a user of the source
 --   user       for sync: the user whose limit over all bases may matter, as a key; else null
@@ -159,8 +159,9 @@ begin
     select w.* from quota_wants w where w.key = p_key
     order by case when w.kind = 'client' or quota_is_overdue(w, p_now) then 0 when w.kind = 'sync' then 1 else 2 end, w.id
   loop
-    continue when waiting.most <= (
-      select count(*) from quota_permits p where p.key = p_key and p.session is not null and p.kind = waiting.kind);
+    continue when exists (
+      select from quota_permits p where p.key = p_key and p.session is not null and p.kind = waiting.kind
+      having count(*) >= greatest(waiting.most, max(p.most)));
     select p.* into free from quota_permits p where p.key = p_key and p.session is null and p.number <= usable
     order by waiting.kind = 'client' and quota_is_resting(p, p_now), p.rests_until, p.number limit 1;
     exit when not found;
@@ -168,7 +169,7 @@ begin
       recalled := recalled + 1;
       continue;
     end if;
-    update quota_permits p set session = waiting.session, life = waiting.life, kind = waiting.kind
+    update quota_permits p set session = waiting.session, life = waiting.life, kind = waiting.kind, most = waiting.most
     where p.key = p_key and p.number = free.number;
     delete from quota_wants w where w.id = waiting.id;
     granted := granted || jsonb_build_object('session', waiting.session, 'life', waiting.life, 'number', free.number,

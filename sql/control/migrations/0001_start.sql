@@ -912,8 +912,9 @@ create unlogged table quota_permits (
   number integer not null,
   session text,
   life integer,
-  -- what it was granted for: 'client', 'sync' or 'unproven'
+  -- what it was granted for: 'client', 'sync' or 'unproven', and `most` of quota_wants
   kind text,
+  most integer,
   rests_until float8 not null,
   constraint quota_permits_pkey primary key (key, number)
 ) with (fillfactor = 50);
