@@ -223,10 +223,13 @@ export class BaseQueue {
     this.work();
   }
 
-  /** Sends what may be sent. */
+  /**
+   * Sends what may be sent, one request after the other: if the process is suspended between the last look at the clock and
+   * the write, it is one request that comes late.
+   */
   work(): void {
     this.#cancelAlarm();
-    while (this.#of.isValid()) {
+    while (!this.permits.isSending && this.#of.isValid()) {
       const { waiter, from } = this.#next() ?? {};
       if (!waiter) break;
       const at = Math.max(from!, this.permits.readyAt() + (waiter.connections?.dropMs ?? 0));

@@ -131,6 +131,11 @@ export class PermitSet {
     return this.#usable().length;
   }
 
+  /** Whether a request has a permit and is not written yet. */
+  get isSending(): boolean {
+    return this.#permits.some(({ isInUse }) => isInUse);
+  }
+
   /** Whether it holds nothing, and waits for nothing. */
   get isIdle(): boolean {
     return this.#permits.length === 0 && !this.#isTrading && this.#asked.want === 0;
@@ -208,7 +213,9 @@ export class PermitSet {
   lapse(owed: number, fromMs: number): void {
     // Those of silent proxies are theirs.
     const own = this.#permits.filter(({ number }) => number <= this.allowed - this.#of.silent);
-    this.#permits = own.sort((a, b) => a.readyAt - b.readyAt).slice(0, owed);
+    // With those that were used last: a request that was written late, after the lease, is one of those that it is owed.
+    const usedAt = ({ isInUse, readyAt }: Permit) => (isInUse ? Infinity : readyAt);
+    this.#permits = own.sort((a, b) => usedAt(b) - usedAt(a)).slice(0, owed);
     while (this.#permits.length < owed)
       this.#permits.push({ number: 0, readyAt: fromMs, isInUse: false, isNew: false });
   }

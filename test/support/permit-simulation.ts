@@ -14,8 +14,9 @@ import type { PermitMessage } from "../../core/limiter/permit-set";
 const EPOCH_MS = 1_780_000_000_000;
 const LIMITS = { requestsPerWindow: 5, userRequestsPerWindow: 50, windowMs: 1000 };
 const CALL_TIMEOUT_MS = 1000;
-/** A process may stand still for as long as a lease between its last look at the clock and the request. */
+/** A process may stand still for as long as a lease between its last look at the clock and the request, and a proxy longer. */
 const LONGEST_LATE_MS = 1500;
+const PROXY_LATE_MS = 9000;
 /** Events at one time, after which something repeats itself. */
 const MOST_AT_ONCE = 2000;
 
@@ -270,7 +271,11 @@ export class World {
           return null;
         }
         const isLate = network.stallEveryMs > 0 && random() < 0.02;
-        const lateMs = isLate ? random() * Math.min(LONGEST_LATE_MS, network.stallMs) : 0;
+        const longestMs =
+          name !== undefined && network.stallMs > LONGEST_LATE_MS ? PROXY_LATE_MS : network.stallMs;
+        const lateMs = isLate
+          ? random() * (name === undefined ? Math.min(LONGEST_LATE_MS, longestMs) : longestMs)
+          : 0;
         const sentAt = Math.max(this.now, lateUntil) + lateMs;
         if (isLate) {
           lateUntil = sentAt;
