@@ -53,40 +53,27 @@ export function createRateLimiter(
   options: RateLimiterOptions = {},
 ) {
   const { callTimeoutMs = 1000, instanceId, clock = processClock, calls = new CallCounter(ctx) } = options;
+  const { log, db } = ctx;
   const metrics = quotaMetrics(ctx.metrics);
-  const control = new ControlPlane(ctx.db, callTimeoutMs, (isAway, error) => {
+  const control = new ControlPlane(db, callTimeoutMs, (isAway, error) => {
     metrics.fallback(isAway);
-    if (!isAway) ctx.log.info("control plane reachable again");
-    else
-      ctx.log.warn(
-        { error },
-        "control plane unreachable; proxies serve clients with few permits, sync waits",
-      );
+    if (!isAway) log.info("control plane reachable again");
+    else log.warn({ error }, "control plane unreachable; proxies serve clients with few permits, sync waits");
   });
   const holder = new PermitHolder(control, clock, limitsOfKey, instanceId);
+  const refusals = { log, db, metrics, control, holder, calls };
 
   async function acquire(
     key: QuotaKey,
     priority: Priority,
     signal: AbortSignal,
-    waiting: WaitOptions,
+    { deadlineMs = Infinity, ...waiting }: WaitOptions & { deadlineMs?: number },
   ): Promise<HeldConnection | undefined> {
     const from = clock.now();
-    const held = await holder.queue(key).wait(priority, signal, waiting);
+    const deadlineAt = from + deadlineMs;
+    const held = await holder.queue(key).wait(priority, signal, { ...waiting, deadlineAt });
     metrics.granted(priority, clock.now() - from);
     return held;
-  }
-
-  /** Pauses the key in all processes. Calls are stored first: they show whether the source has throttled the key. */
-  async function recordRefusal(key: QuotaKey, ms: number, isOwn: boolean): Promise<boolean> {
-    await calls.flush();
-    const sent = holder.queue(key).sentLately;
-    const [row] = await control.call(
-      (db) => db<{ is_blocked: boolean }[]>`
-        select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session}, ${sent}, ${isOwn})
-          as is_blocked`,
-    );
-    return row!.is_blocked;
   }
 
   return {
@@ -96,13 +83,9 @@ export function createRateLimiter(
      * @param share requests per window that sync may use (`syncShare`)
      * @throws BasetideError `control_unavailable`; the error of opening a connection; the signal's reason
      */
-    async acquireSync(
-      key: QuotaKey,
-      share: number,
-      signal: AbortSignal,
-      { isLive = false, ...waiting }: SyncCall = {},
-    ): Promise<HeldConnection | undefined> {
-      const held = await acquire(key, isLive ? "live" : "sync", signal, { share, ...waiting });
+    async acquireSync(key: QuotaKey, share: number, signal: AbortSignal, call: SyncCall = {}) {
+      const { isLive = false, user, connections } = call;
+      const held = await acquire(key, isLive ? "live" : "sync", signal, { share, user, connections });
       calls.sync(key);
       return held;
     },
@@ -114,11 +97,8 @@ export function createRateLimiter(
      * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
      *   `control_unavailable` if it is no proxy; the error of opening a connection; the signal's reason
      */
-    async acquireClient(
-      key: QuotaKey,
-      { deadlineMs, signal, shownAs, ...waiting }: ClientCall,
-    ): Promise<HeldConnection | undefined> {
-      const held = await acquire(key, "client", signal, { ...waiting, deadlineAt: clock.now() + deadlineMs });
+    async acquireClient(key: QuotaKey, { signal, shownAs, ...waiting }: ClientCall) {
+      const held = await acquire(key, "client", signal, waiting);
       calls.client(key, shownAs);
       return held;
     },
@@ -129,46 +109,14 @@ export function createRateLimiter(
      *
      * @throws BasetideError as `acquireClient`
      */
-    acquireUnproven(
-      key: QuotaKey,
-      { deadlineMs, signal, connections }: ClientCall,
-    ): Promise<HeldConnection | undefined> {
-      return acquire(key, "unproven", signal, { connections, deadlineAt: clock.now() + deadlineMs });
-    },
+    acquireUnproven: (key: QuotaKey, { deadlineMs, signal, connections }: ClientCall) =>
+      acquire(key, "unproven", signal, { deadlineMs, connections }),
 
     /** Counts a request of `acquireUnproven`, because the source has served it. @param shownAs as in `ClientCall` */
     countServed: (key: QuotaKey, shownAs?: string): void => calls.client(key, shownAs),
 
-    /**
-     * Records that the source answered 429. `rate_limited`: no request of the key is granted for `blockMs`. `billing_limit`:
-     * the month's cap is used up for `blockMs`; this is recorded for display only and stops no request: sync stops by itself,
-     * and clients get the source's answer. Never fails, so that the source's answer reaches the caller.
-     *
-     * @param isOwn false if a client's key got the answer, which may be that client's own limit. Requests pause then only
-     *   if the base had enough requests to be over its limit
-     */
-    async block(
-      key: QuotaKey,
-      blockMs: number,
-      reason: BlockReason,
-      { isOwn } = { isOwn: true },
-    ): Promise<void> {
-      try {
-        if (reason === "billing_limit") {
-          // A spent cap stops no request, and is found once an hour: the control plane may take its time.
-          await withTimeout(PATIENCE_MS, "control_unavailable", recordSpentCap(ctx.db, key, blockMs));
-        } else {
-          if (isOwn) holder.queue(key).pause(blockMs);
-          if (!(await recordRefusal(key, blockMs, isOwn))) return;
-          holder.queue(key).pause(blockMs);
-        }
-      } catch (error) {
-        ctx.log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
-        if (!isOwn) return;
-      }
-      metrics.blocked(reason);
-      ctx.log.warn({ quotaKey: key, blockMs, reason, isOwn }, "Airtable asked for a pause");
-    },
+    block: (key: QuotaKey, ms: number, reason: BlockReason, { isOwn } = { isOwn: true }) =>
+      block(refusals, key, ms, reason, isOwn),
 
     /** Returns all permits, and stores the last counts. Never fails. */
     async close(): Promise<void> {
@@ -176,6 +124,59 @@ export function createRateLimiter(
       await calls.flush();
     },
   };
+}
+
+interface Refusals {
+  log: Logger;
+  db: Db;
+  metrics: ReturnType<typeof quotaMetrics>;
+  control: ControlPlane;
+  holder: PermitHolder;
+  calls: CallCounter;
+}
+
+/**
+ * Records that the source answered 429. `rate_limited`: no request of the key is granted for `blockMs`. `billing_limit`: the
+ * month's cap is used up for `blockMs`; this is recorded for display only and stops no request: sync stops by itself, and
+ * clients get the source's answer. Never fails, so that the source's answer reaches the caller.
+ *
+ * @param isOwn false if a client's key got the answer, which may be that client's own limit. Requests pause then only if the
+ *   base had enough requests to be over its limit
+ */
+async function block(of: Refusals, key: QuotaKey, blockMs: number, reason: BlockReason, isOwn: boolean) {
+  const { log, db, metrics, holder } = of;
+  try {
+    if (reason === "billing_limit") {
+      // A spent cap stops no request, and is found once an hour: the control plane may take its time.
+      await withTimeout(PATIENCE_MS, "control_unavailable", recordSpentCap(db, key, blockMs));
+    } else {
+      if (isOwn) holder.queue(key).pause(blockMs);
+      if (!(await recordRefusal(of, key, blockMs, isOwn))) return;
+      holder.queue(key).pause(blockMs);
+    }
+  } catch (error) {
+    log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
+    if (!isOwn) return;
+  }
+  metrics.blocked(reason);
+  log.warn({ quotaKey: key, blockMs, reason, isOwn }, "Airtable asked for a pause");
+}
+
+/** Pauses the key in all processes. Calls are stored first: they show whether the source has throttled the key. */
+async function recordRefusal(
+  { control, holder, calls }: Refusals,
+  key: QuotaKey,
+  ms: number,
+  isOwn: boolean,
+) {
+  await calls.flush();
+  const sent = holder.queue(key).sentLately;
+  const [row] = await control.call(
+    (db) => db<{ is_blocked: boolean }[]>`
+      select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session}, ${sent}, ${isOwn})
+        as is_blocked`,
+  );
+  return row!.is_blocked;
 }
 
 /** Caps begin again with the month (UTC), however long the statement took to arrive. */
