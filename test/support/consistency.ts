@@ -107,13 +107,14 @@ export function createBusyBase(control: Control): string {
   });
 }
 
-/** Disables the rate limiter, which would allow only five requests a second: a process that asks for one permit gets many. */
+/** Disables the rate limiter, which would allow only five requests a second: a process that asks for permits gets many. */
 export async function liftLimiter({ ctx }: Fleet): Promise<void> {
   await ctx.db.unsafe(`
     create or replace function quota_serve(p_key text, p_now float8) returns jsonb
     language sql as $$
-      select coalesce(jsonb_agg(jsonb_build_object('session', w.session, 'life', w.life, 'number', 1, 'rest', 0)), '[]')
-      from quota_wants w, generate_series(1, 200) where w.key = p_key $$`);
+      with served as (delete from quota_wants w where w.key = p_key returning w.session, w.life)
+      select coalesce(jsonb_agg(jsonb_build_object('session', s.session, 'life', s.life, 'number', 1, 'rest', 0)), '[]')
+      from (select distinct session, life from served) s, generate_series(1, 150) $$`);
   // A function with other parameters would be created next to the original one, and nothing would change.
   const rules = await ctx.db`select from pg_proc where proname = 'quota_serve'`;
   if (rules.length !== 1) throw new Error("quota_serve has other parameters than are written here");
