@@ -232,9 +232,10 @@ export class World {
               ${`{${given.map(({ number }) => number)}}`}, ${`{${given.map(({ restMs }) => restMs)}}`}, ${size},
               ${isUser ? null : 2}, ${user}, ${time()})`;
           for (const row of rows) if (row.session !== session) this.#tell(row.session, row.message);
-          const own = rows.find((row) => row.session === session);
-          if (!own) throw new Error("unknown session");
-          return own.message;
+          return rows.find((row) => row.session === session)?.message ?? null;
+        }).then((message) => {
+          if (!message) throw new Error("the session's lease has run out");
+          return message;
         });
       },
       listen: async (session, onMessage) => {
