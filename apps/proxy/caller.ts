@@ -21,7 +21,7 @@ export interface Caller extends Disposable {
   keyHash: string;
   /** The first letters of the key. */
   shownAs: string;
-  /** Undefined: a base that is not connected, whose requests need no reservation. */
+  /** Undefined: a base that is not connected, whose requests need no permit. */
   quotaKey: string | undefined;
   found: BaseLookup;
   isProven: boolean;

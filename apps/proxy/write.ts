@@ -76,7 +76,7 @@ export async function sendWrite(
   });
   const wait = (from: Caller, complete?: Promise<void>) =>
     waitForQuota(ctx, from, address, signal, elsewhere, complete);
-  // If the base was connected a few seconds ago, the write gets its reservation while it is prepared.
+  // If the base was connected a few seconds ago, the write gets its permit while it is prepared.
   const isEarly = caller.quotaKey !== undefined && isComplete === undefined;
   const early = isEarly
     ? wait(
@@ -92,7 +92,7 @@ export async function sendWrite(
     const inTurn = async () => {
       // The base may have been connected since the caller was admitted.
       const quotaKey = prepared.mayBeConnected ? ctx.writes.quotaKey(baseId) : undefined;
-      // In this order: a request with a reservation must be sent at once.
+      // In this order: a request with a permit must be sent at once.
       await prepared.ready;
       await isComplete;
       return signal.aborted ? failed(ctx.proxyMetrics, "aborted") : wait({ ...caller, quotaKey });

@@ -2,7 +2,7 @@
  * Finds an attachment's current URL at the source. URLs are requested when an attachment is opened, and cached in this
  * process until shortly before they expire.
  *
- * I4. Every request to the source acquires a client's reservation, and counts in the base's budget.
+ * I4. Every request to the source acquires a client's permit, and counts in the base's budget.
  */
 
 import { withTimeout } from "../async";

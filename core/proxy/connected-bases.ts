@@ -95,7 +95,7 @@ export interface BaseLookup {
   /** False: the control plane is unreachable, and this is the last known answer, if any. */
   isCurrent: boolean;
   /**
-   * False only where no account has connected the base, as far as is or was known: requests then need no reservation.
+   * False only where no account has connected the base, as far as is or was known: requests then need no permit.
    */
   mayBeConnected: boolean;
   /**

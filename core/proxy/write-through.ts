@@ -36,7 +36,7 @@ const REFRESH_MS = 200;
 export interface PreparedWrite {
   /** The bases that must show it. Empty: no account has connected the base, as far as is known. */
   bases: ConnectedBase[];
-  /** False: the write needs no reservation. */
+  /** False: the write needs no permit. */
   mayBeConnected: boolean;
   /** Another control plane has the base by now: the write must not be sent. */
   elsewhere: BaseElsewhere | undefined;

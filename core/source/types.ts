@@ -192,7 +192,7 @@ export interface SourceIdentity {
 }
 
 /**
- * This process's idle connections to a platform: a counted call acquires its reservation with a connection already
+ * This process's idle connections to a platform: a counted call acquires its permit with a connection already
  * taken.
  */
 export interface SourceConnections {

@@ -214,24 +214,9 @@ export const waits: Wait[] = [
     report: "the connection's error",
   },
   {
-    at: "core/limiter/control-plane.ts controlPlane.sampleOffset",
-    end: "SAMPLING_MS",
-    report: "the request's error",
-  },
-  {
     at: "core/limiter/metered-source.ts MeteredSource.send",
     end: "the caller's attempts; 10 s for the control plane",
     report: "the base's error",
-  },
-  {
-    at: "core/limiter/revocations.ts watchRevocations.watch",
-    end: "the last reservation's time",
-    report: "their requests",
-  },
-  {
-    at: "core/limiter/standing-reservation.ts StandingReservation.#renew",
-    end: "nothing was used since",
-    report: "the next request",
   },
   { at: "core/sync/lease/move-base.ts copyLateWrites", end: "its grace", report: "the command's error" },
   {

@@ -1,4 +1,4 @@
-/** The only way to ask a source: what is sent, with which reservation, and the effect of a 429. */
+/** The only way to ask a source: what is sent, with which permit, and the effect of a 429. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
@@ -125,7 +125,7 @@ const callOf = fc.constantFrom(...CALLS);
 const rateLimited = (answers: Answer[]) =>
   answers.filter((answer) => answer === "source_rate_limited").length;
 
-test("I4: no request is sent without a reservation of its own, and every 429 pauses the base once", async () => {
+test("I4: no request is sent without a permit of its own, and every 429 pauses the base once", async () => {
   const property = fc.asyncProperty(
     answersOf,
     queueOf,
@@ -274,7 +274,7 @@ function readerOf({ options }: ReturnType<typeof scene>): Reader {
   };
 }
 
-test("I4: a sync's retries have reservations, are counted, and pause the base once for each 429", async () => {
+test("I4: a sync's retries have permits, are counted, and pause the base once for each 429", async () => {
   const answer = fc.constantFrom<Answer>("stale", "source_rate_limited");
   await fc.assert(
     fc.asyncProperty(fc.array(answer, { maxLength: 8 }), async (answers) => {
@@ -317,7 +317,7 @@ const WRAPPERS = [
   "core/sync/pacing/quota-split.ts",
 ];
 
-test("only the metered source of core acquires reservations", () => {
+test("only the metered source of core acquires permits", () => {
   const found = repoFiles("core")
     .filter((path) => path.endsWith(".ts"))
     .filter((path) => /\.acquire(?:Sync|Client|Unproven)\(/.test(readFileSync(join(repoRoot, path), "utf8")));

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { QuotaSplit } from "../../core/sync/pacing";
 import { until } from "../support/poll";
 
-/** A limiter that grants a reservation whenever the test says so. */
+/** A limiter that grants a permit whenever the test says so. */
 function split(every: number, gapMs = 0, holdMs = 0) {
   const asked: { share: number; give: () => void; refuse: (error: unknown) => void }[] = [];
   const stop = new AbortController();
@@ -39,7 +39,7 @@ function split(every: number, gapMs = 0, holdMs = 0) {
   };
 }
 
-test("while both wait, one reservation in six goes to the background, and the foreground's are in order of arrival", async () => {
+test("while both wait, one permit in six goes to the background, and the foreground's are in order of arrival", async () => {
   const { given, take, give } = split(6);
   for (let look = 0; look < 20; look++) void take("foreground", `look ${look}`);
   for (let page = 0; page < 4; page++) void take("background");
@@ -60,7 +60,7 @@ test("a fractional share is exact in the long run", async () => {
   expect(given.filter((name) => name === "background")).toHaveLength(100);
 });
 
-test("no reservation is left unused while either waits", async () => {
+test("no permit is left unused while either waits", async () => {
   const { given, take, give } = split(6);
   for (let page = 0; page < 3; page++) void take("background");
   for (let place = 0; place < 3; place++) await give();
@@ -110,32 +110,32 @@ test("the background keeps its pace, lets all others pass, and need not wait whi
   expect(asked).toHaveLength(0);
   made.hurry(true);
   // Waiting requests notice it within a second.
-  await until(() => asked.length > 0, { what: "a reservation is requested" });
+  await until(() => asked.length > 0, { what: "a permit is requested" });
   await give();
   await give();
   expect(given.slice(11)).toEqual(["background", "background"]);
 });
 
-test("the background gets a reservation as soon as its pace allows", async () => {
+test("the background gets a permit as soon as its pace allows", async () => {
   const { asked, given, take, give } = split(6, 50);
   for (let page = 0; page < 3; page++) void take("background");
   const from = performance.now();
   for (let page = 0; page < 3; page++) {
-    await until(() => asked.length > 0, { what: "a reservation is requested", intervalMs: 1 });
+    await until(() => asked.length > 0, { what: "a permit is requested", intervalMs: 1 });
     await give();
   }
   expect(given).toHaveLength(3);
   expect(performance.now() - from).toBeGreaterThanOrEqual(98);
 });
 
-test("spare reservations are held back for a while after one in the foreground, except the background's own share", async () => {
+test("spare permits are held back for a while after one in the foreground, except the background's own share", async () => {
   const { asked, given, take, give } = split(3, 0, 200);
   void take("foreground");
   const from = performance.now();
   await give();
   void take("background");
   expect(asked).toHaveLength(0);
-  await until(() => asked.length > 0, { what: "a reservation is requested", intervalMs: 1 });
+  await until(() => asked.length > 0, { what: "a permit is requested", intervalMs: 1 });
   expect(performance.now() - from).toBeGreaterThanOrEqual(190);
   await give();
   expect(given).toEqual(["foreground", "background"]);

@@ -116,7 +116,7 @@ test("writes that overlap each other, and a reader that goes last, cost one requ
   expect(readsOf()).toBe(1);
 });
 
-test("a wait that another's image ends gives up its reservation", async () => {
+test("a wait that another's image ends gives up its permit", async () => {
   const readVersions = Promise.withResolvers<void>();
   const given = Promise.withResolvers<unknown>();
   const { rereads, reading, takeReadVersion, apply } = scene(async () => {});

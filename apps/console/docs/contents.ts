@@ -178,7 +178,7 @@ export const contents: ContentsGroup[] = [
       page("docs/adr/5-names-by-id.md", "5. Names by id", "Why names stay with their fields."),
       page(
         "docs/adr/6-connected-reservations.md",
-        "6. Connected reservations",
+        "6. Connected requests",
         "How requests keep their distance over a network.",
       ),
       page(

@@ -51,7 +51,7 @@ export class WriteBatch {
   /** @returns false if the member's write may be on its way, and will be completed */
   leave(member: BatchMember): boolean {
     if (this.#isClosed) return false;
-    // The last one stays: the batch may have been granted its reservation in this moment.
+    // The last one stays: the batch may have been granted its permit in this moment.
     if (this.#members.length > 1) this.#members = this.#members.filter((other) => other !== member);
     else this.#over.abort();
     return true;

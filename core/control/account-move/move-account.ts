@@ -27,7 +27,7 @@ import { insertAccount, type Transfer } from "./transfer";
 
 /**
  * After this time no process of the source sends a request for a stopped base: proxies look bases up every 3 s, and
- * reservations are for the next second.
+ * permits are for the next second.
  */
 const DRAIN_MS = 6000;
 const MARGIN_MS = 5000;
@@ -38,7 +38,7 @@ export interface MoveOptions {
   isMerging: boolean;
   /** Public URL of the target's proxy, for clients that still use the source's. */
   proxyUrl?: string | undefined;
-  /** How long caches and reservations of other processes may outlast the stop, ms. */
+  /** How long caches and permits of other processes may outlast the stop, ms. */
   drainMs?: number;
   /** Called after each step that an interruption may follow. */
   onStep?: (step: string) => void | Promise<void>;

@@ -96,7 +96,7 @@ export async function checkChanges(
 
 /**
  * Checks whether the key can read records, with one call for the tables and one for a page of each of the first
- * tables, and returns the size of the base. All wait for a reservation of the base (I4), since another account may be
+ * tables, and returns the size of the base. All wait for a permit of the base (I4), since another account may be
  * syncing it; the first one after all other requests, because the key is unproven.
  *
  * @throws BasetideError as `checkKey`, `quota_timeout`

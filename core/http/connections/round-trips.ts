@@ -16,7 +16,7 @@ const PRIOR_PART = 1 / 4;
 const PRIOR_WEIGHT = 4;
 /**
  * Factor from the standard deviation of round trips to the spread of one direction. Two equal directions with uniform
- * jitter give √12/√2 = 2.45, which is 2.65 of the deviation that remains without the outliers. Each reservation's
+ * jitter give √12/√2 = 2.45, which is 2.65 of the deviation that remains without the outliers. Each permit's
  * minimum margin (core/limiter/base-queue.ts) covers measurements that are too low.
  */
 const SPREAD_PER_DEVIATION = 2.65;

@@ -2,7 +2,7 @@
  * Notices when the source no longer answers the requests for one table, so that other tables need not wait for it, and
  * when it answers again.
  *
- * Time that a request waits for its reservation, or that the replica takes, does not count.
+ * Time that a request waits for its permit, or that the replica takes, does not count.
  */
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import type { SourceTable } from "../../source";

@@ -91,7 +91,7 @@ export function metered(reader: Reader, kind: AskKind = reader.kind ?? "sweep"):
 async function beforeRetry(reader: Reader, error: BasetideError, attempt: number): Promise<void> {
   reader.onFailure?.(error);
   if (error.code === "source_billing_limit") throw await capSpent(reader, error);
-  // The next reservation begins after the pause.
+  // The next permit begins after the pause.
   if (error.code === "source_rate_limited" && attempt < MAX_REFUSALS) return;
   if (nextStep[error.code] !== "retry" || attempt >= MAX_ATTEMPTS || reader.mayTryAgain?.() === false)
     throw error;

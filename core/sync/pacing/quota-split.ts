@@ -3,8 +3,8 @@
  * Foreground work shows changes that people wait for (polls for modified records; reads of the feed and the records
  * that it names). Background work reads whole tables.
  *
- * The rate limiter has one queue of sync requests per base. This class decides which request uses each reservation:
- * while both kinds wait, one reservation in `every` goes to the background. The background may also be limited to a
+ * The rate limiter has one queue of sync requests per base. This class decides which request uses each permit:
+ * while both kinds wait, one permit in `every` goes to the background. The background may also be limited to a
  * pace of its own, so that the rate limiter has room at once for foreground requests. In the foreground, the request
  * that is due first goes first: each request states how long it can wait.
  */
@@ -17,12 +17,12 @@ import { processClock, type QuotaClock } from "../../limiter";
 export type WorkPriority = "foreground" | "background";
 
 interface BackgroundPace {
-  /** One reservation in this many goes to the background while both wait; need not be an integer. */
+  /** One permit in this many goes to the background while both wait; need not be an integer. */
   every: number;
-  /** Time between two background reservations, ms; 0: as many as are left over. */
+  /** Time between two background permits, ms; 0: as many as are left over. */
   gapMs: number;
   /**
-   * For this long after a foreground reservation, no leftover reservation goes to the background, ms. A foreground
+   * For this long after a foreground permit, no leftover permit goes to the background, ms. A foreground
    * call leads to more of them, and they should find room at once.
    */
   holdMs?: number;
@@ -36,7 +36,7 @@ interface SplitOptions {
   clock?: QuotaClock;
 }
 
-/** While background work is urgent (a rebuild, a feed gap), it gets half of the reservations. */
+/** While background work is urgent (a rebuild, a feed gap), it gets half of the permits. */
 export const URGENT_PACE: BackgroundPace = { every: 2, gapMs: 0 };
 /** The pace may change, so it is checked again after this time. */
 const LONGEST_PAUSE_MS = 1000;
@@ -59,9 +59,9 @@ export class QuotaSplit {
   #queues: Record<WorkPriority, Waiter[]> = { foreground: [], background: [] };
   /** Requests a second, as given by the latest caller. */
   #share = 0;
-  /** The reservation that is being acquired. */
+  /** The permit that is being acquired. */
   #acquiring: { isLive: boolean; cancel: LinkedAbort } | undefined;
-  /** Foreground reservations since the last background one. */
+  /** Foreground permits since the last background one. */
   #given = 0;
   #backgroundAt = Number.NEGATIVE_INFINITY;
   #foregroundAt = Number.NEGATIVE_INFINITY;
@@ -144,7 +144,7 @@ export class QuotaSplit {
     return this.#isLive && this.#queues.foreground.length > 0;
   }
 
-  /** Acquires reservations one after another until no request waits, or none is due yet. */
+  /** Acquires permits one after another until no request waits, or none is due yet. */
   async #acquireAll(key: string, call: SyncCall): Promise<void> {
     if (this.#acquiring) return;
     this.#cancelAlarm();
@@ -166,7 +166,7 @@ export class QuotaSplit {
   }
 
   /**
-   * Acquires one reservation and assigns it; assigns none if the attempt was canceled for a class that gets one
+   * Acquires one permit and assigns it; assigns none if the attempt was canceled for a class that gets one
    * sooner.
    */
   async #acquireOne(key: string, call: SyncCall): Promise<void> {
@@ -175,7 +175,7 @@ export class QuotaSplit {
     this.#acquiring = { isLive, cancel };
     try {
       const held = await this.#limiter.acquireSync(key, this.#share, cancel.signal, { ...call, isLive });
-      // If the waiters have left meanwhile, the reservation stays unused: a third of a second, at the end of a
+      // If the waiters have left meanwhile, the permit stays unused: a third of a second, at the end of a
       // lease.
       this.#assign(held);
     } catch (error) {
@@ -198,7 +198,7 @@ export class QuotaSplit {
     this.#queues[next][0]!.resolve(held);
   }
 
-  /** Returns the time until the background may get a reservation, ms; its guaranteed part is due at once. */
+  /** Returns the time until the background may get a permit, ms; its guaranteed part is due at once. */
   #backgroundInMs(): number {
     const { gapMs, holdMs = 0 } = this.#pace;
     const heldUntil = this.#isBackgroundNext() ? 0 : this.#foregroundAt + holdMs;
@@ -209,7 +209,7 @@ export class QuotaSplit {
     return this.#given >= this.#pace.every - 1;
   }
 
-  /** Returns which queue gets the next reservation; null while no waiting request is due. */
+  /** Returns which queue gets the next permit; null while no waiting request is due. */
   #next(): WorkPriority | null {
     const { foreground, background } = this.#queues;
     const isBackgroundDue = background.length > 0 && this.#backgroundInMs() === 0;

@@ -102,8 +102,8 @@ language sql as $$
   select e.opened_at from quota_epochs e;
 $$;
 
--- quota_lapse(key, session, life, now): takes back what processes held that are gone, a lease after the end of theirs: one that stood
--- still just before it wrote may send a request late. A proxy may go on using some until its silence is noticed.
+-- quota_lapse(key, session, life, now): takes back what processes held that are gone, a lease after the end of theirs: one that
+-- stood still just before it wrote may send a request late. A proxy may go on using some until its silence is noticed.
 create or replace function quota_lapse(p_key text, p_session text, p_life integer, p_now float8) returns void
 language sql as $$
   update quota_permits p set session = null, rests_until = greatest(p.rests_until, gone.at + quota_longest_rest_ms())
@@ -266,8 +266,8 @@ $$;
 --   owed       what it uses while it hears nothing, until this answer arrives; uses_owed: it has been doing that
 --   per_window how many permits every key has
 -- Returns asked_at, the time here; epoch: what was held in another epoch is lost; owed: how many permits of every key the
--- process may use from now on when it hears nothing from this server: two with up to two proxies, one with more, and never so
--- many that all silent proxies leave none; and silent: how many of every key, those with the highest numbers, are left to silent
+-- process may use from now on when it hears nothing from this server: two with up to two proxies, one with more, and with up to
+-- four never so many that all silent ones leave none; and silent: how many of every key, those with the highest numbers, are left to silent
 -- proxies.
 create or replace function quota_heartbeat(
   p_name text, p_session text, p_is_proxy boolean, p_seen float8, p_owed integer, p_uses_owed boolean, p_per_window integer,
@@ -282,7 +282,8 @@ begin
   asked_at := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   epoch := quota_epoch(asked_at);
   owed := case when p_is_proxy then (
-    select greatest(0, least(case when count(*) > 1 then 1 else 2 end, p_per_window - 1 - coalesce(sum(o.owed), 0)))
+    select greatest(case when count(*) > 3 then 1 else 0 end,
+      least(case when count(*) > 1 then 1 else 2 end, p_per_window - 1 - coalesce(sum(o.owed), 0)))
     from quota_owed(asked_at) o where o.name <> p_name) else 0 end;
   delete from quota_holders h where h.name = p_name and h.session <> p_session and h.heard_at < asked_at - 10000;
   insert into quota_holders as h (session, name, owed, seen_at, heard_at, owed_until)

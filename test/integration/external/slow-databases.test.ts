@@ -94,7 +94,7 @@ const JUST_IN_TIME_MS = EXTERNAL_MS - 50;
 
 /**
  * A write that waits for such a server waits for at least two answers; one that does not may still wait for a
- * reservation.
+ * permit.
  */
 const WAITED_MS = JUST_IN_TIME_MS + 50;
 

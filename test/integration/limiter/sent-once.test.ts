@@ -1,6 +1,6 @@
 /**
  * I4: each request to the source is sent once. When a kept connection breaks before the answer, no part of ours sends
- * the request again without another reservation.
+ * the request again without another permit.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SourceTable } from "../../../core/source";

@@ -18,7 +18,7 @@ test("a promoted standby has everything that a synchronous primary has answered,
       retryErrors: true,
     });
     expect(rows).toHaveLength(20);
-    // This is how the quota ledger detects that reservations may be missing.
+    // This is how the quota ledger detects that permits may be missing.
     const [row] = await sql<{ is: boolean }[]>`select pg_last_xact_replay_timestamp() is not null as is`;
     expect(row!.is).toBe(true);
     await sql`insert into counted values (20)`;

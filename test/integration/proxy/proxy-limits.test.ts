@@ -64,7 +64,7 @@ test("bodies beyond the budget are refused with 503 while the source is slow, an
   const body = new Uint8Array(15 << 20);
   const statuses: number[] = [];
   const busy = Promise.withResolvers<Response>();
-  // 18 × 15 MB are more than 256 MB; each waits for its reservation, five a second.
+  // 18 × 15 MB are more than 256 MB; each waits for its permit, five a second.
   const all = Array.from({ length: 24 }, () =>
     ask(baseId, { method: "POST", headers: { authorization }, body, signal: stop.signal })
       .then((answer) => {

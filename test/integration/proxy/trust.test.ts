@@ -374,7 +374,7 @@ describe("unknown keys", () => {
     expect(new Set(statusesOfOwner)).toEqual(new Set([200]));
     // Five are sent at once, the others at five a second: not behind forty.
     expect(times.reduce((a, b) => a + b)).toBeLessThan(12_000);
-    // A call with a standing reservation is counted a moment later.
+    // Counts are stored every ten seconds.
     await until(async () => (await monthOf(baseId)).client >= 12, { what: "the owner's calls are counted" });
     expect((await monthOf(baseId)).client).toBe(12);
     expect([...statuses.keys()].sort()).toEqual([401, 429]);

@@ -5,7 +5,7 @@ import { readerWithPriority } from "../shared";
 import type { LiveInput } from "./live";
 
 /**
- * While the foreground uses all reservations, one in this many goes to the scan. If clients leave one reservation a
+ * While the foreground uses all permits, one in this many goes to the scan. If clients leave one permit a
  * second, a larger part would delay too many changes by another second.
  */
 const SWEEP_EVERY = 60;
