@@ -100,7 +100,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
     {
       tables: ["quota_calls", "quota_minutes", "quota_kinds"],
       statements: [
-        `select quota_count('[{"key": "airtable:app${ROW}", "sync": 30, "client": 3, "kinds": {"sweep": 5}, "callers": {}}]', 10)`,
+        `select quota_count('[{"key": "airtable:app${ROW}", "sync": 30, "client": 3, "kinds": {"sweep": 5}, "callers": {}}]', 10, '2026-01-01')`,
       ],
     },
     {

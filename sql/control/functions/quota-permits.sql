@@ -315,16 +315,18 @@ $$;
 create or replace function quota_end_session(p_session text, p_now float8 default null) returns void
 language plpgsql as $$
 declare
+  now_ms constant float8 := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
   v_key text;
 begin
-  update quota_holders h set seen_at = 0, heard_at = 0
+  -- Longer ago than it is remembered.
+  update quota_holders h set seen_at = now_ms - 900000, heard_at = 0
   where h.name = (select o.name from quota_holders o where o.session = p_session);
   for v_key in
     select distinct p.key from quota_permits p where p.session = p_session order by 1
   loop
     perform quota_lock(v_key);
     update quota_permits p set session = null,
-      rests_until = greatest(p.rests_until, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000) + quota_longest_rest_ms())
+      rests_until = greatest(p.rests_until, now_ms + quota_longest_rest_ms())
     where p.key = v_key and p.session = p_session;
   end loop;
   delete from quota_wants w where w.session = p_session;
