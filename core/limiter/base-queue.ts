@@ -234,6 +234,7 @@ export class BaseQueue {
       if (!waiter) break;
       const at = Math.max(from!, this.permits.readyAt() + (waiter.connections?.dropMs ?? 0));
       if (at > this.#now) {
+        this.#connectAhead(waiter);
         if (at < Infinity) this.#cancelAlarm = this.#of.clock.at(at, () => this.work());
         break;
       }
@@ -291,6 +292,12 @@ export class BaseQueue {
     waiter.held = connections.tryTake();
     if (!waiter.held) void this.#connect(waiter, connections);
     return waiter.held !== undefined;
+  }
+
+  /** Opens the connection of the next request while it waits for its permit; not during a pause, in which it would grow old. */
+  #connectAhead(waiter: Waiter): void {
+    const isAnyConnecting = this.#waiters.some(({ isConnecting }) => isConnecting);
+    if (!isAnyConnecting && this.permits.pausedUntil <= this.#now) this.#isConnected(waiter);
   }
 
   async #connect(waiter: Waiter, connections: Connections): Promise<void> {
