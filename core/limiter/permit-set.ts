@@ -60,7 +60,7 @@ export interface Permit {
   isNew: boolean;
 }
 
-/** A permit that may be used within this time is worth waiting for, or passing on, ms. `quota_is_resting` has the same. */
+/** A permit that may be used within this time is worth passing on, ms. `quota_is_resting` has the same. */
 const NEAR_MS = 200;
 /** How long a base counts as asked by clients, or by those of other processes, ms; permits return after twice the time. */
 export const BUSY_MS = 5000;
@@ -256,9 +256,9 @@ export class PermitSet {
     const room = Math.max(0, this.limit - held.length);
     if (steady !== undefined) return Math.min(room, Math.max(0, steady - held.length));
     const isShared = now < this.#sharedUntil;
-    const near = now + NEAR_MS - this.#spreadMs();
+    const ready = now - this.#spreadMs();
     const soon = held.filter(
-      ({ isNew, isInUse, readyAt }) => isShared || isNew || (!isInUse && readyAt <= near),
+      ({ isNew, isInUse, readyAt }) => isShared || isNew || (!isInUse && readyAt <= ready),
     );
     return Math.min(room, Math.max(0, waiting - soon.length));
   }
