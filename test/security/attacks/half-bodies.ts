@@ -7,6 +7,7 @@
 import net from "node:net";
 import type { Random } from "../../../apps/sandbox/random";
 import { type Attack, Tally } from "../attack";
+import { PIECE_BYTES, roomOnLine } from "../line";
 import type { Service, SourceBase } from "../service";
 
 const FROM_ONE = 40;
@@ -119,7 +120,7 @@ function begin(targets: Target[], isOneByte: boolean, random: Random): Disposabl
       const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nX-Client: ${from}\r\n${headers}Content-Length: ${bytes}\r\n\r\n`;
       const socket = net.connect(port, "127.0.0.1", () => {
         socket.write(head);
-        socket.write(Buffer.alloc(isOneByte ? 1 : Math.floor(bytes * PART), "{"));
+        void sendPart(socket, isOneByte ? 1 : Math.floor(bytes * PART));
       });
       return socket.resume().on("error", () => {});
     }),
@@ -130,4 +131,12 @@ function begin(targets: Target[], isOneByte: boolean, random: Random): Disposabl
       for (const socket of sockets) socket.destroy();
     },
   };
+}
+
+async function sendPart(socket: net.Socket, bytes: number): Promise<void> {
+  for (let left = bytes; left > 0 && !socket.destroyed; left -= PIECE_BYTES) {
+    const piece = Math.min(left, PIECE_BYTES);
+    await roomOnLine(piece);
+    socket.write(Buffer.alloc(piece, "{"));
+  }
 }
