@@ -62,7 +62,8 @@ interface App {
 }
 
 const DEFAULT_BODY_BYTES = 1_000_000;
-const DEFAULT_IDLE_SECONDS = 60;
+/** Longer than load balancers keep a connection (60 s): they would send a request while it is being closed. */
+const DEFAULT_IDLE_SECONDS = 75;
 
 /** @throws BasetideError `port_taken` */
 export function listen(app: App, options: ListenOptions): Listener {
