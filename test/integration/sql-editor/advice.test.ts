@@ -14,7 +14,7 @@ const TABLES = [
   ["tasks", "Tasks"],
   ["order", "Order"],
   ["größe_maße", "Größe ☃ Maße"],
-  ["v1_2_work_items", "v1.2: Work.Items"],
+  ["backlog", "v1.2: Work.Items"],
   ["a_name_of_a_table_or_a_field_that_has_more_letters_than_a_name", "A name of a table"],
 ] as const;
 
@@ -47,8 +47,8 @@ const CASES: [sql: string, advice: string | undefined][] = [
   [`select count(*) from crm."Oder"`, 'Did you mean "order"?'],
   [`select count(*) from "Größe ☃ Maße"`, 'Did you mean "größe_maße"?'],
   ["select count(*) from grösse_masse", 'Did you mean "größe_maße"?'],
-  [`select count(*) from "v1.2: Work.Items"`, "Did you mean v1_2_work_items?"],
-  [`select count(*) from crm."v1.2: Work.Items"`, "Did you mean v1_2_work_items?"],
+  [`select count(*) from "v1.2: Work.Items"`, "Did you mean backlog?"],
+  [`select count(*) from crm."v1.2: Work.Items"`, "Did you mean backlog?"],
   [`select count(*) from "A name of a table or a field that has more letters than a name"`, TABLES[4][0]],
   ["select count(*) from invoices", undefined],
   ["select sum(fee) from tasks", `fee${NUMERIC}`],
