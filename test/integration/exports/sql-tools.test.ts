@@ -291,6 +291,9 @@ test("DuckDB reads every row, empty text and list from CSV", {
   skip(Boolean(reason), String(reason));
   skip(!Bun.which("psql"), "there is no psql");
   for (const { url, sql, tables, name } of samples) {
+    const [{ name: first, columns: texts }] = tables as [Sample["tables"][number]];
+    const text = texts.find(({ type }) => type === "text")!.name;
+    await sql`update ${sql(first)} set ${sql(text)} = '' where id = (select max(id) from ${sql(first)})`;
     const files: { path: string; lists: string[] }[] = [];
     const expected: unknown[] = [];
     for (const { name: table } of tables) {

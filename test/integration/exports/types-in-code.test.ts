@@ -380,6 +380,12 @@ test("PostgREST: every link is a function of its record, and a second run replac
         from ${quoteIdent(table)} as t cross join lateral ${name}(t) as l`);
       expect([name, row!.linked]).toEqual([name, row!.n]);
       linked += row!.n;
+      const column = name.replace(/^.*\.|"|__records$/g, "");
+      const found = await sql.unsafe(`
+        select to_jsonb(t) -> '${column}' as cell, array(select l.id from ${name}(t) with ordinality as l order by ordinality) as ids
+        from ${quoteIdent(table)} as t`);
+      for (const { cell, ids } of found.filter((one) => Array.isArray(one.cell)))
+        expect([name, ids]).toEqual([name, cell.filter((id: string) => ids.includes(id))]);
     }
     // What PostgREST takes for a relation; with one row at most, the relation is an object.
     const faults = await sql`
