@@ -41,6 +41,13 @@ export function ofDebian(name: string, shown = name): Tool {
   };
 }
 
+/** A program that prints its version, alone or after its name; without a version if it is not there. */
+export function ofProgram(name: string, ...words: string[]): Tool {
+  if (!Bun.which(words[0]!)) return { name, version: "" };
+  const printed = Bun.spawnSync(words, { stderr: "ignore" }).stdout.toString();
+  return { name, version: /\d+(\.\d+)+/.exec(printed)?.[0] ?? "" };
+}
+
 /** What the docs name and no test runs, and why. */
 export const NOT_RUN: Record<string, string> = {
   "Airtable's clients for .NET, Go, PHP, R, Ruby and Elixir, LangChain, Supabase Wrappers":
