@@ -88,7 +88,7 @@ const IDLE_SWEEP_MS = DAY_MS;
  * An idle live base that is polled makes a call in this time, for the feed or for the sweep; with comparisons and schema
  * checks, fewer than 0.2 a second. A sweep makes one a minute, and up to half of them if it would take too long.
  */
-const IDLE_CALL_MS = 5.6 * SECOND_MS;
+const IDLE_CALL_MS = 6 * SECOND_MS;
 const ACTIVE_FRESHNESS_MS = MINUTE_MS;
 const LIVE_SCHEMA_MS = HOUR_MS;
 /** Signed URLs expire after two hours, and the value of NOW() should not be an hour old. */
