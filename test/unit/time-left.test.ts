@@ -30,8 +30,8 @@ test("the first range is shown within 5 s, and the first sync ends within it, in
   expect(misses.length / drawn.length, JSON.stringify(misses.slice(0, 5))).toBeLessThan(0.1);
 });
 
-test("after 15 s, the end of a range is at most 2.5 times its beginning, and the sync ends within it in 8 of 10 bases", () => {
-  const drawn = fc.sample(bases, { numRuns: 500, seed: fc.sample(fc.nat(), 1)[0]! });
+test("after 15 s, the end of 9 of 10 ranges is at most 2.5 times the beginning, and 8 of 10 syncs end within them", () => {
+  const drawn = fc.sample(bases, { numRuns: 1500, seed: fc.sample(fc.nat(), 1)[0]! });
   const later = drawn.flatMap(({ magnitude, tables, shape, seed, ...facts }) => {
     const sizes = shapes[shape](tables, 10 ** magnitude, new Random(seed));
     const { ranges, endMs } = simulateFirstSync({ ...facts, sizes, seed });
@@ -40,7 +40,7 @@ test("after 15 s, the end of a range is at most 2.5 times its beginning, and the
     return range && endMs - range.atMs > 40_000 ? [{ ...range, endMs }] : [];
   });
   const wide = later.filter(({ atMs, leastMs, mostMs }) => mostMs - atMs > 2.5 * (leastMs - atMs));
-  expect(wide.length / later.length, JSON.stringify(wide.slice(0, 5))).toBeLessThan(0.05);
+  expect(wide.length / later.length, JSON.stringify(wide.slice(0, 5))).toBeLessThan(0.1);
   const misses = later.filter(({ endMs, leastMs, mostMs }) => endMs < leastMs || endMs > mostMs);
   expect(misses.length / later.length, JSON.stringify(misses.slice(0, 5))).toBeLessThan(0.2);
 });
