@@ -186,7 +186,7 @@ function describeTime({ size, platform, sourceBase }: Draft): string {
   const ready = "Each table can be queried as soon as it is complete";
   if (!size?.isKnown || !sourceBase) return ready;
   const share = syncShare(quotaKeyOf({ platform, sourceBaseId: sourceBase.id }), false);
-  const range = timeOfCalls(size.calls + SCHEMA_CALLS, (2 * size.error) / strictest().pageSize, share);
+  const range = timeOfCalls(size.calls + SCHEMA_CALLS, size.error / strictest().pageSize, share);
   return `${capitalized(rangeText(range))}. ${ready}`;
 }
 

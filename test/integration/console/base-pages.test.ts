@@ -202,7 +202,7 @@ test("a first sync is visible from its first second, table by table", async () =
   await saveProgress(control.ctx.db, base.id, progress({ records_estimate: 30_123, records_error: 2000 }));
   const estimated = await now();
   expect(estimated).toContain("1,200 of about 30,000");
-  expect(estimated).toMatch(/<dt>Time left<\/dt><dd>1 min \d0 s to 2 min \d0 s</);
+  expect(estimated).toMatch(/<dt>Time left<\/dt><dd>1 min \d\d s to 2 min \d\d? s</);
   expect(estimated).toMatch(/<dt>Records a second<\/dt><dd>2[345]\d</);
   expect(estimated).toMatch(/Turn on Turbo.*5 calls a second instead of 3/s);
   expect(estimated).toContain('value="select *\nfrom done\norder by created_time desc\nlimit 20;"');
