@@ -148,7 +148,7 @@ const contents: Record<Section, (facts: OverviewProps) => unknown> = {
   budget: ({ budget }) =>
     budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
   tables: ({ base }) => base.tables,
-  issues: ({ base }) => [base.issueCount, base.issues],
+  issues: ({ base }) => [base.openIssueCount, base.issues],
   changes: ({ changes }) => changes[0]?.id,
   ready: ({ base, now }) => isJustReady(base, now),
 };
