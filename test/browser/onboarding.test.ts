@@ -189,6 +189,9 @@ test("from sign-up to the first rows in the console in at most 8 clicks", {
     .getByText(/of about \d,\d/)
     .first()
     .waitFor();
+  await until(async () => (await page.locator("main section.card").count()) === 1, {
+    what: "the progress is alone on the page",
+  });
   await visitor.inspect("10-first-sync");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: "dark" });

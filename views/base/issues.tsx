@@ -162,7 +162,7 @@ function CellTable({ caption, base, shape, groups, isBrief }: GroupsProps & { ca
             <Example base={base} group={group} />
           </td>
           {isBrief ? null : (
-            <td>
+            <td class="nowrap">
               <MuteForm base={base} field={group} label={nameOf(shape, group)} />
             </td>
           )}
@@ -254,8 +254,8 @@ function MutedFields({ base, shape, groups }: GroupsProps) {
   return (
     <Card id="muted-fields" title="Muted fields">
       <p class="muted">
-        Issues of these fields do not count here and on the overview. They are in <code>_sync_issues</code>{" "}
-        all the same.
+        Issues of these fields do not count, here and on the overview. They are still in{" "}
+        <code>_sync_issues</code>.
       </p>
       {groups.length > 0 ? (
         <CellTable caption="Issues of muted fields" base={base} shape={shape} groups={groups} />
@@ -273,7 +273,7 @@ function MutedFields({ base, shape, groups }: GroupsProps) {
                 <th scope="row" class="wrap">
                   <bdi>{label}</bdi>
                 </th>
-                <td>
+                <td class="nowrap">
                   <MuteForm base={base} field={field} label={label} />
                 </td>
               </tr>

@@ -41,8 +41,8 @@ export interface PlanChoice {
   about: ComponentChildren;
 }
 
-/** The source's plans, with what each limits. */
-export const planChoices: PlanChoice[] = sourcePlans.map((plan) => ({
+/** The source's plans, the smallest first, with what each limits. */
+export const planChoices: PlanChoice[] = sourcePlans.toReversed().map((plan) => ({
   value: plan.id,
   name: planName(plan),
   about: aboutOf(plan),
