@@ -6,6 +6,7 @@ import { clientAddress } from "../../../core/http";
 import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthError } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";
+import { leaveSession } from "./resign";
 
 /** Our code for a right code that was used before. */
 export const CODE_USED = "CODE_USED";
@@ -45,6 +46,8 @@ interface CallOptions {
   isUrgent?: boolean;
   appCode?: string;
   place?: PasswordPlace | undefined;
+  /** Whoever is signed in: the call must not be about their session. */
+  isWithoutSession?: boolean;
 }
 
 type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
@@ -73,13 +76,15 @@ export function createRawCall(
   handler: (request: Request) => Promise<Response>,
   prepare: (headers: Headers) => unknown,
 ): (request: Request, path: string, options?: CallOptions) => Promise<RawAnswer> {
-  return async (request, path, { body, permit, isUrgent = false, appCode, place } = {}) => {
+  return async (request, path, options = {}) => {
+    const { body, permit, isUrgent = false, appCode, place, isWithoutSession = false } = options;
     const headers = new Headers({ "content-type": "application/json" });
     for (const name of ["cookie", "user-agent"]) {
       const value = request.headers.get(name);
       if (value !== null) headers.set(name, value);
     }
     prepare(headers);
+    if (isWithoutSession) leaveSession(headers);
     const address = clientAddress(request, config.clientIpHeader);
     if (address !== null) headers.set(ADDRESS_HEADER, address);
     const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };

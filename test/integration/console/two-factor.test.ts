@@ -106,6 +106,20 @@ test("a code of the app works once, whoever presents it, also in two sign-ins at
   expect((await person.post(`${PATH}/disable`, { password: PASSWORD, code })).status).toBe(422);
 });
 
+test("no page says of a code that it is right without using it up", async () => {
+  const { person, secret } = await turnOn();
+  const code = nextCode(secret);
+  const asSignedIn = await person.post("/sign-in/code", { code, next: "/account" });
+  expect(asSignedIn.status).toBe(422);
+  const confirmed = await person.post(`${PATH}/confirm`, { uri: "", codes: "", code });
+  expect(confirmed.status).toBe(422);
+  const signIn = async () => {
+    const { visitor } = await withPassword(person.email);
+    return (await visitor.post("/sign-in/code", { code, next: "/account" })).status;
+  };
+  expect([await signIn(), await signIn()]).toEqual([303, 422]);
+});
+
 test("it is turned off with the password and a code, or by the operator; the log names both", async () => {
   const { db } = made.control.ctx;
   const { person, codes } = await turnOn();
