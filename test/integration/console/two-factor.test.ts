@@ -120,6 +120,15 @@ test("no page says of a code that it is right without using it up", async () => 
   expect([await signIn(), await signIn()]).toEqual([303, 422]);
 });
 
+test("a backup code works once, also in several sign-ins at once", async () => {
+  const { person, codes } = await turnOn();
+  const visitors = await Promise.all([1, 2, 3].map(() => withPassword(person.email)));
+  const answers = await Promise.all(
+    visitors.map(({ visitor }) => visitor.post("/sign-in/code", { code: codes[0]!, next: "/account" })),
+  );
+  expect(answers.map(({ status }) => status).sort()).toEqual([303, 422, 422]);
+});
+
 test("it is turned off with the password and a code, or by the operator; the log names both", async () => {
   const { db } = made.control.ctx;
   const { person, codes } = await turnOn();
