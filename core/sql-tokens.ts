@@ -46,7 +46,7 @@ export function* sqlTokens(sql: string): Generator<SqlToken> {
 }
 
 /** Returns the name that a word or a quoted name stands for. */
-export function nameOf({ kind, text }: SqlToken): string {
+export function nameOfToken({ kind, text }: SqlToken): string {
   return kind === "quoted" ? text.replace(/^"|"$/g, "").replaceAll('""', '"') : text.toLowerCase();
 }
 

@@ -4,7 +4,7 @@
  * A wrong split is harmless: each part is sent in the extended protocol, where Postgres itself accepts one statement
  * only.
  */
-import { nameOf, sqlTokens } from "../sql-tokens";
+import { nameOfToken, sqlTokens } from "../sql-tokens";
 
 export interface SqlStatement {
   text: string;
@@ -16,7 +16,7 @@ export interface SqlStatement {
 export function identifiersOf(sql: string): Set<string> {
   const found = new Set<string>();
   for (const token of sqlTokens(sql)) {
-    if (token.kind === "word" || token.kind === "quoted") found.add(nameOf(token));
+    if (token.kind === "word" || token.kind === "quoted") found.add(nameOfToken(token));
   }
   return found;
 }

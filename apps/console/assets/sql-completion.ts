@@ -2,7 +2,7 @@
  * What the SQL editor offers at the cursor. Columns of the tables that the query names come first, wherever it names
  * them; then all other columns, then keywords and functions. After `from` and the like, tables come first.
  */
-import { nameOf, type SqlToken, sqlTokens } from "../../../core/sql-tokens";
+import { nameOfToken, type SqlToken, sqlTokens } from "../../../core/sql-tokens";
 
 /** What can be named, as the server of the page answers. */
 export interface Names {
@@ -128,7 +128,7 @@ export function completeSql(sql: string, at: number, names: Names, isAsked: bool
   if (current && !isCompletable(current, at)) return undefined;
   const isQuoted = current?.kind === "quoted";
   const word = current && isName(current) ? current : undefined;
-  const typed = word ? nameOf({ ...word, text: sql.slice(word.start, at) }) : "";
+  const typed = word ? nameOfToken({ ...word, text: sql.slice(word.start, at) }) : "";
 
   const others = tokens.filter(
     (token) => token !== word && token.kind !== "space" && token.kind !== "comment",
@@ -197,7 +197,8 @@ function readStatement(tokens: SqlToken[], names: Names): Statement {
   const readAlias = (): SqlToken | undefined => {
     const isNamed = textAt(at + 1) === "as";
     const alias = tokens[at + (isNamed ? 2 : 1)];
-    if (!alias || !isName(alias) || (alias.kind === "word" && NO_ALIAS.has(nameOf(alias)))) return undefined;
+    if (!alias || !isName(alias) || (alias.kind === "word" && NO_ALIAS.has(nameOfToken(alias))))
+      return undefined;
     at += isNamed ? 2 : 1;
     return alias;
   };
@@ -220,15 +221,15 @@ function readStatement(tokens: SqlToken[], names: Names): Statement {
     if (named !== undefined) queries.set(named, { name: named, written: named, columns });
     if (!isTable) return false;
     const alias = readAlias();
-    const own = alias && [{ name: nameOf(alias), written: alias.text, columns }];
+    const own = alias && [{ name: nameOfToken(alias), written: alias.text, columns }];
     scope.references.push(...(own ?? references));
     scope.expects = "more tables";
     return true;
   };
   const readTable = () => {
-    const path = [nameOf(tokens[at]!)];
+    const path = [nameOfToken(tokens[at]!)];
     for (; textAt(at + 1) === "." && tokens[at + 2] && isName(tokens[at + 2]!); at += 2) {
-      path.push(nameOf(tokens[at + 2]!));
+      path.push(nameOfToken(tokens[at + 2]!));
     }
     const { text: written } = tokens[at]!;
     const table = tableOf(path, queries, names);
@@ -236,7 +237,7 @@ function readStatement(tokens: SqlToken[], names: Names): Statement {
     if (table) {
       const { columns } = table;
       scope.references.push({
-        name: alias ? nameOf(alias) : table.name,
+        name: alias ? nameOfToken(alias) : table.name,
         written: alias?.text ?? written,
         columns,
       });
@@ -259,7 +260,7 @@ function readStatement(tokens: SqlToken[], names: Names): Statement {
       isAfterTable = true;
     } else if (word === "as" && tokens[at + 1] && isName(tokens[at + 1]!) && textAt(at + 2) !== "(") {
       at++;
-      scope.aliases.push({ name: nameOf(tokens[at]!), written: tokens[at]!.text });
+      scope.aliases.push({ name: nameOfToken(tokens[at]!), written: tokens[at]!.text });
     }
     const expects = isAfterTable ? "after table" : scope.expects === "table" ? "table" : "other";
     for (const passed of tokens.slice(first, at + 1)) places.set(passed, { scope, expects });
@@ -294,7 +295,7 @@ function queryName(tokens: SqlToken[], parenthesis: number): string | undefined 
   let at = parenthesis - 1;
   while (["materialized", "not"].includes(tokens[at]?.text.toLowerCase() ?? "")) at--;
   const name = tokens[at - 1];
-  return tokens[at]?.text.toLowerCase() === "as" && name && isName(name) ? nameOf(name) : undefined;
+  return tokens[at]?.text.toLowerCase() === "as" && name && isName(name) ? nameOfToken(name) : undefined;
 }
 
 function tableOf(path: string[], queries: Statement["queries"], { schema, relations }: Names) {
@@ -308,7 +309,7 @@ function qualified(before: SqlToken[], { root, places, queries }: Statement, nam
   const path: string[] = [];
   let at = before.length - 1;
   for (; at > 0 && before[at]!.text === "." && isName(before[at - 1]!); at -= 2) {
-    path.unshift(nameOf(before[at - 1]!));
+    path.unshift(nameOfToken(before[at - 1]!));
   }
   const name = path.at(-1);
   const { scope, expects } = places.get(before[at]!) ?? { scope: root, expects: "other" };
@@ -325,7 +326,7 @@ function plain(before: SqlToken[], { root, places, queries }: Statement, names: 
   const words = [...KEYWORDS, ...FUNCTIONS];
   if (!previous) return [words];
   const { scope, expects } = places.get(previous) ?? { scope: root, expects: "other" };
-  const word = previous.kind === "word" ? nameOf(previous) : previous.text;
+  const word = previous.kind === "word" ? nameOfToken(previous) : previous.text;
   const tables = [...queries.values(), ...names.relations].map(tableOption);
   if (word === ":" && before.at(-2)?.text === ":") return [TYPES];
   if (word === "as") return scope.opener === "cast" ? [TYPES] : [];
