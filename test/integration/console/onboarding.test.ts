@@ -432,7 +432,7 @@ test("when Airtable fails, the error offers another try and does not blame the k
   }
   sandbox.control.clearFaults(id);
   expect((await person.post(draft.to("base"), { base: baseIds[1]! })).location).toBe(draft.to("destination"));
-});
+}, 120_000);
 
 test("with several clusters, the region of a new database can be chosen; an unknown one is refused", async () => {
   const { db, secrets, config } = site.control.ctx;
