@@ -2,8 +2,8 @@
  * Lays out a diagram of tables and links: boxes in layers, from left to right, and lines between their rows.
  *
  * Deterministic. For tables that are connected, dagre chooses the layers and the order in them, unless they have so many
- * links that it would keep the process busy; lines pass between the boxes of the layers that they cross. The groups are then placed in lines, the largest first, and tables without links
- * fill a block of their own.
+ * links that it would keep the process busy; lines pass between the boxes of the layers that they cross. The groups are
+ * then placed in lines, the largest first, and tables without links fill a block of their own.
  */
 import { Graph, layout } from "@dagrejs/dagre";
 import type { TableSpec } from "../replica";

@@ -46,7 +46,7 @@ interface CallOptions {
   isUrgent?: boolean;
   appCode?: string;
   place?: PasswordPlace | undefined;
-  /** Whoever is signed in: the call must not be about their session. */
+  /** The call ignores the session of the request. */
   isWithoutSession?: boolean;
 }
 

@@ -153,12 +153,17 @@ export interface Base {
   isReadOnly: boolean;
 }
 
-/** The number of issues of the row `b` of `bases` that need a person. */
+/**
+ * The number of issues of the row `b` of `bases` that need a person. The groups that are not stored come after all that are,
+ * and errors of formulas come last: if some are stored, all others are among the stored ones.
+ */
 export function openIssueCount(db: Db) {
-  return db`(b.issue_count - (
-    select coalesce(sum((g ->> 'count')::integer), 0) from jsonb_array_elements(b.issues) as g
-    where g ->> 'kind' = 'formula' or b.muted_fields @> jsonb_build_array(
-      jsonb_build_object('tableId', g -> 'table_id', 'fieldId', g -> 'field_id'))))::integer`;
+  return db`(select coalesce(sum((g ->> 'count')::integer) filter (where g ->> 'kind' <> 'formula'
+      and not b.muted_fields @> jsonb_build_array(
+        jsonb_build_object('tableId', g -> 'table_id', 'fieldId', g -> 'field_id'))), 0)
+    + case when bool_or(g ->> 'kind' = 'formula') then 0
+      else b.issue_count - coalesce(sum((g ->> 'count')::integer), 0) end
+    from jsonb_array_elements(b.issues) as g)::integer`;
 }
 
 /** Reads the bases that match `where`, with all their properties. */

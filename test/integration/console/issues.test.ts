@@ -193,3 +193,16 @@ test("the API mutes fields of the base, and names one that does not exist", asyn
   expect(foreign.body.error.message).toBe("The base has no table tblNone in its database");
   expect((await patch([])).body.settings.muted_fields).toEqual([]);
 });
+
+test("errors of formulas do not count, however many fields have them", async () => {
+  const { sql, swap } = replica;
+  await sql`insert into ${sql.unsafe(swap)}._sync_issues (table_name, record_id, field, value, reason)
+    select 'members', 'rec00000000000001', 'formula_' || n, '{"error": "#ERROR!"}', '#ERROR!'
+    from generate_series(1, 250) as n`;
+  await until(async () => (await getBase(fleet.ctx.db, base.id)).issueCount === 253, {
+    what: "the next sync has counted the issues",
+    timeoutMs: 60_000,
+  });
+  await mute("Name", "off");
+  expect(await counts()).toEqual({ issueCount: 253, openIssueCount: 1 });
+});
