@@ -40,6 +40,11 @@ export default defineConfig({
     tags: [
       { name: ONCE, description: "A rare violation is a violation: .ci/run does not try such a test again." },
     ],
-    reporters: ["default", "./test/support/totals-reporter.ts", "./test/support/hang-watchdog.ts"],
+    reporters: [
+      "default",
+      "./test/support/totals-reporter.ts",
+      "./test/support/hang-watchdog.ts",
+      ...(process.env.TOOLS ? ["./test/support/tools/table-reporter.ts"] : []),
+    ],
   },
 });

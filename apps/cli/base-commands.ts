@@ -141,12 +141,12 @@ function baseRow({ id, name, base_id, state, indicator, tables, sync }: ApiBase)
 }
 
 function baseText(base: ApiBase): string {
-  const { indicator, database, error, issue_count } = base;
+  const { indicator, database, error, open_issue_count } = base;
   const about = formatFacts({
     ...baseRow(base),
     indicator: `${indicator.color}: ${indicator.reason}`,
     database: `${database.name}, schema ${database.schema}, on ${database.host}:${database.port}`,
-    issues: issue_count,
+    issues: open_issue_count,
     error: error && `${error.code}: ${error.message}`,
   });
   const rows = base.tables.map(({ name, source_name, records }) => ({

@@ -33,13 +33,23 @@ export function addLogCommands(program: Command): void {
       }),
   );
   program.addCommand(
-    command("issues", "cells that do not fit their column")
+    command("issues", "cells that do not fit their column, by field and reason")
       .argument("<base>", "id, Airtable id or name")
       .action(async (reference: string, { json = false }: Common) => {
-        const { issues, issue_count } = await findBase(openClient(), reference);
-        printResult({ issue_count, issues }, json, () => {
-          const more = issue_count > issues.length ? `\n${issue_count - issues.length} more` : "";
-          return formatTable(issues, "No issues") + more;
+        const { issues, issue_count, open_issue_count, settings } = await findBase(openClient(), reference);
+        const muted = new Set(
+          settings.muted_fields.map(({ table_id, field_id }) => `${table_id} ${field_id}`),
+        );
+        printResult({ issue_count, open_issue_count, issues }, json, () => {
+          const rows = issues.map(
+            ({ kind, table, column, reason, count, record_id, table_id, field_id }) => ({
+              ...{ table, column, reason, count, kind, example: record_id },
+              muted: muted.has(`${table_id} ${field_id}`) ? "muted" : null,
+            }),
+          );
+          const listed = issues.reduce((sum, { count }) => sum + count, 0);
+          const more = issue_count > listed ? `\n${issue_count - listed} more` : "";
+          return formatTable(rows, "No issues") + more;
         });
       }),
   );

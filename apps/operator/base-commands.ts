@@ -147,7 +147,7 @@ function toText(base: BaseJson): string {
     database: `${database.name} (${database.schema}) at ${database.host}:${database.port}`,
     settings: isOn.map(([name]) => name).join(", ") || null,
     tables: base.tables.length,
-    issues: base.issue_count,
+    issues: base.open_issue_count,
     completed_at: sync.completed_at,
     lag_ms: sync.lag_ms,
   });

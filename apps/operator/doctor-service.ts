@@ -2,6 +2,7 @@
  * The part of `doctor` about what is around the databases: running processes and their versions, the last backup, mail, the
  * public address, and disk space.
  */
+import type { StatsFs } from "node:fs";
 import { statfs } from "node:fs/promises";
 import type { Context } from "../../core/context";
 import type { Base } from "../../core/control/bases";
@@ -18,6 +19,8 @@ const MAX_BACKUP_AGE = "1 day";
 /** A disk with less free space is reported, as a part of its size. */
 const MIN_FREE = 0.1;
 
+type FreeSpace = Pick<StatsFs, "bavail" | "blocks" | "bsize">;
+
 export async function examineService(ctx: Context, bases: Base[]): Promise<DoctorResult[]> {
   return Promise.all([
     examineWorkers(ctx, bases),
@@ -25,7 +28,7 @@ export async function examineService(ctx: Context, bases: Base[]): Promise<Docto
     examineBackup(ctx),
     examineMail(ctx),
     examineAddress(ctx),
-    examineDisk(ctx.config.dataDir),
+    freeSpace(ctx.config.dataDir).then(examineDisk),
   ]);
 }
 
@@ -102,9 +105,12 @@ async function examineAddress({ config }: Context): Promise<DoctorResult> {
 
 const REMEDY = "Start a console, or correct CONSOLE_URL, DNS or the reverse proxy";
 
+function freeSpace(folder: string): Promise<FreeSpace> {
+  return statfs(folder).catch(() => statfs("."));
+}
+
 /** Of this machine. Postgres tells the disk of its server to superusers only. */
-async function examineDisk(folder: string): Promise<DoctorResult> {
-  const { bavail, blocks, bsize } = await statfs(folder).catch(() => statfs("."));
+export function examineDisk({ bavail, blocks, bsize }: FreeSpace): DoctorResult {
   const gigabytes = ((bavail * bsize) / 1e9).toFixed(1);
   const message = `${gigabytes} GB are free on this machine; that of the Postgres servers is not visible from here`;
   if (bavail >= blocks * MIN_FREE) return ok("disk", message);

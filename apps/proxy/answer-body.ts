@@ -1,28 +1,23 @@
 /** The body of an upstream's answer, as bytes or as a stream. */
-import type { BudgetShare } from "../../core/http";
 import type { StreamedAnswer } from "../../core/http/connections";
+import { type AnswerPlace, NoPlace } from "./answer-place";
 
 /** Longest wait for the rest of a body before it is passed on as a stream, ms: the time between two packets. */
 const GATHER_MS = 10;
 /** Maximum number of bytes buffered for a client that reads more slowly than the source writes. */
 const MAX_HELD_BYTES = 256 * 1024;
 
-/** Opens a share of the answers that are passed on as streams. @param giveWay ends the stream */
-export type OpenStream = (giveWay: () => void) => BudgetShare;
-
-/** The share has no room for the stream. */
-export class NoStream extends Error {}
-
 /**
  * Returns the whole body if it arrives at once, as most do: Bun then sends it with its length, and with less work than
  * a stream, which is always chunked. Otherwise a stream, which fails if the answer breaks off, and aborts the answer if
  * cancelled.
  *
- * @throws the error that ended the connection; NoStream
+ * @param place is left when the answer has ended
+ * @throws the error that ended the connection; NoPlace
  */
 export function firstOf(
   answer: StreamedAnswer,
-  open: OpenStream,
+  place: AnswerPlace,
 ): Promise<Uint8Array<ArrayBuffer> | ReadableStream> {
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
@@ -37,10 +32,8 @@ export function firstOf(
     };
     const giveOn = () =>
       settle(() => {
-        let end = () => {};
-        const share = open(() => end());
-        if (!share.take(1)) return reject(new NoStream());
-        resolve(streamOf(answer, pieces, share, (giveWay) => (end = giveWay)));
+        if (!place.take()) return reject(new NoPlace());
+        resolve(streamOf(answer, pieces, place));
       });
     answer.receive({
       data(piece) {
@@ -48,7 +41,11 @@ export function firstOf(
         held += piece.length;
         if (held > MAX_HELD_BYTES) giveOn();
       },
-      end: () => settle(() => resolve(joined(pieces))),
+      end: () =>
+        settle(() => {
+          place.leave();
+          resolve(joined(pieces));
+        }),
       fail: (error) => settle(() => reject(error)),
     });
     if (!isSettled) timer = setTimeout(giveOn, GATHER_MS);
@@ -58,14 +55,11 @@ export function firstOf(
 /**
  * Returns a stream of the pieces and of the rest of `answer`. It holds a connection to the source for as long as its client
  * takes to read it.
- *
- * @param onGiveWay is given what ends the stream early
  */
 function streamOf(
   answer: StreamedAnswer,
   pieces: Uint8Array[],
-  share: BudgetShare,
-  onGiveWay: (giveWay: () => void) => void,
+  place: AnswerPlace,
 ): ReadableStream<Uint8Array> {
   return new ReadableStream<Uint8Array>(
     {
@@ -75,25 +69,25 @@ function streamOf(
           if ((controller.desiredSize ?? 0) <= 0) answer.pause();
         };
         for (const piece of pieces) enqueue(piece);
-        onGiveWay(() => {
+        place.breakOff = () => {
           answer.destroy();
-          controller.error(new NoStream());
-        });
+          controller.error(new NoPlace());
+        };
         answer.receive({
           data: enqueue,
           end() {
-            share[Symbol.dispose]();
+            place.leave();
             controller.close();
           },
           fail(error) {
-            share[Symbol.dispose]();
+            place.leave();
             controller.error(error);
           },
         });
       },
       pull: () => answer.resume(),
       cancel() {
-        share[Symbol.dispose]();
+        place.leave();
         answer.destroy();
       },
     },

@@ -5,7 +5,7 @@ import { healthRoutes } from "../../core/http/service";
 import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
 import { requireWritable } from "../../core/postgres";
 import { type WritesContext, WriteThrough } from "../../core/proxy";
-import { bodyBudgets, streamBudgets } from "./budgets";
+import { bodyBudgets, connectionBudgets } from "./budgets";
 import { WriteCoalescer } from "./coalesce";
 import type { ProxyContext } from "./context";
 import { forward } from "./forward";
@@ -41,7 +41,7 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     unproven: new UnprovenQueue(),
     coalescer: new WriteCoalescer(),
     bodies: bodyBudgets(),
-    streams: streamBudgets(),
+    connections: connectionBudgets(),
     preflights: new RateWindow(PREFLIGHTS_PER_MINUTE, 60_000),
     ownHosts,
     underWay: new Set(),

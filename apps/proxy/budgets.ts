@@ -1,6 +1,5 @@
 /**
- * What the clients of a proxy share: memory for the bodies of their requests, and connections to the source on which they
- * read answers.
+ * What the clients of a proxy share: memory for the bodies of their requests, and connections to the source.
  *
  * Most of each is reserved for keys that the source has accepted for a connected base. All others, among them keys of
  * bases that no account has connected, share the rest.
@@ -36,10 +35,10 @@ export function bodyBudgets(): Budgets {
   };
 }
 
-/** The answers that are passed on as streams; together fewer than the connections to the source. */
-export function streamBudgets(): Budgets {
+/** Requests that hold a connection to the source for long; together fewer than there are. */
+export function connectionBudgets(): Budgets {
   return {
-    proven: new SharedBudget({ most: 1500, mostPer: { key: 100, base: 200, account: 400, network: 400 } }),
+    proven: new SharedBudget({ most: 1500, mostPer: { key: 100, base: 200, account: 750, network: 750 } }),
     unproven: new SharedBudget({ most: 400, mostPer: { key: 50, base: 100, network: 50 } }),
   };
 }
@@ -65,7 +64,7 @@ export function ownersOf(
   return { isProven: true, of: { key, base, account: accounts || base, network } };
 }
 
-export function openShare(budgets: Budgets, owners: Owners, giveWay: () => void): BudgetShare {
+export function openShare(budgets: Budgets, owners: Owners, giveWay?: () => void): BudgetShare {
   return owners.isProven
     ? budgets.proven.open(owners.of, { giveWay })
     : budgets.unproven.open(owners.of, { giveWay });

@@ -19,7 +19,7 @@ export interface ProxyContext extends Context {
   unproven: UnprovenQueue;
   coalescer: WriteCoalescer;
   bodies: Budgets;
-  streams: Budgets;
+  connections: Budgets;
   /** Hosts and ports at which clients reach the proxy: `PROXY_URL`'s, and the loopback names of its port. */
   ownHosts: ReadonlySet<string>;
   /** Preflights by network: they have no key. */

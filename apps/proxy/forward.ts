@@ -7,6 +7,7 @@
 import { allowLongAnswer, clientNetwork, forwarded } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { span, withRemoteParent } from "../../core/trace";
+import { AnswerPlace, type OpenShare } from "./answer-place";
 import { hasBody, RequestBody } from "./body";
 import { openShare, ownersOf } from "./budgets";
 import { admit, type Caller } from "./caller";
@@ -107,13 +108,22 @@ async function withBody(
   allowLongAnswer(request);
   const { baseId, call, method, address, path } = target;
   const upstreamRequest = { method, address, path, headers: requestHeaders(request.headers), body };
+  const open = (giveWay?: () => void) =>
+    openShare(ctx.connections, ownersOf(ctx, request, target, caller), giveWay);
   if (baseId === undefined || call.kind === "read" || !caller) {
-    return await forwardRead(ctx, upstreamRequest, target, caller, request, elsewhere);
+    return await forwardRead(
+      ctx,
+      upstreamRequest,
+      target,
+      caller,
+      { signal: request.signal, open },
+      elsewhere,
+    );
   }
   const writing = ctx.coalescer.forward(
     ctx,
     upstreamRequest,
-    { baseId, call, caller },
+    { baseId, call, caller, open },
     request.signal,
     elsewhere,
   );
@@ -131,21 +141,23 @@ async function forwardRead(
   upstreamRequest: UpstreamRequest,
   target: ProxyTarget,
   caller: Caller | undefined,
-  request: Request,
+  { signal, open }: { signal: AbortSignal; open: OpenShare },
   elsewhere: Elsewhere,
 ): Promise<Response> {
   const { call } = target;
-  const { signal } = request;
   const read = caller && (await replicaRead(ctx, upstreamRequest, target, caller));
   if (read?.answer) return read.answer;
   const isCounted = caller?.quotaKey !== undefined;
-  const open = (giveWay: () => void) =>
-    openShare(ctx.streams, ownersOf(ctx, request, target, caller), giveWay);
+  const place = new AnswerPlace(open);
   const ask = async () => {
     const granted = caller && (await waitForQuota(ctx, caller, upstreamRequest.address, signal, elsewhere));
     if (granted instanceof Response) return { refused: granted };
+    if (call.kind !== "read" && !place.keep()) {
+      granted?.[Symbol.dispose]();
+      return { refused: ownAnswer("WRITES_FULL") };
+    }
     const sentAt = performance.now();
-    const answered = await askUpstream(upstreamRequest, ctx.config.upstreamTimeoutMs, signal, open, granted);
+    const answered = await askUpstream(upstreamRequest, ctx.config.upstreamTimeoutMs, signal, place, granted);
     elsewhere.ms += performance.now() - sentAt;
     return { answered };
   };

@@ -79,12 +79,18 @@ const answers = {
     status: 503,
     message: "The proxy has reached its limit for request bodies in memory. The request was not forwarded.",
   },
-  /** The source has answered. */
+  /** The source has the request, and may have answered. */
   ANSWERS_FULL: {
     type: "PROXY_BUSY",
     status: 503,
     message:
-      "Too many answers to this key, base, account or network are being read at once. Read them faster, or fewer at a time.",
+      "Too many requests of this key, base, account or network wait for Airtable's answers, or read them slowly. Send fewer at a time, or read faster.",
+  },
+  WRITES_FULL: {
+    type: "PROXY_BUSY",
+    status: 503,
+    message:
+      "Too many requests of this key, base, account or network wait for Airtable's answers. The request was not forwarded.",
   },
   PROXY_BASE_MOVING: {
     status: 503,
@@ -100,6 +106,7 @@ export type OwnAnswer = keyof typeof answers;
 const retryAfter: Partial<Record<OwnAnswer, number>> = {
   PROXY_BUSY: 1000,
   ANSWERS_FULL: 5000,
+  WRITES_FULL: 5000,
   PROXY_BASE_MOVING: 5000,
 };
 

@@ -11,7 +11,8 @@ import {
   type StreamedAnswer,
   type WireRequest,
 } from "../../core/http/connections";
-import { firstOf, NoStream, type OpenStream } from "./answer-body";
+import { firstOf } from "./answer-body";
+import type { AnswerPlace } from "./answer-place";
 import { answerHeaders, type RequestHeaders } from "./headers";
 
 export interface UpstreamRequest extends WireRequest {
@@ -23,7 +24,7 @@ export interface UpstreamRequest extends WireRequest {
 /** Statuses whose answer has no body, and whose `Response` takes none (Fetch standard, "null body status"). */
 const NO_BODY = new Set([204, 205, 304]);
 
-/** "stale": a kept connection broke before an answer. "crowded": its client reads too many answers at once. */
+/** "stale": a kept connection broke before an answer. "crowded": too many of its owners' requests hold connections. */
 export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale" | "crowded";
 
 /**
@@ -31,14 +32,14 @@ export type UpstreamFailure = "timeout" | "unreachable" | "aborted" | "stale" | 
  * whole if they arrived at once, and otherwise a stream. `signal` (the client's) aborts the request, and later the
  * body.
  *
- * @param open for an answer that is passed on as a stream
+ * @param place left when the request has ended
  * @param held the connection that was already taken; without one it waits for any
  */
 export async function askUpstream(
   request: UpstreamRequest,
   timeoutMs: number,
   signal: AbortSignal,
-  open: OpenStream,
+  place: AnswerPlace,
   held?: HeldConnection,
 ): Promise<Response | UpstreamFailure> {
   let late: AbortSignal | undefined;
@@ -50,15 +51,17 @@ export async function askUpstream(
       late = AbortSignal.timeout(timeoutMs);
       connection = await pool.take(AbortSignal.any([signal, late]));
     }
-    answer = await connection.send(request, signal, timeoutMs);
+    answer = await connection.send(request, signal, timeoutMs, (breakOff) => place.sent(breakOff));
     const head = headOf(answer);
-    if (hasBody(request, answer)) return new Response(await firstOf(answer, open), head);
+    if (hasBody(request, answer)) return new Response(await firstOf(answer, place), head);
+    place.leave();
     answer.discard();
     return new Response(null, head);
   } catch (error) {
     answer?.destroy();
+    place.leave();
     if (signal.aborted) return "aborted";
-    if (error instanceof NoStream) return "crowded";
+    if (place.isLost) return "crowded";
     if (late?.aborted || error instanceof AnswerTimeout) return "timeout";
     return error instanceof StaleConnection ? "stale" : "unreachable";
   }

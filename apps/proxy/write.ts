@@ -15,10 +15,11 @@ import {
 } from "../../core/proxy";
 import type { Call } from "../../core/source";
 import { span } from "../../core/trace";
+import type { OpenShare } from "./answer-place";
 import type { Caller } from "./caller";
 import type { Elsewhere, ProxyContext } from "./context";
 import { setExposed } from "./cors";
-import { failed, servedElsewhere } from "./own-answers";
+import { failed, ownAnswer, servedElsewhere } from "./own-answers";
 import { recordRateLimit, waitForQuota } from "./quota";
 import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 
@@ -32,6 +33,8 @@ export interface WriteTarget {
   baseId: string;
   call: Call;
   caller: Caller;
+  /** Opens its share of the requests that hold a connection to the source. */
+  open: OpenShare;
 }
 
 /** A write that the source has answered. */
@@ -66,7 +69,7 @@ export interface OutgoingWrite {
 export async function sendWrite(
   ctx: ProxyContext,
   { address, compose, isComplete }: OutgoingWrite,
-  { baseId, call, caller }: WriteTarget,
+  { baseId, call, caller, open }: WriteTarget,
   signal: AbortSignal,
   elsewhere: Elsewhere,
 ): Promise<SentWrite | Response> {
@@ -106,6 +109,12 @@ export async function sendWrite(
     held = granted;
   } finally {
     prepared.freeze();
+  }
+  // It never gives way: what was sent may have changed something.
+  using share = open();
+  if (!share.take(1)) {
+    held?.[Symbol.dispose]();
+    return ownAnswer("WRITES_FULL");
   }
   const sentAt = performance.now();
   const request = compose();

@@ -10,6 +10,7 @@ export {
   PAGE_ROWS,
   type RecordChange,
 } from "./browse";
+export { browseIssues, type IssuePage } from "./browse-issues";
 export type { BrowsedColumn } from "./columns";
 export { csvCell, csvHeader, csvLine } from "./csv";
 export { startDownload } from "./download";

@@ -1,9 +1,9 @@
 /**
  * Lays out a diagram of tables and links: boxes in layers, from left to right, and lines between their rows.
  *
- * Deterministic. For tables that are connected, dagre chooses the layers and the order in them; lines pass between the
- * boxes of the layers that they cross. The groups are then placed in lines, the largest first, and tables without links
- * fill a block of their own.
+ * Deterministic. For tables that are connected, dagre chooses the layers and the order in them, unless they have so many
+ * links that it would keep the process busy; lines pass between the boxes of the layers that they cross. The groups are
+ * then placed in lines, the largest first, and tables without links fill a block of their own.
  */
 import { Graph, layout } from "@dagrejs/dagre";
 import type { TableSpec } from "../replica";
@@ -62,13 +62,16 @@ const SHOWN_ROWS = [
 const ASPECT = 2;
 /** A layer that is higher than this, relative to the height of a square diagram, is broken into columns: which is tried. */
 const TRIED_HEIGHTS = [0.7, 0.9, 1.1, 1.4, 1.8, 2.4, Number.POSITIVE_INFINITY];
+/** Links of a diagram, and layers that they cross, up to which dagre takes some tenths of a second for all groups. */
+const MOST_EFFORT = 1000;
 /** Between lines that pass through the same gap. */
 const LINE_GAP = 6;
 
 export function layOut(tables: TableSpec[]): Diagram {
   const links = tableLinks(tables);
   const boxes = new Map(tables.map((table) => [table, boxOf(table, tables.length)]));
-  const groups = groupsOf(tables, links).map((group) => laidOut(group, links, boxes));
+  const effort = { left: MOST_EFFORT };
+  const groups = groupsOf(tables, links).map((group) => laidOut(group, links, boxes, effort));
   const alone = tables.filter((table) => !links.some(({ from, to }) => from === table || to === table));
   if (alone.length > 0) groups.push(blockOf(alone, boxes));
   const size = pack(groups);
@@ -116,22 +119,21 @@ interface Group {
   lines: DiagramLine[];
 }
 
-function laidOut(group: TableSpec[], all: TableLink[], boxes: Map<TableSpec, DiagramBox>): Group {
-  const graph = new Graph({ multigraph: true });
-  graph.setGraph({ rankdir: "LR", nodesep: BOX_GAP, ranksep: LAYER_GAP, edgesep: 18 });
-  graph.setDefaultEdgeLabel(() => ({}));
+/** @param effort what may still be spent on placing groups well */
+function laidOut(
+  group: TableSpec[],
+  all: TableLink[],
+  boxes: Map<TableSpec, DiagramBox>,
+  effort: { left: number },
+): Group {
   const own = group.map((table) => boxes.get(table)!);
-  for (const { table, width, height } of own) graph.setNode(table.tableId, { width, height });
   const links = all.filter(({ from }) => group.includes(from));
-  for (const [at, { from, to }] of links.entries()) {
-    if (from !== to) graph.setEdge(from.tableId, to.tableId, {}, String(at));
-  }
-  layout(graph);
-  for (const box of own) {
-    const { x, y } = graph.node(box.table.tableId) as Point;
-    box.x = x;
-    box.y = y - box.height / 2;
-  }
+  const layers = layersOf(group, links);
+  const needed = links.length + crossedLayers(links, layers);
+  if (needed <= effort.left) {
+    effort.left -= needed;
+    placeWell(own, links);
+  } else for (const [at, box] of own.entries()) [box.x, box.y] = [layers.get(box.table)! * WIDTH, at];
   const columns = inColumns(own);
   const route = router(columns);
   const lines = links.map((link) => lineOf(link, boxes.get(link.from)!, boxes.get(link.to)!, route));
@@ -140,6 +142,45 @@ function laidOut(group: TableSpec[], all: TableLink[], boxes: Map<TableSpec, Dia
   const width = Math.max(...own.map((box) => box.x + box.width)) + (isWider ? GAP : 0);
   const height = Math.max(...own.map((box) => box.y + box.height));
   return { width, height, boxes: own, lines };
+}
+
+/** Places the boxes in layers so that few lines cross. */
+function placeWell(boxes: DiagramBox[], links: TableLink[]): void {
+  const graph = new Graph({ multigraph: true });
+  graph.setGraph({ rankdir: "LR", nodesep: BOX_GAP, ranksep: LAYER_GAP, edgesep: 18 });
+  graph.setDefaultEdgeLabel(() => ({}));
+  for (const { table, width, height } of boxes) graph.setNode(table.tableId, { width, height });
+  for (const [at, { from, to }] of links.entries()) {
+    if (from !== to) graph.setEdge(from.tableId, to.tableId, {}, String(at));
+  }
+  layout(graph);
+  for (const box of boxes) {
+    const { x, y } = graph.node(box.table.tableId) as Point;
+    box.x = x;
+    box.y = y - box.height / 2;
+  }
+}
+
+/** Returns the layer of each table, one after those of the tables that link to it; links that close a circle do not count. */
+function layersOf(group: TableSpec[], links: TableLink[]): Map<TableSpec, number> {
+  const before = Map.groupBy(links, ({ to }) => to);
+  const layers = new Map<TableSpec, number>();
+  const layerOf = (table: TableSpec): number => {
+    const known = layers.get(table);
+    if (known !== undefined) return known;
+    // Until it is known: the links of a circle find this.
+    layers.set(table, -1);
+    const layer = 1 + Math.max(-1, ...(before.get(table) ?? []).map(({ from }) => layerOf(from)));
+    layers.set(table, layer);
+    return layer;
+  };
+  for (const table of group) layerOf(table);
+  return layers;
+}
+
+/** Returns how many gaps between layers all links cross together. */
+function crossedLayers(links: TableLink[], layers: Map<TableSpec, number>): number {
+  return links.reduce((sum, { from, to }) => sum + Math.abs(layers.get(to)! - layers.get(from)!), 0);
 }
 
 /** Places the boxes of each layer in columns, each centered, so that the whole is shown as large as possible. */

@@ -62,17 +62,19 @@ interface App {
 }
 
 const DEFAULT_BODY_BYTES = 1_000_000;
-const DEFAULT_IDLE_SECONDS = 60;
+/** Longer than load balancers keep a connection (60 s): they would send a request while it is being closed. */
+const DEFAULT_IDLE_SECONDS = 75;
 
 /** @throws BasetideError `port_taken` */
 export function listen(app: App, options: ListenOptions): Listener {
   const { port, portVariable, host, drainMs = DRAIN_MS } = options;
+  const state = { isStopping: false };
   try {
     const server = Bun.serve({
       port,
       ...(host === undefined ? {} : { hostname: host }),
       ...(options.tls ? { tls: { cert: options.tls.certificate, key: options.tls.key } } : {}),
-      fetch: handler(app, options),
+      fetch: handler(app, options, state),
       idleTimeout: options.idleTimeout ?? DEFAULT_IDLE_SECONDS,
       maxRequestBodySize: options.maxBodyBytes ?? DEFAULT_BODY_BYTES,
       // Bun's own error page shows paths and source code.
@@ -84,6 +86,7 @@ export function listen(app: App, options: ListenOptions): Listener {
     return {
       port: server.port ?? port,
       async stop() {
+        state.isStopping = true;
         if (drainMs === 0) return server.stop(true);
         const cutOff = setTimeout(() => void server.stop(true), drainMs);
         await server.stop();
@@ -105,8 +108,8 @@ export function portError(cause: unknown, port: number, portVariable: string): u
   );
 }
 
-function handler(app: App, options: ListenOptions) {
-  return async (request: Request, server: Bun.Server<undefined>): Promise<Response> => {
+function handler(app: App, options: ListenOptions, state: { isStopping: boolean }) {
+  const answer = async (request: Request, server: Bun.Server<undefined>): Promise<Response> => {
     const trouble = malformedRequest(request);
     if (trouble !== undefined) {
       options.log?.debug({ method: request.method, detail: trouble }, "request refused");
@@ -116,9 +119,20 @@ function handler(app: App, options: ListenOptions) {
     recordAddress(request, peer && options.addressOf ? options.addressOf(peer) : peer?.address);
     recordServer(request, server);
     const { bodies, maxBodyBytes = DEFAULT_BODY_BYTES } = options;
-    const answer = (received: Request) => app.fetch(received, server, peer);
-    return own(await (bodies ? bodies.receive(request, maxBodyBytes, answer) : answer(request)), options);
+    const ask = (received: Request) => app.fetch(received, server, peer);
+    return own(await (bodies ? bodies.receive(request, maxBodyBytes, ask) : ask(request)), options);
   };
+  return async (request: Request, server: Bun.Server<undefined>): Promise<Response> => {
+    const response = await answer(request, server);
+    // Bun closes the connection then, but does not say so: Node's agent would send its next request on it.
+    if (state.isStopping || asksToClose(request)) response.headers.set("connection", "close");
+    return response;
+  };
+}
+
+function asksToClose(request: Request): boolean {
+  const options = request.headers.get("connection")?.toLowerCase().split(",") ?? [];
+  return options.some((option) => option.trim() === "close");
 }
 
 function own(response: Response, { publicUrl, ownHeaders }: ListenOptions): Response {

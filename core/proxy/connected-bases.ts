@@ -4,9 +4,12 @@
  *
  * A write looks them up again each time, so that it includes a base connected a moment ago. A read needs to know only
  * whose quota to use, and accepts an answer that is a few seconds old.
+ *
+ * Anyone can name any base: those that are not known to be connected share their lookups, and are remembered apart, so
+ * that made-up ones cost no more statements the more arrive, and displace no other.
  */
 
-import { withTimeout } from "../async";
+import { SharedLookup, withTimeout } from "../async";
 import type { Db } from "../context";
 import type { BaseState } from "../control/bases";
 import type { Logger } from "../log";
@@ -23,7 +26,7 @@ const RENEW_AFTER_MS = 1500;
 const LOOKUP_MS = 1000;
 /** How long an unreachable control plane is not asked again, ms. */
 const AWAY_MS = 1000;
-/** Maximum number of source bases remembered, connected or not. */
+/** Maximum number of source bases remembered: of those that are connected, and of those that are not. */
 const MAX_REMEMBERED = 10_000;
 
 export interface ConnectedBase {
@@ -116,6 +119,8 @@ interface Known {
   moved: BaseElsewhere | undefined;
 }
 
+const NOT_CONNECTED: Known = { bases: [], moved: undefined };
+
 /** Identifies the base's replica. The key changes when the base is moved to another database. */
 export function replicaKey({ id, databaseId, schema }: ConnectedBase): string {
   return `${id} ${databaseId} ${schema}`;
@@ -125,7 +130,9 @@ export class ConnectedBases {
   readonly #db: Db;
   readonly #log: Logger;
   readonly #now: () => number;
-  readonly #known = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
+  readonly #connected = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
+  readonly #others = new LruMap<string, Known & { at: number }>(MAX_REMEMBERED);
+  readonly #shared = new SharedLookup((ids) => this.#select(ids));
   readonly #asking = new Map<string, Promise<BaseLookup>>();
   /** Lookups whose statement has not been sent yet. */
   readonly #beginning = new Map<string, Promise<BaseLookup>>();
@@ -140,7 +147,7 @@ export class ConnectedBases {
 
   /** Returns the bases as of a few seconds ago at most. Never fails. */
   async recent(sourceBaseId: string): Promise<BaseLookup> {
-    const known = this.#known.get(sourceBaseId);
+    const known = this.#find(sourceBaseId);
     const ageMs = known ? this.#now() - known.at : Number.POSITIVE_INFINITY;
     if (known && ageMs < RENEW_AFTER_MS) return foundNow(known);
     const renewing = this.#renew(sourceBaseId);
@@ -171,8 +178,11 @@ export class ConnectedBases {
   async #lookUp(sourceBaseId: string): Promise<BaseLookup> {
     if (this.#now() < this.#awayUntil) return this.#lastKnown(sourceBaseId);
     try {
-      const known = await withTimeout(LOOKUP_MS, "control_unavailable", this.#select(sourceBaseId));
-      this.#known.set(sourceBaseId, { ...known, at: this.#now() });
+      const looking = this.#connected.get(sourceBaseId)
+        ? this.#select([sourceBaseId]).then((found) => found.get(sourceBaseId))
+        : this.#shared.get(sourceBaseId);
+      const known = (await withTimeout(LOOKUP_MS, "control_unavailable", looking)) ?? NOT_CONNECTED;
+      this.#remember(sourceBaseId, known);
       return foundNow(known);
     } catch (error) {
       this.#log.warn({ error }, "reading connected bases failed");
@@ -183,11 +193,22 @@ export class ConnectedBases {
 
   /** Returns the bases as of the last lookup. */
   known(sourceBaseId: string): ConnectedBase[] {
-    return this.#known.get(sourceBaseId)?.bases ?? [];
+    return this.#find(sourceBaseId)?.bases ?? [];
+  }
+
+  #find(sourceBaseId: string): (Known & { at: number }) | undefined {
+    return this.#connected.get(sourceBaseId) ?? this.#others.get(sourceBaseId);
+  }
+
+  #remember(sourceBaseId: string, known: Known): void {
+    const [kept, left] =
+      known === NOT_CONNECTED ? [this.#others, this.#connected] : [this.#connected, this.#others];
+    kept.set(sourceBaseId, { ...known, at: this.#now() });
+    left.delete(sourceBaseId);
   }
 
   #lastKnown(sourceBaseId: string): BaseLookup {
-    const known = this.#known.get(sourceBaseId);
+    const known = this.#find(sourceBaseId);
     if (!known) return { bases: [], isCurrent: false, mayBeConnected: true };
     return { ...foundNow(known), isCurrent: false };
   }
@@ -203,15 +224,21 @@ export class ConnectedBases {
     });
   }
 
-  async #select(sourceBaseId: string): Promise<Known> {
+  /** Returns what is known of those that are connected, or were moved. */
+  async #select(sourceBaseIds: string[]): Promise<Map<string, Known>> {
     const rows = await this.#db<ConnectedRow[]>`
       select ${connectedColumns(this.#db)} from bases as b
-      where b.platform = ${proxied.id} and b.source_base_id = ${sourceBaseId} and b.state <> 'deleting'`;
-    if (rows.length > 0) return { bases: rows.map(toConnected), moved: undefined };
-    const [moved] = await this.#db<{ proxyUrl: string | null }[]>`
-      select proxy_url as "proxyUrl" from moved_bases
-      where platform = ${proxied.id} and source_base_id = ${sourceBaseId} order by moved_at desc limit 1`;
-    return { bases: [], moved: moved && { isOver: true, proxyUrl: moved.proxyUrl } };
+      where b.platform = ${proxied.id} and b.source_base_id = any (${sourceBaseIds}) and b.state <> 'deleting'`;
+    const found = new Map<string, Known>();
+    for (const [id, bases] of Map.groupBy(rows.map(toConnected), (base) => base.sourceBaseId))
+      found.set(id, { bases, moved: undefined });
+    const rest = sourceBaseIds.filter((id) => !found.has(id));
+    if (rest.length === 0) return found;
+    const moved = await this.#db<{ id: string; proxyUrl: string | null }[]>`
+      select distinct on (source_base_id) source_base_id as id, proxy_url as "proxyUrl" from moved_bases
+      where platform = ${proxied.id} and source_base_id = any (${rest}) order by source_base_id, moved_at desc`;
+    for (const { id, proxyUrl } of moved) found.set(id, { bases: [], moved: { isOver: true, proxyUrl } });
+    return found;
   }
 }
 

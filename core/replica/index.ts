@@ -38,12 +38,11 @@ export {
   type WantedIndex,
 } from "./indexes";
 export { ensureInstalled, installReaders, installReplica } from "./install";
-export { issuesOf, readIssues, recordUnreadable, type UnreadableIssue } from "./issues";
+export { NOT_A_NUMBER, ROW_TOO_WIDE, UNSTORABLE_TEXT } from "./issue-reasons";
+export { type IssueGroup, issuesOf, readIssues, recordUnreadable, type UnreadableIssue } from "./issues";
 export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
-export { NOT_A_NUMBER } from "./map-record-cells";
-export { UNSTORABLE_TEXT } from "./map-record-text";
 export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
 export { quoteIdent, refusalOfName, snakeCase } from "./naming";
 export {
@@ -152,7 +151,6 @@ export {
   trimRecentWrites,
   writesSince,
 } from "./row-images";
-export { ROW_TOO_WIDE } from "./row-width";
 export {
   CHECKING,
   openForCheck,

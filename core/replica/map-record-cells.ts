@@ -6,6 +6,7 @@
  *     text column is stored as its JSON text.
  */
 import { isCellHash } from "../source";
+import { type IssueReason, NOT_A_NUMBER, type SourceError, sourceError } from "./issue-reasons";
 import { type CellReporter, jsonText, storable } from "./map-record-text";
 import { dateText, durationText, timestampText } from "./map-record-time";
 import type { FileDetails, Row } from "./spec";
@@ -18,9 +19,6 @@ type TextReader = (cell: unknown, reporter: CellReporter) => string | null;
 /** A plain decimal number, short enough for numeric's 131,072 digits before and 16,383 after the point. */
 const DECIMAL = /^[+-]?(\d+\.?\d*|\.\d+)$/;
 const MAX_DECIMAL_LENGTH = 1000;
-
-/** Reason of an issue: the cell is neither a number nor a failed computation. */
-export const NOT_A_NUMBER = "not a number";
 
 /** The largest width or height that the views over attachments can show, which cast it to `integer`. */
 const MAX_PIXELS = 2 ** 31 - 1;
@@ -41,7 +39,10 @@ export const readComputed: TextReader = (cell, reporter) => {
 export const readNumber: CellReader = (cell, reporter) => {
   if (typeof cell === "number" && Number.isFinite(cell)) return cell;
   // JSON.parse reads 1e999 as Infinity.
-  return unfit(failureOf(cell) ?? (typeof cell === "number" ? String(cell) : NOT_A_NUMBER), reporter);
+  return unfit(
+    failureOf(cell) ?? (typeof cell === "number" ? sourceError(String(cell)) : NOT_A_NUMBER),
+    reporter,
+  );
 };
 
 /** The digits are passed on as text, so that a code longer than a double's 15 digits stays exact. */
@@ -81,7 +82,7 @@ export const readPerson: TextReader = (cell, reporter) => {
 export const readAiText: TextReader = (cell, reporter) => {
   if (!isObject(cell) || !("value" in cell)) return readComputed(cell, reporter);
   if (typeof cell.value === "string" && cell.value !== "") return storable(cell.value, reporter);
-  if (cell.state === "error") return unfit(textIn(cell.errorType) ?? "error", reporter);
+  if (cell.state === "error") return unfit(sourceError(textIn(cell.errorType) ?? ""), reporter);
   if (cell.value === null || cell.value === "") return null;
   return asJson(cell, reporter);
 };
@@ -180,17 +181,17 @@ function personText(person: Record<string, unknown>): string | undefined {
 }
 
 /** Returns the source's error value of a failed computation: `{error: "#ERROR!"}`, `{specialValue: "NaN"}`. */
-function failureOf(cell: unknown): string | undefined {
+function failureOf(cell: unknown): SourceError | undefined {
   if (!isObject(cell)) return undefined;
-  if (typeof cell.error === "string") return cell.error || "error";
-  return typeof cell.specialValue === "string" ? cell.specialValue || "error" : undefined;
+  if (typeof cell.error === "string") return sourceError(cell.error);
+  return typeof cell.specialValue === "string" ? sourceError(cell.specialValue) : undefined;
 }
 
 function asJson(cell: unknown, reporter: CellReporter): string | null {
   return jsonText(cell) ?? unfit("nested too deeply", reporter);
 }
 
-function unfit(reason: string, reporter: CellReporter): null {
+function unfit(reason: IssueReason, reporter: CellReporter): null {
   reporter.report(reason);
   return null;
 }

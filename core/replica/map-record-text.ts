@@ -2,12 +2,11 @@
  * Converts text that JSON can carry to text that Postgres can store.
  */
 import { nestsDeeper } from "../nesting";
-
-export const UNSTORABLE_TEXT = "the text contained characters that Postgres cannot store";
+import { type IssueReason, UNSTORABLE_TEXT } from "./issue-reasons";
 
 /** Receives a reader's reports about the current cell. */
 export interface CellReporter {
-  report(reason: string): void;
+  report(reason: IssueReason): void;
 }
 
 /** Returns `text` with each NUL and each unpaired surrogate replaced by U+FFFD; clean text is returned as it is. */

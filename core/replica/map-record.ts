@@ -9,10 +9,11 @@
 
 import type { SourceRecord } from "../source";
 import type { AttachmentSigner } from "./attachment-link";
+import { type IssueReason, ROW_TOO_WIDE } from "./issue-reasons";
 import { type CellReporter, cutText, jsonText, storable } from "./map-record-text";
 import { timestampText } from "./map-record-time";
 import { ownUrlsOf } from "./own-urls";
-import { ROW_TOO_WIDE, widthLimit } from "./row-width";
+import { widthLimit } from "./row-width";
 import type { CellIssue, ColumnSpec, Row, TableSpec } from "./spec";
 import { cellReaderOf, typeMap } from "./type-map";
 
@@ -106,14 +107,14 @@ class CellIssues implements CellReporter {
   }
 
   /** Reports a cell after the reporter has moved on to other cells. */
-  reportAfterwards(column: string, cell: unknown, reason: string): void {
+  reportAfterwards(column: string, cell: unknown, reason: IssueReason): void {
     for (let index = this.firstOwn; index < this.issues.length; index++) {
       if (this.issues[index]!.column === column) return;
     }
     this.at(column, cell).report(reason);
   }
 
-  report(reason: string): void {
+  report(reason: IssueReason): void {
     if (this.isReported) return;
     this.isReported = true;
     this.issues.push({

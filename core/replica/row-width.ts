@@ -36,9 +36,6 @@ const widest: Record<ColumnType, number> = {
   jsonb: MAX_INLINE_BYTES,
 };
 
-/** Why a cell was emptied, for people. */
-export const ROW_TOO_WIDE = "row is wider than Postgres can store";
-
 /** Returns whether a row with these columns can be too wide. */
 export function mayBeTooWide(columns: readonly ColumnSpec[]): boolean {
   const sum = (bytes: number, { columnType }: ColumnSpec) => bytes + widest[columnType];

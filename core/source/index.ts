@@ -34,7 +34,7 @@ export {
 } from "./selection";
 export { checkSelection, mayBeHashed } from "./selection-check";
 export { isStale } from "./stale";
-export { type TableSize, tableSizes } from "./table-size";
+export { estimateSize, type TableSize } from "./table-size";
 export type {
   FieldType,
   MissingPart,

@@ -321,11 +321,11 @@ export interface PlatformFacts {
   modifiedSince?(sinceMs: number): string;
   /**
    * A filter for `listPage` that a random part of a table's records matches, to estimate how many there are; `share` is
-   * that part, as close to 1 / `oneIn` as possible. Absent if the platform has no such filter.
+   * that part: about one record of each page. Absent if the platform has no such filter.
    *
    * @param ids of some of the table's records, at least one
    */
-  sample?(ids: readonly string[], oneIn: number): { filter: string; share: number };
+  sample?(ids: readonly string[]): { filter: string; share: number };
 }
 
 type SourceIdKind = "table" | "field" | "record";

@@ -32,6 +32,7 @@ export function adviceOn(
     case "42703":
       return hint ? undefined : quotesAdvice(message, sql.slice(position ?? 0));
     case "42883":
+    case "42804":
       return typeAdvice(message, sql.slice(position ?? 0), tables);
     default:
       return WRITE_STATES.has(sqlState ?? "") && isWrite(failure, sql) ? WHERE_TO_WRITE : undefined;
@@ -49,9 +50,11 @@ function isWrite({ start = 0 }: QueryFailure, sql: string): boolean {
 function relationAdvice(message: string, names: readonly string[], tables: Shape): string | undefined {
   const [, wanted] = /^relation "(.+)" does not exist$/.exec(message) ?? [];
   if (wanted === undefined) return undefined;
-  const plain = wanted.split(".").at(-1)!;
-  const named = tables.find(({ sourceName }) => sourceName === plain)?.name;
-  const name = named ?? nearest(plain, names);
+  // After a schema, but a name in Airtable may have a dot, too.
+  const parts = wanted.split(".");
+  const likely = parts.map((_, at) => parts.slice(at).join("."));
+  const named = tables.find(({ sourceName }) => likely.includes(sourceName))?.name;
+  const name = named ?? nearest(parts.at(-1)!, names) ?? nearest(wanted, names);
   return name === undefined ? undefined : `Did you mean ${readableName(name)}?`;
 }
 
@@ -65,7 +68,9 @@ function quotesAdvice(message: string, at: string): string | undefined {
 const NUMBERS = /^(?:smallint|integer|bigint|numeric|real|double precision)$/;
 const NUMERIC_FUNCTIONS = /^(?:sum|avg|round|floor|ceil|ceiling|abs|mod|stddev\w*|var\w*|trunc|power|sqrt)$/;
 
-/** A function or an operator for numbers on a column that is stored as text, or as a list. */
+const ARITHMETIC = /^[-+*/%^]$/;
+
+/** A function, an operator or another expression for numbers on a column that is stored as text, or as a list. */
 function typeAdvice(message: string, at: string, tables: Shape): string | undefined {
   const [, name, types = ""] = /^function ([^(]+)\((.*)\) does not exist$/.exec(message) ?? [];
   if (name !== undefined) {
@@ -77,13 +82,13 @@ function typeAdvice(message: string, at: string, tables: Shape): string | undefi
       ) ?? [];
     return conversionAdvice(argument!, called, tables);
   }
-  const [, left, , right] = /^operator does not exist: (.+) (\S+) (.+)$/.exec(message) ?? [];
-  if (left === undefined) return undefined;
-  const pair = [left, right!];
+  const [, left, operator = "", right] = /^operator does not exist: (.+) (\S+) (.+)$/.exec(message) ?? [];
+  // Of `coalesce`, `case`, `greatest`, `union` and others.
+  const [, one, another] = /^\S+ types (.+) and (.+) cannot be matched$/.exec(message) ?? [];
+  const pair = [left ?? one, right ?? another];
   const other = pair.find((type) => type === "text" || type === "text[]");
-  return other && pair.some((type) => NUMBERS.test(type))
-    ? conversionAdvice(other, undefined, tables)
-    : undefined;
+  const isForNumbers = ARITHMETIC.test(operator) || pair.some((type) => type && NUMBERS.test(type));
+  return other && isForNumbers ? conversionAdvice(other, undefined, tables) : undefined;
 }
 
 function conversionAdvice(type: string, called: string | undefined, tables: Shape): string | undefined {

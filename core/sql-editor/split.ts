@@ -4,6 +4,7 @@
  * A wrong split is harmless: each part is sent in the extended protocol, where Postgres itself accepts one statement
  * only.
  */
+import { nameOfToken, sqlTokens } from "../sql-tokens";
 
 export interface SqlStatement {
   text: string;
@@ -11,35 +12,11 @@ export interface SqlStatement {
   start: number;
 }
 
-/** One token after which the position is certainly outside of any quotes and comments. Unterminated ones run to the end. */
-const TOKEN = new RegExp(
-  [
-    String.raw`--[^\n\r]*`,
-    String.raw`(?<comment>/\*)`,
-    String.raw`[eE]'(?:[^'\\]|\\[\s\S]|'')*(?:'|$)`,
-    "'(?:[^']|'')*(?:'|$)",
-    '"(?:[^"]|"")*(?:"|$)',
-    String.raw`(?<dollar>\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$)`,
-    // A `$` or `e'` within a name begins nothing.
-    String.raw`[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*`,
-    String.raw`\d[\w.]*`,
-    "(?<end>;)",
-    String.raw`[\s\S]`,
-  ].join("|"),
-  "y",
-);
-
 /** Returns the names in `sql` outside of texts and comments: quoted ones as they are, others in lower case. */
 export function identifiersOf(sql: string): Set<string> {
   const found = new Set<string>();
-  for (let at = 0; at < sql.length; ) {
-    TOKEN.lastIndex = at;
-    const [token, ...groups] = TOKEN.exec(sql)!;
-    const [comment, dollar] = groups;
-    if (token.startsWith('"')) found.add(token.replace(/^"|"$/g, "").replaceAll('""', '"'));
-    else if (/^[A-Za-z_\u0080-\uffff]/.test(token) && !/^e'/i.test(token)) found.add(token.toLowerCase());
-    const next = at + token.length;
-    at = comment ? commentEnd(sql, at) : dollar ? dollarEnd(sql, next, dollar) : next;
+  for (const token of sqlTokens(sql)) {
+    if (token.kind === "word" || token.kind === "quoted") found.add(nameOfToken(token));
   }
   return found;
 }
@@ -55,18 +32,11 @@ export function splitStatements(sql: string): SqlStatement[] {
     if (hasContent) statements.push({ text, start: start + part.indexOf(text) });
     hasContent = false;
   };
-  for (let at = 0; at < sql.length; ) {
-    TOKEN.lastIndex = at;
-    const match = TOKEN.exec(sql)!;
-    const { comment, dollar, end } = match.groups!;
-    let next = at + match[0].length;
-    if (comment) next = commentEnd(sql, at);
-    else if (dollar) next = dollarEnd(sql, next, dollar);
-    if (end) {
+  for (const { kind, text, start: at } of sqlTokens(sql)) {
+    if (text === ";") {
       close(at);
-      start = next;
-    } else if (!comment && !match[0].startsWith("--") && match[0].trim() !== "") hasContent = true;
-    at = next;
+      start = at + 1;
+    } else if (kind !== "comment" && kind !== "space") hasContent = true;
   }
   close(sql.length);
   return statements;
@@ -74,31 +44,9 @@ export function splitStatements(sql: string): SqlStatement[] {
 
 /** The first word of a statement, in lower case, after comments and parentheses. */
 export function firstWord(statement: string): string {
-  for (let at = 0; at < statement.length; ) {
-    const rest = statement.slice(at);
-    if (rest.startsWith("/*")) at = commentEnd(statement, at);
-    else {
-      const skipped = /^(?:--[^\n\r]*|[\s(]+)/.exec(rest)?.[0].length ?? 0;
-      if (skipped === 0) return /^\w*/.exec(rest)![0].toLowerCase();
-      at += skipped;
-    }
+  for (const { kind, text } of sqlTokens(statement)) {
+    if (kind === "word") return text.toLowerCase();
+    if (kind !== "comment" && kind !== "space" && text !== "(") break;
   }
   return "";
-}
-
-/** Comments nest. */
-function commentEnd(sql: string, at: number): number {
-  let depth = 0;
-  const marks = /\/\*|\*\//g;
-  marks.lastIndex = at;
-  for (let mark = marks.exec(sql); mark; mark = marks.exec(sql)) {
-    depth += mark[0] === "/*" ? 1 : -1;
-    if (depth === 0) return marks.lastIndex;
-  }
-  return sql.length;
-}
-
-function dollarEnd(sql: string, from: number, tag: string): number {
-  const end = sql.indexOf(tag, from);
-  return end === -1 ? sql.length : end + tag.length;
 }

@@ -3,7 +3,7 @@
  * them from the mirror that this machine uses.
  */
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import pinned from "./debian.json" with { type: "json" };
 
@@ -54,28 +54,38 @@ export function currentDebian(folder: string): DebianPackages | undefined {
   return current;
 }
 
-/** @returns the file, or undefined if the mirror does not have it, or does not answer */
-export function download(what: string, folder: string): string | undefined {
+/**
+ * @param suite of another release of Debian than the machine's, such as `trixie`
+ * @returns the file, or undefined if the mirror does not have it, or does not answer
+ */
+export function download(what: string, folder: string, suite?: string): string | undefined {
   if (!Bun.which("apt-get") || process.arch !== "x64")
     throw new Error("An image is built on Debian, on a machine of the architecture amd64");
   const target = join(folder, `fetched-${crypto.randomUUID().slice(0, 8)}`);
   // Own lists: those of the machine may be missing or outdated, and need root.
-  const state = join(folder, "apt");
+  const state = join(folder, suite ? `apt-${suite}` : "apt");
   for (const part of ["lists/partial", "archives/partial"]) mkdirSync(join(state, part), { recursive: true });
   mkdirSync(target);
+  const places = [`-oDir::State::lists=${state}/lists`, `-oDir::Cache=${state}`];
+  if (suite) places.push(...sourceOf(suite, state));
   const apt = (...words: string[]) =>
-    Bun.spawnSync(
-      ["apt-get", "-qq", `-oDir::State::lists=${state}/lists`, `-oDir::Cache=${state}`, ...words],
-      {
-        cwd: target,
-      },
-    ).success;
+    Bun.spawnSync(["apt-get", "-qq", ...places, ...words], { cwd: target }).success;
   const isFetched = apt("download", what) || (apt("update") && apt("download", what));
   const [file] = isFetched ? readdirSync(target) : [];
   const path = file === undefined ? undefined : `${target}.deb`;
   if (path) renameSync(join(target, file!), path);
   rmSync(target, { recursive: true });
   return path;
+}
+
+/** The options for another release on the mirror that this machine uses. */
+function sourceOf(suite: string, state: string): string[] {
+  const asked = Bun.spawnSync(["apt-get", "indextargets", "--format", "$(ORIGIN)|$(LABEL)|$(REPO_URI)"]);
+  const lines = asked.stdout.toString().split("\n");
+  const mirror = lines.find((line) => line.startsWith("Debian|Debian|"))?.split("|")[2];
+  const signed = "signed-by=/usr/share/keyrings/debian-archive-keyring.gpg";
+  writeFileSync(join(state, "sources.list"), mirror ? `deb [${signed}] ${mirror} ${suite} main\n` : "");
+  return [`-oDir::Etc::SourceList=${state}/sources.list`, "-oDir::Etc::SourceParts=/dev/null"];
 }
 
 function hashOf(path: string): string {

@@ -312,6 +312,7 @@ create table bases (
   history boolean not null default false,
   history_days integer not null default 30,
   notify boolean not null default false,
+  muted_fields jsonb not null default '[]'::jsonb,
   attachment_views boolean not null default false,
   own_attachment_urls boolean not null default false,
   encrypted_attachment_key text,
@@ -375,6 +376,7 @@ comment on column bases.own_names is 'names that people have chosen: [{"tableId"
 comment on column bases.link_views is 'the replica has a view for each array of links: one row per link';
 comment on column bases.history is 'changes of records are recorded in _sync_history, for history_days';
 comment on column bases.notify is 'changes of records are sent to listeners of the channel "basetide"';
+comment on column bases.muted_fields is 'fields whose issues do not count: [{"tableId", "fieldId"}], with the source''s ids';
 comment on column bases.attachment_views is 'the replica has a view for each column of attachments: one row per file';
 comment on column bases.own_attachment_urls is 'attachments are stored as URLs of the console, which redirect to fresh ones of the source';
 comment on column bases.encrypted_attachment_key is 'signs those URLs; stored while the setting is off, for URLs handed out before';
@@ -389,7 +391,7 @@ comment on column bases.progress is 'the first sync or rebuild that is running: 
 comment on column bases.problems is 'what keeps the replica from equaling the source, as the base''s worker finds it: [{"kind", "tableId", "name", "message", "since", "nextAt"}], times in ms since 1970';
 comment on column bases.failing_tables is 'the tables that cannot be read while the others are synced, as the API shows them';
 comment on column bases.schema_error is 'why the schema cannot be read, if it cannot: {code, message, since}';
-comment on column bases.issues is 'up to 100 of the issue_count cells that did not fit their column';
+comment on column bases.issues is 'the largest groups of the issue_count issues, by field and reason, as the API shows them';
 comment on column bases.sync_started_at is 'with kind, completed_at and duration_ms: the last sync that completed';
 comment on column bases.attempted_at is 'when the last sync ended, completed or not';
 comment on column bases.error_since is 'when the first of the unbroken run of failed syncs ended; null when the last one completed';

@@ -321,6 +321,58 @@ test("one account's pages do not exist for another", async ({ skip }) => {
   expect((await getBase(fleet.ctx.db, base.id)).state).toBe("active");
 });
 
+test("issues are muted without scripts, and every part of their pages is accessible", async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const ratio = {
+    formula: "{fldPaid0000000001}/{fldDays0000000001}",
+    referencedFieldIds: ["fldPaid0000000001", "fldDays0000000001"],
+    isValid: true,
+    result: { type: "number" },
+  };
+  const sourceId = fleet.sandbox.control.createBase({
+    name: "Fees",
+    tables: [
+      {
+        name: "Members",
+        fields: [
+          { name: "Code", type: "barcode" },
+          { name: "Card", type: "barcode" },
+          { id: "fldPaid0000000001", name: "Paid", type: "number" },
+          { id: "fldDays0000000001", name: "Days", type: "number" },
+          { name: "Fee a day", type: "formula", options: ratio },
+        ],
+        records: [{ fields: { Code: { text: "12a" }, Card: { text: "x" }, Paid: 1, Days: 0 } }],
+      },
+    ],
+  });
+  const { id } = await fleet.synced((await fleet.connect(sourceId)).id);
+  await using plain = await visit(OWNER, { hasScript: false });
+  await plain.page.goto(`/bases/${id}/issues`);
+  await plain.page.getByRole("heading", { name: "Issues: 2" }).waitFor();
+  await plain.page.getByRole("button", { name: "Mute this field Members, Code" }).click();
+  await plain.page.getByText("Muted. Issues of this field do not count.").waitFor();
+  await plain.page.getByRole("heading", { name: "Issues: 1" }).waitFor();
+  await plain.inspect("issues-noscript");
+  await plain.page.locator("#muted-fields").getByRole("link", { name: "1 record" }).click();
+  await plain.page.getByRole("heading", { name: "1 record" }).waitFor();
+  for (const isPhone of [false, true]) {
+    await using visitor = await visit(OWNER, { isPhone, isDark: isPhone });
+    const { page } = visitor;
+    await page.goto(`/bases/${id}/issues`);
+    await visitor.inspect(isPhone ? "issues-phone" : "issues");
+    await page.locator("#formula-errors").getByRole("link", { name: "1 record" }).click();
+    await page.getByRole("heading", { name: "1 record" }).waitFor();
+    await visitor.inspect(isPhone ? "issue-records-phone" : "issue-records");
+    await page.goto(`/bases/${id}`);
+    await page.locator("#issues-card").getByRole("heading", { name: "Issues: 1" }).waitFor();
+    await visitor.inspect(isPhone ? "issues-overview-phone" : "issues-overview");
+    visitor.expectNoProblems();
+  }
+  await plain.page.goto(`/bases/${id}/issues`);
+  await plain.page.getByRole("button", { name: "Unmute Members, Code" }).click();
+  await plain.page.getByRole("heading", { name: "Issues: 2" }).waitFor();
+});
+
 test.for([
   { name: "in the light", isPhone: false, isDark: false },
   { name: "on a phone, in the dark", isPhone: true, isDark: true },

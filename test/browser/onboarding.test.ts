@@ -189,6 +189,9 @@ test("from sign-up to the first rows in the console in at most 8 clicks", {
     .getByText(/of about \d,\d/)
     .first()
     .waitFor();
+  await until(async () => (await page.locator("main section.card").count()) === 1, {
+    what: "the progress is alone on the page",
+  });
   await visitor.inspect("10-first-sync");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.emulateMedia({ colorScheme: "dark" });
@@ -230,3 +233,55 @@ async function expectReadable(baseId: string): Promise<void> {
     await sql.end();
   }
 }
+
+test("a password and a key are shown by a button, by keyboard, until they are sent", async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  await using plain = await newVisitor(browser!, { baseUrl, hasScript: false });
+  await plain.page.goto("/signup");
+  expect(await plain.page.getByRole("button", { name: "Show Password" }).count()).toBe(0);
+  expect(await plain.page.getByLabel("Password").getAttribute("type")).toBe("password");
+
+  await using visitor = await newVisitor(browser!, { baseUrl });
+  const { page } = visitor;
+  await page.goto("/signup");
+  await page.getByLabel("E-mail").fill("shown@example.org");
+  const password = page.getByLabel("Password");
+  const show = page.getByRole("button", { name: "Show Password" });
+  await password.fill("correct horse battery");
+  await page.keyboard.press("Tab");
+  expect(await show.evaluate((button) => button === document.activeElement)).toBe(true);
+  expect(await show.getAttribute("aria-pressed")).toBe("false");
+  await page.keyboard.press("Space");
+  expect([await password.getAttribute("type"), await show.getAttribute("aria-pressed")]).toEqual([
+    "text",
+    "true",
+  ]);
+  await visitor.inspect("password-shown");
+  await page.keyboard.press("Space");
+  expect(await password.getAttribute("type")).toBe("password");
+  await page.getByRole("button", { name: "Create account" }).click();
+  await page.getByRole("button", { name: "Airtable" }).click();
+
+  const key = page.getByLabel("API key");
+  const showKey = page.getByRole("button", { name: "Show API key" });
+  await key.fill("patWrong.0000");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  expect([await key.getAttribute("type"), await showKey.getAttribute("aria-pressed")]).toEqual([
+    "text",
+    "true",
+  ]);
+  await page.evaluate(() => {
+    document.addEventListener("htmx:before:request", () => {
+      document.title = (document.getElementById("key") as HTMLInputElement).type;
+    });
+  });
+  await page.getByRole("button", { name: "Check key" }).click();
+  await page.getByText("Airtable rejected this token").waitFor();
+  expect(await page.title()).toBe("password");
+  expect([await key.getAttribute("type"), await showKey.getAttribute("aria-pressed")]).toEqual([
+    "password",
+    "false",
+  ]);
+  visitor.expectNoProblems();
+});

@@ -16,6 +16,7 @@ let running: RunningConsole;
 let browser: Browser | undefined;
 let baseUrl: string;
 let base: Base;
+let helpers: Base;
 let cookies: Cookie[] = [];
 
 beforeAll(async () => {
@@ -39,12 +40,18 @@ beforeAll(async () => {
   const [items, orders] = control.dump(sourceId).tables;
   const options = { linkedTableId: items!.id };
   control.addField(sourceId, orders!.id, { name: "Items", type: "multipleRecordLinks", options });
+  const text = (name: string) => ({ name, type: "singleLineText" });
+  const helpersId = control.createBase({
+    name: "Helpers",
+    tables: [
+      { name: "Volunteers", fields: ["Name", "Status", "Started", "Straße"].map(text), records: [] },
+      { name: "Events", fields: ["Name", "Starts at", "Größe"].map(text), records: [] },
+    ],
+  });
   running = await startConsole(fleet.ctx, { port: 0 });
   baseUrl = `http://localhost:${running.port}`;
-  [browser, base] = await Promise.all([
-    openBrowser(),
-    fleet.connect(sourceId).then(({ id }) => fleet.synced(id)),
-  ]);
+  const connected = (id: string) => fleet.connect(id).then(({ id }) => fleet.synced(id));
+  [browser, base, helpers] = await Promise.all([openBrowser(), connected(sourceId), connected(helpersId)]);
 }, BROWSER_TEST_MS);
 afterAll(async () => {
   await browser?.close();
@@ -52,7 +59,7 @@ afterAll(async () => {
   await fleet?.[Symbol.asyncDispose]();
 });
 
-async function visit(path: string, options: Omit<VisitorOptions, "baseUrl"> = {}) {
+async function visit(path: string, options: Omit<VisitorOptions, "baseUrl"> = {}, { id } = base) {
   const visitor = await newVisitor(browser!, { baseUrl, ...options });
   const context = visitor.page.context();
   await context.addCookies(cookies);
@@ -64,7 +71,7 @@ async function visit(path: string, options: Omit<VisitorOptions, "baseUrl"> = {}
     await visitor.page.getByRole("heading", { level: 1, name: "Bases" }).waitFor();
     cookies = await context.cookies();
   }
-  await visitor.page.goto(`/bases/${base.id}/${path}`);
+  await visitor.page.goto(`/bases/${id}/${path}`);
   return visitor;
 }
 
@@ -137,6 +144,45 @@ test.skipIf(noBrowser)(
     expect(Bun.gzipSync(new Uint8Array(await response.arrayBuffer())).length).toBeLessThan(200_000);
   },
 );
+
+test.skipIf(noBrowser)("columns of the tables that the query names are completed first", async () => {
+  await using visitor = await visit("sql", {}, helpers);
+  const { page } = visitor;
+  const editor = page.getByRole("textbox", { name: "SQL", exact: true });
+  const options = page.locator(".cm-tooltip-autocomplete li .cm-completionLabel");
+  /** Writes a query, and returns the first of what is offered where `|` is. */
+  const offered = async (query: string, count: number) => {
+    const [before, after] = query.split("|") as [string, string];
+    await editor.click();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText(before + after);
+    for (let left = after.length; left > 0; left--) await page.keyboard.press("ArrowLeft");
+    await page.keyboard.press("Control+Space");
+    await options.first().waitFor();
+    return (await options.allTextContents()).slice(0, count);
+  };
+  await until(async () => (await offered("select st| from volunteers", 2))[0] === "status", {
+    what: "the names have arrived",
+    timeoutMs: 30_000,
+  });
+  expect(await offered("select st| from volunteers", 4)).toEqual([
+    ...["status", "started", "straße", "starts_at"],
+  ]);
+  await visitor.inspect("sql-completion");
+  const joined = "from volunteers as v join events as e on v.name = e.name";
+  expect(await offered(`select st| ${joined}`, 4)).toEqual(["status", "started", "straße", "starts_at"]);
+  expect(await offered(`select e.| ${joined}`, 3)).toEqual(["name", "starts_at", "größe"]);
+  expect(await offered(`select 1 ${joined} where gr|`, 1)).toEqual(["größe"]);
+  // A list that has just opened ignores a click.
+  await until(
+    async () => {
+      if ((await editor.textContent()) === `select 1 ${joined} where "größe"`) return true;
+      await options.first().click({ timeout: 2000 });
+    },
+    { what: "the name is quoted", timeoutMs: 10_000, retryErrors: true },
+  );
+  visitor.expectNoProblems();
+});
 
 test.skipIf(noBrowser)("the editor and the schema work without scripts", async () => {
   await using visitor = await visit("sql?sample=1", { hasScript: false });

@@ -91,6 +91,8 @@ const BASES: Record<string, Address> = {
   "/bases/:id/freshness": ({ base }) =>
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),
   "/bases/:id/:place": ({ base }) => ["runs", "issues"].map((place) => `/bases/${base}/${place}`),
+  "/bases/:id/issues/records": ({ base, table }) =>
+    `/bases/${base}/issues/records?table=${table}&field=price&reason=not+a+number`,
   "/bases/:id/settings": ({ base }) => `/bases/${base}/settings`,
   "/bases/:id/selection": ({ base }) => `/bases/${base}/selection`,
   "/bases/:id/settings/:name": ({ base }) => `/bases/${base}/settings/lookups_as_text?value=on`,

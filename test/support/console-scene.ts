@@ -2,6 +2,7 @@
  * A console with a full account: a synced base of many tables, many more bases without databases, and one of everything
  * that a page can show. Its user is also the operator.
  */
+
 import { startConsole } from "../../apps/console/start";
 import { createWebhook } from "../../core/alerts";
 import { type CurrentUser, createToken, makeResetLink } from "../../core/control/accounts";
@@ -11,6 +12,7 @@ import { newStatusPage, statusToken } from "../../core/control/history";
 import { inviteMember } from "../../core/control/members";
 import { createDraft, setDraftBase, setDraftDestination, setDraftKey } from "../../core/control/onboarding";
 import { createSqlUser, getDatabase } from "../../core/control/placement";
+import type { IssueGroup } from "../../core/replica";
 import type { PageIds } from "./console-pages";
 import type { Fleet } from "./fleet";
 import { sceneTables } from "./scene-tables";
@@ -94,17 +96,14 @@ const COUNTS = { seen: 12_345, inserted: 1, updated: 1, deleted: 0, requests: 13
 
 /** A month of lag and calls, hours of runs, and changes of the schema. */
 async function addHistory({ ctx }: Fleet, base: Base): Promise<void> {
-  const issue = {
-    table: "products_1",
-    record_id: "recAAAAAAAAAAAAAA",
-    column: "price",
-    value: '"x"',
-    reason: "not a number",
+  const issue: IssueGroup = {
+    ...{ kind: "value" as const, table: "products_1", column: "price", reason: "not a number", count: 100 },
+    ...{ record_id: "recAAAAAAAAAAAAAA", value: '"x"', table_id: null, field_id: null },
   };
   for (let run = 0; run < RUNS; run++) {
     const startedAt = new Date(Date.now() - (RUNS + 1 - run) * 120_000);
     const completedAt = new Date(startedAt.getTime() + 500 + ((run * 37) % 400));
-    const issues = run === RUNS - 1 ? { issueCount: 100, issues: Array(100).fill(issue) } : {};
+    const issues = run === RUNS - 1 ? { issueCount: 100, issues: [issue] } : {};
     await recordRun(ctx.db, base.id, { kind: "sweep", startedAt, completedAt, ...COUNTS, ...issues });
   }
   await ctx.db`

@@ -12,15 +12,18 @@ export const whyNotDebian =
     ? undefined
     : "this machine is not Debian on amd64";
 
-/** @returns the paths of the `.deb` files by name, or why they cannot be had here */
-export function debianPackages(names: string[]): Record<string, string> | string {
+/**
+ * @param suite of another release of Debian than the machine's
+ * @returns the paths of the `.deb` files by name, or why they cannot be had here
+ */
+export function debianPackages(names: string[], suite?: string): Record<string, string> | string {
   if (whyNotDebian !== undefined) return whyNotDebian;
   mkdirSync(folder, { recursive: true });
   const paths: Record<string, string> = {};
   for (const name of names) {
-    const path = join(folder, `${name}.deb`);
+    const path = join(folder, `${suite ? `${suite}-` : ""}${name}.deb`);
     if (!existsSync(path)) {
-      const fetched = download(name, folder);
+      const fetched = download(name, folder, suite);
       if (fetched === undefined) return `Debian's mirror does not answer, or has no ${name}`;
       renameSync(fetched, path);
     }

@@ -2,19 +2,19 @@
 import { Random } from "../../apps/sandbox/random";
 import type { Progress } from "../../core/control/bases";
 import { sample } from "../../core/source/airtable/facts";
-import { ONE_IN, sizeOf } from "../../core/source/table-size";
+import { sizeOf } from "../../core/source/table-size";
 import { timeLeft } from "../../core/sync/pacing";
 
 const PAGE = 100;
 const START = Date.parse("2026-11-10T00:00:00Z");
 
 const random = new Random(1);
-const IDS = Array.from({ length: PAGE }, () => random.id("rec"));
+const { share: SAMPLED } = sample(Array.from({ length: PAGE }, () => random.id("rec")));
 
 type TableProgress = Progress["tables"][number];
 
-function setSize(row: TableProgress, ...found: Parameters<typeof sizeOf>): void {
-  const { records, error } = sizeOf(...found);
+function setSize(row: TableProgress, matched: number): void {
+  const { records, error } = sizeOf(matched, SAMPLED);
   row.records_estimate = records;
   row.records_error = error;
 }
@@ -29,8 +29,8 @@ export interface SimulatedSync {
   isMeasured?: boolean;
 }
 
-export interface FirstRange {
-  /** When the first range was shown, and what it said, ms after the start. */
+/** When a range was shown, and the ends that it said, ms after the start. */
+export interface ShownRange {
   atMs: number;
   leastMs: number;
   mostMs: number;
@@ -41,11 +41,13 @@ export interface FirstRange {
  * smallest first; samples take every other call while there are any.
  */
 export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = false }: SimulatedSync): {
-  first: FirstRange | null;
+  ranges: ShownRange[];
   endMs: number;
   order: number[];
 } {
   const random = new Random(seed);
+  const sampledOf = (size: number) =>
+    Array.from({ length: size }).filter(() => random.next() < SAMPLED).length;
   const tables = sizes.map((size) => ({
     size,
     pages: 0,
@@ -61,10 +63,7 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
   }));
   if (isMeasured) {
     for (const { row, size } of tables.slice(0, 10)) {
-      const share = Math.min(1, PAGE / 2 / size);
-      const matched =
-        share === 1 ? size : Array.from({ length: size }).filter(() => random.next() < share).length;
-      if (share < 1) setSize(row, { size: matched, offset: undefined }, share);
+      if (size > PAGE) setSize(row, sampledOf(size));
       else row.records_estimate = size;
     }
   }
@@ -75,10 +74,10 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
     calls: 1,
     tables: tables.map(({ row }) => row),
   };
-  const samples: { at: number; level: number; table: (typeof tables)[number] }[] = [];
+  const samples: { at: number; matched: number; pagesLeft: number; table: (typeof tables)[number] }[] = [];
   const events: { at: number; apply: () => void }[] = [];
   let isSampleNext = false;
-  let first: FirstRange | null = null;
+  const ranges: ShownRange[] = [];
   const order: number[] = [];
   let ms = 1000 / share;
   const settle = (until: number) => {
@@ -91,9 +90,9 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
     }
   };
   const look = (at: number) => {
-    if (first || tables.every(({ row }) => row.done)) return;
+    if (tables.every(({ row }) => row.done)) return;
     const range = timeLeft(progress, share, new Date(START + at));
-    if (range) first = { atMs: at, leastMs: at + range.least, mostMs: at + range.most };
+    if (range) ranges.push({ atMs: at, leastMs: at + range.least, mostMs: at + range.most });
   };
   const pagesOf = ({ pages, row }: (typeof tables)[number]) =>
     Math.max(pages, (row.records_estimate ?? 0) / PAGE);
@@ -112,19 +111,12 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
       samples.splice(samples.indexOf(asked), 1);
       isSampleNext = false;
       progress.calls!++;
-      const { share } = sample(IDS, ONE_IN[asked.level]!);
-      const { size } = asked.table;
-      const matched = Array.from({ length: size }).filter(() => random.next() < share).length;
-      const isMore = matched > PAGE;
       events.push({
         at,
         apply() {
-          if (isMore) samples.push({ at, level: asked.level + 1, table: asked.table });
-          setSize(
-            asked.table.row,
-            { size: Math.min(PAGE, matched), offset: isMore ? "more" : undefined },
-            share,
-          );
+          const pagesLeft = asked.pagesLeft - 1;
+          if (pagesLeft > 0) samples.push({ ...asked, at, pagesLeft });
+          else setSize(asked.table.row, asked.matched);
         },
       });
     } else if (open.length > 0) {
@@ -139,8 +131,10 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
         apply() {
           progress.pages!++;
           table.row.records_done = Math.min(table.size, pages * PAGE);
-          if (pages === 1 && table.size > PAGE && table.row.records_estimate === null)
-            samples.push({ at, level: 0, table });
+          if (pages === 1 && table.size > PAGE && table.row.records_estimate === null) {
+            const matched = sampledOf(table.size);
+            samples.push({ at, matched, pagesLeft: Math.max(1, Math.ceil(matched / PAGE)), table });
+          }
           if (table.row.records_done < table.size) return;
           // A schema check, and the swap.
           events.push({
@@ -159,7 +153,7 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
     }
     ms += 1000 / share;
   }
-  return { first, endMs: Math.max(...tables.map(({ doneAtMs }) => doneAtMs)), order };
+  return { ranges, endMs: Math.max(...tables.map(({ doneAtMs }) => doneAtMs)), order };
 }
 
 export const shapes = {

@@ -97,7 +97,7 @@ export const filesOf = (lang: TypesLanguage, { name, tables }: Sample) =>
 /** Names that tools fold into one, or have themselves, and names that Postgres cuts at 63 bytes. */
 function alikeSchema(): SourceSchema {
   const words =
-    "Task,Tasks,Rôles,Roles,People,Person,Node,Nodes,Query,Dates,Interval,JSON,Task Connections,Task Edge,All Tasks,Task Order By,Sync Meta,Sync Issues,Task 2,Task2,Page Info,Mutation,User,Order,2024 Budget";
+    "Task,Tasks,Rôles,Roles,People,Person,Node,Nodes,Query,Dates,Interval,JSON,Task Connections,Task Edge,All Tasks,Task Order By,Sync Meta,Sync Issues,Task 2,Task2,Taskx2,Page Info,Mutation,User,Order,2024 Budget";
   const long = "A name of a table or a field that has more letters than a name in Postgres can have";
   const names = [...words.split(","), `${long}: one`, `${long}: two`, "Größe ☃ Maße"];
   const id = (kind: string, at: number, nth = 0) =>
@@ -164,15 +164,18 @@ function hostileSchema(): SourceSchema {
 function hostileRecords({ id, fields }: SourceSchema["tables"][number]): SourceRecord[] {
   const createdTime = "2024-05-01T12:34:56.789Z";
   const linked = fields.find(({ linkedTableId }) => linkedTableId);
-  const cell = linked ? { [linked.id]: ["recFull0000000000"] } : {};
+  // Not in the order of the ids.
+  const cell = linked ? { [linked.id]: ["recFull0000000000", emptyRecordOf(linked.linkedTableId!)] } : {};
   const full = Object.fromEntries(
     fields.flatMap((field) => cellOf(field.sourceType).map((value) => [field.id, value])),
   );
   return [
-    { id: `recEmpty${id.slice(3, 12)}`, createdTime, fields: {} },
+    { id: emptyRecordOf(id), createdTime, fields: {} },
     { id: "recFull0000000000", createdTime, fields: { ...full, ...cell } },
   ];
 }
+
+const emptyRecordOf = (tableId: string) => `recEmpty${tableId.slice(3, 12)}`;
 
 /** One value of the type, or none. */
 function cellOf(type: string): unknown[] {

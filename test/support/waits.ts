@@ -279,6 +279,11 @@ export const waits: Wait[] = [
     report: "log",
   },
   { at: "core/sync/modes/shared/scan.ts keepAsking", ...lease("the failing tables") },
+  {
+    at: "core/source/table-size.ts estimateSize",
+    end: "the last page of the sample, or the sync or the check that it is for",
+    report: "no estimate",
+  },
   { at: "core/sync/engine/rebuild.ts swapIn", ...lease("problem: a table is missing or outdated") },
   { at: "core/sync/engine/sync-marks.ts completeMarked", end: "the second time", report: "the run" },
   {

@@ -81,6 +81,7 @@ const anyState: fc.Arbitrary<AccountState> = fc
         settings: anySettings,
         indexes: anyIndexes,
         ownNames: anyOwnNames,
+        muted: fc.subarray(["fldA", "fldB", "fldC"]),
         selection: anySelection,
         workspace: fc.nat(5),
       }),
@@ -105,9 +106,13 @@ const anyState: fc.Arbitrary<AccountState> = fc
     }));
     return {
       workspaces,
-      bases: bases.map(({ id, name, settings, selection, indexes, ownNames, workspace }, index) => ({
+      bases: bases.map(({ id, name, settings, selection, indexes, ownNames, muted, workspace }, index) => ({
         ...{ id: `bas_${index}`, base_id: id, name, platform: "airtable" },
-        ...{ settings: { ...settings, indexes, own_names: oneEach(ownNames) }, tables: [{ name: "tasks" }] },
+        settings: {
+          ...{ ...settings, indexes, own_names: oneEach(ownNames) },
+          muted_fields: muted.map((field_id) => ({ table_id: "tblA", field_id })),
+        },
+        tables: [{ name: "tasks" }],
         selection,
         database: { id: `dat_${index}`, schema: "public" },
         budget: workspaces[workspace] ? { workspace_id: workspaces[workspace].id } : null,
@@ -257,6 +262,34 @@ test("own names are compared by id, and two columns of one name are an error at 
   const text = pulled(given, new Map(), before);
   expect(text).toContain("      tblA.fldA: due # ours\n");
   expect(text).not.toContain("gone");
+});
+
+test("muted fields are compared by id, in any order", () => {
+  const [base] = state.bases;
+  const muted_fields = [{ table_id: "tblA", field_id: "fldA" }];
+  const given = {
+    ...state,
+    bases: [{ ...base!, tables: [{ name: "t", source_id: "tblA" }], settings: { muted_fields } }],
+  } as unknown as AccountState;
+  const plan = (list: string) =>
+    planContract(
+      parseContract(`version: 1\nbases:\n  - base: appA\n    muted_fields: ${list}\n`, "f.yaml"),
+      given,
+      {
+        prune: false,
+      },
+    );
+  expect(plan("[tblA.fldA, tblA.fldA]")).toEqual([]);
+  expect(plan("[tblB.fldB, tblA.fldA]")).toMatchObject([
+    {
+      line: 4,
+      isGrave: false,
+      details: ['muted_fields: ["tblA.fldA"] -> ["tblA.fldA","tblB.fldB"]'],
+      change: { muted_fields: [...muted_fields, { table_id: "tblB", field_id: "fldB" }] },
+    },
+  ]);
+  expect(plan("[]")).toMatchObject([{ change: { muted_fields: [] } }]);
+  expect(() => plan("[fldA]")).toThrow("f.yaml:4: bases.0.muted_fields.0 is not a field: write tbl….fld…");
 });
 
 const field = (field_id: string, name: string, type: string, primary = false) => ({

@@ -14,12 +14,15 @@ import { requestHeaders } from "../../apps/proxy/headers";
 import type { UpstreamRequest } from "../../apps/proxy/upstream";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import { BasetideError } from "../../core/errors";
+import { SharedBudget } from "../../core/http";
 import { withRequestId } from "../../core/request-id";
 import { type Call, proxied } from "../../core/source";
 import { fuzz } from "../support/fuzz";
 
 const TABLE = "tblTasks000000001";
 const RECORDS = 12;
+const connections = new SharedBudget<never>({ most: 100, mostPer: { network: 100 } });
+const open = () => connections.open({ network: "192.0.2.1" });
 const idOf = (index: number) => `recTask${String(index).padStart(10, "0")}`;
 
 let sandbox: SandboxHandle;
@@ -98,7 +101,7 @@ async function throughProxy(
     body: new TextEncoder().encode(JSON.stringify(body)),
   };
   const call = proxied.dialect.callOf(method, [baseId, ...path.split("/")], "");
-  const target = { baseId, call, caller: { ...proven, ...caller } as Caller };
+  const target = { baseId, call, caller: { ...proven, ...caller } as Caller, open };
   const response = await coalescer.forward(context, request, target, signal, { ms: 0 });
   return { status: response.status, headers: response.headers, text: await response.text() };
 }
@@ -344,7 +347,7 @@ test("no write can join a batch that was refused", async () => {
   const request = { address: sandbox.url } as UpstreamRequest;
   const batch = new WriteBatch([{ request, write: {} as SingleWrite, ...outcome }]);
   const call: Call = { kind: "write", tableRef: TABLE, ids: [] };
-  await sendBatch(refusing, batch, { baseId, call, caller: proven });
+  await sendBatch(refusing, batch, { baseId, call, caller: proven, open });
   const { refusal } = (await outcome.promise) as { refusal: Response };
   expect(refusal.status).toBe(429);
   expect(batch.isOpen).toBe(false);

@@ -3,13 +3,17 @@ import { expect, test } from "vitest";
 import type { Db } from "../../core/context";
 import type { Logger } from "../../core/log";
 import { ConnectedBases } from "../../core/proxy/connected-bases";
+import { until } from "../support/poll";
 
-/** A control plane that counts its statements and answers each with one base. */
+/** A control plane that counts its statements; the bases that begin with `app` are connected. */
 function counting(now?: () => number) {
   let statements = 0;
-  const db = (async (strings: TemplateStringsArray) => {
-    if (strings.join("").includes("from bases")) statements++;
-    return [{ id: "bas_a", keyAcceptedAgoMs: 0 }];
+  const db = (async (strings: TemplateStringsArray, ...values: unknown[]) => {
+    if (!strings.join("").includes("from bases")) return [];
+    statements++;
+    const ids = values.find(Array.isArray) as string[];
+    const connected = ids.filter((id) => id.startsWith("app"));
+    return connected.map((sourceBaseId) => ({ id: "bas_a", sourceBaseId, keyAcceptedAgoMs: 0 }));
   }) as unknown as Db;
   const log = { warn() {}, debug() {} } as unknown as Logger;
   return { bases: new ConnectedBases({ db, log }, now), statements: () => statements };
@@ -19,11 +23,10 @@ test("calls of the same moment share one statement, and a call after it has been
   const { bases, statements } = counting();
   const first = Promise.all([bases.current("appA"), bases.current("appA"), bases.current("appB")]);
   expect(statements()).toBe(0);
-  await Promise.resolve();
-  expect(statements()).toBe(2);
+  await until(() => statements() === 1, { what: "both are asked for together" });
   const second = bases.current("appA");
   await Promise.all([first, second]);
-  expect(statements()).toBe(3);
+  expect(statements()).toBe(2);
 });
 
 test("the last lookup is known without another", async () => {
@@ -48,9 +51,28 @@ test("a read of a busy base never waits for a lookup, and none uses one that is 
   const renewed = bases.recent("appA").then(() => {
     isAnswered = true;
   });
-  await Promise.resolve();
+  await until(() => statements() === 2, { what: "it is looked up again" });
   // The second lookup has only begun.
   expect([isAnswered, statements()]).toEqual([true, 2]);
   await renewed;
   expect([await statementsAt(3000), await statementsAt(6000)]).toEqual([2, 3]);
+});
+
+test("look-ups of bases that nobody has connected share a statement, and those of a connected one do not wait for them", async () => {
+  const { bases, statements } = counting();
+  await bases.current("appA");
+  const many = Array.from({ length: 200 }, (_, at) => bases.recent(`none${at}`));
+  const own = bases.current("appA");
+  expect((await own).bases).toHaveLength(1);
+  expect(new Set((await Promise.all(many)).map(({ mayBeConnected }) => mayBeConnected))).toEqual(
+    new Set([false]),
+  );
+  expect(statements()).toBeLessThan(5);
+});
+
+test("however many others are asked for, a connected base stays known", async () => {
+  const { bases } = counting();
+  await bases.current("appA");
+  await Promise.all(Array.from({ length: 20_000 }, (_, at) => bases.recent(`none${at}`)));
+  expect(bases.known("appA")).toHaveLength(1);
 });

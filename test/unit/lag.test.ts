@@ -44,6 +44,16 @@ test("a live base without changes shows nothing; one that fails ages until now",
   expect(over([], [outage(12, null, 15)]).at(-1)!.maxMs).toBe(15 * MINUTE_MS);
 });
 
+test("a bucket shows the median of its syncs, each of a row counted, and the longest of all", () => {
+  const bucketOf = (samples: LagSample[]) => over(samples, []).find(({ p50Ms }) => p50Ms !== null);
+  expect(bucketOf([sample(5, 9000), sample(5, 1000), sample(5, 2000)])).toMatchObject({
+    p50Ms: 2000,
+    maxMs: 9000,
+  });
+  const many = { ...sample(5, 1000), syncs: 3, maxLagMs: 4000 };
+  expect(bucketOf([many, sample(5, 2000), sample(5, 3000)])).toMatchObject({ p50Ms: 1000, maxMs: 4000 });
+});
+
 test("syncs that share a row count in every bucket that they span, and their changes once", () => {
   const found = over(
     [{ ...sample(20, 1000, 3), to: at(17) }, sample(90, 7), { ...sample(70, 500), to: at(59) }],

@@ -118,6 +118,22 @@ test("a diagram of many tables is about as wide as a screen, whatever the layers
   expect(width / height).toBeLessThan(4);
 });
 
+test("tables with very many links keep no process busy: they are laid out within the time of a test", {
+  timeout: 10_000,
+}, () => {
+  const count = 200;
+  const links = [0, 1, 2, 3, 4, 5].flatMap((nth) =>
+    Array.from({ length: count }, (_, at) => [at, (at * 7 + nth * 13 + 1) % count] as [number, number]),
+  );
+  const tables = tablesOf(
+    Array.from({ length: count }, () => 8),
+    links,
+  );
+  const { boxes, lines } = layOut(tables);
+  expect([boxes.length, lines.length]).toEqual([count, tableLinks(tables).length]);
+  expect(lines.length).toBeGreaterThan(5 * count);
+});
+
 test("a diagram of 200 tables and as many links is a small part of a page", () => {
   const links = Array.from({ length: 200 }, (_, at) => [at, (at * 7) % 90] as [number, number]);
   const tables = tablesOf(

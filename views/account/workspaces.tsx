@@ -4,7 +4,7 @@ import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import type { AccountCalls } from "../../core/control/history";
 import { BudgetPicture, Slowed } from "../budget/budget";
-import { capOf, PlanChoices, type PlanForm } from "../budget/plans";
+import { capOf, PlanChoices, type PlanForm, planChoices } from "../budget/plans";
 import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Field, FormPanel } from "../components";
 import { counted } from "../format";
 import { AccountCallsCard } from "./calls";
@@ -88,7 +88,7 @@ export function WorkspaceFormView(props: {
         autocomplete="off"
         required
       />
-      <PlanChoices legend="Plan" form={form} errors={errors} />
+      <PlanChoices legend="Plan" choices={planChoices} form={form} errors={errors} />
       <Field
         label="Reserved for your apps"
         name="reserve"

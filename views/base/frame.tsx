@@ -27,7 +27,8 @@ export function BaseFrame(props: { base: Base; place: BasePlace; children: Compo
         tabs={baseTabs.map((page) => ({
           href: `${path}${page.suffix}`,
           text: page.text,
-          mark: page.place === "issues" && base.issueCount > 0 ? inDigits(base.issueCount) : undefined,
+          mark:
+            page.place === "issues" && base.openIssueCount > 0 ? inDigits(base.openIssueCount) : undefined,
         }))}
       />
       {place === "overview" ? <Unanswered base={base} /> : null}

@@ -1,77 +1,119 @@
 /**
- * Cells that did not fit their column, each with links to its field and record in the source; and customers' objects in
- * the database that a rebuild could not carry over, each with the statements that create it.
+ * What is not in SQL as it is in the source, by field and reason: values that do not fit their column, errors of the
+ * source's own formulas, and customers' objects in the database that a rebuild could not carry over. A muted field's
+ * issues are listed apart and do not count.
  */
-import type { Base, BaseIssue } from "../../core/control/bases";
-import type { TableSpec } from "../../core/replica";
+import type { Base } from "../../core/control/bases";
+import type { IssueGroup, TableSpec } from "../../core/replica";
 import { factsOf } from "../../core/source";
-import { Card, Empty } from "../components";
+import { Button, Card, Empty } from "../components";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
-import { inDigits } from "../format";
+import { counted, inDigits } from "../format";
 import { plainValue } from "../plain-value";
 
-/** Issues on the overview; the page of issues has more. */
-const ON_OVERVIEW = 10;
+/** Groups on the overview; the page of issues has more. */
+const ON_OVERVIEW = 5;
 
 export function Issues({ base }: { base: Base }) {
-  if (base.issueCount === 0) return null;
+  if (base.openIssueCount === 0) return null;
+  const { open } = sorted(base);
   return (
-    <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
-      <IssueTables base={base} shape={[]} issues={base.issues.slice(0, ON_OVERVIEW)} />
-      {base.issueCount > ON_OVERVIEW ? (
-        <p>
-          <a href={`/bases/${base.id}/issues`}>More issues</a>
-        </p>
-      ) : null}
-    </Card>
-  );
-}
-
-/** @param props.shape the tables with their fields; empty while the database cannot be reached */
-export function IssuesPage({ base, shape }: { base: Base; shape: TableSpec[] }) {
-  if (base.issueCount === 0) {
-    return (
-      <Card id="issues-card" title="Issues">
-        <Empty title="No issues">
-          Every value fits its column, and all of your own objects were kept. In SQL, issues are in the table{" "}
-          <code>_sync_issues</code>.
-        </Empty>
-      </Card>
-    );
-  }
-  return (
-    <Card id="issues-card" title={`Issues: ${inDigits(base.issueCount)}`}>
-      <p class="muted">
-        {base.issueCount > base.issues.length
-          ? `The latest ${inDigits(base.issues.length)} are listed. `
-          : ""}
-        In SQL, all issues are in the table <code>_sync_issues</code>.
+    <Card id="issues-card" title={`Issues: ${inDigits(base.openIssueCount)}`}>
+      <Groups base={base} shape={[]} groups={open.slice(0, ON_OVERVIEW)} isBrief />
+      <p>
+        <a href={`/bases/${base.id}/issues`}>All issues</a>
       </p>
-      <IssueTables base={base} shape={shape} issues={base.issues} />
     </Card>
   );
 }
 
-interface IssueTableProps {
+interface IssuesProps {
   base: Base;
+  /** The tables with their fields; empty while the database cannot be reached. */
   shape: TableSpec[];
-  issues: BaseIssue[];
 }
 
-function IssueTables({ base, shape, issues }: IssueTableProps) {
-  const { cells = [], objects = [] } = Object.groupBy(issues, ({ record_id }) =>
-    record_id === "" ? "objects" : "cells",
-  );
+export function IssuesPage({ base, shape }: IssuesProps) {
+  const { open, formulas, muted, unlisted } = sorted(base);
   return (
     <>
-      {objects.length > 0 ? <ObjectTable issues={objects} /> : null}
-      {cells.length > 0 ? <CellTable base={base} shape={shape} issues={cells} /> : null}
+      <Card id="issues-card" title={open.length > 0 ? `Issues: ${inDigits(base.openIssueCount)}` : "Issues"}>
+        {open.length > 0 ? (
+          <>
+            <p class="muted">
+              {unlisted > 0
+                ? `The largest groups are listed; they leave out ${counted(unlisted, "issue")}. `
+                : ""}
+              In SQL, all issues are in the table <code>_sync_issues</code>.
+            </p>
+            <Groups base={base} shape={shape} groups={open} />
+          </>
+        ) : (
+          <Empty title="No issues">
+            {base.issueCount > 0
+              ? "Only errors of formulas and issues of muted fields are left."
+              : "Every value fits its column, and all of your own objects were kept."}{" "}
+            In SQL, issues are in the table <code>_sync_issues</code>.
+          </Empty>
+        )}
+      </Card>
+      {formulas.length > 0 ? (
+        <Card id="formula-errors" title="Errors of Airtable's formulas">
+          <p class="muted">
+            Airtable itself has an error in place of these values, so they are NULL in SQL. Nothing is lost,
+            and they do not count as issues. To have values, correct the formula in Airtable.
+          </p>
+          <CellTable caption="Errors of Airtable's formulas" base={base} shape={shape} groups={formulas} />
+        </Card>
+      ) : null}
+      <MutedFields base={base} shape={shape} groups={muted} />
     </>
   );
 }
 
-function ObjectTable({ issues }: { issues: BaseIssue[] }) {
+/** The groups by what they ask for, and the number of issues that are in none of them. */
+function sorted({ issues, issueCount, settings }: Pick<Base, "issues" | "issueCount" | "settings">) {
+  const muted = new Set(settings.mutedFields.map(({ tableId, fieldId }) => `${tableId} ${fieldId}`));
+  const { muted: silent = [], ...others } = Object.groupBy(issues, (group) => {
+    if (muted.has(fieldOf(group))) return "muted";
+    return group.kind === "formula" ? "formulas" : "open";
+  });
+  const listed = issues.reduce((sum, { count }) => sum + count, 0);
+  return { open: [], formulas: [], ...others, muted: silent, unlisted: issueCount - listed };
+}
+
+function fieldOf({ table_id, field_id }: Pick<IssueGroup, "table_id" | "field_id">): string {
+  return `${table_id} ${field_id}`;
+}
+
+interface GroupsProps extends IssuesProps {
+  groups: IssueGroup[];
+  /** Without what to do about them. */
+  isBrief?: boolean;
+}
+
+function Groups({ groups, ...props }: GroupsProps) {
+  const { objects = [], cells = [] } = Object.groupBy(groups, ({ kind }) =>
+    kind === "object" ? "objects" : "cells",
+  );
+  return (
+    <>
+      {objects.length > 0 ? <ObjectTable issues={objects} /> : null}
+      {cells.length > 0 ? (
+        <>
+          <p class="muted">
+            Values that do not fit their column are NULL until you correct them in Airtable. The rest of the
+            row is synced. <a href="/docs/sql#cells-that-do-not-fit">How to find them in SQL</a>
+          </p>
+          <CellTable caption="Cells that do not fit their column" groups={cells} {...props} />
+        </>
+      ) : null}
+    </>
+  );
+}
+
+function ObjectTable({ issues }: { issues: IssueGroup[] }) {
   return (
     <>
       <p class="muted">
@@ -98,57 +140,177 @@ function ObjectTable({ issues }: { issues: BaseIssue[] }) {
   );
 }
 
-function CellTable({ base, shape, issues }: IssueTableProps) {
+function CellTable({ caption, base, shape, groups, isBrief }: GroupsProps & { caption: string }) {
+  const head = [
+    { text: "Field" },
+    { text: "Reason" },
+    { text: "Records", isNumber: true },
+    { text: "Example" },
+  ];
+  return (
+    <Table caption={caption} head={isBrief ? head : [...head, { text: "Mute", isHidden: true }]}>
+      {groups.map((group) => (
+        <tr key={`${group.table} ${group.column} ${group.reason}`}>
+          <th scope="row" class="wrap">
+            <FieldName base={base} shape={shape} group={group} />
+          </th>
+          <td class="wrap">{group.reason}</td>
+          <td class="number">
+            <RecordCount base={base} group={group} />
+          </td>
+          <td class="wrap">
+            <Example base={base} group={group} />
+          </td>
+          {isBrief ? null : (
+            <td class="nowrap">
+              <MuteForm base={base} field={group} label={nameOf(shape, group)} />
+            </td>
+          )}
+        </tr>
+      ))}
+    </Table>
+  );
+}
+
+function RecordCount({ base, group }: { base: Base; group: IssueGroup }) {
+  const { count, record_id, table, column, reason } = group;
+  if (record_id === "") return inDigits(count);
+  const query = new URLSearchParams({ table, field: column, reason });
+  return (
+    <a href={`/bases/${base.id}/issues/records?${query}`}>
+      {inDigits(count)}
+      <span class="visually-hidden"> {count === 1 ? "record" : "records"}</span>
+    </a>
+  );
+}
+
+/** One of the records: its page here, its value, and its page in the source. */
+function Example({ base, group }: { base: Base; group: IssueGroup }) {
+  if (group.record_id === "") return "–";
+  return (
+    <IssueRecord
+      base={base}
+      table={group.table}
+      tableId={group.table_id}
+      id={group.record_id}
+      value={group.value}
+    />
+  );
+}
+
+/** A record with an issue, and the value that the source has for it. */
+export function IssueRecord(props: {
+  base: Base;
+  table: string;
+  tableId: string | null;
+  id: string;
+  value: string;
+}) {
+  const { base, table, tableId, id, value } = props;
   return (
     <>
-      <p class="muted">
-        Values that do not fit their column are NULL until you correct them in Airtable. The rest of the row
-        is synced. <a href="/docs/sql#cells-that-do-not-fit">How to find them in SQL</a>
+      <a href={recordPath(base.id, table, id)}>
+        <code>{id}</code>
+      </a>
+      {value === "" ? null : (
+        <>
+          : <bdi>{plainValue(value)}</bdi>
+        </>
+      )}
+      <p class="small">
+        <a href={sourceUrl(base, tableId, id)} target="_blank" rel="noopener noreferrer">
+          Open in Airtable<span class="visually-hidden">, in a new tab</span>
+        </a>
       </p>
-      <Table
-        caption="Cells that do not fit their column"
-        head={[{ text: "Field" }, { text: "Record" }, { text: "Value in Airtable" }, { text: "Reason" }]}
-      >
-        {issues.map((issue) => (
-          <tr key={`${issue.table} ${issue.record_id} ${issue.column}`}>
-            <th scope="row" class="wrap">
-              <FieldLink base={base} shape={shape} issue={issue} />
-            </th>
-            <td>
-              <a href={recordPath(base.id, issue.table, issue.record_id)}>
-                <code>{issue.record_id}</code>
-              </a>
-              <p class="small">
-                <a href={sourceUrl(base, issue, issue.record_id)} target="_blank" rel="noopener noreferrer">
-                  Open in Airtable<span class="visually-hidden">, in a new tab</span>
-                </a>
-              </p>
-            </td>
-            <td class="wrap">
-              <bdi>{plainValue(issue.value)}</bdi>
-            </td>
-            <td class="wrap">{issue.reason}</td>
-          </tr>
-        ))}
-      </Table>
     </>
   );
 }
 
+function MuteForm(props: { base: Base; field: Pick<IssueGroup, "table_id" | "field_id">; label: string }) {
+  const { base, field, label } = props;
+  if (field.table_id === null || field.field_id === null) return null;
+  const isMuted = base.settings.mutedFields.some(
+    ({ tableId, fieldId }) => tableId === field.table_id && fieldId === field.field_id,
+  );
+  return (
+    <form method="post" action={`/bases/${base.id}/issues/mute`}>
+      <input type="hidden" name="table_id" value={field.table_id} />
+      <input type="hidden" name="field_id" value={field.field_id} />
+      <input type="hidden" name="muted" value={isMuted ? "off" : "on"} />
+      <Button isSmall>
+        {isMuted ? "Unmute" : "Mute this field"}
+        <span class="visually-hidden"> {label}</span>
+      </Button>
+    </form>
+  );
+}
+
+/** The muted fields with their issues, and those that have none now. */
+function MutedFields({ base, shape, groups }: GroupsProps) {
+  const { mutedFields } = base.settings;
+  if (mutedFields.length === 0) return null;
+  const found = new Set(groups.map(fieldOf));
+  const quiet = mutedFields.filter(({ tableId, fieldId }) => !found.has(`${tableId} ${fieldId}`));
+  return (
+    <Card id="muted-fields" title="Muted fields">
+      <p class="muted">
+        Issues of these fields do not count, here and on the overview. They are still in{" "}
+        <code>_sync_issues</code>.
+      </p>
+      {groups.length > 0 ? (
+        <CellTable caption="Issues of muted fields" base={base} shape={shape} groups={groups} />
+      ) : null}
+      {quiet.length > 0 ? (
+        <Table
+          caption="Muted fields without issues"
+          head={[{ text: "Without issues now" }, { text: "Mute", isHidden: true }]}
+        >
+          {quiet.map(({ tableId, fieldId }) => {
+            const field = { table_id: tableId, field_id: fieldId };
+            const label = nameOf(shape, { ...field, table: tableId, column: fieldId });
+            return (
+              <tr key={`${tableId} ${fieldId}`}>
+                <th scope="row" class="wrap">
+                  <bdi>{label}</bdi>
+                </th>
+                <td class="nowrap">
+                  <MuteForm base={base} field={field} label={label} />
+                </td>
+              </tr>
+            );
+          })}
+        </Table>
+      ) : null}
+    </Card>
+  );
+}
+
+type NamedField = Pick<IssueGroup, "table_id" | "field_id" | "table" | "column">;
+
+function columnOf(shape: TableSpec[], { table_id, field_id }: NamedField) {
+  const table = shape.find(({ tableId }) => tableId === table_id);
+  return { table, column: table?.columns.find(({ fieldId }) => fieldId === field_id) };
+}
+
+/** The names in the source, or those in SQL while the former are unknown. */
+function nameOf(shape: TableSpec[], field: NamedField): string {
+  const { table, column } = columnOf(shape, field);
+  return `${table?.sourceName ?? field.table}, ${column?.sourceName ?? field.column}`;
+}
+
 /** The field's name in the source with a link to it, above the name of its column. */
-function FieldLink({ base, shape, issue }: Omit<IssueTableProps, "issues"> & { issue: BaseIssue }) {
-  const column = shape
-    .find(({ name }) => name === issue.table)
-    ?.columns.find(({ name }) => name === issue.column);
+export function FieldName({ base, shape, group }: IssuesProps & { group: NamedField }) {
+  const { column } = columnOf(shape, group);
   const name = (
     <code>
-      {issue.table}.{issue.column}
+      {group.table}
+      {group.column === "" ? "" : `.${group.column}`}
     </code>
   );
   if (!column) return name;
   return (
     <>
-      <a href={sourceUrl(base, issue, column.fieldId)} target="_blank" rel="noopener noreferrer">
+      <a href={sourceUrl(base, group.table_id, column.fieldId)} target="_blank" rel="noopener noreferrer">
         <bdi>{column.sourceName}</bdi>
         <span class="visually-hidden"> in Airtable, in a new tab</span>
       </a>
@@ -159,10 +321,9 @@ function FieldLink({ base, shape, issue }: Omit<IssueTableProps, "issues"> & { i
 
 /** A record or a field in the source's web app; its base if the table's id is unknown. */
 function sourceUrl(
-  base: Pick<Base, "platform" | "sourceBaseId" | "tables">,
-  issue: BaseIssue,
+  base: Pick<Base, "platform" | "sourceBaseId">,
+  tableId: string | null,
   partId: string,
 ): string {
-  const table = base.tables.find(({ name }) => name === issue.table)?.source_id;
-  return factsOf(base.platform).recordUrl(base.sourceBaseId, ...(table === undefined ? [] : [table, partId]));
+  return factsOf(base.platform).recordUrl(base.sourceBaseId, ...(tableId === null ? [] : [tableId, partId]));
 }

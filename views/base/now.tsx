@@ -29,7 +29,7 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
     <Card id="now">
       <p class="now-state">
         <StateBadge status={status} now={now} isAnnounced />
-        {base.issueCount > 0 ? <IssueLink base={base} /> : null}
+        {base.openIssueCount > 0 ? <IssueLink base={base} /> : null}
         {isStarting ? <span class="wrap">{status.headline}</span> : null}
       </p>
       {status.isCurrent || isStarting ? null : <BaseProblem base={base} status={status} now={now} />}
@@ -69,7 +69,7 @@ function mayExplain(base: Base, { isCurrent }: BaseStatus): boolean {
 function IssueLink({ base }: { base: Base }) {
   return (
     <a class="badge yellow" href={`/bases/${base.id}/issues`}>
-      {counted(base.issueCount, "issue")}
+      {counted(base.openIssueCount, "issue")}
     </a>
   );
 }

@@ -42,8 +42,9 @@ type OverviewProps = CurrentFacts & SlowFacts;
 /** What these parts count begins when the first sync has finished. */
 const afterFirstSync: readonly string[] = ["history", "tables", "issues", "changes"];
 
-function isHidden(name: Section, { sync }: Base): boolean {
-  return sync === null && afterFirstSync.includes(name);
+/** While a first sync runs, its progress is all there is. */
+function isHidden(name: Section, { sync, progress }: Base): boolean {
+  return sync === null && (progress !== null || afterFirstSync.includes(name));
 }
 
 const sections = {
@@ -95,7 +96,8 @@ export function OverviewNews(props: CurrentFacts & { seen: string; slow: SlowFac
   const old = seen.split(".");
   // Without slow facts only the other sections are looked at.
   const facts = { ...current, ...slow } as OverviewProps;
-  const known = (name: Section) => slow !== null || !slowSections.includes(name);
+  const known = (name: Section) =>
+    slow !== null || !slowSections.includes(name) || isHidden(name, current.base);
   const versions = names.map((name, index) => (known(name) ? versionOf(name, facts) : (old[index] ?? "")));
   return (
     <>
@@ -148,7 +150,7 @@ const contents: Record<Section, (facts: OverviewProps) => unknown> = {
   budget: ({ budget }) =>
     budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
   tables: ({ base }) => base.tables,
-  issues: ({ base }) => [base.issueCount, base.issues],
+  issues: ({ base }) => [base.openIssueCount, base.issues],
   changes: ({ changes }) => changes[0]?.id,
   ready: ({ base, now }) => isJustReady(base, now),
 };

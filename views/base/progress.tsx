@@ -4,16 +4,11 @@
  */
 import type { Base, Progress } from "../../core/control/bases";
 import { qualifiedName } from "../../core/exports";
-import { atRate, type TimeRange, timeLeft } from "../../core/sync/pacing";
+import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/sync/pacing";
 import { Button } from "../components";
 import { tablePath } from "../data/paths";
 import { aboutDigits, counted, formatElapsed, inDigits, rangeText } from "../format";
 import { RunQuery } from "./run-query";
-
-/** Below this, the rate means nothing: the first requests wait for connections. */
-const LEAST_RATE_MS = 1500;
-/** A shorter sync is over before someone has read the offer. */
-const WORTH_TURBO_MS = 15_000;
 
 type TableProgress = Progress["tables"][number];
 
@@ -53,7 +48,7 @@ export function ProgressBars({ base, progress, share, turboShare, now }: Progres
           </li>
         ))}
       </ul>
-      {left && left.most > WORTH_TURBO_MS && !base.settings.turbo ? (
+      {left && left.least > 0 && !base.settings.turbo ? (
         <Faster baseId={base.id} left={left} share={share} turboShare={turboShare} />
       ) : null}
     </section>
@@ -96,7 +91,7 @@ function Figures({
       </div>
       <div>
         <dt>Records a second</dt>
-        <dd>{elapsedMs < LEAST_RATE_MS ? "–" : inDigits(Math.round((records * 1000) / elapsedMs))}</dd>
+        <dd>{elapsedMs < LEAST_MS ? "–" : inDigits(Math.round((records * 1000) / elapsedMs))}</dd>
         {calls === undefined ? null : (
           <dd class="muted small">{counted(calls, "call")} to Airtable so far</dd>
         )}

@@ -102,7 +102,8 @@ function ToggleForm({ base, setting, isNews }: FormProps) {
 export function readSetting(setting: Setting, written: string): boolean | number | AskedIndex[] {
   if (setting.type === "boolean") return written === "on";
   if (setting.type === "indexes") return readIndexes(written);
-  if (setting.type === "names") throw new BasetideError("not_found", "This setting has a page of its own");
+  if (setting.type === "names" || setting.type === "fields")
+    throw new BasetideError("not_found", "This setting has a page of its own");
   const { minimum, maximum, unit } = setting;
   const value = Number(written);
   if (written !== "" && Number.isInteger(value) && value >= minimum && value <= maximum) return value;

@@ -32,7 +32,7 @@ export function Usage({ use }: { use: QuotaUse }) {
       <Slowed slowed={slowed} />
       <p>
         Using {rateOf(minutes)} of {QUOTA_PER_SECOND} calls a second{" "}
-        <span class="muted">(the last {RATE_MINUTES} minutes)</span>
+        <span class="muted">(the {RATE_MINUTES} minutes before this one)</span>
       </p>
       <div class="chart">
         <span class="chart-top small muted" aria-hidden="true">
@@ -57,18 +57,23 @@ export function Usage({ use }: { use: QuotaUse }) {
           <span>now</span>
         </p>
       </div>
+      {/* A minute does not tell the two apart. */}
+      <p class="chart-key small muted">
+        <span>
+          <span class="key" aria-hidden="true" /> sync
+        </span>
+        <span>
+          <span class="key client" aria-hidden="true" /> your apps and the console
+        </span>
+      </p>
       <p class="small muted">Calls this month</p>
       <dl class="figures">
         <div>
-          <dt>
-            <span class="key" aria-hidden="true" /> Sync
-          </dt>
+          <dt>Sync</dt>
           <dd>{inDigits(month.sync)}</dd>
         </div>
         <div>
-          <dt>
-            <span class="key client" aria-hidden="true" /> Your apps
-          </dt>
+          <dt>Your apps</dt>
           <dd>{inDigits(month.client)}</dd>
         </div>
         <div>
@@ -92,6 +97,5 @@ function rateOf(minutes: MinuteUse[]): string {
 }
 
 function titleOf({ minute, sync, client }: MinuteUse): string {
-  // A minute does not tell the two apart.
   return `${timeText.clock(minute)}: sync ${counted(sync, "call")}, your apps and the console ${counted(client, "call")}`;
 }

@@ -24,6 +24,7 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
         cap={callsPerMonth}
         sync={used.sync}
         client={used.client}
+        console={used.console}
         reserve={reserve}
         forecast={forecast.calls}
       />
@@ -31,7 +32,7 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
         <Figure kind="key" name="Used by sync" calls={used.sync} />
         <Figure kind="key client" name="Used by your apps" calls={used.client - used.console} />
         {used.console > 0 ? (
-          <Figure kind="key client" name="Used by the console" calls={used.console} />
+          <Figure kind="key console" name="Used by the console" calls={used.console} />
         ) : null}
         <Figure kind="key kept" name="Reserved for your apps" calls={Math.max(0, reserve - used.client)} />
         <Figure kind="key left" name="Left for sync" calls={Math.floor(budget.left ?? 0)} />

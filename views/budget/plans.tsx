@@ -1,24 +1,9 @@
 /** The question about the plan: the source's price list, and a custom number. */
 import type { ComponentChildren } from "preact";
-import { type Plan, sourcePlans, type Workspace } from "../../core/control/budgets";
+import { sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { SourcePlan } from "../../core/source";
 import { Field } from "../components";
 import { counted } from "../format";
-
-interface PlanText {
-  id: Plan;
-  name: string;
-  about: string;
-}
-
-const choices: PlanText[] = [
-  ...sourcePlans.map((plan) => ({ id: plan.id, name: planName(plan), about: aboutOf(plan) })),
-  {
-    id: "custom",
-    name: "Custom",
-    about: "For another plan, or if your other apps need most of the calls.",
-  },
-];
 
 /** `Team`, `Business or no cap`. */
 export function planName({ name, callsPerMonth }: SourcePlan): string {
@@ -48,67 +33,80 @@ export interface PlanForm {
   calls: string;
 }
 
-/** Radio buttons with the name `plan`. */
+/** An answer, and what it means. */
+export interface PlanChoice {
+  /** A plan, or the id of an existing workspace. */
+  value: string;
+  name: string;
+  about: ComponentChildren;
+}
+
+/** The source's plans, the smallest first, with what each limits. */
+export const planChoices: PlanChoice[] = sourcePlans.toReversed().map((plan) => ({
+  value: plan.id,
+  name: planName(plan),
+  about: aboutOf(plan),
+}));
+
+/** Radio buttons with the name `plan` in a row, and below it what the chosen one means. The last is a number of calls. */
 export function PlanChoices(props: {
   legend: string;
+  choices: PlanChoice[];
   form: PlanForm;
   errors: { plan?: string | undefined; calls?: string | undefined };
 }) {
-  const { legend, form, errors } = props;
+  const { legend, choices, form, errors } = props;
   return (
-    <fieldset class="stack">
+    <fieldset>
       <legend>{legend}</legend>
       {errors.plan ? (
         <p class="field-error" role="alert">
           {errors.plan}
         </p>
       ) : null}
-      <div class="choices">
-        {choices.map(({ id, name, about }) => (
-          <PlanChoice key={id} value={id} chosen={form.plan} name={name} about={about}>
-            {id === "custom" ? (
-              <div class="choice-more">
-                <Field
-                  label="Calls per month"
-                  name="calls"
-                  inputMode="numeric"
-                  value={form.calls}
-                  error={errors.calls}
-                  placeholder="50000"
-                  maxLength={12}
-                  autocomplete="off"
-                />
-              </div>
-            ) : null}
-          </PlanChoice>
+      <div class="pills">
+        {choices.map(({ value, name, about }) => (
+          <Pill key={value} value={value} name={name} chosen={form.plan}>
+            <p class="pill-more muted small">{about}</p>
+          </Pill>
         ))}
+        <Pill value="custom" name="Custom" chosen={form.plan}>
+          <div class="pill-more">
+            <Field
+              label="Calls per month"
+              name="calls"
+              inputMode="numeric"
+              value={form.calls}
+              error={errors.calls}
+              hint="For another plan, or if your other apps need most of the calls."
+              placeholder="50000"
+              maxLength={12}
+              autocomplete="off"
+            />
+          </div>
+        </Pill>
       </div>
     </fieldset>
   );
 }
 
-function PlanChoice(props: {
-  value: string;
-  chosen: string;
-  name: string;
-  about: string;
-  children?: ComponentChildren;
-}) {
-  const { value, chosen, name, about, children } = props;
+function Pill(props: { value: string; name: string; chosen: string; children: ComponentChildren }) {
+  const { value, name, chosen, children } = props;
   return (
-    <div class="choice">
-      <input
-        type="radio"
-        name="plan"
-        id={`plan-${value}`}
-        value={value}
-        checked={value === chosen}
-        required
-      />
-      <label for={`plan-${value}`}>
-        <span class="choice-name">{name}</span>
-        <span class="muted small">{about}</span>
-      </label>
+    <div class="pill">
+      <span class="pill-choice">
+        <input
+          type="radio"
+          name="plan"
+          id={`plan-${value}`}
+          value={value}
+          checked={value === chosen}
+          required
+        />
+        <label for={`plan-${value}`}>
+          <bdi>{name}</bdi>
+        </label>
+      </span>
       {children}
     </div>
   );

@@ -1,5 +1,5 @@
 /**
- * The calls of a month compared with its cap, as one bar: used calls, the reserve for clients, and the forecast.
+ * The calls of a month compared with its cap, as one bar: used calls by purpose, the reserve for clients, and the forecast.
  *
  * For screen readers, one image with `summary` as its text. Drawn without a `style` attribute, which the
  * Content-Security-Policy forbids.
@@ -17,17 +17,19 @@ interface BudgetBarProps {
   cap: number;
   sync: number;
   client: number;
+  /** Of the client's calls, those of the console. */
+  console: number;
   /** Calls that are reserved for clients, used or not. */
   reserve: number;
   /** The forecast of calls at the month's end; null: none. */
   forecast: number | null;
 }
 
-export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: BudgetBarProps) {
+export function BudgetBar({ summary, cap, sync, client, console: own, reserve, forecast }: BudgetBarProps) {
   // Beyond the cap, the bar shows only the used calls.
   const all = Math.max(cap, sync + client);
   const keptWidth = width(Math.max(0, Math.min(reserve - client, cap - sync - client)), all);
-  const [syncWidth, clientWidth] = [width(sync, all), width(client, all)];
+  const [syncWidth, clientWidth, ownWidth] = [width(sync, all), width(client - own, all), width(own, all)];
   return (
     <svg
       class="budget-bar"
@@ -40,6 +42,7 @@ export function BudgetBar({ summary, cap, sync, client, reserve, forecast }: Bud
       <rect class="budget-kept" x={WIDTH - keptWidth} width={keptWidth} height={HEIGHT} />
       <rect class="bar" width={syncWidth} height={HEIGHT} />
       <rect class="bar client" x={syncWidth} width={clientWidth} height={HEIGHT} />
+      <rect class="bar console" x={syncWidth + clientWidth} width={ownWidth} height={HEIGHT} />
       {forecast === null ? null : <Forecast calls={forecast} cap={cap} all={all} />}
     </svg>
   );

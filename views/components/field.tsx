@@ -37,8 +37,30 @@ export function Field({ label, name, id = name, hint, error, type = "text", ...r
   const input = { ...rest, ...described(id, hint, error), id, name, type } as JSX.IntrinsicElements["input"];
   return (
     <Frame label={label} id={id} hint={hint} error={error}>
-      <input {...input} />
+      {type === "password" ? (
+        <div class="secret">
+          <input {...input} />
+          <ShowButton id={id} label={label} />
+        </div>
+      ) : (
+        <input {...input} />
+      )}
     </Frame>
+  );
+}
+
+/** Shows what is typed into a password field. Its name stays, and screen readers say whether it is pressed. */
+function ShowButton({ id, label }: { id: string; label: string }) {
+  return (
+    <button
+      type="button"
+      class="button small needs-script"
+      aria-pressed="false"
+      aria-controls={id}
+      data-shows={id}
+    >
+      Show<span class="visually-hidden"> {label}</span>
+    </button>
   );
 }
 

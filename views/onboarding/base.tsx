@@ -1,6 +1,6 @@
 /** The third step: the choice of one of the key's bases. */
 import type { Choice, Draft } from "../../core/control/onboarding";
-import { Badge, Empty, ErrorNote } from "../components";
+import { Badge, ButtonLink, Empty, ErrorNote } from "../components";
 import { counted } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 
@@ -100,20 +100,7 @@ export function ChoiceForm(props: ChoicesProps) {
   return (
     <form {...enhanced(stepPath(draft, "base"))} id="choices" class="stack">
       <input type="hidden" name="q" value={query} />
-      {error ? (
-        <ErrorNote>
-          <p>{error}</p>
-          {isKeyError ? (
-            <p>
-              <a href={keyHelpUrl} target="_blank" rel="noreferrer">
-                Change the token
-                <span class="visually-hidden"> (opens in a new tab)</span>
-              </a>{" "}
-              and continue here, or <a href={stepPath(draft, "key")}>enter another key</a>.
-            </p>
-          ) : null}
-        </ErrorNote>
-      ) : null}
+      {error ? <ChoiceError {...{ draft, keyHelpUrl, error, isKeyError }} /> : null}
       {choices.length === 0 ? (
         <Empty title={`No base matches “${query}”`} />
       ) : (
@@ -136,6 +123,47 @@ export function ChoiceForm(props: ChoicesProps) {
       ) : null}
       {choices.length > 0 ? <GoOn text="Continue" busy="Reading the first records…" /> : null}
     </form>
+  );
+}
+
+/** In place of the bases, if they could not be listed. */
+export function NoChoices(props: ErrorProps) {
+  return (
+    <div id="choices" class="stack">
+      <ChoiceError {...props} />
+      <ButtonLink href={stepPath(props.draft, "base")} kind="primary">
+        Try again
+      </ButtonLink>
+    </div>
+  );
+}
+
+export function NoChoicesStep(props: ErrorProps) {
+  return (
+    <StepFrame draft={props.draft} step="base" title="Which base?">
+      <div class="card stack">
+        <NoChoices {...props} />
+      </div>
+    </StepFrame>
+  );
+}
+
+type ErrorProps = Pick<ChoicesProps, "draft" | "keyHelpUrl" | "isKeyError"> & { error: string };
+
+function ChoiceError({ draft, keyHelpUrl, error, isKeyError }: ErrorProps) {
+  return (
+    <ErrorNote>
+      <p>{error}</p>
+      {isKeyError ? (
+        <p>
+          <a href={keyHelpUrl} target="_blank" rel="noreferrer">
+            Change the token
+            <span class="visually-hidden"> (opens in a new tab)</span>
+          </a>{" "}
+          and continue here, or <a href={stepPath(draft, "key")}>enter another key</a>.
+        </p>
+      ) : null}
+    </ErrorNote>
   );
 }
 

@@ -1,13 +1,12 @@
 /** The last step: a summary, the plan, and the button, which all fit on a screen. */
-import type { ComponentChildren } from "preact";
 import { type Budget, quotaKeyOf, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
 import { createdAt } from "../../core/control/placement";
 import { syncShare } from "../../core/limiter";
 import { strictest } from "../../core/source";
 import { timeOfCalls } from "../../core/sync/pacing";
-import { capOf, type PlanForm, planName } from "../budget/plans";
-import { ErrorNote, Field } from "../components";
+import { capOf, PlanChoices, type PlanForm, planName } from "../budget/plans";
+import { ErrorNote } from "../components";
 import { aboutDigits, counted, inDigits, rangeText } from "../format";
 import { enhanced, GoOn, StepFrame, stepPath } from "./frame";
 import { type PlanCosts, PlanSentence, PlanTable } from "./plan-cost";
@@ -69,49 +68,46 @@ export function StartStep(props: StartProps) {
 }
 
 export function StartForm({ draft, platform, workspaces, costs, form, errors }: StartProps) {
-  const choice = { chosen: form.plan, costs };
   const names = new Map([
     ...workspaces.map(({ workspace }) => [workspace.id, workspace.name] as const),
     ...sourcePlans.map((plan) => [plan.id, planName(plan)] as const),
   ]);
+  const sentence = (value: string) => <PlanSentence cost={costs.get(value)} />;
+  const choices = [
+    ...workspaces.map(({ workspace, budget }) => ({
+      value: workspace.id,
+      name: workspace.name,
+      about: (
+        <>
+          {aboutWorkspace(workspace, budget)} {sentence(workspace.id)}
+        </>
+      ),
+    })),
+    {
+      value: UNSURE,
+      name: "Not sure",
+      about: (
+        <>
+          We stay within {strictestPlan.name}'s {inDigits(strictestPlan.callsPerMonth ?? 0)} calls a month
+          until you choose a plan under Usage. {sentence(strictestPlan.id)}
+        </>
+      ),
+    },
+    ...sourcePlans.toReversed().map((plan) => ({
+      value: plan.id,
+      name: planName(plan),
+      about: sentence(plan.id),
+    })),
+  ];
   return (
     <form {...enhanced(stepPath(draft, "start"))} class="stack">
       {errors.form ? <ErrorNote title="Syncing did not start">{errors.form}</ErrorNote> : null}
-      <fieldset>
-        <legend>{platform} plan of this base's workspace</legend>
-        {errors.plan ? (
-          <p class="field-error" role="alert">
-            {errors.plan}
-          </p>
-        ) : null}
-        <div class="pills">
-          {workspaces.map(({ workspace, budget }) => (
-            <Pill key={workspace.id} {...choice} value={workspace.id} name={workspace.name}>
-              {aboutWorkspace(workspace, budget)}{" "}
-            </Pill>
-          ))}
-          <Pill {...choice} value={UNSURE} name="Not sure">
-            We stay within {strictestPlan.name}'s {inDigits(strictestPlan.callsPerMonth ?? 0)} calls a month
-            until you choose a plan under Usage.{" "}
-          </Pill>
-          {sourcePlans.toReversed().map((plan) => (
-            <Pill key={plan.id} {...choice} value={plan.id} name={planName(plan)} />
-          ))}
-          <Pill {...choice} value="custom" name="Custom">
-            <Field
-              label="Calls per month"
-              name="calls"
-              inputMode="numeric"
-              value={form.calls}
-              error={errors.calls}
-              hint="For another plan, or if your other apps need most of the calls."
-              placeholder="50000"
-              maxLength={12}
-              autocomplete="off"
-            />
-          </Pill>
-        </div>
-      </fieldset>
+      <PlanChoices
+        legend={`${platform} plan of this base's workspace`}
+        choices={choices}
+        form={form}
+        errors={errors}
+      />
       <GoOn text="Start syncing" busy="Creating the database…" />
       <details>
         <summary>Compare plans</summary>
@@ -125,44 +121,6 @@ export function StartForm({ draft, platform, workspaces, costs, form, errors }: 
         </div>
       </details>
     </form>
-  );
-}
-
-/** A choice in the row, and what it means, which is shown below the row while it is chosen. */
-function Pill(props: {
-  value: string;
-  name: string;
-  chosen: string;
-  costs: PlanCosts;
-  children?: ComponentChildren;
-}) {
-  const { value, name, chosen, costs, children } = props;
-  const cost = costs.get(value === UNSURE ? strictestPlan.id : value);
-  const isForm = value === "custom";
-  return (
-    <div class="pill">
-      <span class="pill-choice">
-        <input
-          type="radio"
-          name="plan"
-          id={`plan-${value}`}
-          value={value}
-          checked={value === chosen}
-          required
-        />
-        <label for={`plan-${value}`}>
-          <bdi>{name}</bdi>
-        </label>
-      </span>
-      {isForm ? (
-        <div class="pill-more">{children}</div>
-      ) : (
-        <p class="pill-more muted small">
-          {children}
-          <PlanSentence cost={cost} />
-        </p>
-      )}
-    </div>
   );
 }
 
@@ -186,7 +144,7 @@ function describeTime({ size, platform, sourceBase }: Draft): string {
   const ready = "Each table can be queried as soon as it is complete";
   if (!size?.isKnown || !sourceBase) return ready;
   const share = syncShare(quotaKeyOf({ platform, sourceBaseId: sourceBase.id }), false);
-  const range = timeOfCalls(size.calls + SCHEMA_CALLS, (2 * size.error) / strictest().pageSize, share);
+  const range = timeOfCalls(size.calls + SCHEMA_CALLS, size.error / strictest().pageSize, share);
   return `${capitalized(rangeText(range))}. ${ready}`;
 }
 

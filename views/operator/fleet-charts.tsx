@@ -3,7 +3,7 @@ import type { FleetHour, LagHistory } from "../../core/control/history";
 import { LagChart, LagTable, lagSummary, timeOf } from "../base/lag-chart";
 import { Card } from "../components";
 import { Table } from "../components/table";
-import { Time } from "../components/time";
+import { Time, Zone } from "../components/time";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 
@@ -64,6 +64,18 @@ function Calls({ hours }: Pick<ChartProps, "hours">) {
         )}
         foot={footOf(hours)}
       />
+      {total(sums) === 0 ? (
+        <p class="muted small">No calls in these hours. Each hour is added when it is over.</p>
+      ) : (
+        <p class="chart-key small muted">
+          <span>
+            <span class="key" aria-hidden="true" /> sync
+          </span>
+          <span>
+            <span class="key client" aria-hidden="true" /> apps and consoles
+          </span>
+        </p>
+      )}
     </Card>
   );
 }
@@ -85,6 +97,7 @@ function Outages({ hours }: Pick<ChartProps, "hours">) {
         )}
         foot={footOf(hours)}
       />
+      {total(counts) === 0 ? <p class="muted small">None in these hours.</p> : null}
     </Card>
   );
 }
@@ -116,7 +129,14 @@ function Numbers({ hours }: Pick<ChartProps, "hours">) {
 }
 
 function footOf(hours: FleetHour[]) {
-  return [hours[0]!, hours.at(-1)!].map(({ at }) => <Time key={at.getTime()} at={at} form="bare" />);
+  const [first, last] = [hours[0]!.at, hours.at(-1)!.at];
+  return [
+    <Time key="first" at={first} form="bare" />,
+    <span key="last">
+      <Time at={last} form="bare" />
+      <Zone />
+    </span>,
+  ];
 }
 
 function total(values: number[]): number {

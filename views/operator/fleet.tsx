@@ -44,7 +44,7 @@ export function Fleet({ workers, state, queue, openRequests, unhealthy, quaranti
           </div>
           <div>
             <dt>Oldest lag</dt>
-            <dd>{state.oldestLagMs === null ? "–" : formatElapsed(state.oldestLagMs)}</dd>
+            <dd>{state.oldestLagMs ? formatElapsed(state.oldestLagMs) : "–"}</dd>
             <dd class="muted small wrap">
               {state.oldestBaseId === null || state.oldestLagMs === 0 ? (
                 "no base lags"

@@ -483,15 +483,12 @@ export interface components {
         message: string;
         since: string;
       } | null;
-      /** Cells that do not fit their column and, with an empty record_id, objects that a rebuild could not carry over (`value` contains the statements that create them). At most 100 of issue_count */
-      issues: ({
-        table: string;
-        record_id: string;
-        column: string;
-        value: string;
-        reason: string;
-      })[];
+      /** What _sync_issues contains, by field and reason: the 200 largest groups. Those of the fields in the setting muted_fields are included */
+      issues: (components["schemas"]["IssueGroup"])[];
+      /** All issues */
       issue_count: number;
+      /** Issues that need a person: without errors of formulas, and without those of muted fields */
+      open_issue_count: number;
       /** Records written through the proxy that the replica does not show yet */
       repairs: number;
     };
@@ -563,6 +560,13 @@ export interface components {
         name: string;
         /** Airtable's id of the field; null for the name of the table */
         field_id?: string | null;
+      })[];
+      /** All fields whose issues do not count. Issues of fields that are not listed count again */
+      muted_fields?: ({
+        /** Airtable's id of the table */
+        table_id: string;
+        /** Airtable's id of the field */
+        field_id: string;
       })[];
       /** Airtable API key */
       api_key?: string;
@@ -676,6 +680,25 @@ export interface components {
       next: string;
       /** When Basetide tries again */
       next_at: string | null;
+    };
+    IssueGroup: {
+      /** `value`: Values that do not fit their column: they are lost, or were changed. `formula`: Errors that Airtable has in place of a value, such as #ERROR!. `unreadable`: Parts of Airtable's answers that cannot be read. `object`: An object of yours that a rebuild could not carry over; `value` contains the statements that create it */
+      kind: "value" | "formula" | "unreadable" | "object";
+      /** Name in SQL */
+      table: string;
+      /** Name in SQL */
+      column: string;
+      /** Airtable's id */
+      table_id: string | null;
+      /** Airtable's id */
+      field_id: string | null;
+      reason: string;
+      /** Issues of this field, for this reason */
+      count: number;
+      /** One of them; empty if it is of no record */
+      record_id: string;
+      /** Its value in Airtable, as JSON */
+      value: string;
     };
     KeyCheck: {
       platform: string;
@@ -1062,6 +1085,13 @@ export interface components {
         name: string;
         /** Airtable's id of the field; null for the name of the table */
         field_id: string | null;
+      })[];
+      /** Fields, by Airtable's ids, whose issues do not count, and are listed apart. They stay in `_sync_issues`. Available after the first sync. */
+      muted_fields: ({
+        /** Airtable's id of the table */
+        table_id: string;
+        /** Airtable's id of the field */
+        field_id: string;
       })[];
     };
     SourceBase: {

@@ -1,6 +1,6 @@
 /*
  * The console's only script of its own: marks the page as scripted, shows the current tab, copies values on a click,
- * closes the account menu. Every page also works without it.
+ * shows passwords on request, closes the account menu. Every page also works without it.
  */
 document.documentElement.classList.add("scripted");
 
@@ -42,6 +42,24 @@ document.addEventListener("keydown", (event) => {
 document.addEventListener("change", (event) => {
   if (event.target.matches?.('[role="switch"]')) event.target.ariaChecked = String(event.target.checked);
 });
+
+/** Shows what is typed into a password field, until its form is sent: browsers keep what other fields contain. */
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-shows]");
+  if (button) showTyped(button, button.ariaPressed !== "true");
+});
+document.addEventListener(
+  "submit",
+  (event) => {
+    for (const button of event.target.querySelectorAll("[data-shows]")) showTyped(button, false);
+  },
+  true,
+);
+
+function showTyped(button, isShown) {
+  document.getElementById(button.dataset.shows).type = isShown ? "text" : "password";
+  button.ariaPressed = String(isShown);
+}
 
 function closeMenus(clicked) {
   for (const menu of document.querySelectorAll("details.menu[open]")) {

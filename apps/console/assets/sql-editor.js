@@ -10,11 +10,12 @@ import {
   closeBrackets,
   closeBracketsKeymap,
   completionKeymap,
+  pickedCompletion,
 } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { PostgreSQL, sql } from "@codemirror/lang-sql";
+import { PostgreSQL } from "@codemirror/lang-sql";
 import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
-import { Compartment, EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
+import { EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
 import {
   Decoration,
   drawSelection,
@@ -27,6 +28,7 @@ import {
   placeholder,
 } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
+import { completeSql } from "./sql-completion";
 
 const form = document.getElementById("sql-form");
 const text = document.getElementById("sql-text");
@@ -123,7 +125,36 @@ const replaceTyped = EditorView.domEventHandlers({
   },
 });
 
-const language = new Compartment();
+/** The names of tables and columns; until they have arrived, keywords are completed. */
+let names = { schema: "", relations: [] };
+
+/** What `completeSql` offers, in its order. */
+function complete({ state, pos, explicit }) {
+  const found = completeSql(state.doc.toString(), pos, names, explicit);
+  if (!found) return null;
+  const options = found.options.map((option) => ({
+    ...option,
+    apply: option.kind === "function" ? insertCall : option.apply,
+  }));
+  const getMatch = ({ label }) => {
+    const start = label.toLowerCase().indexOf(found.typed.toLowerCase());
+    return start === -1 ? [] : [start, start + found.typed.length];
+  };
+  return { ...found, options, filter: false, getMatch };
+}
+
+/** Inserts a function's name and parentheses, with the cursor between them. */
+function insertCall(editor, completion, from, to) {
+  const hasParenthesis = editor.state.sliceDoc(to, to + 1) === "(";
+  const call = hasParenthesis ? completion.label : `${completion.label}()`;
+  editor.dispatch({
+    changes: { from, to, insert: call },
+    selection: { anchor: from + completion.label.length + 1 },
+    annotations: pickedCompletion.of(completion),
+    userEvent: "input.complete",
+  });
+}
+
 const draftKey = `draft ${location.pathname}`;
 const host = document.createElement("div");
 host.className = "sql-editor";
@@ -144,7 +175,7 @@ const view = new EditorView({
       indentOnInput(),
       bracketMatching(),
       closeBrackets(),
-      autocompletion({ icons: false }),
+      autocompletion({ icons: false, override: [complete] }),
       highlightActiveLine(),
       highlightActiveLineGutter(),
       EditorView.lineWrapping,
@@ -157,7 +188,7 @@ const view = new EditorView({
         ...completionKeymap,
         indentWithTab,
       ]),
-      language.of(sql({ dialect: PostgreSQL })),
+      PostgreSQL.language,
       EditorView.contentAttributes.of({ "aria-label": "SQL", spellcheck: "false" }),
       replaceTyped,
       errorMark,
@@ -185,14 +216,7 @@ async function loadNames() {
   try {
     const response = await fetch(form.dataset.names, { headers: { accept: "application/json" } });
     if (!response.ok) return;
-    const { schema, tables } = await response.json();
-    const completed = sql({
-      dialect: PostgreSQL,
-      schema: tables,
-      defaultSchema: schema,
-      upperCaseKeywords: false,
-    });
-    view.dispatch({ effects: language.reconfigure(completed) });
+    names = await response.json();
   } catch {
     // Keywords are completed all the same.
   }

@@ -166,12 +166,13 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     attempt: ClientAttempt,
     work: () => Promise<Answer>,
   ): Promise<Answer | AuthFailure> => (await limits.client(attempt, networkOfClient(request))) ?? work();
-  /** Checks a stranger's password, unless too many wait. */
+  /** Checks a password, unless too many wait. @param user whom the client is known to be; undefined: a stranger */
   const withPlace = async <Answer>(
     request: Request,
+    user: string | undefined,
     work: (place: PasswordPlace) => Promise<Answer>,
   ): Promise<Answer | AuthFailure> => {
-    using place = PasswordPlace.take(networkOfClient(request));
+    using place = PasswordPlace.take(networkOfClient(request), user);
     if (!place) return crowded();
     try {
       return await work(place);
@@ -248,7 +249,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         if (config.signUps === "closed" && !(await maySignUp(db, email, next))) return closed();
         if (isOfGoodLength(password) && isCommonPassword(password, email)) return common();
         const mail = { reason: "sign_up", to: email, network: networkOfClient(request) } as const;
-        return withPlace(request, (place) =>
+        return withPlace(request, undefined, (place) =>
           withPermit(mail, async (permit) => {
             const body = { email, password, name: nameOf(email), callbackURL: next };
             const done = await call(request, "/sign-up/email", { body, permit, place });
@@ -262,10 +263,10 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       const refused = await limits.signIn(email, { network, device });
       if (refused) return refused;
       const body = { email, password };
-      const done =
-        device !== null
-          ? await call(request, "/sign-in/email", { body, isUrgent: true })
-          : await withPlace(request, (place) => call(request, "/sign-in/email", { body, place }));
+      const isUrgent = device !== null;
+      const done = await withPlace(request, isUrgent ? email : undefined, (place) =>
+        call(request, "/sign-in/email", { body, isUrgent, place }),
+      );
       if ("reason" in done) return done;
       const { answer, user } = done;
       if (!answer.ok) {
@@ -281,7 +282,8 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
     },
     signInWithCode: (request, code) =>
       withinClientLimit(request, "sign-in-code", async () => {
-        const done = await call(request, codePath(code), codeOptions(code));
+        // With a session, the library would check the code of its user, without its limits, and use nothing up.
+        const done = await call(request, codePath(code), { ...codeOptions(code), isWithoutSession: true });
         const { answer, user } = done;
         if (!answer.ok || user === null) return answer;
         const device = await devices.find(request, user.email);
@@ -319,7 +321,8 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         withinClientLimit(
           request,
           "change-password",
-          async () => (await limits.changePassword(currentUser.userId)) ?? work(),
+          async () =>
+            (await limits.changePassword(currentUser.userId)) ?? withPlace(request, currentUser.userId, work),
         ),
       record: ({ userId: id, email }, action) => recordUserEvent(db, { id, email }, { action }),
     }),
@@ -353,7 +356,10 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
         if (refused) return refused;
         if (isOfGoodLength(password) && isCommonPassword(password, currentUser.email)) return common();
         const body = { currentPassword: current, newPassword: password, revokeOtherSessions: true };
-        const done = await call(request, "/change-password", { body, isUrgent: true });
+        const done = await withPlace(request, currentUser.userId, (place) =>
+          call(request, "/change-password", { body, isUrgent: true, place }),
+        );
+        if ("reason" in done) return done;
         if (!done.answer.ok) return done.answer;
         const user = { id: currentUser.userId, email: currentUser.email };
         await recordUserEvent(db, user, { action: "password.changed" });

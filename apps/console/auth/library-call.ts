@@ -6,6 +6,7 @@ import { clientAddress } from "../../../core/http";
 import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthError } from "./auth";
 import { ADDRESS_HEADER, BASE_PATH } from "./library";
+import { leaveSession } from "./resign";
 
 /** Our code for a right code that was used before. */
 export const CODE_USED = "CODE_USED";
@@ -45,6 +46,8 @@ interface CallOptions {
   isUrgent?: boolean;
   appCode?: string;
   place?: PasswordPlace | undefined;
+  /** The call ignores the session of the request. */
+  isWithoutSession?: boolean;
 }
 
 type LibraryCall = (request: Request, path: string, options?: CallOptions) => Promise<LibraryAnswer>;
@@ -73,13 +76,15 @@ export function createRawCall(
   handler: (request: Request) => Promise<Response>,
   prepare: (headers: Headers) => unknown,
 ): (request: Request, path: string, options?: CallOptions) => Promise<RawAnswer> {
-  return async (request, path, { body, permit, isUrgent = false, appCode, place } = {}) => {
+  return async (request, path, options = {}) => {
+    const { body, permit, isUrgent = false, appCode, place, isWithoutSession = false } = options;
     const headers = new Headers({ "content-type": "application/json" });
     for (const name of ["cookie", "user-agent"]) {
       const value = request.headers.get(name);
       if (value !== null) headers.set(name, value);
     }
     prepare(headers);
+    if (isWithoutSession) leaveSession(headers);
     const address = clientAddress(request, config.clientIpHeader);
     if (address !== null) headers.set(ADDRESS_HEADER, address);
     const init = body ? { method: "POST", headers, body: JSON.stringify(body) } : { headers };
@@ -94,7 +99,7 @@ export function createRawCall(
   };
 }
 
-/** Maps the library's codes to our errors. */
+/** Maps the library's codes to our errors; without a code, its status. */
 const troubles: Record<string, [AuthError, string]> = {
   INVALID_EMAIL_OR_PASSWORD: ["wrong_password", "E-mail or password is incorrect."],
   INVALID_PASSWORD: ["wrong_password", "That password is incorrect."],
@@ -113,6 +118,8 @@ const troubles: Record<string, [AuthError, string]> = {
   INVALID_CODE: ["wrong_code", "That code is incorrect. Codes change every 30 seconds."],
   [CODE_USED]: ["code_expired", USED_CODE],
   INVALID_BACKUP_CODE: ["wrong_code", "That code is incorrect, or was used before."],
+  // It has no code.
+  409: ["code_expired", "Another sign-in used a backup code at the same moment. Sign in again."],
   INVALID_TWO_FACTOR_COOKIE: ["code_expired", "Too much time has passed. Sign in again."],
   TOO_MANY_ATTEMPTS_REQUEST_NEW_CODE: ["code_expired", "Too many wrong codes. Sign in again."],
   ACCOUNT_TEMPORARILY_LOCKED: ["too_many", "Too many wrong codes. Try again in 15 minutes."],
@@ -145,7 +152,7 @@ async function toAnswer(response: Response, scope: CallScope): Promise<LibraryAn
     const user = needsCode ? null : (scope.user ?? body?.user ?? null);
     return { answer: { ok: true, cookies, hasSession, needsCode }, user, shown };
   }
-  const [reason, message] = troubles[body?.code ?? ""] ?? [];
+  const [reason, message] = troubles[body?.code ?? response.status] ?? [];
   if (reason && message) return { answer: { ok: false, reason, message }, user: null, shown };
   throw new Error(`better-auth answered ${response.status} ${body?.code}: ${body?.message}`);
 }

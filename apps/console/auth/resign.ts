@@ -37,6 +37,15 @@ export function hasSessionCookie({ headers }: Pick<Request, "headers">): boolean
   return cookies.some((cookie) => COOKIE.test(cookie.slice(0, cookie.indexOf("="))));
 }
 
+/** Removes the session from the cookies. */
+export function leaveSession(headers: Headers): void {
+  const cookies = (headers.get("cookie") ?? "").split(/;\s*/);
+  headers.set(
+    "cookie",
+    cookies.filter((cookie) => !COOKIE.test(cookie.slice(0, cookie.indexOf("=")))).join("; "),
+  );
+}
+
 /**
  * @param keys the keys that sign sessions: the current key first, then previous ones
  * @returns whether one of them has signed a session cookie of the request

@@ -5,7 +5,13 @@
  * Each code works once.
  */
 import type { Db } from "../../../core/context";
-import { type CurrentUser, claimCode, isPasswordOf } from "../../../core/control/accounts";
+import {
+  type CurrentUser,
+  claimCode,
+  hasTwoFactor,
+  isPasswordOf,
+  type PasswordPlace,
+} from "../../../core/control/accounts";
 import type { AuditAction } from "../../../core/control/audit";
 import type { AuthAnswer, AuthFailure } from "./auth";
 import type { createLibraryCall } from "./library-call";
@@ -43,7 +49,7 @@ interface Parts {
   changes<Answer>(
     request: Request,
     currentUser: CurrentUser,
-    work: () => Promise<Answer>,
+    work: (place: PasswordPlace) => Promise<Answer>,
   ): Promise<Answer | AuthFailure>;
   record(currentUser: CurrentUser, action: AuditAction): Promise<void>;
 }
@@ -70,8 +76,9 @@ export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor
     request: Request,
     { userId }: CurrentUser,
     { password, code }: Proof,
+    place: PasswordPlace,
   ): Promise<AuthAnswer> => {
-    if (!(await isPasswordOf(db, userId, password)))
+    if (!(await isPasswordOf(db, userId, password, place)))
       return { ok: false, reason: "wrong_password", message: "That password is incorrect." };
     const { answer } = await call(request, codePath(code), { body: { code }, isUrgent: true });
     // The library begins no session for a user who has one, so nothing else claims the code.
@@ -81,32 +88,35 @@ export function createTwoFactor({ db, call, changes, record }: Parts): TwoFactor
   };
   return {
     enable: (request, currentUser, password) =>
-      changes(request, currentUser, async (): Promise<Setup | AuthFailure> => {
-        const options = { body: { password }, isUrgent: true };
+      changes(request, currentUser, async (place): Promise<Setup | AuthFailure> => {
+        const options = { body: { password }, isUrgent: true, place };
         const { answer, shown } = await call(request, "/two-factor/enable", options);
         return answer.ok ? { ok: true, ...shown } : answer;
       }),
     confirm: (request, currentUser, code) =>
       changes(request, currentUser, async (): Promise<AuthAnswer> => {
+        // The library would say whether the code is right, and nothing would claim it.
+        if (await hasTwoFactor(db, currentUser.userId))
+          return { ok: false, reason: "wrong_code", message: "Two-factor authentication is already on." };
         const { answer } = await call(request, "/two-factor/verify-totp", codeOptions(code));
         if (answer.ok) await record(currentUser, "two_factor.enabled");
         return answer;
       }),
     disable: (request, currentUser, proof) =>
-      changes(request, currentUser, async (): Promise<AuthAnswer> => {
-        const proven = await prove(request, currentUser, proof);
+      changes(request, currentUser, async (place): Promise<AuthAnswer> => {
+        const proven = await prove(request, currentUser, proof, place);
         if (!proven.ok) return proven;
         const body = { password: proof.password };
-        const { answer } = await call(request, "/two-factor/disable", { body, isUrgent: true });
+        const { answer } = await call(request, "/two-factor/disable", { body, isUrgent: true, place });
         if (answer.ok) await record(currentUser, "two_factor.disabled");
         return answer;
       }),
     newCodes: (request, currentUser, proof) =>
-      changes(request, currentUser, async (): Promise<Setup | AuthFailure> => {
-        const proven = await prove(request, currentUser, proof);
+      changes(request, currentUser, async (place): Promise<Setup | AuthFailure> => {
+        const proven = await prove(request, currentUser, proof, place);
         if (!proven.ok) return proven;
         const body = { password: proof.password };
-        const options = { body, isUrgent: true };
+        const options = { body, isUrgent: true, place };
         const { answer, shown } = await call(request, "/two-factor/generate-backup-codes", options);
         if (!answer.ok) return answer;
         await record(currentUser, "two_factor.codes_renewed");

@@ -9,6 +9,7 @@ import {
   type ManagementContext,
   requestResync,
   resolveIndexes,
+  resolveMutedFields,
   resolveOwnNames,
   revokeAttachmentLinks,
   type SyncRun,
@@ -75,6 +76,7 @@ export function baseRoutes(ctx: ManagementContext) {
           ...settingsFromJson(body),
           indexes: body.indexes && (await resolveIndexes(ctx, base, body.indexes)),
           ownNames: body.own_names && (await resolveOwnNames(ctx, base, body.own_names)),
+          mutedFields: body.muted_fields && (await resolveMutedFields(ctx, base, body.muted_fields)),
           apiKey: body.api_key,
           workspaceId: body.workspace_id,
         });

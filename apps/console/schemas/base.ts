@@ -4,7 +4,15 @@ import { budget } from "./budgets";
 import { apiKey, workspaceId } from "./connect";
 import { named, nullable, strict, timestamp } from "./parts";
 import { selection } from "./selection";
-import { indexes, indexesChange, ownNames, ownNamesChange, plainSettings } from "./settings";
+import {
+  indexes,
+  indexesChange,
+  mutedFields,
+  mutedFieldsChange,
+  ownNames,
+  ownNamesChange,
+  plainSettings,
+} from "./settings";
 
 export const syncKind = named(
   "SyncKind",
@@ -28,6 +36,7 @@ export const settingsChange = named(
       ...plainSettings,
       indexes: indexesChange,
       own_names: ownNamesChange,
+      muted_fields: mutedFieldsChange,
       api_key: apiKey,
       workspace_id: workspaceId,
     }),
@@ -108,7 +117,10 @@ export const base = named(
         next_at: nullable(t.String({ format: "date-time", description: "When Basetide tries again" })),
       }),
     ),
-    settings: named("Settings", t.Object({ ...plainSettings, indexes, own_names: ownNames })),
+    settings: named(
+      "Settings",
+      t.Object({ ...plainSettings, indexes, own_names: ownNames, muted_fields: mutedFields }),
+    ),
     selection,
     database: named(
       "Database",
@@ -232,19 +244,41 @@ export const base = named(
       ),
     ),
     issues: t.Array(
-      t.Object({
-        table: t.String(),
-        record_id: t.String(),
-        column: t.String(),
-        value: t.String(),
-        reason: t.String(),
-      }),
+      named(
+        "IssueGroup",
+        t.Object({
+          kind: t.Union([
+            t.Literal("value", {
+              description: "Values that do not fit their column: they are lost, or were changed",
+            }),
+            t.Literal("formula", {
+              description: "Errors that Airtable has in place of a value, such as #ERROR!",
+            }),
+            t.Literal("unreadable", { description: "Parts of Airtable's answers that cannot be read" }),
+            t.Literal("object", {
+              description:
+                "An object of yours that a rebuild could not carry over; `value` contains the statements that create it",
+            }),
+          ]),
+          table: t.String({ description: "Name in SQL" }),
+          column: t.String({ description: "Name in SQL" }),
+          table_id: nullable(t.String({ description: "Airtable's id" })),
+          field_id: nullable(t.String({ description: "Airtable's id" })),
+          reason: t.String(),
+          count: t.Integer({ description: "Issues of this field, for this reason" }),
+          record_id: t.String({ description: "One of them; empty if it is of no record" }),
+          value: t.String({ description: "Its value in Airtable, as JSON" }),
+        }),
+      ),
       {
         description:
-          "Cells that do not fit their column and, with an empty record_id, objects that a rebuild could not carry over (`value` contains the statements that create them). At most 100 of issue_count",
+          "What _sync_issues contains, by field and reason: the 200 largest groups. Those of the fields in the setting muted_fields are included",
       },
     ),
-    issue_count: t.Integer(),
+    issue_count: t.Integer({ description: "All issues" }),
+    open_issue_count: t.Integer({
+      description: "Issues that need a person: without errors of formulas, and without those of muted fields",
+    }),
     repairs: t.Integer({
       description: "Records written through the proxy that the replica does not show yet",
     }),

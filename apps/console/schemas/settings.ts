@@ -2,6 +2,7 @@
 import { t } from "elysia";
 import {
   MOST_INDEXES,
+  MOST_MUTED_FIELDS,
   MOST_OWN_NAMES,
   type SettingsOfType,
   settingList,
@@ -68,3 +69,15 @@ export const ownNamesChange = t.Array(
     description: "All names of your own. Tables and columns that are not listed get automatic names",
   },
 );
+
+const fieldIds = (options: { maxLength?: number }) => ({
+  table_id: t.String({ ...options, description: "Airtable's id of the table" }),
+  field_id: t.String({ ...options, description: "Airtable's id of the field" }),
+});
+
+export const mutedFields = t.Array(t.Object(fieldIds({})), { description: settings.muted_fields.effect });
+
+export const mutedFieldsChange = t.Array(t.Object(fieldIds({ maxLength: 100 }), strict), {
+  maxItems: MOST_MUTED_FIELDS,
+  description: "All fields whose issues do not count. Issues of fields that are not listed count again",
+});

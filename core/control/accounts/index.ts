@@ -31,7 +31,7 @@ export {
   scopes,
   type TokenScope,
 } from "./permissions";
-export { completeReset, isResetLinkValid, makeResetLink } from "./reset-link";
+export { completeReset, makeResetLink, validResetLinks } from "./reset-link";
 export { listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { linkedServices, unlinkService } from "./sign-in-services";
 export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";

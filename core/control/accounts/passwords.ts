@@ -28,33 +28,38 @@ export function checkPassword(password: string, email: string): void {
 
 /** Each takes about 25 ms: together a tenth of a core, and more sign-ins than people need. */
 const PER_SECOND = 4;
-/** Those of strangers that wait: the work of ten seconds, of which one network may cause one. */
+/** Those that wait: the work of ten seconds, of which one network, or one user in a network, may cause one. */
 const WAITING = { most: 40, mostPer: { network: PER_SECOND } };
 
 const queue = new PQueue({ concurrency: 1, intervalCap: PER_SECOND, interval: 1000 });
-const places = new SharedBudget<never>(WAITING);
+const ofStrangers = new SharedBudget<never>(WAITING);
+const ofUsers = new SharedBudget<never>(WAITING);
 
 interface QueueOptions {
   /** Goes before those that are not urgent. */
   isUrgent?: boolean;
-  /** Of those that are not urgent. */
   place?: PasswordPlace;
 }
 
-/** A stranger's place in the queue. */
+/** A client's place in the queue. */
 export class PasswordPlace implements Disposable {
   readonly #share: BudgetShare;
   readonly #gaveWay = new AbortController();
   /** Aborted when it has given way to a client of a network with fewer places. */
   readonly gaveWay = this.#gaveWay.signal;
 
-  private constructor(network: string) {
-    this.#share = places.open({ network }, { giveWay: () => this.#gaveWay.abort() });
+  private constructor(network: string, user: string | undefined) {
+    const [places, owner] =
+      user === undefined ? [ofStrangers, network] : [ofUsers, `${network} ${user.replace(/\s/g, "")}`];
+    this.#share = places.open({ network: owner }, { giveWay: () => this.#gaveWay.abort() });
   }
 
-  /** @returns undefined if more passwords wait to be checked than a person would wait for */
-  static take(network: string): PasswordPlace | undefined {
-    const place = new PasswordPlace(network);
+  /**
+   * @param user whom the client is known to be, which has places apart from strangers
+   * @returns undefined if more passwords wait to be checked than a person would wait for
+   */
+  static take(network: string, user?: string): PasswordPlace | undefined {
+    const place = new PasswordPlace(network, user);
     return place.#share.take(1) ? place : undefined;
   }
 

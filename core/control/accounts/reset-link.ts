@@ -1,5 +1,6 @@
 /** Links to set a password: creates those that operators hand out, and completes the use of any link. */
 import { createHash, randomBytes } from "node:crypto";
+import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { newId } from "../../ids";
@@ -29,11 +30,14 @@ export async function makeResetLink(db: Db, email: string, actor?: Actor): Promi
   return `/reset-password?${new URLSearchParams({ token })}`;
 }
 
-/** Returns whether the link still works: it exists, was not used and has not expired. */
-export async function isResetLinkValid(db: Db, token: string): Promise<boolean> {
-  const [known] = await db`
-    select from verifications where identifier = ${identifierOf(token)} and expires_at > now()`;
-  return known !== undefined;
+/** @returns a function that returns whether a link still works: it exists, was not used and has not expired */
+export function validResetLinks(db: Db): (token: string) => Promise<boolean> {
+  const links = new SharedLookup(async (identifiers) => {
+    const found = await db<{ identifier: string }[]>`
+      select identifier from verifications where identifier = any (${identifiers}) and expires_at > now()`;
+    return new Map(found.map(({ identifier }) => [identifier, true]));
+  });
+  return async (token) => (await links.get(identifierOf(token))) === true;
 }
 
 /**

@@ -5,6 +5,7 @@
  * A token has scopes, and never more permissions than its creator has in the account at the time of the call.
  */
 import { createHash, randomBytes } from "node:crypto";
+import { SharedLookup } from "../../async";
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
@@ -99,6 +100,26 @@ interface Bearer extends Account {
   };
 }
 
+/** The look-ups of tokens, which anyone can make up. */
+const lookups = new WeakMap<Db, SharedLookup<Account & TokenRow>>();
+
+function lookupIn(db: Db): SharedLookup<Account & TokenRow> {
+  const known = lookups.get(db);
+  if (known) return known;
+  const lookup = new SharedLookup(async (hashes) => {
+    const found = await db<(Account & TokenRow)[]>`
+      select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name, t.token_hash as hash,
+        t.scopes, case when t.created_by is null then 'owner' else m.role end as role,
+        coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
+      from api_tokens as t join accounts as a on a.id = t.account_id
+        left join account_members as m on m.account_id = a.id and m.user_id = t.created_by
+      where t.token_hash = any (${hashes}) and (t.expires_at is null or t.expires_at > now())`;
+    return new Map(found.map((one) => [one.hash, one]));
+  });
+  lookups.set(db, lookup);
+  return lookup;
+}
+
 /**
  * Returns the account of a request's `Authorization` header, and the token.
  *
@@ -107,13 +128,7 @@ interface Bearer extends Account {
 export async function authenticate(db: Db, authorization: string | null | undefined): Promise<Bearer> {
   const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
   if (token === undefined || !TOKEN.test(token)) throw new BasetideError("unauthorized");
-  const [found] = await db<(Account & TokenRow)[]>`
-    select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name,
-      t.scopes, case when t.created_by is null then 'owner' else m.role end as role,
-      coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
-    from api_tokens as t join accounts as a on a.id = t.account_id
-      left join account_members as m on m.account_id = a.id and m.user_id = t.created_by
-    where t.token_hash = ${hashToken(token)} and (t.expires_at is null or t.expires_at > now())`;
+  const found = await lookupIn(db).get(hashToken(token));
   // A member's tokens are deleted with the membership; one without a member has no permissions.
   if (!found?.role) throw new BasetideError("unauthorized");
   if (found.is_stale) await recordUse(db, found.token_id);
@@ -131,6 +146,7 @@ async function recordUse(db: Db, tokenId: string): Promise<void> {
 }
 
 interface TokenRow {
+  hash: string;
   token_id: string;
   token_name: string;
   scopes: TokenScope[];

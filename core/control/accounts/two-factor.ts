@@ -2,7 +2,7 @@
 import type { Actor, Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { recordUserEvent } from "../audit";
-import { verifyPassword } from "./passwords";
+import { type PasswordPlace, verifyPassword } from "./passwords";
 
 /** Whether sign-ins of the user ask for a code. */
 export async function hasTwoFactor(db: Db, userId: string): Promise<boolean> {
@@ -12,10 +12,15 @@ export async function hasTwoFactor(db: Db, userId: string): Promise<boolean> {
 }
 
 /** Whether this is the user's password. A user without one has no second factor. */
-export async function isPasswordOf(db: Db, userId: string, password: string): Promise<boolean> {
+export async function isPasswordOf(
+  db: Db,
+  userId: string,
+  password: string,
+  place: PasswordPlace,
+): Promise<boolean> {
   const [login] = await db<{ hash: string | null }[]>`
     select password as hash from user_logins where user_id = ${userId} and provider_id = 'credential'`;
-  return login?.hash ? verifyPassword(password, login.hash, { isUrgent: true }) : false;
+  return login?.hash ? verifyPassword(password, login.hash, { isUrgent: true, place }) : false;
 }
 
 /** Longer than a code of an app is valid: its own 30 seconds, and those before and after. */

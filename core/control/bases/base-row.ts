@@ -2,7 +2,7 @@
 
 import type { Db } from "../../context";
 import type { ErrorCode } from "../../errors";
-import type { CellIssue } from "../../replica";
+import type { IssueGroup } from "../../replica";
 import type { SourceSelection } from "../../source";
 import { hasNotifications } from "../feeds";
 import type { FailingTable, SchemaError } from "./failing-tables";
@@ -27,17 +27,6 @@ export interface TableCount {
   /** The source's id of the table, for links to it; absent in reports of older versions. */
   source_id?: string | undefined;
   records: number;
-}
-
-/** A cell that did not fit its column. */
-export interface BaseIssue {
-  /** SQL name of the table. */
-  table: string;
-  record_id: CellIssue["recordId"];
-  /** SQL name of the column. */
-  column: string;
-  value: string;
-  reason: string;
 }
 
 /** Progress of a first sync or a rebuild. */
@@ -142,8 +131,11 @@ export interface Base {
   /** What keeps the replica from equaling the source although syncs complete. */
   problems: SyncProblem[];
   tables: TableCount[];
+  /** All issues, and those among them that need a person: no errors of formulas, and not of a muted field. */
   issueCount: number;
-  issues: BaseIssue[];
+  openIssueCount: number;
+  /** The largest groups. */
+  issues: IssueGroup[];
   /** Durations of the last 20 completed sweeps (rapid mode: cycles; live mode: batches), the latest first. */
   recentSweepMs: number[];
   /** When the budget allows the next sync, if that is a while from now. */
@@ -161,6 +153,19 @@ export interface Base {
   isReadOnly: boolean;
 }
 
+/**
+ * The number of issues of the row `b` of `bases` that need a person. The groups that are not stored come after all that are,
+ * and errors of formulas come last: if some are stored, all others are among the stored ones.
+ */
+export function openIssueCount(db: Db) {
+  return db`(select coalesce(sum((g ->> 'count')::integer) filter (where g ->> 'kind' <> 'formula'
+      and not b.muted_fields @> jsonb_build_array(
+        jsonb_build_object('tableId', g -> 'table_id', 'fieldId', g -> 'field_id'))), 0)
+    + case when bool_or(g ->> 'kind' = 'formula') then 0
+      else b.issue_count - coalesce(sum((g ->> 'count')::integer), 0) end
+    from jsonb_array_elements(b.issues) as g)::integer`;
+}
+
 /** Reads the bases that match `where`, with all their properties. */
 export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]> {
   const rows = await db<BaseRow[]>`
@@ -172,7 +177,7 @@ export async function selectBases(db: Db, where: ReturnType<Db>): Promise<Base[]
       b.attachment_key_version as "attachmentKeyVersion", b.workspace_id as "workspaceId",
       b.source_user_id as "sourceUserId", b.resync_requested_at as "resyncRequestedAt",
       b.attempted_at as "attemptedAt", b.tables,
-      b.issue_count as "issueCount", b.issues, b.rests_until as "restsUntil", b.created_at as "createdAt",
+      b.issue_count as "issueCount", ${openIssueCount(db)} as "openIssueCount", b.issues, b.rests_until as "restsUntil", b.created_at as "createdAt",
       (select count(*)::integer from repairs as p where p.base_id = b.id) as repairs,
       ${syncColumns(db)}, clock_timestamp() as "readNow"
     from bases as b

@@ -2,10 +2,10 @@
 export { attachmentSigner, type LinkedBase, linkedBases } from "./attachment-keys";
 export {
   type Base,
-  type BaseIssue,
   type BaseState,
   type LiveState,
   msOf,
+  openIssueCount,
   type Progress,
   restored,
   type SyncKind,
@@ -56,6 +56,7 @@ export {
   resolveIndexes,
   sameIndexes,
 } from "./indexes";
+export { MOST_MUTED_FIELDS, resolveMutedFields } from "./muted-fields";
 export {
   type AskedName,
   MOST_OWN_NAMES,

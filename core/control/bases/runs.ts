@@ -9,14 +9,8 @@
 import type { Db } from "../../context";
 import { type BasetideError, type ErrorCode, nextStep } from "../../errors";
 import { cleanText, jsonParameter, serverNow, serverTime } from "../../postgres";
-import {
-  type Base,
-  type BaseIssue,
-  type Progress,
-  type SyncKind,
-  type TableCount,
-  USUAL_SWEEPS,
-} from "./base-row";
+import type { IssueGroup } from "../../replica";
+import { type Base, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
 import type { FailingTable } from "./failing-tables";
 
 /** How long the syncs of one row may span, with changes and without. */
@@ -27,7 +21,6 @@ const BESIDE_SLOWNESS = 6;
 /** Times the greatest age in a row, and ms, up to which one more sync may share the row. */
 const LAG_FACTOR = 3;
 const LAG_NEVER_STANDS_OUT_MS = 60_000;
-const MAX_ISSUES = 100;
 const MAX_MESSAGE_LENGTH = 1000;
 
 /** The result of a sync, reported when it ended. */
@@ -53,8 +46,8 @@ export interface RunReport {
   /** Absent: unchanged. */
   tables?: TableCount[] | undefined;
   issueCount?: number | undefined;
-  /** Only the first 100 are stored. */
-  issues?: BaseIssue[] | undefined;
+  /** Their groups. */
+  issues?: IssueGroup[] | undefined;
 }
 
 /** One sync, or several similar ones. */
@@ -103,7 +96,7 @@ export async function recordRun(
     startedAt: serverTime(db, report.startedAt),
     completedAt: report.completedAt && serverTime(db, report.completedAt),
     tables: report.tables ? jsonParameter(report.tables) : null,
-    issues: report.issues ? jsonParameter(report.issues.slice(0, MAX_ISSUES)) : null,
+    issues: report.issues ? jsonParameter(report.issues) : null,
   };
   // One statement, because every sync of every base ends with it.
   await db`

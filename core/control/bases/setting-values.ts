@@ -7,6 +7,7 @@ import { jsonParameter } from "../../postgres";
 import type { OwnName } from "../../replica";
 import type { AuditDetails } from "../audit";
 import type { AskedIndex, IndexSetting } from "./indexes";
+import type { AskedField, MutedField } from "./muted-fields";
 import type { AskedName } from "./own-names";
 import {
   type BaseSettings,
@@ -38,11 +39,13 @@ type SettingsJson = {
       ? number
       : Name extends SettingsOfType<"names">
         ? Required<AskedName>[]
-        : Required<AskedIndex>[];
+        : Name extends SettingsOfType<"fields">
+          ? AskedField[]
+          : Required<AskedIndex>[];
 };
 
 /** Settings that are lists: their columns are JSON, and their forms differ in the API. */
-const lists: ReadonlySet<SettingSpec["type"]> = new Set(["indexes", "names"]);
+const lists: ReadonlySet<SettingSpec["type"]> = new Set(["indexes", "names", "fields"]);
 
 /** The settings among a base's columns. */
 export function settingsOf(row: SettingsRow): BaseSettings {
@@ -89,6 +92,7 @@ export function settingsJson(values: BaseSettings): SettingsJson {
   const entries = settingList.map(({ name, key, type }) => {
     const value = values[key];
     if (type === "names") return [name, (value as OwnName[]).map(asAskedName)];
+    if (type === "fields") return [name, (value as MutedField[]).map(asAskedField)];
     return [name, type === "indexes" ? (value as IndexSetting[]).map(asAsked) : value];
   });
   return Object.fromEntries(entries) as SettingsJson;
@@ -96,10 +100,10 @@ export function settingsJson(values: BaseSettings): SettingsJson {
 
 /**
  * Returns the boolean and integer settings of an API request; the others need the base (`resolveIndexes`,
- * `resolveOwnNames`).
+ * `resolveOwnNames`, `resolveMutedFields`).
  */
 export function settingsFromJson(
-  json: Partial<Omit<SettingsJson, "indexes" | "own_names">>,
+  json: Partial<Omit<SettingsJson, "indexes" | "own_names" | "muted_fields">>,
 ): Partial<BaseSettings> {
   const given = settingList.filter(
     ({ name, type }) => !lists.has(type) && json[name as keyof typeof json] !== undefined,
@@ -114,6 +118,7 @@ export function settingDetails(changes: Partial<BaseSettings>): AuditDetails {
     given.map(({ name, key, type }) => {
       const value = changes[key];
       if (type === "names") return [name, describeOwnNames(value as OwnName[])];
+      if (type === "fields") return [name, describeFields(value as MutedField[])];
       return [
         name,
         type === "indexes" ? (value as IndexSetting[]).map(pathOf).join(", ") : (value as boolean | number),
@@ -143,10 +148,22 @@ function asAskedName({ tableId, fieldId, name }: OwnName): Required<AskedName> {
   return { table_id: tableId, field_id: fieldId, name };
 }
 
-/** Values of the audit log are short. */
 function describeOwnNames(names: readonly OwnName[]): string {
-  const all = names
-    .map(({ tableId, fieldId, name }) => `${fieldId === null ? tableId : `${tableId}.${fieldId}`}: ${name}`)
-    .join(", ");
-  return all.length > 1000 ? `${all.slice(0, 1000)}…` : all;
+  const all = names.map(
+    ({ tableId, fieldId, name }) => `${fieldId === null ? tableId : `${tableId}.${fieldId}`}: ${name}`,
+  );
+  return inShort(all.join(", "));
+}
+
+function asAskedField({ tableId, fieldId }: MutedField): AskedField {
+  return { table_id: tableId, field_id: fieldId };
+}
+
+function describeFields(fields: readonly MutedField[]): string {
+  return inShort(fields.map(({ tableId, fieldId }) => `${tableId}.${fieldId}`).join(", "));
+}
+
+/** Values of the audit log are short. */
+function inShort(text: string): string {
+  return text.length > 1000 ? `${text.slice(0, 1000)}…` : text;
 }

@@ -6,6 +6,7 @@
 import type { CamelCase } from "../../camel-case";
 import type { OwnName } from "../../replica";
 import type { IndexSetting } from "./indexes";
+import type { MutedField } from "./muted-fields";
 
 /** The parts of the settings page, in its order. */
 export const settingSections = {
@@ -43,6 +44,7 @@ export type SettingSpec = Row &
     | { type: "integer"; default: number; minimum: number; maximum: number; unit: string }
     | { type: "indexes"; default: readonly [] }
     | { type: "names"; default: readonly [] }
+    | { type: "fields"; default: readonly [] }
   );
 
 /** By name: the name of the API's field, and in camel case the key in `BaseSettings`. */
@@ -185,6 +187,16 @@ export const settings = {
     docs: "sql.md#indexes",
     interrupts: "nothing",
   },
+  muted_fields: {
+    type: "fields",
+    default: [],
+    label: "Muted fields",
+    hint: "Fields whose issues are not counted.",
+    effect:
+      "Fields, by Airtable's ids, whose issues do not count, and are listed apart. They stay in `_sync_issues`. Available after the first sync.",
+    docs: "sql.md#cells-that-do-not-fit",
+    interrupts: "nothing",
+  },
   attachment_views: {
     type: "boolean",
     default: false,
@@ -249,6 +261,7 @@ interface Values {
   integer: number;
   indexes: IndexSetting[];
   names: OwnName[];
+  fields: MutedField[];
 }
 type ValueOf<Name extends SettingName> = Values[Settings[Name]["type"]];
 type ColumnOf<Name extends SettingName> = Settings[Name] extends { column: infer Column extends string }

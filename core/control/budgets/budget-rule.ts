@@ -40,10 +40,11 @@ export interface Forecast {
 const KEPT_BACK = 0.01;
 /** Whole days that a forecast needs, and looks at: a week has every kind of day. */
 export const FORECAST_DAYS = 7;
-/** How far a day may be from the mean of its kind; more, and nothing can be said of the next one. */
-const MOST_SPREAD = 0.125;
-/** How far today may already be beyond what was forecast for it. */
-const MOST_EXCESS = 0.25;
+/**
+ * How wrong a forecast may be. There is none if days are half as far from the mean of their kind, on both sides of which
+ * the next one may be, or if today is already as far beyond it.
+ */
+const PRECISION = 0.25;
 const DAY_MS = 24 * 3600_000;
 /** Lower limit of the time until the month's end, ms: the rate does not rise further in the last seconds. */
 const SHORTEST_REST_MS = 60_000;
@@ -83,10 +84,12 @@ export function forecastOf(cap: Cap, used: MonthUse, days: DayUse[], today: Mont
   };
   const usualOn = (day: { at: Date }) => usual[`${isWeekend(day)}`];
   if (
-    week.some((day) => Math.abs(totalOf(day) - totalOf(usualOn(day))) > MOST_SPREAD * totalOf(usualOn(day)))
+    week.some(
+      (day) => Math.abs(totalOf(day) - totalOf(usualOn(day))) > (PRECISION / 2) * totalOf(usualOn(day)),
+    )
   )
     return none("regularity");
-  if (totalOf(today) > (1 + MOST_EXCESS) * totalOf(usualOn({ at: now }))) return none("regularity");
+  if (totalOf(today) > (1 + PRECISION) * totalOf(usualOn({ at: now }))) return none("regularity");
 
   let [sync, client] = [0, 0];
   const midnight = Math.floor(now.getTime() / DAY_MS) * DAY_MS;

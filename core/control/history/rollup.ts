@@ -1,5 +1,6 @@
 /** Rolls the runs of each past hour up into `base_days`, once an hour for all bases in one statement. */
 import type { Db } from "../../context";
+import { openIssueCount } from "../bases";
 
 /** Also hours that were rolled up before: a long sync belongs to the hours in which it ran. */
 const HOURS = 3;
@@ -27,8 +28,8 @@ async function rollUpHour(db: Db, hoursAgo: number): Promise<number> {
     )
     insert into base_days as d (base_id, day, lag_p50_ms, lag_max_ms, changed, issues)
     select b.id, h.day, ${hourArray(db, "null::real", "seen.p50")}, ${hourArray(db, "null::real", "seen.max")},
-      ${hourArray(db, "null::int", "seen.changed")}, ${hourArray(db, "null::int", "b.issue_count")}
-    from seen join bases as b on b.id = seen.base_id, h
+      ${hourArray(db, "null::int", "seen.changed")}, ${hourArray(db, "null::int", "open.issues")}
+    from seen join bases as b on b.id = seen.base_id, h, lateral (select ${openIssueCount(db)} as issues) as open
     on conflict (base_id, day) do update set
       lag_p50_ms[(select n from h)] = excluded.lag_p50_ms[(select n from h)],
       lag_max_ms[(select n from h)] = excluded.lag_max_ms[(select n from h)],

@@ -1,6 +1,6 @@
 /** Reads a base's freshness, calls, changed rows and issues over the last hour, day or month. */
 import type { Db } from "../../context";
-import type { Base } from "../bases";
+import { type Base, openIssueCount } from "../bases";
 import { type StatusFacts, statusOf } from "../status";
 import { bucketsUntil } from "./buckets";
 import { type CallerCalls, type CallTotals, callsOver } from "./calls";
@@ -181,7 +181,7 @@ async function issuesOver(
   const bucketMs = range === "24h" ? HOUR_MS : historyRanges["30d"].bucketMs;
   const buckets = bucketsUntil(now, bucketMs, range === "24h" ? 24 : historyRanges["30d"].count);
   const rows = await db<{ day: string; issues: (number | null)[]; current: number }[]>`
-    select d.day::text, to_json(d.issues) as issues, b.issue_count as current from base_days as d join bases as b on b.id = d.base_id
+    select d.day::text, to_json(d.issues) as issues, ${openIssueCount(db)} as current from base_days as d join bases as b on b.id = d.base_id
     where d.base_id = ${baseId} and d.day >= ${buckets[0]!.toISOString().slice(0, 10)}`;
   const days = new Map(rows.map((row) => [row.day, row.issues]));
   // Without a sync in an hour, the issues are those of the hour before.

@@ -2,7 +2,7 @@
 import type { Db } from "../../context";
 import { isBasetideError } from "../../errors";
 import type { MeteredSource } from "../../limiter";
-import { type PlatformFacts, type SourceTable, strictest, type TableSize, tableSizes } from "../../source";
+import { estimateSize, type PlatformFacts, type SourceTable, strictest, type TableSize } from "../../source";
 
 /** Tables whose first page is read: a call each, and the user waits. */
 const MEASURED_TABLES = 10;
@@ -70,20 +70,22 @@ async function measureTable(
 ): Promise<TableSize | { least: number }> {
   // Records are only counted, so no other cell is transferred: people have not chosen yet what is copied.
   const part = { fields: [table.primaryFieldId] };
-  const list = (filter?: string, within = signal) =>
-    source.send((connection) => connection.listPage(sourceBaseId, table, { ...part, filter }, within));
+  const list = (filter?: string, offset?: string, within = signal) =>
+    source.send((connection) =>
+      connection.listPage(sourceBaseId, table, { ...part, filter, offset }, within),
+    );
   const page = await list();
   if (page.offset === undefined) return { records: page.size, error: 0 };
-  let found: TableSize | { least: number } = { least: page.size + 1 };
-  if (!sample) return found;
+  const least = page.size + 1;
+  if (!sample) return { least };
   const ids = Array.from({ length: page.size }, (_, index) => page.id(index));
   try {
-    for await (const { records, error } of tableSizes(sample, ids, (filter) => list(filter, sampling)))
-      found = { records: Math.max(records, page.size + 1), error };
+    const { records, error } = await estimateSize(sample, ids, (...asked) => list(...asked, sampling));
+    return { records: Math.max(records, least), error };
   } catch (error) {
     if (!isBasetideError(error) && !sampling.aborted) throw error;
+    return { least };
   }
-  return found;
 }
 
 function callsOf(records: number): number {

@@ -2,7 +2,7 @@
  * Checks whether an API key is sufficient for syncing. The source is asked before anything is created, so that a
  * missing permission is reported, by name, where the key is entered.
  */
-import { BasetideError, isBasetideError } from "../../errors";
+import { BasetideError, type ErrorCode, errorCodes, isBasetideError } from "../../errors";
 import { createRateLimiter, MeteredSource, neverRetry } from "../../limiter";
 import { platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
@@ -35,7 +35,7 @@ export async function checkKey(ctx: SourceContext, platform: string, apiKey: str
         "Airtable rejected this token. Check that you copied all of it and that it has not been revoked.";
       throw new BasetideError("source_key_refused", message, { cause: error });
     }
-    throw lacking(error, keyScopes?.schema, "cannot list your bases");
+    throw failedCall(error, keyScopes?.schema, "list your bases");
   }
 }
 
@@ -119,22 +119,54 @@ export async function checkReading(
   const { tables } = await unproven
     .send((connection) => connection.getSchema(sourceBaseId, signal))
     .catch((error: unknown) => {
-      throw lacking(error, schema, "cannot read the tables of this base");
+      throw failedCall(error, schema, "read the tables of this base");
     });
   try {
     limiter.countServed(quotaKey, SHOWN_AS);
     const { sample } = source;
     return await measureBase({ source: accepted, sourceBaseId, sample, signal }, tables);
   } catch (error) {
-    throw lacking(error, records, "cannot read the records of this base");
+    throw failedCall(error, records, "read the records of this base");
   }
 }
 
-/** The source only says that something is missing; which call it was determines what. */
-function lacking(error: unknown, scope: string | undefined, what: string): unknown {
-  if (!isBasetideError(error, "source_forbidden")) return error;
-  const remedy = scope
-    ? `it lacks the scope ${scope}. Add the scope, save the token, and try again.`
-    : error.message;
-  return new BasetideError("source_forbidden", `The key ${what}: ${remedy}`, { cause: error });
+const AT_SOURCE = "Airtable has a problem. Try again in a minute.";
+/** What to do about an answer, for someone who waits for it. */
+const REMEDIES: Partial<Record<ErrorCode, string>> = {
+  source_unavailable: AT_SOURCE,
+  source_timeout: AT_SOURCE,
+  source_bad_answer: AT_SOURCE,
+  source_rate_limited:
+    "Too many requests reach Airtable for this base, or with this key. Wait 30 seconds and try again.",
+  source_billing_limit:
+    "Its workspace has no API calls left this month. Upgrade its plan in Airtable, or try again next month.",
+  source_not_found: "The base may have been deleted. Choose another one.",
+  source_key_refused: "The token may have been revoked. Enter another one.",
+  quota_timeout:
+    "Syncs and apps use all requests that Airtable allows for this base. Wait 30 seconds and try again.",
+};
+
+/**
+ * Names the call that failed, and what to do. Of a missing right, the source does not say which one it is: the call
+ * determines it.
+ *
+ * @param scope what the key needs for the call
+ */
+function failedCall(error: unknown, scope: string | undefined, call: string): unknown {
+  if (!isBasetideError(error)) return error;
+  if (error.code === "source_forbidden") {
+    const remedy = scope
+      ? `it lacks the scope ${scope}. Add the scope, save the token, and try again.`
+      : error.message;
+    return new BasetideError("source_forbidden", `The key cannot ${call}: ${remedy}`, { cause: error });
+  }
+  // The only signal of a check is its deadline.
+  const code = error.code === "sync_stopped" ? "source_timeout" : error.code;
+  const said = error.code === code ? error.message.replace(errorCodes[code], "").trim() : "";
+  const answer = said || "Airtable did not answer in time.";
+  return new BasetideError(
+    code,
+    `The request to ${call} failed: ${answer} ${REMEDIES[code] ?? "Try again in a minute."}`,
+    { cause: error },
+  );
 }

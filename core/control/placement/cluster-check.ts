@@ -128,6 +128,8 @@ interface Facts {
   /** Settings that the admin may not set for a role. */
   unsettable: string[];
   may_use_reserved: boolean;
+  /** Whether transactions may be prepared: they outlive their session, and no limit of ours ends them. */
+  may_prepare: boolean;
   /** That autovacuum visits, each once in that time; no time while it is off. */
   databases: number;
   naptime_seconds: number | null;
@@ -141,6 +143,7 @@ async function readFacts(sql: postgres.Sql): Promise<Facts> {
         and datdba = to_regrole(quote_ident(current_user))) as has_template,
       current_setting('server_version_num')::int / 10000 as version,
       current_setting('reserved_connections', true)::int as reserved,
+      current_setting('max_prepared_transactions')::int > 0 as may_prepare,
       array(select datname::text from pg_database
         where datallowconn and has_database_privilege('public', oid, 'connect') order by 1) as open,
       (select count(*)::int from pg_database where datallowconn) as databases,
@@ -210,6 +213,12 @@ function limitsMissing(facts: Facts): CheckResult[] {
         ? "Upgrade to Postgres 15 or later, or set limits for the whole server"
         : `grant set on parameter ${settings} to ${quoteIdent(facts.role)}; then \`doctor --fix\``;
     warn(`Customers' roles have no limit for ${settings}`, remedy);
+  }
+  if (facts.may_prepare) {
+    warn(
+      "Readers can prepare transactions, which hold locks and old rows after their sessions have ended",
+      "Set max_prepared_transactions to 0",
+    );
   }
   if (facts.version >= 16 && !facts.reserved) {
     warn(

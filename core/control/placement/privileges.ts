@@ -33,7 +33,25 @@ export async function wideRights(sql: Sql): Promise<string[]> {
       || array(select 'is a member of ' || p.rolname from pg_roles as p
         where p.rolname = any (${POWERFUL_ROLES}) and pg_has_role(r.oid, p.oid, 'member') order by 1) end as rights
     from pg_roles as r where r.rolname = current_user`;
-  return row?.rights ?? [];
+  const rights = row?.rights ?? [];
+  return rights.length > 0 ? rights : catalogRights(sql);
+}
+
+/** Returns what of the server the role may call or read although everyone else may not; at most a few. */
+async function catalogRights(sql: Sql): Promise<string[]> {
+  const rows = await sql<{ what: string }[]>`
+    with mine as (select r.oid from pg_roles as r where pg_has_role(current_user, r.oid, 'member')),
+    closed as (select i.classoid, i.objoid from pg_init_privs as i
+      where i.objsubid = 0 and not exists (select from aclexplode(i.initprivs) as a where a.grantee = 0))
+    select format('may call %s', p.oid::regprocedure) as what
+    from closed join pg_proc as p on closed.classoid = 'pg_proc'::regclass and p.oid = closed.objoid
+    where exists (select from mine where has_function_privilege(mine.oid, p.oid, 'execute'))
+    union
+    select format('may read %s', c.oid::regclass)
+    from closed join pg_class as c on closed.classoid = 'pg_class'::regclass and c.oid = closed.objoid
+    where c.relkind in ('r', 'v') and exists (select from mine where has_table_privilege(mine.oid, c.oid, 'select'))
+    order by 1 limit 3`;
+  return rows.map(({ what }) => what);
 }
 
 /** Returns what the session's role, or one that it may act as, could change in the database or end; at most a few. */
@@ -58,6 +76,9 @@ export async function writeRights(sql: Sql): Promise<string[]> {
       select format('may change %s', c.oid::regclass) from mine, own join pg_class as c on c.relnamespace = own.oid
       where c.relkind in ('r', 'p', 'v', 'f', 'm') and (has_table_privilege(mine.oid, c.oid, 'insert, update, delete, truncate')
         or has_any_column_privilege(mine.oid, c.oid, 'insert, update') or c.relowner = mine.oid)
+      union
+      select format('may use the foreign server %I', s.srvname) from mine join pg_foreign_server as s
+        on has_server_privilege(mine.oid, s.oid, 'usage')
       union
       select format('may change %s', c.oid::regclass) from mine, own join pg_class as c on c.relnamespace = own.oid
       where c.relkind = 'S' and has_sequence_privilege(mine.oid, c.oid, 'usage, update')

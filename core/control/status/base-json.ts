@@ -71,6 +71,7 @@ export function toBaseJson(base: Base, now: Date, budget: Budget | null = null) 
     schema_error: base.schemaError,
     issues: base.issues,
     issue_count: base.issueCount,
+    open_issue_count: base.openIssueCount,
     repairs: base.repairs,
   };
 }

@@ -1,6 +1,6 @@
 /** Short summaries of bases, for lists of hundreds: only what a line shows. */
 import type { Db } from "../../context";
-import { msOf, restored, syncColumns, withTimes } from "../bases";
+import { msOf, openIssueCount, restored, syncColumns, withTimes } from "../bases";
 import type { indicatorOf } from "./indicator";
 
 /** Contains what the indicator needs, in the form of a base. */
@@ -14,6 +14,7 @@ export type BaseSummary = Parameters<typeof indicatorOf>[0] & {
   schema: string;
   tables: number;
   records: number;
+  /** Those that need a person. */
   issues: number;
 };
 
@@ -30,7 +31,7 @@ export async function selectBaseSummaries(db: Db, where: ReturnType<Db>): Promis
       select b.id, b.account_id as "accountId", b.platform, b.source_base_id as "sourceBaseId", b.name, b.state,
         d.name as database, b.schema_name as schema, jsonb_array_length(b.tables) as tables,
         (select coalesce(sum((t ->> 'records')::float8), 0) from jsonb_array_elements(b.tables) as t) as records,
-        b.issue_count as issues, json_build_object('live', b.live, 'rapid', b.rapid) as settings,
+        ${openIssueCount(db)} as issues, json_build_object('live', b.live, 'rapid', b.rapid) as settings,
         ${msOf(db, "b.rests_until")} as "restsUntil", ${msOf(db, "b.created_at")} as "createdAt", ${syncColumns(db)}
       from bases as b join databases as d on d.id = b.database_id left join live_feeds as f on f.base_id = b.id
       where ${where}

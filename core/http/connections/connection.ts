@@ -170,6 +170,7 @@ export class Connection {
    * @param hasRested the connection was idle, so the source may have closed it
    * @param signal aborts the request, and later the body
    * @param timeoutMs longest time to the head of the answer; unlimited unless given
+   * @param onSent gets what breaks the request off before its answer has begun
    * @throws StaleConnection, AnswerTimeout, InvalidAnswer, TypeError for a request that cannot be written, or the
    *   connection's error
    */
@@ -178,6 +179,7 @@ export class Connection {
     signal: AbortSignal,
     hasRested: boolean,
     timeoutMs?: number,
+    onSent?: (breakOff: () => void) => void,
   ): Promise<StreamedAnswer> {
     return new Promise((resolve, reject) => {
       if (!this.isOpen) return reject(this.#stale());
@@ -256,6 +258,7 @@ export class Connection {
         this.#socket.write(head);
         if (body) this.#socket.write(body);
       }
+      onSent?.(breakOff);
     });
   }
 

@@ -50,10 +50,16 @@ export interface HeldConnection extends Disposable {
    * body, discard it, or destroy the answer.
    *
    * @param timeoutMs longest time to the head of the answer; unlimited unless given
+   * @param onSent gets what breaks the request off before its answer has begun
    * @throws StaleConnection, AnswerTimeout, InvalidAnswer, TypeError for a request that cannot be written, or the
    *   connection's error
    */
-  send(request: WireRequest, signal: AbortSignal, timeoutMs?: number): Promise<StreamedAnswer>;
+  send(
+    request: WireRequest,
+    signal: AbortSignal,
+    timeoutMs?: number,
+    onSent?: (breakOff: () => void) => void,
+  ): Promise<StreamedAnswer>;
   /**
    * Writes the request at once, and returns its answer when it has been read to its end.
    *
@@ -88,9 +94,14 @@ class Held implements HeldConnection {
     return !this.#isLeft && this.#connection.isOpen;
   }
 
-  send(request: WireRequest, signal: AbortSignal, timeoutMs?: number): Promise<StreamedAnswer> {
+  send(
+    request: WireRequest,
+    signal: AbortSignal,
+    timeoutMs?: number,
+    onSent?: (breakOff: () => void) => void,
+  ): Promise<StreamedAnswer> {
     this.#isLeft = true;
-    return this.#connection.send(request, signal, this.#hasRested, timeoutMs);
+    return this.#connection.send(request, signal, this.#hasRested, timeoutMs, onSent);
   }
 
   exchange(request: WholeRequest, signal: AbortSignal): Promise<HttpAnswer> {

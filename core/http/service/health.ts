@@ -1,7 +1,7 @@
 /** The routes that every process serves for its operators: `/healthz`, `/readyz`, `/metrics`. */
 import { Elysia } from "elysia";
 import type { Registry } from "prom-client";
-import { withTimeout } from "../../async";
+import { SharedLookup, withTimeout } from "../../async";
 import type { Config } from "../../config";
 import { asControlError } from "../../postgres";
 import { isFromThisMachine, isLoopbackUrl } from "..";
@@ -28,10 +28,15 @@ export function healthRoutes(parts: {
   const isPublic = parts.publicUrl !== undefined && !isLoopbackUrl(parts.publicUrl);
   const isHidden = (request: Request) =>
     metricsPort !== undefined || isPublic || !isFromThisMachine(request, clientIpHeader);
+  // Anyone can ask.
+  const isReady = new SharedLookup(async () => {
+    await parts.ready();
+    return new Map();
+  });
   const hidden = { detail: { hide: true } };
   return new Elysia({ name: "health" })
     .get("/healthz", () => Response.json({ status: "ok" }), hidden)
-    .get("/readyz", () => readiness(parts.ready), hidden)
+    .get("/readyz", () => readiness(() => isReady.get("")), hidden)
     .get(
       "/metrics",
       ({ request }) => (isHidden(request) ? noMetrics() : answerMetrics([parts.metrics])),
@@ -39,7 +44,7 @@ export function healthRoutes(parts: {
     );
 }
 
-async function readiness(ready: () => Promise<void>): Promise<Response> {
+async function readiness(ready: () => Promise<unknown>): Promise<Response> {
   try {
     await withTimeout(READY_TIMEOUT_MS, "internal", ready());
     return Response.json({ status: "ready" });

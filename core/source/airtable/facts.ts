@@ -62,7 +62,7 @@ const SAMPLED_CHARACTERS = 4;
  * Returns a formula that ids with certain last characters match. Ids are random: each character of their alphabet is
  * as frequent as any other in each place.
  */
-export function sample(ids: readonly string[], oneIn: number): { filter: string; share: number } {
+export function sample(ids: readonly string[]): { filter: string; share: number } {
   const seen = ids
     .flatMap((id) => [...id.slice(-SAMPLED_CHARACTERS)])
     .filter((one) => /^[0-9A-Za-z]$/.test(one));
@@ -70,8 +70,10 @@ export function sample(ids: readonly string[], oneIn: number): { filter: string;
   const size = Math.max(1, alphabet.length);
   const conditions: string[] = [];
   let share = 1;
-  for (let place = 1; place <= SAMPLED_CHARACTERS && share * oneIn > 1.5; place++) {
-    const chosen = alphabet.slice(0, Math.max(1, Math.round(size / (share * oneIn))));
+  for (let place = 1; place <= SAMPLED_CHARACTERS; place++) {
+    const wanted = Math.round(size / (share * limits.pageSize));
+    if (wanted >= size) break;
+    const chosen = alphabet.slice(0, Math.max(1, wanted));
     share *= Math.max(1, chosen.length) / size;
     conditions.push(`FIND(LEFT(RIGHT(RECORD_ID(),${place}),1),'${chosen.join("")}')>0`);
   }

@@ -11,7 +11,7 @@ import type { BaseCache } from "../state";
 export async function reportIssues(replica: Replica, report: RunReport): Promise<void> {
   const issues = await readIssues(replica);
   report.issueCount = issues.total;
-  report.issues = issues.latest;
+  report.issues = issues.groups;
 }
 
 /** Counts the records of each table; uses the previous count of a table that this worker has not read yet. */

@@ -9,7 +9,7 @@ import { linkedAbort, withTimeout } from "../../async";
 import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
-import { type PlatformFacts, type SourceTable, type TableSize, tableSizes } from "../../source";
+import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
@@ -313,15 +313,13 @@ function sizeEstimates(
     onFirstPage(table: SourceTable, ids: string[]): void {
       if (!sample || asked.has(table.id)) return;
       asked.add(table.id);
-      const list = (filter: string) =>
+      const list = (filter: string, offset: string | undefined) =>
         metered(asking).send((connection, signal) => {
-          const part = { filter, fields: [table.primaryFieldId] };
+          const part = { filter, offset, fields: [table.primaryFieldId] };
           return connection.listPage(reader.sourceBaseId, table, part, signal);
         });
-      const estimate = async () => {
-        for await (const size of tableSizes(sample, ids, list)) onEstimate(table.id, size);
-      };
-      estimate().catch((error: unknown) => {
+      const estimated = estimateSize(sample, ids, list).then((size) => onEstimate(table.id, size));
+      estimated.catch((error: unknown) => {
         reader.log.debug({ error, tableId: table.id }, "estimating a table's size failed");
       });
     },

@@ -2,7 +2,7 @@
  * Decides which of several tables that are read at the same time uses the next permit, so that small tables are
  * complete first, and not all at the end.
  *
- * The table that is probably the smallest goes first. Sizes are those of an earlier read, or estimates; see `tableSizes`.
+ * The table that is probably the smallest goes first. Sizes are those of an earlier read, or estimates (`estimateSize`).
  * Until there is one, a table counts as large as the part of it that was read: such tables are read in turn, and the
  * smallest one ends first. A permit that the first table cannot use yet goes to the next one.
  *

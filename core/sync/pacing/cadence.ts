@@ -85,13 +85,10 @@ const IDLE_FRESHNESS_MS = 6 * HOUR_MS;
 const IDLE_SCHEMA_MS = 12 * HOUR_MS;
 const IDLE_SWEEP_MS = DAY_MS;
 /**
- * An idle live base that is polled makes at most 0.2 calls a second: one in six seconds for the feed, one in forty for the
- * sweep. The sweep gets more of them if it would take longer than a day, or if cells change by themselves, because only it
- * sees those changes.
+ * An idle live base that is polled makes a call in this time, for the feed or for the sweep; with comparisons and schema
+ * checks, fewer than 0.2 a second. A sweep makes one a minute, and up to half of them if it would take too long.
  */
-const POLLED = { pollMs: 6 * SECOND_MS, sweepCallMs: 40 * SECOND_MS };
-const POLLED_SWEPT = { pollMs: 12 * SECOND_MS, sweepCallMs: 10 * SECOND_MS };
-const POLLED_FRESHNESS_MS = 12 * MINUTE_MS;
+const IDLE_CALL_MS = 6 * SECOND_MS;
 const ACTIVE_FRESHNESS_MS = MINUTE_MS;
 const LIVE_SCHEMA_MS = HOUR_MS;
 /** Signed URLs expire after two hours, and the value of NOW() should not be an hour old. */
@@ -122,11 +119,11 @@ function live(facts: CadenceFacts): Cadence {
   const calls = Math.max(1, batchCalls);
   const isIdle = hasNotifications && !isActive;
   // A third of sync's share or less for the sweep: calls for the feed fit between two of its calls.
-  const polled = { pollMs: SHORTEST_MS, sweepCallMs: SECOND_MS, ...(isActive ? {} : polledIdle(facts)) };
+  const polled = isActive ? { pollMs: SHORTEST_MS, sweepCallMs: SECOND_MS } : polledIdle(facts);
   return {
     pollMs: paced(facts, LIVE_PARTS.polls, calls, hasNotifications ? IDLE_POLL_MS : polled.pollMs),
     notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, NOTIFICATION_GAP_MS),
-    freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, freshnessMs(facts)),
+    freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isIdle ? IDLE_FRESHNESS_MS : ACTIVE_FRESHNESS_MS),
     schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? IDLE_SCHEMA_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
     sweepCallMs: hasNotifications ? SECOND_MS : polled.sweepCallMs,
@@ -135,12 +132,9 @@ function live(facts: CadenceFacts): Cadence {
 }
 
 function polledIdle({ changesByItself, sweepCalls }: CadenceFacts) {
-  return changesByItself || sweepCalls * POLLED.sweepCallMs > DAY_MS ? POLLED_SWEPT : POLLED;
-}
-
-function freshnessMs({ hasNotifications, isActive }: CadenceFacts): number {
-  if (isActive) return ACTIVE_FRESHNESS_MS;
-  return hasNotifications ? IDLE_FRESHNESS_MS : POLLED_FRESHNESS_MS;
+  const inTimeMs = (changesByItself ? CHANGING_SWEEP_MS : IDLE_SWEEP_MS) / Math.max(1, sweepCalls);
+  const sweepCallMs = Math.min(MINUTE_MS, Math.max(2 * IDLE_CALL_MS, inTimeMs));
+  return { pollMs: 1 / (1 / IDLE_CALL_MS - 1 / sweepCallMs), sweepCallMs };
 }
 
 /** Live mode without a cap: one sweep follows another while the feed is polled, or while records change. */

@@ -13,4 +13,4 @@ export {
 export { type CallEstimate, estimateCalls } from "./call-estimate";
 export { failurePauseMs, isOutage } from "./failure-pause";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";
-export { atRate, type TimeRange, timeLeft, timeOfCalls } from "./time-left";
+export { atRate, LEAST_MS, type TimeRange, timeLeft, timeOfCalls } from "./time-left";

@@ -1,6 +1,6 @@
 /**
  * Estimates how long a first sync or a rebuild still takes, as a range that its end falls into. Sizes of tables are
- * counts of an earlier sync, or estimates with a standard error; see `tableSizes`.
+ * counts of an earlier sync, or estimates with a standard error; see `estimateSize`.
  */
 import type { Progress } from "../../control/bases";
 import { strictest } from "../../source";
@@ -9,28 +9,13 @@ const { pageSize } = strictest();
 
 /** The range is for 9 of 10 syncs if errors are normally distributed. */
 const STANDARD_ERRORS = 1.65;
-/** Before this, the rate means nothing: the first requests wait for connections. */
-const LEAST_MS = 1000;
-/** From this time, tables that have not been measured yet are guessed from the others: at most this much larger. */
-const PATIENCE_MS = 3000;
-const LARGER = 2;
-/** Pages a second of one table, if answers are slow. */
-const SLOW_TABLE = 2;
+/** Before this, a rate means nothing: the first requests wait for connections, and few tables have been measured. */
+export const LEAST_MS = 4000;
 /** The rate varies by this factor: answers become slower, or clients use the quota. */
 const SLOWER = 1.2;
-/** Calls that were made and are not answered yet. */
-const IN_FLIGHT = 2;
-/** The swap of the last table, and the schema check before it. */
-const END_MS = 2000;
-
-/** Both ends are rounded outward to what people read: multiples of 5 s, 10 s, 30 s, a minute, ten minutes. */
-const STEPS: readonly [upToMs: number, stepMs: number][] = [
-  [60_000, 5000],
-  [180_000, 10_000],
-  [600_000, 30_000],
-  [3_600_000, 60_000],
-  [Number.POSITIVE_INFINITY, 600_000],
-];
+/** Both ends are rounded outward to multiples of this; to minutes if there are several. */
+const STEP_MS = 5000;
+const MINUTE_MS = 60_000;
 
 /** In ms. */
 export interface TimeRange {
@@ -49,42 +34,57 @@ export function timeLeft(progress: Progress, share: number, now: Date): TimeRang
   const open = progress.tables.filter((table) => !table.done);
   if (open.length === 0) return { least: 0, most: 0 };
   if (elapsedMs < LEAST_MS || !progress.pages) return null;
-  const [measured, unknown] = [open.filter(isMeasured), open.filter((table) => !isMeasured(table))];
-  const guesses = unknown.map((table) => guessed(table, progress.tables));
-  if (unknown.length > 0 && (elapsedMs < PATIENCE_MS || guesses.includes(null))) return null;
-  const left = sum(measured.map(pagesLeft));
-  const error = STANDARD_ERRORS * Math.sqrt(sum(measured.map((table) => errorOf(table) ** 2)));
-  const least = Math.max(0, left - error) + unknown.length - IN_FLIGHT;
+  let [left, variance, guessed] = [0, 0, 0];
+  for (const table of open) {
+    const size = sizeOf(table, progress.tables);
+    if (!size) return null;
+    left += size.pages - table.records_done / pageSize;
+    variance += size.error ** 2;
+    guessed += size.common;
+  }
+  variance += guessed ** 2;
+  // Several tables are read side by side, as fast as the quota allows; one is read page after page.
+  const made = open.length > 1 ? (progress.calls ?? progress.pages) : progress.pages;
   // The schema is checked before a table of several pages is put live.
-  const most = left + error + sum(guesses.map((pages) => pages ?? 0)) + open.length;
+  return rangeOf(left, open.length, Math.sqrt(variance), share, (made * 1000) / elapsedMs);
+}
+
+/** Returns the time that a number of calls takes. @param error their standard error */
+export function timeOfCalls(calls: number, error: number, share: number): TimeRange {
+  return rangeOf(calls, 0, error, share, share);
+}
+
+/** @param rate calls a second until now */
+function rangeOf(calls: number, checks: number, error: number, share: number, rate: number): TimeRange {
+  const spread = STANDARD_ERRORS * error;
   return outward({
-    least: Math.max(0, (least * 1000) / share),
-    most: (most * 1000) / slowRate(progress, share, elapsedMs, open.length) + END_MS,
+    // Turbo may have been turned on: it has not shown in the rate yet.
+    least: (Math.max(0, calls - spread) * 1000) / share,
+    most: ((calls + checks + spread) * SLOWER * 1000) / Math.min(share, rate),
   });
 }
 
-/** Returns the time that a number of calls takes, if they are `error` more or fewer at most. */
-export function timeOfCalls(calls: number, error: number, share: number): TimeRange {
-  const least = Math.max(0, calls - error - IN_FLIGHT);
-  return outward({ least: (least * 1000) / share, most: ((calls + error) * SLOWER * 1000) / share + END_MS });
+/** `common`: the part of the standard error that all tables which are compared with others have in common. */
+interface Pages {
+  pages: number;
+  error: number;
+  common: number;
 }
 
-/** Returns the fewest calls a second that are likely. Each table is read page after page; samples are not pages. */
-function slowRate({ pages = 0, calls = pages }: Progress, share: number, elapsedMs: number, open: number) {
-  const [calling, reading] = [calls, pages].map((made) => (made * 1000) / elapsedMs) as [number, number];
-  return Math.min(share, Math.max(reading, Math.min(calling, open * SLOW_TABLE))) / SLOWER;
-}
-
-function isMeasured(table: TableProgress): boolean {
-  return table.records_estimate !== null;
-}
-
-/** Returns the pages that a table of unknown size has at most, by the others; null if no other can be compared. */
-function guessed(table: TableProgress, tables: TableProgress[]): number | null {
-  const isLarge = table.records_done >= pageSize;
-  const known = tables.filter((one) => (one.done || isMeasured(one)) && (!isLarge || pagesOf(one) > 1));
+/** Returns the size of a table; null if it is unknown, and no other table can be compared. */
+function sizeOf(table: TableProgress, tables: TableProgress[]): Pages | null {
+  if (table.records_estimate !== null)
+    return { pages: pagesOf(table), error: (table.records_error ?? 0) / pageSize, common: 0 };
+  // Its sample was asked for with the second page: it has more than a page, so the table is large.
+  if (table.records_done > pageSize) return null;
+  const isLarge = table.records_done === pageSize;
+  const known = tables.filter(
+    (one) => (one.done || one.records_estimate !== null) && (!isLarge || pagesOf(one) > 1),
+  );
   if (known.length === 0) return null;
-  return Math.max(1, (LARGER * sum(known.map(pagesOf))) / known.length);
+  // Sizes of tables are spread widely, about as much as they are large.
+  const mean = known.reduce((sum, one) => sum + pagesOf(one), 0) / known.length;
+  return { pages: mean, error: mean, common: mean / Math.sqrt(known.length) };
 }
 
 /** Returns the range at another rate, `factor` times as high. */
@@ -96,22 +96,10 @@ function pagesOf({ done, records_done: read, records_estimate: records }: TableP
   return Math.max(1, (done ? read : Math.max(read, records ?? 0)) / pageSize);
 }
 
-function pagesLeft(table: TableProgress): number {
-  return pagesOf(table) - table.records_done / pageSize;
-}
-
-function errorOf({ records_error: error = 0 }: TableProgress): number {
-  return error / pageSize;
-}
-
 function outward({ least, most }: TimeRange): TimeRange {
-  const stepOf = (ms: number) => STEPS.find(([upToMs]) => ms <= upToMs)![1];
+  const stepOf = (ms: number) => (ms < 5 * MINUTE_MS ? STEP_MS : MINUTE_MS);
   return {
     least: Math.floor(least / stepOf(least)) * stepOf(least),
     most: Math.ceil(most / stepOf(most)) * stepOf(most),
   };
-}
-
-function sum(values: number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

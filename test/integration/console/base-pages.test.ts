@@ -10,6 +10,7 @@ import {
   saveProgress,
   settingList,
 } from "../../../core/control/bases";
+import type { IssueGroup } from "../../../core/replica";
 import { asker, authByHeader } from "../../support/console";
 import { GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "../../support/control-support";
 
@@ -46,7 +47,10 @@ function completed(base: Base, facts: Partial<Parameters<typeof recordRun>[2]> =
   });
 }
 
-const issue = { table: "items", record_id: "rec1", column: "price", value: '"x"', reason: "not a number" };
+const issue: IssueGroup = {
+  ...{ kind: "value" as const, table: "items", column: "price", reason: "not a number", count: 1 },
+  ...{ record_id: "rec1", value: '"x"', table_id: null, field_id: null },
+};
 
 test("the pages of a base belong to its account: 404 for another account, and none of its forms has an effect", async () => {
   const [owner, other] = [await newAccount(), await newAccount()];
@@ -95,7 +99,9 @@ test("any names at the source are shown as text", async () => {
   const base = await connect(owner);
   await control.ctx.db`update bases set name = ${HOSTILE} where id = ${base.id}`;
   const table = { name: HOSTILE, source_name: HOSTILE, source_id: `"><script>`, records: 1 };
-  const hostileIssue = {
+  const hostileIssue: IssueGroup = {
+    ...issue,
+    table_id: table.source_id,
     table: HOSTILE,
     record_id: `javascript:alert(1)//"><script>`,
     column: HOSTILE,
@@ -131,7 +137,9 @@ test("any names at the source are shown as text", async () => {
 test("objects that a rebuild could not restore are shown with their statements, apart from cells", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  const lost = {
+  const lost: IssueGroup = {
+    ...issue,
+    kind: "object",
     table: "orders",
     record_id: "",
     column: "index orders_by_price",
@@ -202,7 +210,7 @@ test("a first sync is visible from its first second, table by table", async () =
   await saveProgress(control.ctx.db, base.id, progress({ records_estimate: 30_123, records_error: 2000 }));
   const estimated = await now();
   expect(estimated).toContain("1,200 of about 30,000");
-  expect(estimated).toMatch(/<dt>Time left<\/dt><dd>1 min \d0 s to 2 min \d0 s</);
+  expect(estimated).toMatch(/<dt>Time left<\/dt><dd>1 min \d\d s to 2 min \d\d? s</);
   expect(estimated).toMatch(/<dt>Records a second<\/dt><dd>2[345]\d</);
   expect(estimated).toMatch(/Turn on Turbo.*5 calls a second instead of 3/s);
   expect(estimated).toContain('value="select *\nfrom done\norder by created_time desc\nlimit 20;"');

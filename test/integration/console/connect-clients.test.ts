@@ -10,6 +10,7 @@ import { ownDatabase } from "../../support/control-support";
 import { node } from "../../support/node";
 import { tlsRelay } from "../../support/servers/tls-relay";
 import { repoRoot } from "../../support/source-files";
+import { ofDebian, pinned, runs, type Tool } from "../../support/tools/table";
 
 /** Debian's, whose packages are the drivers. */
 /** Debian has version 4, with the same functions. */
@@ -142,10 +143,10 @@ const checks: Partial<Record<ClientId, [string | RegExp, string]>> = {
   ],
 };
 
-test.for(ZONES.flatMap((zone) => Object.keys(checks).map((id) => ({ id: id as ClientId, zone }))))(
-  "$id has the time and the day in $zone",
-  { timeout: TIMEOUT_MS },
-  async ({ id, zone }, { skip }) => {
+for (const [id, zone] of ZONES.flatMap((zone) =>
+  Object.keys(checks).map((id) => [id as ClientId, zone] as const),
+)) {
+  test(`${id} has the time and the day in ${zone}`, runOf(id), async ({ skip }) => {
     const { command, missing } = installed[id]!();
     skip(Boolean(missing), String(missing));
     const { secrets, program } = guideOf(id, servers.get("without TLS")!);
@@ -159,27 +160,42 @@ test.for(ZONES.flatMap((zone) => Object.keys(checks).map((id) => ({ id: id as Cl
       { TZ: zone },
     );
     expect([output.trim(), errors]).toEqual([PRINTED, ""]);
-  },
-);
+  });
+}
 
 const cases = Object.keys(installed).flatMap((id) =>
-  ["without TLS", "with TLS"].map((server) => ({ id: id as ClientId, server })),
+  ["without TLS", "with TLS"].map((server) => [id as ClientId, server] as const),
 );
 
-test.for(cases)("$id reads a row $server", { timeout: TIMEOUT_MS }, async ({ id, server }, { skip }) => {
-  const { command, missing } = installed[id]!();
-  skip(Boolean(missing), String(missing));
-  const { secrets, program } = guideOf(id, servers.get(server)!);
-  const [, sql] = /^\\dt.*\n([\s\S]*)$/.exec(program!.code) ?? [];
-  const script = id === "psql" ? `${secrets![0]!.value} -f query.sql` : `${secrets![0]!.value}\n${command}`;
-  const written = id === "psql" ? { file: "query.sql", code: sql! } : program!;
-  const { code, output, errors } = await runProgram(`${id}-${server}`, written, script);
-  expect([code, errors.trim() && `${errors}${output}`, output]).toEqual([
-    0,
-    expect.not.stringContaining("rror"),
-    expect.stringContaining("recFOUND1"),
-  ]);
-});
+for (const [id, server] of cases) {
+  test(`${id} reads a row ${server}`, runOf(id), async ({ skip }) => {
+    const { command, missing } = installed[id]!();
+    skip(Boolean(missing), String(missing));
+    const { secrets, program } = guideOf(id, servers.get(server)!);
+    const [, sql] = /^\\dt.*\n([\s\S]*)$/.exec(program!.code) ?? [];
+    const script = id === "psql" ? `${secrets![0]!.value} -f query.sql` : `${secrets![0]!.value}\n${command}`;
+    const written = id === "psql" ? { file: "query.sql", code: sql! } : program!;
+    const { code, output, errors } = await runProgram(`${id}-${server}`, written, script);
+    expect([code, errors.trim() && `${errors}${output}`, output]).toEqual([
+      0,
+      expect.not.stringContaining("rror"),
+      expect.stringContaining("recFOUND1"),
+    ]);
+  });
+}
+
+function runOf(id: ClientId) {
+  const tools: Partial<Record<ClientId, Tool>> = {
+    psql: ofDebian("postgresql-client-15", "psql"),
+    "postgres-js": pinned(repoRoot, "postgres", "postgres.js"),
+    pg: pinned(repoRoot, "pg", "node-postgres"),
+    python: ofDebian("python3-psycopg", "psycopg"),
+    go: ofDebian("golang-github-jackc-pgx-v4-dev", "pgx for Go"),
+    ruby: ofDebian("ruby-pg", "pg for Ruby"),
+    jdbc: ofDebian("libpostgresql-jdbc-java", "JDBC driver: times in four zones"),
+  };
+  return { ...runs(tools[id]!), timeout: TIMEOUT_MS };
+}
 
 /** Runs a script next to the program, in a folder of its own. */
 async function runProgram(

@@ -50,6 +50,16 @@ const FORGERIES: Record<string, { table: string; status: number; request: () => 
     status: 404,
     request: () => [`/invitation?token=${crypto.randomUUID()}`],
   },
+  "links to set a password": {
+    table: "verifications",
+    status: 410,
+    request: () => [`/reset-password?token=${crypto.randomUUID()}`],
+  },
+  "tokens of the API": {
+    table: "api_tokens",
+    status: 401,
+    request: () => ["/api/v1/bases", { headers: { authorization: `Bearer bt_${hex(32)}${hex(11)}` } }],
+  },
 };
 
 test.for(Object.entries(FORGERIES))("%s share look-ups", async ([, { table, status, request }]) => {
@@ -69,6 +79,13 @@ test.for(Object.entries(FORGERIES))("%s share look-ups", async ([, { table, stat
     await tx`select pg_sleep(0.2)`;
   });
   expect(await Promise.all(statuses)).toEqual(Array(FORGED).fill(status));
+  expect(counted.statements).toBeLessThan(10);
+});
+
+test("questions whether the process is ready share a statement", async () => {
+  const { counted, app } = countingConsole();
+  const asked = Array.from({ length: FORGED }, () => app.handle(new Request("http://console/readyz")));
+  expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([200]));
   expect(counted.statements).toBeLessThan(10);
 });
 

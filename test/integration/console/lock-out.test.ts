@@ -45,6 +45,30 @@ test("S11: one client's attempts beyond its own limit do not count for the accou
   expect((await signIn(neighbor, email, PASSWORD)).status).toBe(303);
 }, 240_000);
 
+test("browsers that are known to an account keep no known browser of another account waiting, from its own network either", async () => {
+  const { email } = await made.person();
+  const cookies: string[] = [];
+  for (let at = 0; at < 6; at++) {
+    const browser = made.client();
+    expect((await signIn(browser, email, PASSWORD)).status).toBe(303);
+    cookies.push(browser.cookies.get(DEVICE)!);
+  }
+  const owner = await made.person();
+  const network = "203.0.113.41";
+  const attempts = cookies.flatMap((cookie) =>
+    Array.from({ length: 10 }, () => {
+      const browser = made.client(network);
+      browser.cookies.set(DEVICE, cookie);
+      return signIn(browser, email, "wrong");
+    }),
+  );
+  const known = made.client(network);
+  known.cookies.set(DEVICE, owner.cookies.get(DEVICE)!);
+  expect((await signIn(known, owner.email, PASSWORD)).status).toBe(303);
+  const checked = (await Promise.all(attempts)).filter(({ status }) => status === 422);
+  expect(checked.length).toBeLessThan(20);
+}, 60_000);
+
 test("S11: while unknown browsers are refused, a browser that signed in before is admitted; a new one after a reset", async () => {
   const person = await made.person();
   const { email } = person;

@@ -380,13 +380,59 @@ test("when Airtable fails, the error offers another try and does not blame the k
   const person = await site.person();
   const draft = await begin(person);
   await person.post(draft.to("key"), { key: sandbox.key });
-  const { id } = sandbox.control.addFault({ kind: "status_503", path: "/tables" });
-  const { text } = await person.post(draft.to("base"), { base: baseIds[1]! });
-  expect(text).toContain("Try again.");
-  expect(text).not.toMatch(/retries automatically|Change the token/);
+  const tables = "/meta/bases/[^/]+/tables";
+  const records = `/v0/${baseIds[1]!}/`;
+  const cases = [
+    [
+      "status_503",
+      tables,
+      "read the tables of this base failed: Airtable answered 503",
+      "Try again in a minute.",
+    ],
+    [
+      "status_503",
+      records,
+      "read the records of this base failed: Airtable answered 503",
+      "Try again in a minute.",
+    ],
+    [
+      "billing_limit",
+      tables,
+      "read the tables of this base failed: Airtable answered 429",
+      "Upgrade its plan",
+    ],
+    [
+      "unauthorized",
+      tables,
+      "read the tables of this base failed: Airtable answered 401",
+      "Enter another one.",
+    ],
+    ["rate_limited", tables, "read the tables of this base failed: Airtable answered 429", "Wait 30 seconds"],
+  ] as const;
+  for (const [kind, path, failed, remedy] of cases) {
+    const { id } = sandbox.control.addFault({ kind, path });
+    const { text } = await person.post(draft.to("base"), { base: baseIds[1]! });
+    expect([kind, text]).toEqual([kind, expect.stringContaining(failed)]);
+    expect([kind, text]).toEqual([kind, expect.stringContaining(remedy)]);
+    expect(text).not.toMatch(/[Rr]etries automatically|resumes automatically/);
+    expect(text.includes("Change the token")).toBe(kind === "unauthorized");
+    sandbox.control.clearFaults(id);
+    await site.control.ctx.db`delete from quota_blocks`;
+  }
+  // The list of bases is kept for a moment.
+  await site.control.ctx.db`update base_drafts set choices = null`;
+  const { id } = sandbox.control.addFault({ kind: "status_503", path: "/meta/bases" });
+  for (const { status, text } of [
+    await person.get(draft.to("base")),
+    await person.post(draft.to("base"), { base: baseIds[1]! }),
+  ]) {
+    expect(status).toBe(502);
+    expect(text).toContain("The request to list your bases failed: Airtable answered 503");
+    expect(text).toMatch(new RegExp(`href="${draft.to("base")}"[^>]*>Try again<`));
+  }
   sandbox.control.clearFaults(id);
   expect((await person.post(draft.to("base"), { base: baseIds[1]! })).location).toBe(draft.to("destination"));
-});
+}, 120_000);
 
 test("with several clusters, the region of a new database can be chosen; an unknown one is refused", async () => {
   const { db, secrets, config } = site.control.ctx;

@@ -136,6 +136,8 @@ test("the fleet's charts show lag, calls and outages of the last 24 hours", asyn
   expect(text).toContain("Calls to Airtable per hour: 168 in all");
   await db`delete from bases where id = ${base.id}`;
   await db`delete from quota_days where key = 'airtable:appFleet'`;
+  const { text: quiet } = await ask("/operator", { account: operator });
+  expect(quiet).toContain("No calls in these hours. Each hour is added when it is over.");
 });
 
 test("the fleet page shows the running workers, their leases, and the silent ones", async () => {

@@ -106,6 +106,29 @@ test("a code of the app works once, whoever presents it, also in two sign-ins at
   expect((await person.post(`${PATH}/disable`, { password: PASSWORD, code })).status).toBe(422);
 });
 
+test("no page says of a code that it is right without using it up", async () => {
+  const { person, secret } = await turnOn();
+  const code = nextCode(secret);
+  const asSignedIn = await person.post("/sign-in/code", { code, next: "/account" });
+  expect(asSignedIn.status).toBe(422);
+  const confirmed = await person.post(`${PATH}/confirm`, { uri: "", codes: "", code });
+  expect(confirmed.status).toBe(422);
+  const signIn = async () => {
+    const { visitor } = await withPassword(person.email);
+    return (await visitor.post("/sign-in/code", { code, next: "/account" })).status;
+  };
+  expect([await signIn(), await signIn()]).toEqual([303, 422]);
+});
+
+test("a backup code works once, also in several sign-ins at once", async () => {
+  const { person, codes } = await turnOn();
+  const visitors = await Promise.all([1, 2, 3].map(() => withPassword(person.email)));
+  const answers = await Promise.all(
+    visitors.map(({ visitor }) => visitor.post("/sign-in/code", { code: codes[0]!, next: "/account" })),
+  );
+  expect(answers.map(({ status }) => status).sort()).toEqual([303, 422, 422]);
+});
+
 test("it is turned off with the password and a code, or by the operator; the log names both", async () => {
   const { db } = made.control.ctx;
   const { person, codes } = await turnOn();

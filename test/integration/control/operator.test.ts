@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, inject, test, vi } from "vitest";
+import { examineDisk } from "../../../apps/operator/doctor-service";
 import { verifyPassword } from "../../../core/control/accounts";
 import { createBase, deleteBase, getBase, recordRun } from "../../../core/control/bases";
 import { removeWorker, reportWorker } from "../../../core/control/fleet";
@@ -326,6 +327,8 @@ test("doctor checks the workers, the mail server, the public address and the dis
   await reportWorker(ctx.db, worker);
   const alive = "Workers that are alive: 1; bases that they hold: 7";
   expect(await check("workers")).toMatchObject({ status: "ok", message: alive });
+  await ctx.db`update processes set seen_at = now() - interval '1 hour' where id = ${worker.id}`;
+  expect(await check("workers")).toMatchObject({ status: "problem", message });
   await removeWorker(ctx.db, worker.id);
   await deleteBase(ctx, base);
 
@@ -349,6 +352,9 @@ test("doctor checks the workers, the mail server, the public address and the dis
   const plain = await address("http://console.example.com", { NODE_ENV: "production" });
   expect([plain.status, plain.message]).toEqual(["warning", "http://console.example.com is not encrypted"]);
   expect((await check("disk")).message).toMatch(/^\d+\.\d GB are free/);
+  const [low, enough] = [9, 10].map((bavail) => examineDisk({ bavail, blocks: 100, bsize: 1e8 }));
+  expect([low!.severity, low!.message]).toEqual(["warning", expect.stringMatching(/^0\.9 GB are free/)]);
+  expect(enough!.severity).toBe("ok");
 });
 
 test("server migrate creates what an empty database lacks, and then finds nothing to do", async () => {

@@ -35,7 +35,7 @@ async function watched(names: string[]) {
         return answer.isExpecting;
       }),
     );
-    return { id, calls, answer, watching };
+    return { id, calls, answer, watching, readAtFirst: watching.readAt };
   };
   const bases = await Promise.all(names.map(watchOne));
   const isRead = async (since: number) => {
@@ -48,7 +48,7 @@ test("a base is called at first, and then when its facts have changed, and other
   await using scene = await watched(["appOne", "appTwo"]);
   const { db, isRead } = scene;
   const [one, two] = scene.bases as [(typeof scene.bases)[0], (typeof scene.bases)[0]];
-  expect(one.watching.readAt).toBe(Number.NEGATIVE_INFINITY);
+  expect(one.readAtFirst).toBe(Number.NEGATIVE_INFINITY);
   await until(() => one.calls.length > 0 && two.calls.length > 0, { what: "the first calls" });
   expect([one.calls[0]!.id, two.calls[0]!.id]).toEqual([one.id, two.id]);
 

@@ -2,6 +2,7 @@
 import postgres from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";
 import {
+  checkCluster,
   createHostedDatabase,
   ensureDefaultCluster,
   getDatabase,
@@ -53,6 +54,25 @@ test("a cluster whose connections are all assigned gets no more databases, and t
     code: "conflict",
     message: expect.stringContaining("full: default"),
   });
+});
+
+test("a server on which a reader can leave transactions behind that outlive its sessions is reported", async () => {
+  await using server = await replicaServer({ max_prepared_transactions: "5" });
+  const made = await provisionDatabase(server.clusterUrl);
+  const url = new URL(databaseUrl(server.clusterUrl, made.database));
+  [url.username, url.password] = [made.role, made.password];
+  const reader = postgres(url.href, { max: 1, onnotice: () => {} });
+  await reader.unsafe("begin; select count(*) from pg_class; prepare transaction 'left behind'");
+  await reader.end();
+  const left = await asAdmin((admin) => admin`select gid from pg_prepared_xacts`, server.superuserUrl);
+  expect(left).toHaveLength(1);
+  expect(await checkCluster(server.clusterUrl)).toContainEqual(
+    expect.objectContaining({ severity: "warning", remedy: "Set max_prepared_transactions to 0" }),
+  );
+  await asAdmin(
+    (admin) => admin.unsafe("rollback prepared 'left behind'"),
+    databaseUrl(server.superuserUrl, made.database),
+  );
 });
 
 test("without REPLICA_URL, the control plane's role is checked for the right to create replicas, and the error has the remedy", async () => {

@@ -175,7 +175,9 @@ test("the SQL editor runs, saves and downloads without a script, and escapes wha
   const names = JSON.parse((await ask(`${path}/names`, { account })).text);
   expect(names).toMatchObject({
     schema: "public",
-    tables: { items: ["id", "created_time", "name", "orders"] },
+    relations: expect.arrayContaining([
+      { name: "items", columns: ["name", "orders", "id", "created_time"].map((name) => ({ name })) },
+    ]),
   });
 });
 

@@ -7,10 +7,18 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { quoteIdent } from "../../../core/replica";
 import { node } from "../../support/node";
+import { countWithPrisma, PRISMA_FOLDER, pullWithPrisma } from "../../support/prisma/client";
 import { createSamples, REAL, relationsOf, type Sample } from "../../support/sample-bases";
 import { scratchFolder } from "../../support/scratch";
 import { repoRoot } from "../../support/source-files";
-import { type GeneratorName, generate, generators } from "../../support/tools/generators";
+import {
+  type GeneratorName,
+  generate,
+  generators,
+  runInTools,
+  TOOLS_FOLDER,
+} from "../../support/tools/generators";
+import { ofDebian, pinned, runs, type Tool } from "../../support/tools/table";
 
 const PYTHON = "/usr/bin/python3";
 const JDBC_DRIVER = "/usr/share/java/postgresql.jar";
@@ -55,8 +63,9 @@ async function countsOf({ sql, tables }: Sample): Promise<Counts> {
   return { tables: names.length, columns: row!.columns, rows };
 }
 
-const readers: Record<string, { missing(): string | false; words(url: URL): string[] }> = {
+const readers: Record<string, { tool: Tool; missing(): string | false; words(url: URL): string[] }> = {
   "JDBC, as Metabase, DBeaver and Tableau read": {
+    tool: ofDebian("libpostgresql-jdbc-java", "JDBC driver: every table, column and row"),
     missing: () =>
       !(Bun.which("javac") && existsSync(JDBC_DRIVER)) && "libpostgresql-jdbc-java or a JDK is missing",
     words: ({ host, pathname, username, password }) => [
@@ -65,6 +74,7 @@ const readers: Record<string, { missing(): string | false; words(url: URL): stri
     ],
   },
   "ODBC, as Power BI and Excel read": {
+    tool: ofDebian("odbc-postgresql", "ODBC driver: every table, column and row"),
     missing: () => !imports("pyodbc") && "python3-pyodbc or odbc-postgresql is not installed",
     words: ({ hostname, port, pathname, username, password }) => [
       ...[PYTHON, write("odbc_reader.py", ODBC)],
@@ -72,6 +82,7 @@ const readers: Record<string, { missing(): string | false; words(url: URL): stri
     ],
   },
   "SQLAlchemy's inspector, as Superset reads": {
+    tool: ofDebian("python3-sqlalchemy", "SQLAlchemy's inspector: every table, column and row"),
     missing: () => !imports("sqlalchemy, psycopg2") && "sqlalchemy or psycopg2 is not installed",
     words: (url) => [
       ...[PYTHON, write("superset_reader.py", SUPERSET)],
@@ -82,21 +93,19 @@ const readers: Record<string, { missing(): string | false; words(url: URL): stri
 
 const imports = (names: string) => Bun.spawnSync([PYTHON, "-c", `import ${names}`]).exitCode === 0;
 
-test.for(Object.keys(readers))(
-  "%s: every table, view, column and row",
-  {
+for (const [name, { tool, missing, words }] of Object.entries(readers)) {
+  test(`${name}: every table, view, column and row`, {
+    ...runs(tool),
     timeout: TIMEOUT_MS,
-  },
-  async (name, { skip }) => {
-    const { missing, words } = readers[name]!;
+  }, async ({ skip }) => {
     const reason = missing();
     skip(Boolean(reason), String(reason));
     for (const sample of samples) {
       const found = JSON.parse(await run(words(new URL(sample.url))));
       expect([sample.name, found]).toEqual([sample.name, await countsOf(sample)]);
     }
-  },
-);
+  });
+}
 
 /** They take `_` in a name for any character unless it is escaped. */
 const JDBC = `
@@ -186,12 +195,19 @@ const FAULTS: Record<GeneratorName, Record<string, RegExp>> = {
 
 const page = readFileSync(join(repoRoot, "docs/types-in-code.md"), "utf8");
 
-test.for(Object.keys(generators) as GeneratorName[])(
-  "%s",
-  { timeout: TIMEOUT_MS },
-  async (name, { skip }) => {
-    skip(!process.env.TOOLS, "the generators have 400 MB of packages: bun run tools installs and runs them");
-    skip(node === undefined, "there is no Node");
+const withoutTools = () =>
+  process.env.TOOLS
+    ? node === undefined && "there is no Node"
+    : "these programs have 600 MB of packages: bun run tools installs and runs them";
+
+for (const name of Object.keys(generators) as GeneratorName[]) {
+  test(name, { ...runs(toolOf(name)), timeout: TIMEOUT_MS }, async ({ task, skip }) => {
+    const reason = withoutTools();
+    skip(Boolean(reason), String(reason));
+    const bases = Object.keys(FAULTS[name]).map((base) =>
+      base === "REAL" ? "bases with a field ID" : `“${base}”`,
+    );
+    task.meta.except = bases.join(", ");
     for (const sample of samples) {
       const { text, faults } = await generate(name, sample.url, relationsOf(sample.tables));
       const [isReal, known] = [REAL.includes(sample.name), FAULTS[name]];
@@ -205,16 +221,119 @@ test.for(Object.keys(generators) as GeneratorName[])(
         expect([sample.name, missing.map((column) => column.name)]).toEqual([sample.name, []]);
       }
     }
-  },
-);
+  });
+}
 
-test("the docs name the generators with the versions that are run", () => {
-  const { dependencies } = JSON.parse(
-    readFileSync(join(repoRoot, "test/support/tools/package.json"), "utf8"),
-  );
-  for (const name of Object.keys(generators)) {
-    const [word = ""] = name.split(" ");
-    const version = dependencies[word] ?? dependencies[`@${word}/cli`];
-    expect(page).toContain(`| ${name} ${version} |`);
+function toolOf(name: GeneratorName): Tool {
+  const [word = ""] = name.split(" ");
+  const tool = pinned(TOOLS_FOLDER, word, name);
+  return tool.version ? tool : pinned(TOOLS_FOLDER, `@${word}/cli`, name);
+}
+
+const NAMELESS_MODEL = /^model {2}\{\n(?:.*\n)*?\}\n/m;
+
+test("prisma db pull describes every table, and Prisma's client reads their rows", {
+  ...runs(pinned(PRISMA_FOLDER, "prisma", "prisma db pull")),
+  timeout: TIMEOUT_MS,
+}, async ({ task, skip }) => {
+  skip(!process.env.PRISMA, "Prisma has 300 MB of packages: bun run tools installs and runs it");
+  task.meta.except = "names without Latin letters, views, and rows of which a list has an empty element";
+  for (const sample of samples) {
+    const { sql, tables, name } = sample;
+    const pulled = await pullWithPrisma(sample.url);
+    // A name without Latin letters leaves a model without a name, with which Prisma refuses the file.
+    expect([name, NAMELESS_MODEL.test(pulled)]).toEqual([name, name === "hostile"]);
+    const schema = pulled.replace(NAMELESS_MODEL, "");
+    const found = await countWithPrisma(schema, sample.url);
+    const own = tables.filter((table) => !/^[^a-z]*$/.test(table.name));
+    const counts = own.map(async (table) => {
+      const [row] = await sql`select count(*)::int as n from ${sql(`public.${table.name}`)}`;
+      return [table.name, row!.n];
+    });
+    const expected = Object.fromEntries(await Promise.all(counts));
+    const read = Object.fromEntries(Object.entries(found).filter(([, n]) => typeof n === "number"));
+    expect([name, Object.keys(found).toSorted()]).toEqual([name, Object.keys(expected).toSorted()]);
+    expect([name, expected]).toEqual([name, expect.objectContaining(read)]);
+    // Of the sample bases, one lookup has an empty element.
+    const failed = Object.entries(found).filter(([, n]) => typeof n !== "number");
+    expect([name, failed]).toEqual([name, name === "hostile" ? [["2024_types", expect.any(String)]] : []]);
   }
+});
+
+test("TypeORM reads every table and view, except for one with a virtual column", {
+  ...runs(pinned(TOOLS_FOLDER, "typeorm", "TypeORM, reading tables")),
+  timeout: TIMEOUT_MS,
+}, async ({ task, skip }) => {
+  const reason = withoutTools();
+  skip(Boolean(reason), String(reason));
+  task.meta.except = "tables with a virtual column";
+  for (const { url, sql, tables, name } of samples) {
+    const names = relationsOf(tables);
+    const found = await runInTools("typeorm.mjs", url, ...names);
+    const columns = await sql`
+      select relname, count(*)::int as n, bool_or(attgenerated = 'v') as has_virtual
+      from pg_attribute join pg_class on pg_class.oid = attrelid
+      where relnamespace = 'public'::regnamespace and relname = any (${names}) and attnum > 0 and not attisdropped
+      group by relname`;
+    const expected = columns.map(({ relname, n, has_virtual }) => [
+      relname,
+      has_virtual ? 'relation "typeorm_metadata" does not exist' : n,
+    ]);
+    expect([name, JSON.parse(found)]).toEqual([name, Object.fromEntries(expected)]);
+  }
+});
+
+test("DuckDB reads every row, empty text and list from CSV", {
+  ...runs(pinned(TOOLS_FOLDER, "@duckdb/node-api", "DuckDB, by CSV")),
+  timeout: TIMEOUT_MS,
+}, async ({ skip }) => {
+  const reason = withoutTools();
+  skip(Boolean(reason), String(reason));
+  skip(!Bun.which("psql"), "there is no psql");
+  for (const { url, sql, tables, name } of samples) {
+    const [{ name: first, columns: texts }] = tables as [Sample["tables"][number]];
+    const text = texts.find(({ type }) => type === "text")!.name;
+    await sql`update ${sql(first)} set ${sql(text)} = '' where id = (select max(id) from ${sql(first)})`;
+    const files: { path: string; lists: string[] }[] = [];
+    const expected: unknown[] = [];
+    for (const { name: table } of tables) {
+      const columns = await sql`
+        select attname as name, format_type(atttypid, null) like '%[]' as "isList" from pg_attribute
+        where attrelid = ${`public.${quoteIdent(table)}`}::regclass and attnum > 0 and not attisdropped order by attnum`;
+      const path = join(folder, `${files.length}.csv`);
+      const from = `from public.${quoteIdent(table)}`;
+      const cells = columns.map((column) => [quoteIdent(column.name), column.isList] as const);
+      const selected = cells.map(([cell, isList]) => (isList ? `to_json(${cell}) as ${cell}` : cell));
+      writeFileSync(
+        path,
+        await run(["psql", url, "-qc", `copy (select ${selected} ${from}) to stdout (format csv, header)`]),
+      );
+      const lists = cells.filter(([, isList]) => isList).map(([cell]) => `to_json(${cell}::text[])`);
+      const [row] = await sql.unsafe(
+        `select count(*)::int as rows, coalesce(sum(num_nulls(${cells.map(([cell]) => cell)})), 0)::int as nulls,
+           coalesce(json_agg(json_build_array(${lists}) order by id), '[]') as values ${from}`,
+      );
+      const names = columns.map((column) => column.name);
+      expected.push({
+        rows: row!.rows,
+        columns: names,
+        nulls: row!.nulls,
+        values: lists.length > 0 ? row!.values : [],
+      });
+      files.push({ path, lists: columns.filter((column) => column.isList).map((column) => column.name) });
+    }
+    expect([name, JSON.parse(await runInTools("duckdb.mjs", JSON.stringify(files)))]).toEqual([
+      name,
+      expected,
+    ]);
+  }
+});
+
+test("the docs name the generators and programs with the versions that are run", () => {
+  for (const name of Object.keys(generators) as GeneratorName[])
+    expect(page).toContain(`| ${name} ${toolOf(name).version} |`);
+  expect(page).toContain(`| prisma db pull ${pinned(PRISMA_FOLDER, "prisma").version} |`);
+  expect(page).toContain(`| TypeORM ${pinned(TOOLS_FOLDER, "typeorm").version} |`);
+  const guide = readFileSync(join(repoRoot, "docs/sql.md"), "utf8");
+  expect(guide).toContain(`| DuckDB ${pinned(TOOLS_FOLDER, "@duckdb/node-api").version.split("-")[0]} |`);
 });

@@ -13,7 +13,7 @@ import { parse } from "yaml";
 import { quoteIdent } from "../../../core/replica";
 import { readSchema } from "../../../core/source/airtable/schema";
 import { dataFolder, noDataReason } from "../../support/data";
-import { countWithPrisma, momentsWithPrisma } from "../../support/prisma/client";
+import { countWithPrisma, momentsWithPrisma, PRISMA_FOLDER } from "../../support/prisma/client";
 import {
   createSample,
   createSamples,
@@ -23,9 +23,17 @@ import {
   type Sample,
 } from "../../support/sample-bases";
 import { repoRoot } from "../../support/source-files";
+import { ofDebian, pinned, runs } from "../../support/tools/table";
 
 const PYTHON = "/usr/bin/python3";
 const TIMEOUT_MS = 120_000;
+const IN_TYPESCRIPT = runs(
+  ...["drizzle-orm", "kysely", "zod"].map((name) => pinned(repoRoot, name, `${name}, with generated types`)),
+);
+const IN_PRISMA = runs(pinned(PRISMA_FOLDER, "prisma", "Prisma's client, with generated types"));
+const IN_PYTHON = runs(
+  ...["pydantic", "sqlalchemy"].map((name) => ofDebian(`python3-${name}`, `${name}, with generated types`)),
+);
 
 let releases: AsyncDisposableStack;
 let folder: string;
@@ -75,6 +83,7 @@ const MOMENTS_READ = MOMENTS.map((moment, index) => [
 ]);
 
 test("TypeScript: times and days are right in every time zone, when read and as parameters", {
+  ...IN_TYPESCRIPT,
   timeout: TIMEOUT_MS,
 }, async () => {
   const sample = await createTimes();
@@ -175,6 +184,7 @@ console.log(JSON.stringify(found));
 `;
 
 test("TypeScript: tsc accepts every output, and the libraries read every table through it", {
+  ...IN_TYPESCRIPT,
   timeout: TIMEOUT_MS,
 }, async () => {
   for (const [index, sample] of samples.entries()) {
@@ -290,6 +300,7 @@ test("Prisma accepts the schema", () => {
 const NO_PRISMA = "the client of Prisma has 300 MB of packages: set PRISMA=1 to install and run it";
 
 test("Prisma's client reads every table and relation through the schema", {
+  ...IN_PRISMA,
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(!process.env.PRISMA, NO_PRISMA);
@@ -306,6 +317,7 @@ test("Prisma's client reads every table and relation through the schema", {
 });
 
 test("Prisma: times and days are right in every time zone, when read and as parameters", {
+  ...IN_PRISMA,
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(!process.env.PRISMA, NO_PRISMA);
@@ -368,6 +380,12 @@ test("PostgREST: every link is a function of its record, and a second run replac
         from ${quoteIdent(table)} as t cross join lateral ${name}(t) as l`);
       expect([name, row!.linked]).toEqual([name, row!.n]);
       linked += row!.n;
+      const column = name.replace(/^.*\.|"|__records$/g, "");
+      const found = await sql.unsafe(`
+        select to_jsonb(t) -> '${column}' as cell, array(select l.id from ${name}(t) with ordinality as l order by ordinality) as ids
+        from ${quoteIdent(table)} as t`);
+      for (const { cell, ids } of found.filter((one) => Array.isArray(one.cell)))
+        expect([name, ids]).toEqual([name, cell.filter((id: string) => ids.includes(id))]);
     }
     // What PostgREST takes for a relation; with one row at most, the relation is an object.
     const faults = await sql`
@@ -415,6 +433,7 @@ function check(request: { type: "bulk_keep_going"; args: Request[] }) {}
 `;
 
 test("Python: every row that psycopg reads is a model of Pydantic, and SQLAlchemy queries every relationship", {
+  ...IN_PYTHON,
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(!hasPython(), NO_PYTHON);
@@ -489,6 +508,7 @@ print(json.dumps(results))
 `;
 
 test("Python: times and days are right in every time zone, when read and as parameters", {
+  ...IN_PYTHON,
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(!hasPython(), NO_PYTHON);

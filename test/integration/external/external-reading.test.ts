@@ -142,6 +142,28 @@ test("with a reading URL all members read with its role, which must be able to r
       `revoke insert (boss) on payroll.salaries from ${reporting}`,
       /may change payroll.salaries/,
     ],
+    [
+      `grant execute on function pg_read_file(text) to ${reporting}`,
+      `revoke execute on function pg_read_file(text) from ${reporting}`,
+      /may call pg_read_file\(text\)/,
+    ],
+    [
+      `create role files_${name}; grant execute on function pg_reload_conf() to files_${name};
+        grant files_${name} to ${reporting}`,
+      `drop owned by files_${name}; drop role files_${name}`,
+      /may call pg_reload_conf\(\)/,
+    ],
+    [
+      `grant select on pg_authid to ${reporting}`,
+      `revoke select on pg_authid from ${reporting}`,
+      /may read pg_authid/,
+    ],
+    [
+      `create foreign data wrapper any_${name}; create server other_${name} foreign data wrapper any_${name};
+        grant usage on foreign server other_${name} to ${reporting}`,
+      `drop foreign data wrapper any_${name} cascade`,
+      new RegExp(`may use the foreign server other_${name}`),
+    ],
   ];
   for (const [grant, revoke, reason] of tooMuch) {
     await server.run([grant], name);

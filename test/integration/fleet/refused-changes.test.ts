@@ -11,6 +11,10 @@ import { until } from "../../support/poll";
 
 const MODES = { swept: {}, rapid: { rapid: true }, live: { live: true } } as const;
 const TIMEOUT_MS = 90_000;
+/** Ten times this is longer than the shortest pause. */
+const LONG_ATTEMPT_MS = 3500;
+/** Times are stored from two clocks. */
+const CLOCKS_MS = 500;
 
 let fleet: Fleet;
 beforeAll(async () => {
@@ -21,15 +25,15 @@ beforeAll(async () => {
 });
 afterAll(() => fleet?.[Symbol.asyncDispose]());
 
-/** Refuses all DDL of the service, and counts the attempts. */
-async function guard(base: Base) {
+/** Refuses all DDL of the service after a time, and counts the attempts. */
+async function guard(base: Base, afterMs: number) {
   const { url } = await replicaTarget(fleet.ctx, base);
   const admin = superuserUrl(hostedUrl(url));
   await asAdmin(
     (sql) =>
       sql.unsafe(`create schema app; create sequence app.attempts;
         create function app.guard() returns event_trigger language plpgsql security definer as
-        $$ begin perform nextval('app.attempts'); raise exception '% needs a ticket', tg_tag; end $$;
+        $$ begin perform nextval('app.attempts'); perform pg_sleep(${afterMs / 1000}); raise exception '% needs a ticket', tg_tag; end $$;
         create event trigger guard on ddl_command_start execute function app.guard()`),
     admin,
   );
@@ -63,7 +67,12 @@ async function scene([mode, change]: [keyof typeof MODES, keyof typeof CHANGES])
   );
   const reader = await fleet.reader(base);
   const makeChange = () => CHANGES[change](sourceId, people!.id);
-  return { name, base, current, reader, sourceId, people: people!, guarded: await guard(base), makeChange };
+  // The other modes begin the change in place at once, or with each sync.
+  const isRebuilt = mode !== "swept" && change === "a new field";
+  const refusedAfterMs = isRebuilt && mode === "live" ? LONG_ATTEMPT_MS : 0;
+  const guarded = await guard(base, refusedAfterMs);
+  const pauseMs = isRebuilt ? Math.max(30_000, 10 * refusedAfterMs) + refusedAfterMs : null;
+  return { name, base, current, reader, sourceId, people: people!, guarded, makeChange, pauseMs };
 }
 
 const MODE_KINDS = { swept: "first", rapid: "rapid", live: "live" } as const;
@@ -77,6 +86,21 @@ const CHANGES = {
 const SCENES = (["swept", "rapid", "live"] as const).flatMap((mode) =>
   (["a new field", "a renamed field"] as const).map((change): Parameters<typeof scene>[0] => [mode, change]),
 );
+
+/** The time between two attempts at a rebuild, as the status announces them. */
+async function pausedMs(current: () => Promise<Base>): Promise<number> {
+  const announced = async () => {
+    const { problems } = await current();
+    return problems.find(({ kind }) => kind === "outdated_table")?.nextAt?.getTime();
+  };
+  const what = { what: "the next attempt is announced", timeoutMs: TIMEOUT_MS };
+  const first = await until(announced, what);
+  const isLater = async () => {
+    const next = await announced();
+    return next !== undefined && next - first > CLOCKS_MS && next;
+  };
+  return (await until(isLater, what)) - first;
+}
 
 test("while a change is refused, the base is red all the time, and rows follow, also with another worker", {
   timeout: 4 * TIMEOUT_MS,
@@ -94,7 +118,9 @@ test("while a change is refused, the base is red all the time, and rows follow, 
   );
   for (const turn of ["1", "2"]) {
     await Promise.all(
-      scenes.map(async ({ name, current, reader, sourceId, people, guarded }) => {
+      scenes.map(async ({ name, current, reader, sourceId, people, guarded, pauseMs }) => {
+        if (pauseMs !== null && turn === "1")
+          expect(await pausedMs(current), name).toBeGreaterThanOrEqual(pauseMs - CLOCKS_MS);
         const from = await guarded.attempts();
         const isTried = async () => (await guarded.attempts()) > from;
         await until(isTried, {

@@ -7,6 +7,8 @@ import * as asyncAirtable from "asyncairtable";
 import axios from "axios";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
+import { repoRoot } from "../../support/source-files";
+import { pinned, runs, type Tool } from "../../support/tools/table";
 
 const TABLE = "My Tasks";
 
@@ -120,16 +122,24 @@ const clients: Record<string, () => Client> = {
   },
 };
 
-test.for(Object.keys(clients))("%s", async (name) => {
-  const client = clients[name]!();
-  const rowOf = async (id: string) => (await base.rows("my_tasks")).find((row) => row.id === id);
-  const id = await client.create({ Name: name, Count: 1 });
-  expect(await rowOf(id)).toMatchObject({ name });
-  expect((await client.list()).sort()).toEqual(["seed", name].sort());
-  await client.update(id, { Name: `${name}, changed`, Count: 2 });
-  expect(await rowOf(id)).toMatchObject({ name: `${name}, changed` });
-  expect(String((await rowOf(id))!.count)).toBe("2");
-  await client.remove(id);
-  expect(await rowOf(id)).toBeUndefined();
-  expect(stack.sandbox.control.log(baseId).some(({ status }) => status >= 400)).toBe(false);
-});
+for (const [name, open] of Object.entries(clients)) {
+  test(name, runs(toolOf(name)), async () => {
+    const client = open();
+    const rowOf = async (id: string) => (await base.rows("my_tasks")).find((row) => row.id === id);
+    const id = await client.create({ Name: name, Count: 1 });
+    expect(await rowOf(id)).toMatchObject({ name });
+    expect((await client.list()).sort()).toEqual(["seed", name].sort());
+    await client.update(id, { Name: `${name}, changed`, Count: 2 });
+    expect(await rowOf(id)).toMatchObject({ name: `${name}, changed` });
+    expect(String((await rowOf(id))!.count)).toBe("2");
+    await client.remove(id);
+    expect(await rowOf(id)).toBeUndefined();
+    expect(stack.sandbox.control.log(baseId).some(({ status }) => status >= 400)).toBe(false);
+  });
+}
+
+/** The library with which a client's name begins. */
+function toolOf(name: string): Tool {
+  const [library = ""] = name.split(",");
+  return pinned(repoRoot, library === "airtable.js" ? "airtable" : library, library);
+}

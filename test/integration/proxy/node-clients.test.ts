@@ -6,6 +6,7 @@ import { installPinned, missingPackages } from "../../support/install-pinned";
 import { node } from "../../support/node";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
 import { repoRoot } from "../../support/source-files";
+import { pinned, runs } from "../../support/tools/table";
 
 const PACKAGES = [join(repoRoot, "test/support/clients"), "basetide-clients", "clients"] as const;
 const TIMEOUT_MS = 120_000;
@@ -57,27 +58,23 @@ const programs = {
     const create = (Name) => table.create({ Name });`,
 };
 
-test.for(Object.keys(programs) as (keyof typeof programs)[])(
-  "%s reads and writes, and SQL shows it",
-  {
-    timeout: TIMEOUT_MS,
-  },
-  async (name, { skip }) => {
+for (const [name, program] of Object.entries(programs)) {
+  test(`${name} reads and writes, and SQL shows it`, runOf(name), async ({ skip }) => {
     skip(missing !== undefined, missing);
     const file = join(folder, `${name}.cjs`);
     writeFileSync(
       file,
-      `${programs[name]}
+      `${program}
     const name = process.argv[2];
     (name ? create(name) : names()).then((answer) => console.log(JSON.stringify(answer)));`,
     );
     await run(file, name);
     expect(JSON.parse(await run(file))).toEqual(expect.arrayContaining(["seed", name]));
     expect((await base.rows("tasks")).map((row) => row.name)).toContain(name);
-  },
-);
+  });
+}
 
-test("airtable-json reads", { timeout: TIMEOUT_MS }, async ({ skip }) => {
+test("airtable-json reads", runOf("airtable-json"), async ({ skip }) => {
   skip(missing !== undefined, missing);
   const file = join(folder, "read.mjs");
   writeFileSync(
@@ -90,16 +87,83 @@ test("airtable-json reads", { timeout: TIMEOUT_MS }, async ({ skip }) => {
   expect(JSON.parse(await run(file))).toContain("seed");
 });
 
-test("airtable-ts-codegen and airtable-typegen describe the base", { timeout: TIMEOUT_MS }, async ({
-  skip,
-}) => {
-  skip(missing !== undefined, missing);
-  const bin = (name: string) => join(folder, "../node_modules/.bin", name);
-  await run(bin("airtable-ts-codegen"));
-  expect(readFileSync(join(folder, `${baseId}.ts`), "utf8")).toContain("amount: number | null");
-  await run(bin("airtable-typegen"), baseId, "-o", "types.ts");
-  expect(readFileSync(join(folder, "types.ts"), "utf8")).toContain("'Amount'?: number");
-});
+test(
+  "airtable-ts-codegen and airtable-typegen describe the base",
+  runOf("airtable-ts-codegen", "airtable-typegen"),
+  async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    const bin = (name: string) => join(folder, "../node_modules/.bin", name);
+    await run(bin("airtable-ts-codegen"));
+    expect(readFileSync(join(folder, `${baseId}.ts`), "utf8")).toContain("amount: number | null");
+    await run(bin("airtable-typegen"), baseId, "-o", "types.ts");
+    expect(readFileSync(join(folder, "types.ts"), "utf8")).toContain("'Amount'?: number");
+  },
+);
+
+test(
+  "airtable-mcp-server lists and creates records, and SQL shows it",
+  runOf("airtable-mcp-server"),
+  async ({ skip }) => {
+    skip(missing !== undefined, missing);
+    const call = (name: string, args: object) => ({
+      ...{ id: name, method: "tools/call" },
+      params: { name, arguments: { baseId, ...args } },
+    });
+    const start = {
+      ...{ id: "start", method: "initialize" },
+      params: { protocolVersion: "2025-06-18", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+    };
+    const tableId = stack.sandbox.control.dump(baseId).tables[0]!.id;
+    const answers = await converse(join(folder, "../node_modules/.bin/airtable-mcp-server"), [
+      start,
+      { method: "notifications/initialized" },
+      call("list_records", { tableId }),
+      call("create_record", { tableId, fields: { Name: "by MCP" } }),
+    ]);
+    expect(answers.get("list_records")).toContain("seed");
+    expect(answers.get("create_record")).toContain("by MCP");
+    expect((await base.rows("tasks")).map((row) => row.name)).toContain("by MCP");
+  },
+);
+
+/** Sends each message, and waits for the answer to those that have an id. @returns the answers' texts, by id */
+async function converse(
+  program: string,
+  messages: { method: string; id?: string }[],
+): Promise<Map<string, string>> {
+  const child = Bun.spawn([node!, program], {
+    cwd: folder,
+    env: env(),
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  const answers = new Map<string, string>();
+  const lines = child.stdout.pipeThrough(new TextDecoderStream())[Symbol.asyncIterator]();
+  let received = "";
+  try {
+    for (const message of messages) {
+      child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+      child.stdin.flush();
+      while (message.id !== undefined && !answers.has(message.id)) {
+        const { value, done } = await lines.next();
+        if (done) throw new Error(`${program} ended: ${await new Response(child.stderr).text()}`);
+        received += value;
+        const whole = received.split("\n");
+        received = whole.pop()!;
+        for (const line of whole) answers.set(JSON.parse(line).id, line);
+      }
+    }
+  } finally {
+    child.kill();
+    await child.exited;
+  }
+  return answers;
+}
+
+function runOf(...names: string[]) {
+  return { ...runs(...names.map((name) => pinned(PACKAGES[0], name))), timeout: TIMEOUT_MS };
+}
 
 test("the guide names these versions", () => {
   const guide = readFileSync(join(repoRoot, "docs/proxy.md"), "utf8");
@@ -110,12 +174,7 @@ test("the guide names these versions", () => {
 async function run(...words: string[]): Promise<string> {
   const child = Bun.spawn([node!, ...words], {
     cwd: folder,
-    env: {
-      ...process.env,
-      ...{ AIRTABLE_API_KEY: stack.sandbox.key, AIRTABLE_TYPEGEN_ACCESS_TOKEN: stack.sandbox.key },
-      ...{ BASE: baseId, AIRTABLE_BASE_ID: baseId, BASETIDE_PROXY: `http://localhost:${stack.proxy.port}` },
-      NODE_OPTIONS: `--import=${join(repoRoot, "apps/proxy/redirect.mjs")}`,
-    },
+    env: env(),
     stdout: "pipe",
     stderr: "pipe",
   });
@@ -126,4 +185,13 @@ async function run(...words: string[]): Promise<string> {
   ]);
   if (code !== 0) throw new Error(`${words.join(" ")}: ${out}${errors}`);
   return out;
+}
+
+function env() {
+  return {
+    ...process.env,
+    ...{ AIRTABLE_API_KEY: stack.sandbox.key, AIRTABLE_TYPEGEN_ACCESS_TOKEN: stack.sandbox.key },
+    ...{ BASE: baseId, AIRTABLE_BASE_ID: baseId, BASETIDE_PROXY: `http://localhost:${stack.proxy.port}` },
+    NODE_OPTIONS: `--import=${join(repoRoot, "apps/proxy/redirect.mjs")}`,
+  };
 }

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { node } from "../../support/node";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
 import { repoRoot } from "../../support/source-files";
+import { pinned, runs } from "../../support/tools/table";
 
 /** Takes the place of the proxy, and returns what it receives. */
 let proxy: RawUpstream;
@@ -116,23 +117,31 @@ describe.skipIf(node === undefined)("requests of a program that does not know of
     expect(arrived).toEqual([call, call]);
   });
 
-  test("airtable.js writes through it", async () => {
-    const source = `import Airtable from "airtable";
+  test(
+    "airtable.js writes through it",
+    runs(pinned(repoRoot, "airtable", "airtable.js, with the preload")),
+    async () => {
+      const source = `import Airtable from "airtable";
       await new Airtable().base("appX")("My Tasks").create({ Name: "x" });`;
-    expect(await sentBy(source)).toEqual([
-      'POST /api.airtable.com/v0/appX/My%20Tasks/? {"fields":{"Name":"x"}}',
-    ]);
-  });
+      expect(await sentBy(source)).toEqual([
+        'POST /api.airtable.com/v0/appX/My%20Tasks/? {"fields":{"Name":"x"}}',
+      ]);
+    },
+  );
 
-  test("axios writes through it, to either host", async () => {
-    const source = `import axios from "axios";
+  test(
+    "axios writes through it, to either host",
+    runs(pinned(repoRoot, "axios", "axios, with the preload")),
+    async () => {
+      const source = `import axios from "axios";
       await axios.patch("${API}/rec1", { fields: {} });
       await axios.post("https://content.airtable.com/v0/appX/rec1/F/uploadAttachment", {});`;
-    expect(await sentBy(source)).toEqual([
-      'PATCH /api.airtable.com/v0/appX/T/rec1 {"fields":{}}',
-      "POST /content.airtable.com/v0/appX/rec1/F/uploadAttachment {}",
-    ]);
-  });
+      expect(await sentBy(source)).toEqual([
+        'PATCH /api.airtable.com/v0/appX/T/rec1 {"fields":{}}',
+        "POST /content.airtable.com/v0/appX/rec1/F/uploadAttachment {}",
+      ]);
+    },
+  );
 
   test("a proxy with a path of its own is reached under that path", async () => {
     const env = { BASETIDE_PROXY: `${proxy.url}/basetide/` };

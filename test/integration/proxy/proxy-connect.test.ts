@@ -14,6 +14,7 @@ import { freePort } from "../../support/free-port";
 import { until } from "../../support/poll";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
 import { sendRaw } from "../../support/raw-upstream";
+import { ofProgram, runs } from "../../support/tools/table";
 
 let folder: string;
 let stack: ProxyStack;
@@ -87,15 +88,25 @@ async function start(connectPort: number | undefined, port = 0): Promise<Running
 
 const names = async () => (await base.rows("tasks")).map((row) => row.name);
 
-test("curl writes with its usual proxy variable, and SQL shows the write", async () => {
-  const { output, errors } = await run([
-    ...["curl", "-sS", `https://api.airtable.com/v0/${baseId}/Tasks`, "-H", "Content-Type: application/json"],
-    ...["-H", `Authorization: Bearer ${stack.sandbox.key}`, "-d", '{"fields":{"Name":"by curl"}}'],
-  ]);
-  expect(errors).toBe("");
-  expect(JSON.parse(output)).toMatchObject({ fields: { Name: "by curl" } });
-  expect(await names()).toContain("by curl");
-});
+test(
+  "curl writes with its usual proxy variable, and SQL shows the write",
+  runs(ofProgram("curl, by CONNECT", "curl", "--version")),
+  async () => {
+    const { output, errors } = await run([
+      ...[
+        "curl",
+        "-sS",
+        `https://api.airtable.com/v0/${baseId}/Tasks`,
+        "-H",
+        "Content-Type: application/json",
+      ],
+      ...["-H", `Authorization: Bearer ${stack.sandbox.key}`, "-d", '{"fields":{"Name":"by curl"}}'],
+    ]);
+    expect(errors).toBe("");
+    expect(JSON.parse(output)).toMatchObject({ fields: { Name: "by curl" } });
+    expect(await names()).toContain("by curl");
+  },
+);
 
 test.for([
   [
@@ -105,6 +116,15 @@ test.for([
   ["requests", "requests.post(url, json=body, headers=headers).json()"],
 ])(
   "a Python program on %s that pins both hosts writes and uploads, and SQL shows both",
+  runs(
+    ofProgram(
+      "Python's requests, by CONNECT",
+      "python3",
+      "-c",
+      "import requests; print(requests.__version__)",
+    ),
+    ofProgram("Python's urllib, by CONNECT", "python3", "--version"),
+  ),
   async ([library, call], { skip }) => {
     const isThere = Bun.spawnSync(["python3", "-c", `import ${library}`]).exitCode === 0;
     skip(!isThere, `Python's ${library} is not installed on this machine`);

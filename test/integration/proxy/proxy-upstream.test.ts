@@ -1,6 +1,7 @@
 /** One request to the source and its answer, whatever happens to their connection. */
 import type net from "node:net";
 import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { AnswerPlace } from "../../../apps/proxy/answer-place";
 import { askUpstream, askWhole } from "../../../apps/proxy/upstream";
 import { SharedBudget } from "../../../core/http";
 import { until } from "../../support/poll";
@@ -40,9 +41,9 @@ const requestOf = (method: string) => ({
   body: undefined,
 });
 const streams = new SharedBudget<never>({ most: 2, mostPer: { network: 1 } });
-const open = (giveWay: () => void, network = "192.0.2.1") => streams.open({ network }, { giveWay });
+const open = (giveWay?: () => void, network = "192.0.2.1") => streams.open({ network }, { giveWay });
 const stream = (method = "GET", signal = new AbortController().signal, timeoutMs = TIMEOUT_MS) =>
-  askUpstream(requestOf(method), timeoutMs, signal, open);
+  askUpstream(requestOf(method), timeoutMs, signal, new AnswerPlace(open));
 const whole = (method = "GET", timeoutMs = TIMEOUT_MS) => askWhole(requestOf(method), timeoutMs);
 
 /** The expected answer. */
@@ -122,7 +123,7 @@ test("a long body arrives complete, however it is read, and releases the source 
 test("a GET has the body that its client gave it", async () => {
   answerWith(httpAnswer(200, {}, "ok"));
   const request = { ...requestOf("GET"), body: new TextEncoder().encode("why not") };
-  const answer = await askUpstream(request, TIMEOUT_MS, new AbortController().signal, open);
+  const answer = await askUpstream(request, TIMEOUT_MS, new AbortController().signal, new AnswerPlace(open));
   expect(typeof answer === "string" ? answer : answer.status).toBe(200);
   expect(upstream.requests[0]!.body).toBe("why not");
 });
@@ -130,8 +131,11 @@ test("a GET has the body that its client gave it", async () => {
 test("an answer that its client reads slowly is in a share until it has ended, and gives way to those of other networks", async () => {
   const part = Buffer.from("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf ");
   const ask = (network: string) =>
-    askUpstream(requestOf("GET"), TIMEOUT_MS, new AbortController().signal, (giveWay) =>
-      open(giveWay, network),
+    askUpstream(
+      requestOf("GET"),
+      TIMEOUT_MS,
+      new AbortController().signal,
+      new AnswerPlace((giveWay) => open(giveWay, network)),
     );
   answerWith(part);
   const first = await answered(ask("192.0.2.1"));
@@ -147,6 +151,27 @@ test("an answer that its client reads slowly is in a share until it has ended, a
   expect([await third.text(), streams.total]).toEqual(["half whole", 0]);
   answerWith(part, (socket) => setTimeout(() => socket.destroy(), 50));
   await expect(answered(ask("192.0.2.1")).then((answer) => answer.text())).rejects.toThrow();
+  expect(streams.total).toBe(0);
+});
+
+test("a read without an answer takes a share after a while, or is broken off; what must not be broken off takes it before", async () => {
+  answerWith("");
+  const ask = (network: string, place = new AnswerPlace((giveWay) => open(giveWay, network))) =>
+    askUpstream(requestOf("GET"), TIMEOUT_MS, new AbortController().signal, place);
+  const first = ask("192.0.2.1");
+  expect(streams.total).toBe(0);
+  await until(() => streams.total === 1, { what: "it takes a share" });
+  expect(await ask("192.0.2.1")).toBe("crowded");
+  const kept = new AnswerPlace((giveWay) => open(giveWay, "192.0.2.2"));
+  expect([kept.keep(), streams.total]).toEqual([true, 2]);
+  const second = ask("192.0.2.2", kept);
+  const third = ask("198.51.100.1");
+  expect(await first).toBe("crowded");
+  expect(streams.total).toBe(2);
+  expect(new AnswerPlace((giveWay) => open(giveWay, "192.0.2.2")).keep()).toBe(false);
+  for (const socket of sockets) socket.write(httpAnswer(200, {}, "ok"));
+  expect(await (await answered(second)).text()).toBe("ok");
+  expect(await (await answered(third)).text()).toBe("ok");
   expect(streams.total).toBe(0);
 });
 

@@ -169,15 +169,28 @@ test("a formula that fails is NULL and reported as long as it fails", async () =
   expect((await issuesByRecord()).get(record!.id!)).toBeUndefined();
 });
 
-test("the console shows the number of issues", async () => {
+test("the base has the issues by field and reason, each with one of them", async () => {
   const synced = await fleet.synced(base.id);
-  const wanted = [...(await issuesByRecord()).values()].map(
-    ({ table_name: table, field: column, ...issue }) => ({ table, column, ...issue }),
+  const issues = await issuesByRecord();
+  const isFormula = ({ reason }: Pick<Issue, "reason">) => /^(?:#ERROR!|NaN|-?Infinity)$/.test(reason);
+  const open = [...issues.values()].filter((issue) => !isFormula(issue));
+  expect(open.length).toBeLessThan(issues.size);
+  expect([synced.issueCount, synced.openIssueCount]).toEqual([issues.size, open.length]);
+  const groups = Map.groupBy(
+    issues.values(),
+    ({ table_name, field, reason }) => `${table_name}.${field}: ${reason}`,
   );
-  const byRecord = (a: { record_id: string }, b: { record_id: string }) =>
-    a.record_id.localeCompare(b.record_id);
-  expect(synced.issueCount).toBe(wanted.length);
-  expect(synced.issues.toSorted(byRecord)).toEqual(wanted.toSorted(byRecord));
+  const found = synced.issues.map(({ table, column, reason, count }) => [
+    `${table}.${column}: ${reason}`,
+    count,
+  ]);
+  expect(Object.fromEntries(found)).toEqual(
+    Object.fromEntries([...groups].map(([name, group]) => [name, group.length])),
+  );
+  for (const { record_id, value, reason, kind } of synced.issues) {
+    const expected = isFormula({ reason }) ? "formula" : "value";
+    expect([kind, issues.get(record_id)]).toMatchObject([expected, { value, reason }]);
+  }
 });
 
 test("an issue is removed by the next sync after its cell is repaired or its record deleted", async () => {

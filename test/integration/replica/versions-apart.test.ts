@@ -2,14 +2,18 @@
  * What leaves a replica's server for another version of Postgres: a dump, and logical replication with columns and a
  * filter. The names have accents, leading digits and 63 bytes.
  */
+import { join } from "node:path";
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { sqlDefinitions } from "../../../core/exports";
 import { quoteIdent } from "../../../core/replica";
 import { until } from "../../support/poll";
 import { createSamples, type Sample } from "../../support/sample-bases";
+import { scratchFolder } from "../../support/scratch";
 import { PASSWORD, type PostgresServer, postgresServer } from "../../support/servers/postgres-server";
-import type { PostgresVersion } from "../../support/servers/postgres-versions";
+import { POSTGRES_VERSIONS, type PostgresVersion } from "../../support/servers/postgres-versions";
+import { runInTools, TOOLS_FOLDER } from "../../support/tools/generators";
+import { ofDebian, pinned, runs } from "../../support/tools/table";
 
 const TIMEOUT_MS = 180_000;
 /** With `TOOLS`, all versions. */
@@ -56,7 +60,15 @@ async function contentOf(sql: postgres.Sql) {
   return { columns: [...columns], rows };
 }
 
+const CLIENT_15 = ofDebian("postgresql-client-15", "pg_dump, psql and pg_restore, from 15 to later servers");
+const { version } = pinned(TOOLS_FOLDER, "@electric-sql/pglite-tools");
+const DUMP_18 = {
+  name: "pg_dump, from and to servers 15 to 18",
+  version: `18.3, in pglite-tools ${version}`,
+};
+
 test("a dump of Postgres 15 restores on later versions, with names, types, comments and views", {
+  ...runs(CLIENT_15),
   timeout: TIMEOUT_MS,
 }, async ({ skip }) => {
   skip(!hasClient(), "there is no pg_dump 15, and newer ones cannot be installed");
@@ -64,21 +76,76 @@ test("a dump of Postgres 15 restores on later versions, with names, types, comme
   const [sample] = (await createSamples(own, ["names alike"], oldest.url)) as [Sample];
   const from = new URL(oldest.url);
   from.pathname = new URL(sample.url).pathname;
+  const content = await contentOf(sample.sql);
   const dump = run("", "pg_dump", from.href, "--no-owner", "--no-acl");
+  const archive = join(scratchFolder("archive"), "base.dump");
+  run("", "pg_dump", from.href, "--format=custom", `--file=${archive}`);
   for (const [version, server] of [["15", oldest] as const, ...others]) {
-    await server.run(["create database restored"]);
-    const to = new URL(server.url);
-    to.pathname = "/restored";
-    const sql = postgres(to.href, { max: 1, onnotice: () => {} });
-    own.defer(() => sql.end({ timeout: 1 }));
-    run(dump, "psql", to.href, "--quiet", "--set=ON_ERROR_STOP=1");
-    expect([version, await contentOf(sql)]).toEqual([version, await contentOf(sample.sql)]);
+    const restored = await emptyDatabase(server, own);
+    run(dump, "psql", restored.url, "--quiet", "--set=ON_ERROR_STOP=1");
+    expect([version, await contentOf(restored.sql)]).toEqual([version, content]);
+    const again = await emptyDatabase(server, own);
+    run("", "pg_restore", `--dbname=${again.url}`, "--no-owner", "--no-acl", "--exit-on-error", archive);
+    expect([version, await contentOf(again.sql)]).toEqual([version, content]);
   }
 });
 
+test.for(POSTGRES_VERSIONS)(
+  "pg_dump 18 dumps Postgres %s for 15 to 18; with an old name on 18, only for 18",
+  { ...runs(DUMP_18), timeout: TIMEOUT_MS },
+  async (version, { skip }) => {
+    skip(
+      !process.env.TOOLS,
+      "this pg_dump has 600 MB of packages next to it: bun run tools installs and runs it",
+    );
+    skip(!hasClient(), "there is no psql");
+    await using own = new AsyncDisposableStack();
+    const servers = new Map([["15", oldest], ...others]) as Map<PostgresVersion, PostgresServer>;
+    const from = servers.get(version)!;
+    const [sample] = (await createSamples(own, ["names alike"], from.url)) as [Sample];
+    const url = new URL(from.url);
+    url.pathname = new URL(sample.url).pathname;
+    const restore = async (to: PostgresVersion) => {
+      const dump = await runInTools("pg-dump.mjs", url.href, "--no-owner", "--no-acl");
+      // Servers before 17 do not know this setting.
+      const text = to < "17" ? dump.replace(/^SET transaction_timeout.*$/m, "") : dump;
+      const restored = await emptyDatabase(servers.get(to)!, own);
+      run(text, "psql", restored.url, "--quiet", "--set=ON_ERROR_STOP=1");
+      return contentOf(restored.sql);
+    };
+    for (const to of POSTGRES_VERSIONS)
+      expect([to, await restore(to)]).toEqual([to, await contentOf(sample.sql)]);
+    if (version !== "18") return;
+    await addOldName(sample);
+    expect(await restore("18")).toEqual(await contentOf(sample.sql));
+    await expect(restore("17")).rejects.toThrow(/syntax error at or near "\)"/);
+  },
+);
+
+/** The column that a rename leaves on Postgres 18. */
+async function addOldName({ sql, tables }: Sample): Promise<void> {
+  const [{ name, columns }] = tables as [Sample["tables"][number]];
+  await sql.unsafe(
+    `alter table ${quoteIdent(name)} add column old_name text generated always as (${quoteIdent(columns[0]!.name)}) virtual`,
+  );
+}
+
+async function emptyDatabase(server: PostgresServer, own: AsyncDisposableStack) {
+  const name = `restored_${crypto.randomUUID().slice(0, 8)}`;
+  await server.run([`create database ${name}`]);
+  const url = new URL(server.url);
+  url.pathname = `/${name}`;
+  const sql = postgres(url.href, { max: 1, onnotice: () => {} });
+  own.defer(() => sql.end({ timeout: 1 }));
+  return { url: url.href, sql };
+}
+
 test.for(OTHERS.flatMap((version) => [`15 to ${version}`, `${version} to 15`]))(
   "a subscriber has the listed columns of the rows that the filter lets through: %s",
-  { timeout: TIMEOUT_MS },
+  {
+    ...runs({ name: "logical replication, with columns and a filter", version: "15 to 18" }),
+    timeout: TIMEOUT_MS,
+  },
   async (direction) => {
     const [from, to] = direction
       .split(" to ")
@@ -92,13 +159,7 @@ test.for(OTHERS.flatMap((version) => [`15 to ${version}`, `${version} to 15`]))(
     const { sql, tables } = sample;
     const published = tables.filter(({ name }) => /^(2024|a_name|größe|task$)/.test(name));
     expect(published).toHaveLength(5);
-    if (from.version === "18") {
-      // The column that a rename leaves.
-      const [{ name, columns }] = published as [(typeof published)[number]];
-      await sql.unsafe(
-        `alter table ${quoteIdent(name)} add column old_name text generated always as (${quoteIdent(columns[0]!.name)}) virtual`,
-      );
-    }
+    if (from.version === "18") await addOldName({ ...sample, tables: published });
     const lists = published.map(({ name, columns }) => {
       const names = ["id", ...columns.slice(0, 3).map((column) => column.name), columns.at(-1)!.name];
       return `${quoteIdent(name)} (${names.map(quoteIdent).join(", ")}) where (id <> 'recFull0000000000')`;

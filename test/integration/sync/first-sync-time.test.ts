@@ -73,7 +73,7 @@ test("a base that was connected by the API is measured while it is read", async 
   expectEstimated(await follow(id));
 }, 180_000);
 
-test("a base that was measured by the onboarding is not measured again: its range is known at once", async () => {
+test("a base that was measured by the onboarding is not measured again", async () => {
   const { ctx, sandbox } = fleet;
   const source = largeBase();
   const account = (await ctx.db<{ id: string }[]>`select id from accounts limit 1`)[0]!.id;

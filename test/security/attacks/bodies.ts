@@ -6,14 +6,15 @@
  */
 import net from "node:net";
 import { type Attack, Tally } from "../attack";
+import { PIECE_BYTES, roomOnLine } from "../line";
 import { memoryOf, randomAddress } from "../service";
 
 const PER_ROUND = 80;
 const BODY_BYTES = 16 * 1024 * 1024 - 10;
-const CHUNK = Buffer.alloc(1 << 20);
+const PIECE = Buffer.alloc(PIECE_BYTES);
 /** The memory that all current bodies may take, and the overhead of the runtime. */
 const MAX_GROWTH_BYTES = 400 * 1024 * 1024;
-const HOLD_MS = 6000;
+const HOLD_MS = 12_000;
 
 export const bodies: Attack = {
   name: "bodies",
@@ -59,7 +60,7 @@ export const bodies: Attack = {
 };
 
 /**
- * One request whose body is always the same megabyte, so that only the proxy's memory grows.
+ * One request whose body is always the same piece, so that only the proxy's memory grows.
  *
  * @returns the status; 0 without an answer
  */
@@ -70,17 +71,18 @@ function send(port: number, baseId: string, who: string): Promise<number> {
       socket.write(
         `POST /api.airtable.com/v0/${baseId}/Tasks HTTP/1.1\r\nHost: x\r\n${who}Content-Type: application/json\r\nContent-Length: ${BODY_BYTES}\r\nConnection: close\r\n\r\n`,
       );
-      pump();
+      void pump();
     });
-    const pump = () => {
-      while (sent < BODY_BYTES && !socket.destroyed) {
-        const piece = CHUNK.subarray(0, Math.min(CHUNK.length, BODY_BYTES - sent));
+    const pump = async () => {
+      while (sent < BODY_BYTES) {
+        const piece = PIECE.subarray(0, Math.min(PIECE_BYTES, BODY_BYTES - sent));
         sent += piece.length;
-        if (!socket.write(piece)) return;
+        await roomOnLine(piece.length);
+        if (socket.destroyed || !socket.write(piece)) return;
       }
     };
     const timer = setTimeout(() => socket.destroy(), HOLD_MS);
-    socket.on("drain", pump);
+    socket.on("drain", () => void pump());
     socket.on("data", (data) => (status ||= Number(/^HTTP\/1.1 (\d+)/.exec(data.toString("latin1"))?.[1])));
     socket.on("error", () => {});
     socket.on("close", () => {

@@ -31,6 +31,7 @@ import { revokedSqlUser } from "./revoked-sql-user";
 import { secondRole } from "./second-role";
 import { seenCode } from "./seen-code";
 import { signInQueue } from "./sign-in-queue";
+import { slowAnswers } from "./slow-answers";
 import { slowNeighbor } from "./slow-neighbor";
 import { slowReaders } from "./slow-readers";
 import { smuggling } from "./smuggling";
@@ -73,6 +74,7 @@ export const attacks: Attack[] = [
   preflights,
   tunnels,
   slowReaders,
+  slowAnswers,
   halfSent,
   halfBodies,
   bodies,

@@ -3,7 +3,9 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { installPinned, missingPackages } from "../install-pinned";
 
-const PACKAGES = [import.meta.dirname, "basetide-postgraphile", "PostGraphile"] as const;
+/** The folder that pins the packages. */
+export const POSTGRAPHILE_FOLDER = import.meta.dirname;
+const PACKAGES = [POSTGRAPHILE_FOLDER, "basetide-postgraphile", "PostGraphile"] as const;
 
 /** Why it cannot be run here. */
 export const withoutPostgraphile = () => missingPackages(...PACKAGES);
@@ -28,6 +30,8 @@ export async function serveWithPostgraphile(input: {
   config: string;
   tags: string;
   query?: string | undefined;
+  /** Bun unless given. */
+  runtime?: string | undefined;
 }): Promise<Served> {
   const installed = installPinned(...PACKAGES);
   // In the folder of the packages, where the configuration finds them.
@@ -37,7 +41,7 @@ export async function serveWithPostgraphile(input: {
     writeFileSync(join(folder, "graphile.config.mjs"), input.config);
     writeFileSync(join(folder, "postgraphile.tags.json5"), input.tags);
     cpSync(join(import.meta.dirname, "program.mjs"), join(folder, "program.mjs"));
-    const child = Bun.spawn([process.execPath, "program.mjs", input.query ?? ""], {
+    const child = Bun.spawn([input.runtime ?? process.execPath, "program.mjs", input.query ?? ""], {
       cwd: folder,
       env: { ...process.env, DATABASE_URL: input.url, GRAPHILE_ENV: "development" },
       stdout: "pipe",

@@ -1,16 +1,34 @@
 /** Prisma's own client, generated from a schema and queried: the packages take 300 MB, so they are installed on demand. */
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { installPinned } from "../install-pinned";
+
+export const PRISMA_FOLDER = import.meta.dirname;
+
+/**
+ * Describes a database as `prisma db pull` does. That command downloads the engine; npm has it as WebAssembly.
+ *
+ * @returns the schema, with a generator
+ */
+export async function pullWithPrisma(url: string): Promise<string> {
+  const installed = installPinned(PRISMA_FOLDER, "basetide-prisma", "Prisma");
+  const program = join(installed, `pull-${crypto.randomUUID().slice(0, 8)}.mjs`);
+  cpSync(join(PRISMA_FOLDER, "pull.mjs"), program);
+  try {
+    return `generator client {\n  provider = "prisma-client-js"\n}\n\n${await run(installed, undefined, program, url)}`;
+  } finally {
+    rmSync(program);
+  }
+}
 
 /**
  * Generates the client, and reads all rows of every model with everything that it is related to.
  *
- * @returns the number of rows, by table
+ * @returns by table, the number of rows, or the error
  */
-export async function countWithPrisma(schema: string, url: string): Promise<Record<string, number>> {
+export async function countWithPrisma(schema: string, url: string): Promise<Record<string, number | string>> {
   const [counts] = await runWithPrisma(schema, PROGRAM, [process.env.TZ], url);
-  return counts as Record<string, number>;
+  return counts as Record<string, number | string>;
 }
 
 /**
@@ -28,7 +46,7 @@ async function runWithPrisma(
   zones: readonly (string | undefined)[],
   url: string,
 ): Promise<unknown[]> {
-  const installed = installPinned(import.meta.dirname, "basetide-prisma", "Prisma");
+  const installed = installPinned(PRISMA_FOLDER, "basetide-prisma", "Prisma");
   // In the folder of the packages, where the client finds its runtime.
   const folder = join(installed, `base-${crypto.randomUUID().slice(0, 8)}`);
   mkdirSync(folder);
@@ -58,8 +76,8 @@ const counts = {};
 for (const { name, dbName, fields } of prisma.Prisma.dmmf.datamodel.models) {
   const related = fields.filter(({ kind }) => kind === "object").map((field) => [field.name, true]);
   const include = related.length > 0 ? { include: Object.fromEntries(related) } : {};
-  const rows = await client[name[0].toLowerCase() + name.slice(1)].findMany(include);
-  counts[dbName ?? name] = rows.length;
+  const reading = client[name[0].toLowerCase() + name.slice(1)].findMany(include);
+  counts[dbName ?? name] = await reading.then(({ length }) => length, (error) => error.message);
 }
 await client.$disconnect();
 console.log(JSON.stringify(counts));

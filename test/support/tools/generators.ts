@@ -1,5 +1,17 @@
-/** Generators of code from a database: what each writes for a base, and what the compiler says about it. */
-import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+/**
+ * Programs that read a database, from the packages that this folder pins; of generators of code, what each writes for a base, and
+ * what the compiler says about it.
+ */
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { installPinned } from "../install-pinned";
@@ -121,7 +133,39 @@ export const generators = {
 } satisfies Record<string, Tool>;
 export type GeneratorName = keyof typeof generators;
 
-const toolsFolder = () => installPinned(import.meta.dirname, "basetide-tools", "tools");
+/** The folder that pins the packages. */
+export const TOOLS_FOLDER = import.meta.dirname;
+
+const toolsFolder = () => installPinned(TOOLS_FOLDER, "basetide-tools", "tools");
+
+/**
+ * Runs a program of this folder with these packages.
+ *
+ * @returns what it printed; @throws with all of it if it fails
+ */
+export async function runInTools(program: string, ...words: string[]): Promise<string> {
+  const installed = toolsFolder();
+  const own = join(installed, `${crypto.randomUUID().slice(0, 8)}-${program}`);
+  cpSync(join(TOOLS_FOLDER, program), own);
+  try {
+    const child = Bun.spawn([node!, "--no-deprecation", own, ...words], { stdout: "pipe", stderr: "pipe" });
+    const [out, errors, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    if (code !== 0) throw new Error(`${program}: ${out}${errors}`);
+    return out;
+  } finally {
+    rmSync(own);
+  }
+}
+
+/** Node 22, for programs that need it; undefined if npm has none for this machine. */
+export function node22(): string | undefined {
+  const path = join(toolsFolder(), "node_modules", `node-${process.platform}-${process.arch}`, "bin/node");
+  return existsSync(path) ? path : undefined;
+}
 
 /** Generates the code, and compiles it with the libraries that it imports. */
 export async function generate(name: GeneratorName, url: string, relations: string[]): Promise<Generated> {

@@ -1,6 +1,7 @@
 /** The parts of a base in the file, in the order in which `pull` writes them. */
 import { destinationPart } from "./destination";
 import { indexesPart } from "./indexes";
+import { mutedFieldsPart } from "./muted-fields";
 import { ownNamesPart } from "./own-names";
 import type { BasePart } from "./part";
 import { selectionPart } from "./selection";
@@ -16,4 +17,5 @@ export const baseParts = [
   selectionPart,
   indexesPart,
   ownNamesPart,
+  mutedFieldsPart,
 ] as readonly BasePart[];

@@ -1,13 +1,22 @@
 /** The pages of one base: overview with the sync state, tables, issues, runs, proxy. */
 import { Elysia } from "elysia";
-import type { Account } from "../../../../core/control/accounts";
-import { type Base, getBase, listRuns, listSchemaChanges } from "../../../../core/control/bases";
+import { type Account, actorOf } from "../../../../core/control/accounts";
+import {
+  type Base,
+  getBase,
+  listRuns,
+  listSchemaChanges,
+  resolveMutedFields,
+  updateSettings,
+} from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../../../../core/control/history";
+import { browseIssues } from "../../../../core/data-browser";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { BaseFrame } from "../../../../views/base/frame";
 import { FreshnessPage } from "../../../../views/base/freshness";
+import { IssueRecords } from "../../../../views/base/issue-records";
 import { IssuesPage } from "../../../../views/base/issues";
 import { BaseList, BaseRows, isFreshList } from "../../../../views/base/list";
 import { needsSlowFacts, Overview, OverviewNews, type SlowFacts } from "../../../../views/base/overview";
@@ -16,7 +25,8 @@ import { RunsPage } from "../../../../views/base/runs";
 import { Columns } from "../../../../views/base/tables";
 import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
-import { answer, type ConsoleContext, noNews, signedIn } from "../../page-kit";
+import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
+import { requireReadable } from "../../readable";
 import { cachedShape } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
@@ -125,6 +135,38 @@ export function basePages(ctx: ConsoleContext) {
       );
       return answer(request, { title: `Freshness · ${base.name}`, currentUser, active: "bases", base }, view);
     })
+    .get("/bases/:id/issues/records", async ({ request, currentUser, account, params, query }) => {
+      const base = await getBase(db, params.id, account.id);
+      await requireReadable(ctx, currentUser, base);
+      const names = { table: textOf(query.table), column: textOf(query.field), reason: textOf(query.reason) };
+      const after = textOf(query.after);
+      const [page, shape] = await Promise.all([browseIssues(ctx, base, names, after), fieldsOf(base)]);
+      const known = base.issues.find(
+        ({ table, column, reason }) =>
+          table === names.table && column === names.column && reason === names.reason,
+      );
+      return answer(
+        request,
+        { title: `Issues · ${base.name}`, currentUser, active: "bases", base },
+        <BaseFrame base={base} place="issues">
+          <IssueRecords {...{ base, shape, page }} group={known ?? names} isFirst={after === ""} />
+        </BaseFrame>,
+      );
+    })
+    .post("/bases/:id/issues/mute", async ({ request, currentUser, account, params, body }) => {
+      const base = await getBase(db, params.id, account.id);
+      const field = { table_id: formText(body, "table_id"), field_id: formText(body, "field_id") };
+      const isMuted = formText(body, "muted") === "on";
+      const others = base.settings.mutedFields
+        .map(({ tableId, fieldId }) => ({ table_id: tableId, field_id: fieldId }))
+        .filter(({ table_id, field_id }) => table_id !== field.table_id || field_id !== field.field_id);
+      const mutedFields = await resolveMutedFields(ctx, base, isMuted ? [...others, field] : others);
+      await updateSettings({ ...ctx, actor: actorOf(currentUser) }, base, { mutedFields });
+      const text = isMuted
+        ? "Muted. Issues of this field do not count."
+        : "Issues of this field count again.";
+      return finish(request, `/bases/${base.id}/issues`, text);
+    })
     .get("/bases/:id/:place", async ({ request, currentUser, account, params }) => {
       const [base, runs] = await Promise.all([
         getBase(db, params.id, account.id),
@@ -141,9 +183,14 @@ export function basePages(ctx: ConsoleContext) {
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
       if (params.place === "issues") {
-        const shape = base.issueCount > 0 ? await fieldsOf(base) : [];
+        const hasFields = base.issueCount > 0 || base.settings.mutedFields.length > 0;
+        const shape = hasFields ? await fieldsOf(base) : [];
         return page("issues", "Issues", <IssuesPage base={base} shape={shape} />);
       }
       throw new BasetideError("not_found", "This page does not exist");
     });
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
 }

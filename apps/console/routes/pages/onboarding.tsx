@@ -7,6 +7,7 @@ import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
 import { listWorkspaces, withBudgets } from "../../../../core/control/budgets";
 import {
+  type Choice,
   createDraft,
   type Draft,
   type DraftBudget,
@@ -21,7 +22,7 @@ import {
 import { getDatabase, locationOf } from "../../../../core/control/placement";
 import { platformById } from "../../../../core/source";
 import type { PlanForm } from "../../../../views/budget/plans";
-import { BaseStep, ChoiceForm } from "../../../../views/onboarding/base";
+import { BaseStep, ChoiceForm, NoChoices, NoChoicesStep } from "../../../../views/onboarding/base";
 import { currentStep, type Step, stepPath, steps } from "../../../../views/onboarding/frame";
 import { KeyForm, KeyStep } from "../../../../views/onboarding/key";
 import { PlatformStep } from "../../../../views/onboarding/platform";
@@ -144,13 +145,22 @@ async function basePage(
   query: string,
   formError?: FormError & { chosen: string },
 ) {
-  const all = await draftChoices(ctx, draft);
+  const { keyHelpUrl } = platformById(ctx.platforms, draft.platform);
+  const isOfKey = ({ code }: FormError) => keyErrors.includes(code);
+  let all: Choice[] = [];
+  const listError = await formErrorOf(async () => {
+    all = await draftChoices(ctx, draft);
+  });
+  if (listError) {
+    const page = { ...stepPage("Which base?", currentUser), status: listError.status };
+    const props = { draft, keyHelpUrl, error: listError.message, isKeyError: isOfKey(listError) };
+    return answer(request, page, isHtmx(request) ? <NoChoices {...props} /> : <NoChoicesStep {...props} />);
+  }
   const choices = all.filter((base) => base.name.toLowerCase().includes(query.toLowerCase()));
   const open = all.filter(({ connectedAs }) => connectedAs === null);
   const only = open.length === 1 ? open[0]!.id : undefined;
   const chosen = formError?.chosen ?? draft.sourceBase?.id ?? only;
-  const { keyHelpUrl } = platformById(ctx.platforms, draft.platform);
-  const isKeyError = formError !== undefined && keyErrors.includes(formError.code);
+  const isKeyError = formError !== undefined && isOfKey(formError);
   const props = { draft, choices, chosen, keyHelpUrl, query, error: formError?.message, isKeyError };
   const page = { ...stepPage("Which base?", currentUser), status: formError?.status };
   const view = isHtmx(request) ? <ChoiceForm {...props} /> : <BaseStep {...props} total={all.length} />;

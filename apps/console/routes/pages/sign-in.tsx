@@ -1,6 +1,6 @@
 /** Pages for sign-in, sign-out and forgotten passwords. */
 import { Elysia } from "elysia";
-import { isResetLinkValid } from "../../../../core/control/accounts";
+import { validResetLinks } from "../../../../core/control/accounts";
 import { withNext } from "../../../../views/auth/frame";
 import { DeadResetLink, ForgotPassword, ResetPassword, SignIn } from "../../../../views/auth/sign-in";
 import { SignInCode } from "../../../../views/auth/sign-in-code";
@@ -17,6 +17,7 @@ const done: Record<string, string> = {
 
 export function signInPages(ctx: ConsoleContext) {
   const { auth } = ctx;
+  const isValid = validResetLinks(ctx.db);
   const page = (next: string) => ({ email: "", next, providers: auth.providers.list });
   return new Elysia({ detail: { hide: true } })
     .use(anyone(ctx))
@@ -65,7 +66,7 @@ export function signInPages(ctx: ConsoleContext) {
     })
     .get("/reset-password", async ({ request, query }) => {
       const token = query.token ?? "";
-      if (await isResetLinkValid(ctx.db, token)) return resetPage(request, { token, errors: {} });
+      if (await isValid(token)) return resetPage(request, { token, errors: {} });
       const page = { ...frame("This link no longer works", undefined), status: 410 };
       return answer(request, page, <DeadResetLink />);
     })

@@ -7,7 +7,7 @@ import type { Account } from "../../../../core/control/accounts";
 import { type Base, getBase, readerTarget } from "../../../../core/control/bases";
 import { csvCell, csvHeader, csvLine } from "../../../../core/data-browser";
 import { httpStatus, isBasetideError } from "../../../../core/errors";
-import { sampleQueries } from "../../../../core/exports";
+import { readableName, sampleQueries } from "../../../../core/exports";
 import { ATTACHMENT_DETAILS } from "../../../../core/replica";
 import {
   adviceOn,
@@ -27,6 +27,7 @@ import { isHtmx, securityHeaders } from "../../../../views/render";
 import { EditorPage, type EditorProps } from "../../../../views/sql/editor-page";
 import { QueryResults } from "../../../../views/sql/results";
 import { editorScript } from "../../assets";
+import type { Names } from "../../assets/sql-completion";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
@@ -92,18 +93,24 @@ export function sqlPages(ctx: ConsoleContext) {
       const base = await find(params.id, account);
       const { tables, linkViews, attachmentViews } = await cachedShape(ctx, base);
       const details = ATTACHMENT_DETAILS.map(({ name }) => name);
-      const names = Object.fromEntries([
-        ...tables.map(({ name, columns }) => [
+      const views = [
+        ...linkViews.map(({ name, columns: [from, to] }) => ({ name, columns: [from, "position", to] })),
+        ...attachmentViews.map(({ name, columns: [from, to] }) => ({
           name,
-          ["id", "created_time", ...columns.map((one) => one.name)],
-        ]),
-        ...linkViews.map(({ name, columns: [from, to] }) => [name, [from, "position", to]]),
-        ...attachmentViews.map(({ name, columns: [from, to] }) => [name, [from, "position", to, ...details]]),
-      ]);
-      return Response.json(
-        { schema: base.database.schema, tables: names },
-        { headers: { ...securityHeaders, "cache-control": "no-store" } },
-      );
+          columns: [from, "position", to, ...details],
+        })),
+      ];
+      const relations = [
+        ...tables.map(({ name, columns }) => ({
+          name,
+          columns: [...columns.map((column) => column.name), "id", "created_time"],
+        })),
+        ...views,
+        ...OWN_TABLES.map((name) => ({ name, columns: [] as string[] })),
+      ].map(({ name, columns }) => ({ ...writtenName(name), columns: columns.map(writtenName) }));
+      return Response.json({ schema: base.database.schema, relations } satisfies Names, {
+        headers: { ...securityHeaders, "cache-control": "no-store" },
+      });
     })
     .post("/bases/:id/sql", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
@@ -159,6 +166,12 @@ export function sqlPages(ctx: ConsoleContext) {
       await deleteSavedQuery(db, base, params.query);
       return finish(request, `/bases/${base.id}/sql`, "Query deleted.");
     });
+}
+
+/** A name, and how SQL writes it if it needs quotes. */
+function writtenName(name: string): { name: string; written?: string } {
+  const written = readableName(name);
+  return written === name ? { name } : { name, written };
 }
 
 /** What a person can do something about. @throws any other error */
