@@ -657,16 +657,15 @@ create table quota_throttled (
 );
 
 create unlogged table quota_wants (
-  id bigint generated always as identity,
   key text not null,
+  id bigint not null,
   session text not null,
   life integer not null,
   kind text not null,
   most integer not null,
   since double precision not null,
-  constraint quota_wants_pkey PRIMARY KEY (id)
+  constraint quota_wants_pkey PRIMARY KEY (key, id)
 );
-CREATE INDEX quota_wants_key_idx ON quota_wants (key);
 
 create table rate_limits (
   id text not null,

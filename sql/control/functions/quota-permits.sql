@@ -125,9 +125,12 @@ language sql as $$
     select o.id from quota_wants o
     where o.key = p_key and o.session = p_session and o.life = p_life and o.kind = p_kind and o.most = p_most
     order by o.id limit p_want);
-  insert into quota_wants (key, session, life, kind, most, since)
-  select p_key, p_session, p_life, p_kind, p_most, p_now
-  from generate_series((select count(*) from quota_wants w where w.key = p_key and w.session = p_session) + 1, p_want);
+  insert into quota_wants (key, id, session, life, kind, most, since)
+  select p_key, last + n, p_session, p_life, p_kind, p_most, p_now
+  from (
+    select coalesce(max(w.id), 0) as last, count(*) filter (where w.session = p_session) as has
+    from quota_wants w where w.key = p_key) k,
+    generate_series(has + 1, p_want) n;
 $$;
 
 -- quota_usable(key, now): permits with a higher number are used by no process but silent proxies.
@@ -171,7 +174,7 @@ begin
     end if;
     update quota_permits p set session = waiting.session, life = waiting.life, kind = waiting.kind, most = waiting.most
     where p.key = p_key and p.number = free.number;
-    delete from quota_wants w where w.id = waiting.id;
+    delete from quota_wants w where w.key = p_key and w.id = waiting.id;
     granted := granted || jsonb_build_object('session', waiting.session, 'life', waiting.life, 'number', free.number,
       -- If the clock was set back, a permit rests no longer than after a crash.
       'rest', greatest(least(free.rests_until - p_now, 2 * quota_lease_ms() + quota_longest_rest_ms()), blocked_until - p_now));

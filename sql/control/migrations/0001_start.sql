@@ -923,16 +923,17 @@ create unlogged table quota_permits (
 
 -- Processes that wait for permits: a row for each permit, in order of arrival.
 create unlogged table quota_wants (
-  id bigint generated always as identity constraint quota_wants_pkey primary key,
   key text not null,
+  -- order of arrival. No sequence: a standby that is promoted cannot read one of an unlogged table
+  id bigint not null,
   session text not null,
   life integer not null,
   kind text not null,
   most integer not null,
-  since float8 not null
+  since float8 not null,
+  constraint quota_wants_pkey primary key (key, id)
 );
 
-create index quota_wants_key_idx on quota_wants (key);
 
 -- Pauses that the source requested; survives a crash, and is shown to people.
 create table quota_blocks (
