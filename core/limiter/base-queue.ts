@@ -268,10 +268,13 @@ export class BaseQueue {
     return Math.min(this.#unprovenFirstFrom, from);
   }
 
-  /** The time from which sync may send: it makes up within a window for pages that took long, unless clients ask. */
+  /**
+   * The time from which sync may send. It makes up within a window for pages that took long; but evenly while clients ask, so
+   * that one of its permits is always about to be ready.
+   */
   #paceFrom(): number {
-    const even = this.permits.isContended ? -Infinity : this.#pacedAt - this.#windowMs;
-    return Math.max(this.#syncAt + SPACING * this.#spacingMs(), even);
+    if (this.permits.isContended) return this.#syncAt + this.#spacingMs();
+    return Math.max(this.#syncAt + SPACING * this.#spacingMs(), this.#pacedAt - this.#windowMs);
   }
 
   /** Requests per window that sync may send: of a throttled base, its part of fewer. */
