@@ -67,7 +67,9 @@ export async function measureShort(options: { profile?: string | undefined } = {
     startTimeoutMs: START_TIMEOUT_MS,
     ...options,
   });
+  const from = performance.now();
   await scene.connect(BASES - 1, WARM_SWEEPS);
+  console.log(`${BASES} bases swept ${WARM_SWEEPS} times after ${Math.round((performance.now() - from) / 1000)} s`);
   await Bun.sleep(1000 * WARM_SECONDS);
   const measured = await cpuPerRequest(scene, () => Bun.sleep(1000 * SECONDS));
   const workerBytes = residentBytes(scene.pids.worker);

@@ -29,6 +29,8 @@ export const SHAPE = { records: Number(process.env.LOAD_RECORDS ?? 1000), tables
 const CONNECT_AT_ONCE = 8;
 const CLONE_AT_ONCE = 4;
 const PROGRESS_MS = 20_000;
+/** Users of the source that all bases have together. */
+const USERS = Number(process.env.LOAD_USERS ?? 0);
 /** A base is read three times a second; its user's limit of 50 requests a second is not measured here. */
 const BASES_OF_A_USER = 8;
 /**
@@ -141,9 +143,11 @@ export async function startLoadScene(options: {
   let seed = 0;
   const first = await fleet.connect(await source.generate({ ...SHAPE, seed: seed++ }));
   const connectOne = async () => {
-    const sourceBaseId = await source.generate({ ...SHAPE, seed: seed++ });
-    // Each base has its own user: the source's other limit, of 50 a second per user, is not measured here.
-    const user = { id: `usr${sourceBaseId.slice(3)}`, email: `${sourceBaseId}@example.org` };
+    const index = seed++;
+    const sourceBaseId = await source.generate({ ...SHAPE, seed: index });
+    // Unless LOAD_USERS is set, each base has its own user, and the source's other limit, of 50 a second per user, does not matter.
+    const number = USERS ? index % USERS : index;
+    const user = { id: `usr${String(number).padStart(14, "0")}`, email: `user${number}@example.org` };
     const { token } = (await source.call("POST", "keys", { user })) as { token: string };
     await createBase(fleet.ctx, first.accountId, {
       platform: "airtable",
@@ -198,7 +202,7 @@ export async function startLoadScene(options: {
       const some = async () => {
         while (left-- > 0) await connectOne();
       };
-      await Promise.all(Array.from({ length: CONNECT_AT_ONCE }, some));
+      await Promise.all(Array.from({ length: USERS ? 1 : CONNECT_AT_ONCE }, some));
       await swept(sweeps);
     },
     async clone(count, sweeps, profile) {

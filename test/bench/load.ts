@@ -7,7 +7,8 @@
  * since that is valid on a busy machine where times are not.
  *
  * Run: `bun run bench load`, with LOAD_SECONDS (600), LOAD_BASES (300), LOAD_RECORDS of each base (1000), and the longest
- * start, LOAD_START_MS (1200000), and these options:
+ * start, LOAD_START_MS (1200000), LOAD_USERS that all bases have together (one each), LOAD_LIMITED for the short run with
+ * the rate limit, and these options:
  *
  * - `--short`: CPU per request only, in less than half a minute, without the rate limit; beside the last line of
  *   docs/performance.md;
