@@ -28,7 +28,7 @@ const RULES: Rule[] = [
   { from: "apps/up/", may: ["apps/", "core/"], why: "apps/up starts the apps, which carry their own views" },
   {
     from: "apps/sandbox/",
-    may: ["apps/sandbox/", "core/http/index/"],
+    may: ["apps/sandbox/", "core/http/index/", "core/formula/index/"],
     why: "the sandbox simulates another company's service",
   },
   { from: "apps/console/", may: ["apps/console/", "core/", "views/"], why: "apps are apart from each other" },
@@ -76,6 +76,7 @@ const LAYERS = [
   "limiter",
   "source",
   "process.ts",
+  "formula",
   "http/service",
   "http/connections",
   "http",
