@@ -4,7 +4,7 @@
  */
 import type { Base } from "../../core/control/bases";
 import type { BaseStatus, Remedy } from "../../core/control/status";
-import { Button, ButtonLink } from "../components";
+import { Button, ButtonLink, Form } from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
 import { formatElapsed } from "../format";
@@ -67,17 +67,17 @@ function Action({ base, remedy }: { base: Base; remedy: Remedy }) {
   const path = `/bases/${base.id}`;
   if (remedy.to === "resume") {
     return (
-      <form method="post" action={`${path}/pause`}>
+      <Form action={`${path}/pause`}>
         <input type="hidden" name="paused" value="off" />
         <Button kind="primary">{remedy.text}</Button>
-      </form>
+      </Form>
     );
   }
   if (remedy.to === "resync" || remedy.to === "feed") {
     return (
-      <form method="post" action={`${path}/${remedy.to === "feed" ? "live/check" : "sync"}`}>
+      <Form action={`${path}/${remedy.to === "feed" ? "live/check" : "sync"}`}>
         <Button kind="primary">{remedy.text}</Button>
-      </form>
+      </Form>
     );
   }
   const places = {

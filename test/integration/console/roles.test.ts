@@ -4,8 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { permissionFor } from "../../../apps/console/access";
-import { routeOf } from "../../../apps/console/role-view";
+import { permissionFor, routeOf } from "../../../apps/console/access";
 import { can, createToken, isInScope, roles, scopes, type TokenScope } from "../../../core/control/accounts";
 import { createBase } from "../../../core/control/bases";
 import { type TestConsole, testConsole } from "../../support/console-support";
