@@ -19,18 +19,6 @@ export async function readInput(what: string): Promise<string> {
   return Buffer.concat(chunks).toString("utf8").trim();
 }
 
-/** Asks on the terminal; false without one. */
-export async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
-  const { createInterface } = await import("node:readline/promises");
-  const asker = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await asker.question(`${question} [y/N] `)).trim());
-  } finally {
-    asker.close();
-  }
-}
-
 /** Reads a secret from a terminal without showing it, else from standard input. */
 export async function promptSecret(name: string): Promise<string> {
   if (!process.stdin.isTTY) return readInput(name);
