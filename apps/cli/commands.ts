@@ -12,7 +12,7 @@ export function command(name: string, description: string): Command {
 }
 
 /** Reads standard input to its end. @throws CliError `usage` if it is a terminal */
-export async function readInput(what: string): Promise<string> {
+async function readInput(what: string): Promise<string> {
   if (process.stdin.isTTY) throw new CliError("usage", `Send ${what} on standard input.`);
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk as Uint8Array));

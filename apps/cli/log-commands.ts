@@ -10,7 +10,7 @@ const POLL_MS = 2000;
 /** Entries that one poll reads; a base has far fewer in two seconds. */
 const LATEST = 100;
 
-export interface LogLine {
+interface LogLine {
   id: string;
   at: string;
   kind: string;

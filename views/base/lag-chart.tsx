@@ -9,7 +9,7 @@ import { counted, formatElapsed, timeText } from "../format";
 /** Periods that are listed by name, the latest first. */
 const LISTED = 8;
 
-export const periodNames: Record<Period["kind"], string> = {
+const periodNames: Record<Period["kind"], string> = {
   outage: "Outage",
   delay: "Delay",
   pause: "Pause",

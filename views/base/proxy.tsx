@@ -27,7 +27,7 @@ export function isWriter(id: unknown): id is Writer {
 }
 
 /** A record that was written through the proxy. */
-export interface TriedWrite {
+interface TriedWrite {
   recordId: string;
   /** What SQL shows, as JSON; null if it does not show the record. */
   row: string | null;

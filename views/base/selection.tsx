@@ -37,7 +37,7 @@ export function placeOf(base: Base): SelectionPlace {
   return { path: selectionPath(base), unanswered: base.unansweredTables };
 }
 
-export interface SelectionProps {
+interface SelectionProps {
   place: SelectionPlace;
   selection: SourceSelection;
   /** What the source has. */
@@ -52,7 +52,7 @@ const newTablesText: Record<NewTables, string> = {
   ignore: "Ignore them",
 };
 
-export const treatmentText: Record<FieldTreatment | "copied", string> = {
+const treatmentText: Record<FieldTreatment | "copied", string> = {
   copied: "Copied",
   hashed: "Hashed",
   omitted: "Omitted",

@@ -134,14 +134,14 @@ function withCode(text: string) {
   return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={part}>{part}</code>));
 }
 
-export function indexLines(indexes: readonly AskedIndex[]): string {
+function indexLines(indexes: readonly AskedIndex[]): string {
   return indexes
     .map(({ table, column, kind }) => `${table}.${column}${kind === "trigram" ? " trigram" : ""}`)
     .join("\n");
 }
 
 /** @throws BasetideError `invalid_request` that names the invalid line */
-export function readIndexes(written: string): AskedIndex[] {
+function readIndexes(written: string): AskedIndex[] {
   const lines = written
     .split("\n")
     .map((text) => text.trim())

@@ -37,7 +37,7 @@ const places: Shortcut[] = [
 ];
 
 /** By heading. */
-export function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string, Shortcut[]][] {
+function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string, Shortcut[]][] {
   const own = basePlaces.map(({ key, text, longText, suffix }) => ({
     keys: `b ${key}`,
     text: longText ?? text,

@@ -5,7 +5,7 @@ import { Button, Card, Empty, ErrorNote, Form, Table } from "../components";
 import { OldNamesCard, type OldNamesProps, Uses } from "./old-names";
 
 /** The input that was refused for the shown table, and why. */
-export interface RefusedNames {
+interface RefusedNames {
   /** By the name of the input. */
   written: Record<string, string>;
   error: string;

@@ -10,7 +10,7 @@ import { Table } from "../components/table";
 import { counted, formatElapsed, inDigits } from "../format";
 import { AccountLink } from "./frame";
 
-export interface OperatorBaseProps {
+interface OperatorBaseProps {
   base: BaseSummary;
   owner: string;
   indicator: Indicator;

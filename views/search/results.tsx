@@ -3,7 +3,7 @@ import { Card, Link, PageHead, useMay } from "../components";
 import { Icon } from "../components/icon";
 import { counted } from "../format";
 
-export const searchKinds = {
+const searchKinds = {
   base: "Bases",
   action: "Actions",
   page: "Go to",

@@ -1,6 +1,6 @@
 /** The pages of the documentation, in the order of the table of contents. */
 
-export interface ContentsGroup {
+interface ContentsGroup {
   title: string;
   pages: ContentsEntry[];
 }

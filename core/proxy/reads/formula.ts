@@ -26,7 +26,7 @@ const KNOWN_TEXT = /^(?:"(?:[^"\\]|\\["'\\])*"|'(?:[^'\\]|\\["'\\])*'|\d+(?:\.\d
 const KNOWN_WORD = /^[A-Za-z_]\w*$/;
 const KNOWN_FIELD = /^\{(?:[^{}\\]|\\[{}\\])*\}$/;
 
-export interface TranslatedFormula {
+interface TranslatedFormula {
   condition: Condition;
   /** SQL names of the columns that it reads. */
   columns: string[];
