@@ -14,6 +14,7 @@ const columns = [
   ["fldBorn", "Born", "date", "date"],
   ["fldTowns", "Towns", "lookup", "text[]", "text"],
   ["fldSize", "Größe", "text", "text"],
+  ["fldQuoted", "Odd \\'name\\'", "text", "text"],
 ].map(([fieldId, sourceName, type, columnType, result]) => {
   return {
     result,
