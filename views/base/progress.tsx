@@ -7,7 +7,7 @@ import { qualifiedName } from "../../core/exports";
 import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/sync/pacing";
 import { Button, Form } from "../components";
 import { tablePath } from "../data/paths";
-import { aboutDigits, counted, formatElapsed, inDigits, rangeText } from "../format";
+import { aboutDigits, counted, formatDuration, inDigits, rangeText } from "../format";
 import { RunQuery } from "./run-query";
 
 type TableProgress = Progress["tables"][number];
@@ -80,7 +80,7 @@ function Figures({
       <div>
         <dt>Time left</dt>
         <dd>{left ? rangeText(left) : "estimating…"}</dd>
-        <dd class="muted small">running for {formatElapsed(elapsedMs)}</dd>
+        <dd class="muted small">running for {formatDuration(elapsedMs)}</dd>
       </div>
       <div>
         <dt>Records read</dt>
