@@ -7,13 +7,14 @@
 
 import { scrub } from "./scrub";
 
-/** Code → its cause and its remedy, as users read them. */
+/** Code → its cause, one sentence, and then its remedy, as users read them. `docs/errors.md` is generated from it. */
 export const errorCodes = {
   // The source (Airtable) and connections to it
   source_key_refused: "Airtable rejected the API key. Add a new key.",
   source_forbidden:
     "The API key cannot read this base, lacks a scope, or the base no longer exists. Give the key access to the base, or add the missing scope.",
-  source_not_found: "This base, table or record no longer exists in Airtable.",
+  source_not_found:
+    "This base, table or record no longer exists in Airtable. Restore it there, or delete the base in Basetide.",
   source_rate_limited: "Airtable asked for a pause (429). Syncing resumes automatically after 30 seconds.",
   source_billing_limit:
     "Airtable's monthly limit of API calls is reached. Upgrade the plan, or wait until the month ends.",
@@ -24,11 +25,11 @@ export const errorCodes = {
     "Airtable sent an unexpected response (broken JSON, HTML, an endless list). Basetide retries automatically.",
   source_iterator_lost: "Airtable lost the position in a list. Basetide re-reads the table from the start.",
   source_schema_changed: "A requested table or field no longer exists. Basetide reads the schema again.",
-  source_rejected: "Airtable rejected the request as invalid.",
+  source_rejected: "Airtable rejected the request as invalid. Basetide retries automatically.",
   view_gone:
     "The view whose records are copied no longer exists in Airtable. The table keeps its rows. Choose another view, or all records, on the page Copied data.",
   // Syncing
-  lease_lost: "Another worker took over this base. This worker has stopped writing.",
+  lease_lost: "Another worker took over this base. The other worker continues; nothing needs to be done.",
   shape_changed: "The table's columns changed after the rows were prepared. Basetide prepares them again.",
   sync_stopped: "The sync was stopped (shutdown, pause or delete). It continues when syncing starts again.",
   sync_crashed:
@@ -39,7 +40,8 @@ export const errorCodes = {
     "A table could not be swapped because queries have locked it. Basetide retries automatically.",
   replica_refused:
     "An object that Basetide did not create (a constraint, a trigger, an event trigger, or one whose name a table needs) prevents the update or the change of a table; the message names it. Relax, rename or drop it, and the table's sync resumes automatically.",
-  destination_invalid: "The destination database cannot be used; the message says what is missing.",
+  destination_invalid:
+    "The destination database cannot be used; the message says what is missing. Add it, then try again.",
   query_failed: "Postgres rejected the query; the message says why. Correct the query and run it again.",
   query_stopped:
     "The query was stopped: it was cancelled, or it exceeded the limit that the message names. Narrow it down, or run it with your own SQL client.",
@@ -53,11 +55,14 @@ export const errorCodes = {
     "Sync has used its share of this month's call budget; your apps can still call. Syncing resumes when you raise the budget or the month ends.",
   // The management API
   unauthorized: "The request has no valid API token. Send `Authorization: Bearer <token>`.",
-  invalid_credentials: "E-mail or password is incorrect.",
-  forbidden: "This account does not have permission to do that.",
-  not_found: "Not found, or it belongs to another account.",
+  invalid_credentials: "E-mail or password is incorrect. Correct it, or reset the password.",
+  forbidden:
+    "This account does not have permission to do that. Ask its owner for the role, or use a token with the scope.",
+  not_found:
+    "Not found, or it belongs to another account. Check the id, and the account that the token belongs to.",
   rate_limited: "Too many requests or attempts. Retry after the number of seconds in Retry-After.",
-  invalid_request: "The request is invalid; the message names the part.",
+  invalid_request:
+    "The request is invalid; the message names the part. Correct it and send the request again.",
   unsupported_media_type: "The body is not JSON. Send it with `content-type: application/json`.",
   method_not_allowed: "This address exists, but not with this method. The header Allow lists its methods.",
   malformed_request:
@@ -65,13 +70,16 @@ export const errorCodes = {
   body_late:
     "The request's body arrived too slowly: its first 10 seconds are free, then it must arrive at 64 kB/s. Send it again over a faster connection.",
   busy: "This process is receiving as many request bodies as its memory allows. Retry after the number of seconds in Retry-After.",
-  already_exists: "Already exists.",
-  conflict: "The current state does not allow this; the message says why.",
+  already_exists: "Already exists. Use what is there, or choose another name.",
+  conflict:
+    "The current state does not allow this; the message says why. Change the state first, or try again later.",
   // Start
-  config_invalid: "An environment variable has an invalid value; the message names each one.",
+  config_invalid:
+    "An environment variable has an invalid value; the message names each one. Correct it and start again.",
   port_taken: "Another program is using the port. Stop it, or set another port.",
-  postgres_failed: "The embedded Postgres did not start; the message contains its last output.",
-  internal: "Internal error in Basetide. The log has the details under the request id.",
+  postgres_failed:
+    "The embedded Postgres did not start; the message contains its last output. Remove the cause and start again.",
+  internal: "Internal error in Basetide. Try again; the log has the details under the request id.",
 } as const;
 
 export type ErrorCode = keyof typeof errorCodes;

@@ -1,8 +1,7 @@
-/** Formats numbers and times of pages, the same everywhere. */
+/** Formats times and estimates of pages; numbers and durations as `core/format` does. */
+import { formatDuration, inDigits } from "../core/format";
 
-import { formatDuration as formatElapsed, inDigits } from "../core/format";
-
-export { counted, formatDuration as formatElapsed, inDigits } from "../core/format";
+export { counted, formatDuration, inDigits } from "../core/format";
 
 /** `now`, `12 s ago`, `3 min ago`, `5 h ago`, `4 d ago`. */
 export function ago(at: Date, now: Date): string {
@@ -64,8 +63,8 @@ export function aboutDigits(count: number): string {
 /** `less than 10 s`, `20 to 45 s`, `50 s to 2 min`, `2 to 3 min 30 s`. */
 export function rangeText({ least, most }: { least: number; most: number }): string {
   const [from, to] = [
-    formatElapsed(Math.floor(least / 1000) * 1000),
-    formatElapsed(Math.ceil(most / 1000) * 1000),
+    formatDuration(Math.floor(least / 1000) * 1000),
+    formatDuration(Math.ceil(most / 1000) * 1000),
   ];
   const [wholeFrom, wholeTo] = [from, to].map((text) => text.replace(/^(\d+)\.\d /, "$1 ")) as [
     string,

@@ -42,8 +42,6 @@ export interface RenderOptions {
   /** Default 200. */
   status?: number | undefined;
   headers?: Record<string, string> | undefined;
-  /** Changes the text before it is sent. */
-  edit?: ((html: string) => string) | undefined;
 }
 
 /** A whole page: `node` is the `<html>` element. */
@@ -66,6 +64,6 @@ export function isHtmx(request: Request): boolean {
   return request.headers.get("hx-request") === "true" && request.headers.get("hx-request-type") !== "full";
 }
 
-function respond(text: string, { status = 200, headers = {}, edit }: RenderOptions): Response {
-  return new Response(edit ? edit(text) : text, { status, headers: { ...pageHeaders, ...headers } });
+function respond(text: string, { status = 200, headers = {} }: RenderOptions): Response {
+  return new Response(text, { status, headers: { ...pageHeaders, ...headers } });
 }

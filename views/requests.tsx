@@ -5,6 +5,7 @@ import {
   Button,
   Card,
   ErrorNote,
+  Form,
   FormPanel,
   PageHead,
   SelectField,
@@ -39,8 +40,8 @@ export function RequestsPage(props: RequestsProps) {
         title="Requests"
         lead="Ask the operator of this service for another region, a writable database, or several bases in one database."
       />
-      <FormPanel id="ask" button="New request" isOpen={typed !== undefined}>
-        <form method="post" action="/requests" class="stack rows">
+      <FormPanel id="ask" action="/requests" button="New request" isOpen={typed !== undefined}>
+        <Form action="/requests" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <SelectField
             label="Request"
@@ -81,7 +82,7 @@ export function RequestsPage(props: RequestsProps) {
             hint="Details for the operator. For several bases in one database: which bases, and the name of the schema for each."
           />
           <Button kind="primary">Send</Button>
-        </form>
+        </Form>
       </FormPanel>
       <Card id="asked" title="Your requests">
         {requests.length === 0 ? (

@@ -3,7 +3,7 @@ import type { PublicBase, StatusDay } from "../core/control/history";
 import { DataAsOf } from "./base/problem";
 import { Card, Empty, PageHead } from "./components";
 import { Time } from "./components/time";
-import { formatElapsed } from "./format";
+import { formatDuration } from "./format";
 
 const DAY_WIDTH = 8;
 const HEIGHT = 32;
@@ -119,9 +119,9 @@ function textOf({ day, seconds }: StatusDay): string {
   if (!seconds) return `${day}: not connected yet`;
   const { outage = 0, delay = 0, pause = 0 } = seconds;
   const parts = [
-    outage > 0 ? `outage of ${formatElapsed(outage * 1000)}` : "",
-    delay > 0 ? `behind for ${formatElapsed(delay * 1000)}` : "",
-    pause > 0 ? `paused for ${formatElapsed(pause * 1000)}` : "",
+    outage > 0 ? `outage of ${formatDuration(outage * 1000)}` : "",
+    delay > 0 ? `behind for ${formatDuration(delay * 1000)}` : "",
+    pause > 0 ? `paused for ${formatDuration(pause * 1000)}` : "",
   ].filter(Boolean);
   return `${day}: ${parts.length > 0 ? parts.join(", ") : "no outage"}`;
 }

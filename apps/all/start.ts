@@ -13,7 +13,7 @@ import { startWorker } from "../worker/start";
 /** Each has a context of its own: its name in the log and in metrics, and its connections to the control plane. */
 export const ROLES = ["worker", "proxy", "console"] as const;
 
-export interface RunningAll {
+interface RunningAll {
   workerPort: number;
   proxyPort: number;
   consolePort: number;

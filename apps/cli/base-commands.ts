@@ -1,10 +1,10 @@
 /** `basetide bases …`: list, show, create, sync, pause, resume. */
 import type { Command } from "commander";
+import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { type ApiBase, findBase } from "./base-ref";
 import { type ApiClient, type ApiSchemas, apiFacts, dataOf } from "./client";
 import { type Common, command, promptSecret } from "./commands";
 import { CliError } from "./failure";
-import { formatFacts, formatTable, printResult } from "./output";
 import { addSelectionCommand } from "./selection-command";
 import { openClient } from "./session";
 

@@ -12,23 +12,11 @@ export function command(name: string, description: string): Command {
 }
 
 /** Reads standard input to its end. @throws CliError `usage` if it is a terminal */
-export async function readInput(what: string): Promise<string> {
+async function readInput(what: string): Promise<string> {
   if (process.stdin.isTTY) throw new CliError("usage", `Send ${what} on standard input.`);
   const chunks: Buffer[] = [];
   for await (const chunk of process.stdin) chunks.push(Buffer.from(chunk as Uint8Array));
   return Buffer.concat(chunks).toString("utf8").trim();
-}
-
-/** Asks on the terminal; false without one. */
-export async function confirm(question: string): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
-  const { createInterface } = await import("node:readline/promises");
-  const asker = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await asker.question(`${question} [y/N] `)).trim());
-  } finally {
-    asker.close();
-  }
 }
 
 /** Reads a secret from a terminal without showing it, else from standard input. */

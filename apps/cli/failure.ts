@@ -1,6 +1,7 @@
 /** Errors of the command line itself, and how all of them are printed. */
+
+import { printable } from "../../core/terminal";
 import { ApiFailure } from "./client";
-import { escapeControls } from "./terminal";
 
 /** The exit codes of `diff` and `check`; every other command uses the first two. */
 export const EXIT = { same: 0, error: 1, different: 2 } as const;
@@ -21,8 +22,8 @@ export class CliError extends Error {
 export function failureText(error: unknown, isJson: boolean): string {
   const { code, message, requestId } = described(error);
   const request = requestId ? { request_id: requestId } : {};
-  if (isJson) return escapeControls(JSON.stringify({ error: { code, message, ...request } }));
-  return escapeControls(`error (${code}): ${message}${requestId ? `\nRequest id: ${requestId}` : ""}`);
+  if (isJson) return printable(JSON.stringify({ error: { code, message, ...request } }));
+  return printable(`error (${code}): ${message}${requestId ? `\nRequest id: ${requestId}` : ""}`);
 }
 
 function described(error: unknown): { code: string; message: string; requestId?: string | undefined } {

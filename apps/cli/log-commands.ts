@@ -1,17 +1,16 @@
 /** `basetide runs`, `basetide issues` and `basetide logs`. */
 import type { Command } from "commander";
+import { formatTable, printable, printResult } from "../../core/terminal";
 import { findBase } from "./base-ref";
 import { type ApiClient, ApiFailure, type ApiSchemas, dataOf } from "./client";
 import { type Common, command } from "./commands";
-import { formatTable, printResult } from "./output";
 import { openClient } from "./session";
-import { escapeControls } from "./terminal";
 
 const POLL_MS = 2000;
 /** Entries that one poll reads; a base has far fewer in two seconds. */
 const LATEST = 100;
 
-export interface LogLine {
+interface LogLine {
   id: string;
   at: string;
   kind: string;
@@ -71,7 +70,7 @@ export function addLogCommands(program: Command): void {
             // A run that combines several syncs changes; only its first state is an entry.
             if (printed?.has(keyOf(entry))) continue;
             const line = json ? JSON.stringify(entry) : `${entry.at}  ${entry.kind}  ${entry.text}`;
-            console.log(escapeControls(line));
+            console.log(printable(line));
           }
           if (entries) printed = new Set(entries.map(keyOf));
           if (follow) await new Promise((resolve) => setTimeout(resolve, POLL_MS));

@@ -1,9 +1,9 @@
 /** `basetide login` and `basetide logout`. */
 import type { Command } from "commander";
+import { printResult } from "../../core/terminal";
 import { dataOf } from "./client";
 import { type Common, command, promptSecret } from "./commands";
 import { CliError } from "./failure";
-import { printResult } from "./output";
 import { checkedUrl, clientFor, DEFAULT_URL, removeLogin, saveLogin } from "./session";
 
 export function addLoginCommands(program: Command): void {

@@ -11,7 +11,7 @@ import { addSqlCommands } from "./sql-commands";
 import { addSqlUserCommands } from "./sql-user-commands";
 import { addTypesCommand } from "./types-command";
 
-export function cliProgram(): Command {
+function cliProgram(): Command {
   const program = new Command("basetide")
     .description("Manages the bases of an account through the management API")
     .version(version, "-V, --version", "print the version")

@@ -1,9 +1,9 @@
 /** `basetide bases selection`: what of a base is copied, with the ids that `basetide.yaml` and the API take. */
 import type { Command } from "commander";
+import { formatTable, type OutputRow, printResult } from "../../core/terminal";
 import { findBase } from "./base-ref";
 import { type ApiSchemas, dataOf } from "./client";
 import { type Common, command } from "./commands";
-import { formatTable, type OutputRow, printResult } from "./output";
 import { openClient } from "./session";
 
 type Selected = ApiSchemas["SelectionOfBase"];

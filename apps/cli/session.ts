@@ -19,7 +19,7 @@ interface Login {
   token: string;
 }
 
-export function configPath(env = process.env): string {
+function configPath(env = process.env): string {
   const home = env.XDG_CONFIG_HOME || join(homedir(), ".config");
   return join(home, "basetide", "config.json");
 }
@@ -44,7 +44,7 @@ export function removeLogin(): boolean {
 }
 
 /** @throws CliError `not_logged_in`, `config_invalid`, `usage` */
-export function currentLogin(): Login {
+function currentLogin(): Login {
   const stored = storedLogin();
   const { BASETIDE_TOKEN: token, BASETIDE_URL: url } = process.env;
   if (token) return { url: checkedUrl(url || stored?.url || DEFAULT_URL), token };

@@ -1,11 +1,11 @@
 /** `basetide credentials` and `basetide psql`. */
 import { spawn } from "node:child_process";
 import { Command } from "commander";
+import { formatFacts, printResult } from "../../core/terminal";
 import { findBase } from "./base-ref";
 import { type ApiSchemas, dataOf } from "./client";
 import { type Common, command } from "./commands";
 import { CliError } from "./failure";
-import { formatFacts, printResult } from "./output";
 import { openClient } from "./session";
 
 const READ_ONLY = "SQL only reads this copy. Change the data in Airtable, or through the proxy.";

@@ -1,10 +1,10 @@
 /** `basetide sql-users …`: the SQL users of a base's database. */
 import { Command } from "commander";
+import { confirmed, formatFacts, formatTable, printResult } from "../../core/terminal";
 import { findBase } from "./base-ref";
 import { type ApiClient, type ApiSchemas, dataOf } from "./client";
-import { type Common, command, confirm } from "./commands";
+import { type Common, command } from "./commands";
 import { CliError } from "./failure";
-import { formatFacts, formatTable, printResult } from "./output";
 import { openClient } from "./session";
 
 type SqlUser = ApiSchemas["SqlUser"];
@@ -76,7 +76,7 @@ export function addSqlUserCommands(program: Command): void {
         const client = openClient();
         const { id } = await findBase(client, reference);
         const found = await findUser(client, id, user);
-        if (!options.yes && !(await confirm(`Revoke ${found.name}? Its connections end.`))) {
+        if (!options.yes && !(await confirmed(`Revoke ${found.name}? Its connections end.`))) {
           throw new CliError("cancelled", "Nothing was revoked. Without a terminal, --yes confirms it.");
         }
         const path = { id, user: found.id };

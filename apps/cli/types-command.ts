@@ -2,11 +2,11 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { type Command, Option } from "commander";
+import { printResult } from "../../core/terminal";
 import { findBase } from "./base-ref";
 import { apiFacts, dataOf } from "./client";
 import { type Common, command } from "./commands";
 import { CliError, EXIT } from "./failure";
-import { printResult } from "./output";
 import { openClient } from "./session";
 
 interface TypesOptions extends Common {

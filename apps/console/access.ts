@@ -10,10 +10,12 @@ import {
   denial,
   isInScope,
   type Permission,
+  type Role,
   scopeLabels,
   type TokenScope,
 } from "../../core/control/accounts";
 import { BasetideError } from "../../core/errors";
+import type { May } from "../../views/components";
 
 type Rule = [method: "GET" | "POST" | "ANY", route: RegExp, permission: Permission];
 
@@ -48,6 +50,27 @@ export function permissionFor(method: string, route: string): Permission {
   const rules = route.startsWith("/api/") ? apiRules : pageRules;
   const rule = rules.find(([of, pattern]) => (of === "ANY" || of === asked) && pattern.test(route));
   return rule?.[2] ?? (isRead ? "read" : "write");
+}
+
+/** Pages that only ask for a confirmation: a link to one is as good as its form. */
+const CONFIRMATION = /\/(delete|revoke|rotate|sync)$/;
+
+/** Returns what pages offer to a member with this role: what the rules of the routes allow. */
+export function offersTo(role: Role): May {
+  return (method, path) => {
+    const route = routeOf(path);
+    if (method === "GET" && CONFIRMATION.test(route) && !can(role, permissionFor("POST", route)))
+      return false;
+    return can(role, permissionFor(method, route));
+  };
+}
+
+/** The pattern of a path's route, as far as the rules distinguish routes. */
+export function routeOf(path: string): string {
+  return path
+    .replace(/[?#].*$/s, "")
+    .replace(/^\/bases\/[^/]+/, "/bases/:id")
+    .replace(/^(\/account\/members)\/[^/]+\/remove$/, "$1/:id/remove");
 }
 
 /** @throws BasetideError `forbidden` if the user's role in the account does not allow the route */

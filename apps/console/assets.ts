@@ -153,7 +153,7 @@ function chooseEncoding(accepted: string): Encoding {
 }
 
 /** Bundles a script with its libraries into one file, for the browser. @param entry relative to this file */
-export async function bundle(entry: string): Promise<Uint8Array<ArrayBuffer>> {
+async function bundle(entry: string): Promise<Uint8Array<ArrayBuffer>> {
   const { outputs } = await Bun.build({
     entrypoints: [fileURLToPath(new URL(entry, import.meta.url))],
     target: "browser",

@@ -5,8 +5,8 @@
  *
  * P1. Every request that changes something comes from a page of ours: `signedIn` and `anyone` check its origin, so no
  *     form needs a token and all of them work without JavaScript.
- * P2. `signedIn` checks that the user's role in the account allows the route (`access.ts`), and `answer` takes out of
- *     the page what the role does not allow.
+ * P2. `signedIn` checks that the user's role in the account allows the route (`access.ts`), and `answer` tells
+ *     the components what the role allows.
  * P3. A view's names and texts reach the markup through preact, which escapes them.
  */
 import { Elysia } from "elysia";
@@ -14,14 +14,14 @@ import type { VNode } from "preact";
 import type { CurrentUser } from "../../core/control/accounts";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
+import { PermittedProvider } from "../../views/components";
 import { Page, type PageProps } from "../../views/layout";
 import { isHtmx, type RenderOptions, renderFragment, renderPage, securityHeaders } from "../../views/render";
-import { permissionFor, requireRole } from "./access";
+import { offersTo, permissionFor, requireRole } from "./access";
 import { assetUrls } from "./assets";
 import type { Auth } from "./auth/auth";
 import { themeOf } from "./cookies";
 import { type Flash, type FlashContext, flashCookie, noFlashCookie, readFlash } from "./flash";
-import { cutForRole, isCut } from "./role-view";
 import { refuseForeign } from "./same-origin";
 
 /** What pages need in addition to the management of bases. */
@@ -75,16 +75,19 @@ interface Answer extends Omit<PageProps, "assets" | "children" | "theme" | "toas
 export function answer(request: Request, page: Answer, view: VNode): Response {
   const { status, headers, ...props } = page;
   const role = props.currentUser?.account.role;
-  const edit = role && isCut(role) ? (html: string) => cutForRole(html, role) : undefined;
+  const permitted = (node: VNode) =>
+    role ? <PermittedProvider value={offersTo(role)}>{node}</PermittedProvider> : node;
   // Screen readers read the title first, so a user who sent a form learns at once that it failed.
   if (status === 422) props.title = `Error: ${props.title}`;
-  if (isHtmx(request)) return renderFragment(view, { status, headers, edit });
+  if (isHtmx(request)) return renderFragment(permitted(view), { status, headers });
   const left = flashes.get(request);
   const response = renderPage(
-    <Page {...props} theme={themeOf(request)} toast={left?.flash?.toast} assets={assetUrls}>
-      {view}
-    </Page>,
-    { status, headers, edit },
+    permitted(
+      <Page {...props} theme={themeOf(request)} toast={left?.flash?.toast} assets={assetUrls}>
+        {view}
+      </Page>,
+    ),
+    { status, headers },
   );
   if (left?.flash) response.headers.append("set-cookie", noFlashCookie(left.ctx.consoleUrl));
   return response;

@@ -7,9 +7,9 @@ import {
   makeResetLink,
   removeTwoFactor,
 } from "../../core/control/accounts";
+import { formatFacts, printResult } from "../../core/terminal";
 import { addAccountMoveCommand } from "./account-move-command";
 import { withContext } from "./context";
-import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";
 
 export function addAccountCommands(program: Command): void {
@@ -26,7 +26,7 @@ export function addAccountCommands(program: Command): void {
         const path = await makeResetLink(db, options.email, actor);
         return { email: options.email.trim().toLowerCase(), link: `${config.consoleUrl}${path}` };
       });
-      print(answer, options.json, facts);
+      printResult(answer, options.json, formatFacts);
     });
   account
     .command("remove-two-factor")
@@ -36,7 +36,7 @@ export function addAccountCommands(program: Command): void {
     .action(async (options: { email: string; json: boolean }) => {
       const email = options.email.trim().toLowerCase();
       await withContext(({ db, actor }) => removeTwoFactor(db, email, actor));
-      print({ email, two_factor: "off" }, options.json, facts);
+      printResult({ email, two_factor: "off" }, options.json, formatFacts);
     });
   const create = account
     .command("create")
@@ -53,7 +53,7 @@ export function addAccountCommands(program: Command): void {
         const token = await createToken(db, account.id, "first", { actor });
         return { id: account.id, email: account.email, is_operator: account.isOperator, token };
       });
-      print(answer, options.json, facts);
+      printResult(answer, options.json, formatFacts);
     });
 
   addAccountMoveCommand(account);
@@ -72,6 +72,6 @@ export function addAccountCommands(program: Command): void {
         const token = await createToken(db, account.id, options.name, { actor });
         return { email: account.email, name: options.name, token };
       });
-      print(answer, options.json, facts);
+      printResult(answer, options.json, formatFacts);
     });
 }

@@ -11,9 +11,8 @@ import {
 } from "../../core/control/account-move";
 import { BasetideError } from "../../core/errors";
 import { closeContext, createContext } from "../../core/process";
-import { confirmed } from "./confirm";
+import { confirmed, formatFacts, printResult } from "../../core/terminal";
 import { withContext } from "./context";
-import { facts, print } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";
 
 interface MoveCommandOptions {
@@ -68,11 +67,15 @@ async function run(
   const { json, yes } = options;
   if (options.abort) {
     await abortMove(source, target, account);
-    return print({ ...account, aborted: true }, json, () => `${account.email} stays in this control plane`);
+    return printResult(
+      { ...account, aborted: true },
+      json,
+      () => `${account.email} stays in this control plane`,
+    );
   }
   const move = { isMerging: options.mergeUsers, proxyUrl: options.proxyUrl };
   const plan = await planOf(source, target, account, move);
-  if (options.dryRun) return print(plan, json, toText);
+  if (options.dryRun) return printResult(plan, json, toText);
   if (!yes) {
     if (plan) console.error(`${toText(plan)}\n`);
     const question = plan ? "Stop the account here and move it?" : "Complete the move?";
@@ -80,7 +83,7 @@ async function run(
       throw new BasetideError("invalid_request", "Nothing was changed. Confirm the move with --yes");
   }
   await moveAccount(source, target, account, move);
-  print({ ...account, moved: true }, json, () => `${account.email} has moved. ${DONE}`);
+  printResult({ ...account, moved: true }, json, () => `${account.email} has moved. ${DONE}`);
 }
 
 /** Null if the account's rows have moved already. */
@@ -124,7 +127,7 @@ async function withTarget(
 function toText(plan: MovePlan | null): string {
   if (!plan) return "The account's rows have moved; the move must be completed";
   return [
-    facts({
+    formatFacts({
       account: `${plan.account.email} (${plan.account.id})`,
       bases: plan.bases.length,
       "people who stay members of other accounts here": plan.copiedPeople.join(", ") || null,
@@ -134,6 +137,6 @@ function toText(plan: MovePlan | null): string {
     ...plan.bases,
     "",
     "Rows:",
-    facts(plan.rows),
+    formatFacts(plan.rows),
   ].join("\n");
 }

@@ -2,8 +2,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import { accountByEmail } from "../../core/control/accounts";
 import { listChanges } from "../../core/control/audit";
+import { formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
-import { print, table } from "./output";
 
 const DEFAULT_ENTRIES = 100;
 const MAX_ENTRIES = 10_000;
@@ -39,8 +39,8 @@ export function addAuditCommands(program: Command): void {
         subject: entry.subject,
         details: entry.details,
       }));
-      print(all, json, (rows) =>
-        table(
+      printResult(all, json, (rows) =>
+        formatTable(
           rows.map((row) => ({ ...row, details: JSON.stringify(row.details) })),
           "Nothing yet",
         ),

@@ -15,8 +15,8 @@ import { baseJsons } from "../../core/control/status";
 import { BasetideError } from "../../core/errors";
 import { createRateLimiter } from "../../core/limiter";
 import { moveBase } from "../../core/sync/lease";
+import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext, withManagement } from "./context";
-import { facts, print, table } from "./output";
 
 /** Printed after a move. */
 const NEW_CREDENTIALS =
@@ -38,7 +38,7 @@ export function addBaseCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
       const bases = await withContext(async (ctx) => toJsons(ctx, await listBases(ctx.db)));
-      print(bases, options.json, (all) => table(all.map(toRow), "No bases"));
+      printResult(bases, options.json, (all) => formatTable(all.map(toRow), "No bases"));
     });
   base
     .command("show")
@@ -47,7 +47,7 @@ export function addBaseCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (id: string, options: { json: boolean }) => {
       const found = await withContext(async (ctx) => toJson(ctx, await getBase(ctx.db, id)));
-      print(found, options.json, toText);
+      printResult(found, options.json, toText);
     });
   for (const [verb, { description, change }] of Object.entries(changes)) {
     base
@@ -59,7 +59,7 @@ export function addBaseCommands(program: Command): void {
         const changed = await withManagement(async (ctx) =>
           toJson(ctx, await change(ctx, await getBase(ctx.db, id))),
         );
-        print(changed, options.json, toText);
+        printResult(changed, options.json, toText);
       });
   }
   base
@@ -76,7 +76,7 @@ export function addBaseCommands(program: Command): void {
       await withManagement(async (ctx) =>
         deleteBase(ctx, await getBase(ctx.db, id), { isForced: options.force }),
       );
-      print({ id, deleted: true }, options.json, () => `${id} deleted`);
+      printResult({ id, deleted: true }, options.json, () => `${id} deleted`);
     });
   base
     .command("retry")
@@ -87,7 +87,7 @@ export function addBaseCommands(program: Command): void {
       await withManagement(async ({ db, queue }) => {
         if (await retryQuarantined(db, id)) await queue.requestSync(id);
       });
-      print({ id, retried: true }, options.json, () => `${id} will be retried`);
+      printResult({ id, retried: true }, options.json, () => `${id} will be retried`);
     });
   base
     .command("move")
@@ -109,7 +109,7 @@ export function addBaseCommands(program: Command): void {
         ),
       );
       const answer = { ...moved, credentials_changed: true };
-      print(answer, options.json, (facts) => `${toText(facts)}\n\n${NEW_CREDENTIALS}`);
+      printResult(answer, options.json, (facts) => `${toText(facts)}\n\n${NEW_CREDENTIALS}`);
     });
 }
 
@@ -140,7 +140,7 @@ function toRow(base: BaseJson) {
 function toText(base: BaseJson): string {
   const { database, settings, sync } = base;
   const isOn = Object.entries(settings).filter(([, value]) => value);
-  return facts({
+  return formatFacts({
     ...toRow(base),
     account: base.account_id,
     source: `${base.platform} ${base.base_id}`,

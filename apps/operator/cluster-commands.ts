@@ -11,8 +11,8 @@ import {
   sharesOpenControl,
 } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
+import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
-import { facts, print, table } from "./output";
 import { addSecretOption, readSecret } from "./secret-option";
 
 interface AddOptions {
@@ -48,7 +48,7 @@ export function addClusterCommands(program: Command): void {
           );
         return addCluster(ctx, { name, region, adminUrl, publicHost, publicPort });
       });
-      print(toRow(added), options.json, facts);
+      printResult(toRow(added), options.json, formatFacts);
     });
   cluster
     .command("list")
@@ -56,7 +56,7 @@ export function addClusterCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
       const clusters = await withContext(({ db }) => listClusters(db));
-      print(clusters.map(toRow), options.json, (rows) => table(rows, "No clusters"));
+      printResult(clusters.map(toRow), options.json, (rows) => formatTable(rows, "No clusters"));
     });
   cluster
     .command("drain")
@@ -65,7 +65,7 @@ export function addClusterCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (name: string, options: { json: boolean }) => {
       const drained = await withContext(({ db, actor }) => drainCluster(db, name, actor));
-      print(toRow(drained), options.json, facts);
+      printResult(toRow(drained), options.json, formatFacts);
     });
 }
 

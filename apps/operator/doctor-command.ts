@@ -3,11 +3,10 @@ import type { Command } from "commander";
 import { isProblem } from "../../core/check-result";
 import type { Context } from "../../core/context";
 import { asBasetideError } from "../../core/errors";
-import { printableValue } from "../../core/terminal";
+import { printableValue, printResult } from "../../core/terminal";
 import type { DoctorResult } from "./check-results";
 import { withContext } from "./context";
 import { examine } from "./doctor";
-import { print } from "./output";
 
 export function addDoctorCommand(program: Command): void {
   program
@@ -23,7 +22,7 @@ export function addDoctorCommand(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: { fix: boolean; json: boolean }) => {
       const results = await withContext((ctx) => (options.fix ? fix(ctx) : examine(ctx)));
-      print(results.map(toJson), options.json, (all) => all.map(toLine).join("\n"));
+      printResult(results.map(toJson), options.json, (all) => all.map(toLine).join("\n"));
       if (results.some(isProblem)) process.exitCode = 1;
     });
 }

@@ -13,8 +13,8 @@ import {
   setConnectionLimit,
   setDatabaseWritable,
 } from "../../core/control/placement";
+import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext } from "./context";
-import { facts, print, table } from "./output";
 
 const decisions = {
   approve: {
@@ -33,7 +33,7 @@ export function addRequestCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: { all: boolean; json: boolean }) => {
       const requests = await withContext(({ db }) => listRequests(db, options.all ? {} : { state: "open" }));
-      print(requests.map(toRow), options.json, (rows) => table(rows, "No requests"));
+      printResult(requests.map(toRow), options.json, (rows) => formatTable(rows, "No requests"));
     });
   for (const [verb, { description, decide }] of Object.entries(decisions)) {
     request
@@ -44,7 +44,7 @@ export function addRequestCommands(program: Command): void {
       .option("--json", "print JSON", false)
       .action(async (id: string, options: { answer?: string; json: boolean }) => {
         const decided = await withContext((ctx) => decide(ctx, id, { by: "cli", answer: options.answer }));
-        print(toRow(decided), options.json, facts);
+        printResult(toRow(decided), options.json, formatFacts);
       });
   }
 }
@@ -61,7 +61,7 @@ export function addDatabaseCommands(program: Command): void {
       const { name, role, connections } = await withContext(async (ctx) =>
         setConnectionLimit(ctx, await getDatabase(ctx.db, id), count),
       );
-      print({ id, name, role, connections }, options.json, facts);
+      printResult({ id, name, role, connections }, options.json, formatFacts);
     });
   database
     .command("sql-users")
@@ -75,7 +75,7 @@ export function addDatabaseCommands(program: Command): void {
         if (id !== undefined) await getDatabase(db, id);
         return listAllSqlUsers(db, id);
       });
-      print(users.map(sqlUserRow), options.json, (rows) => table(rows, "No SQL users"));
+      printResult(users.map(sqlUserRow), options.json, (rows) => formatTable(rows, "No SQL users"));
     });
   database
     .command("set-writable")
@@ -92,7 +92,7 @@ export function addDatabaseCommands(program: Command): void {
         } = await setDatabaseWritable(ctx, await getDatabase(ctx.db, id), isWritable);
         return { id, name, role, is_writable: is };
       });
-      print(answer, options.json, facts);
+      printResult(answer, options.json, formatFacts);
     });
 }
 

@@ -1,8 +1,8 @@
 /** `secrets rotate`: encrypts with SECRET_KEY everything that a key of SECRET_KEY_PREVIOUS has encrypted. */
 import type { Command } from "commander";
 import { rotateEncryption } from "../../core/control/setup";
+import { formatFacts, printResult } from "../../core/terminal";
 import { withContext } from "./context";
-import { facts, print } from "./output";
 
 export function addSecretsCommands(program: Command): void {
   program
@@ -13,7 +13,11 @@ export function addSecretsCommands(program: Command): void {
     .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }) => {
       const done = await withContext(rotateEncryption);
-      print({ ...done }, options.json, (rotation) => `${facts(rotation)}\n\n${advice(rotation.unreadable)}`);
+      printResult(
+        { ...done },
+        options.json,
+        (rotation) => `${formatFacts(rotation)}\n\n${advice(rotation.unreadable)}`,
+      );
       if (done.unreadable > 0) process.exitCode = 1;
     });
 }

@@ -7,8 +7,8 @@ import { type Config, readConfig } from "../../core/config";
 import { migrateControl, prepareControl } from "../../core/control/setup";
 import { BasetideError } from "../../core/errors";
 import { loginOf, prepareCluster } from "../../core/replica";
+import { printResult } from "../../core/terminal";
 import { withContext } from "./context";
-import { print } from "./output";
 
 type Part = "control" | "replicas";
 
@@ -31,7 +31,7 @@ export function addServerCommands(program: Command): void {
     .action(async (options: { json: boolean }) => {
       const migrations = await withContext((ctx) => migrateControl(ctx.config.databaseUrl!, ctx.log));
       const done = migrations.length > 0 ? `Run: ${migrations.join(", ")}` : "No migration was missing";
-      print(
+      printResult(
         { migrations },
         options.json,
         () => `${done}. The functions are those of this version, or later ones.`,
@@ -54,7 +54,7 @@ export function addServerCommands(program: Command): void {
       const config = readConfig(process.env);
       const superuserUrl = options.urlStdin ? (await Bun.stdin.text()).trim() : config.superuserUrl;
       const refused = await prepare(config, part, superuserUrl, options.dedicated);
-      print({ part, refused }, options.json, () => toText(part, refused));
+      printResult({ part, refused }, options.json, () => toText(part, refused));
     });
 }
 

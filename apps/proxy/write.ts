@@ -57,7 +57,7 @@ export async function forwardWrite(
 }
 
 /** A request that is complete only when it may be sent. */
-export interface OutgoingWrite {
+interface OutgoingWrite {
   address: string;
   /** Called right before it is sent. */
   compose(): UpstreamRequest;

@@ -41,7 +41,7 @@ export interface CellList {
   names?: (string | null)[] | undefined;
 }
 
-export interface BrowsedRow {
+interface BrowsedRow {
   id: string;
   /** In the order of the shown columns. */
   cells: Cell[];

@@ -11,7 +11,7 @@ import type { FieldType } from "../source";
 export type ColumnKind = "text" | "list" | "number" | "checkbox" | "date" | "time";
 
 /** A linked table: its SQL name, and the column whose text names its records. */
-export interface LinkedTable {
+interface LinkedTable {
   tableId: string;
   table: string;
   primary: string;

@@ -14,7 +14,7 @@ import { type ReadContext, reading } from "./reading";
 import type { Cursor } from "./statements";
 import { type CheckedState, checkState, type ViewState } from "./view-state";
 
-export type DownloadFormat = "csv" | "json";
+type DownloadFormat = "csv" | "json";
 
 /** The next batch has as many rows as fit in about this many bytes, by the previous one. */
 const BATCH_BYTES = 1_000_000;

@@ -33,7 +33,7 @@ export const OPERATORS = {
   not_empty: { text: "is not empty", hasValue: false },
 } as const;
 
-export type FilterOperator = keyof typeof OPERATORS;
+type FilterOperator = keyof typeof OPERATORS;
 
 const ON_DATES: FilterOperator[] = ["on", "before", "after", "from", "until", "empty", "not_empty"];
 export const OPERATORS_OF: Record<ColumnKind, readonly FilterOperator[]> = {

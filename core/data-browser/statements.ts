@@ -37,7 +37,7 @@ type Segment = "values" | "empty";
 
 /** Characters and elements of a cell that a grid shows; one more is read to tell that there are more. */
 export const CELL_CHARACTERS = 120;
-export const CELL_ELEMENTS = 8;
+const CELL_ELEMENTS = 8;
 /** The same for a record that is shown alone. */
 const RECORD_CHARACTERS = 20_000;
 const RECORD_ELEMENTS = 200;

@@ -2,7 +2,10 @@
 import type { Base, TableCount } from "../control/bases";
 
 /** Those of the last sync, and during the first one those that are complete; by their names in the source. */
-export function browsableTables({ tables, progress }: Pick<Base, "tables" | "progress">): TableCount[] {
+export function browsableTables({
+  tables,
+  progress,
+}: Pick<Base, "tables" | "progress">): Omit<TableCount, "source_id">[] {
   const known = new Set(tables.map(({ name }) => name));
   const complete = (progress?.tables ?? [])
     .filter(({ name, done }) => done && !known.has(name))

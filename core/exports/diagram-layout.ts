@@ -9,7 +9,7 @@ import { Graph, layout } from "@dagrejs/dagre";
 import type { TableSpec } from "../replica";
 import { isMany, type TableLink, tableLinks } from "./table-links";
 
-export interface DiagramRow {
+interface DiagramRow {
   name: string;
   type: string;
   isLink: boolean;

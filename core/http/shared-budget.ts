@@ -13,7 +13,7 @@ import { networksAround } from "./client-network";
 const LEVELS = 4;
 
 /** @typeParam Kind the kinds of owners that have a share each, besides client networks */
-export interface BudgetLimits<Kind extends string> {
+interface BudgetLimits<Kind extends string> {
   /** For all owners together. */
   most: number;
   /** For one owner of each kind. */
@@ -27,7 +27,7 @@ export interface BudgetShare extends Disposable {
   keep(): void;
 }
 
-export interface ShareOptions {
+interface ShareOptions {
   /** Called when the share has lost what it had, in favor of another one; absent: it never gives way. */
   giveWay?: (() => void) | undefined;
   /** It gives way to any share that is not doubtful, and none of those gives way to it. */

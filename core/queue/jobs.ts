@@ -37,9 +37,6 @@ export async function keepJobs(db: Db): Promise<void> {
   await db`
     update pgboss.queue set expire_seconds = ${NEVER_SECONDS}, retention_seconds = ${NEVER_SECONDS}
     where name = ${SYNC_QUEUE} and (expire_seconds, retention_seconds) <> (${NEVER_SECONDS}::int, ${NEVER_SECONDS}::int)`;
-  await db`
-    update pgboss.job set expire_seconds = ${NEVER_SECONDS}, keep_until = 'infinity'
-    where name = ${SYNC_QUEUE} and state <= 'active' and expire_seconds <> ${NEVER_SECONDS}`;
 }
 
 export async function queueLoad(db: Db): Promise<QueueLoad> {

@@ -24,7 +24,7 @@ export interface LostAlias extends Alias {
   obstacle: string;
 }
 
-/** Returns the old names that still answer, by table. Empty if the last sync ran with an older version of Basetide. */
+/** Returns the old names that still answer, by table. */
 export async function loadAliases(replica: Replica): Promise<Alias[]> {
   const all = await loadOldNames(replica);
   return all.filter(({ obstacle }) => obstacle === null).map(({ obstacle: _, ...alias }) => alias);
@@ -38,9 +38,6 @@ export async function loadLostAliases(replica: Replica): Promise<LostAlias[]> {
 function loadOldNames({ sql, swap }: Replica): Promise<(Alias & { obstacle: string | null })[]> {
   return onReplica(async () => {
     const ours = sql.unsafe(swap);
-    const [state] = await sql<{ knows: boolean }[]>`
-      select to_regproc(${`${swap}.alias_obstacle`}) is not null as knows`;
-    if (!state?.knows) return [];
     return sql<(Alias & { obstacle: string | null })[]>`
       select w.table_id as "tableId", w.field_id as "fieldId", w.table_name as "table", w.column_name as "column",
         w.name, a.made_at as "madeAt", a.expires_at as "expiresAt",

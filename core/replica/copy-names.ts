@@ -31,14 +31,11 @@ export async function copyNames(from: Replica, to: Replica, epoch: number): Prom
   );
 }
 
-/** The catalog's parts as JSON. A replica that an earlier version has synced last may lack some of them. */
+/** The catalog's parts as JSON. */
 async function namesOf({ sql, swap }: Replica): Promise<Record<"tables" | "retired" | "aliases", string>> {
   const rowsOf = async (table: string) => {
-    const name = `${swap}.${table}`;
-    const [known] = await sql<{ is: boolean }[]>`select to_regclass(${name}) is not null as is`;
-    if (!known?.is) return "[]";
     const [row] = await sql<{ rows: string }[]>`
-      select coalesce(jsonb_agg(to_jsonb(t)), '[]')::text as rows from ${sql.unsafe(name)} as t`;
+      select coalesce(jsonb_agg(to_jsonb(t)), '[]')::text as rows from ${sql.unsafe(`${swap}.${table}`)} as t`;
     return row!.rows;
   };
   return {

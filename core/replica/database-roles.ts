@@ -32,25 +32,16 @@ export function revokedRoleOf(role: string): string {
   return `${role}_revoked`;
 }
 
-/**
- * Creates the readers' role if it does not exist, and makes the database's own role its member. Members of the
- * database's own role, as earlier versions created them, become members of the readers' role instead.
- */
+/** Creates the readers' role if it does not exist, and makes the database's own role its member. */
 export async function ensureReaders(admin: Sql | TransactionSql, role: string): Promise<void> {
   const [name, readers] = [quoteIdent(role), quoteIdent(readersOf(role))];
-  const [found] = await admin<{ has_options: boolean; is_missing: boolean; inherits: boolean }[]>`
+  const [found] = await admin<{ has_options: boolean; is_missing: boolean }[]>`
     select current_setting('server_version_num')::int >= 160000 as has_options,
-      to_regrole(quote_ident(${readersOf(role)})) is null as is_missing,
-      coalesce((select rolinherit from pg_roles where rolname = ${role}), true) as inherits`;
+      to_regrole(quote_ident(${readersOf(role)})) is null as is_missing`;
   const options = found!.has_options ? "with inherit true, set false" : "";
   await admin.unsafe(`
     ${found!.is_missing ? `create role ${readers} nologin; grant ${readers} to current_user;` : ""}
-    ${found!.inherits ? "" : `alter role ${name} inherit;`}
     grant ${readers} to ${name} ${options}`);
-  for (const member of await membersOf(admin, role)) {
-    const user = quoteIdent(member);
-    await admin.unsafe(`grant ${readers} to ${user} ${options}; revoke ${name} from ${user}`);
-  }
 }
 
 /**
@@ -59,34 +50,16 @@ export async function ensureReaders(admin: Sql | TransactionSql, role: string): 
  */
 export async function grantReads(tx: TransactionSql, schemaName: string, role: string): Promise<void> {
   const { schema, swap } = schemasOf(schemaName);
-  const [own, readers] = [quoteIdent(role), quoteIdent(readersOf(role))];
-  const [state] = await tx<
-    { was: string | null; may_create: boolean; may_connect: boolean; database: string }[]
-  >`
-    select (select s.reader from ${tx.unsafe(swap)}._state as s) as was, current_database() as database,
-      has_schema_privilege(${role}, to_regnamespace(${schema}), 'create') as may_create,
-      has_database_privilege(${readersOf(role)}, current_database(), 'connect') as may_connect`;
+  const readers = quoteIdent(readersOf(role));
+  const [state] = await tx<{ may_connect: boolean; database: string }[]>`
+    select current_database() as database, has_database_privilege(${readersOf(role)}, current_database(), 'connect') as may_connect`;
   await tx`update ${tx.unsafe(swap)}._state set reader = ${readersOf(role)}`;
-  const database = quoteIdent(state!.database);
-  if (!state!.may_connect) await tx.unsafe(`grant connect on database ${database} to ${readers}`);
+  if (!state!.may_connect)
+    await tx.unsafe(`grant connect on database ${quoteIdent(state!.database)} to ${readers}`);
   await tx.unsafe(`
     grant usage on schema ${schema} to ${readers};
     alter default privileges in schema ${schema} grant select on tables to ${readers};`);
   await onOurs(tx, schema, (table) => `grant select on ${table} to ${readers}`);
-  if (state!.was !== role) return;
-  // An earlier version gave these to the database's own role, and its members had them by that.
-  await tx.unsafe(`
-    alter default privileges in schema ${schema} revoke select on tables from ${own};
-    revoke usage on schema ${schema} from ${own};`);
-  await onOurs(tx, schema, (table) => `revoke select on ${table} from ${own}`);
-  if (!state!.may_create) return;
-  await tx.unsafe(`
-    grant create on schema ${schema} to ${readers};
-    revoke create on schema ${schema} from ${own};
-    grant temporary on database ${database} to ${readers};
-    revoke temporary on database ${database} from ${own};
-    ${shareOwn(schema, role)}`);
-  await onRelations(tx, schema, role, (table) => `grant select on ${table} to ${readers}`);
 }
 
 /** Lets the readers read what the database's own role creates from now on, unless that role decides otherwise. */
@@ -119,7 +92,7 @@ async function onRelations(
 }
 
 /** Returns the roles of customers, without the console's, that are members of `role`. */
-export async function membersOf(admin: Sql | TransactionSql, role: string): Promise<string[]> {
+async function membersOf(admin: Sql | TransactionSql, role: string): Promise<string[]> {
   const rows = await admin<{ name: string }[]>`
     select distinct r.rolname::text as name from pg_auth_members as m join pg_roles as r on r.oid = m.member
     where m.roleid = to_regrole(quote_ident(${role})) and r.rolname ~ ${ROLE_PATTERN} and not r.rolcreaterole
@@ -129,8 +102,7 @@ export async function membersOf(admin: Sql | TransactionSql, role: string): Prom
 
 /** Returns the roles of the SQL users of the database whose own role is `role`. */
 export async function usersOf(admin: Sql, role: string): Promise<string[]> {
-  const members = [...(await membersOf(admin, readersOf(role))), ...(await membersOf(admin, role))];
-  return [...new Set(members)].filter((name) => name !== role);
+  return (await membersOf(admin, readersOf(role))).filter((name) => name !== role);
 }
 
 /** Returns the roles without a login that own what revoked SQL users of the database have made. */

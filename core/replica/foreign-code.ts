@@ -13,15 +13,13 @@ interface ForeignView {
 
 /**
  * Returns the views over the replica's tables that use functions, types or operators which belong neither to us nor to
- * a superuser. Empty if the replica's functions are of an older version that cannot tell.
+ * a superuser.
  *
  * @throws BasetideError `replica_unavailable`
  */
 export async function viewsWithForeignCode(url: ServerUrl, schema: string): Promise<ForeignView[]> {
   const { swap } = schemasOf(schema);
   return withAdmin(url, async (sql) => {
-    const [known] = await sql`select where to_regprocedure(${`${swap}.foreign_code(oid)`}) is not null`;
-    if (!known) return [];
     return sql.unsafe<ForeignView[]>(
       `select distinct c.oid::regclass::text as view, pg_get_userbyid(c.relowner)::text as owner, f.code
        from ${swap}.dependent_views(array(

@@ -5,7 +5,7 @@ import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import { isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
-import { ensureReaders, grantReads, ROLE_PATTERN } from "./database-roles";
+import { ensureReaders, grantReads } from "./database-roles";
 import { overRaces, databaseUrl as urlOf, withAdmin } from "./provision";
 import type { Replica } from "./replica";
 import { type ServerUse, serverPool } from "./server-pools";
@@ -78,13 +78,9 @@ export async function ensureInstalled(
     ...SWAP_RELATIONS.map((name) => `${swap}.${name}`),
   ];
   const [state] = await onReplica(
-    // A process of an earlier version that still runs may have made a SQL user a member of the database's own role.
     () => sql<{ version: string | null; missing: boolean }[]>`
       select obj_description(to_regnamespace(${swap}), 'pg_namespace') as version,
-        exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null)
-          or exists (select from pg_auth_members as m join pg_roles as r on r.oid = m.member
-            where m.roleid = to_regrole(quote_ident(${target.role ?? null}::text)) and r.rolname ~ ${ROLE_PATTERN}
-              and not r.rolcreaterole) as missing`,
+        exists (select from unnest(${own}::text[]) as o (name) where to_regclass(o.name) is null) as missing`,
   );
   if (isTemplateOutdated(state?.version, INSTALLED_VERSION) || state?.missing)
     await installReplica(target.url, { ...target, use: "sync" });
@@ -160,10 +156,7 @@ export async function installIn(tx: postgres.TransactionSql, options: InstallOpt
   await grantReads(tx, options.schema, options.role);
 }
 
-/**
- * Gives the readers' role the rights in all replicas of the database that its own role has, and brings the members of
- * databases of earlier versions over. Idempotent.
- */
+/** Gives the readers' role the rights in all replicas of the database that its own role has. Idempotent. */
 export async function installReaders(
   adminUrl: string,
   { database, role }: { database: string; role: string },

@@ -66,7 +66,7 @@ export function snakeCase(sourceName: string): string {
 }
 
 /** A name that was assigned before. */
-export interface KnownName {
+interface KnownName {
   name: string;
   /** The entry's name in the source now. */
   sourceName: string;

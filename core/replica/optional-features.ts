@@ -100,15 +100,9 @@ export interface ReplicaViews {
   attachmentViews: AttachmentView[];
 }
 
-/** Returns the existing views over links and attachments. None if the last sync ran with an older version of Basetide. */
+/** Returns the existing views over links and attachments. */
 export function loadViews({ sql, swap }: Replica): Promise<ReplicaViews> {
   return onReplica(async () => {
-    const [state] = await sql<{ knows: boolean }[]>`
-      select exists (
-        select from pg_attribute
-        where attrelid = to_regclass(${`${swap}._tables`}) and attname = 'has_files' and not attisdropped
-      ) as knows`;
-    if (!state?.knows) return { linkViews: [], attachmentViews: [] };
     const ours = sql.unsafe(swap);
     const views = await sql<(LinkView & { filesOf: string | null })[]>`
       with files as materialized (

@@ -4,7 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Sql } from "postgres";
-import { ANY_ROLE_PATTERN, ensureReaders, ROLE_PATTERN } from "./database-roles";
+import { ANY_ROLE_PATTERN } from "./database-roles";
 import { INSTALLED_VERSION, installIn } from "./install";
 import { quoteIdent } from "./naming";
 import {
@@ -53,7 +53,6 @@ export async function prepareCluster(
     const checkFiles = `grant execute on function pg_ls_tmpdir() to ${quoteIdent(login.role)}`;
     refused.push(...(await withAdmin(home, (sql) => tryAll(sql, [checkFiles]))));
     refused.push(...(await makeTemplate(admin, superuserUrl, login.role)));
-    await separateRoles(admin);
     await adoptRoles(admin, login.role);
     await adoptDatabases(admin, superuserUrl, login.role);
     if (isDedicated) await closeDatabases(admin);
@@ -127,18 +126,6 @@ async function lockDownAgain(admin: Sql, superuserUrl: string, role: string, tex
   for (const { name } of databases) {
     await withAdmin(databaseUrl(superuserUrl, name), (sql) => sql.unsafe(text));
   }
-}
-
-/**
- * Ends memberships in customers' roles that a superuser granted, as earlier versions did for SQL users: only a superuser
- * can.
- */
-async function separateRoles(admin: Sql): Promise<void> {
-  const roles = await admin<{ name: string }[]>`
-    select distinct r.rolname::text as name from pg_auth_members as m
-      join pg_roles as r on r.oid = m.roleid join pg_roles as u on u.oid = m.member join pg_roles as g on g.oid = m.grantor
-    where r.rolname ~ ${ROLE_PATTERN} and u.rolname ~ ${ROLE_PATTERN} and not u.rolcreaterole and g.rolsuper`;
-  for (const { name } of roles) await overRaces(() => ensureReaders(admin, name));
 }
 
 /**

@@ -77,7 +77,7 @@ export interface TableSpec {
   /** Of fields that were deleted while names were pinned: no other field gets these names by itself. */
   retired?: RetiredName[] | undefined;
   description?: string | undefined;
-  /** The form of its COMMENTs; absent if an older version wrote them. */
+  /** The form of its COMMENTs, which a newer version may change. */
   commentForm?: number | undefined;
   /** All columns except `id` and `created_time`, which every table has first. */
   columns: ColumnSpec[];

@@ -170,7 +170,7 @@ async function disown(tx: TransactionSql, role: string, owner: string): Promise<
   return { dropped, kept: kept.map(({ what }) => what) };
 }
 
-export interface SqlUserRoleState {
+interface SqlUserRoleState {
   role: string;
   exists: boolean;
   /** It may log in, and is a member of the readers' role alone, without being able to act as that. */

@@ -17,18 +17,18 @@ import { firstWord, type SqlStatement, splitStatements } from "./split";
 export const MOST_TEXT = 50_000;
 export const MOST_STATEMENTS = 20;
 
-export interface QueryLimits extends ReaderLimits {
+interface QueryLimits extends ReaderLimits {
   /** Per statement. */
   rows: number;
 }
 
-export interface ResultColumn {
+interface ResultColumn {
   name: string;
   /** Empty for a type that is not Postgres' own. */
   type: string;
 }
 
-export type ResultRow = (string | null)[];
+type ResultRow = (string | null)[];
 
 export interface StatementResult {
   columns: ResultColumn[];

@@ -14,7 +14,7 @@ export interface SavedQuery {
 }
 
 /** Per base. */
-export const MOST_SAVED = 100;
+const MOST_SAVED = 100;
 const MOST_NAME = 80;
 
 /** By name. */

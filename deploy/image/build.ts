@@ -240,7 +240,7 @@ function runIn(cwd: string, ...command: string[]): string {
 }
 
 /** When the sources were last changed: SOURCE_DATE_EPOCH, or the time of the last commit. */
-export function sourceEpoch(): number {
+function sourceEpoch(): number {
   if (process.env.SOURCE_DATE_EPOCH) return Number(process.env.SOURCE_DATE_EPOCH);
   const { success, stdout } = Bun.spawnSync(["git", "log", "-1", "--format=%ct"], { cwd: root });
   return success ? Number(stdout.toString()) : 0;

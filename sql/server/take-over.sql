@@ -1,5 +1,5 @@
 -- Gives {{role}} the current user's objects in this database, except those of Postgres or of an extension. For
--- databases that an older version created as a superuser; `reassign owned` refuses the superuser of `initdb`.
+-- databases that the service created as a superuser; `reassign owned` refuses the superuser of `initdb`.
 do $$
 declare
   statement text;

@@ -7,6 +7,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import type { Dump } from "../../apps/sandbox/dump";
 import { residentBytes } from "../support/process-usage";
 import { repoRoot } from "../support/source-files";
 import { lastRelease } from "./load-history";
@@ -21,6 +22,9 @@ const START_TIMEOUT_MS = Number(process.env.LOAD_START_MS ?? 20_000);
 const WARM_SWEEPS = 3;
 const MB = 2 ** 20;
 const WARM_SECONDS = Number(process.env.LOAD_WARM_SECONDS ?? 0);
+/** Of 100 pages that are read, how many contain a record that has changed. */
+const CHANGED_PERCENT = Number(process.env.LOAD_CHANGED ?? 0);
+const CHANGE_EVERY_MS = 100;
 /** The parts whose cost is ours, and what a request may cost on a machine like that of docs/performance.md, µs. */
 const LIMITS = { worker: 250, "control plane": 120, replicas: 40 };
 const OURS = Object.keys(LIMITS) as (keyof typeof LIMITS)[];
@@ -71,12 +75,47 @@ export async function measureShort(options: { profile?: string | undefined } = {
   await scene.connect(BASES - 1, WARM_SWEEPS);
   console.log(`${BASES} bases swept ${WARM_SWEEPS} times after ${Math.round((performance.now() - from) / 1000)} s`);
   await Bun.sleep(1000 * WARM_SECONDS);
-  const measured = await cpuPerRequest(scene, () => Bun.sleep(1000 * SECONDS));
+  const change = CHANGED_PERCENT > 0 ? await changer(scene) : async () => {};
+  const measured = await cpuPerRequest(scene, async () => {
+    const until = performance.now() + 1000 * SECONDS;
+    while (performance.now() < until) {
+      await change();
+      await Bun.sleep(CHANGE_EVERY_MS);
+    }
+  });
   const workerBytes = residentBytes(scene.pids.worker);
   // A worker that is killed would seem to hold its bases for a while; and it writes its profile when it ends.
   scene.worker.kill("SIGTERM");
   await scene.worker.exited;
   return { ...measured, workerBytes };
+}
+
+/** Returns what changes as many records as LOAD_CHANGED asks for the pages that were read since its last call. */
+async function changer({ source }: LoadScene): Promise<() => Promise<void>> {
+  const bases = (await source.call("GET", "bases")) as { id: string }[];
+  const tables: { path: string; ids: string[] }[] = [];
+  for (const { id } of bases) {
+    const { tables: dumped } = (await source.call("GET", `dump/${id}`)) as Dump;
+    for (const table of dumped)
+      tables.push({
+        path: `bases/${id}/tables/${table.id}/records`,
+        ids: table.records.map((one) => one.id),
+      });
+  }
+  let asked = (await source.logSummary()).requests;
+  let changed = 0;
+  let due = 0;
+  return async () => {
+    const { requests } = await source.logSummary();
+    due += ((requests - asked) * CHANGED_PERCENT) / 100;
+    asked = requests;
+    for (; due >= 1; due--) {
+      const { path, ids } = tables[changed++ % tables.length]!;
+      // A step that is coprime to the number of records reaches each of them, on another page each time.
+      const id = ids[(changed * 37) % ids.length]!;
+      await source.call("PATCH", path, { records: [{ id, fields: { Notes: `change ${changed}` } }] });
+    }
+  };
 }
 
 /** Prints the short run beside the last release. Never fails because of its figures: machines differ. */

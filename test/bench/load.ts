@@ -11,7 +11,7 @@
  * the rate limit, and these options:
  *
  * - `--short`: CPU per request only, in less than half a minute, without the rate limit; beside the last line of
- *   docs/performance.md;
+ *   docs/performance.md. With LOAD_CHANGED=5, a record has changed on 5 of 100 pages;
  * - `--against <folder>`: the short run of this tree and of the tree in that folder at the same time, and the ratios;
  * - `--profile <folder>`: writes a CPU profile of the worker there;
  * - `--statements`: counts and prints the statements of the replicas;

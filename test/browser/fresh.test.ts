@@ -61,7 +61,7 @@ async function visit(options: Omit<VisitorOptions, "baseUrl"> = {}) {
 async function busyBase(name: string): Promise<Base> {
   const { ctx, sandbox } = fleet;
   const made = await fleet.connect(sandbox.control.generate({ name, records: 20 }));
-  const tables = [{ name: "orders", source_name: "Orders", records: 84_000 }];
+  const tables = [{ name: "orders", source_name: "Orders", source_id: "tblOne", records: 84_000 }];
   const usual = { seen: 20, inserted: 0, deleted: 0, requests: 3, waitMs: 0, tables, issueCount: 5 };
   const ended = (minutesAgo: number, ms: number) => ({
     startedAt: new Date(Date.now() - minutesAgo * MINUTE_MS - ms),

@@ -66,7 +66,7 @@ async function visit(who = OWNER, options: Omit<VisitorOptions, "baseUrl"> = {})
 async function liveBase(name: string): Promise<Base> {
   const { ctx, sandbox } = fleet;
   const base = await fleet.connect(sandbox.control.generate({ name, records: 20 }), { live: true });
-  const tables = [{ name: "orders", source_name: "Orders", records: 84_000 }];
+  const tables = [{ name: "orders", source_name: "Orders", source_id: "tblOne", records: 84_000 }];
   const usual = { seen: 20, inserted: 0, updated: 2, deleted: 0, requests: 3, waitMs: 0, tables };
   const ended = (secondsAgo: number, ms: number) => ({
     startedAt: new Date(Date.now() - secondsAgo * 1000 - ms),

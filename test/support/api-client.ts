@@ -1,22 +1,22 @@
 /**
- * Writes the types of the command line's client from the description of the management API: `bun run client`.
+ * Writes the types of the command line's client from the description of the management API: `bun run client`, which
+ * everything that needs them runs first.
  *
  * The form is that of openapi-typescript, which needs an older compiler than ours; openapi-fetch reads it.
  */
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { retypingSettings, settingList } from "../../core/control/bases";
 import { platformFacts } from "../../core/source/registry";
 import type { ApiOperation, JsonSchema } from "../../views/docs/openapi";
 import { apiDocument } from "./api-description";
 import { repoRoot } from "./source-files";
 
-export const CLIENT_SCHEMA = "apps/cli/client/schema.ts";
-export const CLIENT_FACTS = "apps/cli/client/facts.ts";
-
+const FOLDER = join(repoRoot, "apps/cli/client");
 const HEAD = "/** Generated from the description of the management API by `bun run client`: do not edit. */";
 const ERROR = 'default: { content: { "application/json": components["schemas"]["ApiError"] } }';
 
-export function clientSchema(): string {
+function clientSchema(): string {
   const paths = Object.entries(apiDocument.paths).map(([path, methods]) => {
     const operations = Object.entries(methods).map(
       ([method, operation]) =>
@@ -96,15 +96,26 @@ function isSchema(value: unknown): value is JsonSchema {
 }
 
 /** What a file of the contract may say, as values: types alone check nothing at run time. */
-export function clientFacts(): string {
+function clientFacts(): string {
   const { schemas } = apiDocument.components;
   const settings = schemas.NewBase!.properties!.settings!.properties!;
   const valuesOf = (schema: JsonSchema) =>
     schema.enum ?? (schema.anyOf ?? []).map((one) => one.const ?? one.enum?.[0]);
+  const rebuilding = new Set<string>(
+    settingList.filter(({ key }) => retypingSettings.some((one) => one === key)).map(({ name }) => name),
+  );
   const limits = Object.entries(settings).map(([name, schema]) => {
     const { type, minimum, maximum } = schema;
     const values = valuesOf(schema);
-    return [name, { type: type ?? "string", minimum, maximum, ...(values.length > 0 ? { values } : {}) }];
+    const isRebuilding = rebuilding.has(name) || undefined;
+    return [
+      name,
+      {
+        type: type ?? "string",
+        ...{ minimum, maximum, isRebuilding },
+        ...(values.length > 0 ? { values } : {}),
+      },
+    ];
   });
   const facts = {
     /** What a base belongs to unless it is named. */
@@ -122,7 +133,14 @@ export function clientFacts(): string {
 }
 
 if (import.meta.main) {
-  writeFileSync(join(repoRoot, CLIENT_SCHEMA), clientSchema());
-  writeFileSync(join(repoRoot, CLIENT_FACTS), clientFacts());
+  for (const [name, text] of [
+    ["schema.ts", clientSchema()],
+    ["facts.ts", clientFacts()],
+  ] as const) {
+    // Another process may read it meanwhile.
+    const whole = join(FOLDER, `.${name}.${process.pid}`);
+    writeFileSync(whole, text);
+    renameSync(whole, join(FOLDER, name));
+  }
   process.exit();
 }

@@ -1,5 +1,5 @@
 /**
- * Generates the tables of the docs that describe code: types, configuration, settings and formulas. `bun run readme`
+ * Generates the tables of the docs that describe code: types, configuration, settings, formulas, retention and errors. `bun run readme`
  * writes them; `test/unit/readme.test.ts` checks that they are current.
  */
 import { readFileSync, writeFileSync } from "node:fs";
@@ -7,6 +7,7 @@ import { configVariables } from "../../core/config";
 import { interruption } from "../../core/control/bases/change-effect";
 import { type Setting, settingList } from "../../core/control/bases/setting-values";
 import { retention, retentionText } from "../../core/control/retention/retention";
+import { type ErrorCode, errorCodes, httpStatus, type NextStep, nextStep } from "../../core/errors";
 import { translatedFunctions } from "../../core/proxy/reads/formula-functions";
 import { typeMap } from "../../core/replica/type-map";
 
@@ -16,11 +17,13 @@ const tables: Record<string, () => string> = {
   settings: settingsMarkdown,
   formulas: formulasMarkdown,
   retention: retentionMarkdown,
+  errors: errorsMarkdown,
 };
 
 /** The names of the generated tables, by page. */
 export const pagesWithTables: Record<string, string[]> = {
   "docs/configuration.md": ["configuration"],
+  "docs/errors.md": ["errors"],
   "docs/operations.md": ["retention"],
   "docs/proxy.md": ["formulas"],
   "docs/syncing.md": ["settings"],
@@ -66,6 +69,31 @@ function defaultOf(setting: Setting): string {
 function retentionMarkdown(): string {
   const rows = Object.entries(retention).map(([table, rule]) => `| \`${table}\` | ${retentionText(rule)} |`);
   return ["| table | how long a row is kept, or what limits their number |", "|---|---|", ...rows].join("\n");
+}
+
+/** What a sync does that meets an error. */
+const afterwards: Record<NextStep, string> = {
+  retry: "tries again",
+  wait: "waits",
+  restart_table: "reads the table again",
+  check_schema: "reads the schema again",
+  needs_attention: "waits for you, and tries again every few minutes",
+  stop: "ends",
+};
+
+/** The cause of an error, and its remedy: the first sentence of its text, and the others. */
+export function causeAndRemedy(code: ErrorCode): [string, string] {
+  const [, cause = "", remedy = ""] = /^(.+?\.)(?: (.+))?$/.exec(errorCodes[code])!;
+  return [cause, remedy];
+}
+
+/** A row per error code. */
+function errorsMarkdown(): string {
+  const rows = (Object.keys(errorCodes) as ErrorCode[]).map((code) => {
+    const [cause, remedy] = causeAndRemedy(code);
+    return `| \`${code}\` | ${httpStatus[code]} | ${cause} | ${remedy} | ${afterwards[nextStep[code]]} |`;
+  });
+  return ["| code | status | cause | remedy | a sync |", "|---|---|---|---|---|", ...rows].join("\n");
 }
 
 /** A row per function, by name. */

@@ -124,7 +124,7 @@ export const waits: Wait[] = [
     report: "none",
   },
   {
-    at: "apps/sandbox/formula/parser.ts Parser.expression",
+    at: "core/formula/parser.ts Parser.expression",
     end: "the end of the formula",
     report: "the formula's error",
   },

@@ -1,28 +1,12 @@
 /** `basetide.yaml`: what is written is read back as the same, comments stay, and errors have their line. */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type ApiSchemas, apiFacts, createApiClient, dataOf } from "../../apps/cli/client";
-import { REBUILDING } from "../../apps/cli/contract/base-parts/settings";
 import { ContractError, parseContract } from "../../apps/cli/contract/parse";
 import { planContract, unlisted } from "../../apps/cli/contract/plan";
 import { pulled } from "../../apps/cli/contract/pull";
 import type { AccountState } from "../../apps/cli/contract/state";
-import { type RetypingSetting, retypingSettings, settingList } from "../../core/control/bases";
-import { CLIENT_FACTS, CLIENT_SCHEMA, clientFacts, clientSchema } from "../support/api-client";
 import { fuzz } from "../support/fuzz";
-import { repoRoot } from "../support/source-files";
-
-test("the client is generated from the API as it is; otherwise, run `bun run client`", () => {
-  expect(readFileSync(join(repoRoot, CLIENT_SCHEMA), "utf8")).toBe(clientSchema());
-  expect(readFileSync(join(repoRoot, CLIENT_FACTS), "utf8")).toBe(clientFacts());
-});
-
-test("the settings that rebuild tables are those of the service", () => {
-  const names = settingList.filter(({ key }) => retypingSettings.includes(key as RetypingSetting));
-  expect([...REBUILDING].sort()).toEqual(names.map(({ name }) => name).sort());
-});
 
 const anySettings = fc.record(
   Object.fromEntries(

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { pagesWithTables, withTables } from "../support/readme-tables";
+import { type ErrorCode, errorCodes } from "../../core/errors";
+import { causeAndRemedy, pagesWithTables, withTables } from "../support/readme-tables";
 
 test.for(Object.entries(pagesWithTables))(
   "the tables of %s are up to date (`bun run readme` writes them)",
@@ -9,3 +10,8 @@ test.for(Object.entries(pagesWithTables))(
     expect(before).toBe(after);
   },
 );
+
+test("every error has a cause and a remedy", () => {
+  const without = (Object.keys(errorCodes) as ErrorCode[]).filter((code) => causeAndRemedy(code)[1] === "");
+  expect(without).toEqual([]);
+});

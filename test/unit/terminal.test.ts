@@ -1,10 +1,9 @@
 /** S15: text from other users moves no cursor of an operator's terminal, and reverses no line. */
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import { facts, print, table } from "../../apps/operator/output";
 import { describeUp } from "../../apps/up/describe";
 import { readConfig } from "../../core/config";
-import { printable, printableJson } from "../../core/terminal";
+import { formatFacts, formatTable, printable, printableJson, printResult } from "../../core/terminal";
 import { anyText, fuzz } from "../support/fuzz";
 
 afterEach(() => vi.restoreAllMocks());
@@ -39,12 +38,12 @@ fuzz(
       { id: "base_1", name, note: other },
       { id: "base_2", name: other, note: null },
     ];
-    const tables = printed(() => print(rows, false, (all) => table(all, "none")));
+    const tables = printed(() => printResult(rows, false, (all) => formatTable(all, "none")));
     expect(tables.split("\n")).toHaveLength(3);
-    const lines = printed(() => print(rows[0]!, false, facts));
+    const lines = printed(() => printResult(rows[0]!, false, formatFacts));
     expect(lines.split("\n")).toHaveLength(3);
-    const json = printed(() => print(rows, true, () => ""));
-    for (const text of [tables, lines, json, printed(() => print(name, false, (own) => own))]) {
+    const json = printed(() => printResult(rows, true, () => ""));
+    for (const text of [tables, lines, json, printed(() => printResult(name, false, (own) => own))]) {
       expect(text).not.toMatch(UNSAFE);
     }
     const isWellFormed = (text: string) => Buffer.from(text).toString() === text;

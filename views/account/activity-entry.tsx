@@ -2,6 +2,7 @@
 import type { AuditEntry, AuditSubject } from "../../core/control/audit";
 import { auditActions } from "../../core/control/audit";
 import { settingByName } from "../../core/control/bases";
+import { Link } from "../components";
 
 export type Subjects = ReadonlyMap<string, AuditSubject>;
 
@@ -20,7 +21,7 @@ export function What({ entry, subjects }: { entry: AuditEntry; subjects: Subject
   const name = <bdi>{about.name}</bdi>;
   return (
     <>
-      {text}: {about.href ? <a href={about.href}>{name}</a> : name}
+      {text}: {about.href ? <Link href={about.href}>{name}</Link> : name}
     </>
   );
 }

@@ -14,7 +14,7 @@ export interface ActivityChoice {
   base: string;
 }
 
-export interface EntriesProps {
+interface EntriesProps {
   entries: AuditEntry[];
   subjects: Subjects;
   isFiltered: boolean;

@@ -1,6 +1,17 @@
 /** Parts of the pages for alerts: the choice of kinds, the form of a webhook, sent alerts. */
 import { type AlertKind, alertKindLabels, alertKinds, type SentMessage } from "../../core/alerts";
-import { Badge, Button, Empty, ErrorNote, Field, SelectField, Table, Toggle, type Tone } from "../components";
+import {
+  Badge,
+  Button,
+  Empty,
+  ErrorNote,
+  Field,
+  Form,
+  SelectField,
+  Table,
+  Toggle,
+  type Tone,
+} from "../components";
 import { Ago } from "../components/ago";
 import { counted } from "../format";
 
@@ -44,7 +55,7 @@ export function WebhookFormView(props: {
 }) {
   const { action, button, form, errors, isKnown = false } = props;
   return (
-    <form method="post" action={action} class="stack rows">
+    <Form action={action} class="stack rows">
       {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
       <Field
         label={isKnown ? "New address" : "Address"}
@@ -84,7 +95,7 @@ export function WebhookFormView(props: {
         <KindToggles prefix="webhook" kinds={form.kinds} />
       </fieldset>
       <Button>{button}</Button>
-    </form>
+    </Form>
   );
 }
 

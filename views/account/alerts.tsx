@@ -8,7 +8,7 @@ import {
   type Webhook,
 } from "../../core/alerts";
 import type { CurrentUser } from "../../core/control/accounts";
-import { Badge, Button, ButtonLink, Card, FormPanel, Note, Table } from "../components";
+import { Badge, Button, ButtonLink, Card, Form, FormPanel, Note, Table } from "../components";
 import { Ago } from "../components/ago";
 import {
   KindToggles,
@@ -56,16 +56,17 @@ export function Alerts(props: AlertsProps) {
               Confirm your e-mail address first. Alerts are only sent to confirmed addresses.
             </Note>
           ) : null}
-          <form method="post" action="/account/alerts" class="stack rows">
+          <Form action="/account/alerts" class="stack rows">
             <KindToggles prefix="mail" kinds={me.kinds} />
             <Button kind="primary">Save</Button>
-          </form>
+          </Form>
         </Card>
       ) : null}
       {others.length > 0 ? <Others members={others} /> : null}
       <Webhooks webhooks={webhooks} now={now} />
       <FormPanel
         id="new-webhook"
+        action="/account/alerts/webhooks"
         button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
         isOpen={Object.keys(errors).length > 0}
       >

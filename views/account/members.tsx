@@ -12,6 +12,7 @@ import {
   CopyField,
   ErrorNote,
   Field,
+  Form,
   FormPanel,
   Note,
   SelectField,
@@ -81,8 +82,13 @@ export function Members(props: MembersProps) {
       </Card>
       {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
       {isOwner ? (
-        <FormPanel id="invite" button="Invite a member" isOpen={errors.email !== undefined}>
-          <form method="post" action="/account/members" class="stack rows">
+        <FormPanel
+          id="invite"
+          action="/account/members"
+          button="Invite a member"
+          isOpen={errors.email !== undefined}
+        >
+          <Form action="/account/members" class="stack rows">
             <Field
               label="E-mail"
               name="email"
@@ -100,7 +106,7 @@ export function Members(props: MembersProps) {
               hint={givenRoles.map((one) => `${roleLabels[one].label}: ${roleLabels[one].hint}`).join(" ")}
             />
             <Button>Send invitation</Button>
-          </form>
+          </Form>
         </FormPanel>
       ) : (
         <p class="muted">The owner, {currentUser.account.email}, invites and removes members.</p>
@@ -112,7 +118,7 @@ export function Members(props: MembersProps) {
 function RoleForm({ member }: { member: Member }) {
   const id = `role-${member.userId}`;
   return (
-    <form method="post" action={`/account/members/${member.userId}/role`} class="actions">
+    <Form action={`/account/members/${member.userId}/role`} class="actions">
       <label class="visually-hidden" for={id}>
         Role of {member.email}
       </label>
@@ -126,7 +132,7 @@ function RoleForm({ member }: { member: Member }) {
       <Button isSmall kind="quiet">
         Save<span class="visually-hidden"> the role of {member.email}</span>
       </Button>
-    </form>
+    </Form>
   );
 }
 
@@ -153,11 +159,11 @@ function Invitations({ invitations, isOwner }: { invitations: Invitation[]; isOw
             </td>
             <td class="number">
               {isOwner ? (
-                <form method="post" action={`/account/invitations/${invitation.id}/withdraw`}>
+                <Form action={`/account/invitations/${invitation.id}/withdraw`}>
                   <Button kind="quiet" isSmall>
                     Withdraw<span class="visually-hidden"> the invitation for {invitation.email}</span>
                   </Button>
-                </form>
+                </Form>
               ) : null}
             </td>
           </tr>

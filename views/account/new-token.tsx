@@ -1,6 +1,6 @@
 /** The form for a new API token: its name, its scopes, and when it expires. */
 import { scopeLabels, scopes, type TokenScope } from "../../core/control/accounts";
-import { Button, ErrorNote, Field, FormPanel, SelectField, Toggle } from "../components";
+import { Button, ErrorNote, Field, Form, FormPanel, SelectField, Toggle } from "../components";
 
 /** As typed. */
 export interface TokenFormValues {
@@ -21,8 +21,8 @@ const expiryOptions = [
 
 export function NewToken({ form, errors }: { form: TokenFormValues; errors: TokenFormErrors }) {
   return (
-    <FormPanel id="new" button="New token" isOpen={Object.keys(errors).length > 0}>
-      <form method="post" action="/account/tokens" class="stack rows">
+    <FormPanel id="new" action="/account/tokens" button="New token" isOpen={Object.keys(errors).length > 0}>
+      <Form action="/account/tokens" class="stack rows">
         <Field
           label="Name"
           name="name"
@@ -54,7 +54,7 @@ export function NewToken({ form, errors }: { form: TokenFormValues; errors: Toke
           hint="An expired token no longer works. Replace it before."
         />
         <Button>Create token</Button>
-      </form>
+      </Form>
     </FormPanel>
   );
 }

@@ -4,7 +4,7 @@
 
 import type { CurrentUser } from "../../core/control/accounts";
 import type { Member, Removal } from "../../core/control/members";
-import { Button, ButtonLink, Card, Note, Toggle } from "../components";
+import { Button, ButtonLink, Card, Form, Note, Toggle } from "../components";
 import { AccountFrame } from "./frame";
 
 export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser; member: Member }) {
@@ -32,13 +32,13 @@ export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser
             </>
           )}
         </ul>
-        <form method="post" action={`/account/members/${member.userId}/remove`} class="stack rows">
+        <Form action={`/account/members/${member.userId}/remove`} class="stack rows">
           {isSelf ? null : <Options />}
           <div class="actions">
             <Button kind="danger">{isSelf ? "Leave" : "Remove member"}</Button>
             <ButtonLink href="/account/members">Cancel</ButtonLink>
           </div>
-        </form>
+        </Form>
       </Card>
     </AccountFrame>
   );

@@ -1,7 +1,7 @@
 /** The user's password and sessions. */
 import type { CurrentUser, Session } from "../../core/control/accounts";
 import type { Errors } from "../auth/sign-up";
-import { Badge, Button, ButtonLink, Card, ErrorNote, Field, FormPanel, Table } from "../components";
+import { Badge, Button, ButtonLink, Card, ErrorNote, Field, Form, FormPanel, Table } from "../components";
 import { Ago } from "../components/ago";
 import { AccountFrame } from "./frame";
 
@@ -47,19 +47,24 @@ export function SignInSettings(props: SignInSettingsProps) {
               </td>
               <td class="number">
                 {session.id === currentUser.sessionId ? null : (
-                  <form method="post" action={`/account/sessions/${session.id}/revoke`}>
+                  <Form action={`/account/sessions/${session.id}/revoke`}>
                     <Button kind="quiet" isSmall>
                       Sign out<span class="visually-hidden"> {browserOf(session.userAgent)}</span>
                     </Button>
-                  </form>
+                  </Form>
                 )}
               </td>
             </tr>
           ))}
         </Table>
       </Card>
-      <FormPanel id="change-password" button="Change your password" isOpen={Object.keys(errors).length > 0}>
-        <form method="post" action="/account/password" class="stack rows">
+      <FormPanel
+        id="change-password"
+        action="/account/password"
+        button="Change your password"
+        isOpen={Object.keys(errors).length > 0}
+      >
+        <Form action="/account/password" class="stack rows">
           {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
           <input type="hidden" name="username" value={currentUser.email} autocomplete="username" />
           <Field
@@ -81,7 +86,7 @@ export function SignInSettings(props: SignInSettingsProps) {
             required
           />
           <Button>Change password</Button>
-        </form>
+        </Form>
       </FormPanel>
       <Card id="two-factor" title="Two-factor authentication">
         <p>
@@ -131,11 +136,11 @@ function ServiceAction({ id, name, isLinked, mayLink }: SignInService & { mayLin
   const hidden = <span class="visually-hidden"> {name}</span>;
   if (isLinked) {
     return (
-      <form method="post" action={`${path}/unlink`}>
+      <Form action={`${path}/unlink`}>
         <Button kind="quiet" isSmall>
           Unlink{hidden}
         </Button>
-      </form>
+      </Form>
     );
   }
   if (!mayLink) return null;
@@ -149,9 +154,9 @@ function ServiceAction({ id, name, isLinked, mayLink }: SignInService & { mayLin
 function EndOthers({ count }: { count: number }) {
   if (count < 1) return null;
   return (
-    <form method="post" action="/account/sessions/revoke-others">
+    <Form action="/account/sessions/revoke-others">
       <Button isSmall>Sign out all other sessions</Button>
-    </form>
+    </Form>
   );
 }
 

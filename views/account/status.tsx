@@ -1,6 +1,6 @@
 /** The switch of the account's public status page, and its link. */
 import type { CurrentUser } from "../../core/control/accounts";
-import { Button, ButtonLink, Card, CopyField } from "../components";
+import { Button, ButtonLink, Card, CopyField, Form } from "../components";
 import { AccountFrame } from "./frame";
 
 export function StatusSettings(props: {
@@ -21,21 +21,21 @@ export function StatusSettings(props: {
             <CopyField id="status-url" label="Link" value={url} />
             <div class="actions">
               <ButtonLink href={url}>Open</ButtonLink>
-              <form method="post" action="/account/status">
+              <Form action="/account/status">
                 <input type="hidden" name="change" value="renew" />
                 <Button title="The current link stops working">New link</Button>
-              </form>
-              <form method="post" action="/account/status">
+              </Form>
+              <Form action="/account/status">
                 <input type="hidden" name="change" value="off" />
                 <Button kind="danger">Turn off</Button>
-              </form>
+              </Form>
             </div>
           </div>
         ) : (
-          <form method="post" action="/account/status">
+          <Form action="/account/status">
             <input type="hidden" name="change" value="on" />
             <Button kind="primary">Turn on</Button>
-          </form>
+          </Form>
         )}
       </Card>
     </AccountFrame>

@@ -1,6 +1,6 @@
 /** The user's second factor: turns it on with an authenticator app, shows backup codes once, turns it off. */
 import type { CurrentUser } from "../../core/control/accounts";
-import { Badge, Button, Card, CopyField, Field, Note } from "../components";
+import { Badge, Button, Card, CopyField, Field, Form, Note } from "../components";
 import { QrCode } from "../components/qr-code";
 import { AccountFrame } from "./frame";
 
@@ -51,10 +51,10 @@ function TurnOn({ error }: { error: string | undefined }) {
         You will sign in with your password and a code from an authenticator app, such as 1Password or Google
         Authenticator.
       </p>
-      <form method="post" action={PATH} class="stack rows">
+      <Form action={PATH} class="stack rows">
         <Password error={error} />
         <Button kind="primary">Set up</Button>
-      </form>
+      </Form>
     </Card>
   );
 }
@@ -82,7 +82,7 @@ function SetUp({ setup, error }: { setup: Setup; error: string | undefined }) {
           <BackupCodes codes={setup.codes} />
         </li>
         <li>
-          <form method="post" action={`${PATH}/confirm`} class="stack rows">
+          <Form action={`${PATH}/confirm`} class="stack rows">
             <input type="hidden" name="uri" value={setup.uri} />
             <input type="hidden" name="codes" value={setup.codes.join(" ")} />
             <Field
@@ -96,7 +96,7 @@ function SetUp({ setup, error }: { setup: Setup; error: string | undefined }) {
               required
             />
             <Button kind="primary">Turn on</Button>
-          </form>
+          </Form>
         </li>
       </ol>
     </Card>
@@ -110,16 +110,16 @@ function On({ errors }: Pick<TwoFactorPageProps, "errors">) {
         <p>
           <Badge tone="green">On</Badge> Sign-ins need your password and a code of your app.
         </p>
-        <form method="post" action={`${PATH}/codes`} class="stack rows">
+        <Form action={`${PATH}/codes`} class="stack rows">
           <Proof id="codes" errors={errors.codes} hint="The previous backup codes stop working." />
           <Button>Create new backup codes</Button>
-        </form>
+        </Form>
       </Card>
       <Card id="disable" title="Turn off">
-        <form method="post" action={`${PATH}/disable`} class="stack rows">
+        <Form action={`${PATH}/disable`} class="stack rows">
           <Proof id="disable" errors={errors.disable} hint="Sign-ins then need only your password." />
           <Button kind="danger">Turn off</Button>
-        </form>
+        </Form>
       </Card>
     </>
   );

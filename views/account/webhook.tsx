@@ -1,7 +1,7 @@
 /** One webhook: its secret (shown once), its state, its settings, sent alerts. */
 import type { SentMessage, Webhook } from "../../core/alerts";
 import type { CurrentUser } from "../../core/control/accounts";
-import { Button, Card, CopyField, DialogLink, ErrorNote, Note } from "../components";
+import { Button, Card, CopyField, DialogLink, ErrorNote, Form, Note } from "../components";
 import { Messages, type WebhookErrors, type WebhookFormValues, WebhookFormView } from "./alert-parts";
 import { WebhookState } from "./alerts";
 import { AccountFrame } from "./frame";
@@ -45,9 +45,9 @@ export function WebhookPage(props: WebhookPageProps) {
         id="webhook"
         title={webhook.name}
         actions={
-          <form method="post" action={`${path}/test`}>
+          <Form action={`${path}/test`}>
             <Button kind="primary">Send a test</Button>
-          </form>
+          </Form>
         }
       >
         {problem ? <ErrorNote title="The test was not delivered">{problem}</ErrorNote> : null}
@@ -57,9 +57,9 @@ export function WebhookPage(props: WebhookPageProps) {
         <p class="muted wrap">
           At <bdi>{webhook.host}</bdi>; the rest of the address is hidden.
         </p>
-        <form method="post" action={`${path}/${webhook.isOn ? "off" : "on"}`}>
+        <Form action={`${path}/${webhook.isOn ? "off" : "on"}`}>
           <Button>{webhook.isOn ? "Turn off" : "Turn on"}</Button>
-        </form>
+        </Form>
       </Card>
       <Card id="change" title="Change">
         <WebhookFormView action={path} button="Save" form={form} errors={errors} isKnown />

@@ -5,7 +5,7 @@ import type { Budget, Workspace } from "../../core/control/budgets";
 import type { AccountCalls } from "../../core/control/history";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm, planChoices } from "../budget/plans";
-import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Field, FormPanel } from "../components";
+import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Field, Form, FormPanel } from "../components";
 import { counted } from "../format";
 import { AccountCallsCard } from "./calls";
 import { AccountFrame } from "./frame";
@@ -59,6 +59,7 @@ export function Workspaces({ currentUser, workspaces, calls, form, errors }: Wor
       ))}
       <FormPanel
         id="new-workspace"
+        action="/account/workspaces"
         button={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
         isOpen={Object.keys(errors).length > 0}
       >
@@ -76,7 +77,7 @@ export function WorkspaceFormView(props: {
 }) {
   const { action, button, form, errors } = props;
   return (
-    <form method="post" action={action} class="stack rows">
+    <Form action={action} class="stack rows">
       {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
       <Field
         label="Name"
@@ -100,6 +101,6 @@ export function WorkspaceFormView(props: {
         autocomplete="off"
       />
       <Button>{button}</Button>
-    </form>
+    </Form>
   );
 }

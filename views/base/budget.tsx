@@ -3,7 +3,7 @@ import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture } from "../budget/budget";
 import { capOf } from "../budget/plans";
-import { Button, ButtonLink, Card } from "../components";
+import { Button, ButtonLink, Card, Form } from "../components";
 import { SelectField } from "../components/field";
 
 /** Without a cap there is nothing to show; the settings explain how to set one. */
@@ -41,7 +41,7 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
           plan has one.
         </p>
       ) : (
-        <form method="post" action={`/bases/${base.id}/workspace`} class="stack rows">
+        <Form action={`/bases/${base.id}/workspace`} class="stack rows">
           <SelectField
             label="Workspace"
             name="workspace"
@@ -58,7 +58,7 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
             ]}
           />
           <Button>Save</Button>
-        </form>
+        </Form>
       )}
     </Card>
   );

@@ -5,7 +5,7 @@
 import type { Base } from "../../core/control/bases";
 import { locationName, PASSWORD_PLACEHOLDER, type SqlUser } from "../../core/control/placement";
 import { qualifiedName } from "../../core/exports";
-import { Button, CopyField, DialogLink } from "../components";
+import { Button, CopyField, DialogLink, Form } from "../components";
 import { ProgramText } from "../components/program";
 import { type ClientId, clients, guideOf, type SqlAccess } from "./connect-clients";
 import { isEncrypted } from "./connect-urls";
@@ -90,8 +90,7 @@ export function Connect(props: ConnectProps) {
 function ShowPassword({ base, client, sqlUser }: Pick<ConnectProps, "base" | "client" | "sqlUser">) {
   const action = `/bases/${base.id}/connect`;
   return (
-    <form
-      method="post"
+    <Form
       action={action}
       hx-post={action}
       hx-target="closest .connect"
@@ -104,7 +103,7 @@ function ShowPassword({ base, client, sqlUser }: Pick<ConnectProps, "base" | "cl
         <Button isSmall>Show password</Button> It replaces <code>{PASSWORD_PLACEHOLDER}</code> above. The
         activity log records who has seen it.
       </p>
-    </form>
+    </Form>
   );
 }
 
@@ -122,13 +121,13 @@ function Rotation({ base, isHosted, sqlUser }: Pick<ConnectProps, "base" | "isHo
     <>
       <details>
         <summary>Rotate password</summary>
-        <form method="post" action={`${path}/connect/rotate`} class="stack">
+        <Form action={`${path}/connect/rotate`} class="stack">
           <p>
             Creates a new password and disables the old one immediately. Open connections are not interrupted.
             SQL users keep their passwords.
           </p>
           <Button kind="danger">Rotate password</Button>
-        </form>
+        </Form>
       </details>
       <p class="muted">
         <a href={`${path}/connect#sql-users`}>SQL users</a> give each program or person a password of their

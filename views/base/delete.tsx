@@ -1,6 +1,6 @@
 /** Deletes a base: shows what is deleted and what stays, and asks for the base's name. */
 import type { Base } from "../../core/control/bases";
-import { Button, ButtonLink, Card } from "../components";
+import { Button, ButtonLink, Card, Form } from "../components";
 import { Field } from "../components/field";
 
 export function DeletePage(props: {
@@ -27,7 +27,7 @@ export function DeletePage(props: {
         )}
         <li>The base in Airtable is not changed.</li>
       </ul>
-      <form method="post" action={`/bases/${base.id}/delete`} class="stack narrow">
+      <Form action={`/bases/${base.id}/delete`} class="stack narrow">
         <Field
           label="Type the base's name to delete it"
           name="name"
@@ -46,7 +46,7 @@ export function DeletePage(props: {
           <Button kind="danger">Delete permanently</Button>
           <ButtonLink href={`/bases/${base.id}/settings`}>Cancel</ButtonLink>
         </div>
-      </form>
+      </Form>
     </Card>
   );
 }

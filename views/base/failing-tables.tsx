@@ -1,7 +1,7 @@
 /** The tables of a base that cannot be read, each with its cause and its next try. */
 import type { Base } from "../../core/control/bases";
 import { Ago } from "../components/ago";
-import { formatElapsed } from "../format";
+import { formatDuration } from "../format";
 
 export function FailingTables({ base, now }: { base: Base; now: Date }) {
   if (base.failingTables.length === 0) return null;
@@ -27,5 +27,5 @@ export function FailingTables({ base, now }: { base: Base; now: Date }) {
 
 function nextTry(at: string, now: Date): string {
   const waitMs = Date.parse(at) - now.getTime();
-  return waitMs <= 0 ? "Next try: now." : `Next try in ${formatElapsed(waitMs)}.`;
+  return waitMs <= 0 ? "Next try: now." : `Next try in ${formatDuration(waitMs)}.`;
 }

@@ -1,7 +1,7 @@
 /** The frame of the pages of one base: its name, its state, its actions, and the links to its other pages. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
-import { Button, DialogLink, PageHead, Tabs } from "../components";
+import { Button, DialogLink, Form, PageHead, Tabs } from "../components";
 import { inDigits } from "../format";
 import { type BasePlace, basePlaces, baseTabs } from "./pages";
 import { Unanswered } from "./selection";
@@ -41,10 +41,10 @@ function BaseActions({ base, path }: { base: Base; path: string }) {
   const isPaused = base.state === "paused";
   return (
     <>
-      <form method="post" action={`${path}/pause`}>
+      <Form action={`${path}/pause`}>
         <input type="hidden" name="paused" value={isPaused ? "off" : "on"} />
         <Button>{isPaused ? "Resume" : "Pause"}</Button>
-      </form>
+      </Form>
       {isPaused ? null : (
         <DialogLink href={`${path}/sync`} title="Re-reads every table from Airtable">
           Resync

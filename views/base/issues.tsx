@@ -6,7 +6,7 @@
 import type { Base } from "../../core/control/bases";
 import type { IssueGroup, TableSpec } from "../../core/replica";
 import { factsOf } from "../../core/source";
-import { Button, Card, Empty } from "../components";
+import { Button, Card, Empty, Form } from "../components";
 import { Table } from "../components/table";
 import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
@@ -233,7 +233,7 @@ function MuteForm(props: { base: Base; field: Pick<IssueGroup, "table_id" | "fie
     ({ tableId, fieldId }) => tableId === field.table_id && fieldId === field.field_id,
   );
   return (
-    <form method="post" action={`/bases/${base.id}/issues/mute`}>
+    <Form action={`/bases/${base.id}/issues/mute`}>
       <input type="hidden" name="table_id" value={field.table_id} />
       <input type="hidden" name="field_id" value={field.field_id} />
       <input type="hidden" name="muted" value={isMuted ? "off" : "on"} />
@@ -241,7 +241,7 @@ function MuteForm(props: { base: Base; field: Pick<IssueGroup, "table_id" | "fie
         {isMuted ? "Unmute" : "Mute this field"}
         <span class="visually-hidden"> {label}</span>
       </Button>
-    </form>
+    </Form>
   );
 }
 

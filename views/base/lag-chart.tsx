@@ -4,12 +4,12 @@ import { ButtonLink, Card } from "../components";
 import { Table } from "../components/table";
 import { Time, Zone } from "../components/time";
 import { type ChartBar, type ChartSpan, durationScale, TimeChart } from "../components/time-chart";
-import { counted, formatElapsed, timeText } from "../format";
+import { counted, formatDuration, timeText } from "../format";
 
 /** Periods that are listed by name, the latest first. */
 const LISTED = 8;
 
-export const periodNames: Record<Period["kind"], string> = {
+const periodNames: Record<Period["kind"], string> = {
   outage: "Outage",
   delay: "Delay",
   pause: "Pause",
@@ -74,7 +74,7 @@ function barOf({ at, p50Ms, maxMs }: LagBucket, range: LagHistory["range"]): Cha
       { value: p50Ms, class: "lag-p50" },
       { value: maxMs, class: "lag-max" },
     ],
-    title: `${timeOf(at, range)}: median ${formatElapsed(p50Ms)}, at most ${formatElapsed(maxMs)}`,
+    title: `${timeOf(at, range)}: median ${formatDuration(p50Ms)}, at most ${formatDuration(maxMs)}`,
     at,
   };
 }
@@ -84,7 +84,7 @@ export function lagSummary({ lag, silence }: Pick<LagHistory, "lag" | "silence">
   const medians = lag.flatMap(({ p50Ms }) => p50Ms ?? []).toSorted((a, b) => a - b);
   if (medians.length === 0) return silences[silence];
   const most = Math.max(...lag.map(({ maxMs }) => maxMs ?? 0));
-  return `Median ${formatElapsed(medians[Math.floor(medians.length / 2)]!)}, at most ${formatElapsed(most)}.`;
+  return `Median ${formatDuration(medians[Math.floor(medians.length / 2)]!)}, at most ${formatDuration(most)}.`;
 }
 
 const silences: Record<LagHistory["silence"], string> = {
@@ -161,8 +161,8 @@ export function LagTable({ history }: { history: LagHistory }) {
             <td class="nowrap">
               <Time at={at} form={formOf(range)} />
             </td>
-            <td class="number">{p50Ms === null ? "–" : formatElapsed(p50Ms)}</td>
-            <td class="number">{maxMs === null ? "–" : formatElapsed(maxMs)}</td>
+            <td class="number">{p50Ms === null ? "–" : formatDuration(p50Ms)}</td>
+            <td class="number">{maxMs === null ? "–" : formatDuration(maxMs)}</td>
             <td class="number">{changed}</td>
           </tr>
         ))}
@@ -238,5 +238,5 @@ function Span({ period, range, now }: { period: Period; range: LagHistory["range
 }
 
 function lasted({ beganAt, endedAt }: Period, now: Date): string {
-  return formatElapsed((endedAt ?? now).getTime() - beganAt.getTime());
+  return formatDuration((endedAt ?? now).getTime() - beganAt.getTime());
 }

@@ -5,7 +5,7 @@ import { ButtonLink, Empty, PageHead } from "../components";
 import { Field, SelectField } from "../components/field";
 import { Sparkline } from "../components/sparkline";
 import { Table } from "../components/table";
-import { counted, formatElapsed, inDigits } from "../format";
+import { counted, formatDuration, inDigits } from "../format";
 import { live } from "../live";
 import { StateBadge } from "./state";
 
@@ -196,7 +196,7 @@ function BaseRow({ base, status, today, now }: ListedBase & { now: Date }) {
           ) : null}
         </span>
       </td>
-      <td class="number nowrap">{lagMs === null ? "–" : formatElapsed(lagMs)}</td>
+      <td class="number nowrap">{lagMs === null ? "–" : formatDuration(lagMs)}</td>
       <td class="number">{inDigits(base.records)}</td>
       <td class="number">{inDigits(today?.calls ?? 0)}</td>
       <td>
@@ -220,7 +220,7 @@ function sparkText(today: BaseToday | undefined): string {
   const values = today?.lagMs.flatMap((one) => one ?? []) ?? [];
   return values.length === 0
     ? "No lag recorded"
-    : `At most ${formatElapsed(Math.max(...values))} in 24 hours`;
+    : `At most ${formatDuration(Math.max(...values))} in 24 hours`;
 }
 
 /** Of a long list it says when the list was drawn. */

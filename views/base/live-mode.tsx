@@ -4,7 +4,7 @@ import { isLive, median } from "../../core/control/status";
 import { Note } from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
-import { counted, formatElapsed, inDigits } from "../format";
+import { counted, formatDuration, inDigits } from "../format";
 
 /** An active base without a cap is polled at least this often, ms. */
 const LONGEST_ACTIVE_MS = 2000;
@@ -27,7 +27,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
       </div>
       <div>
         <dt>Sync time</dt>
-        <dd>{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</dd>
+        <dd>{base.sync ? formatDuration(base.sync.durationMs) : "–"}</dd>
         <dd class="muted small">
           {base.sync?.kind === "live" ? "of the last change" : "of the last full sync"}
         </dd>
@@ -47,7 +47,7 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         <dd>{inDigits(live.waiting)}</dd>
         <dd class="muted small">
           {live.waiting > 0 && live.waitingSince
-            ? `changed records, the oldest for ${formatElapsed(now.getTime() - live.waitingSince.getTime())}`
+            ? `changed records, the oldest for ${formatDuration(now.getTime() - live.waitingSince.getTime())}`
             : "every known change is in the database"}
         </dd>
       </div>
@@ -137,7 +137,7 @@ function readNote({ live, workspaceId }: Base & { live: LiveState }): string {
 /** Between two reads: whole seconds, because it is an interval of requests, not a measurement. */
 function intervalOf(live: LiveState): string {
   const ms = intervalMs(live);
-  return ms < 10_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : formatElapsed(ms);
+  return ms < 10_000 ? `${Math.max(1, Math.round(ms / 1000))} s` : formatDuration(ms);
 }
 
 function intervalMs({ readAt, dueAt }: LiveState): number {
@@ -149,7 +149,7 @@ function roundNote({ sync, recentSweepMs }: Base): string {
   const usualMs = sync?.kind === "live" ? median(recentSweepMs) : null;
   return usualMs === null
     ? "reported by Airtable"
-    : `usually in the database within ${formatElapsed(usualMs)}`;
+    : `usually in the database within ${formatDuration(usualMs)}`;
 }
 
 /** Changes that the feed missed and a sweep found. */

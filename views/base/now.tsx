@@ -5,7 +5,7 @@ import { type BaseStatus, isLive, median, statusOf } from "../../core/control/st
 import { syncShare } from "../../core/limiter";
 import { Card } from "../components";
 import { Ago } from "../components/ago";
-import { counted, formatElapsed, inDigits } from "../format";
+import { counted, formatDuration, inDigits } from "../format";
 import { FailingTables } from "./failing-tables";
 import { LiveFigures, LiveNotes } from "./live-mode";
 import { BaseProblem } from "./problem";
@@ -99,14 +99,14 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
     <>
       <div>
         <dt>Sync time</dt>
-        <dd>{base.sync ? formatElapsed(base.sync.durationMs) : "–"}</dd>
+        <dd>{base.sync ? formatDuration(base.sync.durationMs) : "–"}</dd>
         <dd class="muted small">
-          {usualMs === null ? "of the last sync" : `usually ${formatElapsed(usualMs)}`}
+          {usualMs === null ? "of the last sync" : `usually ${formatDuration(usualMs)}`}
         </dd>
       </div>
       <div>
         <dt>Lag</dt>
-        <dd>{base.sync ? formatElapsed(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
+        <dd>{base.sync ? formatDuration(now.getTime() - base.sync.startedAt.getTime()) : "–"}</dd>
         <dd class="muted small">{lagNote(base, now)}</dd>
       </div>
       <div>
@@ -121,5 +121,5 @@ function SweepFigures({ base, now }: { base: Base; now: Date }) {
 /** Rapid cycles do not see deletes and computed fields: those are as of the last full sweep. */
 function lagNote({ sync, sweep }: Base, now: Date): string {
   if (sync?.kind !== "rapid" || !sweep) return "the maximum age of a row";
-  return `deletes and computed fields: ${formatElapsed(now.getTime() - sweep.startedAt.getTime())}`;
+  return `deletes and computed fields: ${formatDuration(now.getTime() - sweep.startedAt.getTime())}`;
 }

@@ -4,10 +4,10 @@
  */
 import type { Base } from "../../core/control/bases";
 import type { BaseStatus, Remedy } from "../../core/control/status";
-import { Button, ButtonLink } from "../components";
+import { Button, ButtonLink, Form } from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
-import { formatElapsed } from "../format";
+import { formatDuration } from "../format";
 
 export function BaseProblem({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {
   const { asOf, headline, remedy, details } = status;
@@ -48,7 +48,7 @@ export function DataAsOf({ asOf, now }: { asOf: Date; now: Date }) {
 
 /** Whole minutes: seconds add nothing to an age. */
 function coarse(ageMs: number): string {
-  return formatElapsed(ageMs).replace(/ \d+ s$/, "");
+  return formatDuration(ageMs).replace(/ \d+ s$/, "");
 }
 
 function NextTry({ status: { nextAt, next }, now }: { status: BaseStatus; now: Date }) {
@@ -58,7 +58,7 @@ function NextTry({ status: { nextAt, next }, now }: { status: BaseStatus; now: D
   return (
     <p class="muted">
       Next try: <Time at={nextAt} form={waitMs < 20 * 3600_000 ? "clock" : "minute"} />, in{" "}
-      {waitMs < 60_000 ? formatElapsed(waitMs) : coarse(waitMs)}.
+      {waitMs < 60_000 ? formatDuration(waitMs) : coarse(waitMs)}.
     </p>
   );
 }
@@ -67,17 +67,17 @@ function Action({ base, remedy }: { base: Base; remedy: Remedy }) {
   const path = `/bases/${base.id}`;
   if (remedy.to === "resume") {
     return (
-      <form method="post" action={`${path}/pause`}>
+      <Form action={`${path}/pause`}>
         <input type="hidden" name="paused" value="off" />
         <Button kind="primary">{remedy.text}</Button>
-      </form>
+      </Form>
     );
   }
   if (remedy.to === "resync" || remedy.to === "feed") {
     return (
-      <form method="post" action={`${path}/${remedy.to === "feed" ? "live/check" : "sync"}`}>
+      <Form action={`${path}/${remedy.to === "feed" ? "live/check" : "sync"}`}>
         <Button kind="primary">{remedy.text}</Button>
-      </form>
+      </Form>
     );
   }
   const places = {

@@ -5,9 +5,9 @@
 import type { Base, Progress } from "../../core/control/bases";
 import { qualifiedName } from "../../core/exports";
 import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/sync/pacing";
-import { Button } from "../components";
+import { Button, Form } from "../components";
 import { tablePath } from "../data/paths";
-import { aboutDigits, counted, formatElapsed, inDigits, rangeText } from "../format";
+import { aboutDigits, counted, formatDuration, inDigits, rangeText } from "../format";
 import { RunQuery } from "./run-query";
 
 type TableProgress = Progress["tables"][number];
@@ -80,7 +80,7 @@ function Figures({
       <div>
         <dt>Time left</dt>
         <dd>{left ? rangeText(left) : "estimating…"}</dd>
-        <dd class="muted small">running for {formatElapsed(elapsedMs)}</dd>
+        <dd class="muted small">running for {formatDuration(elapsedMs)}</dd>
       </div>
       <div>
         <dt>Records read</dt>
@@ -105,13 +105,13 @@ function Faster(props: { baseId: string; left: TimeRange; share: number; turboSh
   const { baseId, left, share, turboShare } = props;
   const withTurbo = atRate(left, turboShare / share);
   return (
-    <form method="post" action={`/bases/${baseId}/turbo`} class="go-faster">
+    <Form action={`/bases/${baseId}/turbo`} class="go-faster">
       <Button isSmall>Turn on Turbo</Button>
       <p class="muted small">
         Go faster: {turboShare} calls a second instead of {share}, about {rangeText(withTurbo)} left. For
         bases that no other program reads much; you can turn it off in Settings.
       </p>
-    </form>
+    </Form>
   );
 }
 

@@ -1,6 +1,6 @@
 /** How to write to a base, and read it by its own API, through the proxy. */
 import type { Base } from "../../core/control/bases";
-import { Button, Card, CopyField } from "../components";
+import { Button, Card, CopyField, Form, Link } from "../components";
 import { ProgramText } from "../components/program";
 import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
 import { airtableJsWrite, curlWrite, pythonWrite, type WriteExample } from "./write-snippets";
@@ -27,7 +27,7 @@ export function isWriter(id: unknown): id is Writer {
 }
 
 /** A record that was written through the proxy. */
-export interface TriedWrite {
+interface TriedWrite {
   recordId: string;
   /** What SQL shows, as JSON; null if it does not show the record. */
   row: string | null;
@@ -89,9 +89,9 @@ function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { 
       title="Create, update, and see it in SQL"
       actions={
         canTry ? (
-          <form method="post" action={`${path}/try?with=${writer}`}>
+          <Form action={`${path}/try?with=${writer}`}>
             <Button kind="primary">Try it</Button>
-          </form>
+          </Form>
         ) : null
       }
     >
@@ -114,7 +114,7 @@ function Writes({ base, example, writer, canTry, tried, error }: ProxyProps & { 
       </nav>
       <p class="muted small">
         Set <code>AIRTABLE_API_KEY</code> to a token that may write, and <code>DATABASE_URL</code> to the URL
-        from <a href={`/bases/${base.id}/connect`}>Connect</a>.
+        from <Link href={`/bases/${base.id}/connect`}>Connect</Link>.
       </p>
       <ProgramText
         id="proxy-write"

@@ -1,7 +1,7 @@
 /** "Your data is ready": shown for a day after a base was connected, with queries of its own tables. */
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
-import { ButtonLink, Card } from "../components";
+import { ButtonLink, Card, useMay } from "../components";
 import { ProgramText } from "../components/program";
 import { counted } from "../format";
 import { RunQuery } from "./run-query";
@@ -15,8 +15,9 @@ export function isJustReady({ sync, tables, createdAt }: Base, now: Date): boole
 
 /** Loads the queries, which takes a look at the replica; without JavaScript, a link leads to them. */
 export function ReadyCard({ base, now }: { base: Base; now: Date }) {
-  if (!isJustReady(base, now)) return null;
   const path = `/bases/${base.id}/ready`;
+  const isOpenTo = useMay()("GET", path);
+  if (!isOpenTo || !isJustReady(base, now)) return null;
   return (
     <div hx-get={path} hx-trigger="load" hx-target="this" hx-swap="innerHTML">
       <Card id="first-queries" title="Your data is ready">

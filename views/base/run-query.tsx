@@ -1,6 +1,6 @@
 /** A button that opens the SQL page with a query, and runs it. */
 import type { ComponentChildren } from "preact";
-import { Button } from "../components";
+import { Button, Form } from "../components";
 
 export function RunQuery(props: {
   baseId: string;
@@ -11,12 +11,12 @@ export function RunQuery(props: {
 }) {
   const { baseId, sql, kind = "plain", isSmall = false, children } = props;
   return (
-    <form method="post" action={`/bases/${baseId}/sql`}>
+    <Form action={`/bases/${baseId}/sql`}>
       <input type="hidden" name="sql" value={sql} />
       <input type="hidden" name="as" value="rows" />
       <Button kind={kind} isSmall={isSmall}>
         {children}
       </Button>
-    </form>
+    </Form>
   );
 }

@@ -4,7 +4,7 @@ import { statusOfError } from "../../core/control/status";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
-import { formatElapsed, inDigits } from "../format";
+import { formatDuration, inDigits } from "../format";
 
 export const runKindLabels: Record<SyncKind, string> = {
   first: "First sync",
@@ -55,14 +55,14 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
           <td class="wrap">
             <Outcome run={run} />
           </td>
-          <td class="number nowrap">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
+          <td class="number nowrap">{run.duration_ms === null ? "–" : formatDuration(run.duration_ms)}</td>
           <td class="number">{inDigits(run.seen)}</td>
           <td class="number">{inDigits(run.inserted)}</td>
           <td class="number">{inDigits(run.updated)}</td>
           <td class="number">{inDigits(run.deleted)}</td>
           <td class="number">{inDigits(run.requests)}</td>
           <td class="number nowrap">
-            {run.requests === 0 ? "–" : formatElapsed(run.wait_ms / run.requests)}
+            {run.requests === 0 ? "–" : formatDuration(run.wait_ms / run.requests)}
           </td>
         </tr>
       ))}

@@ -9,7 +9,19 @@ import {
   type SourceSelection,
   type SourceTable,
 } from "../../core/source";
-import { Button, ButtonLink, Card, Empty, ErrorNote, Field, Note, SelectField, Table } from "../components";
+import {
+  Button,
+  ButtonLink,
+  Card,
+  Empty,
+  ErrorNote,
+  Field,
+  Form,
+  Link,
+  Note,
+  SelectField,
+  Table,
+} from "../components";
 import { counted } from "../format";
 
 /** Whose selection it is: a base's, or that of one that is being connected. */
@@ -25,7 +37,7 @@ export function placeOf(base: Base): SelectionPlace {
   return { path: selectionPath(base), unanswered: base.unansweredTables };
 }
 
-export interface SelectionProps {
+interface SelectionProps {
   place: SelectionPlace;
   selection: SourceSelection;
   /** What the source has. */
@@ -40,7 +52,7 @@ const newTablesText: Record<NewTables, string> = {
   ignore: "Ignore them",
 };
 
-export const treatmentText: Record<FieldTreatment | "copied", string> = {
+const treatmentText: Record<FieldTreatment | "copied", string> = {
   copied: "Copied",
   hashed: "Hashed",
   omitted: "Omitted",
@@ -73,7 +85,7 @@ export function SelectedTables({ place, selection, tables, search, error }: Sele
       <UnansweredNote place={place} />
       {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
       <Search place={place} search={search} label="Find a table" />
-      <form method="post" action={place.path} class="stack">
+      <Form action={place.path} class="stack">
         <input type="hidden" name="q" value={search} />
         <input type="hidden" name="shown" value={shown.map(({ id }) => id).join(" ")} />
         <SelectField
@@ -105,7 +117,7 @@ export function SelectedTables({ place, selection, tables, search, error }: Sele
           </Button>
           <Next place={place} />
         </div>
-      </form>
+      </Form>
     </Card>
   );
 }
@@ -181,7 +193,7 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
       ) : null}
       {error ? <ErrorNote title="Nothing was changed">{error}</ErrorNote> : null}
       <Search place={place} search={search} label="Find a field" table={table.id} />
-      <form method="post" action={place.path} class="stack">
+      <Form action={place.path} class="stack">
         <input type="hidden" name="q" value={search} />
         <input type="hidden" name="table" value={table.id} />
         <SelectField
@@ -221,7 +233,7 @@ export function SelectedFields(props: SelectionProps & { table: SourceTable }) {
           A hash is the same wherever the same value is, so it joins and groups, and does not show the value.
           The primary field can be hashed, but not omitted.
         </p>
-      </form>
+      </Form>
     </Card>
   );
 }
@@ -293,7 +305,7 @@ function UnansweredNote({ place: { path, unanswered = [] } }: { place: Selection
             <bdi>{name}</bdi>
           </span>
         ))}
-        . <a href={path}>Choose whether to copy</a> them.
+        . <Link href={path}>Choose whether to copy</Link> them.
       </p>
     </Note>
   );

@@ -7,7 +7,7 @@ import {
   type Setting,
 } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
-import { Button, Field, TextAreaField, Toggle } from "../components";
+import { Button, Field, Form, TextAreaField, Toggle, useMay } from "../components";
 
 const MOST_ROWS = 12;
 
@@ -26,11 +26,14 @@ interface FormProps {
   isNews?: boolean;
 }
 
+/** A reader who may not change the setting sees it, disabled. */
 export function SettingForm(props: FormProps) {
   if (props.setting.type === "boolean") return <ToggleForm {...props} />;
   const { base, setting, refused } = props;
   const mine = refused?.name === setting.name ? refused : undefined;
   const written = mine?.written ?? writtenValue(base, setting);
+  const path = pathOf(base, setting);
+  const mayChange = useMay()("POST", path);
   const common = {
     label: setting.label,
     name: "value",
@@ -38,9 +41,10 @@ export function SettingForm(props: FormProps) {
     value: written,
     error: mine?.error,
     hint: withCode(setting.hint),
+    disabled: !mayChange,
   };
-  return (
-    <form method="post" action={pathOf(base, setting)} class="stack rows">
+  const content = (
+    <>
       {setting.type === "integer" ? (
         <Field {...common} type="number" inputMode="numeric" required />
       ) : (
@@ -52,8 +56,14 @@ export function SettingForm(props: FormProps) {
           placeholder="projects.status"
         />
       )}
+    </>
+  );
+  if (!mayChange) return <div class="stack rows">{content}</div>;
+  return (
+    <Form action={path} class="stack rows">
+      {content}
       <Button>Save</Button>
-    </form>
+    </Form>
   );
 }
 
@@ -61,36 +71,38 @@ export function SettingForm(props: FormProps) {
 function ToggleForm({ base, setting, isNews }: FormProps) {
   const { name, key, label, hint } = setting;
   const path = pathOf(base, setting);
+  const mayChange = useMay()("POST", path);
   // A setting that retypes columns opens its confirmation, which sends the form; other settings are sent at once.
   const asks = retypingSettings.some((one) => one === key);
   const sends = asks
     ? { "hx-get": path, "hx-target": "#dialog", "hx-swap": "innerHTML" }
     : { "hx-post": path, "hx-target": "closest form", "hx-swap": "outerMorph" };
+  const toggle = (
+    <Toggle
+      label={label}
+      name="value"
+      id={name}
+      hint={
+        <>
+          {withCode(hint)}
+          {name === "live" && base.settings.rapid ? (
+            <strong> Rapid mode is on and replaces it.</strong>
+          ) : null}
+        </>
+      }
+      checked={base.settings[key] === true}
+      {...(mayChange ? { "hx-trigger": "change", ...sends } : { disabled: true })}
+    />
+  );
+  const common = {
+    id: `setting-${name}`,
+    class: "setting rows",
+    "hx-swap-oob": isNews ? "outerMorph" : undefined,
+  };
+  if (!mayChange) return <div {...common}>{toggle}</div>;
   return (
-    <form
-      method={asks ? "get" : "post"}
-      action={path}
-      data-asks={asks ? true : undefined}
-      id={`setting-${name}`}
-      class="setting rows"
-      hx-swap-oob={isNews ? "outerMorph" : undefined}
-    >
-      <Toggle
-        label={label}
-        name="value"
-        id={name}
-        hint={
-          <>
-            {withCode(hint)}
-            {name === "live" && base.settings.rapid ? (
-              <strong> Rapid mode is on and replaces it.</strong>
-            ) : null}
-          </>
-        }
-        checked={base.settings[key] === true}
-        hx-trigger="change"
-        {...sends}
-      />
+    <form {...common} method={asks ? "get" : "post"} action={path} data-asks={asks ? true : undefined}>
+      {toggle}
       <button type="submit" class="button small needs-no-script">
         Save<span class="visually-hidden"> {label}</span>
       </button>
@@ -122,14 +134,14 @@ function withCode(text: string) {
   return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={part}>{part}</code>));
 }
 
-export function indexLines(indexes: readonly AskedIndex[]): string {
+function indexLines(indexes: readonly AskedIndex[]): string {
   return indexes
     .map(({ table, column, kind }) => `${table}.${column}${kind === "trigram" ? " trigram" : ""}`)
     .join("\n");
 }
 
 /** @throws BasetideError `invalid_request` that names the invalid line */
-export function readIndexes(written: string): AskedIndex[] {
+function readIndexes(written: string): AskedIndex[] {
   const lines = written
     .split("\n")
     .map((text) => text.trim())

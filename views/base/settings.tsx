@@ -8,7 +8,17 @@ import {
   settingSections,
 } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
-import { Button, ButtonLink, Card, DialogLink, Field, FormPanel, SettingsLayout } from "../components";
+import {
+  Button,
+  ButtonLink,
+  Card,
+  DialogLink,
+  Field,
+  Form,
+  FormPanel,
+  SettingsLayout,
+  useMay,
+} from "../components";
 import { ToastNews } from "../frame/toasts";
 import { WorkspaceChoice } from "./budget";
 import { selectionPath } from "./selection";
@@ -31,8 +41,11 @@ export function SettingsPage(props: {
 }) {
   const { base, workspaces, keyError, workspaceError, refused } = props;
   const path = `/bases/${base.id}`;
+  const may = useMay();
+  const isOpen = { key: may("POST", `${path}/key`), end: may("GET", `${path}/delete`) };
+  const others = otherSections.filter(([id]) => isOpen[id as keyof typeof isOpen] !== false);
   return (
-    <SettingsLayout sections={[...Object.entries(settingSections), ...otherSections]}>
+    <SettingsLayout sections={[...Object.entries(settingSections), ...others]}>
       {Object.entries(settingSections).map(([section, title]) => (
         <Card key={section} id={section} title={title}>
           {settingList
@@ -54,29 +67,38 @@ export function SettingsPage(props: {
         <ButtonLink href={selectionPath(base)}>Choose what is copied</ButtonLink>
       </Card>
       <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
-      <Card id="key" title="API key">
-        <p class="muted">Encrypted at rest, and never shown.</p>
-        <FormPanel id="new-key" button="Replace the key" isOpen={keyError !== undefined}>
-          <form method="post" action={`${path}/key`} class="stack rows">
-            <Field
-              label="New API key"
-              name="api_key"
-              type="password"
-              required
-              autocomplete="off"
-              error={keyError}
-              hint="We check the new key with Airtable before it replaces the current one, which is never shown."
-            />
-            <Button>Replace key</Button>
-          </form>
-        </FormPanel>
-      </Card>
-      <Card id="end" title="Delete">
-        <p>Deletes the synced data and the credentials. The base in Airtable is not changed.</p>
-        <ButtonLink kind="danger" href={`${path}/delete`}>
-          Delete this base…
-        </ButtonLink>
-      </Card>
+      {isOpen.key ? (
+        <Card id="key" title="API key">
+          <p class="muted">Encrypted at rest, and never shown.</p>
+          <FormPanel
+            id="new-key"
+            action={`${path}/key`}
+            button="Replace the key"
+            isOpen={keyError !== undefined}
+          >
+            <Form action={`${path}/key`} class="stack rows">
+              <Field
+                label="New API key"
+                name="api_key"
+                type="password"
+                required
+                autocomplete="off"
+                error={keyError}
+                hint="We check the new key with Airtable before it replaces the current one, which is never shown."
+              />
+              <Button>Replace key</Button>
+            </Form>
+          </FormPanel>
+        </Card>
+      ) : null}
+      {isOpen.end ? (
+        <Card id="end" title="Delete">
+          <p>Deletes the synced data and the credentials. The base in Airtable is not changed.</p>
+          <ButtonLink kind="danger" href={`${path}/delete`}>
+            Delete this base…
+          </ButtonLink>
+        </Card>
+      ) : null}
     </SettingsLayout>
   );
 }

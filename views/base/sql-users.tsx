@@ -4,7 +4,7 @@
  */
 import type { Base } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
-import { Button, Card, Empty, Field, FormPanel } from "../components";
+import { Button, Card, Empty, Field, Form, FormPanel } from "../components";
 import { ProgramText } from "../components/program";
 import { SqlUserTable } from "./sql-user-table";
 
@@ -43,8 +43,13 @@ export function SqlUsers({ base, users, databaseName, now, name, error, readingU
           <SqlUserTable path={`/bases/${base.id}`} users={users} now={now} />
         )}
       </Card>
-      <FormPanel id="new-sql-user" button="New SQL user" isOpen={error !== undefined}>
-        <form method="post" action={`/bases/${base.id}/sql-users`} class="stack rows">
+      <FormPanel
+        id="new-sql-user"
+        action={`/bases/${base.id}/sql-users`}
+        button="New SQL user"
+        isOpen={error !== undefined}
+      >
+        <Form action={`/bases/${base.id}/sql-users`} class="stack rows">
           <Field
             label="Name"
             name="name"
@@ -56,7 +61,7 @@ export function SqlUsers({ base, users, databaseName, now, name, error, readingU
             required
           />
           <Button>Create SQL user</Button>
-        </form>
+        </Form>
       </FormPanel>
     </>
   );
@@ -74,13 +79,13 @@ function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["read
             : "The role in your URL may do more than read this base, so only owners and editors use the data browser, the SQL editor and downloads. Give a second URL, whose role can only read, and viewers can, too."}
         </p>
         {isSet ? (
-          <form method="post" action={`${path}/remove`}>
+          <Form action={`${path}/remove`}>
             <Button>Remove reading URL</Button>
-          </form>
+          </Form>
         ) : null}
       </Card>
-      <FormPanel id="new-reading-url" button="Set reading URL" isOpen={error !== undefined}>
-        <form method="post" action={path} class="stack rows">
+      <FormPanel id="new-reading-url" action={path} button="Set reading URL" isOpen={error !== undefined}>
+        <Form action={path} class="stack rows">
           <Field
             label="Reading URL"
             name="url"
@@ -94,7 +99,7 @@ function ReadingUrl({ base, isSet, error }: { base: Base } & SqlUsersProps["read
             required
           />
           <Button>Save</Button>
-        </form>
+        </Form>
       </FormPanel>
     </>
   );

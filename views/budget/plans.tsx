@@ -34,7 +34,7 @@ export interface PlanForm {
 }
 
 /** An answer, and what it means. */
-export interface PlanChoice {
+interface PlanChoice {
   /** A plan, or the id of an existing workspace. */
   value: string;
   name: string;

@@ -1,5 +1,6 @@
 /** Buttons, and links that look like them. Other attributes (`hx-post`, …) are passed on. */
 import type { ButtonHTMLAttributes, ComponentChildren } from "preact";
+import { useMay } from "./permitted";
 
 type Kind = "primary" | "plain" | "danger" | "quiet";
 
@@ -19,12 +20,14 @@ export function Button({ kind = "plain", isSmall, type = "submit", children, ...
   );
 }
 
+/** Nothing if the reader may not open the page. */
 export function ButtonLink(props: {
   href: string;
   kind?: Kind;
   isSmall?: boolean;
   children: ComponentChildren;
 }) {
+  if (!useMay()("GET", props.href)) return null;
   return (
     <a class={`button ${props.kind ?? "plain"}${props.isSmall ? " small" : ""}`} href={props.href}>
       {props.children}

@@ -2,10 +2,11 @@
 import type { ComponentChildren } from "preact";
 import { Button, ButtonLink } from "./button";
 import { Card } from "./card";
+import { Form, useMay } from "./permitted";
 
 type Kind = "primary" | "plain" | "danger" | "quiet";
 
-/** A link to such a page. */
+/** A link to such a page; nothing if the reader may not open it. */
 export function DialogLink(props: {
   href: string;
   kind?: Kind;
@@ -14,6 +15,7 @@ export function DialogLink(props: {
   children: ComponentChildren;
 }) {
   const { href, kind = "plain", isSmall, title } = props;
+  if (!useMay()("GET", href)) return null;
   return (
     <a
       class={`button ${kind}${isSmall ? " small" : ""}`}
@@ -75,7 +77,7 @@ export interface Confirmation {
 export function Confirm({ isDialog, ...props }: Confirmation & { isDialog: boolean }) {
   const { title, effect, button, action, values = {}, isDanger, back } = props;
   const content = (
-    <form method="post" action={action} class="stack">
+    <Form action={action} class="stack">
       {Object.entries(values).map(([name, value]) => (
         <input key={name} type="hidden" name={name} value={value} />
       ))}
@@ -90,7 +92,7 @@ export function Confirm({ isDialog, ...props }: Confirmation & { isDialog: boole
           <ButtonLink href={back}>Cancel</ButtonLink>
         )}
       </div>
-    </form>
+    </Form>
   );
   if (isDialog) return <DialogContent title={title}>{content}</DialogContent>;
   return (

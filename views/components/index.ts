@@ -8,6 +8,7 @@ export { Field, SelectField, TextAreaField } from "./field";
 export { FormPanel } from "./form-panel";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";
+export { Form, Link, type May, PermittedProvider, useMay } from "./permitted";
 export { SettingsLayout } from "./settings-layout";
 export { Table } from "./table";
 export { Tabs } from "./tabs";

@@ -35,7 +35,7 @@ export interface ChartSpan {
   times?: Date[];
 }
 
-export interface ChartMarker {
+interface ChartMarker {
   at: number;
   title: string;
   times?: Date[];
@@ -55,7 +55,7 @@ interface TimeChartProps {
   timeForm?: TimeForm;
 }
 
-export interface ChartScale {
+interface ChartScale {
   /** From a value to the fraction of the height. */
   heightOf(value: number): number;
   ticks: { value: number; text: string }[];

@@ -10,7 +10,7 @@ import {
 import { colorClass, fileName, formatNumber, formatTime, isPicture } from "./format-cell";
 import { recordPath, webLink } from "./paths";
 
-export interface CellContext {
+interface CellContext {
   baseId: string;
   /** The texts of linked records, by table and record. */
   linked: Map<string, Map<string, string>>;

@@ -4,7 +4,7 @@ import type { Base } from "../../core/control/bases";
 import { type BrowsedPage, browsableTables, PAGE_ROWS, type ViewState } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
 import { Empty, Note } from "../components";
-import { formatElapsed, inDigits } from "../format";
+import { formatDuration, inDigits } from "../format";
 import { Grid } from "./grid";
 import { tablePath } from "./paths";
 import { Tools } from "./tools";
@@ -112,7 +112,7 @@ function Notes({ base, page }: { base: Base; page: BrowsedPage }) {
       ) : null}
       {isSlow ? (
         <Note>
-          This page took {formatElapsed(tookMs)}.{" "}
+          This page took {formatDuration(tookMs)}.{" "}
           {sorted && !sorted.isIndexed ? (
             <IndexHint base={base} table={table.name} column={sorted.name} />
           ) : null}

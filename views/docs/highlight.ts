@@ -5,7 +5,7 @@
 
 type Kind = "comment" | "string" | "number" | "keyword" | "variable" | "key";
 /** Plain text, or a text with a color. The texts together are the program. */
-export type CodePart = string | { kind: Kind; text: string };
+type CodePart = string | { kind: Kind; text: string };
 
 const NUMBER = String.raw`(?<number>(?<![\w$])\d[\d_.]*\b)`;
 const TEXTS = String.raw`(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')`;

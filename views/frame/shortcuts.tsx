@@ -3,6 +3,7 @@
  * from the sheet, so both always agree.
  */
 import { basePlaces } from "../base/pages";
+import { useMay } from "../components";
 import type { CurrentBase } from "./sidebar";
 
 /** What the script does itself, by the name in `data-does`. */
@@ -36,7 +37,7 @@ const places: Shortcut[] = [
 ];
 
 /** By heading. */
-export function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string, Shortcut[]][] {
+function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string, Shortcut[]][] {
   const own = basePlaces.map(({ key, text, longText, suffix }) => ({
     keys: `b ${key}`,
     text: longText ?? text,
@@ -50,6 +51,7 @@ export function shortcutsOf(base: Pick<CurrentBase, "id"> | undefined): [string,
 }
 
 export function ShortcutSheet({ base }: { base: CurrentBase | undefined }) {
+  const may = useMay();
   return (
     <dialog id="shortcuts" class="sheet" aria-labelledby="shortcuts-title">
       <div class="dialog-head">
@@ -65,23 +67,25 @@ export function ShortcutSheet({ base }: { base: CurrentBase | undefined }) {
           <section key={heading}>
             <h3>{heading}</h3>
             <dl>
-              {shortcuts.map(({ keys, text, href, does }) => (
-                <div key={keys} data-keys={keys} data-href={href} data-does={does}>
-                  <dt>{text}</dt>
-                  <dd>
-                    {keys.split(" ").map((key, index) => (
-                      <kbd key={`${key} ${index}`}>{key}</kbd>
-                    ))}
-                    {does === "search" ? (
-                      <>
-                        <span class="muted">or</span>
-                        <kbd data-modifier>Ctrl</kbd>
-                        <kbd>k</kbd>
-                      </>
-                    ) : null}
-                  </dd>
-                </div>
-              ))}
+              {shortcuts
+                .filter(({ href }) => !href || may("GET", href))
+                .map(({ keys, text, href, does }) => (
+                  <div key={keys} data-keys={keys} data-href={href} data-does={does}>
+                    <dt>{text}</dt>
+                    <dd>
+                      {keys.split(" ").map((key, index) => (
+                        <kbd key={`${key} ${index}`}>{key}</kbd>
+                      ))}
+                      {does === "search" ? (
+                        <>
+                          <span class="muted">or</span>
+                          <kbd data-modifier>Ctrl</kbd>
+                          <kbd>k</kbd>
+                        </>
+                      ) : null}
+                    </dd>
+                  </div>
+                ))}
             </dl>
           </section>
         ))}

@@ -1,11 +1,11 @@
 /** The names of a base's tables and columns in SQL, and the forms that choose other ones. */
 import type { Base } from "../../core/control/bases";
 import type { TableSpec } from "../../core/replica";
-import { Button, Card, Empty, ErrorNote, Table } from "../components";
+import { Button, Card, Empty, ErrorNote, Form, Table } from "../components";
 import { OldNamesCard, type OldNamesProps, Uses } from "./old-names";
 
 /** The input that was refused for the shown table, and why. */
-export interface RefusedNames {
+interface RefusedNames {
   /** By the name of the input. */
   written: Record<string, string>;
   error: string;
@@ -96,11 +96,7 @@ function TableNames({
     refused ? (refused.written[input] ?? "") : (chosen.get(fieldId) ?? "");
   return (
     <Card id="own-names" title={`Names of ${table.name}`}>
-      <form
-        method="post"
-        class="stack"
-        action={`/bases/${base.id}/names?table=${encodeURIComponent(table.tableId)}`}
-      >
+      <Form class="stack" action={`/bases/${base.id}/names?table=${encodeURIComponent(table.tableId)}`}>
         {refused ? <ErrorNote title="Nothing was changed">{refused.error}</ErrorNote> : null}
         <Table
           caption={`Names of ${table.name} and its columns`}
@@ -128,7 +124,7 @@ function TableNames({
           seconds.
         </p>
         <Button>Save names</Button>
-      </form>
+      </Form>
     </Card>
   );
 }

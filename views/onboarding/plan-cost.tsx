@@ -3,7 +3,7 @@ import type { CallEstimate } from "../../core/sync/pacing";
 import { Table } from "../components/table";
 import { aboutDigits, inDigits, roughly } from "../format";
 
-export interface PlanCost extends CallEstimate {
+interface PlanCost extends CallEstimate {
   /** Null: no cap. */
   callsPerMonth: number | null;
   /** False if the base may have many more records than were counted. */

@@ -7,10 +7,10 @@ import { SqlUserTable } from "../base/sql-user-table";
 import { Badge, Card, Empty } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
-import { counted, formatElapsed, inDigits } from "../format";
+import { counted, formatDuration, inDigits } from "../format";
 import { AccountLink } from "./frame";
 
-export interface OperatorBaseProps {
+interface OperatorBaseProps {
   base: BaseSummary;
   owner: string;
   indicator: Indicator;
@@ -99,7 +99,7 @@ function Runs({ runs, now }: { runs: SyncRun[]; now: Date }) {
           </td>
           <td class="nowrap">{runKindLabels[run.kind]}</td>
           <td class="number">{inDigits(run.syncs)}</td>
-          <td class="number">{run.duration_ms === null ? "–" : formatElapsed(run.duration_ms)}</td>
+          <td class="number">{run.duration_ms === null ? "–" : formatDuration(run.duration_ms)}</td>
           <td class="wrap">
             {run.completed_at ? <Badge tone="green">Completed</Badge> : <Badge tone="red">Failed</Badge>}
           </td>

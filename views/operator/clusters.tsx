@@ -57,7 +57,7 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           ))}
         </Table>
       </Card>
-      <FormPanel id="add" button="Add a cluster" isOpen={typed !== undefined}>
+      <FormPanel id="add" action="/operator/clusters" button="Add a cluster" isOpen={typed !== undefined}>
         <form method="post" action="/operator/clusters" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
           <Field label="Name" name="name" required maxLength={60} value={typed?.name} autocomplete="off" />

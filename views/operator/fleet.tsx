@@ -5,7 +5,7 @@ import type { Quarantine } from "../../core/control/jobs";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
-import { counted, formatElapsed, inDigits } from "../format";
+import { counted, formatDuration, inDigits } from "../format";
 import { live } from "../live";
 import { BaseLink } from "./frame";
 import { Quarantined } from "./quarantined";
@@ -44,7 +44,7 @@ export function Fleet({ workers, state, queue, openRequests, unhealthy, quaranti
           </div>
           <div>
             <dt>Oldest lag</dt>
-            <dd>{state.oldestLagMs ? formatElapsed(state.oldestLagMs) : "–"}</dd>
+            <dd>{state.oldestLagMs ? formatDuration(state.oldestLagMs) : "–"}</dd>
             <dd class="muted small wrap">
               {state.oldestBaseId === null || state.oldestLagMs === 0 ? (
                 "no base lags"

@@ -24,7 +24,7 @@ export interface ShownTable {
   sample: TableSample | undefined;
 }
 
-export interface SchemaProps {
+interface SchemaProps {
   base: Base;
   tables: TableSpec[];
   children: preact.ComponentChildren;

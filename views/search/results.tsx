@@ -1,9 +1,9 @@
 /** What a search has found: as the options of the palette, and as a page for browsers without a script. */
-import { Card, PageHead } from "../components";
+import { Card, Link, PageHead, useMay } from "../components";
 import { Icon } from "../components/icon";
 import { counted } from "../format";
 
-export const searchKinds = {
+const searchKinds = {
   base: "Bases",
   action: "Actions",
   page: "Go to",
@@ -73,6 +73,7 @@ const icons = {
 } as const;
 
 function Option({ index, kind, text, about, href }: SearchItem & { index: number }) {
+  if (!useMay()("GET", href)) return null;
   return (
     <a
       id={`palette-option-${index}`}
@@ -122,9 +123,9 @@ export function SearchPage({ query, groups }: Results) {
           <ul class="found">
             {items.map(({ text, about, href }) => (
               <li key={`${href} ${text}`}>
-                <a href={href}>
+                <Link href={href}>
                   <bdi>{text}</bdi>
-                </a>
+                </Link>
                 {about ? <bdi class="muted small">{about}</bdi> : null}
               </li>
             ))}

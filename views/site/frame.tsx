@@ -18,7 +18,7 @@ export interface SiteProps {
   children: ComponentChildren;
 }
 
-export interface SiteAssets {
+interface SiteAssets {
   style: string;
   siteStyle: string;
   script: string;

@@ -2,7 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
 import type { SavedQuery } from "../../core/sql-editor";
-import { Button, ErrorNote, Field } from "../components";
+import { Button, ErrorNote, Field, Form } from "../components";
 
 export interface EditorProps {
   base: Base;
@@ -25,7 +25,7 @@ export function EditorPage(props: EditorProps) {
     <div class="sql-page">
       <div class="sql-main">
         {problem ? <ErrorNote>{problem}</ErrorNote> : null}
-        <form id="sql-form" class="sql-form" method="post" action={path} data-names={`${path}/names`}>
+        <Form id="sql-form" class="sql-form" action={path} data-names={`${path}/names`}>
           <label class="visually-hidden" for="sql-text">
             SQL
           </label>
@@ -81,7 +81,7 @@ export function EditorPage(props: EditorProps) {
               <Button formAction={`${path}/saved`}>Save</Button>
             </div>
           </details>
-        </form>
+        </Form>
         <div id="sql-result" class="sql-result" aria-live="polite">
           {children}
         </div>
@@ -111,12 +111,12 @@ function Queries({ saved, samples, current, path }: EditorProps & { path: string
                 >
                   <bdi>{query.name}</bdi>
                 </a>
-                <form method="post" action={`${path}/saved/${query.id}/delete`}>
+                <Form action={`${path}/saved/${query.id}/delete`}>
                   <button type="submit" class="query-delete" title="Delete">
                     <span aria-hidden="true">×</span>
                     <span class="visually-hidden">Delete {query.name}</span>
                   </button>
-                </form>
+                </Form>
               </li>
             ))}
           </ul>

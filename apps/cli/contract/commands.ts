@@ -1,12 +1,11 @@
 /** `basetide pull`, `diff`, `apply` and `check`: the account as a file. */
 import { existsSync, readFileSync } from "node:fs";
 import type { Command } from "commander";
+import { confirmed, printable, printResult } from "../../../core/terminal";
 import { type ApiClient, ApiFailure } from "../client";
-import { type Common, command, confirm } from "../commands";
+import { type Common, command } from "../commands";
 import { CliError, EXIT } from "../failure";
-import { printResult } from "../output";
 import { openClient } from "../session";
-import { escapeControls } from "../terminal";
 import { annotate } from "./annotate";
 import { applyStep, resolveSecrets, resolveSelections } from "./apply";
 import { breakingChanges, latestChanges } from "./breaking";
@@ -76,9 +75,9 @@ async function apply({ file, prune = false, yes = false, json = false }: FileOpt
   const planned = planContract(parsed, await readAccountState(client, parsed.contract), { prune });
   const secretOf = resolveSecrets(parsed, planned, process.env);
   const steps = await resolveSelections(client, parsed, planned, secretOf);
-  console.error(escapeControls(planText(steps, [])));
+  console.error(printable(planText(steps, [])));
   const grave = steps.filter(({ isGrave }) => isGrave).length;
-  if (grave > 0 && !yes && !(await confirm(`${grave} of these rebuild tables or delete data. Continue?`)))
+  if (grave > 0 && !yes && !(await confirmed(`${grave} of these rebuild tables or delete data. Continue?`)))
     throw new CliError("not_confirmed", "Nothing was changed. Confirm what rebuilds or deletes with --yes.");
   for (const [index, step] of steps.entries()) {
     const secret = await named(applyStep(client, step, secretOf), file, steps, index);

@@ -29,7 +29,7 @@ export interface Option {
   detail?: string | undefined;
 }
 
-export interface Completion {
+interface Completion {
   /** What an option replaces. */
   from: number;
   to: number;

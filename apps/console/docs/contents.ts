@@ -1,6 +1,6 @@
 /** The pages of the documentation, in the order of the table of contents. */
 
-export interface ContentsGroup {
+interface ContentsGroup {
   title: string;
   pages: ContentsEntry[];
 }
@@ -89,6 +89,7 @@ export const contents: ContentsGroup[] = [
     pages: [
       page("docs/accounts.md", "Accounts", "Sign-in, members, API tokens, limits and the activity log."),
       page("docs/alerts.md", "Alerts", "Notifications by e-mail and webhook."),
+      page("docs/errors.md", "Error codes", "Every error with its cause and its remedy."),
       page("docs/cli.md", "Command line", "The commands of basetide, and the account as a file."),
     ],
   },

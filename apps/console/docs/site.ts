@@ -15,7 +15,7 @@ const FOLDER = "docs";
 export const DOCS_PATH = "/docs";
 const FILES_PATH = `${DOCS_PATH}/files`;
 
-export interface DocSite {
+interface DocSite {
   groups: DocGroup[];
   /** By slug, in the order of the contents. */
   pages: Map<string, DocPage>;
@@ -111,7 +111,7 @@ function withLinks(markdown: string, links: ReadonlyMap<string, string>): string
 }
 
 /** The path of a page as Markdown. */
-export function markdownPath(path: string): string {
+function markdownPath(path: string): string {
   return `${path}.md`;
 }
 

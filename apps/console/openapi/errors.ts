@@ -20,7 +20,11 @@ export const apiErrorSchema: JsonSchema = {
       type: "object",
       required: ["code", "message", "request_id"],
       properties: {
-        code: { type: "string", description: "Stable name of the error", enum: Object.keys(errorCodes) },
+        code: {
+          type: "string",
+          description: "Stable name of the error: docs/errors has causes and remedies",
+          enum: Object.keys(errorCodes),
+        },
         message: { type: "string", description: "What happened and what to do, for people" },
         request_id: { type: "string", description: "Identifies the call in the log of the service" },
       },

@@ -136,7 +136,7 @@ export const base = named(
       t.Object({
         name: t.String(),
         source_name: t.String(),
-        source_id: t.Optional(t.String()),
+        source_id: t.String(),
         records: t.Integer(),
       }),
     ),

@@ -33,7 +33,7 @@ export function ranked<Item extends Rankable>(
     .toSorted((a, b) => b.score - a.score);
 }
 
-export interface Scored {
+interface Scored {
   score: number;
 }
 

@@ -16,7 +16,7 @@ const MAX_QUERY_LENGTH = 200;
 const MOST_BASES = 50;
 const MOST_TABLES = 60;
 
-export interface SearchRequest {
+interface SearchRequest {
   query: string;
   /** The base of the page that asks. Another account's counts as none. */
   baseId: string | undefined;

@@ -1,17 +1,11 @@
 /**
  * Compiles a formula's text to closures, one for each part, so that a filter over many records is parsed once.
  */
+import { type FormulaNode, FormulaSyntaxError, parseFormula } from "../../../core/formula";
 import { type Compiled, type Evaluator, functions } from "./functions";
 import { negate, operations } from "./operators";
-import { type FormulaNode, parse } from "./parser";
 import { recordIdsIn } from "./record-ids";
-import {
-  type CompiledFormula,
-  type FieldResolver,
-  FormulaSyntaxError,
-  type FormulaValue,
-  type RowContext,
-} from "./types";
+import type { CompiledFormula, FieldResolver, FormulaValue, RowContext } from "./types";
 import { isTruthy } from "./values";
 
 /**
@@ -21,7 +15,7 @@ import { isTruthy } from "./values";
  *   number of arguments; else the unknown fields, else the unknown functions, in lower case
  */
 export function compileFormula(text: string, resolve: FieldResolver): CompiledFormula {
-  const tree = parse(text);
+  const tree = parseFormula(text);
   const compiler = new Compiler(resolve);
   const { run } = compiler.compile(tree);
   compiler.refuseUnknownNames();

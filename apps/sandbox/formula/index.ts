@@ -6,13 +6,13 @@
  * any argument of AND and OR is their result; a blank date is neither before nor after another and cannot be formatted,
  * added to or subtracted; MOD keeps the sign of its first argument; all times are GMT.
  */
+export { FormulaSyntaxError } from "../../../core/formula";
 export { cellToFormulaValue, formulaResultToCell } from "./cell";
 export { compileFormula } from "./compile";
 export {
   type CompiledFormula,
   FormulaDate,
   FormulaError,
-  FormulaSyntaxError,
   type FormulaValue,
   type RowContext,
 } from "./types";

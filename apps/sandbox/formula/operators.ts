@@ -1,13 +1,13 @@
 /**
  * The binary operators. Errors propagate: the left one first.
  */
-import type { Operator } from "./parser";
+import type { FormulaOperator } from "../../../core/formula";
 import { FormulaError, type FormulaValue } from "./types";
 import { areEqual, compare, joinTexts, toNumber } from "./values";
 
 type Operation = (left: FormulaValue, right: FormulaValue) => FormulaValue;
 
-export const operations: Record<Operator, Operation> = {
+export const operations: Record<FormulaOperator, Operation> = {
   "=": (left, right) => truth(areEqual(left, right)),
   "!=": (left, right) => truth(negated(areEqual(left, right))),
   "<": ordering((difference) => difference < 0),

@@ -1,7 +1,7 @@
 /**
  * Finds the records that a formula selects by id, so that not every row must be checked.
  */
-import type { FormulaNode } from "./parser";
+import type { FormulaNode } from "../../../core/formula";
 
 /**
  * The ids if the formula is `RECORD_ID()='rec…'` (either way round) or an OR of such, each once, in the order of the

@@ -56,12 +56,3 @@ export interface CompiledFormula {
   /** Whether a filter includes the record: not for 0, false, blank, "", NaN, [] or an error. */
   isTrue(row: RowContext): boolean;
 }
-
-/** A text that is not a formula. The message is the tail of the API's own, which users see. */
-export class FormulaSyntaxError extends Error {
-  override readonly name = "FormulaSyntaxError";
-
-  constructor(message = "Invalid formula. Please check your formula text.") {
-    super(message);
-  }
-}

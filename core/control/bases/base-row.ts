@@ -24,8 +24,8 @@ export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
 export interface TableCount {
   name: string;
   source_name: string;
-  /** The source's id of the table, for links to it; absent in reports of older versions. */
-  source_id?: string | undefined;
+  /** The source's id of the table, for links to it. */
+  source_id: string;
   records: number;
 }
 

@@ -6,7 +6,7 @@
 import { columnTypeOf, type TableSpec } from "../../replica";
 import type { Base } from "./base-row";
 import type { Setting } from "./setting-values";
-import type { BaseSettings, Interrupts } from "./settings";
+import type { BaseSettings, Interrupts, RetypingSetting } from "./settings";
 
 export interface ChangeEffect {
   /** Columns that get another type, or whose cells are written again. */
@@ -16,15 +16,6 @@ export interface ChangeEffect {
   /** Calls to the source, about. */
   calls: number;
 }
-
-/** Settings of which a change reads tables again. */
-export const retypingSettings = [
-  "linkedRecordsAsText",
-  "lookupsAsText",
-  "attachmentViews",
-  "ownAttachmentUrls",
-] as const;
-export type RetypingSetting = (typeof retypingSettings)[number];
 
 /** Returns the effect of a resync, which reads every table. @param pageSize of the source */
 export function resyncEffect(base: Pick<Base, "tables">, pageSize: number): ChangeEffect {

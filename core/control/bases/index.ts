@@ -34,9 +34,7 @@ export {
 } from "./bases";
 export {
   type ChangeEffect,
-  type RetypingSetting,
   resyncEffect,
-  retypingSettings,
   savedText,
   settingEffect,
 } from "./change-effect";
@@ -92,13 +90,20 @@ export { readSelectable, setSelection } from "./selection";
 export { EVERYTHING, selectableJson, selectionFromJson, selectionJson } from "./selection-json";
 export {
   interruptedBy,
+  retypingSettings,
   type Setting,
   settingByName,
   settingList,
   settingsFromJson,
   settingsJson,
 } from "./setting-values";
-export { type BaseSettings, type SettingsOfType, settingSections, settings } from "./settings";
+export {
+  type BaseSettings,
+  type RetypingSetting,
+  type SettingsOfType,
+  settingSections,
+  settings,
+} from "./settings";
 export { type FieldDisplay, type SourceTableDisplay, saveSourceTables, sourceTables } from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export {

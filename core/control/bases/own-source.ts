@@ -16,7 +16,7 @@ import { decryptApiKey } from "./bases";
 import { openHashKey } from "./hash-key";
 
 /** What a base stores about reading its source. */
-export interface SourceAccess {
+interface SourceAccess {
   id: string;
   encryptedApiKey: string;
   /** Null: everything is copied. */

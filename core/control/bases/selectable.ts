@@ -47,7 +47,7 @@ export function readSelectableWith(
 }
 
 /** A selection as it is stored. */
-export interface CheckedChoice {
+interface CheckedChoice {
   checked: SourceSelection;
   /** Null: everything is copied. */
   selection: SourceSelection | null;

@@ -9,7 +9,7 @@ import {
   type TableSelection,
 } from "../../source";
 
-export interface SelectionJson {
+interface SelectionJson {
   new_tables: NewTables;
   tables: {
     table_id: string;

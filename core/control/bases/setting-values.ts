@@ -12,6 +12,7 @@ import type { AskedName } from "./own-names";
 import {
   type BaseSettings,
   type Interrupts,
+  type RetypingSetting,
   type SettingName,
   type SettingSpec,
   type SettingsOfType,
@@ -25,6 +26,11 @@ export type Setting = SettingSpec & { name: SettingName; key: keyof BaseSettings
 export const settingList: readonly Setting[] = Object.entries<SettingSpec>(settings).map(
   ([name, spec]) => ({ column: name, ...spec, name, key: toCamelCase(name) }) as Setting,
 );
+
+/** Settings of which a change reads tables again. */
+export const retypingSettings = settingList
+  .filter(({ interrupts }) => interrupts === "every sync")
+  .map(({ key }) => key as RetypingSetting);
 
 /** Returns undefined if no setting has the name. */
 export function settingByName(name: string): Setting | undefined {

@@ -274,6 +274,11 @@ export type BaseSettings = { [Name in SettingName as CamelCase<Name>]: ValueOf<N
 /** The columns of `bases` that hold settings. */
 export type SettingsRow = { [Name in SettingName as ColumnOf<Name>]: ValueOf<Name> };
 
+/** Keys of the settings of which a change restarts every sync, because it reads tables again. */
+export type RetypingSetting = {
+  [Name in SettingName]: Settings[Name]["interrupts"] extends "every sync" ? CamelCase<Name> : never;
+}[SettingName];
+
 /** Names of the settings that have values of a type. */
 export type SettingsOfType<Type extends SettingSpec["type"]> = {
   [Name in SettingName]: Settings[Name]["type"] extends Type ? Name : never;

@@ -21,7 +21,7 @@ export interface ProcessReport {
   capacity?: number;
 }
 
-export interface RunningVersion {
+interface RunningVersion {
   role: ProcessReport["role"];
   version: string;
   processes: number;

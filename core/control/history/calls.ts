@@ -28,7 +28,7 @@ export interface CallerCalls {
   calls: number;
 }
 
-export interface CallHistory {
+interface CallHistory {
   buckets: CallTotals[];
   /** Of the whole time, the most calls first; empty for minutes. */
   callers: CallerCalls[];

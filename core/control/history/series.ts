@@ -23,7 +23,7 @@ const CALL_RANGES = { "1h": "minute", "24h": "hour", "30d": "day" } as const;
 /** Rows of the log that are read at most: a busy base writes one a minute. */
 const MOST_RUNS = 3000;
 
-export interface Marker {
+interface Marker {
   at: Date;
   text: string;
 }
@@ -32,7 +32,7 @@ export interface Marker {
  * `unchanged`: nothing changed in this time; `new`: since the first sync, which was in it; `no_data`: the first sync has not
  * finished; `not_read`: Airtable was not read, so nothing is known.
  */
-export type Silence = "unchanged" | "new" | "no_data" | "not_read";
+type Silence = "unchanged" | "new" | "no_data" | "not_read";
 
 export interface BaseHistory {
   range: HistoryRange;

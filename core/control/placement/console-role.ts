@@ -12,8 +12,8 @@ import type { Database } from "./databases";
 type RoleContext = Pick<Context, "db" | "secrets">;
 
 /**
- * Returns the console's login of a hosted database. In one of an earlier version, or after its password was rotated, the
- * role is created, or gets a password, when it is first needed.
+ * Returns the console's login of a hosted database. After its password was rotated, the role gets one when it is first
+ * needed.
  *
  * @throws BasetideError `secret_unreadable`, `replica_unavailable`
  */

@@ -3,7 +3,6 @@
  * compares each of them with the sandbox's formula engine.
  */
 import type { DateExpression, DatePart, DateUnit, TextExpression } from "../../replica";
-import { Untranslatable } from "./formula-syntax";
 import {
   compareValues,
   constantNumber,
@@ -12,6 +11,7 @@ import {
   not,
   textValue,
   truth,
+  Untranslatable,
   type Use,
   type Value,
 } from "./formula-values";

@@ -1,6 +1,11 @@
 /** Values of formulas, as far as SQL can compute them, and how they count as true and compare. */
+import type { FormulaOperator } from "../../formula";
 import type { Comparison, Condition, DateExpression, NumberExpression, TextExpression } from "../../replica";
-import { type FormulaOperator, Untranslatable } from "./formula-syntax";
+
+/** Thrown for a formula, or a part of one, that only the source can evaluate. */
+export class Untranslatable extends Error {}
+
+export type ComparisonOperator = Exclude<FormulaOperator, "&" | "+" | "-" | "*" | "/">;
 
 export type Value =
   /** 1 or 0. */
@@ -96,7 +101,7 @@ export function truth(value: Value): Condition {
   }
 }
 
-const mirrored: Record<FormulaOperator, FormulaOperator> = {
+const mirrored: Record<ComparisonOperator, ComparisonOperator> = {
   "=": "=",
   "!=": "!=",
   "<": ">",
@@ -106,7 +111,7 @@ const mirrored: Record<FormulaOperator, FormulaOperator> = {
 };
 
 /** @throws Untranslatable if it is not known how the source compares the two */
-export function compareValues(left: Value, operator: FormulaOperator, right: Value): Condition {
+export function compareValues(left: Value, operator: ComparisonOperator, right: Value): Condition {
   // Each branch of one would be compared with each branch of the other.
   if (left.kind === "if" && right.kind === "if") throw new Untranslatable();
   if (left.kind === "if") return chosen(left, (value) => compareValues(value, operator, right));
@@ -121,7 +126,7 @@ function chosen({ condition, yes, no }: Value & { kind: "if" }, use: (value: Val
 }
 
 /** Undefined if `left` is not the one that decides how the two are compared. */
-function compareWith(left: Value, operator: FormulaOperator, right: Value): Condition | undefined {
+function compareWith(left: Value, operator: ComparisonOperator, right: Value): Condition | undefined {
   const isEquality = operator === "=" || operator === "!=";
   const either = (condition: Condition) => (operator === "=" ? condition : not(condition));
   const isBlank = right.kind === "blank" || constantText(right) === "";
@@ -156,7 +161,11 @@ function compareWith(left: Value, operator: FormulaOperator, right: Value): Cond
   }
 }
 
-function compareTruth(condition: Condition, operator: FormulaOperator, right: Value): Condition | undefined {
+function compareTruth(
+  condition: Condition,
+  operator: ComparisonOperator,
+  right: Value,
+): Condition | undefined {
   const number = constantNumber(right);
   if (number !== 0 && number !== 1) return undefined;
   if (operator === "=") return number === 1 ? condition : not(condition);
@@ -167,7 +176,7 @@ function compareTruth(condition: Condition, operator: FormulaOperator, right: Va
 
 function comparePosition(
   { found }: Value & { kind: "position" },
-  operator: FormulaOperator,
+  operator: ComparisonOperator,
   right: Value,
 ): Condition | undefined {
   const number = constantNumber(right);
@@ -234,7 +243,7 @@ function isLowerAscii(text: string): boolean {
  */
 function compareNumbers(
   left: NumberExpression,
-  operator: FormulaOperator,
+  operator: ComparisonOperator,
   right: NumberExpression,
 ): Condition {
   if (operator === "!=") return not(compareNumbers(left, "=", right));
@@ -246,7 +255,7 @@ function compareNumbers(
   return { kind: "number", left, operator, right, blank: isSure ? false : null };
 }
 
-function compareDates(left: DateExpression, operator: FormulaOperator, right: DateExpression): Condition {
+function compareDates(left: DateExpression, operator: ComparisonOperator, right: DateExpression): Condition {
   if (operator === "!=") return not(compareDates(left, "=", right));
   return { kind: "date", left, operator, right, blank: null };
 }

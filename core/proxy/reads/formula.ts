@@ -5,14 +5,28 @@
  * R1. A formula is translated only if every row gets the same result as in the source, or is unknown. Behavior that is
  *     not known for sure (how blanks compare with 0, how text sorts, how names fold) is not translated.
  */
+import { type FormulaNode, type FormulaOperator, FormulaSyntaxError, parseFormula } from "../../formula";
 import type { ColumnSpec, Condition } from "../../replica";
 import type { FieldType } from "../../source";
 import { isNumber, isText } from "./cells";
 import { type Argument, concatenation, translatedFunctions } from "./formula-functions";
-import { type FormulaTree, parseFormula, Untranslatable } from "./formula-syntax";
-import { compareValues, truth, type Use, type Value } from "./formula-values";
+import {
+  type ComparisonOperator,
+  compareValues,
+  truth,
+  Untranslatable,
+  type Use,
+  type Value,
+} from "./formula-values";
 
-export interface TranslatedFormula {
+/** In characters. Longer ones are left to the source. */
+const LONGEST_FORMULA = 10_000;
+/** Texts and names of fields whose meaning is known: other escapes, and bare names of other letters, are not translated. */
+const KNOWN_TEXT = /^(?:"(?:[^"\\]|\\["'\\])*"|'(?:[^'\\]|\\["'\\])*'|\d+(?:\.\d+)?)$/;
+const KNOWN_WORD = /^[A-Za-z_]\w*$/;
+const KNOWN_FIELD = /^\{(?:[^{}\\]|\\[{}\\])*\}$/;
+
+interface TranslatedFormula {
   condition: Condition;
   /** SQL names of the columns that it reads. */
   columns: string[];
@@ -23,13 +37,15 @@ export function translateFormula(
   formula: string,
   columns: readonly ColumnSpec[],
 ): TranslatedFormula | undefined {
+  if (formula.length > LONGEST_FORMULA) return undefined;
   try {
     const translator = new Translator(columns);
     const value = translator.value(parseFormula(formula), { isPositive: true, isInOr: false });
     return { condition: truth(value), columns: [...translator.read] };
   } catch (error) {
-    // RangeError: the nesting exhausted the stack, or a date is out of range.
-    if (error instanceof Untranslatable || error instanceof RangeError) return undefined;
+    // RangeError: a date is out of range.
+    const isKnown = [Untranslatable, FormulaSyntaxError, RangeError].some((one) => error instanceof one);
+    if (isKnown) return undefined;
     throw error;
   }
 }
@@ -42,35 +58,47 @@ class Translator {
     this.#columns = columns;
   }
 
-  value(node: FormulaTree, use: Use): Value {
+  value(node: FormulaNode, use: Use): Value {
     switch (node.kind) {
       case "field":
+        if (!KNOWN_FIELD.test(node.text) && !KNOWN_WORD.test(node.text)) throw new Untranslatable();
         return this.#field(node.name);
-      case "text":
-        return { kind: "text", text: { kind: "constant", value: node.value } };
-      case "number":
-        return { kind: "number", number: { kind: "constant", value: node.value } };
+      case "literal":
+        if (!KNOWN_TEXT.test(node.text)) throw new Untranslatable();
+        return constantOf(node.value);
+      case "negate":
+        if (node.operand.kind !== "literal" || typeof node.operand.value !== "number")
+          throw new Untranslatable();
+        return constantOf(-node.operand.value);
       case "call": {
-        if (!Object.hasOwn(translatedFunctions, node.name)) throw new Untranslatable();
-        return translatedFunctions[node.name]!.translate(node.args.map(this.#argument), use);
+        const name = node.name.toUpperCase();
+        if (!KNOWN_WORD.test(node.name) || !Object.hasOwn(translatedFunctions, name))
+          throw new Untranslatable();
+        return translatedFunctions[name]!.translate(node.args.map(this.#argument), use);
       }
-      case "join":
-        return concatenation(node.parts.map(this.#argument), use);
-      case "compare": {
-        // The comparison may negate an operand.
-        const part = { ...use, isPositive: false };
-        const condition = compareValues(
-          this.value(node.left, part),
-          node.operator,
-          this.value(node.right, part),
-        );
-        return { kind: "condition", condition };
-      }
+      case "chain":
+        return this.#chain(node.first, node.rest, use);
     }
   }
 
+  #chain(
+    first: FormulaNode,
+    rest: readonly { operator: FormulaOperator; right: FormulaNode }[],
+    use: Use,
+  ): Value {
+    if (rest.every(({ operator }) => operator === "&"))
+      return concatenation([first, ...rest.map(({ right }) => right)].map(this.#argument), use);
+    const [{ operator, right }] = rest as [(typeof rest)[number]];
+    // `a = b = c` is left to the source, and so is arithmetic.
+    if (rest.length > 1 || !isComparison(operator)) throw new Untranslatable();
+    // The comparison may negate an operand.
+    const part = { ...use, isPositive: false };
+    const condition = compareValues(this.value(first, part), operator, this.value(right, part));
+    return { kind: "condition", condition };
+  }
+
   readonly #argument =
-    (node: FormulaTree): Argument =>
+    (node: FormulaNode): Argument =>
     (use = { isPositive: false, isInOr: false }) =>
       this.value(node, use);
 
@@ -82,6 +110,16 @@ class Translator {
     this.read.add(column.name);
     return fieldValue(column);
   }
+}
+
+function constantOf(value: string | number): Value {
+  return typeof value === "string"
+    ? { kind: "text", text: { kind: "constant", value } }
+    : { kind: "number", number: { kind: "constant", value } };
+}
+
+function isComparison(operator: FormulaOperator): operator is ComparisonOperator {
+  return !["&", "+", "-", "*", "/"].includes(operator);
 }
 
 function fieldValue({ name, type, columnType, result }: ColumnSpec): Value {

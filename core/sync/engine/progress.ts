@@ -103,5 +103,5 @@ export class ProgressBoard {
 
 /** Returns how large tables were when they were last read, by id. */
 export function countedSizes(tables: readonly TableCount[]): Map<string, TableSize> {
-  return new Map(tables.flatMap(({ source_id: id, records }) => (id ? [[id, { records, error: 0 }]] : [])));
+  return new Map(tables.map(({ source_id: id, records }) => [id, { records, error: 0 }]));
 }

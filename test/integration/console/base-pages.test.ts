@@ -232,7 +232,7 @@ test("a first sync is visible from its first second, table by table", async () =
 test("news contain the small part, and of the larger ones only what has changed", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  const table = { name: "items", source_name: "Items", records: 3 };
+  const table = { name: "items", source_name: "Items", source_id: "tblOne", records: 3 };
   await completed(base, { kind: "first", tables: [table] });
   const page = (await ask(`/bases/${base.id}`, { account: owner })).text;
   const next = (text: string) => /hx-get="(\/bases\/[^"]+\/live\?seen=[^"]+)"/.exec(text)![1]!;
@@ -252,7 +252,10 @@ test("news contain the small part, and of the larger ones only what has changed"
 test("a failing base shows one headline, the age of its data and one action; the raw answer only under Details", async () => {
   const owner = await newAccount();
   const base = await connect(owner);
-  await completed(base, { tables: [{ name: "items", source_name: "Items", records: 3 }], issueCount: 5 });
+  await completed(base, {
+    tables: [{ name: "items", source_name: "Items", source_id: "tblOne", records: 3 }],
+    issueCount: 5,
+  });
   const error = {
     code: "source_key_refused",
     message: "Airtable answered 401 AUTHENTICATION_REQUIRED",

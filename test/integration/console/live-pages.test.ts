@@ -29,7 +29,7 @@ beforeAll(async () => {
     deleted: 0,
     requests: 2,
     waitMs: 0,
-    tables: [{ name: "items", source_name: "Items", records: 3 }],
+    tables: [{ name: "items", source_name: "Items", source_id: "tblOne", records: 3 }],
   });
 });
 afterAll(() => control?.[Symbol.asyncDispose]());

@@ -357,7 +357,7 @@ test("progress, the last sync and the runs are shown as reported", async () => {
     startedAt,
     completedAt: new Date(startedAt.getTime() + 2000),
     error: undefined,
-    tables: [{ ...table, records: 250 }],
+    tables: [{ ...table, source_id: "tblOne", records: 250 }],
     issueCount: 101,
     issues: [issue],
   });

@@ -30,7 +30,7 @@ beforeAll(async () => {
     waitMs: 0,
   } as const;
   const times = { startedAt: new Date(Date.now() - 400), completedAt: new Date() };
-  const tables = [{ name: "secret_table", source_name: "Secret table", records: 7 }];
+  const tables = [{ name: "secret_table", source_name: "Secret table", source_id: "tblOne", records: 7 }];
   for (const { id } of [base, other]) await recordRun(control.ctx.db, id, { ...run, ...times, tables });
   const error = { code: "source_key_refused", message: "RAW ANSWER" } as const;
   await recordRun(control.ctx.db, other.id, { ...run, ...times, completedAt: null, error });

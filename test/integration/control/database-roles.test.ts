@@ -1,5 +1,4 @@
-/** The roles of hosted databases: who may act as whom, what becomes of what a revoked SQL user made, and upgrades. */
-import type postgres from "postgres";
+/** The roles of hosted databases: who may act as whom, and what becomes of what a revoked SQL user made. */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createBase, readerTarget } from "../../../core/control/bases";
 import {
@@ -20,9 +19,7 @@ import {
   databaseUrl,
   dropDatabase,
   dropSqlUserRole,
-  ensureInstalled,
   installReplica,
-  openReplica,
   prepareCluster,
   provisionDatabase,
   setWritable,
@@ -192,7 +189,7 @@ async function findings({ id }: Database) {
   return checkReplicas(as, (await replicaDatabases(as)).find((one) => one.id === id)!);
 }
 
-/** What an earlier version let a SQL user do with the rights of the database's own role, and a server with open languages. */
+/** What a SQL user can do with the rights of the database's own role, on a server with open languages. */
 const HOOKS = `
   create table loot (who text); grant all on loot to public;
   create function g(i int) returns int language plpgsql volatile as $$ begin
@@ -330,64 +327,6 @@ for (const version of POSTGRES_VERSIONS.filter((one) => Number.parseInt(one, 10)
 }
 
 for (const version of POSTGRES_VERSIONS) {
-  test(`a database of the previous version has its roles separated by the next lease: Postgres ${version}`, async () => {
-    await using server = await postgresServer({ version });
-    const admin = await server.role("cluster_admin", "createdb createrole");
-    await prepareCluster(server.url, { role: "cluster_admin", password: "pw", database: "postgres" });
-    const home = await provisionDatabase(admin);
-    const url = databaseUrl(admin, home.database);
-    await installReplica(url, { schema: "public", role: home.role, isNew: true });
-    const hasUsers = Number.parseInt(version, 10) >= 16;
-    const user = { role: "bt_00000000000000bb", password: "bob" };
-    await asAdmin((sql) => asPreviousVersion(sql, home.role, hasUsers ? user : undefined), url);
-    const as = (role: string, password: string) => {
-      const login = new URL(url);
-      [login.username, login.password] = [role, password];
-      return login.href;
-    };
-    await using own = connectAs(as(home.role, home.password));
-    await own.db`select from _sync_meta`;
-    await own.db`create table app_orders as select 1 as id`;
-
-    const replica = openReplica({ url, schema: "public" });
-    try {
-      // A session that reads all the time loses no right.
-      const reading = new AbortController();
-      const reads = (async () => {
-        while (!reading.signal.aborted) await own.db`select from _sync_meta`;
-      })();
-      await ensureInstalled(replica, { url, schema: "public", role: home.role });
-      reading.abort();
-      await reads;
-      expect(await loginMembers(url)).toEqual([]);
-      if (hasUsers) {
-        await using bob = connectAs(as(user.role, user.password));
-        expect(await bob.db`select o.id from app_orders as o, _sync_meta`).toEqual([{ id: 1 }]);
-        expect(await outcome(bob.db.unsafe("create index on app_orders (abs(id))"))).toBe("42501");
-        await bob.db.unsafe("create table mine (id int)");
-        // A process of the previous version creates another one meanwhile.
-        await asAdmin(
-          (sql) => sql.unsafe(`grant ${home.role} to ${user.role} with inherit true, set false`),
-          url,
-        );
-        await ensureInstalled(replica, { url, schema: "public", role: home.role });
-        expect(await loginMembers(url)).toEqual([]);
-      }
-      await own.db.unsafe("create table more as select count(*) from _sync_meta");
-      await ensureConsoleRole(admin, { ...home, isWritable: true }, "console");
-      await using reader = connectAs(as(consoleRoleOf(home.role), "console"));
-      expect(await reader.db`select o.id from app_orders as o, _sync_meta, more`).toEqual([{ id: 1 }]);
-      expect(await outcome(reader.db`create table mine (id int)`)).toBe("25006");
-      const seen = await reader.db`
-        select query from pg_stat_activity where usename = ${home.role} and query !~ 'privilege'`;
-      expect(seen).toEqual([]);
-    } finally {
-      await replica.close();
-    }
-  }, 180_000);
-}
-
-for (const version of POSTGRES_VERSIONS) {
   test(`I8: no role of a database can end or cancel another one's session: Postgres ${version}`, async () => {
     await using server = await postgresServer({ version });
     const admin = await server.role("cluster_admin", "createdb createrole");
@@ -449,29 +388,4 @@ for (const version of POSTGRES_VERSIONS) {
       [home, neighbor].map(({ role }) => readersOf(role)).sort(),
     );
   }, 180_000);
-}
-
-/** Puts the roles of a new, writable database as the previous version had created them. */
-async function asPreviousVersion(
-  sql: postgres.Sql,
-  role: string,
-  user: { role: string; password: string } | undefined,
-): Promise<void> {
-  const readers = readersOf(role);
-  await sql.unsafe(`
-    grant usage, create on schema public to ${role};
-    alter role ${role} noinherit;
-    alter default privileges in schema public grant select on tables to ${role};
-    grant select on all tables in schema public to ${role};
-    drop owned by ${readers}; drop role ${readers};
-    update public_swap._state set reader = '${role}'`);
-  const [{ name } = { name: "" }] = await sql<{ name: string }[]>`select current_database() as name`;
-  await sql.unsafe(`
-    grant temporary on database ${name} to ${role};
-    alter role ${role} in database ${name} set default_transaction_read_only = off`);
-  if (!user) return;
-  await sql.unsafe(`
-    create role ${user.role} login inherit password '${user.password}'; grant ${user.role} to current_user;
-    grant ${role} to ${user.role} with inherit true, set false;
-    alter role ${user.role} in database ${name} set default_transaction_read_only = off`);
 }

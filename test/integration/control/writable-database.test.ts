@@ -198,7 +198,7 @@ test("on the control plane's server no database is made writable, by whatever ad
   }
   expect(await isControlServer(ctx.db, replicas.clusterUrl)).toBe(false);
   expect(await getDatabase(ctx.db, base.database.id)).toMatchObject({ isWritable: false });
-  // A database that an older version has made writable there is found, and made read-only.
+  // One that is writable, because the control plane came to its server later, is found and made read-only.
   await ctx.db`update databases set is_writable = true`;
   const [database] = await replicaDatabases(ctx);
   const found = (await checkReplicas(ctx, database!)).find(({ message }) =>

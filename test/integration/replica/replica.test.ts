@@ -378,7 +378,7 @@ test("comments have the source's names of a table and its columns, and are updat
     price: "Price\n\nfld1, number",
   };
   expect(await told()).toEqual(now);
-  // As an older version left them.
+  // As a version with another form of comments would leave them.
   await replica.sql.unsafe(`
     update public_swap._tables set spec = spec - 'commentForm';
     comment on table public.shop is 'Shop';

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { browsableTables } from "../../../core/data-browser";
 
 test("tables can be read as soon as they are complete, also during the first sync", () => {
-  const counted = { name: "tasks", source_name: "Tasks", records: 3 };
+  const counted = { name: "tasks", source_name: "Tasks", source_id: "tblOne", records: 3 };
   const reading = { name: "people", source_name: "People", records_done: 2, records_estimate: null };
   const progress = (done: boolean) => ({
     kind: "first" as const,

@@ -26,7 +26,8 @@ export function ApiReference({ api, groups }: { api: ApiDocument; groups: DocGro
         <h1>API reference</h1>
         <p>
           <Described text={api.info.description} /> Create a token in the console under API. The same
-          reference as a file: <a href="/openapi">OpenAPI 3.1</a>, for generators of clients.
+          reference as a file: <a href="/openapi">OpenAPI 3.1</a>, for generators of clients. Errors have a
+          code: <a href="/docs/errors">causes and remedies</a>.
         </p>
         <CodeBlock
           language="sh"

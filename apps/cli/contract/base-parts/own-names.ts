@@ -66,8 +66,8 @@ function checkUnique(wanted: OwnNames, { path, problem }: PartContext): void {
 
 function checkTable(id: string, { tables }: ApiSchemas["Base"], { path, problem }: PartContext): void {
   const ids = tables.map(({ source_id }) => source_id);
-  const [table] = id.split(".");
-  if (ids.includes(table) || ids.includes(undefined)) return;
+  const [table] = id.split(".") as [string];
+  if (ids.includes(table)) return;
   problem(
     [...path, id],
     `there is no table ${table} in the base. Correct the id; the base has ${ids.join(", ")}`,

@@ -13,15 +13,9 @@ interface Limits {
   minimum?: number;
   maximum?: number;
   values?: readonly string[];
+  /** A change reads tables again. */
+  isRebuilding?: boolean;
 }
-
-/** Settings of which a change reads tables again. */
-export const REBUILDING: readonly string[] = [
-  "linked_records_as_text",
-  "lookups_as_text",
-  "attachment_views",
-  "own_attachment_urls",
-];
 
 const limits: Record<string, Limits> = apiFacts.settings;
 const names = Object.keys(limits);
@@ -46,7 +40,7 @@ export const settingsPart: BasePart<Values> = {
       details: changeDetails(change, base.settings, "settings."),
       paths: changed.map((name) => [...path, name]),
       change: change as Changing,
-      isRebuilding: changed.some((name) => REBUILDING.includes(name)),
+      isRebuilding: changed.some((name) => limits[name]?.isRebuilding),
     };
   },
   connect: (wanted) => ({ settings: wanted as ApiSchemas["NewBase"]["settings"] }),

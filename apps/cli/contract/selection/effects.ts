@@ -3,7 +3,7 @@ import type { ApiSelection, SelectableTable } from "./chosen";
 
 type Entry = ApiSelection["tables"][number];
 
-export interface SelectionEffect {
+interface SelectionEffect {
   /** Undefined: the rule for new tables. */
   tableId: string | undefined;
   /** `Contacts.Notes: copied -> omitted` */

@@ -1,8 +1,10 @@
 /**
  * Functions that read the formula's own record.
  */
+
+import { FormulaSyntaxError } from "../../../../core/formula";
 import { dateAt } from "../dates";
-import { ERROR, FormulaSyntaxError } from "../types";
+import { ERROR } from "../types";
 import { type Compiled, type Evaluator, type FunctionSpec, fromRow } from "./spec";
 
 export const recordFunctions: Record<string, FunctionSpec> = {

@@ -4,21 +4,30 @@
  * I1. The tree is as deep as the text is nested, not as long as it is: consecutive operators of one precedence are one
  *     flat chain, and nesting is limited. So neither parsing nor evaluating can exhaust the stack.
  */
-import { type Token, tokenize } from "./lexer";
-import { FormulaSyntaxError } from "./types";
+import { FormulaSyntaxError, type Token, tokenize } from "./lexer";
 
-export type Operator = "=" | "!=" | "<" | ">" | "<=" | ">=" | "&" | "+" | "-" | "*" | "/";
+export { FormulaSyntaxError } from "./lexer";
 
+export type FormulaOperator = "=" | "!=" | "<" | ">" | "<=" | ">=" | "&" | "+" | "-" | "*" | "/";
+
+/** `text`: as it is written, for readers that do not know what every notation means. */
 export type FormulaNode =
-  | { kind: "literal"; value: string | number }
-  | { kind: "field"; name: string }
+  | { kind: "literal"; value: string | number; text: string }
+  | { kind: "field"; name: string; text: string }
   | { kind: "call"; name: string; args: FormulaNode[] }
   | { kind: "negate"; operand: FormulaNode }
-  | { kind: "chain"; power: number; first: FormulaNode; rest: ChainStep[] };
+  | Chain;
+
+interface Chain {
+  kind: "chain";
+  power: number;
+  first: FormulaNode;
+  rest: ChainStep[];
+}
 
 /** One step of a chain, applied to everything on its left. */
 interface ChainStep {
-  operator: Operator;
+  operator: FormulaOperator;
   right: FormulaNode;
 }
 
@@ -36,7 +45,7 @@ const POWER: ReadonlyMap<string, number> = new Map([
 const MAX_DEPTH = 200;
 
 /** @throws FormulaSyntaxError */
-export function parse(text: string): FormulaNode {
+export function parseFormula(text: string): FormulaNode {
   return new Parser(tokenize(text)).whole();
 }
 
@@ -54,12 +63,16 @@ class Parser {
 
   private expression(minPower: number): FormulaNode {
     let left = this.operand();
+    /** What is in parentheses stays a part of its own. */
+    let open: Chain | undefined;
     for (;;) {
       const token = this.tokens[this.position];
       const power = token?.kind === "symbol" ? POWER.get(token.text) : undefined;
       if (token?.kind !== "symbol" || power === undefined || power < minPower) return left;
       this.position++;
-      left = chain(left, power, { operator: token.text as Operator, right: this.expression(power + 1) });
+      const step = { operator: token.text as FormulaOperator, right: this.expression(power + 1) };
+      if (open?.power === power) open.rest.push(step);
+      else left = open = { kind: "chain", power, first: left, rest: [step] };
     }
   }
 
@@ -72,15 +85,17 @@ class Parser {
 
   private operandOf(token: Token | undefined): FormulaNode {
     if (token === undefined) throw new FormulaSyntaxError();
-    if (token.kind === "number" || token.kind === "string") return { kind: "literal", value: token.value };
-    if (token.kind === "field") return { kind: "field", name: token.name };
+    const { text } = token;
+    if (token.kind === "number" || token.kind === "string")
+      return { kind: "literal", value: token.value, text };
+    if (token.kind === "field") return { kind: "field", name: token.name, text };
     if (token.kind === "word") {
       return this.take("(")
-        ? { kind: "call", name: token.text, args: this.args() }
-        : { kind: "field", name: token.text };
+        ? { kind: "call", name: text, args: this.args() }
+        : { kind: "field", name: text, text };
     }
-    if (token.text === "-") return { kind: "negate", operand: this.operand() };
-    if (token.text !== "(") throw new FormulaSyntaxError();
+    if (text === "-") return { kind: "negate", operand: this.operand() };
+    if (text !== "(") throw new FormulaSyntaxError();
     const inner = this.expression(0);
     this.expect(")");
     return inner;
@@ -106,12 +121,4 @@ class Parser {
   private expect(symbol: string): void {
     if (!this.take(symbol)) throw new FormulaSyntaxError();
   }
-}
-
-/** Parentheses around the left part change nothing, as operators are left-associative. */
-function chain(left: FormulaNode, power: number, link: ChainStep): FormulaNode {
-  if (left.kind !== "chain" || left.power !== power)
-    return { kind: "chain", power, first: left, rest: [link] };
-  left.rest.push(link);
-  return left;
 }

@@ -1,12 +1,20 @@
 /**
  * Splits a formula's text into tokens.
  */
-import { FormulaSyntaxError } from "./types";
+/** A text that is not a formula. The message is the tail of the API's own, which users see. */
+export class FormulaSyntaxError extends Error {
+  override readonly name = "FormulaSyntaxError";
 
+  constructor(message = "Invalid formula. Please check your formula text.") {
+    super(message);
+  }
+}
+
+/** `text`: as it is written, with its quotes, braces and escapes. */
 export type Token =
-  | { kind: "number"; value: number }
-  | { kind: "string"; value: string }
-  | { kind: "field"; name: string }
+  | { kind: "number"; value: number; text: string }
+  | { kind: "string"; value: string; text: string }
+  | { kind: "field"; name: string; text: string }
   | { kind: "word"; text: string }
   | { kind: "symbol"; text: string };
 
@@ -34,19 +42,19 @@ export function tokenize(text: string): Token[] {
     const start = text[position];
     if (start === "'" || start === '"') {
       const { value, end } = readUntil(text, position + 1, start, stringEscape);
-      tokens.push({ kind: "string", value });
+      tokens.push({ kind: "string", value, text: text.slice(position, end) });
       position = end;
       continue;
     }
     if (start === "{") {
       const { value, end } = readUntil(text, position + 1, "}", fieldEscape);
-      tokens.push({ kind: "field", name: value });
+      tokens.push({ kind: "field", name: value, text: text.slice(position, end) });
       position = end;
       continue;
     }
     const number = take(NUMBER);
     if (number !== undefined) {
-      tokens.push({ kind: "number", value: Number(number) });
+      tokens.push({ kind: "number", value: Number(number), text: number });
       continue;
     }
     const word = take(WORD);
