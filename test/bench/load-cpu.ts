@@ -73,7 +73,9 @@ export async function measureShort(options: { profile?: string | undefined } = {
   });
   const from = performance.now();
   await scene.connect(BASES - 1, WARM_SWEEPS);
-  console.log(`${BASES} bases swept ${WARM_SWEEPS} times after ${Math.round((performance.now() - from) / 1000)} s`);
+  console.log(
+    `${BASES} bases swept ${WARM_SWEEPS} times after ${Math.round((performance.now() - from) / 1000)} s`,
+  );
   await Bun.sleep(1000 * WARM_SECONDS);
   const change = CHANGED_PERCENT > 0 ? await changer(scene) : async () => {};
   const measured = await cpuPerRequest(scene, async () => {
