@@ -4,7 +4,7 @@ import LongestFirst, { SHARED_WORKERS } from "./test/support/sequencer.ts";
 import { ONCE } from "./test/support/totals-reporter.ts";
 
 /** Replaces a module, which only Vite's module runner can. All other files are loaded by Bun itself, for half the cost. */
-const REPLACES_MODULES = ["test/integration/console/add-setting.test.ts"];
+const LOADED_BY_VITE = ["test/integration/console/add-setting.test.ts"];
 /**
  * Files that share a worker, and the modules that it has loaded and compiled: that is a third of their cost. They leave
  * nothing running. `wheel` counts the timers of a module that others use.
@@ -28,7 +28,7 @@ export default defineConfig({
         test: {
           name: "own-worker",
           include: ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"],
-          exclude: [...SHARED, ...REPLACES_MODULES],
+          exclude: [...SHARED, ...LOADED_BY_VITE],
           experimental: LOADED_BY_BUN,
         },
       },
@@ -36,7 +36,7 @@ export default defineConfig({
         extends: true,
         test: { name: SHARED_WORKERS, include: SHARED, isolate: false, experimental: LOADED_BY_BUN },
       },
-      { extends: true, test: { name: "replaces-modules", include: REPLACES_MODULES } },
+      { extends: true, test: { name: "loaded-by-vite", include: LOADED_BY_VITE } },
     ],
     globalSetup: ["test/support/global-setup.ts"],
     // The default pool communicates with its child processes in a way that Bun does not support.
