@@ -3,11 +3,14 @@ import { measureSlowness } from "./test/support/machine-speed.ts";
 import LongestFirst, { SHARED_WORKERS } from "./test/support/sequencer.ts";
 import { ONCE } from "./test/support/totals-reporter.ts";
 
+/** Replaces a module, which only Vite's module runner can. All other files are loaded by Bun itself, for half the cost. */
+const LOADED_BY_VITE = ["test/integration/console/add-setting.test.ts"];
 /**
  * Files that share a worker, and the modules that it has loaded and compiled: that is a third of their cost. They leave
- * nothing running, and replace no modules, as `add-setting` does. `wheel` counts the timers of a module that others use.
+ * nothing running. `wheel` counts the timers of a module that others use.
  */
 const SHARED = ["test/unit/**/!(wheel).test.ts", "test/integration/!(fleet)/**/!(add-setting).test.ts"];
+const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
 
 /**
  * Five workers keep two cores busy: many tests mostly wait, for example for a lease. With six, or on a slow machine, tests
@@ -25,10 +28,15 @@ export default defineConfig({
         test: {
           name: "own-worker",
           include: ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"],
-          exclude: SHARED,
+          exclude: [...SHARED, ...LOADED_BY_VITE],
+          experimental: LOADED_BY_BUN,
         },
       },
-      { extends: true, test: { name: SHARED_WORKERS, include: SHARED, isolate: false } },
+      {
+        extends: true,
+        test: { name: SHARED_WORKERS, include: SHARED, isolate: false, experimental: LOADED_BY_BUN },
+      },
+      { extends: true, test: { name: "loaded-by-vite", include: LOADED_BY_VITE } },
     ],
     globalSetup: ["test/support/global-setup.ts"],
     // The default pool communicates with its child processes in a way that Bun does not support.

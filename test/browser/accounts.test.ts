@@ -69,93 +69,86 @@ async function newBase(email: string): Promise<string> {
   return `/bases/${base.id}`;
 }
 
-test.for([
-  { name: "light", isPhone: false, isDark: false },
-  { name: "dark-phone", isPhone: true, isDark: true },
-])(
-  "signing up by mail and every account page: $name",
-  { timeout: BROWSER_TEST_MS },
-  async (options, { skip }) => {
-    skip(noBrowser !== undefined, noBrowser);
-    await using visitor = await visit(options);
-    const { page } = visitor;
-    const look = (name: string) => visitor.inspect(`account-${name}-${options.name}`);
-    const email = `${crypto.randomUUID().slice(0, 8)}@example.org`;
+test("signing up by mail and every account page", { timeout: BROWSER_TEST_MS }, async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  await using visitor = await visit({ isTwofold: true });
+  const { page } = visitor;
+  const look = (name: string) => visitor.inspect(`account-${name}`);
+  const email = `${crypto.randomUUID().slice(0, 8)}@example.org`;
 
-    await page.goto("/signup");
-    await page.getByLabel("E-mail").fill(email);
-    await page.getByLabel("Password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Create account" }).click();
-    await page.getByRole("heading", { name: "Check your inbox" }).waitFor();
-    await look("1-look-into-your-mail");
-    await page.goto(pathOf((await mailbox.next(email)).link));
-    await look("2-confirm");
-    await page.getByRole("button", { name: "Confirm and continue" }).click();
-    await page.getByRole("heading", { name: "What do you want to sync?" }).waitFor();
+  await page.goto("/signup");
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Create account" }).click();
+  await page.getByRole("heading", { name: "Check your inbox" }).waitFor();
+  await look("1-look-into-your-mail");
+  await page.goto(pathOf((await mailbox.next(email)).link));
+  await look("2-confirm");
+  await page.getByRole("button", { name: "Confirm and continue" }).click();
+  await page.getByRole("heading", { name: "What do you want to sync?" }).waitFor();
 
-    await page.goto("/account");
-    await look("3-sessions");
-    await page.getByText("Change your password").click();
-    await page.getByLabel("Current password").fill("wrong wrong");
-    await page.getByLabel("New password").fill("another horse");
-    await page.getByRole("button", { name: "Change password" }).click();
-    await page.getByText("That password is incorrect").waitFor();
-    await look("4-password-wrong");
-    await page.goto("/account/sign-in/two-factor");
-    await page.getByLabel("Current password").fill(PASSWORD);
-    await page.getByRole("button", { name: "Set up" }).click();
-    await page.getByRole("img", { name: "QR code for your authenticator app" }).waitFor();
-    await look("4-two-factor");
-    const secret = (await page.locator("#totp-secret").textContent())!;
-    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret));
-    await page.getByRole("button", { name: "Turn on" }).click();
-    await page.getByRole("button", { name: "Turn off" }).waitFor();
-    await look("4-two-factor-on");
-    await page.goto("/account/tokens");
-    await page.getByText("New token").click();
-    await page.getByLabel("Name").fill("<b>deploy</b>");
-    await page.getByRole("button", { name: "Create token" }).click();
-    await page.getByText("Copy your token now").waitFor();
-    await page.getByRole("button", { name: "Copy Token" }).click();
-    await page.getByText("Copied").waitFor();
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^bt_/);
-    await look("5-tokens");
-    await page.goto("/account/members");
-    await page.getByText("Invite a member").click();
-    await page.getByLabel("E-mail").fill("friend@example.org");
-    await page.getByRole("button", { name: "Send invitation" }).click();
-    await page.getByText("Invitation sent").waitFor();
-    await openUserMenu(page);
-    await page.getByRole("button", { name: "Sign out" }).waitFor();
-    await look("6-members");
-    await page.keyboard.press("Escape");
-    await page.goto("/new/dra_nope/key");
-    await page.getByRole("heading", { name: "Page not found" }).waitFor();
-    await look("7-error");
-    await page.goto("/account");
-    await openUserMenu(page);
-    await page.getByRole("button", { name: "Sign out" }).click();
-    await page.getByText("You have been signed out.").waitFor();
-    await look("8-sign-in");
-    await page.getByRole("link", { name: "Forgot your password?" }).click();
-    await look("9-forgot");
-    await page.getByLabel("E-mail").fill(email);
-    await page.getByRole("button", { name: "Send link" }).click();
-    await page.getByText("we have sent it a link to choose a new password").waitFor();
-    await page.goto(pathOf((await mailbox.next(email)).link));
-    await look("10-reset");
-    await page.getByLabel("New password").fill("another horse");
-    await page.getByRole("button", { name: "Set password" }).click();
-    await page.getByText("Password changed. Sign in").waitFor();
-    await signIn(page, email, "another horse");
-    await page.getByRole("heading", { name: "Enter a code" }).waitFor();
-    await look("11-code");
-    await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, 1));
-    await page.getByRole("button", { name: "Sign in" }).click();
-    await page.waitForURL("**/bases");
-    visitor.expectNoProblems();
-  },
-);
+  await page.goto("/account");
+  await look("3-sessions");
+  await page.getByText("Change your password").click();
+  await page.getByLabel("Current password").fill("wrong wrong");
+  await page.getByLabel("New password").fill("another horse");
+  await page.getByRole("button", { name: "Change password" }).click();
+  await page.getByText("That password is incorrect").waitFor();
+  await look("4-password-wrong");
+  await page.goto("/account/sign-in/two-factor");
+  await page.getByLabel("Current password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Set up" }).click();
+  await page.getByRole("img", { name: "QR code for your authenticator app" }).waitFor();
+  await look("4-two-factor");
+  const secret = (await page.locator("#totp-secret").textContent())!;
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret));
+  await page.getByRole("button", { name: "Turn on" }).click();
+  await page.getByRole("button", { name: "Turn off" }).waitFor();
+  await look("4-two-factor-on");
+  await page.goto("/account/tokens");
+  await page.getByText("New token").click();
+  await page.getByLabel("Name").fill("<b>deploy</b>");
+  await page.getByRole("button", { name: "Create token" }).click();
+  await page.getByText("Copy your token now").waitFor();
+  await page.getByRole("button", { name: "Copy Token" }).click();
+  await page.getByText("Copied").waitFor();
+  expect(await page.evaluate(() => navigator.clipboard.readText())).toMatch(/^bt_/);
+  await look("5-tokens");
+  await page.goto("/account/members");
+  await page.getByText("Invite a member").click();
+  await page.getByLabel("E-mail").fill("friend@example.org");
+  await page.getByRole("button", { name: "Send invitation" }).click();
+  await page.getByText("Invitation sent").waitFor();
+  await openUserMenu(page);
+  await page.getByRole("button", { name: "Sign out" }).waitFor();
+  await look("6-members");
+  await page.keyboard.press("Escape");
+  await page.goto("/new/dra_nope/key");
+  await page.getByRole("heading", { name: "Page not found" }).waitFor();
+  await look("7-error");
+  await page.goto("/account");
+  await openUserMenu(page);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("You have been signed out.").waitFor();
+  await look("8-sign-in");
+  await page.getByRole("link", { name: "Forgot your password?" }).click();
+  await look("9-forgot");
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByRole("button", { name: "Send link" }).click();
+  await page.getByText("we have sent it a link to choose a new password").waitFor();
+  await page.goto(pathOf((await mailbox.next(email)).link));
+  await look("10-reset");
+  await page.getByLabel("New password").fill("another horse");
+  await page.getByRole("button", { name: "Set password" }).click();
+  await page.getByText("Password changed. Sign in").waitFor();
+  await signIn(page, email, "another horse");
+  await page.getByRole("heading", { name: "Enter a code" }).waitFor();
+  await look("11-code");
+  await page.getByLabel("Code", { exact: true }).fill(totpCode(secret, 1));
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL("**/bases");
+  visitor.expectNoProblems();
+});
 
 test("an invited user signs in, accepts, sees the account, and switches back to their own", {
   timeout: BROWSER_TEST_MS,
@@ -163,7 +156,7 @@ test("an invited user signs in, accepts, sees the account, and switches back to 
   skip(noBrowser !== undefined, noBrowser);
   const [ownerEmail, friendEmail] = [await newAccount(), await newAccount()];
   const base = await newBase(ownerEmail);
-  await using owner = await visit();
+  await using owner = await visit({ isTwofold: true });
   await signIn(owner.page, ownerEmail);
   await owner.page.waitForURL("**/bases");
   await owner.page.goto("/account/members");
@@ -203,18 +196,10 @@ test("an invited user signs in, accepts, sees the account, and switches back to 
   await page.getByText("Invite a member").waitFor();
   friend.expectNoProblems();
 
-  await using phone = await visit({ isPhone: true });
-  await signIn(phone.page, ownerEmail);
-  await phone.page.waitForURL("**/bases");
-  for (const { page, inspect, name } of [
-    { ...phone, name: "remove-member-phone" },
-    { ...owner, name: "remove-member" },
-  ]) {
-    await page.goto("/account/members");
-    await page.getByRole("link", { name: `Remove ${friendEmail}` }).click();
-    await page.getByRole("heading", { name: `Remove ${friendEmail}` }).waitFor();
-    await inspect(name);
-  }
+  await owner.page.goto("/account/members");
+  await owner.page.getByRole("link", { name: `Remove ${friendEmail}` }).click();
+  await owner.page.getByRole("heading", { name: `Remove ${friendEmail}` }).waitFor();
+  await owner.inspect("remove-member");
   await owner.page.getByLabel("Rotate database passwords").check();
   await owner.page.getByLabel("Revoke all API tokens").check();
   await owner.page.getByRole("button", { name: "Remove member" }).click();
@@ -225,7 +210,6 @@ test("an invited user signs in, accepts, sees the account, and switches back to 
   await owner.page.getByText("removed a member").waitFor();
   await owner.inspect("activity");
   owner.expectNoProblems();
-  phone.expectNoProblems();
 });
 
 test("a customer's own database is tested where its URL is entered", { timeout: BROWSER_TEST_MS }, async ({

@@ -66,9 +66,8 @@ async function visit(options: Omit<VisitorOptions, "baseUrl">) {
 }
 
 const options = [
-  { name: "with a script", hasScript: true, isPhone: false, isDark: false },
-  { name: "without JavaScript", hasScript: false, isPhone: false, isDark: false },
-  { name: "on a phone, in the dark", hasScript: true, isPhone: true, isDark: true },
+  { name: "with JavaScript", isTwofold: true },
+  { name: "without JavaScript on a phone", hasScript: false, isPhone: true },
 ];
 
 test.for(options)(

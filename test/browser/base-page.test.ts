@@ -355,58 +355,49 @@ test("issues are muted without scripts, and every part of their pages is accessi
   await plain.inspect("issues-noscript");
   await plain.page.locator("#muted-fields").getByRole("link", { name: "1 record" }).click();
   await plain.page.getByRole("heading", { name: "1 record" }).waitFor();
-  for (const isPhone of [false, true]) {
-    await using visitor = await visit(OWNER, { isPhone, isDark: isPhone });
-    const { page } = visitor;
-    await page.goto(`/bases/${id}/issues`);
-    await visitor.inspect(isPhone ? "issues-phone" : "issues");
-    await page.locator("#formula-errors").getByRole("link", { name: "1 record" }).click();
-    await page.getByRole("heading", { name: "1 record" }).waitFor();
-    await visitor.inspect(isPhone ? "issue-records-phone" : "issue-records");
-    await page.goto(`/bases/${id}`);
-    await page.locator("#issues-card").getByRole("heading", { name: "Issues: 1" }).waitFor();
-    await visitor.inspect(isPhone ? "issues-overview-phone" : "issues-overview");
-    visitor.expectNoProblems();
-  }
+  await using visitor = await visit(OWNER, { isTwofold: true });
+  const { page } = visitor;
+  await page.goto(`/bases/${id}/issues`);
+  await visitor.inspect("issues");
+  await page.locator("#formula-errors").getByRole("link", { name: "1 record" }).click();
+  await page.getByRole("heading", { name: "1 record" }).waitFor();
+  await visitor.inspect("issue-records");
+  await page.goto(`/bases/${id}`);
+  await page.locator("#issues-card").getByRole("heading", { name: "Issues: 1" }).waitFor();
+  await visitor.inspect("issues-overview");
+  visitor.expectNoProblems();
   await plain.page.goto(`/bases/${id}/issues`);
   await plain.page.getByRole("button", { name: "Unmute Members, Code" }).click();
   await plain.page.getByRole("heading", { name: "Issues: 2" }).waitFor();
 });
 
-test.for([
-  { name: "in the light", isPhone: false, isDark: false },
-  { name: "on a phone, in the dark", isPhone: true, isDark: true },
-])(
-  "every page of a base and the admin page is accessible and fits: $name",
-  async ({ name, ...options }, { skip }) => {
-    skip(noBrowser !== undefined, noBrowser);
-    const base = await syncedBase(`Pages ${name} <img src=x onerror=alert(1)>`);
-    const suffix = name.replaceAll(" ", "-");
-    const look = async (who: typeof OWNER, paths: Record<string, string>) => {
-      await using visitor = await visit(who, options);
-      for (const [title, path] of Object.entries(paths)) {
-        await visitor.page.goto(path);
-        await visitor.inspect(`${title}-${suffix}`);
-      }
-      visitor.expectNoProblems();
-    };
-    const path = `/bases/${base.id}`;
-    await look(OWNER, {
-      bases: "/bases",
-      overview: path,
-      columns: `${path}/tables/items_i_more`,
-      issues: `${path}/issues`,
-      proxy: `${path}/proxy`,
-      runs: `${path}/runs`,
-      settings: `${path}/settings`,
-      delete: `${path}/delete`,
-      requests: "/requests",
-    });
-    await look(STRANGER, {
-      fleet: "/operator",
-      desk: "/operator/requests",
-      clusters: "/operator/clusters",
-      accounts: "/operator/accounts",
-    });
-  },
-);
+test("every page of a base and the admin page is accessible and fits", async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const base = await syncedBase("Pages <img src=x onerror=alert(1)>");
+  const look = async (who: typeof OWNER, paths: Record<string, string>) => {
+    await using visitor = await visit(who, { isTwofold: true });
+    for (const [title, path] of Object.entries(paths)) {
+      await visitor.page.goto(path);
+      await visitor.inspect(title);
+    }
+    visitor.expectNoProblems();
+  };
+  const path = `/bases/${base.id}`;
+  await look(OWNER, {
+    bases: "/bases",
+    overview: path,
+    columns: `${path}/tables/items_i_more`,
+    issues: `${path}/issues`,
+    proxy: `${path}/proxy`,
+    runs: `${path}/runs`,
+    settings: `${path}/settings`,
+    delete: `${path}/delete`,
+    requests: "/requests",
+  });
+  await look(STRANGER, {
+    fleet: "/operator",
+    desk: "/operator/requests",
+    clusters: "/operator/clusters",
+    accounts: "/operator/accounts",
+  });
+});

@@ -91,39 +91,29 @@ async function busyBase(name: string): Promise<Base> {
   return made;
 }
 
-const looks = [
-  { name: "in the light", isPhone: false, isDark: false },
-  { name: "on a phone, in the dark", isPhone: true, isDark: true },
-];
-
-test.for(looks)(
-  "every page about freshness is accessible and fits: $name",
-  { timeout: BROWSER_TEST_MS },
-  async ({ name, ...look }, { skip }) => {
-    skip(noBrowser !== undefined, noBrowser);
-    await using visitor = await visit(look);
-    const { page } = visitor;
-    const suffix = name.replaceAll(" ", "-");
-    const path = `/bases/${base.id}`;
-    for (const [title, where] of Object.entries({
-      overview: path,
-      hour: `${path}/freshness?range=1h`,
-      day: `${path}/freshness?range=24h`,
-      month: `${path}/freshness?range=30d`,
-      list: "/bases",
-      "list-empty": "/bases?state=problem&q=nothing&sort=lag",
-      "status-settings": "/account/status",
-      status: statusPath,
-    })) {
-      await page.goto(where);
-      await visitor.inspect(`fresh-${title}-${suffix}`);
-    }
-    await page.goto(`${path}/freshness?range=24h`);
-    await page.getByRole("img", { name: /^Lag, the last 24 hours\. Median/ }).waitFor();
-    await page.getByText("Outage: Airtable unreachable", { exact: true }).waitFor();
-    visitor.expectNoProblems();
-  },
-);
+test("every page about freshness is accessible and fits", { timeout: BROWSER_TEST_MS }, async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  await using visitor = await visit({ isTwofold: true });
+  const { page } = visitor;
+  const path = `/bases/${base.id}`;
+  for (const [title, where] of Object.entries({
+    overview: path,
+    hour: `${path}/freshness?range=1h`,
+    day: `${path}/freshness?range=24h`,
+    month: `${path}/freshness?range=30d`,
+    list: "/bases",
+    "list-empty": "/bases?state=problem&q=nothing&sort=lag",
+    "status-settings": "/account/status",
+    status: statusPath,
+  })) {
+    await page.goto(where);
+    await visitor.inspect(`fresh-${title}`);
+  }
+  await page.goto(`${path}/freshness?range=24h`);
+  await page.getByRole("img", { name: /^Lag, the last 24 hours\. Median/ }).waitFor();
+  await page.getByText("Outage: Airtable unreachable", { exact: true }).waitFor();
+  visitor.expectNoProblems();
+});
 
 test("a page that gets no news says so, with the age of what it shows, until the next answer", {
   timeout: BROWSER_TEST_MS,

@@ -81,62 +81,53 @@ async function liveBase(name: string): Promise<Base> {
   return getBase(ctx.db, base.id);
 }
 
-const options = [
-  { name: "in the light", isPhone: false, isDark: false },
-  { name: "on a phone, in the dark", isPhone: true, isDark: true },
-];
-
-test.for(options)(
-  "every state of live mode is described: $name",
-  { timeout: BROWSER_TEST_MS },
-  async ({ name, ...look }, { skip }) => {
-    skip(noBrowser !== undefined, noBrowser);
-    const { db } = fleet.ctx;
-    const base = await liveBase(`Live ${name}`);
-    await using visitor = await visit(OWNER, look);
-    const { page } = visitor;
-    const states: [string, Parameters<typeof recordFeed>[2], string][] = [
-      ["pings", { hasNotifications: true, pace: 1200, missed: 0 }, "Live"],
-      ["polled", { pace: 5, waiting: 4210, waitingAgo: 20, missed: 3 }, "Live"],
-      ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Catching up"],
-      ["refused", { state: "refused", reason: REFUSED, offAgo: 5000 }, "Not live"],
-      ["failing", { state: "failing", reason: "Airtable answered 503.", offAgo: 90 }, "Not live"],
-    ];
-    for (const [state, feed, word] of states) {
-      await recordFeed(db, base, feed);
-      await page.goto(`/bases/${base.id}`);
-      await page.locator("#now .badge.state", { hasText: word }).waitFor();
-      await visitor.inspect(`live-${state}-${name.replaceAll(" ", "-")}`);
-    }
-    await recordFeed(db, base, { hasNotifications: true, pace: 298 });
-    const missing = { kind: "missing_table", message: NOT_FOUND, agoMs: 90_000, nextInMs: 45_000 } as const;
-    const settings = {
-      kind: "settings",
-      tableId: null,
-      name: "",
-      message: "Queries of yours hold what must change.",
-      agoMs: 400_000,
-      nextInMs: null,
-    } as const;
-    const problems: [string, FoundProblem[], string][] = [
-      [
-        "missing",
-        ["Orders", "Arrivals"].map((table) => ({ ...missing, tableId: table, name: table })),
-        "Table missing",
-      ],
-      ["settings", [settings], "Settings wait"],
-    ];
-    for (const [state, found, word] of problems) {
-      await recordProblems(db, base.id, found);
-      await page.goto(`/bases/${base.id}`);
-      await page.locator("#now .badge.state", { hasText: word }).waitFor();
-      await visitor.inspect(`live-${state}-${name.replaceAll(" ", "-")}`);
-    }
-    await page.goto("/bases");
-    await visitor.inspect(`live-list-${name.replaceAll(" ", "-")}`);
-    visitor.expectNoProblems();
-  },
-);
+test("every state of live mode is described", { timeout: BROWSER_TEST_MS }, async ({ skip }) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const { db } = fleet.ctx;
+  const base = await liveBase("Live");
+  await using visitor = await visit(OWNER, { isTwofold: true });
+  const { page } = visitor;
+  const states: [string, Parameters<typeof recordFeed>[2], string][] = [
+    ["pings", { hasNotifications: true, pace: 1200, missed: 0 }, "Live"],
+    ["polled", { pace: 5, waiting: 4210, waitingAgo: 20, missed: 3 }, "Live"],
+    ["stale", { staleAgo: 70, comparedAgo: 70, gapAgo: 70 }, "Catching up"],
+    ["refused", { state: "refused", reason: REFUSED, offAgo: 5000 }, "Not live"],
+    ["failing", { state: "failing", reason: "Airtable answered 503.", offAgo: 90 }, "Not live"],
+  ];
+  for (const [state, feed, word] of states) {
+    await recordFeed(db, base, feed);
+    await page.goto(`/bases/${base.id}`);
+    await page.locator("#now .badge.state", { hasText: word }).waitFor();
+    await visitor.inspect(`live-${state}`);
+  }
+  await recordFeed(db, base, { hasNotifications: true, pace: 298 });
+  const missing = { kind: "missing_table", message: NOT_FOUND, agoMs: 90_000, nextInMs: 45_000 } as const;
+  const settings = {
+    kind: "settings",
+    tableId: null,
+    name: "",
+    message: "Queries of yours hold what must change.",
+    agoMs: 400_000,
+    nextInMs: null,
+  } as const;
+  const problems: [string, FoundProblem[], string][] = [
+    [
+      "missing",
+      ["Orders", "Arrivals"].map((table) => ({ ...missing, tableId: table, name: table })),
+      "Table missing",
+    ],
+    ["settings", [settings], "Settings wait"],
+  ];
+  for (const [state, found, word] of problems) {
+    await recordProblems(db, base.id, found);
+    await page.goto(`/bases/${base.id}`);
+    await page.locator("#now .badge.state", { hasText: word }).waitFor();
+    await visitor.inspect(`live-${state}`);
+  }
+  await page.goto("/bases");
+  await visitor.inspect("live-list");
+  visitor.expectNoProblems();
+});
 
 const NOT_FOUND = "Airtable answered 404 for its records.";
 const REFUSED =
@@ -168,7 +159,10 @@ test("pending changes are counted without a reload, and the rapid switch says wh
   visitor.expectNoProblems();
 });
 
-test.for([...options, { name: "without JavaScript", hasScript: false }])(
+test.for([
+  { name: "with JavaScript", isTwofold: true },
+  { name: "without JavaScript", hasScript: false },
+])(
   "a workspace is added, selected, changed and deleted, and its calls are shown: $name",
   { timeout: BROWSER_TEST_MS },
   async ({ name, ...look }, { skip }) => {
@@ -227,29 +221,27 @@ test.for([...options, { name: "without JavaScript", hasScript: false }])(
   },
 );
 
-test.for(options)(
-  "the last step of connecting a base asks for the plan: $name",
-  { timeout: BROWSER_TEST_MS },
-  async ({ name, ...look }, { skip }) => {
-    skip(noBrowser !== undefined, noBrowser);
-    const { ctx, sandbox } = fleet;
-    const who = { email: `${crypto.randomUUID()}@example.org`, password: OWNER.password };
-    const account = await createAccount(ctx.db, who);
-    await createWorkspace(ctx, account.id, { name: "Agency", plan: "team" });
-    sandbox.control.generate({ name: `Asked ${name}`, records: 5 });
-    await using visitor = await visit(AGENCY, look);
-    const { page } = visitor;
-    await connectUpToStart(page, `Asked ${name}`);
-    // The only workspace is preset; no plan is.
-    expect(await page.getByLabel("Agency").isChecked()).toBe(true);
-    expect(await page.getByLabel("Business or no cap").isChecked()).toBe(false);
-    await visitor.inspect(`budget-start-${name.replaceAll(" ", "-")}`);
-    await page.getByRole("button", { name: "Start syncing" }).click();
-    await page.waitForURL(/\/bases\/bas_/);
-    await page.getByRole("link", { name: "Agency" }).waitFor();
-    visitor.expectNoProblems();
-  },
-);
+test("the last step of connecting a base asks for the plan", { timeout: BROWSER_TEST_MS }, async ({
+  skip,
+}) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const { ctx, sandbox } = fleet;
+  const who = { email: `${crypto.randomUUID()}@example.org`, password: OWNER.password };
+  const account = await createAccount(ctx.db, who);
+  await createWorkspace(ctx, account.id, { name: "Agency", plan: "team" });
+  sandbox.control.generate({ name: "Asked", records: 5 });
+  await using visitor = await visit(AGENCY, { isTwofold: true });
+  const { page } = visitor;
+  await connectUpToStart(page, "Asked");
+  // The only workspace is preset; no plan is.
+  expect(await page.getByLabel("Agency").isChecked()).toBe(true);
+  expect(await page.getByLabel("Business or no cap").isChecked()).toBe(false);
+  await visitor.inspect("budget-start");
+  await page.getByRole("button", { name: "Start syncing" }).click();
+  await page.waitForURL(/\/bases\/bas_/);
+  await page.getByRole("link", { name: "Agency" }).waitFor();
+  visitor.expectNoProblems();
+});
 
 async function connectUpToStart(page: Page, name: string): Promise<void> {
   await page.goto("/new");

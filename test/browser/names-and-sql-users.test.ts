@@ -56,9 +56,8 @@ async function visit(options: Omit<VisitorOptions, "baseUrl">) {
 }
 
 const looks = [
-  { name: "desktop", isPhone: false, isDark: false, hasScript: true },
-  { name: "phone-dark", isPhone: true, isDark: true, hasScript: true },
-  { name: "phone-no-script", isPhone: true, isDark: false, hasScript: false },
+  { name: "script", isTwofold: true },
+  { name: "phone-no-script", isPhone: true, hasScript: false },
 ];
 
 test.skipIf(noBrowser).each(looks)(

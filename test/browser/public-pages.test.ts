@@ -28,17 +28,13 @@ afterAll(async () => {
   await server?.stop(true);
 });
 
-test.skipIf(noBrowser).each([
-  ["desktop, light", false, false],
-  ["phone, dark", true, true],
-])(
-  "each public page is accessible, light, and fits: %s",
-  { timeout: 240_000 },
-  async (name, isPhone, isDark) => {
+test.skipIf(noBrowser)(
+  "each public page is accessible, light, and fits",
+  { timeout: BROWSER_TEST_MS },
+  async () => {
     await using visitor = await newVisitor(browser, {
       baseUrl: `http://localhost:${server.port}`,
-      isPhone,
-      isDark,
+      isTwofold: true,
     });
     let sizes: Promise<number>[] = [];
     visitor.page.on("response", (response) => {
@@ -50,7 +46,7 @@ test.skipIf(noBrowser).each([
       // The page is idle before the browser has handed over every body.
       const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
       expect(bytes, `${page}, in bytes`).toBeLessThan(MAX_PAGE_BYTES);
-      await visitor.inspect(`public-${page}-${name.replace(/\W+/g, "-")}`);
+      await visitor.inspect(`public-${page}`);
     }
     visitor.expectNoProblems();
   },

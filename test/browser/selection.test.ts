@@ -41,9 +41,8 @@ afterAll(async () => {
 });
 
 test.for([
-  { name: "with JavaScript", hasScript: true, isPhone: false, isDark: false },
-  { name: "without JavaScript", hasScript: false, isPhone: true, isDark: false },
-  { name: "on a phone in the dark", hasScript: true, isPhone: true, isDark: true },
+  { name: "with JavaScript", isTwofold: true },
+  { name: "without JavaScript on a phone", hasScript: false, isPhone: true },
 ])("tables and fields are found, chosen and saved: $name", { timeout: 90_000 }, async (options, { skip }) => {
   skip(noBrowser !== undefined, noBrowser);
   await using visitor = await newVisitor(browser!, { baseUrl, ...options });

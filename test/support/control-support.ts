@@ -10,7 +10,7 @@ import { Registry } from "prom-client";
 import { afterAll, beforeAll, inject } from "vitest";
 import { consoleApp } from "../../apps/console/app";
 import { readConfig } from "../../core/config";
-import { type Account, createAccount, createToken } from "../../core/control/accounts";
+import { type Account, createToken } from "../../core/control/accounts";
 import { deleteBase, listBases, type ManagementContext } from "../../core/control/bases";
 import { ensureDefaultCluster } from "../../core/control/placement";
 import { BasetideError } from "../../core/errors";
@@ -25,6 +25,7 @@ import {
 } from "../../core/source";
 import { controlDatabase, type TestDatabase } from "./database";
 import type { ReplicaServer } from "./replica-server";
+import { testAccount } from "./test-account";
 
 export const GOOD_KEY = "patGood.0123456789abcdef";
 export const OTHER_KEY = "patOther.0123456789abcdef";
@@ -101,7 +102,7 @@ export async function testControl(
     serverUrl: inject("postgresUrl"),
     requested,
     async addAccount(email) {
-      const account = await createAccount(ctx.db, { email, password: "correct horse" });
+      const account = await testAccount(ctx.db, { email });
       return { ...account, token: await createToken(ctx.db, account.id, "test") };
     },
     async [Symbol.asyncDispose]() {

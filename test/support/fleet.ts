@@ -7,7 +7,6 @@ import postgres from "postgres";
 import { type SandboxHandle, type SandboxOptions, startSandbox } from "../../apps/sandbox/server";
 import { type RunningWorker, startWorker } from "../../apps/worker/start";
 import { readConfig } from "../../core/config";
-import { createAccount } from "../../core/control/accounts";
 import {
   type Base,
   type BaseSettings,
@@ -27,6 +26,7 @@ import type { holdLease } from "../../core/sync/lease";
 import { clusterUrl } from "./cluster-url";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
+import { testAccount } from "./test-account";
 
 /** The source of a fleet's bases, and a key that can read them. */
 export interface FleetSource {
@@ -96,7 +96,7 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     releases.defer(async () => {
       for (const base of await listBases(ctx.db)) await deleteBase(ctx, base);
     });
-  const account = await createAccount(ctx.db, { email: "fleet@example.org", password: "correct horse" });
+  const account = await testAccount(ctx.db, { email: "fleet@example.org" });
   const workers: RunningWorker[] = [];
   const addWorker = async (lease?: typeof holdLease) => {
     const started = await startWorker(open("worker"), lease ? { port: 0, lease } : { port: 0 });

@@ -12,7 +12,6 @@ import { type RunningProxy, startProxy } from "../../apps/proxy/start";
 import { type SandboxHandle, startSandbox } from "../../apps/sandbox/server";
 import { readConfig } from "../../core/config";
 import type { Context } from "../../core/context";
-import { createAccount } from "../../core/control/accounts";
 import {
   type Base,
   createBase,
@@ -34,6 +33,7 @@ import { controlDatabase } from "./database";
 import { hostedUrl } from "./hosted-url";
 import { until } from "./poll";
 import { dumpTable, readerOf } from "./replica";
+import { testAccount } from "./test-account";
 
 export interface Replicated {
   base: Base;
@@ -112,10 +112,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
   let accounts = 0;
 
   async function connect(sourceBaseId: string, apiKey = sandbox.key): Promise<Replicated> {
-    const account = await createAccount(ctx.db, {
-      email: `a${++accounts}@example.com`,
-      password: "correct horse",
-    });
+    const account = await testAccount(ctx.db, { email: `a${++accounts}@example.com` });
     const base = await createBase(managed, account.id, {
       platform: "airtable",
       apiKey,
@@ -156,10 +153,7 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
     controlFaultProxy,
     connect,
     async connectUnchecked(sourceBaseId) {
-      const account = await createAccount(ctx.db, {
-        email: `a${++accounts}@example.com`,
-        password: "correct horse",
-      });
+      const account = await testAccount(ctx.db, { email: `a${++accounts}@example.com` });
       const names = { account: account.id, database: `unmade${accounts}`, base: `base_unmade${accounts}` };
       await ctx.db`
         insert into databases (id, account_id, name, role_name, encrypted_url, external_host, external_port)

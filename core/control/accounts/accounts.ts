@@ -19,6 +19,7 @@ export interface Account {
  * Creates an account, and the user who owns it and signs in to the console with this password. The address counts
  * as verified, because an operator vouches for it.
  *
+ * @param hash hashes the password
  * @throws BasetideError `invalid_request` for an invalid address or password, `already_exists` if the address has
  *   an account, regardless of case
  */
@@ -26,10 +27,11 @@ export async function createAccount(
   db: Db,
   account: { email: string; password: string; isOperator?: boolean },
   actor?: Actor,
+  hash = (password: string) => hashPassword(password),
 ): Promise<Account> {
   const email = checkEmail(account.email);
   checkPassword(account.password, account.email);
-  const password = await hashPassword(account.password);
+  const password = await hash(account.password);
   const id = newId("account");
   const userId = newId("user");
   const isOperator = account.isOperator ?? false;

@@ -2,8 +2,6 @@
 import { Base as QualifyzeBase } from "@qualifyze/airtable";
 import Airtable from "airtable";
 import { AirtableTs, type Table } from "airtable-ts";
-// Its types refer to a file that the package does not export.
-import * as asyncAirtable from "asyncairtable";
 import axios from "axios";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type ProxyStack, proxyStack, type Replicated } from "../../support/proxy-stack";
@@ -17,8 +15,21 @@ let base: Replicated;
 let baseId: string;
 let tableId: string;
 
+let asyncAirtable: typeof import("asyncairtable/lib/asyncAirtable");
+
+/** Loads a package for bundlers, which takes the `fetch` of the browser's window. */
+async function loadAsyncAirtable(): Promise<typeof asyncAirtable> {
+  Object.assign(globalThis, { window: globalThis });
+  try {
+    return await import("asyncairtable/lib/asyncAirtable");
+  } finally {
+    Reflect.deleteProperty(globalThis, "window");
+  }
+}
+
 beforeAll(async () => {
   stack = await proxyStack();
+  asyncAirtable = await loadAsyncAirtable();
   baseId = stack.sandbox.control.createBase({
     name: "Tasks",
     tables: [
@@ -84,8 +95,9 @@ const clients: Record<string, () => Client> = {
     };
   },
   "asyncairtable, baseURL": () => {
-    const { AsyncAirtable } = asyncAirtable as unknown as typeof import("asyncairtable/lib/asyncAirtable");
-    const client = new AsyncAirtable(stack.sandbox.key, baseId, { baseURL: `${stack.endpoint}/v0` });
+    const client = new asyncAirtable.AsyncAirtable(stack.sandbox.key, baseId, {
+      baseURL: `${stack.endpoint}/v0`,
+    });
     return {
       create: async (fields) => (await client.createRecord(TABLE, fields)).id,
       update: (id, fields) => client.updateRecord(TABLE, { id, fields }),
