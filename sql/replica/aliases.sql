@@ -221,6 +221,21 @@ language sql as $drop_alias_functions$
   select {{swap}}.drop_alias_function(p_table, a.name) from {{swap}}._aliases as a where a.scope = p_table_id
 $drop_alias_functions$;
 
+-- drop_aliases_over(table, table_id, columns): drops the aliases of columns that get another type; make_alias_columns
+-- creates them again.
+create or replace function {{swap}}.drop_aliases_over(p_table oid, p_table_id text, p_columns smallint[]) returns void
+language plpgsql as $drop_aliases_over$
+begin
+  perform {{swap}}.run_all(array(
+    select format('alter table %s drop column %I', p_table::regclass, c.name)
+    from {{swap}}.alias_columns(p_table, p_table_id) as c where c.attnum = any (p_columns)));
+  perform {{swap}}.drop_alias_function(p_table, a.name)
+  from {{swap}}._aliases as a join {{swap}}._tables as t on t.table_id = a.scope
+    cross join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, name text)
+    join pg_attribute as o on o.attrelid = p_table and o.attname = c.name and o.attnum = any (p_columns)
+  where a.scope = p_table_id and a.field_id = c."fieldId";
+end $drop_aliases_over$;
+
 -- make_alias_columns(): creates the missing aliases of columns of tables that this transaction has locked exclusively,
 -- and describes those that there are.
 -- One that cannot be created (an object of the customer's has its name, or the table has too many columns) is left out.

@@ -75,7 +75,7 @@ insert into {{swap}}._state default values on conflict do nothing;
 
 -- The catalog: the shape of each table, and the assigned names, by the source's ids.
 -- shape changes whenever the columns do; apply_sql writes mapped rows into the live table. columns_since: the value of
--- the read version counter when the live table was swapped in; an image requested before may lack some of its columns.
+-- the read version counter when the live table got its columns; an image requested before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
   name text not null,

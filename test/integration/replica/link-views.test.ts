@@ -18,6 +18,7 @@ import {
 import type { SourceTable } from "../../../core/source";
 import { OptionalFeatureApplier } from "../../../core/sync/lease/apply-optional-features";
 import { testEngine } from "../../support/engine";
+import { putBuild } from "../../support/put-build";
 import { readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { histories, World } from "../../support/schema-history";
 import { sourceTable } from "../../support/source-records";
@@ -55,7 +56,7 @@ async function become(
     ]);
     await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", ...Object.fromEntries(cells) }]);
     const live = (await loadCatalog(replica)).get(spec.tableId);
-    expect(await build.swapIn(live, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+    expect(await putBuild({ replica, epoch }, build, live)).toBe(true);
   }
 }
 

@@ -5,6 +5,7 @@ import { planSchema, startBuild } from "../../../core/replica";
 import { refreshViews } from "../../../core/replica/views";
 import { OptionalFeatureApplier } from "../../../core/sync/lease/apply-optional-features";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { readerOf } from "../../support/replica";
 import { openShop, type Shop } from "../../support/shop";
 import { sourceTable } from "../../support/source-records";
@@ -24,7 +25,7 @@ async function killedAfterSwap(definition = "select name from orders"): Promise<
   const plan = planSchema(new Map([["tblO", live]]), { tables: [wanted] }, SETTINGS);
   const build = await startBuild(replica, epoch, plan.rebuild[0]!);
   await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", name: "Ada", new: null }]);
-  await build.swapIn(live, Number.MAX_SAFE_INTEGER, []);
+  await putBuild(shop.test, build, live);
   await expect(shop.customer`select name from names`).rejects.toThrow("has not been populated");
   return shop;
 }
