@@ -293,11 +293,14 @@ test("I1: writes with a kept plan go to the table that a rebuild has swapped in,
   expect(row).toEqual({ version: 11, loud: "it's \\ 'quoted'" });
 });
 
-test("a swap is abandoned soon when a query locks the table, and nothing has changed", async () => {
+test("an exchange of columns is abandoned soon when a query locks the table, and nothing has changed", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
-  const table = (await build(test, { tables: [versioned] })).get("tblV")!;
-  const aside = await startBuild(replica, epoch, table.spec);
+  const catalog = await build(test, { tables: [versioned] });
+  const table = catalog.get("tblV")!;
+  const tables = [sourceTable("tblV", "Versions", { Version: "text" })];
+  const plan = planSchema(catalog, { tables }, SETTINGS);
+  const aside = await startBuild(replica, epoch, plan.rebuild[0]!);
   await using reader = readerOf(test.readerUrl);
   await reader.begin(async (query) => {
     await query`select count(*) from versions`;
