@@ -283,29 +283,5 @@ begin
   end loop;
 end $notify_changes$;
 
--- Replicas installed by an older version have no view of it.
+-- Somebody may have dropped it.
 update {{swap}}._state set history = {{swap}}.make_history() where history;
-
--- Versions before revision 3 left grants that default privileges had given to others on our own tables and views.
--- Grants that somebody made to such a role explicitly cannot be told apart, and are revoked too.
-do $given_by_default$
-declare
-  one record;
-begin
-  if coalesce(substring(obj_description('{{swap}}'::regnamespace) from '^(\d+) ')::integer, 1) >= 3 then
-    return;
-  end if;
-  for one in
-    select distinct c.oid::regclass as relation, {{swap}}.role_name(g.grantee) as grantee
-    from pg_class as c cross join aclexplode(c.relacl) as g
-      join pg_default_acl as d on d.defaclrole = c.relowner and d.defaclobjtype = 'r'
-        and d.defaclnamespace in (0, c.relnamespace)
-      join aclexplode(d.defaclacl) as a on a.grantee = g.grantee
-    where c.relnamespace = '{{schema}}'::regnamespace and c.relowner = {{swap}}.our_role() and g.grantee <> c.relowner
-      and (c.relname in ('_sync_meta', '__sync_meta__', '_sync_issues', '_sync_history')
-        or c.relname in (select l.name from {{swap}}._link_views as l))
-      and g.grantee <> coalesce(to_regrole(quote_ident((select s.reader from {{swap}}._state as s))), 0)
-  loop
-    execute format('revoke all on %s from %s', one.relation, one.grantee);
-  end loop;
-end $given_by_default$;

@@ -184,24 +184,26 @@ create or replace function {{swap}}.column_parts(p_table oid, p_columns smallint
   from found as f order by f.place, f.label
 $column_parts$;
 
--- exchange_parts(table, name, parts, lost): removes the parts, which need columns that have names of ours by now, and
--- creates them again. Those with one of the columns `lost` are reported instead, like those that do not fit.
-create or replace function {{swap}}.exchange_parts(
-  p_table oid, p_name text, p_parts jsonb, p_lost smallint[], p_deadline timestamptz
-) returns void language plpgsql as $exchange_parts$
+-- take_parts(table, parts, deadline): removes the parts, which need columns that have names of ours by now; functions get
+-- their new texts. Returns the labels of those that we may not change.
+create or replace function {{swap}}.take_parts(p_table oid, p_parts jsonb, p_deadline timestamptz) returns text[]
+language plpgsql as $take_parts$
 declare
   one jsonb;
-  v_error text;
   v_left text[] := '{}';
-  is_policy_missing boolean := false;
 begin
   for one in
     select p.value from jsonb_array_elements(p_parts) as p
-    where p.value ->> 'taken' is not null order by (p.value ->> 'place')::integer desc, p.value ->> 'label'
+    where p.value ->> 'taken' is not null or p.value ->> 'kind' = 'function'
+    order by (p.value ->> 'place')::integer desc, p.value ->> 'label'
   loop
     perform {{swap}}.wait_until(p_deadline);
     begin
-      execute one ->> 'taken';
+      if one ->> 'taken' is null then
+        perform {{swap}}.make_part(p_table, one);
+      else
+        execute one ->> 'taken';
+      end if;
     exception when others then
       if {{swap}}.is_transient(sqlstate) then
         raise;
@@ -209,8 +211,22 @@ begin
       v_left := v_left || (one ->> 'label');
     end;
   end loop;
+  return v_left;
+end $take_parts$;
+
+-- make_parts(table, name, parts, lost, left): creates the others again. Those with one of the columns `lost` are reported
+-- instead, like those that do not fit.
+create or replace function {{swap}}.make_parts(
+  p_table oid, p_name text, p_parts jsonb, p_lost smallint[], p_left text[]
+) returns void language plpgsql as $make_parts$
+declare
+  one jsonb;
+  v_error text;
+  is_policy_missing boolean := false;
+begin
   for one in
-    select p.value from jsonb_array_elements(p_parts) as p where p.value ->> 'label' <> all (v_left)
+    select p.value from jsonb_array_elements(p_parts) as p
+    where p.value ->> 'label' <> all (p_left) and p.value ->> 'kind' <> 'function'
     order by (p.value ->> 'place')::integer, p.value ->> 'label'
   loop
     v_error := case
@@ -227,15 +243,14 @@ begin
         v_error := sqlerrm;
       end;
     end if;
-    -- A function, and a property of the old column, are still there.
-    continue when v_error is null or one ->> 'kind' = 'function';
+    continue when v_error is null;
     is_policy_missing := is_policy_missing or one ->> 'kind' = 'policy';
     perform {{swap}}.report_lost(p_name, one ->> 'label', {{swap}}.part_text(one), 'no longer on the table since its last change: ' || v_error);
   end loop;
   if is_policy_missing then
     perform {{swap}}.drop_policies(p_table, p_name);
   end if;
-end $exchange_parts$;
+end $make_parts$;
 
 -- part_text(part): the statements that create it, for people.
 create or replace function {{swap}}.part_text(p_part jsonb) returns text language sql immutable as $part_text$

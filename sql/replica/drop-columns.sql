@@ -27,7 +27,7 @@ begin
   -- The customer's deferred triggers would block the change.
   set constraints all immediate;
   perform {{swap}}.lock_for_links();
-  perform {{swap}}.reshape(v_live, null, p_table, p_timeout, p_statements, '{}', '{}');
+  perform {{swap}}.reshape(v_live, null, p_table, p_timeout, p_statements, '{}', '{}', null);
   if (select s.notify from {{swap}}._state as s) then
     perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;

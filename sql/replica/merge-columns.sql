@@ -52,7 +52,7 @@ language sql as $merge_obstacle$
   )
   select case
     when not exists (select from live as l where l.name = 'id' and l.type = 'text'::regtype)
-      then format('its column id is missing. To have it copied again: drop table %s', s.name)
+      then format('its column id is missing or has another type. To have it copied again: drop table %s', s.name)
     when not exists (
       select from live as l join pg_constraint as k on k.conrelid = l.attrelid and k.contype = 'p' and k.conkey = array[l.attnum]
       where l.name = 'id') then format('its primary key is missing: alter table %s add primary key (id)', s.name)

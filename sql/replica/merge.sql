@@ -38,6 +38,7 @@ declare
   v_among text[];
   v_changed record;
   v_is_reshaped boolean;
+  v_is_late boolean;
   v_comments text[];
 begin
   perform {{swap}}.fence(p_epoch);
@@ -107,11 +108,11 @@ begin
   if v_state.history and p_shape is not null and not v_live.spec ? 'isDamaged' then
     perform {{swap}}.record_merge({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
-  select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
-  inserted := cardinality(v_changed.inserted_ids);
-  deleted := cardinality(v_changed.deleted_ids);
-  updated := (select count(*) from (select unnest(v_changed.updated_ids)
-    union (select unnest(v_ids) except select unnest(v_changed.inserted_ids))) as u);
+  -- Subscribers get rows with the columns that the table has when they are written, and must not get those that go.
+  v_is_late := {{swap}}.is_published(v_live.name) and exists (select from {{swap}}.going_columns(v_live, p_table));
+  if not v_is_late then
+    select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
+  end if;
   delete from {{swap}}._sync_issues where table_name in (v_live.name, v_name) and record_id <> '';
   update {{swap}}._sync_issues as i set table_name = v_name
   where i.table_name = v_live.name and v_name <> v_live.name and not exists (
@@ -125,12 +126,20 @@ begin
   v_comments := {{swap}}.others_comments(array[v_live]);
   perform {{swap}}.lock_for_links();
   if v_is_reshaped then
-    perform {{swap}}.reshape(v_live, p_built, p_table, p_timeout, p_statements, v_common, v_ids);
+    if v_is_late then
+      select * into v_changed from {{swap}}.reshape(v_live, p_built, p_table, p_timeout, p_statements, v_common, null, v_among);
+    else
+      perform {{swap}}.reshape(v_live, p_built, p_table, p_timeout, p_statements, v_common, v_ids, null);
+    end if;
   else
     perform {{swap}}.set_catalog(jsonb_build_array(p_table));
     perform {{swap}}.run_all(p_statements);
   end if;
   perform {{swap}}.run_all(v_comments);
+  inserted := cardinality(v_changed.inserted_ids);
+  deleted := cardinality(v_changed.deleted_ids);
+  updated := (select count(*) from (select unnest(v_changed.updated_ids)
+    union (select unnest(v_ids) except select unnest(v_changed.inserted_ids))) as u);
   -- Images requested before this lose.
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = pg_relation_filenode({{swap}}.live_table(v_name))
@@ -233,10 +242,14 @@ end $merge_rows$;
 -- reshape(…): gives the live table its new columns and names; readers wait from here to the end of the transaction.
 --   p_built   null if it only loses columns
 --   p_common  the most frequent values of the new columns      p_ids  the rows with other values
+--             null: merge_rows runs here, among p_among, and this returns its result
 create or replace function {{swap}}.reshape(
-  p_live {{swap}}._tables, p_built text, p_table jsonb, p_timeout text, p_statements text[], p_common jsonb, p_ids text[]
-) returns void language plpgsql as $reshape$
+  p_live {{swap}}._tables, p_built text, p_table jsonb, p_timeout text, p_statements text[], p_common jsonb, p_ids text[],
+  p_among text[], out inserted_ids text[], out updated_ids text[], out deleted_ids text[]
+) language plpgsql as $reshape$
 declare
+  v_merged {{swap}}._tables;
+  v_left text[];
   v_name text := p_table ->> 'name';
   v_table text := format('{{schema}}.%I', v_name);
   v_relation oid := {{swap}}.live_table(p_live.name);
@@ -289,15 +302,24 @@ begin
   end loop;
   perform {{swap}}.run_all(array(select format('alter table %s drop column %I', v_table, s) from unnest(v_stale) as s));
   perform {{swap}}.run_all(p_statements);
-  if cardinality(p_ids) > 0 then
+  if v_uses <> '{}' then
+    v_left := {{swap}}.take_parts(v_relation, v_parts, v_deadline);
+    perform {{swap}}.drop_kept_columns(v_relation, v_parts);
+  end if;
+  if p_ids is null then
+    select * into v_merged from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
+    select * into inserted_ids, updated_ids, deleted_ids from {{swap}}.merge_rows(v_merged, p_built, p_table, p_among) as m
+      (inserted_ids, updated_ids, deleted_ids);
+    -- Deferred triggers would block what follows.
+    set constraints all immediate;
+  elsif cardinality(p_ids) > 0 then
     select string_agg(format('%1$I = b.%1$I', c.name), ', ') into v_sets
     from jsonb_to_recordset(v_columns) as c (name text, was text) where c.was is null;
     execute format('update only {{schema}}.%I as l set %s from {{swap}}.%I as b where b.id = l.id and l.id = any ($1)',
       v_name, v_sets, p_built) using p_ids;
   end if;
   if v_uses <> '{}' then
-    perform {{swap}}.exchange_parts(v_relation, v_name, v_parts, v_lost_columns, v_deadline);
-    perform {{swap}}.drop_kept_columns(v_relation, v_parts);
+    perform {{swap}}.make_parts(v_relation, v_name, v_parts, v_lost_columns, v_left);
     perform {{swap}}.run_all(array(select format('drop index {{schema}}.%I', t.name) from {{swap}}.twins_of(v_relation) as t));
   end if;
   perform {{swap}}.make_link_views();

@@ -3,12 +3,14 @@ import { expect, test, vi } from "vitest";
 import {
   applyRowImages,
   type CatalogTable,
+  columnSlots,
   compareBuild,
   dropUnfinished,
   fillColumns,
   loadCatalog,
   mergeBuild,
   planSchema,
+  replaceTable,
   startBuild,
   takeReadVersion,
 } from "../../../core/replica";
@@ -185,4 +187,35 @@ test("through a sync: a retype, a setting and a Resync keep the table, its views
   await engine.sync({ settings: { linkedRecordsAsText: true } });
   expect(Object.keys((await engine.rows())[0] as object)).toEqual(["id", "created_time", "name", "tags"]);
   expect(await oid()).toBe(before);
+});
+
+test("a table is replaced on an operator's request: with its views, and only if others lose nothing unasked", async () => {
+  const engine = await testEngine();
+  const { source, replica } = engine;
+  const { sql } = replica.replica;
+  source.add(sourceTable("tblP", "People", { Name: "text" }), [sourceRecord("rec1", { fld0: "Ada" })]);
+  await engine.sync();
+  const oid = async () => (await sql`select 'public.people'::regclass::oid::int as oid`)[0]!.oid;
+  const before = await oid();
+  await sql.unsafe(`create view public.names as select name from public.people; create index by_name on public.people (name);
+    alter table public.people add column mine int; alter table public.people drop column mine`);
+  expect(await columnSlots(replica.replica)).toEqual([{ name: "people", used: 4, dropped: 1 }]);
+  expect(await replaceTable(replica.replica, "people", false)).toEqual(["index public.by_name"]);
+  await engine.sync();
+  expect(await oid()).toBe(before);
+  await sql.unsafe("create table public.needs (id text references public.people (id))");
+  await expect(replaceTable(replica.replica, "people", true)).rejects.toMatchObject({
+    code: "destination_invalid",
+    message: expect.stringContaining("needs_id_fkey"),
+  });
+  await sql`drop table public.needs`;
+  await replaceTable(replica.replica, "people", true);
+  await engine.restart();
+  expect((await engine.sync()).error).toBe(undefined);
+  expect(await oid()).not.toBe(before);
+  expect(await sql`select name from public.names`).toEqual([{ name: "Ada" }]);
+  expect(await columnSlots(replica.replica)).toEqual([{ name: "people", used: 3, dropped: 0 }]);
+  const replaced = await oid();
+  expect((await engine.sync({ isForced: true })).error).toBe(undefined);
+  expect(await oid()).toBe(replaced);
 });
