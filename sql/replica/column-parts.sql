@@ -108,7 +108,7 @@ create or replace function {{swap}}.column_parts(p_table oid, p_columns smallint
     from this cross join own as o
     -- Ours have the field's id in their second paragraph.
     where col_description(p_table, o.attnum) is not null
-      and (split_part(col_description(p_table, o.attnum), e'\n\n', 2) !~ '^[[:alnum:]_]+, ' or o.attgenerated <> '')
+      and (split_part(col_description(p_table, o.attnum), e'\n\n', 2) !~ '^[^[:space:]]+, ' or o.attgenerated <> '')
     union all
     select case when k.conrelid = p_table then 'constraint ' || k.conname else pg_describe_object(n.classid, n.objid, 0) end,
       'constraint', k.conname, case when k.conrelid <> p_table then 55 else case k.contype when 'n' then 36 when 'c' then 40 when 'f' then 50 else 45 end end,

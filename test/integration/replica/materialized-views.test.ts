@@ -80,7 +80,7 @@ test("one whose query takes too long is abandoned, and not tried again once its 
 });
 
 test("those that an in-place change restores are filled with it", async () => {
-  const { sql, customer, become, drop } = await openShop({ Name: "number" }, "plain admin");
+  const { sql, customer, become, drop } = await openShop({ Name: "text" }, "plain admin");
   await customer.unsafe(`
     create materialized view public.names as select name from orders;
     create materialized view public.also as select name from names;
