@@ -91,7 +91,9 @@ export function mergeBuild(
     ]);
   const isReshaped = !live || live.spec.isDamaged === true || shapeOf(spec) !== shapeOf(live.spec);
   const statements = [
-    ...(live ? recomments(schema, spec, live.spec) : comments(schema, spec.name, spec)),
+    ...(live && !live.spec.isDamaged
+      ? recomments(schema, spec, live.spec)
+      : comments(schema, spec.name, spec)),
     ...(isReshaped ? columnStorage(schema, spec.name, spec) : []),
   ];
   return readers.change(
