@@ -102,7 +102,7 @@ export const cutAtCommit: Fault = {
   },
 };
 
-/** Kills something while a table is being swapped in, inside that transaction. */
+/** Kills something while a table goes live, inside that transaction. */
 export function killInSwap(victim: "worker" | "replicas"): Fault {
   return {
     name: `kill -9 of ${victim === "worker" ? "a worker" : "Postgres"} in the swap's transaction`,
