@@ -65,7 +65,7 @@ create or replace function {{swap}}.column_parts(p_table oid, p_columns smallint
   ), own as (
     select a.*, c.nspname from pg_attribute as a, (
       select n.nspname from pg_class as c join pg_namespace as n on n.oid = c.relnamespace where c.oid = p_table) as c
-    where a.attrelid = p_table and a.attnum = any (p_columns)
+    where a.attrelid = p_table and a.attnum = any (p_columns) and not a.attisdropped
       and a.attname not in (select l.name from pg_class as c join {{swap}}._tables as t on t.name = c.relname
         cross join {{swap}}.alias_columns(p_table, t.table_id) as l where c.oid = p_table)
   ), found (label, kind, name, place, class, object, part, taken, made, probe, columns) as (
