@@ -7,7 +7,7 @@ import {
   listBases,
   type ManagementContext,
   pause,
-  rebuildTable,
+  requestRebuild,
   requestResync,
   resume,
 } from "../../core/control/bases";
@@ -73,7 +73,7 @@ export function addBaseCommands(program: Command): void {
     .action(async (id: string, name: string, options: { force: boolean; json: boolean }) => {
       const changed = await withManagement(async (ctx) => {
         const found = await getBase(ctx.db, id);
-        await rebuildTable(ctx, found, name, options.force);
+        await requestRebuild(ctx, found, name, options.force);
         return toJson(ctx, await requestResync(ctx, found));
       });
       print(changed, options.json, toText);

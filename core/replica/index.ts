@@ -102,7 +102,7 @@ export {
   restoreHosted,
 } from "./reconcile";
 export { nameConflict } from "./refusal";
-export { type ColumnSlots, columnSlots, MOST_COLUMNS, replaceTable } from "./replace-table";
+export { type ColumnSlots, columnSlots, POSTGRES_COLUMNS, replaceTable } from "./replace-table";
 export {
   beginSync,
   claimEpoch,

@@ -3,7 +3,7 @@ import { onReplica } from "./connection";
 import type { Replica } from "./replica";
 
 /** Columns that a table of Postgres can have in its life: dropped ones count. */
-export const MOST_COLUMNS = 1600;
+export const POSTGRES_COLUMNS = 1600;
 
 export interface ColumnSlots {
   /** SQL name of the table. */

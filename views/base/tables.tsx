@@ -1,6 +1,6 @@
 /** The replicated tables with their counts, and one table's columns. */
 import type { Base } from "../../core/control/bases";
-import { type ColumnSlots, MOST_COLUMNS, type TableSpec } from "../../core/replica";
+import { type ColumnSlots, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import { Card } from "../components";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
@@ -57,12 +57,12 @@ const FULL = 0.75;
 
 /** How many columns the table has used; dropped ones count. */
 function Slots({ baseId, slots: { name, used, dropped } }: { baseId: string; slots: ColumnSlots }) {
-  if (dropped === 0 && used < MOST_COLUMNS * FULL) return null;
+  if (dropped === 0 && used < POSTGRES_COLUMNS * FULL) return null;
   return (
-    <p class={used < MOST_COLUMNS * FULL ? "muted" : undefined}>
-      The table has used {inDigits(used)} of the {inDigits(MOST_COLUMNS)} columns that Postgres allows.{" "}
+    <p class={used < POSTGRES_COLUMNS * FULL ? "muted" : undefined}>
+      The table has used {inDigits(used)} of the {inDigits(POSTGRES_COLUMNS)} columns that Postgres allows.{" "}
       {inDigits(dropped)} of them were dropped: each field that is deleted or gets another type leaves one.
-      {used >= MOST_COLUMNS * FULL && (
+      {used >= POSTGRES_COLUMNS * FULL && (
         <>
           {" "}
           A rebuild is due, which makes room: ask the operator to run{" "}

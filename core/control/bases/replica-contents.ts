@@ -45,7 +45,7 @@ export async function replicaShape(
  * @throws BasetideError `not_found`, `conflict` naming these objects, `destination_invalid` if something needs the table,
  *   `replica_unavailable`
  */
-export async function rebuildTable(
+export async function requestRebuild(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
   base: Pick<Base, "database">,
   table: string,
