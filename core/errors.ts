@@ -37,7 +37,7 @@ export const errorCodes = {
   // The replica
   replica_unavailable: "The base's database cannot be reached. Basetide retries automatically.",
   replica_busy:
-    "A table could not be swapped because queries have locked it. Basetide retries automatically.",
+    "A table could not be changed because queries have locked it. Basetide retries automatically.",
   replica_refused:
     "An object that Basetide did not create (a constraint, a trigger, an event trigger, or one whose name a table needs) prevents the update or the change of a table; the message names it. Relax, rename or drop it, and the table's sync resumes automatically.",
   destination_invalid:

@@ -1,4 +1,4 @@
-/** `base list|show|pause|resume|resync|delete|retry|move`: the bases of all accounts. */
+/** `base list|show|pause|resume|resync|rebuild|delete|retry|move`: the bases of all accounts. */
 import type { Command } from "commander";
 import {
   type Base,
@@ -7,6 +7,7 @@ import {
   listBases,
   type ManagementContext,
   pause,
+  requestRebuild,
   requestResync,
   resume,
 } from "../../core/control/bases";
@@ -62,6 +63,21 @@ export function addBaseCommands(program: Command): void {
         printResult(changed, options.json, toText);
       });
   }
+  base
+    .command("rebuild")
+    .description("copy a table into a new one: when it has no room for another column, or has lost its key")
+    .argument("<id>")
+    .argument("<table>", "its name in SQL")
+    .option("--force", "also if objects that customers have put on the table are lost", false)
+    .option("--json", "print JSON", false)
+    .action(async (id: string, name: string, options: { force: boolean; json: boolean }) => {
+      const changed = await withManagement(async (ctx) => {
+        const found = await getBase(ctx.db, id);
+        await requestRebuild(ctx, found, name, options.force);
+        return toJson(ctx, await requestResync(ctx, found));
+      });
+      print(changed, options.json, toText);
+    });
   base
     .command("delete")
     .description("delete the base and its replica; data in a database that the customer hosts is not deleted")

@@ -22,7 +22,7 @@ const DATA_ERROR = /^22/;
 class Renamed extends Error {}
 
 /**
- * Runs `work` on the database, as its customer. If a table was renamed or swapped meanwhile, `work` runs once more.
+ * Runs `work` on the database, as its customer. If a table or a column was renamed meanwhile, `work` runs once more.
  *
  * @throws BasetideError `replica_unavailable`, `replica_busy`, `destination_invalid`, `invalid_request`, `not_found`
  */

@@ -24,7 +24,7 @@ import { oddIssues } from "../sync/engine";
 import { answerRead, type ReadAnswer, type ReadRequest } from "./reads";
 import { Rereads } from "./rereads";
 
-/** A replica that does not answer within this time counts as unreachable, ms; a swap locks a table for less. */
+/** A replica that does not answer within this time counts as unreachable, ms; a change locks a table for less. */
 const ANSWER_MS = 3000;
 const AWAY: ErrorCode = "replica_unavailable";
 /** Maximum number of remembered records whose images had cells that do not fit. */

@@ -1,19 +1,12 @@
 /**
- * Builds a table in `<schema>_swap` and replaces the live one by it when it is complete (I6).
+ * Builds a table in `<schema>_swap`. The first one of its id becomes the live table when it is complete (I6); later ones
+ * are merged into that (`merge.ts`).
  */
 
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
-import {
-  applyStatement,
-  columnStorage,
-  comments,
-  createTable,
-  insertStatement,
-  renameColumns,
-  unusedName,
-} from "./ddl";
+import { applyStatement, columnStorage, comments, createTable, insertStatement, renameColumns } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
@@ -47,19 +40,20 @@ export interface Build {
   /**
    * Makes the table live, in one transaction, with exactly `issues`.
    *
-   * @param live the table that it replaces, if any
+   * @param live what the catalog has of the table, which is missing, or is to be replaced
    * @param seen the last applied version of the recent-writes log that the rows include
    * @param readAs the source's fields as they were before the first row was read
-   * @returns false, with nothing done, if the recent-writes log has entries after `seen`: catch up and call again
-   * @throws BasetideError `replica_busy` if queries hold the live table (try again), `shape_changed` if the live
-   *   table is no longer `live`
+   * @returns `behind`, with nothing done, if the recent-writes log has entries after `seen`: catch up and call again.
+   *   `occupied` if there is a table, which must be merged with
+   * @throws BasetideError `replica_busy` if queries hold a table that is replaced (try again), `shape_changed` if the
+   *   catalog no longer has `live`
    */
-  swapIn(
+  moveIn(
     live: CatalogTable | undefined,
     seen: number,
     issues: CellIssue[],
     readAs?: ReadAs,
-  ): Promise<boolean>;
+  ): Promise<"moved" | "behind" | "occupied">;
 }
 
 /** Starts building the table of `wanted`, and drops leftovers of an earlier attempt. */
@@ -113,7 +107,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
       append = applyStatement(table, spec);
       insert = insertStatement(table, spec);
     },
-    swapIn: (live, seen, issues, readAs) =>
+    moveIn: (live, seen, issues, readAs) =>
       onReplica(async () => {
         // Before the table is locked, because writes wait for that lock.
         if (!isAnalyzed) await change([`analyze ${table}`]);
@@ -122,12 +116,12 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         const changed = [table, ...(live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [])];
         const [answer] = await readers.change(
           changed,
-          (settled) => sql<{ swapped: boolean }[]>`
-            select ${sql.unsafe(swap)}.swap_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
-              ${JSON.stringify(row)}::text::jsonb, ${live && !live.spec.isDamaged ? alignColumns(schema, live.spec, spec) : []}::text[],
-              ${JSON.stringify(issueRows(issues))}::text::json, ${settled}::text[]) as swapped`,
+          (settled) => sql<{ moved: "moved" | "behind" | "occupied" }[]>`
+            select ${sql.unsafe(swap)}.move_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${name},
+              ${JSON.stringify(row)}::text::jsonb, ${JSON.stringify(issueRows(issues))}::text::json,
+              ${settled}::text[]) as moved`,
         );
-        return answer!.swapped;
+        return answer!.moved;
       }),
   };
 }
@@ -143,19 +137,4 @@ function keepStatement(from: string, live: TableSpec, to: string, built: TableSp
     ["id", "created_time", ...shared.map((pair) => pair[at])].join(", "),
   );
   return `insert into ${to} (${names}) select ${values} from ${from} where $1 is not null and id = any ($2) on conflict do nothing`;
-}
-
-/**
- * Renames the live table's columns that the new table keeps to their new names. A column that has such a name and will
- * be dropped is renamed out of the way. Most columns were renamed earlier, together with their fields.
- */
-function alignColumns(schema: string, live: TableSpec, spec: TableSpec): string[] {
-  const renames = columnRenames(live, spec);
-  const moving = new Set(renames.map(([from]) => from));
-  const wanted = new Set(renames.map(([, to]) => to));
-  const inTheWay = live.columns.filter(({ name }) => wanted.has(name) && !moving.has(name));
-  return renameColumns(schema, live.name, [
-    ...inTheWay.map(({ name }): [string, string] => [name, unusedName()]),
-    ...renames,
-  ]);
 }

@@ -1,6 +1,6 @@
 /**
  * Gives sessions that read the catalog (pg_dump, for example) time to lock the tables that they found before those
- * tables change. A dump that runs while tables are swapped, merged and dropped is therefore complete and consistent.
+ * tables change. A dump that runs while tables are merged, renamed and dropped is therefore complete and consistent.
  * See `sql/replica/catalog-readers.sql`.
  */
 import { isBasetideError } from "../errors";

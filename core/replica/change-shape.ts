@@ -158,7 +158,9 @@ export function recomments(schema: string, after: TableSpec, before: TableSpec):
     ...after.columns
       .filter((column) => {
         const known = old.get(column.fieldId);
-        return isOther(column, known) || column.sourceType !== known?.sourceType;
+        // A column with another type is a new one.
+        const isSameType = column.sourceType === known?.sourceType && column.columnType === known.columnType;
+        return isOther(column, known) || !isSameType;
       })
       .map((column) => columnComment(table, column)),
   ];

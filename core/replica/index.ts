@@ -60,7 +60,6 @@ export {
   type Catalog,
   type CatalogTable,
   hasSameColumns,
-  keepsColumns,
   onlyAddsColumns,
   onlyDropsColumns,
   planSchema,
@@ -103,6 +102,7 @@ export {
   restoreHosted,
 } from "./reconcile";
 export { nameConflict } from "./refusal";
+export { type ColumnSlots, columnSlots, POSTGRES_COLUMNS, replaceTable } from "./replace-table";
 export {
   beginSync,
   claimEpoch,

@@ -1,26 +1,29 @@
 /**
  * Merges a table that was built in `<schema>_swap` into the live one, which stays, with every object that customers
- * have created on it. Used for tables that only gain columns, and for rows that are compared with the source's; see
- * `sql/replica/merge.sql`.
+ * have created on it: its rows, new columns, and columns with other types. See `sql/replica/merge.sql`.
  *
  * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
  * column with a name of ours, in batches that do not block readers.
  */
 import { isBasetideError } from "../errors";
 import type { Build } from "./build";
-import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
+import { catalogRow, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
-import { columnStorage, renameColumns } from "./ddl";
+import { columnStorage, comments } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 import { issueRows } from "./row-images";
-import type { CellIssue, ReadAs } from "./spec";
+import type { CellIssue, ReadAs, TableSpec } from "./spec";
 
-/** Most rows that are written while readers wait: about 100 ms (docs/adr/7-additive-changes.md). */
+/** Most rows that are written while readers wait: about 100 ms (docs/adr/7-in-place-changes.md). */
 export const MERGED_ROWS = 5000;
 /** Rows that one statement fills: a proxied write waits behind it. */
 const FILLED_ROWS = 2000;
+
+/** While columns are filled, the table is vacuumed after this share of its rows, but after so many rows at least. */
+const VACUUMS = 10;
+const VACUUM_ROWS = 5 * FILLED_ROWS;
 
 /** Rows that one statement compares: it blocks no session. */
 const COMPARED_ROWS = 5000;
@@ -28,10 +31,10 @@ const COMPARED_ROWS = 5000;
 const MOST_DIFFERING = 20_000;
 
 /**
- * `behind`: catch up with the recent-writes log and call again. `unlike`: the tables cannot be merged, swap. `large`:
- * fill the new columns first.
+ * `behind`: catch up with the recent-writes log and call again. `unlike`: the tables cannot be merged. `absent`: there is
+ * no live table. `large`: fill the new columns first.
  */
-type Merging = "merged" | "behind" | "unlike" | "large";
+type Merging = "merged" | "behind" | "unlike" | "absent" | "large";
 
 export interface MergeOptions {
   /** The last applied version of the recent-writes log that the built rows include. */
@@ -48,6 +51,8 @@ export interface MergeOptions {
 
 interface Merge {
   merging: Merging;
+  /** Why the tables cannot be merged, and the remedy, for people. */
+  obstacle: string | null;
   /** Row counts of the live table; null if nothing was done. */
   inserted: number | null;
   updated: number | null;
@@ -64,35 +69,44 @@ export interface Compared {
 }
 
 /**
- * Makes the live table equal to the build, in one transaction; then discard the build. Readers wait only if columns are
- * added, and only while they are added. Columns are not added while a session reads the catalog.
+ * Makes the live table equal to the build, in one transaction; then discard the build. Readers wait only if columns
+ * change, and only while they do. Columns do not change while a session reads the catalog.
  *
- * @throws BasetideError `replica_busy` if columns are added and queries hold the table (try again), `shape_changed` if
+ * @param live undefined if the catalog lacks the table, which was put aside, or left over by a restore
+ * @throws BasetideError `replica_busy` if columns change and queries hold the table (try again), `shape_changed` if
  *   the live table is no longer `live`
  */
 export function mergeBuild(
   { sql, schema, swap }: Replica,
   epoch: number,
   { spec, readers }: Build,
-  live: CatalogTable,
+  live: CatalogTable | undefined,
   { seen, issues, readAs, most, compared }: MergeOptions,
 ): Promise<Merge> {
   const row = { ...catalogRow(schema, spec), read_as: readAs };
-  const renames = renameColumns(schema, live.spec.name, columnRenames(live.spec, spec));
-  const adds = spec.columns.length > live.spec.columns.length;
+  const shapeOf = ({ name, columns }: TableSpec) =>
+    JSON.stringify([
+      name,
+      columns.map((column) => [column.fieldId, column.name, column.columnType]).toSorted(),
+    ]);
+  const isReshaped = !live || live.spec.isDamaged === true || shapeOf(spec) !== shapeOf(live.spec);
   const statements = [
-    ...recomments(schema, spec, live.spec),
-    ...(adds ? columnStorage(schema, spec.name, spec) : []),
+    ...(live && !live.spec.isDamaged
+      ? recomments(schema, spec, live.spec)
+      : comments(schema, spec.name, spec)),
+    ...(isReshaped ? columnStorage(schema, spec.name, spec) : []),
   ];
-  const isReshaped = adds || renames.length > 0 || spec.name !== live.spec.name || live.spec.isDamaged;
-  return readers.change(isReshaped ? [`${schema}.${quoteIdent(live.spec.name)}`] : [], async (settled) => {
-    const [answer] = await sql<Merge[]>`
-      select merging, inserted, updated, deleted from ${sql.unsafe(swap)}.merge_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live.shape}, ${spec.tableId},
-        ${JSON.stringify(row)}::text::jsonb, ${renames}::text[], ${statements}::text[],
+  return readers.change(
+    isReshaped && live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [],
+    async (settled) => {
+      const [answer] = await sql<Merge[]>`
+      select merging, obstacle, inserted, updated, deleted from ${sql.unsafe(swap)}.merge_in(${epoch}, ${LOCK_TIMEOUT}, ${seen}, ${live?.shape ?? null}, ${spec.tableId},
+        ${JSON.stringify(row)}::text::jsonb, ${statements}::text[],
         ${JSON.stringify(issueRows(issues))}::text::json, ${most},
         ${compared && JSON.stringify(compared)}::text::jsonb, ${settled}::text[])`;
-    return answer!;
-  });
+      return answer!;
+    },
+  );
 }
 
 /**
@@ -151,12 +165,19 @@ export async function fillColumns(
 ): Promise<number> {
   const row = JSON.stringify(catalogRow(schema, spec));
   const ours = sql.unsafe(swap);
-  await readers.change(
-    [`${schema}.${quoteIdent(live.spec.name)}`],
-    (settled) => sql`
-      select ${ours}.start_fill(${epoch}, ${LOCK_TIMEOUT}, ${live.shape}, ${row}::text::jsonb, ${settled}::text[])`,
+  const table = `${schema}.${quoteIdent(live.spec.name)}`;
+  const [started] = await readers.change(
+    [table],
+    (settled) => sql<{ twins: unknown }[]>`
+      select ${ours}.start_fill(${epoch}, ${LOCK_TIMEOUT}, ${live.shape}, ${row}::text::jsonb, ${settled}::text[]) as twins`,
   );
+  const [known] = await onReplica(
+    () => sql<{ rows: number }[]>`
+      select greatest(reltuples, 0)::float8 as rows from pg_class where oid = ${`${swap}.${quoteIdent(spec.tableId)}`}::regclass`,
+  );
+  const rowsPerVacuum = Math.max(VACUUM_ROWS, known!.rows / VACUUMS);
   let written = 0;
+  let vacuumed = 0;
   for (let after: string | null = ""; after !== null; onBatch()) {
     const from: string = after;
     const [batch] = await onReplica(
@@ -166,8 +187,22 @@ export async function fillColumns(
     );
     after = batch!.last;
     written += batch!.written;
+    if (written - vacuumed >= rowsPerVacuum) {
+      vacuumed = written;
+      await vacuum(sql, table);
+    }
   }
+  await onReplica(
+    () => sql`
+      select ${ours}.index_fillings(${epoch}, ${live.shape}, ${row}::text::jsonb, ${JSON.stringify(started!.twins)}::text::jsonb)`,
+  );
   return written;
+}
+
+/** Lets the next batches use the space of the rows' old versions. Blocks no reader; truncating could. */
+async function vacuum(sql: Replica["sql"], table: string): Promise<void> {
+  // Without it, the table only takes more space.
+  await sql.unsafe(`vacuum (truncate false) ${table}`).catch(() => {});
 }
 
 /**

@@ -100,7 +100,7 @@ export function planSchema(
  * later.
  */
 function undamaged(live: TableSpec, wanted: TableSpec): TableSpec {
-  const { isDamaged: _, ...was } = live;
+  const { isDamaged: _, isReplaced: _replaced, ...was } = live;
   return hasSameColumns(was, wanted) ? was : wanted;
 }
 
@@ -234,18 +234,6 @@ export function onlyAddsColumns(live: TableSpec, wanted: TableSpec): boolean {
 /** Returns whether the table only loses columns, and the cells of the others become the same values. */
 export function onlyDropsColumns(live: TableSpec, wanted: TableSpec): boolean {
   return !live.isDamaged && wanted.columns.length < live.columns.length && keepsCells(wanted, live);
-}
-
-/**
- * Returns whether every column of the table stays, with its type. Its cells may become other values. For a damaged
- * table the columns must keep their names too.
- */
-export function keepsColumns(live: TableSpec, wanted: TableSpec): boolean {
-  const after = new Map(wanted.columns.map((column) => [column.fieldId, column]));
-  return live.columns.every(({ fieldId, columnType, name }) => {
-    const column = after.get(fieldId);
-    return column?.columnType === columnType && (!live.isDamaged || column.name === name);
-  });
 }
 
 function keepsCells(live: TableSpec, wanted: TableSpec): boolean {

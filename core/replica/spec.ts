@@ -85,6 +85,8 @@ export interface TableSpec {
   partial?: MissingPart | undefined;
   /** In the catalog: somebody else dropped the table or a column of it. It must be rebuilt. */
   isDamaged?: true | undefined;
+  /** In the catalog: an operator wants it to be replaced by a new table. */
+  isReplaced?: true | undefined;
 }
 
 export interface RetiredName {

@@ -22,7 +22,6 @@ create table if not exists {{swap}}._aliases (
   definition text,
   constraint _aliases_pkey primary key (scope, name)
 );
-alter table {{swap}}._state add column if not exists alias_days integer not null default 0;
 
 -- has_virtual_columns(): returns whether a column's alias is a column.
 create or replace function {{swap}}.has_virtual_columns() returns boolean language sql stable as $has_virtual$
@@ -221,6 +220,21 @@ language sql as $drop_alias_functions$
   select {{swap}}.drop_alias_function(p_table, a.name) from {{swap}}._aliases as a where a.scope = p_table_id
 $drop_alias_functions$;
 
+-- drop_aliases_over(table, table_id, columns): drops the aliases of columns that get another type; make_alias_columns
+-- creates them again.
+create or replace function {{swap}}.drop_aliases_over(p_table oid, p_table_id text, p_columns smallint[]) returns void
+language plpgsql as $drop_aliases_over$
+begin
+  perform {{swap}}.run_all(array(
+    select format('alter table %s drop column %I', p_table::regclass, c.name)
+    from {{swap}}.alias_columns(p_table, p_table_id) as c where c.attnum = any (p_columns)));
+  perform {{swap}}.drop_alias_function(p_table, a.name)
+  from {{swap}}._aliases as a join {{swap}}._tables as t on t.table_id = a.scope
+    cross join jsonb_to_recordset(t.spec -> 'columns') as c ("fieldId" text, name text)
+    join pg_attribute as o on o.attrelid = p_table and o.attname = c.name and o.attnum = any (p_columns)
+  where a.scope = p_table_id and a.field_id = c."fieldId";
+end $drop_aliases_over$;
+
 -- make_alias_columns(): creates the missing aliases of columns of tables that this transaction has locked exclusively,
 -- and describes those that there are.
 -- One that cannot be created (an object of the customer's has its name, or the table has too many columns) is left out.
@@ -351,9 +365,7 @@ end $make_alias_views$;
 
 -- expire_aliases(epoch): removes the aliases of columns whose time is over. Those of tables that others hold, or may lock
 -- next, are left for the next time, and reported; returns whether there are any. apply_link_views removes those of tables.
--- That of an older version returns nothing.
-drop function if exists {{swap}}.expire_aliases(bigint);
-create function {{swap}}.expire_aliases(p_epoch bigint) returns boolean
+create or replace function {{swap}}.expire_aliases(p_epoch bigint) returns boolean
 language plpgsql set plan_cache_mode = force_generic_plan as $expire_aliases$
 declare
   v_timeout text := current_setting('lock_timeout');
@@ -403,11 +415,3 @@ begin
     update {{swap}}._aliases as a set expires_at = a.made_at + make_interval(days => p_days);
   end if;
 end $set_alias_days$;
-
--- Functions of an older version that hide others.
-do $harmful$
-begin
-  perform {{swap}}.drop_alias_function({{swap}}.live_table(t.name), a.name)
-  from {{swap}}._aliases as a join {{swap}}._tables as t on t.table_id = a.scope
-  where not {{swap}}.has_virtual_columns() and {{swap}}.alias_obstacle({{swap}}.live_table(t.name), a.name) is not null;
-end $harmful$;

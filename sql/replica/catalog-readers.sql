@@ -2,7 +2,7 @@
 -- install.sql.
 --
 -- pg_dump lists tables as of its snapshot, and then locks them by name. If a table is dropped in between, the dump
--- fails; if it is swapped in between, pg_dump dumps the new table, of which its snapshot shows some rows or none. So
+-- fails; if a column is dropped or renamed in between, its statements name one that is no longer there. So
 -- such a session gets time to lock what it found: core/replica/catalog-readers.ts.
 
 -- is_dump(application_name): returns whether the session is pg_dump's or pg_dumpall's. Every role may see the name.

@@ -32,7 +32,6 @@ end $make_history$;
 
 -- apply_settings(epoch, history, notify, alias_days): enables or disables recording and notifications from now on, and
 -- sets for how long old names answer. False if history is enabled and cannot be recorded; _sync_issues then says so.
-drop function if exists {{swap}}.apply_settings(bigint, boolean, boolean);
 create or replace function {{swap}}.apply_settings(
   p_epoch bigint, p_history boolean, p_notify boolean, p_alias_days integer
 ) returns boolean language plpgsql set plan_cache_mode = force_generic_plan as $apply_settings$
@@ -163,7 +162,6 @@ language sql as $differences$
        and not (name.key = any (%4$s) and {{swap}}.is_same_files(cell.value, %2$s -> name.key))',
     p_old, p_new, p_names, p_signed)
 $differences$;
-drop function if exists {{swap}}.differences(jsonb, jsonb, jsonb, text[]);
 
 -- rows_of(table, ids): these rows, before they change.
 create or replace function {{swap}}.rows_of(p_name text, p_ids text[]) returns jsonb[] language plpgsql as $rows_of$
@@ -206,23 +204,25 @@ begin
      from {{schema}}.%I as t where t.id = any ($3)', p_name) using p_name, p_by, p_ids, {{swap}}.alias_names(p_name);
 end $record_deletes$;
 
--- record_swap(live, built, table): records the rows in which a table that is about to be swapped in differs from the
--- live one. Columns that only one of them has, or that changed type or became hashes, are not compared: the shape
--- changed, not the records. p_live.name is null for the first table of its id: all its rows are new.
-create or replace function {{swap}}.record_swap(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
-language plpgsql as $record_swap$
+-- record_first(built, name): records the rows of a table that is about to be moved in.
+create or replace function {{swap}}.record_first(p_built text, p_name text) returns void language plpgsql as $record_first$
+begin
+  execute format(
+    'insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, new, by)
+     select clock_timestamp(), $1, n.id, ''insert'', jsonb_strip_nulls(to_jsonb(n.*) - ''id''), ''sync''
+     from {{swap}}.%I as n', p_built) using p_name;
+end $record_first$;
+
+-- record_merge(live, built, table): records the rows in which a table that is about to be merged differs from the live one.
+-- Columns that only one of them has, or that changed type or became hashes, are not compared: the shape changed, not the
+-- records.
+create or replace function {{swap}}.record_merge(p_live {{swap}}._tables, p_built text, p_table jsonb) returns void
+language plpgsql as $record_merge$
 declare
   v_names jsonb;
   v_live_columns text;
   v_built_columns text;
 begin
-  if p_live.name is null then
-    execute format(
-      'insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, new, by)
-       select clock_timestamp(), $1, n.id, ''insert'', jsonb_strip_nulls(to_jsonb(n.*) - ''id''), ''sync''
-       from {{swap}}.%I as n', p_built) using p_table ->> 'name';
-    return;
-  end if;
   select jsonb_object_agg(o.name, n.name) || '{"created_time": "created_time"}',
     string_agg(format(', l.%I', o.name), '' order by o.name),
     string_agg(format(', n.%I', n.name), '' order by o.name)
@@ -235,7 +235,7 @@ begin
     'with other as materialized (
        select coalesce(n.id, l.id) as id, to_jsonb(l.*) - ''id'' - $4 as was, to_jsonb(n.*) - ''id'' as now,
          case when l.id is null then ''insert'' when n.id is null then ''delete'' else ''update'' end as operation
-       from {{schema}}.%I as l full join {{swap}}.%I as n on n.id = l.id
+       from only {{schema}}.%I as l full join {{swap}}.%I as n on n.id = l.id
        where row(l.id, l.created_time%s) is distinct from row(n.id, n.created_time%s)
      )
      insert into {{swap}}._sync_history (seen_at, table_name, record_id, operation, old, new, by)
@@ -250,7 +250,7 @@ begin
     p_live.name, p_built, v_live_columns, v_built_columns, {{swap}}.differences('o.was', 'o.now', '$2', '$3')
   ) using p_table ->> 'name', coalesce(v_names, '{"created_time": "created_time"}'),
     {{swap}}.signed_columns(p_table #> '{spec,columns}'), {{swap}}.alias_names(p_live.name);
-end $record_swap$;
+end $record_merge$;
 
 -- notify_listeners(payload): notifies listeners; the payload names the schema if it is not "public". Does nothing while slow
 -- listeners have let half of the server's queue fill up: a full queue would fail the writes.
@@ -283,29 +283,5 @@ begin
   end loop;
 end $notify_changes$;
 
--- Replicas installed by an older version have no view of it.
+-- Somebody may have dropped it.
 update {{swap}}._state set history = {{swap}}.make_history() where history;
-
--- Versions before revision 3 left grants that default privileges had given to others on our own tables and views.
--- Grants that somebody made to such a role explicitly cannot be told apart, and are revoked too.
-do $given_by_default$
-declare
-  one record;
-begin
-  if coalesce(substring(obj_description('{{swap}}'::regnamespace) from '^(\d+) ')::integer, 1) >= 3 then
-    return;
-  end if;
-  for one in
-    select distinct c.oid::regclass as relation, {{swap}}.role_name(g.grantee) as grantee
-    from pg_class as c cross join aclexplode(c.relacl) as g
-      join pg_default_acl as d on d.defaclrole = c.relowner and d.defaclobjtype = 'r'
-        and d.defaclnamespace in (0, c.relnamespace)
-      join aclexplode(d.defaclacl) as a on a.grantee = g.grantee
-    where c.relnamespace = '{{schema}}'::regnamespace and c.relowner = {{swap}}.our_role() and g.grantee <> c.relowner
-      and (c.relname in ('_sync_meta', '__sync_meta__', '_sync_issues', '_sync_history')
-        or c.relname in (select l.name from {{swap}}._link_views as l))
-      and g.grantee <> coalesce(to_regrole(quote_ident((select s.reader from {{swap}}._state as s))), 0)
-  loop
-    execute format('revoke all on %s from %s', one.relation, one.grantee);
-  end loop;
-end $given_by_default$;

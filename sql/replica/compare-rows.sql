@@ -19,7 +19,7 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id' and t.shape = p_shape;
-  if v_live.name is null or not {{swap}}.can_merge(v_live, p_table) then
+  if v_live.name is null or {{swap}}.merge_obstacle(v_live, p_table) is not null then
     return null;
   end if;
   v_new := array(select c.name from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null);
@@ -50,7 +50,7 @@ begin
     select format(
       'select coalesce(array_agg(coalesce(b.id, l.id)), ''{}'')
        from (select * from {{swap}}.%I where id > $1 and ($2 is null or id <= $2)) as b
-         full join (select * from {{schema}}.%I where id > $1 and ($2 is null or id <= $2)) as l on l.id = b.id
+         full join (select * from only {{schema}}.%I where id > $1 and ($2 is null or id <= $2)) as l on l.id = b.id
        where l.id is null or b.id is null or row(%s) is distinct from row(%s)', p_built, v_live.name,
       string_agg(case when c.was is not null then format('l.%I', c.was) when c.is_filling then format('l.%I', c.filling)
         else format('%L::%s', p_state -> 'common' ->> c.name, c.type) end, ', '),

@@ -48,7 +48,7 @@ begin
 end $mark_at_rest$;
 
 -- is_as_left(): returns whether the tables are as record_damage left them, and whether the readers' views and _sync_issues
--- exist. A table that was swapped in since then has no file.
+-- exist. A table that was moved in since then has its new one.
 create or replace function {{swap}}.is_as_left() returns boolean language plpgsql stable as $is_as_left$
 begin
   return to_regclass('{{schema}}._sync_meta') is not null and to_regclass('{{schema}}.__sync_meta__') is not null
@@ -108,6 +108,3 @@ begin
   where a.attrelid = v_table and a.attnum > 0 and not a.attisdropped and d.text is not null;
   return v_row;
 end $leftover_row$;
-
--- From older versions.
-drop function if exists {{swap}}.free_index_names(regclass);

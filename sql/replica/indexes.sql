@@ -1,8 +1,8 @@
 -- Manages the indexes of the base's setting, on columns of our tables. Installed with install.sql.
 --
 -- They are created concurrently, which blocks no reader or writer and which Postgres does only outside of a
--- transaction: index_changes returns the statements, and the caller runs them. A table that is swapped in already has
--- them, like all other indexes (carry-over.sql).
+-- transaction: index_changes returns the statements, and the caller runs them. The new column of a field that gets another
+-- type already has its own, like all others' (column-parts.sql).
 
 create table if not exists {{swap}}._indexes (
   name text not null,
@@ -119,7 +119,7 @@ create or replace function {{swap}}.record_index_issues(p_wanted jsonb) returns 
 begin
   delete from {{swap}}._sync_issues as i
   where i.record_id = '' and (i.field like 'index on %' or exists (
-    -- Indexes that a swap could not carry over are created again here.
+    -- Indexes that do not fit a new column are created again here.
     select from {{swap}}._indexes as x where i.field = 'index ' || x.name));
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select w.table_name, '', 'index on ' || w.column_name, '', coalesce(w.obstacle, i.failure)

@@ -59,23 +59,25 @@ create table if not exists {{swap}}._state (
   -- Optional features, by the base's settings: link-views.sql, changes.sql.
   link_views boolean not null default false,
   history boolean not null default false,
-  notify boolean not null default false
+  notify boolean not null default false,
+  -- The server's timeline when the current lease began.
+  timeline text,
+  -- The incarnation that issues numbers, and what its epochs are greater than: advance().
+  incarnation text,
+  epochs_from bigint not null default 0,
+  -- Greater than the recorded epoch until a lease has recorded that earlier claims are missing: claim().
+  lost_epoch bigint not null default 0,
+  -- How often the current lease was renewed: damage.sql.
+  renewals integer not null default 0,
+  -- For how long old names answer: aliases.sql.
+  alias_days integer not null default 0
 );
--- The server's timeline when the current lease began.
-alter table {{swap}}._state add column if not exists timeline text;
--- The incarnation that issues numbers, and what its epochs are greater than: advance().
-alter table {{swap}}._state add column if not exists incarnation text;
-alter table {{swap}}._state add column if not exists epochs_from bigint not null default 0;
--- Greater than the recorded epoch until a lease has recorded that earlier claims are missing: claim().
-alter table {{swap}}._state add column if not exists lost_epoch bigint not null default 0;
--- How often the current lease was renewed: damage.sql.
-alter table {{swap}}._state add column if not exists renewals integer not null default 0;
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
 -- The catalog: the shape of each table, and the assigned names, by the source's ids.
 -- shape changes whenever the columns do; apply_sql writes mapped rows into the live table. columns_since: the value of
--- the read version counter when the live table was swapped in; an image requested before may lack some of its columns.
+-- the read version counter when the live table got its columns; an image requested before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
   name text not null,
@@ -87,6 +89,8 @@ create table if not exists {{swap}}._tables (
   read_as jsonb,
   -- pg_relation_filenode() of the live table, as last seen: damage.sql
   file oid,
+  -- The spec has columns with details of attachments: link-views.sql. Reading the specs of a thousand tables is slow.
+  has_files boolean generated always as (jsonb_path_exists(spec, '$.columns[*].filesOf')) stored,
   constraint _tables_name_unique unique (name) deferrable initially deferred
 );
 
@@ -122,13 +126,6 @@ create table if not exists {{swap}}._recent_writes (
 -- logged, although short-lived: after a crash of the server, an older image must still lose to those that it had.
 with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 create index if not exists _recent_writes_by_version on {{swap}}._recent_writes (applied_version);
--- For replicas that an earlier version created.
-alter table {{swap}}._recent_writes add column if not exists written boolean not null default false;
-alter table {{swap}}._tables add column if not exists file oid;
--- The spec has columns with details of attachments: link-views.sql. Reading the specs of a thousand tables is slow.
-alter table {{swap}}._tables add column if not exists has_files boolean
-  generated always as (jsonb_path_exists(spec, '$.columns[*].filesOf')) stored;
-
 -- identify_rows(): gives tables without a primary key a replica identity: a publication of the customer's may include
 -- all tables, and Postgres then refuses updates of a table that has neither. A table that a reader holds is left for
 -- next time.
@@ -253,8 +250,7 @@ end $read_version$;
 --             has recorded its own epoch, so that a process that dies in between does not hide it
 --
 -- plan_cache_mode, here and in what else a lease runs once: Postgres would plan a statement anew in its first five runs.
-drop function if exists {{swap}}.claim(bigint);
-create function {{swap}}.claim(
+create or replace function {{swap}}.claim(
   p_above bigint default 0, out raised bigint, out previous bigint, out previous_renewals integer,
   out has_lost boolean, out identity text
 ) language plpgsql set plan_cache_mode = force_generic_plan as $claim$
@@ -367,8 +363,6 @@ $catalog_state$;
 -- A commit that only marks times is not waited for. If the server crashes before it is durable, _sync_meta shows earlier
 -- times, which were true as well; rows are not lost, since their commits are waited for. A read version is waited for,
 -- too: after a crash of a single session, the server restarts as the same incarnation, and would issue it again.
-drop function if exists {{swap}}.begin_sync(bigint, bigint, text[], bigint[]);
-drop function if exists {{swap}}.mark_sync(bigint, boolean);
 create or replace function {{swap}}.mark_sync(
   p_epoch bigint, p_completes boolean, p_begins boolean,
   p_catalog bigint default null, p_tables text[] default null, p_applied_versions bigint[] default null,
@@ -439,8 +433,6 @@ end $mark_sync$;
 --   has_recent_writes  whether the recent-writes log has any entries
 --
 -- The update contains the conditions of fence(), which takes over when one of them is not met.
-drop function if exists {{swap}}.complete_sync(bigint);
-drop function if exists {{swap}}.complete_sync(bigint, timestamptz, timestamptz, bigint, text[], bigint[], bigint);
 create or replace function {{swap}}.complete_sync(
   p_epoch bigint, p_catalog bigint, p_tables text[], p_applied_versions bigint[], p_logged_up_to bigint,
   p_begins boolean, p_is_checked boolean,

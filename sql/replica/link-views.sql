@@ -294,6 +294,3 @@ begin
   perform {{swap}}.make_views(v_views);
   perform {{swap}}.adopt_orphans();
 end $apply_link_views$;
-
--- From older versions.
-drop function if exists {{swap}}.linking_column({{swap}}._link_views);

@@ -6,13 +6,15 @@ create or replace function {{swap}}.filling_name(p_field text) returns text lang
   select '_filling_' || left(md5(p_field), 16)
 $filling_name$;
 
--- merge_columns(live, table): the columns of the built table. `was` is the live table's column of the same field, null
--- if it has none, for example because somebody dropped it; is_filling: some or all values are in the live table
--- already.
+-- merge_columns(live, table): the columns of the built table. `had` is the live table's column of the same field, null
+-- if it has none, for example because somebody dropped it. `was` is the same, unless that column has another type: then
+-- a new one takes its place. is_filling: some or all values of a new column are in the live table already.
 create or replace function {{swap}}.merge_columns(p_live {{swap}}._tables, p_table jsonb) returns table (
-  name text, type regtype, was text, was_type oid, filling text, is_filling boolean
+  name text, type regtype, had text, was text, filling text, is_filling boolean
 ) language sql as $merge_columns$
-  select n.name, n."columnType"::regtype, a.attname, a.atttypid, {{swap}}.filling_name(n."fieldId"), f.attname is not null
+  select n.name, n."columnType"::regtype, a.attname,
+    case when a.atttypid = n."columnType"::regtype and a.attgenerated = '' then a.attname end,
+    {{swap}}.filling_name(n."fieldId"), f.attname is not null
   from jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, name text, "columnType" text)
     left join jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, name text) using ("fieldId")
     left join pg_attribute as a on a.attrelid = to_regclass(format('{{schema}}.%I', p_live.name))
@@ -21,34 +23,50 @@ create or replace function {{swap}}.merge_columns(p_live {{swap}}._tables, p_tab
       and f.attname = {{swap}}.filling_name(n."fieldId") and f.atttypid = n."columnType"::regtype
 $merge_columns$;
 
--- can_merge(live, table): returns whether the live table differs only by missing columns. False if it lost its key, or
--- if somebody changed a column's type or created a column under the name of a new one.
-create or replace function {{swap}}.can_merge(p_live {{swap}}._tables, p_table jsonb) returns boolean
-language sql as $can_merge$
+-- going_columns(live, table): the live table's columns that the new shape does not have, or has with another type
+-- (is_retyped).
+create or replace function {{swap}}.going_columns(p_live {{swap}}._tables, p_table jsonb)
+returns table (attnum smallint, name name, is_retyped boolean) language sql as $going_columns$
+  select a.attnum, a.attname, n."fieldId" is not null
+  from jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, name text)
+    join pg_attribute as a on a.attrelid = to_regclass(format('{{schema}}.%I', p_live.name)) and a.attname = o.name
+      and a.attnum > 0 and not a.attisdropped
+    left join jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text) using ("fieldId")
+  where a.attname not in (select c.was from {{swap}}.merge_columns(p_live, p_table) as c where c.was is not null)
+$going_columns$;
+
+-- merge_obstacle(live, table): why the live table cannot get the new shape, and the remedy; null if it can.
+create or replace function {{swap}}.merge_obstacle(p_live {{swap}}._tables, p_table jsonb) returns text
+language sql as $merge_obstacle$
   with live as (
-    select a.attname as name, a.atttypid as type, a.attnum, a.attgenerated, a.attrelid
-    from pg_class as c join pg_attribute as a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-    where c.oid = to_regclass(format('{{schema}}.%I', p_live.name)) and c.relkind = 'r'
+    select a.attname as name, a.atttypid as type, a.attnum, a.attrelid
+    from pg_attribute as a where a.attrelid = {{swap}}.live_table(p_live.name) and a.attnum > 0 and not a.attisdropped
   ), wanted as (
     select * from {{swap}}.merge_columns(p_live, p_table)
+  ), taken as (
+    select min(w.name) as name from wanted as w join live as l on l.name = w.name
+    where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null)
+      and l.name not in (select g.name from {{swap}}.going_columns(p_live, p_table) as g)
+      -- An alias makes room.
+      and l.name not in (select a.name from {{swap}}.alias_columns(l.attrelid, p_live.table_id) as a)
   )
-  select exists (
+  select case
+    when not exists (select from live as l where l.name = 'id' and l.type = 'text'::regtype)
+      then format('its column id is missing or has another type. To have it copied again: drop table %s', s.name)
+    when not exists (
       select from live as l join pg_constraint as k on k.conrelid = l.attrelid and k.contype = 'p' and k.conkey = array[l.attnum]
-      where l.name = 'id' and l.type = 'text'::regtype)
-    and exists (select from live as l where l.name = 'created_time' and l.type = 'timestamp'::regtype)
-    and not exists (
-      select from jsonb_to_recordset(p_live.spec -> 'columns') as o ("fieldId" text, "columnType" text)
-        left join jsonb_to_recordset(p_table #> '{spec,columns}') as n ("fieldId" text, "columnType" text)
-          using ("fieldId", "columnType")
-      where n."fieldId" is null)
-    and not exists (
-      select from wanted as w join live as l on l.name = w.was where l.type <> w.type or l.attgenerated <> '')
-    and not exists (
-      select from wanted as w join live as l on l.name = w.name
-      where w.was is null and l.name not in (select o.was from wanted as o where o.was is not null)
-        -- An alias makes room.
-        and l.name not in (select a.name from {{swap}}.alias_columns(l.attrelid, p_live.table_id) as a))
-$can_merge$;
+      where l.name = 'id') then format('its primary key is missing: alter table %s add primary key (id)', s.name)
+    when not exists (select from live as l where l.name = 'created_time' and l.type = 'timestamp'::regtype)
+      then format('its column created_time is missing: alter table %s add column created_time timestamp', s.name)
+    when taken.name is not null then format(
+      'the new column %1$I has the name of a column that Basetide did not create: alter table %2$s rename column %1$I to %3$I',
+      taken.name, s.name, {{swap}}.cut_name(taken.name, 58) || '_mine')
+    when (select count(*) from pg_attribute as a where a.attrelid = {{swap}}.live_table(p_live.name) and a.attnum > 0)
+        + (select count(*) from wanted as w where w.was is null and not w.is_filling) > 1600
+      then 'Postgres has no room for another column: a table has 1,600 columns at most, and dropped ones count. To have it copied into a new table: operator base rebuild'
+    end
+  from taken cross join {{swap}}.shown_name(p_live.name) as s (name)
+$merge_obstacle$;
 
 -- common_values(built, columns, published): the most frequent value of each new column in the built table, as text, by
 -- name; null if it must not be a default: subscribers of a publication would not get it.

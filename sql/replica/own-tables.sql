@@ -162,7 +162,6 @@ begin
 end $free_part_names$;
 
 -- show_relation(name): moves a relation from {{swap}} to {{schema}}, readable by the reader only.
-drop function if exists {{swap}}.show_relation(text, text);
 create or replace function {{swap}}.show_relation(p_name text) returns void language plpgsql as $show_relation$
 begin
   perform {{swap}}.reserve_for_reader(format('{{swap}}.%I', p_name)::regclass);

@@ -1,4 +1,4 @@
--- Changes the shape of tables: builds and swaps, renames, drops, and the catalog. Installed with install.sql.
+-- Changes the shape of tables: builds, first tables, renames, drops, and the catalog. Installed with install.sql.
 
 -- lock_relations(names, deadline): locks these tables of ours exclusively. BT003: one is somebody else's.
 create or replace function {{swap}}.lock_relations(p_names text[], p_deadline timestamptz) returns void
@@ -50,14 +50,13 @@ end $probe_table$;
 --   p_locked      tables that p_statements lock, by name
 --   p_tables      [{table_id, name, shape (current), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
 --   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
-drop function if exists {{swap}}.change_shape(bigint, text, text[], text[], text[], jsonb, text[]);
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
   p_dropped text[], p_settled text[] default null
 ) returns void language plpgsql as $change$
 declare
   v_dropped text[];
-  v_orphans jsonb;
+  v_orphans {{swap}}._tables[];
   v_comments text[];
   v_going oid[];
   v_changing oid[];
@@ -88,8 +87,9 @@ begin
   -- Includes those that are locked below: comments need no lock of ours.
   perform {{swap}}.own_table(t.name)
   from {{swap}}._tables as t join jsonb_to_recordset(p_tables) as p (table_id text) using (table_id);
-  v_orphans := {{swap}}.orphans_of(p_dropped);
-  v_comments := {{swap}}.others_comments(array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
+  v_orphans := array(select t from {{swap}}._tables as t where t.table_id = any (p_dropped) and {{swap}}.live_table(t.name) is not null);
+  v_comments := {{swap}}.others_comments(array(
+    select t from {{swap}}._tables as t join jsonb_to_recordset(p_tables) as p (table_id text) using (table_id)));
   perform {{swap}}.lock_for_links();
   v_relations := {{swap}}.relations_of(
     p_dropped || array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
@@ -112,7 +112,7 @@ begin
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
-  perform {{swap}}.drop_tables(v_orphans);
+  perform {{swap}}.drop_table(o) from unnest(v_orphans) as o;
   foreach one in array p_statements || v_comments loop
     execute one;
   end loop;
@@ -143,33 +143,24 @@ begin
   update {{swap}}._tables set read_as = p_read_as where table_id = p_table;
 end $mark_read$;
 
--- swap_in(…): replaces the live table by one that was built in {{swap}}. False, with nothing done, if the recent-writes
--- log has an image for this table that the caller has not seen (p_seen): read it and call again.
--- BT002: the live table has another shape than p_shape (null: there is none).
+-- move_in(…): makes a table that was built in {{swap}} live, as the first one of its id. `behind`, with nothing done, if the
+-- recent-writes log has an image for this table that the caller has not seen (p_seen): read it and call again. `occupied`:
+-- the live table is there: merge (merge.sql). BT002: the catalog has another shape than p_shape (null: none).
 --   p_timeout   longest wait for all locks together
 --   p_built     the new table's name in {{swap}}      p_table  its row of the catalog
---   p_renames   statements that rename columns of the live table as in the new one: views follow
 --   p_settled   sessions that read the catalog and had time to lock what they found; null: all of them
-drop function if exists {{swap}}.swap_in(bigint, text, bigint, integer, text, jsonb, text[], json);
-create or replace function {{swap}}.swap_in(
-  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_renames text[],
-  p_issues json, p_settled text[] default null
-) returns boolean language plpgsql as $swap$
+create or replace function {{swap}}.move_in(
+  p_epoch bigint, p_timeout text, p_seen bigint, p_shape integer, p_built text, p_table jsonb, p_issues json,
+  p_settled text[]
+) returns text language plpgsql as $move_in$
 declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
-  -- Name and id of the replaced table: the catalog's table or a leftover.
-  v_old text;
-  v_relation oid;
-  is_whole boolean;
-  v_additions jsonb := '[]';
-  v_changes jsonb;
-  v_sequences jsonb := '[]';
+  v_old oid;
   v_going oid[];
   v_changing oid[];
   v_deadline timestamptz;
   v_views jsonb[];
-  one text;
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
@@ -177,88 +168,55 @@ begin
   if exists (
     select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
   ) then
-    return false;
+    return 'behind';
   end if;
   select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
   if v_live.shape is distinct from p_shape then
     raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
-  is_whole := v_live.name is not null and not v_live.spec ? 'isDamaged';
-  if v_live.name is null then
-    v_live := {{swap}}.leftover_row(p_table ->> 'table_id');
+  v_old := {{swap}}.live_table(v_live.name);
+  if v_old is not null and not v_live.spec ? 'isReplaced'
+    or exists (select from {{swap}}._kept_tables as k where k.table_id = p_table ->> 'table_id')
+    or v_live.name is null and exists (select from {{swap}}.leftovers() as l where l.table_id = p_table ->> 'table_id')
+  then
+    return 'occupied';
   end if;
-  if {{swap}}.live_table(v_live.name) is not null then
-    v_old := v_live.name;
-    perform {{swap}}.probe_table(v_old, p_timeout);
-    perform {{swap}}.own_table(v_old);
+  if v_old is not null then
+    perform {{swap}}.probe_table(v_live.name, p_timeout);
+    perform {{swap}}.own_table(v_live.name);
   end if;
   -- Slow work comes before the locks that readers notice.
-  delete from {{swap}}._sync_issues where table_name = v_live.name and record_id <> '';
-  update {{swap}}._sync_issues as i set table_name = v_name
-  where i.table_name = v_live.name and v_name <> v_live.name and not exists (
-    select from {{swap}}._sync_issues as o where (o.table_name, o.record_id, o.field) = (v_name, i.record_id, i.field));
+  delete from {{swap}}._sync_issues where table_name in (v_live.name, v_name) and record_id <> '';
   insert into {{swap}}._sync_issues (table_name, record_id, field, value, reason)
   select v_name, i.record_id, i.field, i.value, i.reason
   from json_to_recordset(p_issues) as i (record_id text, field text, value text, reason text);
-  perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass, v_old);
-  if v_old is null then
-    v_additions := {{swap}}.adopt_additions(p_table, p_built);
-  else
-    v_relation := {{swap}}.live_table(v_old);
-    v_additions := {{swap}}.additions_for(v_live, p_table);
-    perform {{swap}}.prepare_build(v_additions, v_relation, v_live.spec, format('{{swap}}.%I', p_built), v_name);
-  end if;
+  perform {{swap}}.grant_reads(format('{{swap}}.%I', p_built)::regclass);
   -- Data that was lost here is no change in the source.
-  if (is_whole or v_old is null and v_live.name is null) and (select s.history from {{swap}}._state as s) then
-    perform {{swap}}.record_swap(v_live, p_built, p_table);
-  end if;
-  if is_whole then
-    v_changes := {{swap}}.publication_changes(v_live, p_built, p_table);
+  if v_live.name is null and (select s.history from {{swap}}._state as s) then
+    perform {{swap}}.record_first(p_built, v_name);
   end if;
   perform {{swap}}.lock_for_links();
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
 
   v_going := {{swap}}.going_link_views();
   v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + p_timeout::interval;
-  if v_old is not null then
-    v_deadline := clock_timestamp() + {{swap}}.lock_patience(
-      array[format('{{schema}}.%I', v_old)::regclass::oid], p_timeout::interval);
-  end if;
-  v_views := {{swap}}.lock_views(
-    array(select format('{{schema}}.%I', v_old)::regclass::oid where v_old is not null)
-      || v_going, v_deadline);
+  v_deadline := clock_timestamp() + {{swap}}.lock_patience(array_remove(array[v_old], null), p_timeout::interval);
+  v_views := {{swap}}.lock_views(array_remove(array[v_old], null) || v_going, v_deadline);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   if v_old is not null then
-    perform {{swap}}.lock_relations(array[v_old], v_deadline);
-    perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_relation));
-    perform {{swap}}.publish_deletes(v_changes, v_old);
-    foreach one in array p_renames loop
-      execute one;
-    end loop;
+    perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
+    perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_old));
   end if;
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
   if v_old is not null then
-    perform {{swap}}.drop_alias_functions(v_relation, p_table ->> 'table_id');
-    v_sequences := {{swap}}.free_sequences(v_relation);
-    if {{swap}}.keep_values(v_relation, v_live, v_additions, v_name) then
-      perform {{swap}}.put_aside(v_relation, p_table ->> 'table_id');
-    else
-      perform {{swap}}.drop_own(v_relation, p_table ->> 'table_id');
-    end if;
+    perform {{swap}}.drop_alias_functions(v_old, p_table ->> 'table_id');
+    -- An object that needs it prevents the change: its owner has to drop it.
+    execute format('drop table %s', v_old::regclass);
   end if;
   perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
   perform {{swap}}.move_relation(format('{{swap}}.%I', p_built)::regclass, '{{schema}}', v_name);
-  perform {{swap}}.carry_over(v_additions, 'live', '[0,30)', format('{{schema}}.%I', v_name), v_name);
-  perform {{swap}}.publish_rows(v_changes, v_name);
-  perform {{swap}}.own_sequences(v_sequences, v_name);
-  perform {{swap}}.move_dependents(p_table ->> 'table_id', v_name, v_deadline);
-  perform {{swap}}.drop_kept();
-  perform {{swap}}.strip_kept(v_relation) where v_relation = any ({{swap}}.kept_relations());
-  perform {{swap}}.settle_statistics(v_additions, format('{{schema}}.%I', v_name), v_name);
-  perform {{swap}}.carry_over(v_additions, 'live', '[30,)', format('{{schema}}.%I', v_name), v_name);
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = pg_relation_filenode({{swap}}.live_table(v_name))
   where table_id = p_table ->> 'table_id';
@@ -269,8 +227,43 @@ begin
     perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;
   perform {{swap}}.may_change(p_settled);
-  return true;
-end $swap$;
+  return 'moved';
+end $move_in$;
+
+-- replace_table(name, forced): has the table copied into a new one by the next sync (move_in). Returns what others have
+-- put on it and would lose; unless forced, nothing is done if there is any. BT003: something needs the table.
+create or replace function {{swap}}.replace_table(p_name text, p_forced boolean) returns text[]
+language plpgsql as $replace_table$
+declare
+  v_table oid := {{swap}}.live_table(p_name);
+  v_needing text := (
+    select string_agg(n, ', ' order by n) from (
+      select d.description from {{swap}}.dependents_of(array[v_table]) as d
+      union all
+      select 'view ' || d.view::regclass from {{swap}}.dependent_views(array[v_table]) as d join pg_class as c on c.oid = d.view
+      where not {{swap}}.may_act_as(pg_get_userbyid(c.relowner))) as o (n));
+  v_lost text[] := array(
+    select o from {{swap}}._tables as t cross join {{swap}}.others_on(v_table, t.spec) as o
+    where t.name = p_name and o not in (select 'view ' || d.view::regclass from {{swap}}.dependent_views(array[v_table]) as d) order by 1);
+begin
+  if v_needing is not null then
+    raise exception 'the table % is needed by % and cannot be replaced: drop them first', {{swap}}.shown_name(p_name), v_needing
+      using errcode = 'BT003';
+  end if;
+  if v_lost = '{}' or p_forced then
+    update {{swap}}._tables set spec = spec || '{"isDamaged": true, "isReplaced": true}', shape = nextval('{{swap}}._shapes')
+    where name = p_name;
+  end if;
+  return v_lost;
+end $replace_table$;
+
+-- column_slots(): how many of the 1,600 columns that Postgres allows each table has used, and how many of these were dropped.
+create or replace function {{swap}}.column_slots() returns table (name text, used integer, dropped integer)
+language sql stable as $column_slots$
+  select t.name, count(*)::integer, (count(*) filter (where a.attisdropped))::integer
+  from {{swap}}._tables as t join pg_attribute as a on a.attrelid = {{swap}}.live_table(t.name) and a.attnum > 0
+  group by t.name
+$column_slots$;
 
 -- shape_build(…): runs the DDL of a table that is being built, which no other session sees.
 create or replace function {{swap}}.shape_build(p_epoch bigint, p_statements text[]) returns void

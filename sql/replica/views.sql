@@ -1,12 +1,12 @@
 -- Preserves the customer's views over our tables. Installed with install.sql, and with its placeholders.
 --
--- To Postgres a rebuilt table is a different one, and a table that a view needs cannot be dropped. So the views that
--- depend on it, and the views over those, are dropped and created again in the same transaction: with their owner,
--- grants, options, comments, indexes and triggers. A view that no longer fits (its column was dropped) does not stop
+-- A column that a view needs cannot be dropped. So the views that depend on a column that gets another type, and the views
+-- over those, are dropped and created again in the same transaction: with their owner, grants, options, comments, indexes
+-- and triggers. A view that no longer fits (its column was dropped) does not stop
 -- the change: it is stored in _orphaned_views and reported in _sync_issues, and is restored as soon as it fits.
 --
 -- A customer's text never runs with our rights. It is parsed only in remake.sql's sandbox, as the view's owner, and only
--- if it needs no code of theirs (foreign-code.sql). If we may not act as the owner, the view stays on the old table,
+-- if it needs no code of theirs (foreign-code.sql). If we may not act as the owner, the view stays on the old column or table,
 -- which is put aside.
 
 create table if not exists {{swap}}._orphaned_views (
@@ -19,7 +19,7 @@ create table if not exists {{swap}}._orphaned_views (
   constraint _orphaned_views_pkey primary key (schema, name)
 );
 
--- Materialized views that were created again and must be filled, outside of the transaction of a swap, which readers
+-- Materialized views that were created again and must be filled, outside of the transaction of the change, which readers
 -- wait for.
 create table if not exists {{swap}}._views_to_refresh (
   schema text not null,
@@ -27,7 +27,7 @@ create table if not exists {{swap}}._views_to_refresh (
   constraint _views_to_refresh_pkey primary key (schema, name)
 );
 
--- Views that stay on a table that was put aside: they show its rows as they were.
+-- Views that stay on a column or a table that was put aside: they show its values as they were.
 create table if not exists {{swap}}._kept_views (
   view oid not null,
   schema text not null,
@@ -46,15 +46,18 @@ begin
   perform set_config('lock_timeout', left_ms || 'ms', true);
 end $wait$;
 
--- dependent_views(tables): views and materialized views over them, and over those, with the number of levels.
-create or replace function {{swap}}.dependent_views(p_tables oid[]) returns table (view oid, depth integer)
-language sql as $dependent$
-  with recursive above (view, depth) as (
-    select unnest(p_tables), 0
+-- dependent_views(tables, of, columns): views and materialized views over them, and over these columns of the table `of`,
+-- and over those, with the number of levels.
+create or replace function {{swap}}.dependent_views(p_tables oid[], p_of oid default null, p_columns smallint[] default '{}')
+returns table (view oid, depth integer) language sql as $dependent$
+  with recursive above (view, depth, is_partly) as (
+    select t.oid, 0, false from unnest(p_tables) as t (oid)
+    union all select p_of, 0, true where p_of is not null
     union
-    select r.ev_class, above.depth + 1
+    select r.ev_class, above.depth + 1, false
     from above
       join pg_depend as d on d.refclassid = 'pg_class'::regclass and d.refobjid = above.view
+        and (not above.is_partly or d.refobjsubid = any (p_columns))
       join pg_rewrite as r on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
       join pg_class as c on c.oid = r.ev_class and c.relkind in ('v', 'm')
     where r.ev_class <> above.view
@@ -118,16 +121,19 @@ begin
     and (current_setting('server_version_num')::integer < 160000 or pg_has_role(p_role, 'set'));
 end $has_all$;
 
--- lock_views(tables, deadline): locks the views over the tables exclusively, those first that nothing depends on, in
--- the order in which readers lock them. Returns them for drop_views, except those whose owners we may not act as.
-create or replace function {{swap}}.lock_views(p_tables oid[], p_deadline timestamptz) returns jsonb[]
+-- lock_views(tables, deadline, of, columns): locks the views over the tables, or over these columns of the table `of`,
+-- exclusively, those first that nothing depends on, in the order in which readers lock them. Returns them for drop_views,
+-- except those whose owners we may not act as.
+create or replace function {{swap}}.lock_views(
+  p_tables oid[], p_deadline timestamptz, p_of oid default null, p_columns smallint[] default '{}'
+) returns jsonb[]
 language plpgsql as $lock_views$
 declare
   one record;
   saved jsonb[] := '{}';
 begin
   for one in
-    select d.view, v.saved from {{swap}}.dependent_views(p_tables) as d, {{swap}}.save_view(d.view) as v (saved)
+    select d.view, v.saved from {{swap}}.dependent_views(p_tables, p_of, p_columns) as d, {{swap}}.save_view(d.view) as v (saved)
     order by d.depth desc, d.view
   loop
     if not {{swap}}.may_act_as(one.saved ->> 'owner') then
@@ -146,20 +152,19 @@ begin
   return saved;
 end $lock_views$;
 
--- keep_view(saved, reason): records that the view stays on its table, which will be put aside.
+-- keep_view(saved, reason): records that the view stays on its table or column, which will be put aside.
 create or replace function {{swap}}.keep_view(p_saved jsonb, p_reason text) returns void language plpgsql as $keep$
 begin
   insert into {{swap}}._kept_views values ((p_saved ->> 'oid')::oid, p_saved ->> 'schema', p_saved ->> 'name')
   on conflict do nothing;
   perform {{swap}}.report_view(p_saved,
-    'the view shows its table as it was before the last change, until the view is created again: ' || p_reason,
+    'the view shows what changed last as it was before, until the view is created again: ' || p_reason,
     format(e'drop %s %I.%I;\n', case p_saved ->> 'kind' when 'm' then 'materialized view' else 'view' end,
       p_saved ->> 'schema', p_saved ->> 'name'));
 end $keep$;
 
 -- report_view(saved, reason, before): reports it in _sync_issues, with the statements of `before` and those that create
 -- it.
-drop function if exists {{swap}}.report_view(jsonb, text);
 create or replace function {{swap}}.report_view(p_saved jsonb, p_reason text, p_before text default '') returns void
 language plpgsql as $report_view$
 begin
@@ -270,9 +275,10 @@ begin
     returning o.schema, o.name
   ), gone as (
     delete from {{swap}}._kept_views as k
-    where k.view not in (select d.view from {{swap}}.dependent_views(array(
-      select c.oid from pg_class as c
-      where c.relnamespace = '{{swap}}'::regnamespace and starts_with(c.relname, '_kept_'))) as d)
+    where k.view not in (select d.view from {{swap}}.dependent_views({{swap}}.kept_relations()) as d
+      union all select d.view from (
+        select c.relation, array_agg(c.attnum) as columns from {{swap}}.kept_columns() as c group by 1) as c
+        cross join {{swap}}.dependent_views('{}', c.relation, c.columns) as d)
     returning k.schema, k.name
   )
   delete from {{swap}}._sync_issues as i
@@ -292,7 +298,7 @@ begin
       return;
     end if;
     perform {{swap}}.report_lost(v_view, '', format('refresh materialized view %s;', v_view),
-      'the materialized view is empty since the rebuild of its table; Basetide refreshes it as soon as possible: '
+      'the materialized view is empty since the last change of its table; Basetide refreshes it as soon as possible: '
         || p_error);
     return;
   end if;
@@ -301,12 +307,9 @@ begin
     and starts_with(i.value, 'refresh ');
 end $view_refreshed$;
 
--- drop_own(relation, table): drops a locked table or view of ours. If an object of the customer's needs it (a function,
--- a foreign key, a view that we may not touch), it is put aside unchanged instead. table: the table id that the catalog
--- has for it.
-drop function if exists {{swap}}.drop_own(oid);
-create or replace function {{swap}}.drop_own(p_relation oid, p_table_id text default null) returns void
-language plpgsql as $drop_own$
+-- drop_own(relation): drops a locked table or view of ours. If an object of the customer's needs it (a function, a
+-- foreign key, a view that we may not touch), it is put aside unchanged instead.
+create or replace function {{swap}}.drop_own(p_relation oid) returns void language plpgsql as $drop_own$
 begin
   execute format('drop %s %s', (select case c.relkind when 'v' then 'view' else 'table' end from pg_class as c
     where c.oid = p_relation), p_relation::regclass);
@@ -319,9 +322,5 @@ exception when dependent_objects_still_exist then
   ) then
     raise exception 'a view was created over %', p_relation::regclass using errcode = 'lock_not_available';
   end if;
-  perform {{swap}}.put_aside(p_relation, p_table_id);
+  perform {{swap}}.put_aside(p_relation);
 end $drop_own$;
-
--- From older versions.
-drop function if exists {{swap}}.make_view(jsonb, text);
-drop function if exists {{swap}}.drop_table(text);

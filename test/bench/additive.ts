@@ -1,6 +1,6 @@
 /**
- * Measures the cost of a new field at 300,000 rows, with two indexes of the customer's on the table, for both ways to
- * show its column: swapped in with a new table, or merged into the live one (docs/adr/7-additive-changes.md). Readers
+ * Measures the cost of a new field at 300,000 rows, and of one that gets another type, with two indexes of the customer's
+ * on the table (docs/adr/7-in-place-changes.md). Readers
  * query without a pause. About five minutes. Run: `bun run bench additive`
  */
 import postgres from "postgres";
@@ -37,8 +37,8 @@ const MB = 1 << 20;
 /** How a build that adds the column `new` goes live. */
 interface Way {
   name: string;
-  /** SQL for the new column's value in row `n`. */
-  value: string;
+  /** SQL for the new column's value in row `n`; absent if the column `amount` gets another type instead. */
+  value?: string;
   put(replica: Replica, epoch: number, build: Build, live: CatalogTable): Promise<void>;
   /** Whether the limit applies to it. */
   isUsed: boolean;
@@ -56,12 +56,6 @@ async function merge(replica: Replica, epoch: number, build: Build, live: Catalo
 }
 
 const ways: Way[] = [
-  {
-    name: "swap",
-    value: "'value ' || n",
-    put: async (_replica, _epoch, build, live) => void (await build.swapIn(live, options.seen, [])),
-    isUsed: false,
-  },
   {
     name: "merge in one transaction, all rows",
     value: "'value ' || n",
@@ -83,6 +77,11 @@ const ways: Way[] = [
   {
     name: "fill ahead, then merge, all rows",
     value: "'value ' || n",
+    put: (replica, epoch, build, live) => merge(replica, epoch, build, live, MERGED_ROWS),
+    isUsed: true,
+  },
+  {
+    name: "another type, all rows",
     put: (replica, epoch, build, live) => merge(replica, epoch, build, live, MERGED_ROWS),
     isUsed: true,
   },
@@ -124,8 +123,8 @@ async function measure(adminUrl: string, way: Way) {
   const replica = openReplica({ url, schema: "public" });
   releases.defer(() => replica.close());
   const epoch = await claimEpoch(replica);
-  const first = await built(replica, epoch, shape(false), "null");
-  await first.build.swapIn(undefined, options.seen, []);
+  const first = await built(replica, epoch, shape("first"), "null");
+  await first.build.moveIn(undefined, options.seen, []);
   const { sql } = replica;
   await sql.unsafe(
     `create index by_name on public.things (name); create index by_amount on public.things (amount)`,
@@ -138,7 +137,12 @@ async function measure(adminUrl: string, way: Way) {
   const readerUrl = Object.assign(new URL(url), { username: role, password }).href;
   const beforeMb = await sizeMb();
   const walFrom = await walAt();
-  const { build, live } = await built(replica, epoch, shape(true), way.value);
+  const { build, live } = await built(
+    replica,
+    epoch,
+    shape(way.value === undefined ? "retyped" : "added"),
+    way.value ?? "null",
+  );
   await sql.unsafe("checkpoint");
   const readers = startLoops(READERS, async () => {
     const query = postgres(readerUrl, { max: 1, onnotice: () => {} });
@@ -170,7 +174,8 @@ async function measure(adminUrl: string, way: Way) {
   const writeMs = Math.max(...writes);
   const errors = [...(await readers.stop()), ...(await writers.stop())];
   if (errors.length > 0) console.log(way.name, errors[0]);
-  const [row] = await sql`select count(*)::int as n, count(new)::int as filled from public.things`;
+  const changed = sql(way.value === undefined ? "amount" : "new");
+  const [row] = await sql`select count(*)::int as n, count(${changed})::int as filled from public.things`;
   console.log(way.name, row, `${Math.max(...waits).toFixed(0)} ms`);
   return {
     way,
@@ -184,7 +189,7 @@ async function measure(adminUrl: string, way: Way) {
   };
 }
 
-function shape(hasNew: boolean): SourceTable {
+function shape(kind: "first" | "added" | "retyped"): SourceTable {
   const fields = {
     Name: "text",
     Amount: "number",
@@ -193,7 +198,8 @@ function shape(hasNew: boolean): SourceTable {
     Tags: "multiple_select",
     Notes: "long_text",
   } as const;
-  return sourceTable("tblT", "Things", hasNew ? { ...fields, New: "text" } : fields);
+  if (kind === "retyped") return sourceTable("tblT", "Things", { ...fields, Amount: "text" });
+  return sourceTable("tblT", "Things", kind === "added" ? { ...fields, New: "text" } : fields);
 }
 
 /** Builds the table separately; its rows are generated in SQL. */

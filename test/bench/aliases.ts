@@ -19,6 +19,7 @@ import {
   type Replica,
   startBuild,
 } from "../../core/replica";
+import { putBuild } from "../support/put-build";
 import { startTestServer } from "../support/server";
 import { sourceTable } from "../support/source-records";
 import { ratio, table } from "./print";
@@ -86,7 +87,7 @@ async function fill(replica: Replica, epoch: number): Promise<void> {
   await replica.sql.unsafe(`
     insert into ${replica.swap}."tblT" (id, created_time, name, state)
     select 'rec' || n, '2024-05-01', 'thing ' || n, 'state ' || n % 10 from generate_series(1, ${ROWS}) as n`);
-  await build.swapIn(undefined, Number.MAX_SAFE_INTEGER, []);
+  await putBuild({ replica, epoch }, build, undefined);
 }
 
 /** Renames the column as a sync does. @returns how long the statement took, which holds the lock at its end, ms */

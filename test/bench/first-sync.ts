@@ -1,5 +1,5 @@
 /**
- * Measures the first sync of a large table, and the swap of its rebuild: memory and CPU of the worker, CPU of the
+ * Measures the first sync of a large table, and the exchange of a column in its rebuild: memory and CPU of the worker, CPU of the
  * replica's server, and how long readers wait.
  *
  * The worker, the source and the server are separate processes. There is no rate limit, so memory is that of a worker
@@ -20,8 +20,8 @@ const READERS = Number(process.env.FIRST_READERS ?? 4);
 const MEMORY_LIMIT_MB = 300;
 const BLOCKED_LIMIT_MS = 250;
 const SAMPLE_MS = 50;
-/** A query that runs this close to the swap may have waited for it. */
-const SWAP_MS = 2000;
+/** A query that runs this close to the exchange may have waited for it. */
+const EXCHANGE_MS = 2000;
 const MB = 2 ** 20;
 
 interface Synced {
@@ -69,14 +69,15 @@ export async function run(): Promise<boolean> {
   await owner`create index on public.large (field_3)`;
   const readerUrl = Object.assign(new URL(url), { username: role, password }).href;
   const readers = startReaders(readerUrl);
-  // A number that becomes a text needs a new table.
+  // A number that becomes a text needs a new column.
   const rebuilt = await synced({ ...env, RETYPED: "Field 1" }, serverPid);
-  const { waits, errors, swappedAt } = await readers.stop();
+  const { waits, errors, exchangedAt } = await readers.stop();
   const [{ bytes } = { bytes: 0 }] = await owner<{ bytes: number }[]>`
     select pg_total_relation_size('public.large')::float8 as bytes`;
-  const isAtSwap = ({ from, to }: Wait) => to > swappedAt - SWAP_MS && from < swappedAt + SWAP_MS;
-  const longest = longestOf(waits.filter(isAtSwap));
-  const otherwise = longestOf(waits.filter((wait) => !isAtSwap(wait)));
+  const isAtExchange = ({ from, to }: Wait) =>
+    to > exchangedAt - EXCHANGE_MS && from < exchangedAt + EXCHANGE_MS;
+  const longest = longestOf(waits.filter(isAtExchange));
+  const otherwise = longestOf(waits.filter((wait) => !isAtExchange(wait)));
   const row = (name: string, one: Synced) => [
     name,
     one.report.error ?? `${one.report.kind}, ${one.report.seen} records`,
@@ -94,10 +95,10 @@ export async function run(): Promise<boolean> {
   const blocked = ratio(longest / BLOCKED_LIMIT_MS, 1);
   console.log(`memory: ${memory.text} of ${MEMORY_LIMIT_MB} MB`);
   console.log(
-    `longest wait of a reader at the swap: ${longest.toFixed(0)} ms, ${blocked.text} of ${BLOCKED_LIMIT_MS} ms; before it, while rows were written: ${otherwise.toFixed(0)} ms`,
+    `longest wait of a reader at the exchange: ${longest.toFixed(0)} ms, ${blocked.text} of ${BLOCKED_LIMIT_MS} ms; before it, while rows were written: ${otherwise.toFixed(0)} ms`,
   );
   if (errors.length > 0) console.log(`${errors.length} queries failed: ${errors[0]}`);
-  if (swappedAt === 0) errors.push("the table was not replaced");
+  if (exchangedAt === 0) errors.push("the column was not exchanged");
   const isWhole = [first, rebuilt].every(({ report }) => !report.error && report.seen === RECORDS);
   return isWhole && memory.isWithin && blocked.isWithin && errors.length === 0;
 }
@@ -143,10 +144,10 @@ interface Wait {
   to: number;
 }
 
-/** Queries rows by id again and again, over connections of their own, and notices when the table is replaced. */
+/** Queries rows by id again and again, over connections of their own, and notices when a column is exchanged. */
 function startReaders(url: string) {
   let isOver = false;
-  let swappedAt = 0;
+  let exchangedAt = 0;
   const waits: Wait[] = [];
   const errors: string[] = [];
   const connected = async (work: (sql: postgres.Sql) => Promise<void>) => {
@@ -173,10 +174,11 @@ function startReaders(url: string) {
     let known: number | undefined;
     while (!isOver) {
       // Without a lock on the table.
-      const [row] = await sql<{ oid: number }[]>`
-        select oid::int from pg_class where relname = 'large' and relnamespace = 'public'::regnamespace`;
-      if (row && known !== undefined && row.oid !== known) swappedAt = performance.now();
-      known = row?.oid ?? known;
+      const [row] = await sql<{ type: number }[]>`
+        select atttypid::int as type from pg_attribute
+        where attrelid = to_regclass('public.large') and attname = 'field_1' and not attisdropped`;
+      if (row && known !== undefined && row.type !== known) exchangedAt = performance.now();
+      known = row?.type ?? known;
       await Bun.sleep(SAMPLE_MS);
     }
   });
@@ -184,7 +186,7 @@ function startReaders(url: string) {
     async stop() {
       isOver = true;
       await Promise.all([...loops, watch]);
-      return { waits, errors, swappedAt };
+      return { waits, errors, exchangedAt };
     },
   };
 }

@@ -1,8 +1,8 @@
 /**
- * Measures the effect of schema changes on readers: a swap must not be noticeable, and a rename must be visible in time
+ * Measures the effect of schema changes on readers: an exchange of columns must not be noticeable, and a rename must be visible in time
  * without rewriting a row.
  *
- * A table of 100,000 rows is swapped repeatedly under 20 readers that query it without a pause, while another session
+ * A field of a table of 100,000 rows gets another type repeatedly under 20 readers that query it without a pause, while another session
  * sometimes holds a lock on it for seconds; and a table of a base during sweeps is renamed at random moments. About a
  * minute. Run: `bun run bench schema`
  */
@@ -15,6 +15,7 @@ import {
   dropDatabase,
   installReplica,
   loadCatalog,
+  MERGED_ROWS,
   mapRecords,
   openReplica,
   planSchema,
@@ -25,6 +26,7 @@ import {
 import type { SourceTable } from "../../core/source";
 import { startFleet } from "../support/fleet";
 import { until } from "../support/poll";
+import { putBuild } from "../support/put-build";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
 import { sourceRecord, sourceTable } from "../support/source-records";
@@ -33,9 +35,9 @@ import { ratio, table } from "./print";
 const ROWS = 100_000;
 const BATCH = 2000;
 const READERS = 20;
-const SWAPS = 4;
+const ROUNDS = 4;
 const BLOCKED_LIMIT_MS = 250;
-/** How long a session holds the table's lock before every second swap. */
+/** How long a session holds the table's lock before every second change. */
 const HELD_MS = 1500;
 const RETRY_MS = 250;
 
@@ -80,8 +82,8 @@ async function swapUnderReaders(adminUrl: string): Promise<boolean> {
   const waits: number[] = [];
   let queries = 0;
   let tries = 0;
-  for (let round = 1; round <= SWAPS; round++) {
-    const swap = await built(replica, epoch, shape(round));
+  for (let round = 1; round <= ROUNDS; round++) {
+    const put = await built(replica, epoch, shape(round));
     const seen = await readers.during(async () => {
       let held: Promise<unknown> = Promise.resolve();
       if (round % 2 === 0) {
@@ -93,7 +95,7 @@ async function swapUnderReaders(adminUrl: string): Promise<boolean> {
         });
         await begun.promise;
       }
-      tries += await swap();
+      tries += await put();
       await held;
     });
     waits.push(Math.max(...seen));
@@ -102,20 +104,20 @@ async function swapUnderReaders(adminUrl: string): Promise<boolean> {
   const errors = await readers.stop();
   const worst = ratio(Math.max(...waits) / BLOCKED_LIMIT_MS, 1);
   console.log(
-    `\n${ROWS} rows swapped ${SWAPS} times in ${tries} tries under ${READERS} readers (${queries} queries):`,
+    `\n${ROWS} rows changed ${ROUNDS} times in ${tries} tries under ${READERS} readers (${queries} queries):`,
   );
   table(
     ["longest query", "ms", `of ${BLOCKED_LIMIT_MS} ms`],
     [
-      ["nothing swapped", Math.max(...quiet).toFixed(0), (Math.max(...quiet) / BLOCKED_LIMIT_MS).toFixed(3)],
-      ["while swapped", Math.max(...waits).toFixed(0), worst.text],
+      ["nothing changed", Math.max(...quiet).toFixed(0), (Math.max(...quiet) / BLOCKED_LIMIT_MS).toFixed(3)],
+      ["while a column is exchanged", Math.max(...waits).toFixed(0), worst.text],
     ],
   );
   console.log(`reader errors: ${errors.length}${errors.length > 0 ? ` (${errors[0]})` : ""}`);
-  return worst.isWithin && errors.length === 0 && tries > SWAPS;
+  return worst.isWithin && errors.length === 0 && tries > ROUNDS;
 }
 
-/** Every other shape has one more field. */
+/** In every other shape, a field has another type. */
 function shape(round: number): SourceTable {
   const fields = {
     Name: "text",
@@ -124,11 +126,11 @@ function shape(round: number): SourceTable {
     Day: "date",
     Tags: "multiple_select",
   } as const;
-  return sourceTable("tblT", "Things", round % 2 === 0 ? fields : { ...fields, More: "text" });
+  return sourceTable("tblT", "Things", round % 2 === 0 ? fields : { ...fields, Amount: "text" });
 }
 
 /**
- * Builds the table of `source` separately. The returned function swaps it in, as a rebuild does, and returns the number
+ * Builds the table of `source` separately. The returned function makes it live, as a rebuild does, and returns the number
  * of tries.
  */
 async function built(replica: Replica, epoch: number, source: SourceTable): Promise<() => Promise<number>> {
@@ -153,7 +155,7 @@ async function built(replica: Replica, epoch: number, source: SourceTable): Prom
     for (let tries = 1; ; tries++) {
       const live = (await loadCatalog(replica)).get(source.id);
       try {
-        if (await build.swapIn(live, Number.MAX_SAFE_INTEGER, [])) return tries;
+        if (await putBuild({ replica, epoch }, build, live, { most: MERGED_ROWS })) return tries;
       } catch (error) {
         if (!isBasetideError(error, "replica_busy")) throw error;
         await Bun.sleep(RETRY_MS);

@@ -136,7 +136,7 @@ export function simulateFirstSync({ sizes, share, latencyMs, seed, isMeasured = 
             samples.push({ at, matched, pagesLeft: Math.max(1, Math.ceil(matched / PAGE)), table });
           }
           if (table.row.records_done < table.size) return;
-          // A schema check, and the swap.
+          // A schema check, and the move.
           events.push({
             at: at + answerMs() + 150,
             apply: () => {

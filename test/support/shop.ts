@@ -13,6 +13,7 @@ import {
 } from "../../core/replica";
 import type { FieldType } from "../../core/source";
 import { plainAdmin } from "./plain-admin";
+import { putBuild } from "./put-build";
 import { readerOf, type TestReplica, testReplica } from "./replica";
 import { sourceTable } from "./source-records";
 
@@ -82,7 +83,7 @@ export async function shopIn(
         await build.append([
           { id: "rec1", created_time: "2024-05-01T12:34:56", ...Object.fromEntries(cells) },
         ]);
-        expect(await build.swapIn(await live(), Number.MAX_SAFE_INTEGER, [])).toBe(true);
+        expect(await putBuild({ replica, epoch }, build, await live())).toBe(true);
       }
       await settleDependents(replica);
     },

@@ -10,6 +10,7 @@ import {
   startBuild,
 } from "../../core/replica";
 import type { SourceTable } from "../../core/source";
+import { putBuild } from "./put-build";
 
 export async function syncTables(
   ctx: ManagementContext,
@@ -27,7 +28,7 @@ export async function syncTables(
     await changeShape(replica, epoch, catalog, plan);
     for (const spec of plan.rebuild) {
       const build = await startBuild(replica, epoch, spec);
-      await build.swapIn(catalog.get(spec.tableId), Number.MAX_SAFE_INTEGER, []);
+      await putBuild({ replica, epoch }, build, catalog.get(spec.tableId));
     }
   } finally {
     await replica.close();

@@ -284,7 +284,7 @@ export const waits: Wait[] = [
     end: "the last page of the sample, or the sync or the check that it is for",
     report: "no estimate",
   },
-  { at: "core/sync/engine/rebuild.ts swapIn", ...lease("problem: a table is missing or outdated") },
+  { at: "core/sync/engine/rebuild.ts goLiveWhenFree", ...lease("problem: a table is missing or outdated") },
   { at: "core/sync/engine/sync-marks.ts completeMarked", end: "the second time", report: "the run" },
   {
     at: "core/sync/pacing/quota-split.ts QuotaSplit.#acquireAll",

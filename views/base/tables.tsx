@@ -1,6 +1,6 @@
 /** The replicated tables with their counts, and one table's columns. */
 import type { Base } from "../../core/control/bases";
-import type { TableSpec } from "../../core/replica";
+import { type ColumnSlots, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import { Card } from "../components";
 import { Table } from "../components/table";
 import { inDigits } from "../format";
@@ -52,7 +52,41 @@ function TableRow({ baseId, table }: { baseId: string; table: Base["tables"][num
   );
 }
 
-export function Columns({ spec }: { spec: TableSpec }) {
+/** From this share of the columns that Postgres allows on, the page says that the table should be rebuilt. */
+const FULL = 0.75;
+
+/** How many columns the table has used; dropped ones count. */
+function Slots({ baseId, slots: { name, used, dropped } }: { baseId: string; slots: ColumnSlots }) {
+  if (dropped === 0 && used < POSTGRES_COLUMNS * FULL) return null;
+  return (
+    <p class={used < POSTGRES_COLUMNS * FULL ? "muted" : undefined}>
+      The table has used {inDigits(used)} of the {inDigits(POSTGRES_COLUMNS)} columns that Postgres allows.{" "}
+      {inDigits(dropped)} of them were dropped: each field that is deleted or gets another type leaves one.
+      {used >= POSTGRES_COLUMNS * FULL && (
+        <>
+          {" "}
+          A rebuild is due, which makes room: ask the operator to run{" "}
+          <code>
+            operator base rebuild {baseId} {name}
+          </code>
+          .
+        </>
+      )}
+    </p>
+  );
+}
+
+export function Columns(props: { spec: TableSpec; baseId: string; slots: ColumnSlots | undefined }) {
+  const { spec, baseId, slots } = props;
+  return (
+    <>
+      {slots && <Slots baseId={baseId} slots={slots} />}
+      <ColumnTable spec={spec} />
+    </>
+  );
+}
+
+function ColumnTable({ spec }: { spec: TableSpec }) {
   return (
     <Table
       caption={`${spec.name}: columns, their types and fields`}

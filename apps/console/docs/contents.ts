@@ -183,7 +183,7 @@ export const contents: ContentsGroup[] = [
         "How requests keep their distance over a network.",
       ),
       page(
-        "docs/adr/7-additive-changes.md",
+        "docs/adr/7-in-place-changes.md",
         "7. Additive changes",
         "How a field is added without a rebuild.",
       ),

@@ -62,7 +62,7 @@ export {
 } from "./own-names";
 export { connectOwn, selectingOf, sourceAccess } from "./own-source";
 export { type FoundProblem, type ProblemKind, recordProblems, type SyncProblem } from "./problems";
-export { readRecordRow, replicaShape } from "./replica-contents";
+export { readRecordRow, replicaShape, requestRebuild } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
 export {

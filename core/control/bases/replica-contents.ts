@@ -1,11 +1,15 @@
 /** What a base's replica has now, because the control plane does not store it: the columns of its tables, and a row. */
 import type { Context } from "../../context";
+import { BasetideError } from "../../errors";
 import {
+  type ColumnSlots,
+  columnSlots,
   loadCatalog,
   loadViews,
   openReplica,
   quoteIdent,
   type ReplicaViews,
+  replaceTable,
   type TableSpec,
 } from "../../replica";
 import type { Base } from "./base-row";
@@ -14,6 +18,8 @@ import { replicaTarget } from "./bases";
 interface ReplicaShape extends ReplicaViews {
   /** All live tables, by name. */
   tables: TableSpec[];
+  /** The columns that the tables have used. */
+  slots: ColumnSlots[];
 }
 
 /** Reads the tables with their columns. @throws BasetideError `replica_unavailable` */
@@ -25,7 +31,40 @@ export async function replicaShape(
   try {
     const tables = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec);
     tables.sort((a, b) => (a.name < b.name ? -1 : 1));
-    return { tables, ...(await loadViews(replica)) };
+    return { tables, slots: await columnSlots(replica), ...(await loadViews(replica)) };
+  } finally {
+    await replica.close();
+  }
+}
+
+/**
+ * Has a table copied into a new one by the next sync.
+ *
+ * @param table its SQL name
+ * @param isForced also if objects that customers have put on the table are lost
+ * @throws BasetideError `not_found`, `conflict` naming these objects, `destination_invalid` if something needs the table,
+ *   `replica_unavailable`
+ */
+export async function requestRebuild(
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
+  base: Pick<Base, "database">,
+  table: string,
+  isForced: boolean,
+): Promise<void> {
+  const replica = openReplica(await replicaTarget(ctx, base));
+  try {
+    const names = [...(await loadCatalog(replica)).values()].map(({ spec }) => spec.name);
+    if (!names.includes(table))
+      throw new BasetideError(
+        "not_found",
+        `There is no table ${table} in the database. It has: ${names.toSorted().join(", ")}`,
+      );
+    const lost = await replaceTable(replica, table, isForced);
+    if (lost.length > 0 && !isForced)
+      throw new BasetideError(
+        "conflict",
+        `The new table would lack: ${lost.join(", ")}. To rebuild it all the same, add --force`,
+      );
   } finally {
     await replica.close();
   }

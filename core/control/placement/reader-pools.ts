@@ -22,7 +22,7 @@ const CONNECT_TIMEOUT = 8;
 const PATIENCE_MS = 3000;
 /** Longest time of a statement, ms. */
 export const READER_STATEMENT_MS = 5000;
-/** A swap of a table takes less. */
+/** A change of a table takes less. */
 const LOCK_MS = 3000;
 /** Pools without open connections cost almost nothing. */
 const MOST_POOLS = 200;

@@ -1,13 +1,12 @@
 /**
- * Puts a built table live. Merges it into the live table if that keeps its columns, so that objects that others have
- * created on it stay; swaps it in otherwise.
+ * Puts a built table live: merges it into the live table, so that objects that others have created on it stay. Only a
+ * table's first build is moved in.
  */
-import { isBasetideError } from "../../errors";
+import { BasetideError, isBasetideError } from "../../errors";
 import {
   type CatalogTable,
   compareBuild,
   fillColumns,
-  keepsColumns,
   MERGED_ROWS,
   mergeBuild,
   withoutBarringAliases,
@@ -21,13 +20,12 @@ import type { Sweep } from "./sweep";
  */
 const MAX_FILLS = 3;
 /**
- * Postgres errors that a new table would not have: no room for a column, or a column that another object needs
- * unchanged.
+ * Postgres errors about what the table is: no room for a column, or a column that another object needs unchanged.
  */
-const ONLY_SWAPPED: ReadonlySet<unknown> = new Set(["54000", "54011", "0A000", "2BP01"]);
+const UNFIT: ReadonlySet<unknown> = new Set(["54000", "54011", "0A000", "2BP01"]);
 
 export interface Put {
-  how: "merged" | "swapped";
+  how: "merged" | "moved";
   /** Rows of the table that SQL shows. */
   inserted: number;
   updated: number;
@@ -48,48 +46,62 @@ export async function putLive(
 ): Promise<Put | undefined> {
   const { build, table, issues, readAs } = filled;
   const all = [...issues.values()].flat();
-  if (live && filled.isMergeable !== false && keepsColumns(live.spec, build.spec)) {
-    const merged = await withoutBarringAliases(sweep.replica, sweep.epoch, live.spec.tableId, () =>
+  if (!live || live.spec.isDamaged) {
+    const moved = await build.moveIn(live, table.loggedUpTo, all, readAs);
+    if (moved === "behind") return undefined;
+    if (moved === "moved") return { how: "moved", inserted: table.fingerprints.size, updated: 0, deleted: 0 };
+  }
+  const { tableId, name } = build.spec;
+  try {
+    return await withoutBarringAliases(sweep.replica, sweep.epoch, tableId, () =>
       merge(sweep, filled, live, all),
     );
-    filled.isMergeable = merged !== false;
-    if (merged !== false) return merged;
+  } catch (error) {
+    if (!isBasetideError(error, "internal") || !UNFIT.has(error.details.sqlState)) throw error;
+    throw new BasetideError(
+      "replica_refused",
+      `Postgres cannot change the table ${live?.spec.name ?? name}: ${error.message}. Drop what prevents it, or have the table copied into a new one: operator base rebuild.`,
+      { cause: error, details: error.details },
+    );
   }
-  if (!(await build.swapIn(live, table.loggedUpTo, all, readAs))) return undefined;
-  return { how: "swapped", inserted: table.fingerprints.size, updated: 0, deleted: 0 };
 }
 
-/** @returns false if the build cannot be merged; undefined if it cannot be merged yet */
+/** @returns undefined if the build cannot be merged yet */
 async function merge(
   { replica, epoch, reader }: Pick<Sweep, "replica" | "epoch" | "reader">,
   filled: FilledBuild,
-  live: CatalogTable,
+  live: CatalogTable | undefined,
   issues: Parameters<typeof mergeBuild>[4]["issues"],
-): Promise<Put | false | undefined> {
+): Promise<Put | undefined> {
   const { build, table, readAs } = filled;
   const fills = filled.fills ?? 0;
   const most = fills < MAX_FILLS ? MERGED_ROWS : null;
   const onBatch = () => reader.stop.throwIfAborted();
-  try {
-    if (filled.compared === undefined) {
-      filled.compared = await compareBuild(replica, epoch, build, live, table.loggedUpTo, onBatch);
-    }
-    const options = { seen: table.loggedUpTo, issues, readAs, most, compared: filled.compared };
-    const { merging, inserted, updated, deleted } = await mergeBuild(replica, epoch, build, live, options);
-    if (merging === "large") {
-      filled.fills = fills + 1;
-      filled.filledRows =
-        (filled.filledRows ?? 0) + (await fillColumns(replica, epoch, build, live, onBatch));
-      filled.compared = undefined;
-    }
-    if (merging !== "merged") return merging === "unlike" ? false : undefined;
-    // A row that was filled before the merge may have been written once more.
-    const wereThere = table.fingerprints.size - inserted!;
-    const written = Math.min(wereThere, updated! + (filled.filledRows ?? 0));
-    return { how: "merged", inserted: inserted!, updated: written, deleted: deleted! };
-  } catch (error) {
-    if (!isBasetideError(error, "internal") || !ONLY_SWAPPED.has(error.details.sqlState)) throw error;
-    reader.log.info({ error, tableId: build.spec.tableId }, "table cannot be merged; it is swapped");
-    return false;
+  if (live && filled.compared === undefined) {
+    filled.compared = await compareBuild(replica, epoch, build, live, table.loggedUpTo, onBatch);
   }
+  const options = { seen: table.loggedUpTo, issues, readAs, most, compared: filled.compared ?? null };
+  const { merging, obstacle, inserted, updated, deleted } = await mergeBuild(
+    replica,
+    epoch,
+    build,
+    live,
+    options,
+  );
+  if (merging === "unlike") {
+    throw new BasetideError("replica_refused", `${live?.spec.name ?? build.spec.name}: ${obstacle}.`);
+  }
+  // Somebody has dropped the table; the next lease finds that out.
+  if (merging === "absent")
+    throw new BasetideError("shape_changed", `The table ${build.spec.name} is missing.`);
+  if (merging === "large") {
+    filled.fills = fills + 1;
+    filled.filledRows = (filled.filledRows ?? 0) + (await fillColumns(replica, epoch, build, live!, onBatch));
+    filled.compared = undefined;
+  }
+  if (merging !== "merged") return undefined;
+  // A row that was filled before the merge may have been written once more.
+  const wereThere = table.fingerprints.size - inserted!;
+  const written = Math.min(wereThere, updated! + (filled.filledRows ?? 0));
+  return { how: "merged", inserted: inserted!, updated: written, deleted: deleted! };
 }

@@ -1,18 +1,17 @@
 /**
  * Rebuilds one table: reads it completely into a new table and puts that live. Used for a table's first sync, for its
- * first sync after a schema change, and on request. A live table that keeps its columns stays, and gets the rows of
- * the new one.
+ * first sync after a schema change, and on request. A live table stays, and gets the columns and rows of the new one.
  *
- * I6. Readers see the complete old table until they see the complete new one. A table that was read in several pages
+ * I6. Readers see the complete old columns until they see the complete new ones. A table that was read in several pages
  * is put live only when a schema check after the last page finds it as it was before the first; otherwise a column
  * could be only partly filled. A single page shows one moment.
  * I1, I2. Writes that were applied while the table was read are applied again to the new one, in the order of applied
  * versions per record, against the read version of the page that contained the record. No write can fall between the
- * last read of the log and the swap. A record is read again if its last image was requested from the source before the
+ * last read of the log and the change. A record is read again if its last image was requested from the source before the
  * rebuild began, since it may lack a new field; or if the log has no image of it, as of one that a poll has written:
  * catch-ups go on while a table is rebuilt, and may not know of it.
  *
- * Queries that hold the live table delay its swap, but no other table: after a few seconds other work continues, and
+ * Queries that hold the live table delay its change, but no other table: after a few seconds other work continues, and
  * the built table is stored.
  */
 
@@ -117,7 +116,7 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   const { tableId } = build.spec;
   let done: { before: TableSpec | undefined; put: Put };
   try {
-    done = await swapIn(sweep, filled, onWaiting);
+    done = await goLiveWhenFree(sweep, filled, onWaiting);
   } catch (error) {
     if (isBasetideError(error, "replica_busy")) cache.builds.set(tableId, filled);
     else await discard(build);
@@ -125,15 +124,15 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   }
   table.fingerprints.forgetScans();
   cache.tables.set(tableId, table);
-  // Records that were requested before the swap lose to it.
+  // Records that were requested before the change lose to it.
   reader.readVersions.renew();
   const { before, put } = done;
-  const isNewTable = before !== undefined && put.how === "swapped";
+  const isNewTable = before !== undefined && put.how === "moved";
   onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
   await settleDependents(replica);
   await schemaTracker.reload();
   const live = schemaTracker.catalog.get(tableId);
-  // The names may have changed in place since the swap: records are mapped by the current catalog.
+  // The names may have changed in place since then: records are mapped by the current catalog.
   if (live) Object.assign(table, { live, ...mappingOf(cache, live.spec) });
   await reportRecords(sweep, table, filled.unreadable, true);
   if (put.how === "merged") await discard(build);
@@ -288,7 +287,7 @@ async function appendAsRead(
  *   columns by now; `replica_busy` without `onWaiting`; `replica_refused` when another object keeps a name that the table
  *   needs
  */
-async function swapIn(
+async function goLiveWhenFree(
   sweep: Sweep,
   filled: FilledBuild,
   onWaiting?: () => void,

@@ -97,8 +97,6 @@ export class SchemaTracker {
   /** Columns with cells that they cannot hold, as this sync has found for good; see `checkSchema`. */
   readonly oddColumns = new Set<string>();
   readonly #options: SchemaTrackerOptions;
-  /** Tables that had to be rebuilt, because dropping columns alone was not possible. */
-  readonly #notNarrowed = new Set<string>();
   /** Cells that the selection no longer copies as they are, and that live tables still had at the last check. */
   #toForget: CellsToForget[] = [];
   #schema: SourceSchema = { tables: [] };
@@ -456,8 +454,8 @@ export class SchemaTracker {
         for (const { tableId } of this.#plan.drop) cache.tables.delete(tableId);
         for (const spec of narrowed) {
           const live = this.#catalog.get(spec.tableId)!;
-          if (!(await dropColumns(replica, epoch, live, spec))) this.#notNarrowed.add(spec.tableId);
-          else onShapeChange?.(shapeChanges(live.spec, spec));
+          await dropColumns(replica, epoch, live, spec);
+          onShapeChange?.(shapeChanges(live.spec, spec));
         }
         await settleDependents(replica);
         this.#refusal = undefined;
@@ -469,7 +467,7 @@ export class SchemaTracker {
           await this.#readCatalog();
           return;
         }
-        // A table was swapped in since the catalog was read, or a name was taken: a new plan may succeed.
+        // A table went live since the catalog was read, or a name was taken: a new plan may succeed.
         const isStale = isBasetideError(error, "shape_changed");
         if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
         this.#retryAt = performance.now() + BUSY_PAUSE_MS * (0.5 + Math.random());
@@ -505,7 +503,7 @@ export class SchemaTracker {
   #narrowed(): TableSpec[] {
     return this.#plan.rebuild.filter((spec) => {
       const live = this.#catalog.get(spec.tableId);
-      return live && onlyDropsColumns(live.spec, spec) && !this.#notNarrowed.has(spec.tableId);
+      return live && onlyDropsColumns(live.spec, spec);
     });
   }
 

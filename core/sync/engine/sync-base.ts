@@ -371,7 +371,7 @@ async function syncTable(
       forced.delete(tableId);
       board.done(tableId);
       if (!wasRead) return outcome;
-      // I3. Records that an earlier sync read are older than this sync. What was requested before the swap loses to it.
+      // I3. Records that an earlier sync read are older than this sync. What was requested before the change loses to it.
       readVersions.renew();
       const { live } = schemaTracker.table(tableId);
       const swept = await sweepTable(sweep, shape.source, tableCache(cache, live!));

@@ -19,8 +19,6 @@ export interface FilledBuild {
   unreadable: UnreadableRecord[];
   /** When queries were first found to hold the live table (performance.now()). */
   busySince?: number | undefined;
-  /** Whether it can be merged into the live table; undefined until that was tried. */
-  isMergeable?: boolean | undefined;
   /** The rows that may differ from the live table's, once they have been compared; null: any. */
   compared?: Compared | null | undefined;
   /** How often its new columns were filled before the merge. */

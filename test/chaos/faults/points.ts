@@ -52,7 +52,7 @@ async function at(
 }
 
 const APPLY = /\.apply_row_images\(/;
-const SWAP = /\.swap_in\(/;
+const GOES_LIVE = /\.(move_in|merge_in)\(/;
 const CURSOR = /update live_feeds\b[^;]*\bcursor = /;
 
 /** Kills a process between the source's answer and the replica's commit, or right after the commit. */
@@ -102,7 +102,7 @@ export const cutAtCommit: Fault = {
   },
 };
 
-/** Kills something while a table is being swapped in, inside that transaction. */
+/** Kills something while a table goes live, inside that transaction. */
 export function killInSwap(victim: "worker" | "replicas"): Fault {
   return {
     name: `kill -9 of ${victim === "worker" ? "a worker" : "Postgres"} in the swap's transaction`,
@@ -119,7 +119,7 @@ export function killInSwap(victim: "worker" | "replicas"): Fault {
         ...(isWorker ? { role: victim, isNamedLater: true } : { breaks: [cluster.part] }),
         async run(taken) {
           const orphans = await holdings(chaos);
-          const point = at(chaos, { taken, cluster, role }, SWAP, "before");
+          const point = at(chaos, { taken, cluster, role }, GOES_LIVE, "before");
           point.catch(() => {});
           await base.retype();
           const again = setInterval(() => void base.retype().catch(() => {}), AGAIN_MS);

@@ -109,7 +109,7 @@ export class WatchedBase {
     });
   }
 
-  /** Changes the type of the busy table's unused field, so that the whole table is rebuilt and swapped. */
+  /** Changes the type of the busy table's unused field, so that the whole table is read and its column exchanged. */
   retype(): Promise<unknown> {
     this.#isKindNumber = !this.#isKindNumber;
     return this.source.call(

@@ -197,6 +197,7 @@ test("bases are listed, shown, paused, resumed and synced; doctor reports what i
   expect((await operate(["base", "resync", id])).err).toContain("resume it first");
   expect(await ask("base", "resume", id)).toMatchObject({ id, state: "starting" });
   await ask("base", "resync", id);
+  expect((await operate(["base", "rebuild", id, "nothing"])).err).toContain("There is no table nothing");
   expect((await getBase(ctx.db, id)).resyncRequestedAt).toBeInstanceOf(Date);
   expect((await operate(["base", "show", id])).out).toContain(database.name);
   expect((await operate(["base", "show", "bas_nope", "--json"])).code).toBe(1);

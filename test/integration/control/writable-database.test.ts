@@ -87,14 +87,14 @@ test("I8: in a writable database our tables stay read-only, and the customer's o
   }
 });
 
-test("a swap works with the customer's objects in place, and runs none of their functions", async () => {
+test("a column is exchanged with the customer's objects in place, and runs none of their functions", async () => {
   const { base, url } = await writableBase();
   await using customer = readerOf(url);
   // Closer matches for calls of syncs than Postgres' own functions: found first if public is in the search path.
   await customer.unsafe(`
     create table notes (id int primary key, item text);
     insert into notes values (1, 'bolt');
-    create view names as select name from items;
+    create view names as select name, spare from items;
     create table ran (by name default current_user);
     create function format(text, text) returns text language plpgsql as
       $$ begin insert into public.ran default values; return pg_catalog.format($1, $2); end $$;
@@ -103,12 +103,14 @@ test("a swap works with the customer's objects in place, and runs none of their 
     create function hashtextextended(text, int) returns bigint language plpgsql as
       $$ begin insert into public.ran default values; return pg_catalog.hashtextextended($1, $2); end $$;`);
   const sql = await fleet.owner(base);
-  const fileOf = async () => (await sql`select 'public.items'::regclass::oid as oid`)[0]!.oid;
-  const before = await fileOf();
+  const typeOf = async () =>
+    (
+      await sql`select atttypid::regtype::text as type from pg_attribute where attrelid = 'public.items'::regclass and attname = 'spare'`
+    )[0]!.type;
   fleet.sandbox.control.createRecords(base.sourceBaseId, "Items", [{ fields: { Name: "washer" } }]);
   fleet.sandbox.control.retypeField(base.sourceBaseId, "Items", "Spare", "number", { precision: 0 });
-  await until(async () => (await fileOf()) !== before, {
-    what: "the table to be swapped",
+  await until(async () => (await typeOf()) === "numeric", {
+    what: "the column to be exchanged",
     timeoutMs: 60_000,
   });
   const names = () =>

@@ -160,7 +160,7 @@ async function isEqual(id: string): Promise<boolean> {
   const base = await getBase(fleet.ctx.db, id);
   if (!base.sync) return false;
   const dump = fleet.sandbox.control.dump(base.sourceBaseId) as unknown as SourceDump;
-  // A table may be swapped while it is read.
+  // A table may change while it is read.
   const found = await compareToSource(await fleet.reader(base), dump).catch(() => null);
   return found?.differences.length === 0;
 }

@@ -167,6 +167,8 @@ test("an object of the customer's keeps its name: no alias takes it", async () =
   const { customer } = shop;
   await shop.become({ Status: "text" }, "Purchases");
   await customer`alter table purchases add column extra text default 'theirs'`;
+  await expect(shop.become({ Status: "text", Extra: "text" }, "Purchases")).rejects.toThrow("extra");
+  await customer`alter table purchases rename column extra to mine`;
   await shop.become({ Status: "text", Extra: "text" }, "Purchases");
   const names = (await shop.live()).spec.columns.map(({ name }) => name);
   expect(names).toEqual(["status", "extra"]);

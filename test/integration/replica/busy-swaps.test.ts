@@ -17,6 +17,7 @@ import type { SourceTable } from "../../../core/source";
 import { testEngine } from "../../support/engine";
 import { liveEngine } from "../../support/live-engine";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { readerOf, testReplica } from "../../support/replica";
 import { replicaServer } from "../../support/replica-server";
 import { sourceRecord, sourceTable } from "../../support/source-records";
@@ -139,9 +140,9 @@ test("history of a swap is not computed while a query locks the table", async ()
     return startBuild(replica, epoch, plan.rebuild[0]!);
   };
   const table = sourceTable("tblO", "Orders", { Price: "number" });
-  await (await build(table)).swapIn(undefined, Number.MAX_SAFE_INTEGER, []);
+  await putBuild({ replica, epoch }, await build(table), undefined);
   await sql.unsafe(`create sequence public_swap.worked_out;
-    create or replace function public_swap.record_swap(p_live public_swap._tables, p_built text, p_table jsonb)
+    create or replace function public_swap.record_merge(p_live public_swap._tables, p_built text, p_table jsonb)
       returns void language sql as $$ select nextval('public_swap.worked_out') $$`);
   const workedOut = async () =>
     (await sql`select is_called, last_value::int as n from public_swap.worked_out`)[0];
@@ -150,7 +151,7 @@ test("history of a swap is not computed while a query locks the table", async ()
   const live = (await loadCatalog(replica)).get("tblO");
   await using reader = readerOf(made.readerUrl);
   const letGo = await hold(reader, "orders");
-  const swap = () => second.swapIn(live, Number.MAX_SAFE_INTEGER, []);
+  const swap = () => putBuild({ replica, epoch }, second, live);
   for (let nth = 0; nth < 3; nth++) await expect(swap()).rejects.toMatchObject({ code: "replica_busy" });
   expect(await workedOut()).toEqual({ is_called: false, n: 1 });
   await letGo();
@@ -169,11 +170,7 @@ test("an autovacuum that locks a table gives way to its change", async () => {
     const epoch = await claimEpoch(replica);
     const table = sourceTable("tblO", "Orders", { Price: "number" });
     const first = planSchema(new Map(), { tables: [table] }, SETTINGS);
-    await (await startBuild(replica, epoch, first.rebuild[0]!)).swapIn(
-      undefined,
-      Number.MAX_SAFE_INTEGER,
-      [],
-    );
+    await putBuild({ replica, epoch }, await startBuild(replica, epoch, first.rebuild[0]!), undefined);
     await sql.unsafe(`
       insert into public.orders select 'rec' || i, now(), i from generate_series(1, 100000) as i;
       alter table public.orders set (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,

@@ -10,6 +10,7 @@ import {
   startBuild,
 } from "../../../core/replica";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { quantile } from "../../support/quantile";
 import { readerOf, testReplica } from "../../support/replica";
 import { openShop, type ServiceRole } from "../../support/shop";
@@ -179,7 +180,7 @@ test("neither a swap nor a rename of many tables blocks a query for longer than 
   const plan = planSchema(new Map(), { tables }, SETTINGS);
   for (const spec of plan.rebuild) {
     const build = await startBuild(replica, epoch, spec);
-    await build.swapIn(undefined, Number.MAX_SAFE_INTEGER, []);
+    await putBuild({ replica, epoch }, build, undefined);
   }
   // Each takes the next one's name: all six locks in one transaction.
   const ring = tables.map((table, index) => ({ ...table, name: names[(index + 1) % names.length]! }));

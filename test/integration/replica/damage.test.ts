@@ -47,7 +47,6 @@ test.for([
   ["a table", "drop table public.people cascade"],
   ["all tables", "drop table public.people, public.tasks cascade"],
   ["a column", "alter table public.people drop column size cascade"],
-  ["the records' ids", "alter table public.people drop column id cascade"],
   ["the service's own tables", "drop table public._sync_meta, public._sync_issues cascade"],
   ["the schema", "drop schema public cascade; create schema public; grant usage on schema public to public"],
   ["the schema, for good", "drop schema public cascade"],
@@ -56,6 +55,19 @@ test.for([
   await engine.replica.replica.sql.unsafe(statement!).simple();
   await nextLease(engine);
   expect(await engine.sync()).not.toHaveProperty("error");
+  await expectWhole(engine);
+});
+
+test("a table without its ids says what to do, and is restored then", async () => {
+  const engine = await synced();
+  const { sql } = engine.replica.replica;
+  await sql`alter table public.people drop column id cascade`;
+  await nextLease(engine);
+  const { failing } = await engine.sync();
+  expect(JSON.stringify(failing)).toContain("drop table public.people");
+  await sql`drop table public.people`;
+  await nextLease(engine);
+  expect(await engine.sync({ isForced: true })).not.toHaveProperty("error");
   await expectWhole(engine);
 });
 

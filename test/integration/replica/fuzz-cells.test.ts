@@ -15,6 +15,7 @@ import {
 import { typeMap } from "../../../core/replica/type-map";
 import type { FieldType, SourceField, SourceRecord, SourceTable } from "../../../core/source";
 import { anyJson, anyText, fuzz, nested } from "../../support/fuzz";
+import { putBuild } from "../../support/put-build";
 import { dumpTable, type TestReplica, testReplica } from "../../support/replica";
 
 const TYPES = Object.keys(typeMap) as FieldType[];
@@ -36,7 +37,7 @@ beforeAll(async () => {
     const source = { ...table, id: isText ? "tblTexts" : "tblLists", name: isText ? "texts" : "lists" };
     const [spec] = planSchema(await loadCatalog(test.replica), { tables: [source] }, settings).rebuild;
     const build = await startBuild(test.replica, test.epoch, spec!);
-    expect(await build.swapIn(undefined, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+    expect(await putBuild(test, build, undefined)).toBe(true);
     live.set(isText, (await loadCatalog(test.replica)).get(source.id)!);
   }
 });

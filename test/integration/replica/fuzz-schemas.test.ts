@@ -14,6 +14,7 @@ import { typeMap } from "../../../core/replica/type-map";
 import type { FieldType, SourceSchema } from "../../../core/source";
 import { readSchema } from "../../../core/source/airtable/schema";
 import { anyText, codeOr, fuzz } from "../../support/fuzz";
+import { putBuild } from "../../support/put-build";
 import { type TestReplica, testReplica } from "../../support/replica";
 import { wireSchema } from "../../support/wire-schema";
 
@@ -44,7 +45,7 @@ async function follow({ replica, epoch }: TestReplica, schema: SourceSchema, as:
     const build = await startBuild(replica, epoch, spec);
     const record = { id: "rec1", createdTime: "2024-01-01T00:00:00.000Z", fields: {} };
     await build.append(mapRecords(compileMapper(spec), [record], []));
-    expect(await build.swapIn(renamed.get(spec.tableId), Number.MAX_SAFE_INTEGER, [])).toBe(true);
+    expect(await putBuild({ replica, epoch }, build, renamed.get(spec.tableId))).toBe(true);
   }
   return loadCatalog(replica);
 }

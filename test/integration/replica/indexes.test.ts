@@ -18,6 +18,7 @@ import { asker, authByHeader } from "../../support/console";
 import { testEngine } from "../../support/engine";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
@@ -50,7 +51,7 @@ async function become(
   if (way === "merge") {
     const options = { seen: Number.MAX_SAFE_INTEGER, issues: [], most: null, compared: null };
     expect((await mergeBuild(replica, epoch, build, live!, options)).merging).toBe("merged");
-  } else expect(await build.swapIn(live, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+  } else expect(await putBuild({ replica, epoch }, build, live)).toBe(true);
 }
 
 const indexesOf = async ({ replica: { sql } }: Pick<TestReplica, "replica">, table = "orders") =>

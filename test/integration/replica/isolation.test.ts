@@ -21,6 +21,7 @@ import {
 } from "../../../core/replica";
 import { asAdmin } from "../../support/admin";
 import { controlDatabase } from "../../support/database";
+import { putBuild } from "../../support/put-build";
 import { readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
@@ -37,7 +38,7 @@ async function filledReplica(): Promise<TestReplica> {
   const spec = plan.rebuild[0]!;
   const build = await startBuild(replica, epoch, spec);
   await build.append(mapRecords(compileMapper(spec), [sourceRecord("rec1", { fld0: "bolt" })], []));
-  expect(await build.swapIn(undefined, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+  expect(await putBuild({ replica, epoch }, build, undefined)).toBe(true);
   return made;
 }
 

@@ -5,6 +5,7 @@ import { planSchema, startBuild } from "../../../core/replica";
 import { refreshViews } from "../../../core/replica/views";
 import { OptionalFeatureApplier } from "../../../core/sync/lease/apply-optional-features";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { readerOf } from "../../support/replica";
 import { openShop, type Shop } from "../../support/shop";
 import { sourceTable } from "../../support/source-records";
@@ -14,23 +15,23 @@ vi.setConfig({ testTimeout: 60_000 });
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
 const EXTRAS = { linkViews: false, history: false, historyDays: 30, notify: false, aliasDays: 0 };
 
-/** A worker that dies right after the swap, with `names` over the table. */
-async function killedAfterSwap(definition = "select name from orders"): Promise<Shop> {
-  const shop = await openShop({ Name: "text" }, "plain admin");
+/** A worker that dies right after a column was exchanged, with `names` over the table. */
+async function killedAfterExchange(definition = "select name from orders"): Promise<Shop> {
+  const shop = await openShop({ Name: "number" }, "plain admin");
   await shop.customer.unsafe(`create materialized view public.names as ${definition}`);
   const { replica, epoch } = shop.test;
   const live = await shop.live();
-  const wanted = sourceTable("tblO", "Orders", { Name: "text", New: "text" });
+  const wanted = sourceTable("tblO", "Orders", { Name: "text" });
   const plan = planSchema(new Map([["tblO", live]]), { tables: [wanted] }, SETTINGS);
   const build = await startBuild(replica, epoch, plan.rebuild[0]!);
-  await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", name: "Ada", new: null }]);
-  await build.swapIn(live, Number.MAX_SAFE_INTEGER, []);
+  await build.append([{ id: "rec1", created_time: "2024-05-01T12:34:56", name: "Ada" }]);
+  await putBuild(shop.test, build, live);
   await expect(shop.customer`select name from names`).rejects.toThrow("has not been populated");
   return shop;
 }
 
 test("a lease fills the materialized views that the previous one left empty", async () => {
-  const { test: made, customer } = await killedAfterSwap();
+  const { test: made, customer } = await killedAfterExchange();
   const { replica, epoch } = made;
   await new OptionalFeatureApplier(replica, epoch, createLogger("silent", "test")).apply(EXTRAS);
   await until(async () => (await customer`select name from names`).length === 1, {
@@ -40,7 +41,7 @@ test("a lease fills the materialized views that the previous one left empty", as
 });
 
 test("one that cannot be filled now is filled later, is reported, and blocks nothing for long", async () => {
-  const { test: made, sql, customer } = await killedAfterSwap();
+  const { test: made, sql, customer } = await killedAfterExchange();
   await using other = readerOf(made.readerUrl);
   const held = await other.reserve();
   await held`begin`;
@@ -66,7 +67,7 @@ test("one whose query takes too long is abandoned, and not tried again once its 
     test: made,
     sql,
     customer,
-  } = await killedAfterSwap("select name, pg_sleep(2)::text as slept from orders");
+  } = await killedAfterExchange("select name, pg_sleep(2)::text as slept from orders");
   const from = performance.now();
   await refreshViews(made.replica, 200);
   expect(performance.now() - from).toBeLessThan(1900);

@@ -1,4 +1,4 @@
-/** Tables that get columns, or are compared with the source, stay: with their rows, and all objects on them. */
+/** A live table stays through every change, with its rows, and all objects on it. */
 import fc from "fast-check";
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
@@ -17,6 +17,7 @@ import type { Row } from "../../../core/replica/spec";
 import type { FieldType } from "../../../core/source";
 import { ownDatabase } from "../../support/own-database";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { dumpTable, readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { sourceTable } from "../../support/source-records";
 
@@ -38,7 +39,7 @@ async function built({ replica, epoch }: TestReplica, fields: Record<string, Fie
 /** A new table with these. */
 async function swapped(made: TestReplica, fields: Record<string, FieldType>, rows: Row[]): Promise<void> {
   const { build, live } = await built(made, fields, rows);
-  expect(await build.swapIn(live, ALL.seen, [])).toBe(true);
+  expect(await putBuild(made, build, live)).toBe(true);
 }
 
 async function merged(
@@ -114,7 +115,7 @@ test("a customer's objects on a table stay when a field is added, and when its r
   ]).toEqual([{ text: expect.stringContaining("New"), atthasdef: false }]);
 });
 
-test("a table that was changed in SQL is made equal to the source; one with another structure is left to a swap", async () => {
+test("a table that was changed in SQL is made equal to the source; what prevents that is said, with the remedy", async () => {
   await using made = await testReplica();
   const { sql } = made.replica;
   const fields: Record<string, FieldType> = { Name: "text", Tags: "multiple_select", Done: "checkbox" };
@@ -135,21 +136,53 @@ test("a table that was changed in SQL is made equal to the source; one with anot
   const last = await written();
   expect(await merged(made, fields, rows)).toBe("merged");
   expect(await written()).toBe(last);
-  const unlike = [
-    "alter table public.orders alter column done type text",
-    "alter table public.orders drop column id",
-  ];
-  for (const damage of unlike) {
-    await sql.unsafe(damage);
-    const before = await rowsOf(made).catch(() => []);
-    expect(await merged(made, fields, rows)).toBe("unlike");
-    expect(await rowsOf(made).catch(() => [])).toEqual(before);
-  }
-  await swapped(made, fields, rows);
-  expect(await merged(made, { ...fields, Done: "text" }, rows)).toBe("unlike");
-  expect(await merged(made, { Name: "text" }, [{ id: "rec1", name: "Ada" }])).toBe("unlike");
+  await sql.unsafe("alter table public.orders alter column done type text");
+  expect(await merged(made, fields, rows)).toBe("merged");
+  expect(byName(await rowsOf(made))).toEqual(byName(whole));
+  const oid = await oidOf(sql, "public.orders");
+  expect(await merged(made, { ...fields, Done: "text" }, rows)).toBe("merged");
+  expect(await merged(made, { Name: "text" }, [{ id: "rec1", name: "Ada" }])).toBe("merged");
+  expect((await rowsOf(made)).map((row) => Object.keys(row as object))).toEqual([
+    ["id", "created_time", "name"],
+  ]);
+  expect(await oidOf(sql, "public.orders")).toBe(oid);
+
+  const obstacleTo = async (wanted: Record<string, FieldType>) => {
+    const { build, live } = await built(made, wanted, []);
+    const { merging, obstacle } = await mergeBuild(made.replica, made.epoch, build, live, ALL);
+    expect([Object.keys(wanted), merging, (await rowsOf(made)).length]).toEqual([
+      Object.keys(wanted),
+      "unlike",
+      1,
+    ]);
+    return obstacle!;
+  };
+  const remedied = async (obstacle: string) => {
+    await sql.unsafe(obstacle.slice(obstacle.indexOf(": ") + 2));
+    expect(await merged(made, { Name: "text", More: "text" }, [{ id: "rec1", name: "Ada", more: "m" }])).toBe(
+      "merged",
+    );
+  };
   await sql`alter table public.orders add column more int`;
-  expect(await merged(made, { ...fields, More: "text" }, rows)).toBe("unlike");
+  const taken = await obstacleTo({ Name: "text", More: "text" });
+  expect(taken).toMatch(
+    /^the new column more has the name of a column that Basetide did not create: alter table /,
+  );
+  await remedied(taken);
+  await sql`alter table public.orders drop constraint "_tblO_pkey"`;
+  const keyless = await obstacleTo({ Name: "text", More: "text" });
+  expect(keyless).toMatch(/^its primary key is missing: alter table /);
+  await remedied(keyless);
+  await sql`alter table public.orders drop column created_time`;
+  await remedied(await obstacleTo({ Name: "text", More: "text" }));
+  const [used] =
+    await sql`select count(*)::int as n from pg_attribute where attrelid = 'public.orders'::regclass and attnum > 0`;
+  const columns = Array.from({ length: 1600 - used!.n }, (_, nth) => `add column c${nth} int`).join(", ");
+  await sql.unsafe(`alter table public.orders ${columns}`);
+  await sql.unsafe(`alter table public.orders ${columns.replaceAll(/add (column c\d+) int/g, "drop $1")}`);
+  expect(await obstacleTo({ Name: "text", More: "number" })).toMatch(
+    /^Postgres has no room for another column: .*operator base rebuild$/,
+  );
 });
 
 test("I6: a large number of values of a new column is filled under another name, and appears at once", async () => {
@@ -196,6 +229,7 @@ test("I6: a large number of values of a new column is filled under another name,
   // rec7 and recNew: all others have been filled.
   expect(await mergeBuild(replica, epoch, build, live, options)).toEqual({
     merging: "merged",
+    obstacle: null,
     inserted: 1,
     updated: 1,
     deleted: 0,
@@ -253,6 +287,8 @@ const cells: Record<string, [FieldType, fc.Arbitrary<Row[string]>]> = {
   d: ["multiple_select", fc.constantFrom(null, [], ["x"], ["{", "a,b", "'\"", "NULL"])],
   e: ["date", fc.constantFrom(null, "2024-05-01", "0001-01-01")],
 };
+/** Other types that the fields may have had. */
+const OTHER: Record<string, FieldType> = { a: "number", b: "text", c: "text", d: "number", e: "text" };
 const row = fc.record({
   id: fc.constantFrom("rec1", "rec2", "rec3", "rec4", "rec5"),
   ...Object.fromEntries(Object.entries(cells).map(([name, [, value]]) => [name, value])),
@@ -271,7 +307,9 @@ test("property: whatever the live table contains, after the merge it equals the 
       fc.constantFrom(0, 1, 2, null),
       fc.constantFrom("", "drop column a", "drop column if exists e, add column own text default 'o'"),
       fc.boolean(),
-      async (before, after, known, most, damage, isCompared) => {
+      fc.subarray(names),
+      fc.boolean(),
+      async (before, after, known, most, damage, isCompared, retyped, isLosing) => {
         const { replica, epoch } = made;
         const { sql } = replica;
         await sql`delete from public_swap._tables`;
@@ -282,9 +320,21 @@ test("property: whatever the live table contains, after the merge it equals the 
           all.map(
             (one) => Object.fromEntries(["id", ...some].map((name) => [name, one[name as "id"]])) as Row,
           );
-        await swapped(made, fieldsOf(first), pick(before, first));
+        // Some have another type, and one is deleted.
+        const others = first.filter((name) => retyped.includes(name));
+        const was = { ...fieldsOf(first), ...Object.fromEntries(others.map((name) => [name, OTHER[name]!])) };
+        const isDeleting = isLosing && first.length === names.length;
+        await swapped(
+          made,
+          isDeleting ? { ...was, gone: "text" } : was,
+          pick(before, first).map((one) => ({
+            ...one,
+            ...Object.fromEntries(others.map((name) => [name, OTHER[name] === "text" ? "t" : 7])),
+          })),
+        );
         const isDamaged = damage !== "" && (damage.includes("if exists") || first.includes("a"));
         if (isDamaged) await sql.unsafe(`alter table public.orders ${damage}`);
+        const oid = await oidOf(sql, "public.orders");
         const { build, live } = await built(made, fieldsOf(names), pick(after, names));
         // The recent-writes log has what is written after the comparison.
         const put = async () => {
@@ -302,6 +352,7 @@ test("property: whatever the live table contains, after the merge it equals the 
         );
         const wanted = pick(after, names).toSorted((a, b) => (String(a.id) < String(b.id) ? -1 : 1));
         expect(found.map((one) => one.row)).toEqual(wanted);
+        expect(await oidOf(sql, "public.orders")).toBe(oid);
       },
     ),
     { numRuns: 40 },

@@ -17,6 +17,7 @@ import {
   type TableSpec,
 } from "../../../core/replica";
 import type { FieldType, SourceTable } from "../../../core/source";
+import { putBuild } from "../../support/put-build";
 import { scratchFolder } from "../../support/scratch";
 import { PASSWORD, postgresServer } from "../../support/servers/postgres-server";
 
@@ -104,7 +105,7 @@ async function bring(
       await busy(() => build.discard());
     } else {
       await busy(async () =>
-        build.swapIn((await loadCatalog(replica)).get(spec.tableId), Number.MAX_SAFE_INTEGER, []),
+        putBuild({ replica, epoch }, build, (await loadCatalog(replica)).get(spec.tableId)),
       );
     }
   }

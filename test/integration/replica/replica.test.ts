@@ -21,6 +21,7 @@ import {
   trimRecentWrites,
 } from "../../../core/replica";
 import type { SourceRecord, SourceSchema, SourceTable } from "../../../core/source";
+import { putBuild } from "../../support/put-build";
 import { dumpTable, readerOf, type TestReplica, testReplica } from "../../support/replica";
 import { sourceRecord, sourceTable } from "../../support/source-records";
 
@@ -40,7 +41,7 @@ async function build(
     const aside = await startBuild(replica, epoch, spec);
     await aside.append(mapRecords(compileMapper(spec), records[spec.tableId] ?? [], issues));
     const live = (await loadCatalog(replica)).get(spec.tableId);
-    expect(await aside.swapIn(live, Number.MAX_SAFE_INTEGER, issues)).toBe(true);
+    expect(await putBuild({ replica, epoch }, aside, live, { issues })).toBe(true);
   }
   return loadCatalog(replica);
 }
@@ -237,10 +238,10 @@ test("I6: a rebuilt table is swapped in only when it has every image of the rece
   const aside = await startBuild(replica, epoch, spec);
   const readVersion = await takeReadVersion(replica);
   await apply(replica, table, { readVersion, records: [sourceRecord("rec1", { fld0: 1 })] });
-  expect(await aside.swapIn(table, readVersion, [])).toBe(false);
+  expect(await putBuild({ replica, epoch }, aside, table, { seen: readVersion })).toBe(false);
   const [entry] = await recentWritesSince(replica, "tblV", readVersion);
   expect(entry).toMatchObject({ recordId: "rec1", isGone: false, record: { fields: { fld0: 1 } } });
-  expect(await aside.swapIn(table, entry!.appliedVersion, [])).toBe(true);
+  expect(await putBuild({ replica, epoch }, aside, table, { seen: entry!.appliedVersion })).toBe(true);
   await expect(
     apply(replica, table, { readVersion, records: [sourceRecord("rec1", { fld0: 1 })] }),
   ).rejects.toMatchObject({ code: "shape_changed" });
@@ -276,7 +277,7 @@ test("I1: writes with a kept plan go to the table that a rebuild has swapped in,
   const aside = await startBuild(replica, epoch, table.spec);
   await aside.append(mapRecords(compileMapper(table.spec), [sourceRecord("rec2", { fld0: 0 })], []));
   await aside.append(mapRecords(compileMapper(table.spec), [sourceRecord("rec1", { fld0: 0 })], []));
-  expect(await aside.swapIn(table, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+  expect(await putBuild({ replica, epoch }, aside, table)).toBe(true);
   table = (await loadCatalog(replica)).get("tblV")!;
   for (let version = 9; version <= 10; version++) await write(table, { fld0: version });
   const rows = () => replica.sql`select id, version::int as version from public.versions order by id`;
@@ -292,19 +293,22 @@ test("I1: writes with a kept plan go to the table that a rebuild has swapped in,
   expect(row).toEqual({ version: 11, loud: "it's \\ 'quoted'" });
 });
 
-test("a swap is abandoned soon when a query locks the table, and nothing has changed", async () => {
+test("an exchange of columns is abandoned soon when a query locks the table, and nothing has changed", async () => {
   await using test = await testReplica();
   const { replica, epoch } = test;
-  const table = (await build(test, { tables: [versioned] })).get("tblV")!;
-  const aside = await startBuild(replica, epoch, table.spec);
+  const catalog = await build(test, { tables: [versioned] });
+  const table = catalog.get("tblV")!;
+  const tables = [sourceTable("tblV", "Versions", { Version: "text" })];
+  const plan = planSchema(catalog, { tables }, SETTINGS);
+  const aside = await startBuild(replica, epoch, plan.rebuild[0]!);
   await using reader = readerOf(test.readerUrl);
   await reader.begin(async (query) => {
     await query`select count(*) from versions`;
-    await expect(aside.swapIn(table, Number.MAX_SAFE_INTEGER, [])).rejects.toMatchObject({
+    await expect(putBuild({ replica, epoch }, aside, table)).rejects.toMatchObject({
       code: "replica_busy",
     });
   });
-  expect(await aside.swapIn(table, Number.MAX_SAFE_INTEGER, [])).toBe(true);
+  expect(await putBuild({ replica, epoch }, aside, table)).toBe(true);
 });
 
 test("swapped names are swapped in place: no row is rewritten, and comments and issues are updated", async () => {

@@ -22,6 +22,7 @@ import { writtenElsewhere } from "../../../core/sync/engine";
 import { trimOldRecentWrites } from "../../../core/sync/lease/trim-recent-writes";
 import { emptyCache } from "../../../core/sync/state";
 import { until } from "../../support/poll";
+import { putBuild } from "../../support/put-build";
 import { type TestReplica, testReplica } from "../../support/replica";
 import { saveReplica } from "../../support/saved-replica";
 import { sourceTable } from "../../support/source-records";
@@ -36,7 +37,7 @@ async function build(t: TestReplica, fields: Record<string, "number" | "text">):
   await changeShape(t.replica, t.epoch, catalog, plan);
   for (const spec of plan.rebuild) {
     const aside = await startBuild(t.replica, t.epoch, spec);
-    await aside.swapIn((await loadCatalog(t.replica)).get("tblO"), Number.MAX_SAFE_INTEGER, []);
+    await putBuild(t, aside, (await loadCatalog(t.replica)).get("tblO"));
   }
   return (await loadCatalog(t.replica)).get("tblO")!;
 }

@@ -98,21 +98,23 @@ export function basePages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/tables/:table", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
-      const spec = (await cachedShape(ctx, base)).tables.find(({ name }) => name === params.table);
+      const { tables, slots } = await cachedShape(ctx, base);
+      const spec = tables.find(({ name }) => name === params.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this database`);
+      const columns = (
+        <Columns spec={spec} baseId={base.id} slots={slots.find(({ name }) => name === spec.name)} />
+      );
       const title = (
         <>
           Columns of <code>{spec.name}</code>
         </>
       );
       const view = isHtmx(request) ? (
-        <DialogContent title={title}>
-          <Columns spec={spec} />
-        </DialogContent>
+        <DialogContent title={title}>{columns}</DialogContent>
       ) : (
         <BaseFrame base={base} place="schema">
           <Card id="columns" title={`Columns of ${spec.name}`}>
-            <Columns spec={spec} />
+            {columns}
           </Card>
         </BaseFrame>
       );
