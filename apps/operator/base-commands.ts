@@ -76,7 +76,7 @@ export function addBaseCommands(program: Command): void {
         await requestRebuild(ctx, found, name, options.force);
         return toJson(ctx, await requestResync(ctx, found));
       });
-      print(changed, options.json, toText);
+      printResult(changed, options.json, toText);
     });
   base
     .command("delete")

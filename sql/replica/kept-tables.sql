@@ -113,7 +113,7 @@ begin
   insert into {{swap}}._kept_tables values (p_live.table_id, v_table, to_jsonb(p_live), v_publications)
   on conflict on constraint _kept_tables_pkey do update
     set relation = excluded.relation, live = excluded.live, publications = excluded.publications;
-  perform {{swap}}.report_lost(p_live.name, 'objects', format('drop table %I._kept_%s;', {{swap_text}}, v_table),
+  perform {{swap}}.report_lost(p_live.name, 'objects', format('drop table %I.%I;', {{swap_text}}, '_kept_' || v_table),
     format('the table no longer exists in Airtable. What is on it, or needs it, stays on %I._kept_%s, and comes back with it, until this row is deleted: %s',
       {{swap_text}}, v_table, v_objects));
 end $drop_table$;
