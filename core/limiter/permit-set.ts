@@ -270,6 +270,9 @@ export class PermitSet {
   /** Returns the permits to return. */
   #spare(now: number, { kind, waiting, reserved = 0 }: Demand): Permit[] {
     const free = this.#permits.filter(({ isInUse }) => !isInUse).sort((a, b) => a.readyAt - b.readyAt);
+    // They would count as held for the process's kind, and keep it from others.
+    const useless = free.filter((permit) => !this.#usable().includes(permit));
+    if (useless.length > 0) return useless;
     const recalled = Math.min(this.#recalled, free.length - reserved);
     const turns = kind === "client" && now < this.#sharedUntil ? free.length - waiting : 0;
     // Until shortly before one may be used, it is worth nothing to others, and a request may come that asks anyway.

@@ -62,6 +62,41 @@ test("requests whose keys are unproven take nothing from the sync of a throttled
   expect(synced).toBeGreaterThan(120 * 1.8);
 });
 
+test("a sync whose permits may no longer be used, because the base is throttled, gets others", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  await database.sql`select quota_open(${KEY}, 5, 2, ${EPOCH_MS}::float8)`;
+  await database.sql`update quota_permits set rests_until = ${EPOCH_MS + 3000}::float8 where number <= 2`;
+  const worker = world.process();
+  void (async () => {
+    while (world.now < 120_000) {
+      await worker.send(KEY, "sync", { share: 3 });
+      await world.sleep(50);
+    }
+  })();
+  for (const at of [10_000, 15_000, 20_000]) world.at(at, () => void world.refuse(worker, KEY, 1000));
+  await world.run(60_000);
+  const before = world.sent.length;
+  await world.run(120_000);
+  // A throttled base has two requests a second, of which this sync may use one.
+  expect(world.sent.length - before).toBeGreaterThan(50);
+  expect(world.sent.length - before).toBeLessThan(70);
+});
+
+test("a control plane that takes 700 ms for each statement is slow, and not away", async () => {
+  const world = new World(database.sql, { ...LOOPBACK, statementMs: [650, 700] }, 1);
+  await world.reset();
+  const worker = world.process();
+  void (async () => {
+    while (world.now < 60_000) {
+      await worker.send(KEY, "sync", { share: 3 });
+      await world.sleep(50);
+    }
+  })();
+  await world.run(60_000);
+  expect(world.sent.length).toBeGreaterThan(160);
+});
+
 fuzz(
   "whatever happens, permits that no process needs are returned, and no request waits for ever",
   25,
