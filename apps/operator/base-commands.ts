@@ -14,7 +14,7 @@ import {
 import { retryQuarantined } from "../../core/control/jobs";
 import { baseJsons } from "../../core/control/status";
 import { BasetideError } from "../../core/errors";
-import { createRateLimiter } from "../../core/limiter";
+import { rateLimiterOf } from "../../core/limiter";
 import { moveBase } from "../../core/sync/lease";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext, withManagement } from "./context";
@@ -119,7 +119,7 @@ export function addBaseCommands(program: Command): void {
       const moved = await withManagement(async (ctx) =>
         toJson(
           ctx,
-          await moveBase({ ...ctx, limiter: createRateLimiter(ctx) }, id, options.cluster, {
+          await moveBase({ ...ctx, limiter: rateLimiterOf(ctx) }, id, options.cluster, {
             signal: stop.signal,
           }),
         ),

@@ -3,6 +3,7 @@
  *
  * A request costs an addition here, and nothing in the control plane: one statement stores all counts of a process.
  */
+import postgres from "postgres";
 import { withTimeout } from "../async";
 import type { Db } from "../context";
 import type { Logger } from "../log";
@@ -63,12 +64,12 @@ export class CallCounter {
         tally.callers[caller] = (tally.callers[caller] ?? 0) + callers[caller]!;
   }
 
-  /** Stores the counts; keeps those that cannot be stored for the next flush. Never fails. */
+  /** Stores the counts; keeps those that are not stored for the next flush. Never fails. */
   flush(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#flushing = this.#flushing.then(() => this.#store());
-    return this.#flushing;
+    return withTimeout(STORE_MS, () => undefined, this.#flushing);
   }
 
   async #store(): Promise<void> {
@@ -76,12 +77,14 @@ export class CallCounter {
     if (tallies.size === 0) return;
     this.#tallies = new Map();
     const rows = [...tallies].map(([key, tally]) => ({ key, ...tally }));
+    const statement = this.#ctx.db`select quota_count(${JSON.stringify(rows)}::text::jsonb, ${MOST_CALLERS})`;
     try {
-      const stored = this.#ctx.db`select quota_count(${JSON.stringify(rows)}::text::jsonb, ${MOST_CALLERS})`;
-      // Late counts may still be stored: they are not kept, or they would count twice.
-      await withTimeout(STORE_MS, () => undefined, stored);
+      await statement;
     } catch (error) {
       this.#ctx.log.debug({ error }, "saving counts of calls failed");
+      // If the answer was lost, they may have been stored: they would count twice.
+      const { state } = statement as unknown as { state: object | null };
+      if (state && !(error instanceof postgres.PostgresError)) return;
       for (const [key, tally] of tallies) this.#add(key, tally);
     }
   }

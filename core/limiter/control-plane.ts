@@ -1,4 +1,5 @@
 /** The control plane's functions of the rate limiter, which all processes share. */
+import postgres from "postgres";
 import { Turns, withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
@@ -21,6 +22,8 @@ export class ControlPlane implements Plane {
   readonly #timeoutMs: number;
   readonly #onAway: (isAway: boolean, error?: unknown) => void;
   readonly #turns = new Turns<string>(MOST_TRADES);
+  /** The connection of the session, for its messages and heartbeats: no other statement delays these. */
+  #line: Db | undefined;
   #isAway = false;
 
   /** @param onAway called when calls begin to fail (true) and when one succeeds again (false) */
@@ -43,15 +46,19 @@ export class ControlPlane implements Plane {
       this.#isAway = false;
       return result;
     } catch (error) {
-      if (!this.#isAway) this.#onAway(true, error);
-      this.#isAway = true;
+      this.#lose(error);
       throw new BasetideError("control_unavailable", undefined, { cause: error });
     }
   }
 
+  #lose(error?: unknown): void {
+    if (!this.#isAway) this.#onAway(true, error);
+    this.#isAway = true;
+  }
+
   async heartbeat({ name, session, isProxy, seen, owed, usesOwed }: HeartbeatCall): Promise<HeartbeatAnswer> {
     const [answer] = await this.call(
-      (db) => db<HeartbeatAnswer[]>`
+      () => this.#line!<HeartbeatAnswer[]>`
         select * from quota_heartbeat(${name}, ${session}, ${isProxy}, ${seen}, ${owed}, ${usesOwed},
           ${strictest().requestsPerWindow})`,
     );
@@ -76,19 +83,35 @@ export class ControlPlane implements Plane {
   async listen(
     session: string,
     onMessage: (message: PermitMessage) => void,
-    onGap: () => void,
+    onLost: () => void,
   ): Promise<() => void> {
-    let isFirst = true;
-    const listening = this.#db.listen(
-      session,
-      (payload) => onMessage(JSON.parse(payload) as PermitMessage),
-      () => {
-        if (!isFirst) onGap();
-        isFirst = false;
+    let isOver = false;
+    const line = postgres({
+      ...this.#db.options,
+      max: 1,
+      idle_timeout: null,
+      max_lifetime: null,
+      onnotify: (_channel: string, payload: string) => onMessage(JSON.parse(payload) as PermitMessage),
+      // The driver would connect again, and hear nothing.
+      onclose: () => {
+        if (isOver) return;
+        end();
+        this.#lose();
+        onLost();
       },
-    );
-    const { unlisten } = await this.call(() => listening);
-    return () => void unlisten().catch(() => {});
+    } as unknown as postgres.Options<Record<string, never>>);
+    const end = () => {
+      isOver = true;
+      void line.end({ timeout: 0 });
+    };
+    try {
+      await this.call(() => line.unsafe(`listen ${session}`));
+    } catch (error) {
+      end();
+      throw error;
+    }
+    this.#line = line;
+    return end;
   }
 
   async leave(session: string): Promise<void> {

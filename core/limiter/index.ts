@@ -4,4 +4,4 @@ export { processClock, type QuotaClock } from "./clock";
 export { sqlLimitsOf, syncShare } from "./limits";
 export { MeteredSource, neverRetry } from "./metered-source";
 export { createProcessLimiter } from "./process-limiter";
-export { createRateLimiter, type RateLimiter, type SyncCall } from "./rate-limiter";
+export { createRateLimiter, type RateLimiter, rateLimiterOf, type SyncCall } from "./rate-limiter";

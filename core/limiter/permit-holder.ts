@@ -39,14 +39,15 @@ export interface Plane {
   heartbeat(call: HeartbeatCall): Promise<HeartbeatAnswer>;
   trade(session: string, trade: Trade): Promise<PermitMessage>;
   /**
-   * Receives messages that others cause, until the returned function is called.
+   * Receives messages that others cause, until the returned function is called: on the connection of the heartbeats, so that
+   * a process that hears nothing has no lease.
    *
-   * @param onGap called when some may have been missed
+   * @param onLost called when the connection has ended
    */
   listen(
     session: string,
     onMessage: (message: PermitMessage) => void,
-    onGap: () => void,
+    onLost: () => void,
   ): Promise<() => void>;
   leave(session: string): Promise<void>;
 }
@@ -71,6 +72,7 @@ export class PermitHolder {
   #owed = 0;
   #silent = 0;
   #isClosed = false;
+  #lives = 0;
   /** When the last heartbeat that was answered was sent, and the control plane's time in its answer, with when it arrived. */
   #sentAt = -Infinity;
   #heard: { at: number; askedAt: number } | undefined;
@@ -100,6 +102,11 @@ export class PermitHolder {
   /** Whether permits may be traded; else it uses what it holds or is owed. */
   get isConnected(): boolean {
     return this.#state === "connected" && this.clock.now() - this.#sentAt < LEASE_MS;
+  }
+
+  /** Returns a number under which nothing was granted to this process. */
+  newLife(): number {
+    return ++this.#lives;
   }
 
   /** Whether permits may be used. */
@@ -169,6 +176,7 @@ export class PermitHolder {
 
   #beat(): void {
     this.#cancelAlarm();
+    const from = this.clock.now();
     this.#beating = this.#beatOnce()
       .catch((error) => {
         if (!this.isConnected) this.#fail(error);
@@ -178,7 +186,7 @@ export class PermitHolder {
         this.#beating = undefined;
         if (this.#isClosed) return;
         if (!this.isProxy && this.#queues.size === 0) void this.#end();
-        else this.#cancelAlarm = this.clock.at(this.clock.now() + LEASE_MS / 3, () => this.#beat());
+        else this.#cancelAlarm = this.clock.at(from + LEASE_MS / 3, () => this.#beat());
       });
   }
 
@@ -220,10 +228,10 @@ export class PermitHolder {
       if (session !== this.#session) return;
       (this.#queues.get(message.key) ?? this.#users.get(message.key))?.permits.take(message);
     };
-    const onGap = () => {
+    const onLost = () => {
       if (session === this.#session && this.#state === "connected") this.#lapse();
     };
-    this.#stopListening = await this.#plane.listen(session, take, onGap);
+    this.#stopListening = await this.#plane.listen(session, take, onLost);
   }
 
   #dropIdle(): void {

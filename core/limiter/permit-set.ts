@@ -80,7 +80,7 @@ export class PermitSet {
   readonly #demand: () => Demand;
   readonly #onChange: () => void;
   #permits: Permit[] = [];
-  #life = 1;
+  #life: number;
   /** A call has failed, and it is unknown what it has changed: what is held lapses with the next one. */
   #isUnsure = false;
   #isTrading = false;
@@ -109,6 +109,7 @@ export class PermitSet {
     this.key = key;
     this.size = size;
     this.usedAt = of.clock.now();
+    this.#life = of.newLife();
     this.#isUser = isUser;
     this.#of = of;
     this.#spreadMs = spreadMs;
@@ -136,9 +137,11 @@ export class PermitSet {
     return this.#permits.some(({ isInUse }) => isInUse);
   }
 
-  /** Whether it holds nothing, and waits for nothing. */
+  /** Whether it holds nothing and waits for nothing, and what it was granted after it had left the queue has been returned. */
   get isIdle(): boolean {
-    return this.#permits.length === 0 && !this.#isTrading && this.#asked.want === 0;
+    const isDone =
+      this.#permits.length === 0 && !this.#isTrading && !this.#isUnsure && this.#asked.want === 0;
+    return isDone && this.#of.clock.now() - Math.max(this.usedAt, this.#asked.at) >= 2 * BUSY_MS;
   }
 
   /** Whether clients have lately needed what this process holds. */
@@ -241,7 +244,8 @@ export class PermitSet {
     const { kind, want: asked, at } = this.#asked;
     const isNew = want > asked || (want > 0 && demand.kind !== kind);
     // While it has permits, what it lacks comes when others have used it.
-    const againAt = want > 0 ? at + (this.held > given.length ? BUSY_MS : AGAIN_MS) : Infinity;
+    const pauseMs = this.held > given.length && !this.#isUnsure ? BUSY_MS : AGAIN_MS;
+    const againAt = want > 0 || this.#isUnsure ? at + pauseMs : Infinity;
     if (given.length > 0 || isNew || now >= againAt || (isIdle && asked > 0))
       return void this.#trade(demand, want, given);
     if (!this.isIdle) this.#wakeAt(Math.min(againAt, now + (this.#wanted > 0 ? NEAR_MS / 2 : AGAIN_MS)));
@@ -266,10 +270,14 @@ export class PermitSet {
   /** Returns the permits to return. */
   #spare(now: number, { kind, waiting, reserved = 0 }: Demand): Permit[] {
     const free = this.#permits.filter(({ isInUse }) => !isInUse).sort((a, b) => a.readyAt - b.readyAt);
+    // They would count as held for the process's kind, and keep it from others.
+    const useless = free.filter((permit) => !this.#usable().includes(permit));
+    if (useless.length > 0) return useless;
     const recalled = Math.min(this.#recalled, free.length - reserved);
     const turns = kind === "client" && now < this.#sharedUntil ? free.length - waiting : 0;
     // Until shortly before one may be used, it is worth nothing to others, and a request may come that asks anyway.
-    const isTime = waiting === 0 && (free[0]?.readyAt ?? Infinity) + this.#spreadMs() <= now + NEAR_MS;
+    const isSpare = waiting === 0 || kind === "unproven";
+    const isTime = isSpare && (free[0]?.readyAt ?? Infinity) + this.#spreadMs() <= now + NEAR_MS;
     const wanted = isTime ? Math.min(this.#wanted, free.length) : 0;
     const count = Math.max(0, recalled, turns, wanted);
     this.#recalled = Math.max(0, this.#recalled - count);
@@ -281,7 +289,7 @@ export class PermitSet {
 
   async #trade(demand: Demand, want: number, given: Permit[]): Promise<void> {
     if (this.#isUnsure) {
-      this.#life++;
+      this.#life = this.#of.newLife();
       this.#permits = [];
       given = [];
       this.#isUnsure = false;

@@ -126,6 +126,15 @@ export function createRateLimiter(
   };
 }
 
+const limiters = new WeakMap<Db, RateLimiter>();
+
+/** Returns the limiter of a process that asks rarely: one for all who use the same pool, with one connection to listen on. */
+export function rateLimiterOf(ctx: { db: Db; log: Logger; metrics: Registry }): RateLimiter {
+  const limiter = limiters.get(ctx.db) ?? createRateLimiter(ctx);
+  limiters.set(ctx.db, limiter);
+  return limiter;
+}
+
 interface Refusals {
   log: Logger;
   db: Db;

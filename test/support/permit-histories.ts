@@ -6,6 +6,8 @@ import { type LOOPBACK, type SimulatedProcess, World } from "./permit-simulation
 /** The base of every history. */
 const KEY = "airtable:appHistory";
 const RUN_MS = 40_000;
+/** Longest wait of a client. */
+export const DEADLINE_MS = 20_000;
 
 const networks = fc.record({
   travelMs: fc.constantFrom(1, 80, 200),
@@ -101,7 +103,8 @@ export async function playHistory(db: postgres.Sql, history: History): Promise<W
       while (world.now < RUN_MS) {
         await world.sleep((-Math.log(1 - world.random()) * 1000) / rate);
         const isProven = world.random() < 0.9;
-        void proxy.send(KEY, isProven ? "client" : "unproven", { isOwnKey: true });
+        const deadlineAt = proxy.holder.clock.now() + DEADLINE_MS;
+        void proxy.send(KEY, isProven ? "client" : "unproven", { isOwnKey: true, deadlineAt });
       }
     })();
   }

@@ -11,7 +11,7 @@ import { type HeartbeatAnswer, PermitHolder, type Plane } from "../../core/limit
 import type { PermitMessage } from "../../core/limiter/permit-set";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
-const EPOCH_MS = 1_780_000_000_000;
+export const EPOCH_MS = 1_780_000_000_000;
 const LIMITS = { requestsPerWindow: 5, userRequestsPerWindow: 50, windowMs: 1000 };
 const CALL_TIMEOUT_MS = 1000;
 /** A process may stand still for as long as a lease between its last look at the clock and the request, and a proxy longer. */
@@ -73,8 +73,13 @@ export class World {
   readonly sent: Sent[] = [];
   trades = 0;
   heartbeats = 0;
+  readonly processes: SimulatedProcess[] = [];
+  /** Requests of processes that were not killed, and that were neither sent nor failed. */
+  waiting = 0;
   /** The control plane's server is down. */
   isDown = false;
+  /** Processes do not stand still any longer. */
+  isCalm = false;
   readonly #events: Event[] = [];
   #order = 0;
   #underWay = 0;
@@ -167,6 +172,7 @@ export class World {
     const skewMs = random() * 1e6;
     let busyUntil = 0;
     let isDead = false;
+    let waiting = 0;
     const exec = (run: () => void): void => {
       if (isDead) return;
       if (busyUntil > this.now) this.at(busyUntil, () => exec(run));
@@ -185,6 +191,7 @@ export class World {
     };
     if (network.stallEveryMs > 0) {
       const again = () => {
+        if (this.isCalm) return;
         stall(random() * network.stallMs);
         if (!isDead) this.at(this.now + random() * 2 * network.stallEveryMs, again);
       };
@@ -259,19 +266,27 @@ export class World {
     const process: SimulatedProcess = {
       way: "open",
       kill: () => {
+        if (!isDead) this.waiting -= waiting;
         isDead = true;
       },
       stall,
       holder: undefined as never,
       send: async (key, priority, options = {}) => {
         const askedAt = this.now;
+        const count = (step: number) => {
+          waiting += step;
+          if (!isDead) this.waiting += step;
+        };
+        count(1);
         try {
           const { signal } = new AbortController();
           await process.holder.queue(key).wait(priority, signal, { connections, ...options });
         } catch {
           return null;
+        } finally {
+          count(-1);
         }
-        const isLate = network.stallEveryMs > 0 && random() < 0.02;
+        const isLate = !this.isCalm && network.stallEveryMs > 0 && random() < 0.02;
         const longestMs =
           name !== undefined && network.stallMs > LONGEST_LATE_MS ? PROXY_LATE_MS : network.stallMs;
         const lateMs = isLate
@@ -289,6 +304,7 @@ export class World {
       },
     };
     Object.assign(process, { holder: new PermitHolder(plane, clock, () => LIMITS, name) });
+    this.processes.push(process);
     return process;
   }
 }

@@ -10,7 +10,7 @@ import { FreshUrls } from "../../../core/attachments";
 import { linkedBases, type ManagementContext } from "../../../core/control/bases";
 import { asBasetideError, BasetideError, httpStatus } from "../../../core/errors";
 import { isId } from "../../../core/ids";
-import { createRateLimiter } from "../../../core/limiter";
+import { rateLimiterOf } from "../../../core/limiter";
 import { ATTACHMENTS_PATH, type AttachmentRef, isSignedBy } from "../../../core/replica";
 import { securityHeaders } from "../../../views/render";
 
@@ -30,7 +30,7 @@ const LINK_HEADERS = {
 
 export function attachmentRoutes(ctx: ManagementContext) {
   const find = linkedBases(ctx);
-  const urls = new FreshUrls({ ...ctx, limiter: createRateLimiter(ctx) });
+  const urls = new FreshUrls({ ...ctx, limiter: rateLimiterOf(ctx) });
 
   async function redirect({ params, query }: { params: LinkParams; query: Record<string, unknown> }) {
     const place: AttachmentRef = params;

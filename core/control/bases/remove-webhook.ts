@@ -7,7 +7,7 @@
  */
 import type { Context } from "../../context";
 import { type ErrorCode, isBasetideError } from "../../errors";
-import { createRateLimiter, MeteredSource, neverRetry } from "../../limiter";
+import { MeteredSource, neverRetry, rateLimiterOf } from "../../limiter";
 import { type ChangeFeed, type Platform, platformById } from "../../source";
 import { quotaKeyOf } from "../budgets";
 import { dropWebhook, forgetFeed, forgetRefusal, loadFeed } from "../feeds";
@@ -98,7 +98,7 @@ async function call<T>(
   const metered = new MeteredSource({
     connection,
     sourceBaseId: base.sourceBaseId,
-    limiter: createRateLimiter(ctx),
+    limiter: rateLimiterOf(ctx),
     quotaKey: quotaKeyOf(base),
     queue: { priority: "client", deadlineMs: REMOVAL_TIMEOUT_MS, signal, isOwnKey: true, shownAs: "console" },
     signal,

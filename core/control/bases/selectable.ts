@@ -1,6 +1,6 @@
 /** What of a base can be selected, also before it is connected. */
 import type { Context } from "../../context";
-import { createRateLimiter, MeteredSource } from "../../limiter";
+import { MeteredSource, rateLimiterOf } from "../../limiter";
 import {
   checkSelection,
   copiesEverything,
@@ -38,7 +38,7 @@ export function readSelectableWith(
   const source = new MeteredSource({
     connection: platformById(ctx.platforms, platform).connect(apiKey),
     sourceBaseId,
-    limiter: createRateLimiter(ctx),
+    limiter: rateLimiterOf(ctx),
     quotaKey: quotaKeyOf({ platform, sourceBaseId }),
     queue: { priority, deadlineMs, signal, isOwnKey: priority === "client", shownAs: "console" },
     signal,

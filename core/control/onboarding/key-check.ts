@@ -3,7 +3,7 @@
  * missing permission is reported, by name, where the key is entered.
  */
 import { BasetideError, type ErrorCode, errorCodes, isBasetideError } from "../../errors";
-import { createRateLimiter, MeteredSource, neverRetry } from "../../limiter";
+import { MeteredSource, neverRetry, rateLimiterOf } from "../../limiter";
 import { platformById, type SourceBase } from "../../source";
 import { listSourceBases, type ManagementContext } from "../bases";
 import { quotaKeyOf } from "../budgets";
@@ -71,7 +71,7 @@ export async function checkChanges(
   if (!base || !connection.changeFeed || !source.keyScopes?.changes) return null;
   const deadlineMs = Math.min(ctx.config.upstreamTimeoutMs, OPTIONAL_PATIENCE_MS);
   const signal = AbortSignal.timeout(deadlineMs);
-  const limiter = createRateLimiter(ctx);
+  const limiter = rateLimiterOf(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId: base.id });
   // The source has just listed the base for this key, so the key is proven.
   const queue = { priority: "client", deadlineMs, signal, shownAs: SHOWN_AS } as const;
@@ -109,7 +109,7 @@ export async function checkReading(
 ): Promise<BaseSize> {
   const source = platformById(ctx.platforms, platform);
   const signal = AbortSignal.timeout(ctx.config.upstreamTimeoutMs);
-  const limiter = createRateLimiter(ctx);
+  const limiter = rateLimiterOf(ctx);
   const quotaKey = quotaKeyOf({ platform, sourceBaseId });
   const asked = { connection: source.connect(apiKey), sourceBaseId, limiter, quotaKey, signal };
   const waiting = { deadlineMs: ctx.config.upstreamTimeoutMs, signal, shownAs: SHOWN_AS };

@@ -221,7 +221,7 @@ language sql as $$
       (select 1 from waiting w where w.session <> h.session and (w.is_overdue and h.n > 1
         or (w.kind = h.kind and w.has <= h.n - 2 and (p_is_user or h.kind <> 'client'))) limit 1)),
     'shared', case when h.kind = 'client' and not p_is_user and c.are_several then true end,
-    'wanted', case when h.kind = 'client' then (select sum(w.n) from waiting w where w.kind = 'sync') end))
+    'wanted', case when h.kind <> 'sync' then (select sum(w.n) from waiting w where w.kind = 'sync') end))
   from held h, clients c
   where exists (select from waiting) or (p_is_granted and c.are_several);
 $$;
@@ -314,25 +314,21 @@ language sql stable as $$
   where o.owed_until > p_now or o.seen_at < p_now - quota_lease_ms();
 $$;
 
--- quota_end_session(session, now): a process ends, and its last requests may have been sent now.
+-- quota_end_session(session, now): a process ends, and its last requests may have been sent now. What is granted to it at the same
+-- time lapses. Its earlier sessions are not owed anything either; another process with its name is.
 create or replace function quota_end_session(p_session text, p_now float8 default null) returns void
 language plpgsql as $$
 declare
   now_ms constant float8 := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
-  v_key text;
 begin
-  -- Longer ago than it is remembered.
-  update quota_holders h set seen_at = now_ms - 900000, heard_at = 0
-  where h.name = (select o.name from quota_holders o where o.session = p_session);
-  for v_key in
-    select distinct p.key from quota_permits p where p.session = p_session order by 1
-  loop
-    perform quota_lock(v_key);
-    update quota_permits p set session = null,
-      rests_until = greatest(p.rests_until, now_ms + quota_longest_rest_ms())
-    where p.key = v_key and p.session = p_session;
-  end loop;
-  delete from quota_wants w where w.session = p_session;
+  update quota_holders h set
+    -- Longer ago than it is remembered.
+    seen_at = now_ms - 900000, owed_until = 0,
+    heard_at = case when h.session = p_session then now_ms - 2 * quota_lease_ms() else h.heard_at end
+  where h.name = (select o.name from quota_holders o where o.session = p_session)
+    and (h.session = p_session or h.heard_at < now_ms - quota_lease_ms());
+  update quota_permits p set session = null, rests_until = greatest(p.rests_until, now_ms + quota_longest_rest_ms())
+  where p.session = p_session;
 end $$;
 
 -- quota_trim(now): deletes what is known of keys that were not used for a day.

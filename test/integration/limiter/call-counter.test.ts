@@ -1,9 +1,11 @@
 /** Calls by purpose, in the control plane: each is counted once for each of its keys, also if saving failed before. */
+import postgres from "postgres";
 import { expect, test } from "vitest";
 import type { Db } from "../../../core/context";
 import { CallCounter } from "../../../core/limiter";
 import { createLogger } from "../../../core/log";
 import { controlDatabase } from "../../support/database";
+import { faultProxy } from "../../support/fault-proxy";
 
 const log = createLogger("fatal", "test");
 
@@ -35,4 +37,22 @@ test("calls are counted once for each key, whatever fails in between", async () 
   isAway = false;
   other("sweep");
   expect(await saved()).toEqual({ ...first, "a sweep": 4, "a own sweep": 6, "b sweep": 2 });
+});
+
+test("calls whose count was stored and whose answer was lost are not counted twice", async () => {
+  await using database = await controlDatabase();
+  const { hostname, port } = new URL(database.url);
+  await using line = await faultProxy({ host: hostname, port: Number(port) }, { isPostgres: true });
+  const db = postgres(line.over(database.url), { max: 1, fetch_types: false });
+  const counter = new CallCounter({ db, log });
+  counter.sync("a");
+  const holding = line.hold((text) => text.includes("quota_count"), "after", AbortSignal.timeout(10_000));
+  const flushing = counter.flush();
+  (await holding).cut();
+  await flushing;
+  counter.sync("a");
+  await counter.flush();
+  await db.end({ timeout: 1 });
+  const [row] = await database.sql`select sync::integer from quota_calls where key = 'a'`;
+  expect(row).toEqual({ sync: 2 });
 });

@@ -7,6 +7,7 @@ import type { RateLimiterOptions } from "../../../core/limiter/rate-limiter";
 import { createLogger } from "../../../core/log";
 import { cuttableProxy } from "../../support/cuttable-proxy";
 import { controlDatabase, type TestDatabase } from "../../support/database";
+import { faultProxy } from "../../support/fault-proxy";
 import { mostWithin } from "../../support/permit-simulation";
 import { until } from "../../support/poll";
 
@@ -68,6 +69,11 @@ async function proxyLimiter(name: string) {
 const client = (deadlineMs = 30_000, signal = never) => ({ deadlineMs, signal });
 /** A port that refuses connections. */
 const NOWHERE = "postgres://nobody@127.0.0.1:1/nothing";
+
+function addressOf(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url);
+  return { host: hostname, port: Number(port) };
+}
 
 async function metric(
   of: { metrics: Registry },
@@ -192,6 +198,29 @@ test("a limiter that closes returns its permits, and others wait only for their 
   expect(held).toHaveLength(0);
   await using other = newLimiter();
   await Promise.all([1, 2, 3, 4, 5].map(() => other.acquireClient(key, client(2000))));
+});
+
+test("I4: a process that ends takes nothing from another with the same name", async () => {
+  const key = newKey();
+  await using staying = newLimiter({ instanceId: "same" });
+  await using other = newLimiter();
+  await until(() => staying.acquireClient(newKey(), client()).then(() => true), {
+    what: "it has begun",
+    retryErrors: true,
+  });
+  const sent: number[] = [];
+  const send = () => sent.push(performance.now());
+  {
+    await using ending = newLimiter({ instanceId: "same" });
+    await until(() => ending.acquireClient(newKey(), client()).then(() => true), {
+      what: "the other has begun",
+      retryErrors: true,
+    });
+    await Promise.all([1, 2, 3, 4, 5].map(() => staying.acquireClient(key, client()).then(send)));
+  }
+  await Promise.all([1, 2, 3, 4, 5].map(() => other.acquireClient(key, client()).then(send)));
+  expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
+  await database.sql`delete from quota_holders where name = 'same'`;
 });
 
 test("a 429 that one process receives stops the clients and the syncs of all, also those that hold permits", async () => {
@@ -360,6 +389,33 @@ test("what a proxy is owed depends on the number of proxies, and one that ends i
     await until(async () => (await silent()) === 0, { what: "it is back" });
   }
   expect(await silent()).toBe(0);
+});
+
+test("a process that no longer hears what others need loses its lease, although its statements are answered", async () => {
+  await using line = await faultProxy(addressOf(database.url), { isPostgres: false });
+  await using deaf = newLimiter({ url: `${line.over(database.url)}?application_name=deaf` });
+  await using other = newLimiter();
+  const key = newKey();
+  const stop = new AbortController();
+  let sent = 0;
+  async function sync(): Promise<void> {
+    while (!stop.signal.aborted)
+      await deaf.acquireSync(key, 5, stop.signal).then(
+        () => sent++,
+        () => new Promise((resolve) => setImmediate(resolve)),
+      );
+  }
+  const all = [sync()];
+  await until(() => sent >= 6, { what: "sync has all permits" });
+  // New connections are refused, as by a server that has no more.
+  line.target = { host: "127.0.0.1", port: 1 };
+  await database.sql`
+    select pg_terminate_backend(pid) from (
+      select pid from pg_stat_activity where application_name = 'deaf' and query ~* '^ *(listen|select . from quota_heartbeat)'
+      order by query ~* '^ *listen' desc limit 1) listening`;
+  await other.acquireClient(key, client(10_000));
+  stop.abort();
+  await Promise.all(all);
 });
 
 test("a control plane that hangs counts as unavailable until it answers", async () => {

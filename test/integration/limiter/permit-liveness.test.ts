@@ -1,0 +1,115 @@
+/** What must not be lost on a virtual clock, with the real holders and the real SQL: permits, and the turns of those who wait. */
+import fc from "fast-check";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { controlDatabase, type TestDatabase } from "../../support/database";
+import { fuzz } from "../../support/fuzz";
+import { DEADLINE_MS, histories, playHistory } from "../../support/permit-histories";
+import { EPOCH_MS, LOOPBACK, World } from "../../support/permit-simulation";
+
+const KEY = "airtable:appHistory";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await controlDatabase();
+});
+afterAll(() => database[Symbol.asyncDispose]());
+
+test("a permit that was granted in a lost answer is returned, although its request has left", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  const proxy = world.process("proxy");
+  await world.run(3200);
+  // Between two heartbeats.
+  proxy.way = "deaf";
+  const deadlineAt = proxy.holder.clock.now() + 500;
+  void proxy.send(KEY, "client", { deadlineAt });
+  world.at(3250, () => {
+    proxy.way = "open";
+  });
+  await world.run(3300);
+  const held = () =>
+    database.sql`select from quota_permits p join quota_holders h using (session) where h.heard_at > ${EPOCH_MS}::float8`;
+  expect(await held()).toHaveLength(1);
+  await world.run(60_000);
+  expect(await held()).toHaveLength(0);
+});
+
+test("requests whose keys are unproven take nothing from the sync of a throttled base", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  const worker = world.process();
+  const proxy = world.process("proxy");
+  const until = Date.UTC(2200, 0);
+  await database.sql`
+    insert into quota_throttled (key, since, until, is_certain)
+    values (${KEY}, now(), to_timestamp(${until / 1000}), true)`;
+  for (let table = 0; table < 3; table++)
+    void (async () => {
+      while (world.now < 120_000) {
+        await worker.send(KEY, "sync", { share: 5 });
+        await world.sleep(100);
+      }
+    })();
+  void (async () => {
+    while (world.now < 120_000) {
+      await world.sleep(1000);
+      void proxy.send(KEY, "unproven");
+    }
+  })();
+  await world.run(120_000);
+  const synced = world.sent.filter(({ priority }) => priority === "sync").length;
+  // One unproven request in ten seconds goes first.
+  expect(synced).toBeGreaterThan(120 * 1.8);
+});
+
+test("a sync whose permits may no longer be used, because the base is throttled, gets others", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  await database.sql`select quota_open(${KEY}, 5, 2, ${EPOCH_MS}::float8)`;
+  await database.sql`update quota_permits set rests_until = ${EPOCH_MS + 3000}::float8 where number <= 2`;
+  const worker = world.process();
+  void (async () => {
+    while (world.now < 120_000) {
+      await worker.send(KEY, "sync", { share: 3 });
+      await world.sleep(50);
+    }
+  })();
+  for (const at of [10_000, 15_000, 20_000]) world.at(at, () => void world.refuse(worker, KEY, 1000));
+  await world.run(60_000);
+  const before = world.sent.length;
+  await world.run(120_000);
+  // A throttled base has two requests a second, of which this sync may use one.
+  expect(world.sent.length - before).toBeGreaterThan(50);
+  expect(world.sent.length - before).toBeLessThan(70);
+});
+
+test("a control plane that takes 700 ms for each statement is slow, and not away", async () => {
+  const world = new World(database.sql, { ...LOOPBACK, statementMs: [650, 700] }, 1);
+  await world.reset();
+  const worker = world.process();
+  void (async () => {
+    while (world.now < 60_000) {
+      await worker.send(KEY, "sync", { share: 3 });
+      await world.sleep(50);
+    }
+  })();
+  await world.run(60_000);
+  expect(world.sent.length).toBeGreaterThan(160);
+});
+
+fuzz(
+  "whatever happens, permits that no process needs are returned, and no request waits for ever",
+  25,
+  fc.asyncProperty(histories, async (history) => {
+    const world = await playHistory(database.sql, history);
+    world.isCalm = true;
+    // Twice as long as unused permits are kept.
+    await world.run(world.now + DEADLINE_MS + 20_000);
+    const now = EPOCH_MS + world.now;
+    const leaked = await database.sql`
+      select p.* from quota_permits p join quota_holders h using (session) where h.heard_at > ${now - 1500}::float8`;
+    expect([...leaked]).toEqual([]);
+    expect(world.waiting).toBe(0);
+    return true;
+  }),
+);
