@@ -1,5 +1,6 @@
 /** `base list|show|pause|resume|resync|delete|retry|move`: the bases of all accounts. */
 import type { Command } from "commander";
+import { moveBase } from "../../core/control/base-move";
 import {
   type Base,
   deleteBase,
@@ -14,7 +15,6 @@ import { retryQuarantined } from "../../core/control/jobs";
 import { baseJsons } from "../../core/control/status";
 import { BasetideError } from "../../core/errors";
 import { createRateLimiter } from "../../core/limiter";
-import { moveBase } from "../../core/sync/lease";
 import { withContext, withManagement } from "./context";
 import { facts, print, table } from "./output";
 

@@ -1,20 +1,22 @@
 /** Creates the context for leases, in a worker and in its child processes. */
 import type { Context } from "../../core/context";
+import { createSyncHost } from "../../core/control/sync-host";
 import { CallCounter, type RateLimiter } from "../../core/limiter";
 import { platforms } from "../../core/source";
-import { SettingsWatch, type SyncContext, syncMetrics } from "../../core/sync/lease";
-import { NotificationListener } from "../../core/sync/modes/live";
+import { type SyncContext, syncMetrics } from "../../core/sync/lease";
 import { BudgetWatch } from "../../core/sync/pacing";
 
-export function createSyncContext(ctx: Context, limiter: RateLimiter): SyncContext {
+export type WorkerContext = Context & SyncContext;
+
+export function createSyncContext(ctx: Context, limiter: RateLimiter): WorkerContext {
+  const host = createSyncHost(ctx);
   return {
     ...ctx,
+    host,
     limiter,
     platforms: platforms(ctx.config),
     syncMetrics: syncMetrics(ctx.metrics),
-    settingsWatch: new SettingsWatch(ctx),
-    notifications: new NotificationListener(ctx),
-    budgetWatch: new BudgetWatch(ctx),
+    budgetWatch: new BudgetWatch({ log: ctx.log, host }),
     callCounter: new CallCounter(ctx),
   };
 }

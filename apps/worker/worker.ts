@@ -15,13 +15,7 @@ import { basesBuilding, livingWorkers } from "../../core/control/fleet";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
 import { shareServers } from "../../core/replica";
-import {
-  type BaseCaches,
-  failedRun,
-  holdLease,
-  type LeaseSignals,
-  type SyncContext,
-} from "../../core/sync/lease";
+import { type BaseCaches, failedRun, holdLease, type LeaseSignals } from "../../core/sync/lease";
 import { failurePauseMs } from "../../core/sync/pacing";
 import { evictFingerprints } from "../../core/sync/state";
 import { type Balance, balance } from "./balance";
@@ -29,6 +23,7 @@ import { watchFreezes } from "./freeze-watch";
 import { Isolation } from "./isolation";
 import { repeat } from "./repeat";
 import { workerReport } from "./report";
+import type { WorkerContext } from "./sync-context";
 
 const HEARTBEAT_MS = 3000;
 /** How often the load is balanced, and how often the first of all workers looks for bases without a job. */
@@ -95,7 +90,7 @@ type Next = number | null;
  *
  * @param leaseBase holds a lease; a simulation has its own
  */
-export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
+export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
   const { log, config, db } = ctx;
   const capacity = config.workerConcurrency;
   const stopping = new AbortController();
@@ -364,7 +359,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   };
 }
 
-function workerMetrics(ctx: SyncContext, read: { bases: () => number; share: () => number }) {
+function workerMetrics(ctx: WorkerContext, read: { bases: () => number; share: () => number }) {
   const registers = [ctx.metrics];
   new Gauge({
     name: "basetide_worker_bases",

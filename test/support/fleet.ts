@@ -10,7 +10,6 @@ import { readConfig } from "../../core/config";
 import { createAccount } from "../../core/control/accounts";
 import {
   type Base,
-  type BaseSettings,
   createBase,
   deleteBase,
   getBase,
@@ -18,6 +17,7 @@ import {
   type ManagementContext,
   replicaTarget,
 } from "../../core/control/bases";
+import type { BaseSettings } from "../../core/control/bases/settings";
 import { databaseCredentials, ensureDefaultCluster, getDatabase } from "../../core/control/placement";
 import { migrateControl } from "../../core/control/setup";
 import { closeContext, createContext } from "../../core/process";

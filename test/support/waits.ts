@@ -53,7 +53,7 @@ export const waits: Wait[] = [
     end: "no connection waits: each turn adds one",
     report: "metric of waiting connections",
   },
-  { at: "core/sync/lease/settings-watch.ts SettingsWatch.#poll", end: "no base is held", report: "log" },
+  { at: "core/control/bases/settings-watch.ts SettingsWatch.#poll", end: "no base is held", report: "log" },
   {
     at: "core/sync/lease/progress-saver.ts progressSaver.save",
     end: "the sync ends",
@@ -86,7 +86,7 @@ export const waits: Wait[] = [
     report: "the write's answer",
   },
   {
-    at: "core/sync/engine/copy-writes.ts writtenElsewhere",
+    at: "core/control/base-move/copy-writes.ts writtenElsewhere",
     end: "the move ends",
     report: "`take` reports failures",
   },
@@ -233,7 +233,11 @@ export const waits: Wait[] = [
     end: "nothing was used since",
     report: "the next request",
   },
-  { at: "core/sync/lease/move-base.ts copyLateWrites", end: "its grace", report: "the command's error" },
+  {
+    at: "core/control/base-move/move-base.ts copyLateWrites",
+    end: "its grace",
+    report: "the command's error",
+  },
   {
     at: "apps/proxy/caller.ts admit",
     end: "UPSTREAM_TIMEOUT_MS, or the client leaves",

@@ -9,10 +9,10 @@
 
 import { linkedAbort, wait } from "../../async";
 import type { Context } from "../../context";
-import { settleCatchUp } from "../../control/jobs";
 import { asBasetideError, nextStep } from "../../errors";
 import type { RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
+import type { Host } from "../host";
 import { failurePauseMs } from "../pacing";
 import { tableCache } from "../state";
 import { pollForChanges } from "./find-modified";
@@ -28,7 +28,7 @@ const DEADLINE_MS = 30_000;
 const CALLER = "catch-up";
 
 export interface CatchUpInput extends Omit<SyncInput, "isForced"> {
-  ctx: Pick<Context, "db" | "log">;
+  ctx: Pick<Context, "log"> & { host: Pick<Host, "save"> };
   /** The platform's filter; without one, only the next sweep finds the changes. */
   modifiedSince: ((sinceMs: number) => string) | undefined;
 }
@@ -83,7 +83,7 @@ export class CatchUps implements AsyncDisposable {
       }
       this.#done = at.getTime();
       if (this.#wanted === at) this.#wanted = null;
-      await settleCatchUp(ctx.db, base.id, at).catch((error: unknown) => {
+      await ctx.host.save(base.id, { caughtUpAt: at }).catch((error: unknown) => {
         ctx.log.debug({ error }, "saving the result of a catch-up failed");
       });
     }

@@ -9,9 +9,9 @@
  * deletes nor forgets them.
  */
 
-import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
 import type { SourceTable, UnreadableRecord } from "../../source";
+import type { SyncedBase } from "../host";
 import type { TableCache } from "../state";
 import { fingerprintIn } from "../state";
 import { readTable, restarting } from "./reader";
@@ -35,7 +35,7 @@ const MAX_STARTS = 5;
 const UNREADABLE_MS = 10 * 60_000;
 
 interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
-  base: Pick<Base, "sync" | "clockAheadMs">;
+  base: Pick<SyncedBase, "sync" | "clockAheadMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
   /**

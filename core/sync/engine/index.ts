@@ -1,6 +1,5 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
 export { type CatchUpInput, CatchUps } from "./catch-up";
-export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
 export { foundIn } from "./evidence";
 export { type PollResult, pollForChanges } from "./find-modified";
 export { askFailing, readerOfTable } from "./patience";

@@ -1,12 +1,12 @@
 /** How a sync asks the source: with retries of transient failures, and lists of whole tables with read versions. */
 
 import { jittered, wait } from "../../async";
-import { nextMonth } from "../../control/budgets";
 import { BasetideError, isBasetideError, nextStep } from "../../errors";
 import { MeteredSource, type RateLimiter } from "../../limiter";
 import type { Logger } from "../../log";
 import {
   isStale,
+  nextMonth,
   type RecordPage,
   type RememberedPage,
   type SourceConnection,

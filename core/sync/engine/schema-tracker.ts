@@ -6,7 +6,6 @@
  */
 
 import { wait, withTimeout } from "../../async";
-import type { SchemaError } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Catalog,
@@ -31,6 +30,7 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
+import type { SchemaError } from "../host";
 import { failurePauseMs } from "../pacing";
 import { type BaseCache, isOfTable } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";

@@ -6,11 +6,11 @@
  * read while others can: those are listed in its report and with the base, and tried again by themselves.
  */
 import { linkedAbort, withTimeout } from "../../async";
-import type { Base, Progress, RunReport } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
 import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
+import type { Progress, RunReport, SyncedBase } from "../host";
 import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
@@ -28,7 +28,7 @@ const MAX_SHAPES = 5;
 const MAX_ROUNDS = 20;
 
 export interface SyncInput {
-  base: Base;
+  base: SyncedBase;
   replica: Replica;
   epoch: number;
   cache: BaseCache;

@@ -2,7 +2,7 @@
  * Applies the optional features of a base (views over links, history, notifications, old names) to its replica while a
  * worker holds the lease. The SQL functions that write rows follow these settings, no matter which process calls them.
  */
-import type { BaseSettings } from "../../control/bases";
+
 import { isBasetideError } from "../../errors";
 import type { Logger } from "../../log";
 import {
@@ -13,9 +13,10 @@ import {
   settleDependents,
   trimHistory,
 } from "../../replica";
+import type { SyncSettings } from "../host";
 
 export type OptionalFeatureSettings = Pick<
-  BaseSettings,
+  SyncSettings,
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
 

@@ -2,9 +2,9 @@
  * Keeps the indexes of a base's setting while a worker holds its lease: creates them in the background, and again
  * after a schema change removed one.
  */
-import { type IndexSetting, sameIndexes } from "../../control/bases";
 import type { Logger } from "../../log";
 import { applyIndexes, indexedColumns, type Replica } from "../../replica";
+import type { IndexSetting } from "../host";
 
 /** Pause before a failed attempt is repeated; it doubles each time. */
 const RETRY_MS = 5000;
@@ -33,7 +33,7 @@ export class IndexKeeper {
 
   /** Returns whether nothing is left to do for this setting. */
   isApplied(wanted: IndexSetting[]): boolean {
-    return !this.#work && this.#done !== undefined && sameIndexes(this.#done, wanted);
+    return !this.#work && this.#done !== undefined && Bun.deepEquals(this.#done, wanted);
   }
 
   /** Called repeatedly with the current setting. Returns at once and never fails. */
@@ -65,7 +65,7 @@ export class IndexKeeper {
         ...one,
         ...columns.find(({ tableId, fieldId }) => tableId === one.tableId && fieldId === one.fieldId),
       }));
-      if (!sameIndexes(named, wanted)) await this.onNames(wanted, named);
+      if (!Bun.deepEquals(named, wanted)) await this.onNames(wanted, named);
     }
     if (isDone) this.#retryMs = RETRY_MS;
     else this.#wait();

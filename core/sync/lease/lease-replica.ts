@@ -12,9 +12,9 @@
  */
 
 import type { Context } from "../../context";
-import { lastReplicaState, recordReplicaState } from "../../control/bases";
 import { BasetideError } from "../../errors";
 import { claimEpochAbove, openReplica, type Replica, type ReplicaTarget } from "../../replica";
+import type { Host } from "../host";
 import type { BaseCache } from "../state";
 
 interface LeaseStart {
@@ -30,13 +30,13 @@ interface LeaseStart {
  * @throws BasetideError `lease_lost` if another lease has started meanwhile
  */
 export async function claimLease(
-  { db, log }: Pick<Context, "db" | "log">,
+  { host, log }: Pick<Context, "log"> & { host: Pick<Host, "replicaState" | "recordReplicaState"> },
   baseId: string,
   replica: Replica,
   known?: Pick<BaseCache, "epoch" | "renewals">,
 ): Promise<LeaseStart> {
   // Read first: the claim that was recorded is older than this one, so a replica that is behind it has lost it.
-  const before = await lastReplicaState(db, baseId);
+  const before = await host.replicaState(baseId);
   const claim = await claimEpochAbove(replica, before.epoch);
   const { epoch, previousEpoch, previousRenewals, identity } = claim;
   const hasLostRenewals = known?.epoch === previousEpoch && known.renewals !== previousRenewals;
@@ -47,7 +47,7 @@ export async function claimLease(
       { before, now: { identity, epoch: previousEpoch } },
       "the replica may have lost commits; comparing all tables with Airtable",
     );
-  if (!(await recordReplicaState(db, baseId, { identity, epoch }, !isContinued)))
+  if (!(await host.recordReplicaState(baseId, { identity, epoch }, !isContinued)))
     throw new BasetideError("lease_lost");
   return { epoch, previousEpoch, isContinued };
 }

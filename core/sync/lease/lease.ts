@@ -15,23 +15,6 @@
  */
 
 import type { Context } from "../../context";
-import {
-  afterSweep,
-  attachmentSigner,
-  type Base,
-  getBase,
-  type IndexSetting,
-  openApiKey,
-  type RunReport,
-  recordProblems,
-  recordSourceUser,
-  renameIndexes,
-  replicaTarget,
-  restUntil,
-  saveFailingTables,
-  saveSchemaError,
-} from "../../control/bases";
-import { measuredSizes } from "../../control/onboarding";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
@@ -46,7 +29,7 @@ import {
 import { type Platform, platformById } from "../../source";
 import { failSpan, span } from "../../trace";
 import { CatchUps, type NextSync, newReport, type SyncInput, syncBase, withdrawNext } from "../engine";
-import type { NotificationListener } from "../modes/live";
+import type { Host, IndexSetting, RunReport, SyncedBase } from "../host";
 import { rapidBase } from "../modes/rapid";
 import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
@@ -61,7 +44,6 @@ import { feedOf, goLive } from "./live-lease";
 import type { SyncMetrics } from "./metrics";
 import { progressSaver } from "./progress-saver";
 import { hasLeft, saveRun } from "./save-run";
-import type { SettingsWatch } from "./settings-watch";
 import { cadenceFor, isPaced, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
@@ -92,12 +74,11 @@ const UNAPPLIED_MS = 30_000;
 /** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
-export interface SyncContext extends Context {
+export interface SyncContext extends Pick<Context, "config" | "log"> {
+  host: Host;
   limiter: RateLimiter;
   platforms: Platform[];
   syncMetrics: SyncMetrics;
-  settingsWatch: SettingsWatch;
-  notifications: NotificationListener;
   budgetWatch: BudgetWatch;
   callCounter: CallCounter;
 }
@@ -128,9 +109,9 @@ export async function holdLease(
 ): Promise<number | null> {
   const { stop, kill, isSaturated = () => false } = signals;
   const log = ctx.log.child({ baseId });
-  const base = await getBase(ctx.db, baseId);
+  const base = await ctx.host.base(baseId);
   if (!isToBeSynced(base)) return null;
-  const target = await replicaTarget(ctx, base);
+  const target = await ctx.host.replicaTarget(base);
   const replica = takeReplica(caches.get(baseId), target);
   let isLeftOpen = false;
   replica.keep(STARTING_MS);
@@ -146,9 +127,15 @@ export async function holdLease(
       await takeOverRows({ replica, cache }, start.previousEpoch);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
-    await using problems = new ChangeSaver(log, () => recordProblems(ctx.db, baseId, cache.problems.list()));
-    await using failing = new ChangeSaver(log, () => saveFailingTables(ctx.db, baseId, cache.failing.list()));
-    await using schemaError = new ChangeSaver(log, () => saveSchemaError(ctx.db, baseId, cache.schemaError));
+    await using problems = new ChangeSaver(log, () =>
+      ctx.host.save(baseId, { problems: cache.problems.list() }),
+    );
+    await using failing = new ChangeSaver(log, () =>
+      ctx.host.save(baseId, { failingTables: cache.failing.list() }),
+    );
+    await using schemaError = new ChangeSaver(log, () =>
+      ctx.host.save(baseId, { schemaError: cache.schemaError }),
+    );
     cache.problems.onChange = problems.changed;
     cache.failing.onChange = failing.changed;
     if (!Bun.deepEquals(cache.failing.list(), base.failingTables)) failing.changed();
@@ -160,7 +147,6 @@ export async function holdLease(
       base,
       platform,
       cache,
-      watch: ctx.settingsWatch,
       stop,
       kill,
     });
@@ -168,7 +154,7 @@ export async function holdLease(
       base.sync && base.sync.kind !== "live" ? new Date(Date.now() - agoMs(base, base.sync.startedAt)) : null;
     const what = { baseId, platform, replica, epoch, cache, leased, budget };
     const onNames = (before: IndexSetting[], now: IndexSetting[]) =>
-      renameIndexes(ctx.db, baseId, before, now);
+      ctx.host.save(baseId, { indexes: { before, now } });
     const lease = {
       ctx: { ...ctx, log },
       ...what,
@@ -212,7 +198,7 @@ export async function holdLease(
 /** Applies the optional features in the base's settings to the replica, now and whenever they change. */
 async function applyOptionalFeatures(
   { ctx, replica, epoch, cache, leased, features, indexes }: Lease,
-  base: Base,
+  base: SyncedBase,
 ): Promise<void> {
   await features.apply(base.settings);
   await dropUnfinished(replica, epoch, cache.builds.keys());
@@ -261,13 +247,13 @@ export interface Lease {
   syncedFrom: Date | null;
 }
 
-async function syncUntilOver(lease: Lease, first: Base, stop: AbortSignal): Promise<number | null> {
+async function syncUntilOver(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<number | null> {
   const { ctx, baseId, cache, leased } = lease;
   let until = performance.now() + LEASE_MS;
   const noticedAt = performance.now() + NOTICE_MS;
-  let run: RunReport | undefined;
-  for (let base = first; ; base = (run && sweptBase(lease, base, run)) ?? (await getBase(ctx.db, baseId))) {
-    run = undefined;
+  let saved: SyncedBase | undefined;
+  for (let base = first; ; base = sweptBase(lease, base, saved) ?? (await ctx.host.base(baseId))) {
+    saved = undefined;
     if (stop.aborted) return 0;
     if (!isToBeSynced(base)) return null;
     // The base was moved to another database, or paused and resumed within a second: another lease continues.
@@ -290,11 +276,10 @@ async function syncUntilOver(lease: Lease, first: Base, stop: AbortSignal): Prom
       }
       if (report) {
         // An error of a key that has been replaced meanwhile is obsolete, and reporting it would stop the base.
-        if (needsAttention(report) && (await openApiKey(ctx, base)) !== apiKey) continue;
-        await saveRun(lease, base, report);
+        if (needsAttention(report) && (await ctx.host.access(base)).apiKey !== apiKey) continue;
+        saved = await saveRun(lease, base, report);
         if (needsAttention(report)) return null;
         if (report.error?.code === "budget_spent") return await release(lease, SPENT_REST_MS);
-        run = report;
       }
       if (report?.error || isGivenUp(lease)) {
         // What one table's objects refuse is no reason for other tables to wait longer.
@@ -322,16 +307,19 @@ async function isRenewed({ replica, epoch, cache, features, ...lease }: Lease): 
 }
 
 /** Returns whether the sync has compared all tables in place, so that it leaves nothing half done. */
-function isPlainSweep(base: Base, report: RunReport | { restMs: number } | null): boolean {
+function isPlainSweep(base: SyncedBase, report: RunReport | { restMs: number } | null): boolean {
   if (report === null || base.resyncRequestedAt !== null) return false;
   return "restMs" in report || (report.kind === "sweep" && report.completedAt !== null && !report.failing);
 }
 
 /** Returns the base after this sync, unless it must be read again: a sweep is usually all that has changed it. */
-function sweptBase({ leased }: Lease, base: Base, report: RunReport): Base | undefined {
-  const isSweep = report.kind === "sweep" && report.completedAt !== null && report.issues === undefined;
+function sweptBase(
+  { leased }: Lease,
+  base: SyncedBase,
+  saved: SyncedBase | undefined,
+): SyncedBase | undefined {
   const isPlain = !base.settings.live && base.resyncRequestedAt === null && base.error === null;
-  return isSweep && isPlain && leased.isAsRead(base) ? afterSweep(base, report) : undefined;
+  return isPlain && leased.isAsRead(base) ? saved : undefined;
 }
 
 /**
@@ -342,7 +330,7 @@ function sweptBase({ leased }: Lease, base: Base, report: RunReport): Base | und
  */
 async function syncAs(
   lease: Lease,
-  base: Base,
+  base: SyncedBase,
   until: number,
 ): Promise<RunReport | { restMs: number } | null> {
   const { ctx, replica, platform, cache, leased } = lease;
@@ -350,7 +338,7 @@ async function syncAs(
   unpackCache(cache);
   await applyAttachmentKey(ctx, base, cache);
   cache.problems.begin(base);
-  const sizes = base.sync ? {} : await measuredSizes(ctx.db, base.id);
+  const sizes = base.sync ? {} : await ctx.host.measuredSizes(base.id);
   const progress = progressSaver(ctx, base.id, cache.problems);
   using sync = leased.begin(base, isForced);
   const onProgress: SyncInput["onProgress"] = (latest) => {
@@ -373,9 +361,9 @@ async function syncAs(
         isGivenUp: () => isGivenUp(lease),
         // A cycle that the budget slows down may take longer than a lease, and starts over with each lease.
         isOver: () => performance.now() >= (cycles > 0 ? until : until + CYCLES_WAITED * cadence().cycleMs),
-        onRun: (report) => {
+        onRun: async (report) => {
           if (!report.isBackground) cycles++;
-          return saveRun(lease, base, report);
+          await saveRun(lease, base, report);
         },
         onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
@@ -392,7 +380,7 @@ async function syncAs(
         onProgress: progress.note,
         isGivenUp: () => isGivenUp(lease),
         isOver: () => isLiveOver(lease, until),
-        onRun: (report) => saveRun(lease, base, report),
+        onRun: async (report) => void (await saveRun(lease, base, report)),
         onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
       return null;
@@ -440,9 +428,9 @@ function isLiveOver({ replica, isSaturated }: Lease, until: number): boolean {
 }
 
 /** Applies regardless of the setting: tables that have not been rebuilt yet may contain our URLs. */
-async function applyAttachmentKey(ctx: SyncContext, base: Base, cache: BaseCache): Promise<void> {
+async function applyAttachmentKey(ctx: SyncContext, base: SyncedBase, cache: BaseCache): Promise<void> {
   if (base.attachmentKeyVersion === (cache.attachmentSigner?.keyVersion ?? 0)) return;
-  cache.attachmentSigner = await attachmentSigner(ctx, base.id);
+  cache.attachmentSigner = await ctx.host.attachmentSigner(base.id);
 }
 
 /** Asks for the owner of the key, which costs the base no quota. If it fails, another lease tries again. */
@@ -450,7 +438,7 @@ async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
   const { apiKey } = leased;
   try {
     const { id } = await leased.connection.whoami(leased.kill);
-    if (leased.apiKey === apiKey) await recordSourceUser(ctx.db, baseId, id);
+    if (leased.apiKey === apiKey) await ctx.host.save(baseId, { sourceUserId: id });
   } catch (error) {
     ctx.log.debug({ error }, "user of the API key could not be read");
   }
@@ -459,7 +447,7 @@ async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
 /** Ends the lease; the base is leased again after it has rested. */
 async function release({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
-  await restUntil(ctx.db, baseId, Math.min(restMs, spentMs));
+  await ctx.host.restUntil(baseId, Math.min(restMs, spentMs));
   return null;
 }
 
@@ -472,6 +460,6 @@ function needsAttention({ error }: RunReport): boolean {
   return error !== undefined && nextStep[error.code] === "needs_attention";
 }
 
-function isToBeSynced(base: Base): boolean {
+function isToBeSynced(base: SyncedBase): boolean {
   return base.state !== "paused" && base.state !== "moving" && base.state !== "deleting";
 }

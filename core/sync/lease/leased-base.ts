@@ -10,34 +10,24 @@
 
 import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import type { Context } from "../../context";
-import {
-  type Base,
-  decryptApiKey,
-  interruptedBy,
-  openApiKey,
-  type SyncFacts,
-  selectingOf,
-  sourceAccess,
-} from "../../control/bases";
-import { quotaKeyOf } from "../../control/budgets";
 import { syncShare } from "../../limiter";
 import {
   following,
   type Platform,
+  quotaKeyOf,
   type Selecting,
   type SourceConnection,
   selectedSource,
 } from "../../source";
+import type { Host, SyncedBase, SyncFacts, SyncSettings, Watching } from "../host";
 import { type BaseCache, requestSchemaCheck } from "../state";
 import { isAsRead } from "./as-read";
-import type { SettingsWatch, Watching } from "./settings-watch";
 
 interface LeaseInput {
-  ctx: Pick<Context, "db" | "secrets" | "log">;
-  base: Base;
+  ctx: Pick<Context, "log"> & { host: Pick<Host, "access" | "watch" | "interruptedBy"> };
+  base: SyncedBase;
   platform: Platform;
   cache: BaseCache;
-  watch: SettingsWatch;
   /** The worker's signals. */
   stop: AbortSignal;
   kill: AbortSignal;
@@ -71,10 +61,10 @@ export class LeasedBase implements Disposable {
   /** Requests per window that sync may use. */
   #share: number;
   /** The base as the latest sync read it. */
-  #syncedBase: Base;
+  #syncedBase: SyncedBase;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
   readonly #changed = new Notifier();
-  #apply: (settings: SyncFacts["settings"]) => boolean = () => true;
+  #apply: (settings: SyncSettings) => boolean = () => true;
   #watching: Watching;
   /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
@@ -90,18 +80,14 @@ export class LeasedBase implements Disposable {
     this.#syncedBase = input.base;
     this.#stop = linkedAbort(input.stop);
     this.#kill = linkedAbort(input.kill);
-    this.#watching = input.watch.watch(input.base.id, (facts) => this.#notice(facts));
+    this.#watching = input.ctx.host.watch(input.base.id, (facts) => this.#notice(facts));
   }
 
   /** @throws BasetideError `secret_unreadable`, `not_found` */
   static async open(input: LeaseInput): Promise<LeasedBase> {
     const { ctx, base } = input;
-    const access = await sourceAccess(ctx, base.id);
-    return new LeasedBase(
-      input,
-      decryptApiKey(ctx, access),
-      selectingOf(ctx, { ...access, selection: base.selection }),
-    );
+    const { apiKey, selecting } = await ctx.host.access(base);
+    return new LeasedBase(input, apiKey, selecting);
   }
 
   /**
@@ -133,7 +119,7 @@ export class LeasedBase implements Disposable {
    *
    * @param apply starts to apply them; returns whether nothing is left to do
    */
-  applySettingsBy(apply: (settings: SyncFacts["settings"]) => boolean): void {
+  applySettingsBy(apply: (settings: SyncSettings) => boolean): void {
     this.#apply = apply;
     this.#watching.callAgain();
   }
@@ -144,12 +130,12 @@ export class LeasedBase implements Disposable {
   }
 
   /** Returns whether nothing that people may change differed from `base` when that was last read. */
-  isAsRead(base: Base): boolean {
+  isAsRead(base: SyncedBase): boolean {
     return isAsRead(base, this.#facts, performance.now() - this.#watching.readAt);
   }
 
   /** Begins a sync with `base` as it was just read. */
-  begin(base: Base, isForced: boolean): RunningSync {
+  begin(base: SyncedBase, isForced: boolean): RunningSync {
     this.#share = shareOf(base, base.settings);
     this.#syncedBase = base;
     // What is known by now may interrupt this sync, or make another one worthwhile after it.
@@ -229,7 +215,7 @@ export class LeasedBase implements Disposable {
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {
     const { handle, isForced } = this.#sync!;
-    const interrupted = interruptedBy(this.#syncedBase.settings, settings);
+    const interrupted = this.#input.ctx.host.interruptedBy(this.#syncedBase.settings, settings);
     if (interrupted === "every sync") return true;
     if (settings.ownAttachmentUrls && attachmentKeyVersion !== this.#syncedBase.attachmentKeyVersion)
       return true;
@@ -252,7 +238,7 @@ export class LeasedBase implements Disposable {
     this.#keyVersion = version;
     const { ctx, base } = this.#input;
     try {
-      const apiKey = await openApiKey(ctx, base);
+      const { apiKey } = await ctx.host.access(base);
       if (apiKey === this.#apiKey) return;
       this.#apiKey = apiKey;
       this.#connected = this.#connect(apiKey);
@@ -267,7 +253,7 @@ export class LeasedBase implements Disposable {
   }
 }
 
-function shareOf(base: Base, { turbo }: Pick<Base["settings"], "turbo">): number {
+function shareOf(base: SyncedBase, { turbo }: Pick<SyncSettings, "turbo">): number {
   return syncShare(quotaKeyOf(base), turbo);
 }
 

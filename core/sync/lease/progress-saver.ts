@@ -1,6 +1,6 @@
 /** Saves the progress of a first sync or a rebuild, often enough for someone to watch it. */
 import type { Context } from "../../context";
-import { type Progress, saveProgress } from "../../control/bases";
+import type { Host, Progress } from "../host";
 import type { Problems } from "../state";
 
 const PROGRESS_INTERVAL_MS = 1000;
@@ -10,7 +10,7 @@ const PROGRESS_INTERVAL_MS = 1000;
  * sync.
  */
 export function progressSaver(
-  ctx: Pick<Context, "db" | "log">,
+  ctx: Pick<Context, "log"> & { host: Pick<Host, "save"> },
   baseId: string,
   problems: Pick<Problems, "advance">,
 ) {
@@ -25,7 +25,7 @@ export function progressSaver(
     const progress = latest!;
     latest = undefined;
     saving = saving
-      .then(() => saveProgress(ctx.db, baseId, progress, problems.advance(progress)))
+      .then(() => ctx.host.save(baseId, { progress, isFurther: problems.advance(progress) }))
       .catch((error) => ctx.log.debug({ error }, "saving progress failed"));
   };
   return {

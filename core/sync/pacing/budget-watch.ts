@@ -5,9 +5,9 @@
  * within it. The budget's reserve covers calls of one base that another has not reported yet.
  */
 import type { Context } from "../../context";
-import { type Allowance, allowancesOf } from "../../control/budgets";
 import { BasetideError } from "../../errors";
 import type { RateLimiter } from "../../limiter";
+import type { Allowance, Host } from "../host";
 
 const POLL_MS = 15_000;
 
@@ -29,12 +29,16 @@ export interface LeasedBudget extends Disposable {
   tryTake(): boolean;
 }
 
+interface BudgetContext extends Pick<Context, "log"> {
+  host: Pick<Host, "allowances">;
+}
+
 export class BudgetWatch {
-  readonly #ctx: Pick<Context, "db" | "log">;
+  readonly #ctx: BudgetContext;
   readonly #held = new Map<string, Part>();
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  constructor(ctx: Pick<Context, "db" | "log">) {
+  constructor(ctx: BudgetContext) {
     this.#ctx = ctx;
   }
 
@@ -58,7 +62,7 @@ export class BudgetWatch {
   }
 
   async #read(baseIds: string[]): Promise<Allowance[]> {
-    return allowancesOf(this.#ctx.db, baseIds);
+    return this.#ctx.host.allowances(baseIds);
   }
 
   async #poll(): Promise<void> {

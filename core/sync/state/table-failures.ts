@@ -4,8 +4,9 @@
  *
  * Every mode records here which table has failed or was read. The list survives the lease with the base's row.
  */
-import type { FailingTable } from "../../control/bases";
+
 import { BasetideError, errorCodes, nextStep } from "../../errors";
+import type { FailingTable } from "../host";
 import { failurePauseMs } from "../pacing";
 
 /** A table whose requests have not been answered for this long does not delay others, ms. */

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { getBase } from "../../../core/control/bases";
+import { createSyncHost } from "../../../core/control/sync-host";
 import { createLogger } from "../../../core/log";
 import type { Platform } from "../../../core/source";
-import { SettingsWatch } from "../../../core/sync/lease";
 import { LeasedBase } from "../../../core/sync/lease/leased-base";
 import { emptyCache } from "../../../core/sync/state";
 import { authByHeader } from "../../support/console";
@@ -34,8 +34,8 @@ async function lease() {
       },
     },
   };
-  const watch = new SettingsWatch(ctx, POLL_MS);
-  const other = stack.use(watch.watch(id, () => false));
+  const host = createSyncHost({ ...control.ctx, ...ctx }, POLL_MS);
+  const other = stack.use(host.watch(id, () => false));
   const reads = async (count = 1) => {
     for (let nth = 0; nth < count; nth++) {
       const from = performance.now();
@@ -46,7 +46,14 @@ async function lease() {
   const never = new AbortController().signal;
   const platform = { connect: () => ({}) } as unknown as Platform;
   const leased = stack.use(
-    await LeasedBase.open({ ctx, base, platform, cache: emptyCache(1), watch, stop: never, kill: never }),
+    await LeasedBase.open({
+      ctx: { log: ctx.log, host },
+      base,
+      platform,
+      cache: emptyCache(1),
+      stop: never,
+      kill: never,
+    }),
   );
   await reads(2);
   const failToRead = (times: number) => {

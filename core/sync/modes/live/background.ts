@@ -4,11 +4,11 @@
  */
 
 import { type Notifier, waitCoarsely } from "../../../async";
-import type { Base, RunReport } from "../../../control/bases";
 import { asBasetideError, isBasetideError } from "../../../errors";
 import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
 import { expectLogged, isWholeBases, newReport, reportIssues, tableCounts } from "../../engine";
+import type { RunReport, SyncedBase } from "../../host";
 import type { Cadence } from "../../pacing";
 import { type BaseCache, isOfTable, type LiveCache, requestSchemaCheck, tableCache } from "../../state";
 import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
@@ -22,7 +22,7 @@ export const LONGEST_UNTRIMMED_MS = 6 * 3600_000;
 const TICK_MS = 1000;
 
 interface Scanning {
-  base: Base;
+  base: SyncedBase;
   cache: Pick<LiveCache, "gapSeen">;
   scans: BaseCache;
   feed: Pick<Feed, "gapSince" | "closeFeedGap">;

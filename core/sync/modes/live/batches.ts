@@ -9,7 +9,6 @@
  * `completed_at`. During a feed gap it does not advance.
  */
 
-import type { RunReport } from "../../../control/bases";
 import { type BasetideError, isBasetideError } from "../../../errors";
 import {
   markSyncCompleted,
@@ -19,6 +18,7 @@ import {
   type Replica,
 } from "../../../replica";
 import { endSync, newReport, reportIssues } from "../../engine";
+import type { RunReport } from "../../host";
 import type { DirtySet } from "../../state";
 
 const LONGEST_WAIT_MS = 60_000;

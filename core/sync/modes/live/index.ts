@@ -4,5 +4,4 @@ export { detectDrift } from "./drift";
 export { type FeedContext, LiveFeed, openFeed } from "./feed";
 export { type LiveInput, liveBase } from "./live";
 export { notificationAddress } from "./notification-address";
-export { NotificationListener } from "./notifications";
 export { restUntilDue } from "./rest";

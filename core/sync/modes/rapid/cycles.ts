@@ -2,10 +2,11 @@
  * Cycles of rapid mode. A cycle is over when every table has been polled by a request that was sent after the cycle
  * began. Rapid mode calls a cycle a sync: all creates and changes from before its start are then in SQL.
  */
-import type { RunReport } from "../../../control/bases";
+
 import { type BasetideError, nextStep } from "../../../errors";
 import type { PollResult } from "../../engine";
 import { newReport } from "../../engine";
+import type { RunReport } from "../../host";
 
 interface Cycle {
   report: RunReport;

@@ -6,7 +6,6 @@
  */
 
 import { linkedAbort, wait, waitCoarsely } from "../../../async";
-import type { Base, RunReport } from "../../../control/bases";
 import { type BasetideError, isBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
 import {
@@ -20,6 +19,7 @@ import {
   tableCounts,
   tableFailed,
 } from "../../engine";
+import type { RunReport, SyncedBase } from "../../host";
 import { failurePauseMs } from "../../pacing";
 import { type SweepScan, tableCache } from "../../state";
 import { type SyncSession, whileReading } from "./sync-session";
@@ -95,7 +95,7 @@ async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch
 }
 
 /** Returns how long ago the base's last scan began; Infinity: never. */
-export function sweptAgoMs(base: Pick<Base, "sweep" | "clockAheadMs">): number {
+export function sweptAgoMs(base: Pick<SyncedBase, "sweep" | "clockAheadMs">): number {
   return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
 }
 

@@ -4,7 +4,6 @@
  */
 
 import type { TaskGroup } from "../../../async";
-import type { Base, Progress, RunReport } from "../../../control/bases";
 import type { Replica } from "../../../replica";
 import type {
   AskKind,
@@ -15,11 +14,12 @@ import type {
   SyncInput,
   TableOutcome,
 } from "../../engine";
+import type { Progress, RunReport, SyncedBase } from "../../host";
 import type { QuotaSplit, WorkPriority } from "../../pacing";
 import type { BaseCache } from "../../state";
 
 export interface SyncSessionInput {
-  base: Base;
+  base: SyncedBase;
   replica: Replica;
   epoch: number;
   cache: BaseCache;
