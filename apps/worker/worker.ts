@@ -42,6 +42,8 @@ const POLL_MORE_MS = 200;
  */
 const MOST_OPENING = 50;
 const OPENING_MS = 20_000;
+/** A lease that fails after this time counts as the first failure in a row. */
+const LASTING_MS = 60_000;
 /** A base that rests for longer than this after a failure is given back meanwhile. */
 const LONGEST_REST_MS = 10_000;
 /** How long the cache of a resting base is kept, in case the base comes back. */
@@ -207,6 +209,7 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
   async function lease(hold: Hold): Promise<Next> {
     const { job, stop, kill } = hold;
     const { baseId } = job;
+    const startedAt = performance.now();
     try {
       const signals = { stop: stop.signal, kill: kill.signal, isSaturated };
       const againMs = hold.suspect
@@ -216,7 +219,8 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
       return againMs;
     } catch (error) {
       if (isBasetideError(error, "not_found")) return null;
-      const inARow = (failures.get(baseId) ?? 0) + 1;
+      const hasLasted = performance.now() - startedAt >= LASTING_MS;
+      const inARow = hasLasted ? 1 : (failures.get(baseId) ?? 0) + 1;
       failures.set(baseId, inARow);
       const restMs = isBasetideError(error, "sync_crashed") ? error.details.afterMs : undefined;
       const afterMs = typeof restMs === "number" ? restMs : failurePauseMs(inARow, error);

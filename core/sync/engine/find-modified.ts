@@ -29,8 +29,6 @@ const OVERLAP_MS = 10_000;
  * network.
  */
 const FIRST_OVERLAP_MS = 60_000;
-/** How often a poll starts over when the source's iterator is lost. */
-const MAX_STARTS = 5;
 /** How long a poll goes back for records that could not be read, ms; after that, the next sweep finds them. */
 const UNREADABLE_MS = 10 * 60_000;
 
@@ -60,7 +58,7 @@ export function pollForChanges(
   source: SourceTable,
   table: TableCache,
 ): Promise<PollResult> {
-  return restarting(MAX_STARTS, () => pollOnce(poll, source, table));
+  return restarting(() => pollOnce(poll, source, table));
 }
 
 async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache): Promise<PollResult> {

@@ -65,7 +65,7 @@ export interface Host {
 }
 
 /** Absent: not found out, or unchanged. */
-interface Findings {
+export interface Findings {
   problems?: FoundProblem[];
   failingTables?: FailingTable[];
   schemaError?: SchemaError | null;

@@ -17,4 +17,4 @@ export type {
   TableCount,
 } from "./base";
 export type { FeedStore, NewFeedWebhook, ReadFacts, SavedFeed } from "./feed-store";
-export type { Host, OnFacts, ReplicaState, Watching } from "./host";
+export type { Findings, Host, OnFacts, ReplicaState, Watching } from "./host";

@@ -34,8 +34,7 @@ export function inputOf(
     onProgress,
     onShapeChange: (changes) => {
       lease.indexes.changed();
-      leased.applySettingsAgain();
-      lease.hasOnlySwept = false;
+      lease.wake.notify();
       ctx.host.save(base.id, { schemaChanges: changes }).catch((error: unknown) => {
         ctx.log.warn({ error, changes: changes.length }, "recording schema changes failed");
       });
@@ -77,14 +76,13 @@ export function inputOf(
   };
 }
 
-/** Returns the same input for a catch-up; null until the first sync has completed. */
-export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
+/** Returns the same input for a catch-up. */
+export async function catchUpInput(lease: Lease, stop: AbortSignal): Promise<CatchUpInput> {
   const { ctx, baseId, leased, platform } = lease;
   const base = await ctx.host.base(baseId);
-  if (!base.sync) return null;
   leased.notify();
   const { modifiedSince } = platform;
-  return { ...inputOf(lease, base, leased.stop, () => {}), ctx, modifiedSince };
+  return { ...inputOf(lease, base, stop, () => {}), ctx, modifiedSince };
 }
 
 /** Returns how attachments are linked according to the base's settings; undefined: by the source's URLs. */

@@ -48,8 +48,8 @@ export class LeasedBase implements Disposable {
   notify: () => void = () => {};
   /** Called while a schema check is requested, once a second. */
   onSchemaCheck: () => void = () => {};
-  /** Called with the time of the latest catch-up request; once a second until it is completed. */
-  onCatchUp: (requestedAt: Date | null) => void = () => {};
+  /** Called when people have changed something, and when a sync begins. */
+  onFacts: () => void = () => {};
   #input: LeaseInput;
   #stop: LinkedAbort;
   #kill: LinkedAbort;
@@ -64,7 +64,6 @@ export class LeasedBase implements Disposable {
   #syncedBase: SyncedBase;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
   readonly #changed = new Notifier();
-  #apply: (settings: SyncSettings) => boolean = () => true;
   #watching: Watching;
   /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
@@ -114,19 +113,15 @@ export class LeasedBase implements Disposable {
 
   share = (): number => this.#share;
 
-  /**
-   * Calls `apply` when the settings have changed, and then once a second until they are applied.
-   *
-   * @param apply starts to apply them; returns whether nothing is left to do
-   */
-  applySettingsBy(apply: (settings: SyncSettings) => boolean): void {
-    this.#apply = apply;
-    this.#watching.callAgain();
+  /** The current settings. */
+  get settings(): SyncSettings {
+    return this.#facts?.settings ?? this.#syncedBase.settings;
   }
 
-  /** Applies the same settings again, because the tables have changed. */
-  applySettingsAgain(): void {
-    this.#watching.callAgain();
+  /** Up to when records must be found that clients wrote, see `catchingUp`; null during a first sync, which finds them. */
+  get catchUpRequestedAt(): Date | null {
+    if (!this.#syncedBase.sync) return null;
+    return this.#facts ? this.#facts.catchUpRequestedAt : this.#syncedBase.catchUpRequestedAt;
   }
 
   /** Returns whether nothing that people may change differed from `base` when that was last read. */
@@ -140,6 +135,7 @@ export class LeasedBase implements Disposable {
     this.#syncedBase = base;
     // What is known by now may interrupt this sync, or make another one worthwhile after it.
     this.#watching.callAgain();
+    this.onFacts();
     const abort = linkedAbort(this.#stop.signal);
     const handle: RunningSync = {
       stop: abort.signal,
@@ -197,11 +193,10 @@ export class LeasedBase implements Disposable {
       return false;
     }
     this.#share = shareOf(this.#input.base, facts.settings);
-    const isApplied = this.#apply(facts.settings);
     const { cache } = this.#input;
     requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
     if (cache.schemaCheckRequestedAt) this.onSchemaCheck();
-    this.onCatchUp(facts.catchUpRequestedAt);
+    this.onFacts();
     void this.#applyKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
       this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of settings");
@@ -210,7 +205,7 @@ export class LeasedBase implements Disposable {
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
       this.#changed.notify();
     }
-    return !isApplied || facts.catchUpRequestedAt !== null || facts.schemaCheckRequestedAt !== null;
+    return facts.schemaCheckRequestedAt !== null;
   }
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {

@@ -71,7 +71,8 @@ export async function goLive(lease: LiveLease, feed: LiveFeed, input: SyncSessio
     leased.onSchemaCheck = () => feed.notify();
     const end = await restUntilDue(liveInput, rest);
     leased.onSchemaCheck = () => {};
-    lease.isOverdue = end.isOver;
+    // Otherwise, it must be found out what is wrong with the replica.
+    if (end.isOver) lease.isOverdue = !liveInput.isOver() && !liveInput.isGivenUp?.();
     if (end.isOver) return;
     first = end.first;
   }

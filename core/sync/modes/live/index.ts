@@ -1,5 +1,6 @@
 /** Live mode. */
 
+export { TRIM_INTERVAL_MS } from "./background";
 export { detectDrift } from "./drift";
 export { type FeedContext, LiveFeed, openFeed } from "./feed";
 export { type LiveInput, liveBase } from "./live";

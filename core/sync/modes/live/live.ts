@@ -9,12 +9,12 @@
 
 import { TaskGroup } from "../../../async";
 import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
-import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
+import { type Cadence, type CadenceFacts, Scheduler, sweepCallsOf } from "../../pacing";
 import { LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { endIfOver, keepAsking, keepRebuilding, keepSweeping, sweepExclusively } from "../shared";
-import { keepCheckingSchema } from "./apply-schema";
-import { keepComparing, keepLogShort, rebuildWatch, recordFound, scanWatch } from "./background";
+import { asking, endIfOver, rebuilding, scanning, sweepExclusively } from "../shared";
+import { checkingSchema } from "./apply-schema";
+import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./background";
 import { LiveBatches } from "./batches";
 import { DependentFinder } from "./dependents";
 import type { DriftCheck } from "./drift";
@@ -24,7 +24,7 @@ import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-
 import { settledByReading } from "./reread";
 import { isSettled, liveCadence, liveRestOf, type Rest, SHORTEST_REST_MS } from "./rest";
 import { keepSavingCursor } from "./save-cursor";
-import { keepWorking, knownSize } from "./work";
+import { knownSize, working } from "./work";
 
 export interface LiveInput extends SyncSessionInput {
   feed: Feed;
@@ -104,10 +104,9 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const sweep = { ...input, schemaTracker, onProgress: () => {}, onChanges };
   const foreground: Sweep = { ...sweep, reader: readers.foreground };
   const naming = { dirty, dependents, missedChanges };
-  const jobs = new Map<string, Promise<void>>();
   let rest: Rest | undefined;
   const isAtRest = () => {
-    const isBusy = reading.isReading || !batches.isSettled || jobs.size > 0 || !schemaTracker.isSettled;
+    const isBusy = reading.isReading || !batches.isSettled || isWorking() || !schemaTracker.isSettled;
     if (isBusy || !input.endsAtRest || !isSettled(input)) return false;
     rest = liveRestOf(input, sizes());
     return rest.dueInMs() >= SHORTEST_REST_MS && rest.readInMs() >= SHORTEST_REST_MS;
@@ -115,7 +114,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const session: SyncSession = {
     input: {
       ...input,
-      isOver: () => (input.isOver() && !batches.isActive && jobs.size === 0) || isAtRest(),
+      isOver: () => (input.isOver() && !batches.isActive && !isWorking()) || isAtRest(),
     },
     schemaTracker,
     split: readers.split,
@@ -138,38 +137,44 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     cadence,
     onMissed,
     stop,
-    isReading: false,
+    isReading: true,
   };
   const compared: ComparedReplica = {
     ...foreground,
     isPending: (tableId, id) => dirty.has(tableId, id),
     isTold: (tableId, id, sinceMs) => missedChanges.wasNamedSince(tableId, id, sinceMs),
   };
+  const work = working({
+    ...naming,
+    batches,
+    namedReader: readers.named,
+    foreground,
+    absentMs,
+    sizeOf,
+    sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
+  });
+  const scheduler = new Scheduler(
+    { stop, wake: dirty.wake.work, end: (error) => taskGroup.end(error), onTurn: () => endIfOver(session) },
+    [
+      checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
+      work,
+      rebuilding(session, rebuildWatch(session, batches)),
+      asking(session),
+      scanning(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
+      trimming(session),
+      comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
+    ],
+  );
+  const isWorking = () => scheduler.isBusy(work);
   const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
     await taskGroup.run([
       keepReading(reading, input.first),
-      keepWorking({
-        ...naming,
-        batches,
-        namedReader: readers.named,
-        foreground,
-        absentMs,
-        jobs,
-        sizeOf,
-        taskGroup,
-        sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
-      }),
       batches.keepCompleting(stop, async () => {
         await recordDue(reading);
         endIfOver(session);
       }),
-      keepCheckingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches, stop }),
-      keepRebuilding(session, rebuildWatch(session, batches, dirty.wake.work)),
-      keepAsking(session),
-      keepSweeping(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
-      keepLogShort(session),
-      keepComparing({ compare: compare && (() => compare(compared)), cache, cadence, log, stop }),
+      scheduler.run(),
     ]);
   } finally {
     await batches.end();

@@ -48,7 +48,12 @@ export class Cycles {
     this.leave(tableId);
   }
 
-  /** Takes a table that is done or gone out of the cycle. */
+  /** Takes tables that are gone out of the cycle. */
+  keepOnly(isThere: (tableId: string) => boolean): void {
+    for (const id of this.#pending) if (!isThere(id)) this.leave(id);
+  }
+
+  /** Takes a table that is done out of the cycle. */
   leave(tableId: string): void {
     if (this.#pending.delete(tableId) && this.#pending.size === 0) this.#end();
   }

@@ -4,7 +4,7 @@
  */
 
 import { strictest } from "../../source";
-import type { Progress } from "../host";
+import type { Progress } from "../../sync/host";
 
 const { pageSize } = strictest();
 
