@@ -490,8 +490,8 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
 }
 
 /** A renewal waits until a connection is open anyway: a base at rest is renewed by reads of its feed. */
-function isLiveOver({ replica, isSaturated, renewAt }: Lease): boolean {
-  return performance.now() >= renewAt && (replica.isConnected() || isSaturated());
+function isLiveOver({ replica, isSaturated, isTrial, renewAt }: Lease): boolean {
+  return performance.now() >= renewAt && (replica.isConnected() || isSaturated() || isTrial);
 }
 
 /** Applies regardless of the setting: tables that have not been rebuilt yet may contain our URLs. */
