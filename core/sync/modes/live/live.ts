@@ -9,10 +9,10 @@
 
 import { TaskGroup } from "../../../async";
 import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
-import { type Cadence, type CadenceFacts, Scheduler, sweepCallsOf } from "../../pacing";
+import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
 import { LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { asking, endIfOver, rebuilding, scanning, sweepExclusively } from "../shared";
+import { asking, endIfOver, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
 import { checkingSchema } from "./apply-schema";
 import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./background";
 import { LiveBatches } from "./batches";
@@ -84,14 +84,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     hasLastingUrls: input.attachmentUrls !== undefined,
   });
   const sizeOf = (tableId: string) => knownSize(input, tableId);
-  const sizes = () => {
-    const { tables } = schemaTracker;
-    return {
-      sweepCalls: sweepCallsOf(tables.map(({ id }) => ({ records: sizeOf(id) ?? 0 }))),
-      tables: tables.length,
-      changesByItself: dependents.changesByItself,
-    };
-  };
+  const sizes = () => sizesOf(input, schemaTracker, dependents);
   const cadence = () => liveCadence(input, cache, sizes());
   known = cadence;
 
@@ -153,18 +146,15 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     sizeOf,
     sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
   });
-  const scheduler = new Scheduler(
-    { stop, wake: dirty.wake.work, end: (error) => taskGroup.end(error), onTurn: () => endIfOver(session) },
-    [
-      checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
-      work,
-      rebuilding(session, rebuildWatch(session, batches)),
-      asking(session),
-      scanning(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
-      trimming(session),
-      comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
-    ],
-  );
+  const scheduler = schedulerOf(session, dirty.wake.work, [
+    checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
+    work,
+    rebuilding(session, rebuildWatch(session, batches)),
+    asking(session),
+    scanning(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
+    trimming(session),
+    comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
+  ]);
   const isWorking = () => scheduler.isBusy(work);
   const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
@@ -181,4 +171,14 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   }
   await saving;
   return isAtRest() ? rest : undefined;
+}
+
+/** What the pace depends on, besides the cache and the budget. */
+function sizesOf(
+  input: Pick<LiveInput, "base" | "cache">,
+  { tables }: Pick<SchemaTracker, "tables">,
+  { changesByItself }: Pick<DependentFinder, "changesByItself">,
+) {
+  const sizes = tables.map(({ id }) => ({ records: knownSize(input, id) ?? 0 }));
+  return { sweepCalls: sweepCallsOf(sizes), tables: tables.length, changesByItself };
 }

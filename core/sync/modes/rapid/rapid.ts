@@ -25,11 +25,10 @@ import {
   typeSettingsOf,
 } from "../../engine";
 import type { Cadence } from "../../pacing";
-import { periodic, QuotaSplit, Scheduler, type WorkKind } from "../../pacing";
+import { periodic, QuotaSplit, type WorkKind } from "../../pacing";
 import { tableCache } from "../../state";
 import {
   asking,
-  endIfOver,
   type RebuildWatch,
   readerWithPriority,
   readSince,
@@ -37,6 +36,7 @@ import {
   type SyncSession,
   type SyncSessionInput,
   scanning,
+  schedulerOf,
   sweptAgoMs,
   tablesOf,
 } from "../shared";
@@ -96,19 +96,16 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
     sweeping: new Map(),
   };
   try {
-    const scheduler = new Scheduler(
-      { stop, wake: new Notifier(), end: (error) => taskGroup.end(error), onTurn: () => endIfOver(rapid) },
-      [
-        checkingSchema(rapid),
-        polling(rapid, reader),
-        rebuilding(rapid, rebuildWatch(rapid)),
-        asking(rapid),
-        scanning(rapid, {
-          everyMs: () => input.cadence().sweepEveryMs,
-          lastAgoMs: () => sweptAgoMs(input.base),
-        }),
-      ],
-    );
+    const scheduler = schedulerOf(rapid, new Notifier(), [
+      checkingSchema(rapid),
+      polling(rapid, reader),
+      rebuilding(rapid, rebuildWatch(rapid)),
+      asking(rapid),
+      scanning(rapid, {
+        everyMs: () => input.cadence().sweepEveryMs,
+        lastAgoMs: () => sweptAgoMs(input.base),
+      }),
+    ]);
     await taskGroup.run([keepCycling(rapid, reader), scheduler.run()]);
   } finally {
     // The cycle that was running is not completed.

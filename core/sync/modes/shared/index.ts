@@ -7,5 +7,6 @@ export {
   readSince,
   type SyncSession,
   type SyncSessionInput,
+  schedulerOf,
   tablesOf,
 } from "./sync-session";

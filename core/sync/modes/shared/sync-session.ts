@@ -3,7 +3,7 @@
  * sweeps or rebuilds whole tables.
  */
 
-import type { TaskGroup } from "../../../async";
+import type { Notifier, TaskGroup } from "../../../async";
 import {
   type AskKind,
   type Reader,
@@ -14,7 +14,7 @@ import {
   tableFailed,
 } from "../../engine";
 import type { RunReport } from "../../host";
-import type { QuotaSplit, WorkKind, WorkPriority } from "../../pacing";
+import { type QuotaSplit, Scheduler, type WorkKind, type WorkPriority } from "../../pacing";
 
 export interface SyncSessionInput
   extends Omit<SyncInput, "schemaPollMs" | "isForced" | "restsAfter" | "next"> {
@@ -102,6 +102,15 @@ export function readSince({ reading }: Pick<SyncSession, "reading">, at: number)
 /** Ends the session if the lease is over or was given up to others, and no table is being read completely. */
 export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
   if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
+}
+
+/** @param wake notified when there may be more to do */
+export function schedulerOf(session: SyncSession, wake: Notifier, kinds: WorkKind[]): Scheduler {
+  const { stop, taskGroup } = session;
+  return new Scheduler(
+    { stop, wake, end: (error) => taskGroup.end(error), onTurn: () => endIfOver(session) },
+    kinds,
+  );
 }
 
 /** Records failures of tables that are worked on one by one. */
