@@ -168,7 +168,8 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     }
     await input.onRun(report);
     if (!report.error) await input.onRead(readSince(rapid, begunAt));
-    const dueInMs = readable.length > 0 ? 0 : Math.min(...failing.ids.map((id) => failing.dueInMs(id)));
+    const isFailing = readable.length === 0 && failing.size > 0;
+    const dueInMs = isFailing ? Math.min(...failing.ids.map((id) => failing.dueInMs(id))) : 0;
     await wait(Math.max(0, dueInMs, MIN_POLL_INTERVAL_MS - (performance.now() - begunAt)), stop);
   }
 }
