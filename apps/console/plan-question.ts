@@ -6,6 +6,7 @@ import {
   type Budget,
   callsOfPlan,
   defaultReserve,
+  estimateCalls,
   type Plan,
   plans,
   quotaKeyOf,
@@ -15,7 +16,6 @@ import {
 import type { Draft } from "../../core/control/onboarding";
 import { syncShare } from "../../core/limiter";
 import { notificationAddress } from "../../core/sync/modes/live";
-import { estimateCalls } from "../../core/sync/pacing";
 import type { PlanForm } from "../../views/budget/plans";
 import type { PlanCosts } from "../../views/onboarding/plan-cost";
 import type { ConsoleContext } from "./page-kit";

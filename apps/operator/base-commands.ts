@@ -1,5 +1,6 @@
 /** `base list|show|pause|resume|resync|rebuild|delete|retry|move`: the bases of all accounts. */
 import type { Command } from "commander";
+import { moveBase } from "../../core/control/base-move";
 import {
   type Base,
   deleteBase,
@@ -15,7 +16,6 @@ import { retryQuarantined } from "../../core/control/jobs";
 import { baseJsons } from "../../core/control/status";
 import { BasetideError } from "../../core/errors";
 import { rateLimiterOf } from "../../core/limiter";
-import { moveBase } from "../../core/sync/lease";
 import { formatFacts, formatTable, printResult } from "../../core/terminal";
 import { withContext, withManagement } from "./context";
 

@@ -22,7 +22,11 @@ async function lease(baseId: string): Promise<void> {
   const [stop, kill] = [new AbortController(), new AbortController()];
   leases.set(baseId, { stop, kill });
   try {
-    const next = await holdLease(ctx!, baseId, caches, { stop: stop.signal, kill: kill.signal });
+    const next = await holdLease(ctx!, baseId, caches, {
+      stop: stop.signal,
+      kill: kill.signal,
+      isTrial: true,
+    });
     send({ type: "ended", baseId, next });
   } catch (error) {
     const { code, message } = isConnectionError(error) ? asControlError(error) : asBasetideError(error);

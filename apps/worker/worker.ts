@@ -15,13 +15,7 @@ import { basesBuilding, livingWorkers } from "../../core/control/fleet";
 import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
 import { shareServers } from "../../core/replica";
-import {
-  type BaseCaches,
-  failedRun,
-  holdLease,
-  type LeaseSignals,
-  type SyncContext,
-} from "../../core/sync/lease";
+import { type BaseCaches, failedRun, holdLease, type LeaseSignals } from "../../core/sync/lease";
 import { failurePauseMs } from "../../core/sync/pacing";
 import { evictFingerprints } from "../../core/sync/state";
 import { type Balance, balance } from "./balance";
@@ -29,6 +23,7 @@ import { watchFreezes } from "./freeze-watch";
 import { Isolation } from "./isolation";
 import { repeat } from "./repeat";
 import { workerReport } from "./report";
+import type { WorkerContext } from "./sync-context";
 
 const HEARTBEAT_MS = 3000;
 /** How often the load is balanced, and how often the first of all workers looks for bases without a job. */
@@ -47,6 +42,8 @@ const POLL_MORE_MS = 200;
  */
 const MOST_OPENING = 50;
 const OPENING_MS = 20_000;
+/** A lease that fails after this time counts as the first failure in a row. */
+const LASTING_MS = 60_000;
 /** A base that rests for longer than this after a failure is given back meanwhile. */
 const LONGEST_REST_MS = 10_000;
 /** How long the cache of a resting base is kept, in case the base comes back. */
@@ -95,7 +92,7 @@ type Next = number | null;
  *
  * @param leaseBase holds a lease; a simulation has its own
  */
-export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
+export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = holdLease): Promise<Worker> {
   const { log, config, db } = ctx;
   const capacity = config.workerConcurrency;
   const stopping = new AbortController();
@@ -212,6 +209,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   async function lease(hold: Hold): Promise<Next> {
     const { job, stop, kill } = hold;
     const { baseId } = job;
+    const startedAt = performance.now();
     try {
       const signals = { stop: stop.signal, kill: kill.signal, isSaturated };
       const againMs = hold.suspect
@@ -221,7 +219,8 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
       return againMs;
     } catch (error) {
       if (isBasetideError(error, "not_found")) return null;
-      const inARow = (failures.get(baseId) ?? 0) + 1;
+      const hasLasted = performance.now() - startedAt >= LASTING_MS;
+      const inARow = hasLasted ? 1 : (failures.get(baseId) ?? 0) + 1;
       failures.set(baseId, inARow);
       const restMs = isBasetideError(error, "sync_crashed") ? error.details.afterMs : undefined;
       const afterMs = typeof restMs === "number" ? restMs : failurePauseMs(inARow, error);
@@ -364,7 +363,7 @@ export async function runWorker(ctx: SyncContext, queue: Queue, leaseBase = hold
   };
 }
 
-function workerMetrics(ctx: SyncContext, read: { bases: () => number; share: () => number }) {
+function workerMetrics(ctx: WorkerContext, read: { bases: () => number; share: () => number }) {
   const registers = [ctx.metrics];
   new Gauge({
     name: "basetide_worker_bases",

@@ -1,7 +1,6 @@
 /**
  * One timer for operations that nearly always end long before their deadline, as requests do: setting and clearing a
- * timer for each costs as much as parsing its answer's head. Not the wheel of coarse waits (wheel.ts), which keeps a wait that
- * was canceled until its time: with 3,000 requests a second, these would be 90,000.
+ * timer for each costs as much as parsing its answer's head.
  */
 
 interface Deadline {

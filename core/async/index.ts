@@ -7,4 +7,3 @@ export { SharedLookup } from "./shared-lookup";
 export { TaskGroup } from "./task-group";
 export { withTimeout } from "./timeout";
 export { Turns } from "./turns";
-export { waitCoarsely } from "./wheel";

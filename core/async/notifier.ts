@@ -1,6 +1,9 @@
 /** Wakes the current waiter, or the next one. */
 import { BasetideError } from "../errors";
 
+/** A timer cannot wait for longer. */
+const LONGEST_MS = 2 ** 31 - 1;
+
 /** A lease waits on it for its next work. */
 export class Notifier {
   #isNotified = false;
@@ -26,7 +29,7 @@ export class Notifier {
   }
 
   /**
-   * Waits until a notification arrives, or `ms`; returns at once if one has arrived since the last wait.
+   * Waits until a notification arrives, or `ms`, which may be Infinity; returns at once if one has arrived since the last wait.
    *
    * @returns whether a notification arrived
    * @throws BasetideError `sync_stopped`
@@ -50,7 +53,7 @@ export class Notifier {
         clearTimeout(timer);
         reject(new BasetideError("sync_stopped"));
       };
-      const timer = setTimeout(end, ms);
+      const timer = ms <= LONGEST_MS ? setTimeout(end, ms) : undefined;
       signal.addEventListener("abort", stop, { once: true });
       void this.#notified.promise.then(end);
     });

@@ -19,6 +19,7 @@ export type { Call } from "./dialect";
 export { following } from "./following";
 export { createCellHash, isCellHash } from "./hash-cell";
 export type { SourcePlan, WebhookFacts } from "./limits";
+export { nextMonth, ownCallsKey, quotaKeyOf, type SourceBaseRef } from "./quota-key";
 export { factsOf, limitsOfKey, platformById, platformFacts, proxied, strictest } from "./registry";
 export { type Selecting, selectedSource } from "./selected-source";
 export {

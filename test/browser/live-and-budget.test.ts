@@ -3,15 +3,9 @@ import type { Browser, Cookie, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import { createAccount } from "../../core/control/accounts";
-import {
-  type Base,
-  type FoundProblem,
-  getBase,
-  recordProblems,
-  recordRun,
-  updateSettings,
-} from "../../core/control/bases";
+import { type Base, getBase, recordProblems, recordRun, updateSettings } from "../../core/control/bases";
 import { createWorkspace } from "../../core/control/budgets";
+import type { FoundProblem } from "../../core/sync/host";
 import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser, type VisitorOptions } from "../support/browser";
 import { type Fleet, startFleet } from "../support/fleet";
 import { recordCalls, recordFeed } from "../support/live-rows";

@@ -3,9 +3,10 @@
  * disposed of.
  */
 import { onTestFinished } from "vitest";
-import type { Base, Progress, RunReport } from "../../core/control/bases";
+import type { Base, Progress } from "../../core/control/bases";
 import { claimEpoch, type ShapeChange } from "../../core/replica";
 import { type SyncInput, syncBase } from "../../core/sync/engine";
+import type { RunReport } from "../../core/sync/host";
 import { type BaseCache, emptyCache } from "../../core/sync/state";
 import { engineInput } from "./engine-input";
 import { FakeSource } from "./fake-source";

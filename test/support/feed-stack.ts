@@ -2,11 +2,12 @@
 import { startConsole } from "../../apps/console/start";
 import { type Base, getBase, openApiKey, replicaTarget } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
+import { createSyncHost } from "../../core/control/sync-host";
 import { claimEpoch, ensureInstalled, openReplica, takeReadVersion } from "../../core/replica";
 import { platformById } from "../../core/source";
 import type { AskKind, Reader } from "../../core/sync/engine";
 import { SchemaTracker, syncBase } from "../../core/sync/engine";
-import { detectDrift, type LiveFeed, NotificationListener, openFeed } from "../../core/sync/modes/live";
+import { detectDrift, type LiveFeed, openFeed } from "../../core/sync/modes/live";
 import { type BaseCache, emptyCache, ReadVersionSource } from "../../core/sync/state";
 import { type Fleet, startFleet } from "./fleet";
 import { freePort } from "./free-port";
@@ -95,7 +96,7 @@ async function connect(fleet: Fleet, releases: AsyncDisposableStack, records: nu
 }
 
 function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: string): TestWorker {
-  const notifications = new NotificationListener(ctx);
+  const host = createSyncHost(ctx);
   const cache = emptyCache(1);
   const asked: TestWorker["asked"] = {};
   const { signal } = new AbortController();
@@ -121,7 +122,7 @@ function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: stri
     };
   }
   const tryOpen = async () =>
-    openFeed({ ...ctx, notifications }, await getBase(ctx.db, baseId), await reader(), cache);
+    openFeed({ ...ctx, host }, await getBase(ctx.db, baseId), await reader(), cache);
   return {
     cache,
     asked,

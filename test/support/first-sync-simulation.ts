@@ -1,9 +1,9 @@
 /** A first sync in virtual time: its calls, its answers, and what the page would show of the time that is left. */
 import { Random } from "../../apps/sandbox/random";
 import type { Progress } from "../../core/control/bases";
+import { timeLeft } from "../../core/control/status";
 import { sample } from "../../core/source/airtable/facts";
 import { sizeOf } from "../../core/source/table-size";
-import { timeLeft } from "../../core/sync/pacing";
 
 const PAGE = 100;
 const START = Date.parse("2026-11-10T00:00:00Z");

@@ -9,7 +9,7 @@
 import { startWorker } from "../../apps/worker/start";
 import { wait } from "../../core/async";
 import { readConfig } from "../../core/config";
-import { getBase, openApiKey, recordRun, replicaTarget } from "../../core/control/bases";
+import { getBase } from "../../core/control/bases";
 import { quotaKeyOf } from "../../core/control/budgets";
 import { createContext } from "../../core/process";
 import { newReport } from "../../core/sync/engine";
@@ -21,14 +21,16 @@ const SHARE = 3;
 const REQUESTS_PER_SYNC: Record<string, number> = { busy: 10, small: 1 };
 const MIN_SYNC_INTERVAL_MS = 1000;
 
+const context = createContext(readConfig(process.env), "worker");
+
 const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   const until = performance.now() + LEASE_MS;
-  const base = await getBase(ctx.db, baseId);
-  await replicaTarget(ctx, base);
-  await openApiKey(ctx, base);
+  const base = await getBase(context.db, baseId);
+  await ctx.host.replicaTarget(base);
+  await ctx.host.access(base);
   caches.set(baseId, emptyCache(1));
   const paused = new AbortController();
-  using _watching = ctx.settingsWatch.watch(baseId, (facts) => {
+  using _watching = ctx.host.watch(baseId, (facts) => {
     if (facts?.state === "paused") paused.abort();
     return false;
   });
@@ -43,7 +45,7 @@ const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
         const from = performance.now();
         for (let sent = 0; sent < requests; sent++)
           await ctx.limiter.acquireSync(quotaKeyOf(base), SHARE, stop);
-        await recordRun(ctx.db, baseId, {
+        await ctx.host.saveRun(base, {
           ...report,
           completedAt: new Date(),
           seen: requests * 100,
@@ -58,7 +60,7 @@ const lease: typeof holdLease = async (ctx, baseId, caches, signals) => {
   return 0;
 };
 
-const worker = await startWorker(createContext(readConfig(process.env), "worker"), { lease });
+const worker = await startWorker(context, { lease });
 console.log("started");
 process.on("SIGTERM", async () => {
   await worker.stop();

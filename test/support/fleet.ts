@@ -9,7 +9,6 @@ import { type RunningWorker, startWorker } from "../../apps/worker/start";
 import { readConfig } from "../../core/config";
 import {
   type Base,
-  type BaseSettings,
   createBase,
   deleteBase,
   getBase,
@@ -17,6 +16,7 @@ import {
   type ManagementContext,
   replicaTarget,
 } from "../../core/control/bases";
+import type { BaseSettings } from "../../core/control/bases/settings";
 import { databaseCredentials, ensureDefaultCluster, getDatabase } from "../../core/control/placement";
 import { migrateControl } from "../../core/control/setup";
 import { closeContext, createContext } from "../../core/process";

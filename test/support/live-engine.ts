@@ -1,7 +1,7 @@
 /** Live mode for tests: a sync engine over a fake source, with a feed in memory. */
 import { onTestFinished } from "vitest";
-import type { RunReport } from "../../core/control/bases";
 import { isBasetideError } from "../../core/errors";
+import type { RunReport } from "../../core/sync/host";
 import { trimOldRecentWrites } from "../../core/sync/lease/trim-recent-writes";
 import { type LiveInput, liveBase } from "../../core/sync/modes/live";
 import type { Cadence } from "../../core/sync/pacing";

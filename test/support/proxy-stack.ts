@@ -22,11 +22,11 @@ import {
   replicaTarget,
 } from "../../core/control/bases";
 import { databaseCredentials, ensureDefaultCluster, getDatabase } from "../../core/control/placement";
+import { createSyncHost } from "../../core/control/sync-host";
 import { CallCounter, createRateLimiter } from "../../core/limiter";
 import { closeContext, createContext } from "../../core/process";
 import { platforms } from "../../core/source";
-import { type BaseCaches, holdLease, SettingsWatch, syncMetrics } from "../../core/sync/lease";
-import { NotificationListener } from "../../core/sync/modes/live";
+import { type BaseCaches, holdLease, syncMetrics } from "../../core/sync/lease";
 import { BudgetWatch } from "../../core/sync/pacing";
 import { type CuttableProxy, cuttableProxy } from "./cuttable-proxy";
 import { controlDatabase } from "./database";
@@ -94,15 +94,15 @@ export async function proxyStack(env: Record<string, string> = {}): Promise<Prox
   });
   const queue = { requestSync: async () => {} };
   const callCounter = new CallCounter(ctx);
+  const host = createSyncHost(ctx);
   const managed = {
     ...ctx,
     queue,
     platforms: platforms(config),
     limiter: createRateLimiter(ctx),
     syncMetrics: syncMetrics(ctx.metrics),
-    settingsWatch: new SettingsWatch(ctx),
-    budgetWatch: new BudgetWatch({ ...ctx, callCounter }),
-    notifications: new NotificationListener(ctx),
+    host,
+    budgetWatch: new BudgetWatch({ log: ctx.log, host, callCounter }),
     callCounter,
   };
   const controlFaultProxy = releases.use(await cuttableProxy(database.url));

@@ -18,7 +18,6 @@ const page = (report: string) => ({ end: "the last page", report });
 export const waits: Wait[] = [
   // Timers of processes.
   { at: "core/alerts/start.ts startAlerts", ...process("log: evaluating failed") },
-  { at: "core/async/wheel.ts waitCoarsely", end: "no wait is left", report: "each wait has its caller's" },
   { at: "core/control/bases/finish-loop.ts startFinishing", ...process("log; the base stays `deleting`") },
   {
     at: "core/control/fleet/processes.ts startReports",
@@ -53,12 +52,7 @@ export const waits: Wait[] = [
     end: "no connection waits: each turn adds one",
     report: "metric of waiting connections",
   },
-  { at: "core/sync/lease/settings-watch.ts SettingsWatch.#poll", end: "no base is held", report: "log" },
-  {
-    at: "core/sync/lease/progress-saver.ts progressSaver.save",
-    end: "the sync ends",
-    report: "indicator: a first sync without progress",
-  },
+  { at: "core/control/bases/settings-watch.ts SettingsWatch.#poll", end: "no base is held", report: "log" },
   { at: "core/sync/pacing/budget-watch.ts BudgetWatch.#poll", end: "no base is held", report: "log" },
   { at: "apps/up/life.ts startLife", ...process("the sandbox's records") },
   { at: "apps/worker/freeze-watch.ts watchFreezes", ...process("none: it only measures") },
@@ -86,7 +80,7 @@ export const waits: Wait[] = [
     report: "the write's answer",
   },
   {
-    at: "core/sync/engine/copy-writes.ts writtenElsewhere",
+    at: "core/control/base-move/copy-writes.ts writtenElsewhere",
     end: "the move ends",
     report: "`take` reports failures",
   },
@@ -218,7 +212,11 @@ export const waits: Wait[] = [
     end: "the caller's attempts; 10 s for the control plane",
     report: "the base's error",
   },
-  { at: "core/sync/lease/move-base.ts copyLateWrites", end: "its grace", report: "the command's error" },
+  {
+    at: "core/control/base-move/move-base.ts copyLateWrites",
+    end: "its grace",
+    report: "the command's error",
+  },
   {
     at: "apps/proxy/caller.ts admit",
     end: "UPSTREAM_TIMEOUT_MS, or the client leaves",
@@ -271,14 +269,9 @@ export const waits: Wait[] = [
   { at: "apps/worker/worker.ts runWorker.keep", end: "the base is given up", report: "indicator: late" },
 
   // Loops of leases.
-  { at: "core/sync/lease/lease.ts syncUntilOver", ...lease("runs; indicator: late") },
+  { at: "core/sync/lease/lease.ts run", ...lease("runs; indicator: late") },
+  { at: "core/sync/lease/lease.ts rested", ...lease("log; the next sweep finds the records") },
   { at: "core/sync/lease/live-lease.ts goLive", ...lease("indicator: the feed was not read") },
-  {
-    at: "core/sync/lease/change-saver.ts ChangeSaver.#saveChanges",
-    end: "all is saved, or the lease ends",
-    report: "log",
-  },
-  { at: "core/sync/modes/shared/scan.ts keepAsking", ...lease("the failing tables") },
   {
     at: "core/source/table-size.ts estimateSize",
     end: "the last page of the sample, or the sync or the check that it is for",
@@ -291,23 +284,13 @@ export const waits: Wait[] = [
     end: "no request waits",
     report: "each request",
   },
-  { at: "core/sync/modes/live/apply-schema.ts keepCheckingSchema", ...lease("schema problem") },
-  { at: "core/sync/modes/live/background.ts keepLogShort", ...lease("metric of the recent-writes log") },
-  { at: "core/sync/modes/live/background.ts keepComparing", ...lease("indicator: not compared") },
   { at: "core/sync/modes/live/batches.ts LiveBatches.keepCompleting", ...lease("indicator: records wait") },
   { at: "core/sync/modes/live/read-feed.ts keepReading", ...lease("indicator: the feed was not read") },
   { at: "core/sync/modes/live/rest.ts restUntilDue", ...lease("indicator: the feed was not read") },
   { at: "core/sync/modes/live/save-cursor.ts keepSavingCursor", ...lease("log; changes are read again") },
-  { at: "core/sync/modes/live/work.ts keepWorking", ...lease("indicator: records wait") },
   { at: "core/sync/modes/rapid/rapid.ts keepCycling", ...lease("indicator: late") },
-  { at: "core/sync/modes/rapid/rapid.ts keepCheckingSchema", ...lease("schema problem") },
-  { at: "core/sync/modes/rapid/rapid.ts keepPolling", ...lease("the base's error; indicator: late") },
   {
-    at: "core/sync/modes/shared/rebuild-background.ts keepRebuilding",
-    ...lease("problem: a table is missing or outdated"),
-  },
-  {
-    at: "core/sync/modes/shared/scan.ts keepSweeping",
-    ...lease("problem: a full check cannot read a table"),
+    at: "core/sync/pacing/scheduler.ts Scheduler.run",
+    ...lease("of each item: its table's failure, problem or run"),
   },
 ];

@@ -1,6 +1,8 @@
 /** A lease that relies on its own knowledge of the base must notice every change that people can make. */
 import { expect, test } from "vitest";
-import { type BaseSettings, type SyncFacts, settingList } from "../../core/control/bases";
+import { settingList } from "../../core/control/bases";
+import type { BaseSettings } from "../../core/control/bases/settings";
+import type { SyncFacts } from "../../core/sync/host";
 import { isAsRead } from "../../core/sync/lease/as-read";
 
 const settings = Object.fromEntries(

@@ -1,8 +1,8 @@
 /** What a plan costs, as the onboarding shows it before a base is connected. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { defaultReserve, leftForSync, nextMonth } from "../../core/control/budgets";
-import { estimateCalls } from "../../core/sync/pacing";
+import { defaultReserve, estimateCalls, nextMonth } from "../../core/control/budgets";
+import { leftForSync } from "../../core/control/budgets/budget-rule";
 
 const DAY_MS = 86_400_000;
 const NOW = new Date("2026-11-10T00:00:00Z");

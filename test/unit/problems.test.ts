@@ -2,7 +2,7 @@
 import { expect, test, vi } from "vitest";
 import type { Base, SyncProblem } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
-import { Problems } from "../../core/sync/state";
+import { Problems } from "../../core/sync/state/problems";
 
 const orders = { id: "tblOrders", name: "Orders" };
 const people = { id: "tblPeople", name: "People" };

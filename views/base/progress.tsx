@@ -3,8 +3,8 @@
  * announced when it is ready.
  */
 import type { Base, Progress } from "../../core/control/bases";
+import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/control/status";
 import { qualifiedName } from "../../core/exports";
-import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/sync/pacing";
 import { Button, Form } from "../components";
 import { tablePath } from "../data/paths";
 import { aboutDigits, counted, formatDuration, inDigits, rangeText } from "../format";

@@ -1,5 +1,5 @@
 /** What a plan means for the base that is being connected: a sentence about each choice, and all of them in a table. */
-import type { CallEstimate } from "../../core/sync/pacing";
+import type { CallEstimate } from "../../core/control/budgets";
 import { Table } from "../components/table";
 import { aboutDigits, inDigits, roughly } from "../format";
 

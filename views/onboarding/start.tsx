@@ -2,9 +2,9 @@
 import { type Budget, quotaKeyOf, sourcePlans, type Workspace } from "../../core/control/budgets";
 import type { Draft } from "../../core/control/onboarding";
 import { createdAt } from "../../core/control/placement";
+import { timeOfCalls } from "../../core/control/status";
 import { syncShare } from "../../core/limiter";
 import { strictest } from "../../core/source";
-import { timeOfCalls } from "../../core/sync/pacing";
 import { capOf, PlanChoices, type PlanForm, planName } from "../budget/plans";
 import { ErrorNote } from "../components";
 import { aboutDigits, counted, inDigits, rangeText } from "../format";

@@ -1,57 +1,14 @@
 /** A base as the control plane stores it, and the one query that reads it. */
 
 import type { Db } from "../../context";
-import type { ErrorCode } from "../../errors";
 import type { IssueGroup } from "../../replica";
-import type { SourceSelection } from "../../source";
+import type { Progress, SyncedBase } from "../../sync/host";
 import { hasNotifications } from "../feeds";
-import type { FailingTable, SchemaError } from "./failing-tables";
-import type { SyncProblem } from "./problems";
 import { settingColumns, settingsOf } from "./setting-values";
 import type { BaseSettings, SettingsRow } from "./settings";
 
 /** Number of latest syncs that define the usual duration. */
 export const USUAL_SWEEPS = 20;
-
-export type BaseState = "starting" | "active" | "paused" | "needs_attention" | "moving" | "deleting";
-/**
- * `rapid`: a cycle, which asks every table for modified records; `live`: a batch of the changes that the source's
- * feed reported.
- */
-export type SyncKind = "first" | "rebuild" | "sweep" | "rapid" | "live";
-
-/** A replicated table and how many records it has. */
-export interface TableCount {
-  name: string;
-  source_name: string;
-  /** The source's id of the table, for links to it. */
-  source_id: string;
-  records: number;
-}
-
-/** Progress of a first sync or a rebuild. */
-export interface Progress {
-  kind: SyncKind;
-  /** ISO 8601. */
-  started_at: string;
-  /** Pages of records that were read. */
-  pages?: number;
-  /** Calls of this sync; absent if other work makes calls at the same time. */
-  calls?: number;
-  tables: {
-    name: string;
-    source_name: string;
-    records_done: number;
-    /** Null while it is unknown. */
-    records_estimate: number | null;
-    /** The standard error of the estimate, in records; absent if it is a count. */
-    records_error?: number;
-    /** The table is live: it can be queried. */
-    done: boolean;
-    /** The table has been read, and waits for transactions that lock it. */
-    waiting?: boolean;
-  }[];
-}
 
 /** The state of the feed of changes that live mode reads. */
 export interface LiveState {
@@ -86,51 +43,21 @@ export interface LiveState {
   expiresAt: Date | null;
 }
 
-export interface Base {
-  id: string;
+export interface Base extends SyncedBase {
   accountId: string;
-  platform: string;
-  sourceBaseId: string;
   name: string;
-  state: BaseState;
   settings: BaseSettings;
-  /** What is copied; null: everything. */
-  selection: SourceSelection | null;
   /** Tables that are new in the source and wait until a person decides whether they are copied. */
   unansweredTables: { id: string; name: string }[];
-  database: { id: string; name: string; schema: string; host: string; port: number };
-  /** Of the key that signs its attachment URLs; 0: it has none yet. */
-  attachmentKeyVersion: number;
   /** The workspace whose bases share a cap on calls; null: no cap. */
   workspaceId: string | null;
-  /** The user of the API key, as the source reports it; null if unknown. */
-  sourceUserId: string | null;
-  resyncRequestedAt: Date | null;
-  /** A client has written something that no event reported: see `core/sync/engine/catch-up.ts`. */
-  catchUpRequestedAt: Date | null;
-  /** The last completed sync; in rapid mode a cycle, which does not see deletions and computed fields. */
-  sync: { kind: SyncKind; startedAt: Date; completedAt: Date; durationMs: number } | null;
-  /**
-   * The last time that every record was read: rows are complete as of then. `backgroundMs`: the expected duration
-   * of a sweep in the background of rapid cycles.
-   */
-  sweep: { startedAt: Date; completedAt: Date; backgroundMs: number } | null;
   /** How its changes are reported; null if live mode was never tried. */
   live: LiveState | null;
   /** When the last sync ended, completed or not. */
   attemptedAt: Date | null;
-  /** Why syncs fail, and since when; null if the last one completed. */
-  error: { code: ErrorCode; message: string; since: Date } | null;
-  /** Tables that cannot be read; the others are synced. */
-  failingTables: FailingTable[];
-  /** Why the schema cannot be read, if it cannot; the rows of known tables are synced. */
-  schemaError: SchemaError | null;
   progress: Progress | null;
   /** When it last got further than ever before. */
   progressAt: Date | null;
-  /** What keeps the replica from equaling the source although syncs complete. */
-  problems: SyncProblem[];
-  tables: TableCount[];
   /** All issues, and those among them that need a person: no errors of formulas, and not of a muted field. */
   issueCount: number;
   openIssueCount: number;
@@ -147,8 +74,6 @@ export interface Base {
   /** When the oldest of those writes was made. */
   repairsSince: Date | null;
   createdAt: Date;
-  /** All times are the server's; this process's clock is this far ahead of it, ms. See `serverNow`. */
-  clockAheadMs: number;
   /** The control plane was read-only when the base was read: the data may be old. */
   isReadOnly: boolean;
 }

@@ -4,29 +4,8 @@
  * The worker that holds the base saves it whenever it changes, and the next lease continues from it.
  */
 import type { Db } from "../../context";
-import type { ErrorCode } from "../../errors";
 import { cleanText, jsonParameter } from "../../postgres";
-
-/** A table that cannot be read; as the management API shows it. Times are ISO 8601. */
-export interface FailingTable {
-  /** The source's id of the table. */
-  table_id: string;
-  /** The source's name of the table. */
-  name: string;
-  code: ErrorCode;
-  /** Names the table. */
-  message: string;
-  since: string;
-  next_try_at: string;
-}
-
-/** Why the schema cannot be read; changes of it are not noticed meanwhile. */
-export interface SchemaError {
-  code: ErrorCode;
-  message: string;
-  /** ISO 8601. */
-  since: string;
-}
+import type { FailingTable, SchemaError } from "../../sync/host";
 
 const MAX_MESSAGE_LENGTH = 1000;
 

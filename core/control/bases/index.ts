@@ -1,16 +1,21 @@
 /** Bases: rows, settings, runs, schema changes, deletion. */
+
+export type {
+  BaseState,
+  ProblemKind,
+  Progress,
+  SyncKind,
+  SyncProblem,
+  TableCount,
+} from "../../sync/host";
 export { attachmentSigner, type LinkedBase, linkedBases } from "./attachment-keys";
 export {
   type Base,
-  type BaseState,
   type LiveState,
   msOf,
   openIssueCount,
-  type Progress,
   restored,
-  type SyncKind,
   syncColumns,
-  type TableCount,
   withTimes,
 } from "./base-row";
 export {
@@ -40,19 +45,15 @@ export {
 } from "./change-effect";
 export { deleteBase, fence, finishDeletions } from "./delete-base";
 export {
-  type FailingTable,
-  type SchemaError,
   saveFailingTables,
   saveSchemaError,
 } from "./failing-tables";
 export { startFinishing } from "./finish-loop";
 export {
   type AskedIndex,
-  type IndexSetting,
   MOST_INDEXES,
   renameIndexes,
   resolveIndexes,
-  sameIndexes,
 } from "./indexes";
 export { MOST_MUTED_FIELDS, resolveMutedFields } from "./muted-fields";
 export {
@@ -61,14 +62,13 @@ export {
   resolveOwnNames,
 } from "./own-names";
 export { connectOwn, selectingOf, sourceAccess } from "./own-source";
-export { type FoundProblem, type ProblemKind, recordProblems, type SyncProblem } from "./problems";
+export { recordProblems } from "./problems";
 export { readRecordRow, replicaShape, requestRebuild } from "./replica-contents";
 export { lastReplicaState, recordReplicaState } from "./replica-history";
 export { revokeAttachmentLinks } from "./revoke-links";
 export {
   afterSweep,
   listRuns,
-  type RunReport,
   recordRun,
   type SyncRun,
   saveProgress,
@@ -98,20 +98,12 @@ export {
   settingsJson,
 } from "./setting-values";
 export {
-  type BaseSettings,
   type RetypingSetting,
   type SettingsOfType,
   settingSections,
   settings,
 } from "./settings";
+export { SettingsWatch } from "./settings-watch";
 export { type FieldDisplay, type SourceTableDisplay, saveSourceTables, sourceTables } from "./source-tables";
 export { recordSourceUser } from "./source-user";
-export {
-  type SyncFacts,
-  type SyncVersion,
-  syncFactHashes,
-  syncFacts,
-  syncVersionDigests,
-  syncVersions,
-  versionGroupOf,
-} from "./sync-facts";
+export { syncFacts } from "./sync-facts";

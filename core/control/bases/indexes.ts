@@ -1,22 +1,10 @@
 /** The setting `indexes`: the columns of a base's tables that have an index in its replica. */
 import type { Context, Db } from "../../context";
 import { BasetideError } from "../../errors";
-import {
-  hasTrigrams,
-  type IndexKind,
-  loadCatalog,
-  openReplica,
-  type TableSpec,
-  type WantedIndex,
-} from "../../replica";
+import { hasTrigrams, type IndexKind, loadCatalog, openReplica, type TableSpec } from "../../replica";
+import type { IndexSetting } from "../../sync/host";
 import type { Base } from "./base-row";
 import { replicaTarget } from "./bases";
-
-/** The last known names: the index stays with the field when it is renamed. */
-export interface IndexSetting extends WantedIndex {
-  table: string;
-  column: string;
-}
 
 /** An index as requested, by SQL names. */
 export interface AskedIndex {
@@ -90,10 +78,6 @@ function listed(names: string[]): string {
 
 function refused(message: string): BasetideError {
   return new BasetideError("invalid_request", message);
-}
-
-export function sameIndexes(one: readonly IndexSetting[], other: readonly IndexSetting[]): boolean {
-  return Bun.deepEquals(one, other);
 }
 
 /** Applies new names of tables or columns, unless the setting was changed meanwhile. */

@@ -4,30 +4,7 @@
  */
 import type { Db } from "../../context";
 import { cleanText, jsonParameter } from "../../postgres";
-
-/**
- * `missing_table`: a table of the source is not in the replica; `outdated_table`: one must be rebuilt, and still has its
- * former columns; `settings`: settings are not applied.
- */
-export type ProblemKind = "missing_table" | "outdated_table" | "settings";
-
-export interface SyncProblem {
-  kind: ProblemKind;
-  /** The source's id and name of the table; null and empty if it concerns the whole base. */
-  tableId: string | null;
-  name: string;
-  /** Why; empty if nothing has failed. */
-  message: string;
-  since: Date;
-  /** The next attempt; null: soon, or not known. */
-  nextAt: Date | null;
-}
-
-/** A problem with times relative to now, ms: they depend on no clock. */
-export interface FoundProblem extends Omit<SyncProblem, "since" | "nextAt"> {
-  agoMs: number;
-  nextInMs: number | null;
-}
+import type { FoundProblem } from "../../sync/host";
 
 /** The most problems that are stored. */
 const MOST = 100;

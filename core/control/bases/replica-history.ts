@@ -6,14 +6,8 @@
  * rows are then worthless, and so is the cursor up to which the feed was read.
  */
 import type { Db } from "../../context";
+import type { ReplicaState } from "../../sync/host";
 import { recordFeedGapOfBase } from "../feeds";
-
-interface ReplicaState {
-  /** Of the server, its timeline and the database; null before a base's first lease in its database. */
-  identity: string | null;
-  /** The greatest epoch of the base in any database; 0 before its first lease. */
-  epoch: number;
-}
 
 /** Returns the last recorded state. */
 export async function lastReplicaState(db: Db, baseId: string): Promise<ReplicaState> {

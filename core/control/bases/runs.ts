@@ -7,11 +7,10 @@
  * them.
  */
 import type { Db } from "../../context";
-import { type BasetideError, type ErrorCode, nextStep } from "../../errors";
+import { type ErrorCode, nextStep } from "../../errors";
 import { cleanText, jsonParameter, serverNow, serverTime } from "../../postgres";
-import type { IssueGroup } from "../../replica";
-import { type Base, type Progress, type SyncKind, type TableCount, USUAL_SWEEPS } from "./base-row";
-import type { FailingTable } from "./failing-tables";
+import type { Progress, RunReport, SyncKind } from "../../sync/host";
+import { type Base, USUAL_SWEEPS } from "./base-row";
 
 /** How long the syncs of one row may span, with changes and without. */
 const JOINED = "1 minute";
@@ -22,33 +21,6 @@ const BESIDE_SLOWNESS = 6;
 const LAG_FACTOR = 3;
 const LAG_NEVER_STANDS_OUT_MS = 60_000;
 const MAX_MESSAGE_LENGTH = 1000;
-
-/** The result of a sync, reported when it ended. */
-export interface RunReport {
-  kind: SyncKind;
-  startedAt: Date;
-  /** Null when it failed. */
-  completedAt: Date | null;
-  /** A sweep in the background of rapid cycles or live batches: those determine the state of the base. */
-  isBackground?: boolean | undefined;
-  /** Records. */
-  seen: number;
-  inserted: number;
-  updated: number;
-  deleted: number;
-  /** Requests to the source. */
-  requests: number;
-  /** Time spent waiting for the quota. */
-  waitMs: number;
-  error?: Pick<BasetideError, "code" | "message"> | undefined;
-  /** Tables that could not be read, although the sync has completed for the others. */
-  failing?: FailingTable[] | undefined;
-  /** Absent: unchanged. */
-  tables?: TableCount[] | undefined;
-  issueCount?: number | undefined;
-  /** Their groups. */
-  issues?: IssueGroup[] | undefined;
-}
 
 /** One sync, or several similar ones. */
 export interface SyncRun {

@@ -5,8 +5,9 @@ import { toCamelCase } from "../../camel-case";
 import type { Db } from "../../context";
 import { jsonParameter } from "../../postgres";
 import type { OwnName } from "../../replica";
+import type { IndexSetting } from "../../sync/host";
 import type { AuditDetails } from "../audit";
-import type { AskedIndex, IndexSetting } from "./indexes";
+import type { AskedIndex } from "./indexes";
 import type { AskedField, MutedField } from "./muted-fields";
 import type { AskedName } from "./own-names";
 import {

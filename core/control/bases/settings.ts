@@ -5,7 +5,7 @@
  */
 import type { CamelCase } from "../../camel-case";
 import type { OwnName } from "../../replica";
-import type { IndexSetting } from "./indexes";
+import type { IndexSetting } from "../../sync/host";
 import type { MutedField } from "./muted-fields";
 
 /** The parts of the settings page, in its order. */

@@ -1,27 +1,8 @@
 /** Facts that a running sync depends on and that people may change at any time, read for many bases at once. */
 import type { Db } from "../../context";
-import type { SourceSelection } from "../../source";
-import type { BaseState } from "./base-row";
+import type { SyncFacts } from "../../sync/host";
 import { settingColumns, settingsOf } from "./setting-values";
-import type { BaseSettings, SettingsRow } from "./settings";
-
-export interface SyncFacts {
-  id: string;
-  state: BaseState;
-  settings: BaseSettings;
-  selection: SourceSelection | null;
-  resyncRequestedAt: Date | null;
-  schemaCheckRequestedAt: Date | null;
-  catchUpRequestedAt: Date | null;
-  /** The replica's database: a move changes it. */
-  databaseId: string;
-  /** Of the replica's server; null if unknown. */
-  timeline: string | null;
-  /** Changes with the API key. */
-  keyVersion: string;
-  /** Changes with the key of the attachment URLs. */
-  attachmentKeyVersion: number;
-}
+import type { SettingsRow } from "./settings";
 
 /** Returns the facts of those bases that exist. */
 export async function syncFacts(db: Db, baseIds: string[]): Promise<SyncFacts[]> {

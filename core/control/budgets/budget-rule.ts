@@ -5,6 +5,7 @@
  * Sync never uses the clients' reserve, nor the last hundredth: the month ends within the cap unless clients alone
  * exceed their reserve late in the month. No rule here ever rejects a client's request.
  */
+import { nextMonth } from "../../source";
 
 interface Cap {
   /** Null: no cap. */
@@ -121,9 +122,4 @@ function totalOf({ sync, client }: MonthUse): number {
 
 function keptBack(callsPerMonth: number): number {
   return Math.ceil(callsPerMonth * KEPT_BACK);
-}
-
-/** When the next month of the source's call caps begins: on the first, UTC. */
-export function nextMonth(now: Date): Date {
-  return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
 }

@@ -1,6 +1,7 @@
 /** Current call budgets: the calls of a workspace this month, by kind, and what is left for each base. */
 import type { Db } from "../../context";
-import { platformFacts } from "../../source";
+import { nextMonth, ownCallsKey, platformFacts } from "../../source";
+import type { Allowance } from "../../sync/host";
 import {
   type DayUse,
   FORECAST_DAYS,
@@ -8,10 +9,8 @@ import {
   forecastOf,
   leftForSync,
   type MonthUse,
-  nextMonth,
   rateOf,
 } from "./budget-rule";
-import { ownCallsKey } from "./quota-key";
 import { leftKey, type Plan, sourcePlans, type Workspace } from "./workspaces";
 
 /** Above their cap, the source only slows the bases down; with other plans it blocks them, or has no cap. */
@@ -53,23 +52,6 @@ export interface Budget {
   endsAt: Date;
   /** The source answers only twice a second, at least until then; not `isCertain`: inferred from its refusals. */
   slowed: { until: Date; isCertain: boolean } | null;
-}
-
-/** A worker's limits for one base. */
-export interface Allowance {
-  baseId: string;
-  /** Null: no cap. */
-  workspace: { id: string; name: string } | null;
-  /** Calls of sync that are left to all bases of the workspace; Infinity without a cap. */
-  left: number;
-  /** Bases that share them. */
-  bases: number;
-  /** For this base; Infinity without a cap. */
-  ratePerSecond: number;
-  /** When the next month begins. */
-  endsAt: Date;
-  /** The key's user, if the user's keys sync so many bases that the source's limit per user may apply. */
-  user: string | null;
 }
 
 /** Budgets by workspace id. */

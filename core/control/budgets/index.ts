@@ -1,7 +1,7 @@
 /** Workspaces of the source: plans, call budgets and usage. */
-export { FORECAST_DAYS, leftForSync, type MonthUse, nextMonth, rateOf } from "./budget-rule";
+export { nextMonth, ownCallsKey, quotaKeyOf } from "../../source";
+export { FORECAST_DAYS } from "./budget-rule";
 export {
-  type Allowance,
   allowancesOf,
   type Budget,
   budgetOf,
@@ -10,8 +10,9 @@ export {
   toWorkspaceJson,
   withBudgets,
 } from "./budgets";
+export { type CallEstimate, estimateCalls } from "./call-estimate";
 export { type FleetBudgets, readFleetBudgets } from "./fleet-budgets";
-export { forgetUnusedQuota, ownCallsKey, quotaKeyOf } from "./quota-key";
+export { forgetUnusedQuota } from "./quota-key";
 export { type MinuteUse, type QuotaUse, quotaUse } from "./usage";
 export {
   callsOfPlan,

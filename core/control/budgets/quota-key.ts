@@ -1,20 +1,6 @@
-/** Keys of the quota ledger. A source base has one quota, whichever API key is used. */
+/** Removes what the quota ledger has of a base. */
 import type { Db } from "../../context";
-
-/** Identifies a base at its source. */
-export interface SourceBaseRef {
-  platform: string;
-  sourceBaseId: string;
-}
-
-export function quotaKeyOf(base: SourceBaseRef): string {
-  return `${base.platform}:${base.sourceBaseId}`;
-}
-
-/** The key for counting one connected base's sync calls; several accounts may have connected the same source base. */
-export function ownCallsKey(baseId: string): string {
-  return `base:${baseId}`;
-}
+import { ownCallsKey, quotaKeyOf, type SourceBaseRef } from "../../source";
 
 /** Deletes the ledger's rows of a source base that is no longer connected; its workspace keeps the month's calls. */
 export async function forgetUnusedQuota(

@@ -1,6 +1,6 @@
 /** The usage of a base's quota, by minute and by month, for display. */
 import type { Db } from "../../context";
-import { quotaKeyOf, type SourceBaseRef } from "./quota-key";
+import { quotaKeyOf, type SourceBaseRef } from "../../source";
 
 /** Requests in one minute. */
 export interface MinuteUse {

@@ -7,7 +7,6 @@ export {
   forgetRefusal,
   hasNotifications,
   loadFeed,
-  NOTIFICATION_CHANNEL,
   recordDrift,
   recordFailing,
   recordFeedGap,
@@ -18,9 +17,9 @@ export {
   recordRead,
   recordRefused,
   recordWebhookHealthy,
-  type SavedFeed,
   saveCursor,
   saveWebhook,
   webhookSecretContext,
   webhookSecrets,
 } from "./live-feeds";
+export { NotificationListener } from "./notifications";

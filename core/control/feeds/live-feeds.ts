@@ -11,6 +11,7 @@ import type { TransactionSql } from "postgres";
 import { SharedLookup } from "../../async";
 import type { Context, Db } from "../../context";
 import { cleanText, serverTime } from "../../postgres";
+import type { ReadFacts, SavedFeed } from "../../sync/host";
 
 /** Postgres channel that passes notifications on to workers; the payload is the base's id. */
 export const NOTIFICATION_CHANNEL = "basetide_notification";
@@ -18,38 +19,18 @@ export const NOTIFICATION_CHANNEL = "basetide_notification";
 /** How long after a refusal the source is asked again; with another key it is asked at once. */
 const REFUSED_RETRY = "1 hour";
 
-export interface SavedFeed {
-  state: "making" | "on" | "refused" | "failing";
-  /** Refused, and not to be retried yet. */
-  isResting: boolean;
-  webhookId: string | null;
+interface StoredFeed extends Omit<SavedFeed, "isSecretReadable"> {
   encryptedSecret: string | null;
-  /** Of the webhook: changes before it are durable in the replica. */
-  cursor: number;
-  notificationUrl: string | null;
-  /** On the source's clock, ms since 1970. */
-  expiresMs: number | undefined;
-  /** By the server's clock; `gapMsAgo` is its age and depends on no clock. */
-  gapSince: Date | null;
-  gapMsAgo: number | null;
-  /** Whether to wait for its notifications. */
-  hasNotifications: boolean;
-  /** Whether a notification arrived since the feed was last read. */
-  isNotified: boolean;
-  /** Time since the source was asked for the webhook's state; Infinity: never. */
-  checkedMsAgo: number;
 }
 
-interface NewFeedWebhook {
+interface StoredWebhook extends Pick<StoredFeed, "notificationUrl" | "expiresMs"> {
   id: string;
   encryptedSecret: string;
-  notificationUrl: string | null;
-  expiresMs: number | undefined;
 }
 
-export async function loadFeed(db: Db, baseId: string): Promise<SavedFeed | undefined> {
+export async function loadFeed(db: Db, baseId: string): Promise<StoredFeed | undefined> {
   const [row] = await db<
-    (Omit<SavedFeed, "cursor" | "expiresMs"> & { cursor: string; expiresAt: Date | null })[]
+    (Omit<StoredFeed, "cursor" | "expiresMs"> & { cursor: string; expiresAt: Date | null })[]
   >`
     select state, webhook_id as "webhookId", encrypted_secret as "encryptedSecret", cursor,
       notification_url as "notificationUrl", expires_at as "expiresAt", gap_since as "gapSince",
@@ -74,7 +55,7 @@ export async function saveWebhook(
   db: Db,
   baseId: string,
   replaced: string | null,
-  webhook: NewFeedWebhook,
+  webhook: StoredWebhook,
 ): Promise<Date | null> {
   // The lock makes sure that a process that switches live mode off, and then removes the webhook, finds this one.
   const [kept] = await db<{ gapSince: Date }[]>`
@@ -163,15 +144,6 @@ export async function saveCursor(db: Db, baseId: string, webhookId: string, curs
   await db`
     update live_feeds set cursor = greatest(cursor, ${cursor})
     where base_id = ${baseId} and webhook_id = ${webhookId}`;
-}
-
-interface ReadFacts {
-  /** Time since the last successful read began, ms. */
-  readMsAgo: number;
-  /** Time until it must be read again, ms. */
-  dueInMs: number;
-  waiting: number;
-  changedAt: Date | null;
 }
 
 export async function recordRead(db: Db, baseId: string, facts: ReadFacts): Promise<void> {

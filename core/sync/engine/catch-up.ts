@@ -7,18 +7,17 @@
  * Deletes are not found: the feed of live mode reports them, or the next sweep finds them.
  */
 
-import { linkedAbort, wait } from "../../async";
 import type { Context } from "../../context";
-import { settleCatchUp } from "../../control/jobs";
 import { asBasetideError, nextStep } from "../../errors";
 import type { RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
-import { failurePauseMs } from "../pacing";
+import type { Host } from "../host";
+import { isWholeBases, type WorkKind } from "../pacing";
 import { tableCache } from "../state";
 import { pollForChanges } from "./find-modified";
 import type { Reader } from "./reader";
 import { SchemaTracker } from "./schema-tracker";
-import { isWholeBases, type SyncInput, typeSettingsOf } from "./sync-base";
+import { type SyncInput, typeSettingsOf } from "./sync-base";
 
 /** The write may have been sent this long before the catch-up was requested; includes clock differences, ms. */
 const OVERLAP_MS = 60_000;
@@ -28,66 +27,41 @@ const DEADLINE_MS = 30_000;
 const CALLER = "catch-up";
 
 export interface CatchUpInput extends Omit<SyncInput, "isForced"> {
-  ctx: Pick<Context, "db" | "log">;
+  ctx: Pick<Context, "log"> & { host: Pick<Host, "save"> };
   /** The platform's filter; without one, only the next sweep finds the changes. */
   modifiedSince: ((sinceMs: number) => string) | undefined;
 }
 
-/** Runs requested catch-ups, one at a time, until it is disposed of. */
-export class CatchUps implements AsyncDisposable {
-  #inputOf: () => Promise<CatchUpInput | null>;
-  #stop: ReturnType<typeof linkedAbort>;
-  #wanted: Date | null = null;
-  #done = 0;
-  #running: Promise<void> | undefined;
-
-  /** @param inputOf returns the current base; null while a first sync is running, which must end first */
-  constructor(inputOf: () => Promise<CatchUpInput | null>, stop: AbortSignal) {
-    this.#inputOf = inputOf;
-    this.#stop = linkedAbort(stop);
-  }
-
-  /** Requests a catch-up for writes up to `at`. Repeating the same request has no effect. */
-  request(at: Date | null): void {
-    if (!at || at.getTime() <= this.#done) return;
-    this.#wanted = at;
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
+/**
+ * The catch-up that was requested last. It is given up if it cannot succeed: the next sweep finds the records.
+ *
+ * @param requestedAt returns for writes up to when one is requested; null: none
+ */
+export function catchingUp(requestedAt: () => Date | null, inputOf: () => Promise<CatchUpInput>): WorkKind {
+  let doneAt = 0;
+  async function run(at: Date): Promise<void> {
+    const input = await inputOf();
+    const { ctx, base, reader } = input;
+    try {
+      await catchUp(input, at);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      ctx.log.warn({ error }, "records of a client's write not found yet");
+      const step = nextStep[error.code];
+      if (step === "retry" || step === "wait" || reader.stop.aborted) throw error;
+    }
+    doneAt = at.getTime();
+    await ctx.host.save(base.id, { caughtUpAt: at }).catch((error: unknown) => {
+      ctx.log.debug({ error }, "saving the result of a catch-up failed");
     });
   }
-
-  /** Waits for a running catch-up to end. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#running;
-    this.#stop[Symbol.dispose]();
-  }
-
-  async #run(): Promise<void> {
-    for (let failures = 0; this.#wanted; ) {
-      const at = this.#wanted;
-      const input = await this.#inputOf().catch(() => null);
-      // The request is repeated every second.
-      if (!input) return;
-      const { ctx, base } = input;
-      try {
-        await catchUp(input, at);
-      } catch (caught) {
-        const error = asBasetideError(caught);
-        if (this.#stop.signal.aborted) return;
-        ctx.log.warn({ error }, "records of a client's write not found yet");
-        const isTransient = nextStep[error.code] === "retry" || nextStep[error.code] === "wait";
-        if (isTransient) {
-          await wait(failurePauseMs(++failures, error), this.#stop.signal).catch(() => {});
-          continue;
-        }
-      }
-      this.#done = at.getTime();
-      if (this.#wanted === at) this.#wanted = null;
-      await settleCatchUp(ctx.db, base.id, at).catch((error: unknown) => {
-        ctx.log.debug({ error }, "saving the result of a catch-up failed");
-      });
-    }
-  }
+  return {
+    most: 1,
+    items() {
+      const at = requestedAt();
+      return at && at.getTime() > doneAt ? [{ id: "catch-up", run: () => run(at) }] : [];
+    },
+  };
 }
 
 async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Promise<void> {

@@ -9,9 +9,9 @@
  * deletes nor forgets them.
  */
 
-import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
 import type { SourceTable, UnreadableRecord } from "../../source";
+import type { SyncedBase } from "../host";
 import type { TableCache } from "../state";
 import { fingerprintIn } from "../state";
 import { readTable, restarting } from "./reader";
@@ -29,13 +29,11 @@ const OVERLAP_MS = 10_000;
  * network.
  */
 const FIRST_OVERLAP_MS = 60_000;
-/** How often a poll starts over when the source's iterator is lost. */
-const MAX_STARTS = 5;
 /** How long a poll goes back for records that could not be read, ms; after that, the next sweep finds them. */
 const UNREADABLE_MS = 10 * 60_000;
 
 interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
-  base: Pick<Base, "sync" | "clockAheadMs">;
+  base: Pick<SyncedBase, "sync" | "clockAheadMs">;
   /** The platform's filter. */
   modifiedSince: (sinceMs: number) => string;
   /**
@@ -60,7 +58,7 @@ export function pollForChanges(
   source: SourceTable,
   table: TableCache,
 ): Promise<PollResult> {
-  return restarting(MAX_STARTS, () => pollOnce(poll, source, table));
+  return restarting(() => pollOnce(poll, source, table));
 }
 
 async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache): Promise<PollResult> {

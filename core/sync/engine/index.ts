@@ -1,6 +1,5 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
-export { type CatchUpInput, CatchUps } from "./catch-up";
-export { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
+export { type CatchUpInput, catchingUp } from "./catch-up";
 export { foundIn } from "./evidence";
 export { type PollResult, pollForChanges } from "./find-modified";
 export { askFailing, readerOfTable } from "./patience";
@@ -10,10 +9,9 @@ export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues, withSecondRead } from "./schema-check";
-export { refusedPauseMs, SchemaTracker, type SchemaTrackerOptions } from "./schema-tracker";
+export { refusedPauseMs, SchemaTracker } from "./schema-tracker";
 export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
 export {
-  isWholeBases,
   newReport,
   type SyncInput,
   syncBase,

@@ -1,7 +1,8 @@
 /** The progress of a first sync or a rebuild, table by table. */
-import type { Progress, RunReport, TableCount } from "../../control/bases";
+
 import type { TableSpec } from "../../replica";
 import type { TableSize } from "../../source";
+import type { Progress, RunReport, TableCount } from "../host";
 
 export class ProgressBoard {
   #progress: Progress;

@@ -1,12 +1,12 @@
 /** How a sync asks the source: with retries of transient failures, and lists of whole tables with read versions. */
 
 import { jittered, wait } from "../../async";
-import { nextMonth } from "../../control/budgets";
 import { BasetideError, isBasetideError, nextStep } from "../../errors";
 import { MeteredSource, type RateLimiter } from "../../limiter";
 import type { Logger } from "../../log";
 import {
   isStale,
+  nextMonth,
   type RecordPage,
   type RememberedPage,
   type SourceConnection,
@@ -14,6 +14,8 @@ import {
 } from "../../source";
 import type { ReadVersionSource } from "../state";
 
+/** How often a table is read from its beginning when the source's iterator is lost. */
+const MAX_STARTS = 5;
 /** How often a request that failed transiently is retried, and the bounds of the pauses between attempts. */
 const MAX_ATTEMPTS = 5;
 const FIRST_BACKOFF_MS = 500;
@@ -251,15 +253,13 @@ function backoffMs(attempt: number, error: BasetideError): number {
 
 /**
  * Runs `work` again from the start when the source's iterator is lost.
- *
- * @param attempts number of attempts in all
  */
-export async function restarting<T>(attempts: number, work: () => Promise<T>): Promise<T> {
+export async function restarting<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work();
     } catch (error) {
-      if (!isBasetideError(error) || nextStep[error.code] !== "restart_table" || attempt === attempts)
+      if (!isBasetideError(error) || nextStep[error.code] !== "restart_table" || attempt === MAX_STARTS)
         throw error;
     }
   }

@@ -46,7 +46,6 @@ import { NOT_AMONG_READABLE, reportRecords } from "./unreadable";
 import { readAgain } from "./write-records";
 import { inWriteTurn } from "./write-turns";
 
-const MAX_STARTS = 5;
 /**
  * Issues that a build keeps until it goes live: at most 44 MB. Those of further records are found by the next sweep,
  * which compares these records in SQL.
@@ -74,7 +73,7 @@ export function rebuildTable(
   spec: TableSpec,
   onWaiting?: () => void,
 ): Promise<TableOutcome> {
-  return restarting(MAX_STARTS, async () => {
+  return restarting(async () => {
     const stored = onWaiting ? undefined : takeBuild(sweep, spec);
     try {
       const filled = stored ?? (await fillBuild(sweep, source, spec));

@@ -3,9 +3,9 @@
  * sync ends early.
  */
 import { withTimeout } from "../../async";
-import type { Base, RunReport, TableCount } from "../../control/bases";
 import { markSyncEnded, type Replica, readIssues } from "../../replica";
 import type { SourceTable } from "../../source";
+import type { RunReport, SyncedBase, TableCount } from "../host";
 import type { BaseCache } from "../state";
 
 export async function reportIssues(replica: Replica, report: RunReport): Promise<void> {
@@ -18,7 +18,7 @@ export async function reportIssues(replica: Replica, report: RunReport): Promise
 export function tableCounts(
   tables: SourceTable[],
   cache: BaseCache,
-  base: Pick<Base, "tables">,
+  base: Pick<SyncedBase, "tables">,
 ): TableCount[] {
   return tables.map((table) => {
     const known = cache.tables.get(table.id);

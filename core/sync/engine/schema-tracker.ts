@@ -6,7 +6,6 @@
  */
 
 import { wait, withTimeout } from "../../async";
-import type { SchemaError } from "../../control/bases";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Catalog,
@@ -31,8 +30,9 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
+import type { SchemaError } from "../host";
 import { failurePauseMs } from "../pacing";
-import { type BaseCache, isOfTable } from "../state";
+import { type BaseCache, isOfTable, patienceAfter } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
 import { knownTables, reportDefinitions } from "./unreadable";
@@ -50,10 +50,6 @@ const REFUSED_PAUSE_MS = 30_000;
 const REFUSED_PAUSES = 10;
 /** A schema that has changed this often while it was applied is left for the next check. */
 const MAX_PLANS = 20;
-
-/** How long rows wait for an answer with the schema, ms; if the last one took long, this many times as long. */
-const PATIENCE_MS = 5000;
-const PATIENCE_FACTOR = 2;
 
 /**
  * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
@@ -332,7 +328,7 @@ export class SchemaTracker {
   }
 
   get #patienceMs(): number {
-    return Math.max(PATIENCE_MS, PATIENCE_FACTOR * this.#options.cache.schemaTookMs);
+    return patienceAfter(this.#options.cache.schemaTookMs);
   }
 
   /** @returns whether the source has answered in time; if not, the cache has the error */

@@ -24,9 +24,6 @@ import type { SchemaTracker } from "./schema-tracker";
 import { NOT_AMONG_READABLE, reportRecords, seeUnreadable } from "./unreadable";
 import { applyRecords, liveTable, onLiveTable } from "./write-records";
 
-/** How often a sweep starts over within one sync when the source's iterator is lost. */
-const MAX_STARTS = 5;
-
 export interface TableOutcome {
   /** Records that the source has. */
   seen: number;
@@ -71,7 +68,7 @@ export async function sweepTable(
 ): Promise<TableOutcome> {
   using _ = table.fingerprints.hold();
   const isComparing = !table.isComplete || performance.now() - table.comparedAt >= sweep.cache.compareEveryMs;
-  const read = () => restarting(MAX_STARTS, () => sweepOnce(sweep, source, table, isComparing));
+  const read = () => restarting(() => sweepOnce(sweep, source, table, isComparing));
   return await (isComparing ? inComparisonTurn(sweep.replica, sweep.reader.stop, read) : read());
 }
 

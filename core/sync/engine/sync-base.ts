@@ -6,11 +6,12 @@
  * read while others can: those are listed in its report and with the base, and tried again by themselves.
  */
 import { linkedAbort, withTimeout } from "../../async";
-import type { Base, Progress, RunReport } from "../../control/bases";
-import { asBasetideError, BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
+import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
 import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
+import type { Progress, RunReport, SyncedBase } from "../host";
+import { gravity, isWholeBases } from "../pacing";
 import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
@@ -28,7 +29,7 @@ const MAX_SHAPES = 5;
 const MAX_ROUNDS = 20;
 
 export interface SyncInput {
-  base: Base;
+  base: SyncedBase;
   replica: Replica;
   epoch: number;
   cache: BaseCache;
@@ -546,22 +547,4 @@ export async function tableFailed(
 /** Returns whether the error may mean that the table or a field no longer exists. */
 export function mayMeanOldSchema({ code }: BasetideError): boolean {
   return code === "source_forbidden" || nextStep[code] === "check_schema";
-}
-
-const gravityOf: Record<NextStep, number> = {
-  wait: 0,
-  retry: 0,
-  restart_table: 0,
-  check_schema: 1,
-  needs_attention: 2,
-  stop: 3,
-};
-
-/** Returns whether the error ends the sync of the whole base, and not only of one table. */
-export function isWholeBases(error: BasetideError): boolean {
-  return error.code === "budget_spent" || gravity(error) >= gravityOf.needs_attention;
-}
-
-function gravity(error: BasetideError): number {
-  return gravityOf[nextStep[error.code]];
 }

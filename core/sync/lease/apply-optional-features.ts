@@ -2,7 +2,7 @@
  * Applies the optional features of a base (views over links, history, notifications, old names) to its replica while a
  * worker holds the lease. The SQL functions that write rows follow these settings, no matter which process calls them.
  */
-import type { BaseSettings } from "../../control/bases";
+
 import { isBasetideError } from "../../errors";
 import type { Logger } from "../../log";
 import {
@@ -13,26 +13,17 @@ import {
   settleDependents,
   trimHistory,
 } from "../../replica";
+import type { SyncSettings } from "../host";
 
 export type OptionalFeatureSettings = Pick<
-  BaseSettings,
+  SyncSettings,
   "linkViews" | "history" | "historyDays" | "notify" | "aliasDays"
 >;
-
-/**
- * Pause before settings that could not be applied are tried again, ms: an attempt may make queries wait. It doubles with
- * each attempt.
- */
-const RETRY_MS = 5000;
-const MAX_RETRY_MS = 30_000;
 
 export class OptionalFeatureApplier {
   /** The settings that the replica is known to have. */
   #done: OptionalFeatureSettings | undefined;
-  /** The settings that could not be applied, when they are tried again (performance.now()), and the pause before. */
-  #failed: { wanted: OptionalFeatureSettings; retryAt: number; pauseMs: number } | undefined;
   #isSettled = false;
-  #work: Promise<void> | undefined;
 
   constructor(
     private readonly replica: Replica,
@@ -40,7 +31,7 @@ export class OptionalFeatureApplier {
     private readonly log: Logger,
   ) {}
 
-  /** False while another lease must apply something: a view waits to be filled, a reference to be checked, or a name to be free. */
+  /** False while something must be applied again: a view waits to be filled, a reference to be checked, or a name to be free. */
   get isSettled(): boolean {
     return this.#isSettled;
   }
@@ -50,34 +41,16 @@ export class OptionalFeatureApplier {
     return this.#done !== undefined && isSame(this.#done, wanted);
   }
 
+  /** To be called when something must be applied again. */
+  changed(): void {
+    this.#done = undefined;
+  }
+
   /**
-   * Called repeatedly. A change that is blocked now (a query holds a view that must be dropped) is retried by a later
-   * call; a call that comes too soon after the attempt does nothing.
-   *
+   * @returns whether the settings are applied: now, a query may hold a view that must be dropped
    * @throws BasetideError `lease_lost`, `replica_unavailable`
    */
-  apply(wanted: OptionalFeatureSettings): Promise<void> {
-    if (this.isApplied(wanted) || this.#isTooSoon(wanted)) return Promise.resolve();
-    this.#work ??= this.#applyNow(wanted).finally(() => {
-      this.#work = undefined;
-      if (!this.isApplied(wanted)) this.#defer(wanted);
-    });
-    return this.#work;
-  }
-
-  #defer(wanted: OptionalFeatureSettings): void {
-    const failed = this.#failed;
-    const isRepeated = failed !== undefined && isSame(failed.wanted, wanted);
-    const pauseMs = isRepeated ? Math.min(MAX_RETRY_MS, failed.pauseMs * 2) : RETRY_MS;
-    this.#failed = { wanted, retryAt: performance.now() + pauseMs, pauseMs };
-  }
-
-  #isTooSoon(wanted: OptionalFeatureSettings): boolean {
-    const failed = this.#failed;
-    return failed !== undefined && isSame(failed.wanted, wanted) && performance.now() < failed.retryAt;
-  }
-
-  async #applyNow(wanted: OptionalFeatureSettings): Promise<void> {
+  async apply(wanted: OptionalFeatureSettings): Promise<boolean> {
     const { replica, epoch, log } = this;
     this.#isSettled = false;
     const isHistoryRefused = !(await applySettings(replica, epoch, wanted));
@@ -88,14 +61,16 @@ export class OptionalFeatureApplier {
         log.info("old names of columns wait for sessions that lock their tables; retrying later");
       await applyLinkViews(replica, epoch, wanted.linkViews);
       await trimHistory(replica, epoch, wanted.historyDays);
-      if (!areExpired) return;
+      if (!areExpired) return false;
       this.#done = wanted;
       if (!isHistoryRefused) void this.#settle();
+      return true;
     } catch (error) {
       const isPassing = isBasetideError(error, "replica_busy") || isBasetideError(error, "shape_changed");
       // What a customer's object refuses is no reason to stop the rows.
       if (!isPassing && !isBasetideError(error, "replica_refused")) throw error;
       log.info({ error }, "updating views over links or old names failed; retrying later");
+      return false;
     }
   }
 

@@ -2,14 +2,14 @@
  * Decides whether a base must be read again before its next sync. Once a second, one query for all bases of the worker
  * finds what people have changed (`SettingsWatch`); everything else about a base is changed by its own syncs.
  */
-import type { Base, SyncFacts } from "../../control/bases";
+import type { SyncedBase, SyncFacts } from "../host";
 
 /** Facts are read every second. Older ones mean that the control plane does not answer, or that this process was held up. */
 const FACTS_VALID_MS = 3000;
 
 /** What people may change, of a base as it was read or as its syncs left it. */
 type Changeable = Pick<
-  Base,
+  SyncedBase,
   "state" | "settings" | "database" | "resyncRequestedAt" | "attachmentKeyVersion"
 >;
 

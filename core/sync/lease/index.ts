@@ -1,6 +1,6 @@
-/** Leases of bases, and moving a base to another cluster. */
+/** Leases of bases. */
+
 export { type BaseCaches, holdLease, type LeaseSignals, type SyncContext } from "./lease";
+export { attachmentUrlsOf } from "./lease-input";
 export { failedRun } from "./log-run";
 export { syncMetrics } from "./metrics";
-export { moveBase } from "./move-base";
-export { SettingsWatch } from "./settings-watch";

@@ -1,13 +1,11 @@
 /** Builds the input of a lease's syncs: the base as it was read, its replica, and the reader for the source. */
 
 import type { Config } from "../../config";
-import type { Base } from "../../control/bases";
-import { completeSchemaCheck, getBase, recordSchemaChanges, saveSourceTables } from "../../control/bases";
-import { ownCallsKey, quotaKeyOf } from "../../control/budgets";
-import { requestRepairs } from "../../control/jobs";
 import type { AttachmentUrls } from "../../replica";
 import { attachmentPrefix, takeReadVersion } from "../../replica";
+import { ownCallsKey, quotaKeyOf } from "../../source";
 import type { CatchUpInput, SyncInput } from "../engine";
+import type { SyncedBase } from "../host";
 import { withinBudget } from "../pacing";
 import { ReadVersionSource } from "../state";
 import type { Lease } from "./lease";
@@ -16,7 +14,7 @@ import { cadenceFor } from "./sweep-cadence";
 /** @param stop aborts when the sync must make no further request */
 export function inputOf(
   lease: Lease,
-  base: Base,
+  base: SyncedBase,
   stop: AbortSignal,
   onProgress: SyncInput["onProgress"],
 ): Omit<SyncInput, "isForced"> {
@@ -36,21 +34,20 @@ export function inputOf(
     onProgress,
     onShapeChange: (changes) => {
       lease.indexes.changed();
-      leased.applySettingsAgain();
-      lease.hasOnlySwept = false;
-      recordSchemaChanges(ctx.db, base.id, changes).catch((error: unknown) => {
+      lease.wake.notify();
+      ctx.host.save(base.id, { schemaChanges: changes }).catch((error: unknown) => {
         ctx.log.warn({ error, changes: changes.length }, "recording schema changes failed");
       });
     },
     onSchema: (schema) => {
-      saveSourceTables(ctx.db, base.id, schema).catch((error: unknown) => {
+      ctx.host.save(base.id, { sourceSchema: schema }).catch((error: unknown) => {
         ctx.log.warn({ error, tables: schema.tables.length }, "saving how tables are shown failed");
       });
     },
     onSchemaError: lease.onSchemaError,
-    onMisplaced: (records) => requestRepairs(ctx.db, base.id, records),
+    onMisplaced: (records) => ctx.host.save(base.id, { toRepair: records }),
     onRequestedSchemaCheck: (requestedAt) => {
-      completeSchemaCheck(ctx.db, base.id, requestedAt).catch((error: unknown) => {
+      ctx.host.save(base.id, { schemaCheckedAt: requestedAt }).catch((error: unknown) => {
         ctx.log.debug({ error }, "completing a requested schema check failed");
       });
     },
@@ -79,20 +76,19 @@ export function inputOf(
   };
 }
 
-/** Returns the same input for a catch-up; null until the first sync has completed. */
-export async function catchUpInput(lease: Lease): Promise<CatchUpInput | null> {
+/** Returns the same input for a catch-up. */
+export async function catchUpInput(lease: Lease, stop: AbortSignal): Promise<CatchUpInput> {
   const { ctx, baseId, leased, platform } = lease;
-  const base = await getBase(ctx.db, baseId);
-  if (!base.sync) return null;
+  const base = await ctx.host.base(baseId);
   leased.notify();
   const { modifiedSince } = platform;
-  return { ...inputOf(lease, base, leased.stop, () => {}), ctx, modifiedSince };
+  return { ...inputOf(lease, base, stop, () => {}), ctx, modifiedSince };
 }
 
 /** Returns how attachments are linked according to the base's settings; undefined: by the source's URLs. */
 export function attachmentUrlsOf(
   { consoleUrl }: Pick<Config, "consoleUrl">,
-  { id, settings, attachmentKeyVersion }: Base,
+  { id, settings, attachmentKeyVersion }: SyncedBase,
 ): AttachmentUrls | undefined {
   if (!settings.ownAttachmentUrls) return undefined;
   return { prefix: attachmentPrefix(consoleUrl, id), keyVersion: attachmentKeyVersion };

@@ -1,9 +1,5 @@
 /**
- * The replica of a lease: claims its epoch, decides whether the lease continues from what the previous one left, and
- * hands the connection from one lease to the next of the same worker, so that a new lease need not log in.
- *
- * A pool that no lease takes over closes its connections by itself after some seconds. Statements of the earlier lease
- * that are still running carry its epoch and are rejected.
+ * The replica of a lease: claims its epoch, and decides whether the lease continues from what the previous one left.
  *
  * I5. No two leases have the same epoch, even if the replica has lost the earlier claim: each is greater than the last
  * one that the control plane has recorded, and is recorded before the lease writes. If the control plane has lost that,
@@ -12,9 +8,9 @@
  */
 
 import type { Context } from "../../context";
-import { lastReplicaState, recordReplicaState } from "../../control/bases";
 import { BasetideError } from "../../errors";
-import { claimEpochAbove, openReplica, type Replica, type ReplicaTarget } from "../../replica";
+import { claimEpochAbove, type Replica } from "../../replica";
+import type { Host } from "../host";
 import type { BaseCache } from "../state";
 
 interface LeaseStart {
@@ -30,13 +26,13 @@ interface LeaseStart {
  * @throws BasetideError `lease_lost` if another lease has started meanwhile
  */
 export async function claimLease(
-  { db, log }: Pick<Context, "db" | "log">,
+  { host, log }: Pick<Context, "log"> & { host: Pick<Host, "replicaState" | "recordReplicaState"> },
   baseId: string,
   replica: Replica,
   known?: Pick<BaseCache, "epoch" | "renewals">,
 ): Promise<LeaseStart> {
   // Read first: the claim that was recorded is older than this one, so a replica that is behind it has lost it.
-  const before = await lastReplicaState(db, baseId);
+  const before = await host.replicaState(baseId);
   const claim = await claimEpochAbove(replica, before.epoch);
   const { epoch, previousEpoch, previousRenewals, identity } = claim;
   const hasLostRenewals = known?.epoch === previousEpoch && known.renewals !== previousRenewals;
@@ -47,29 +43,7 @@ export async function claimLease(
       { before, now: { identity, epoch: previousEpoch } },
       "the replica may have lost commits; comparing all tables with Airtable",
     );
-  if (!(await recordReplicaState(db, baseId, { identity, epoch }, !isContinued)))
+  if (!(await host.recordReplicaState(baseId, { identity, epoch }, !isContinued)))
     throw new BasetideError("lease_lost");
   return { epoch, previousEpoch, isContinued };
-}
-
-interface Left {
-  target: ReplicaTarget;
-  replica: Replica;
-}
-
-const left = new WeakMap<BaseCache, Left>();
-
-/** Leaves the replica open for the next lease. */
-export function leaveReplica(cache: BaseCache, target: ReplicaTarget, replica: Replica): void {
-  left.set(cache, { target, replica });
-}
-
-/** Returns the replica that the previous lease left open, or opens another one if the base has moved. */
-export function takeReplica(cache: BaseCache | undefined, target: ReplicaTarget): Replica {
-  const before = cache && left.get(cache);
-  if (!before) return openReplica(target);
-  left.delete(cache);
-  if (Bun.deepEquals(before.target, target)) return before.replica;
-  void before.replica.close().catch(() => {});
-  return openReplica(target);
 }

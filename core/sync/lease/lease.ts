@@ -1,10 +1,9 @@
 /**
- * A lease of a base: one worker runs sync after sync, for about a minute.
+ * A lease of a base: the time for which one worker holds it, and runs sync after sync.
  *
- * The lease ends with the first sync that ends after that minute. A long sweep, or in rapid mode a table that takes
- * long, extends it. A lease that has only swept is renewed instead, with one statement, for up to half an hour: what costs
- * most when bases are swept all the time is to begin leases. An idle live base keeps its lease until its replica is
- * written to. The next lease takes over the connection, so it needs no login.
+ * A lease has no length. It ends when the worker gives the base up, when people pause, move or delete it, when the base
+ * must rest, or when another lease must look after the replica. About once a minute it is renewed, with one statement that
+ * finds out whether the tables are as the lease left them; a base that rests in live mode is renewed by reads of its feed.
  *
  * No work waits for the end of a lease: heartbeats show that the holder is alive, and changes that people make are
  * noticed within a second or so, also in the middle of a sync (`LeasedBase`).
@@ -14,24 +13,8 @@
  * if the replica loses commits (`claimLease`).
  */
 
+import { linkedAbort, Notifier } from "../../async";
 import type { Context } from "../../context";
-import {
-  afterSweep,
-  attachmentSigner,
-  type Base,
-  getBase,
-  type IndexSetting,
-  openApiKey,
-  type RunReport,
-  recordProblems,
-  recordSourceUser,
-  renameIndexes,
-  replicaTarget,
-  restUntil,
-  saveFailingTables,
-  saveSchemaError,
-} from "../../control/bases";
-import { measuredSizes } from "../../control/onboarding";
 import { asBasetideError, isBasetideError, nextStep } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
@@ -39,43 +22,42 @@ import {
   dropUnfinished,
   ensureInstalled,
   isOtherTimeline,
+  openReplica,
   type Replica,
   recordDamage,
   renewLease,
 } from "../../replica";
 import { type Platform, platformById } from "../../source";
 import { failSpan, span } from "../../trace";
-import { CatchUps, type NextSync, newReport, type SyncInput, syncBase, withdrawNext } from "../engine";
-import type { NotificationListener } from "../modes/live";
+import { catchingUp, type NextSync, newReport, type SyncInput, syncBase, withdrawNext } from "../engine";
+import type { Host, IndexSetting, RunReport, SyncedBase } from "../host";
 import { rapidBase } from "../modes/rapid";
-import { type BudgetWatch, failurePauseMs, isOutage, type LeasedBudget } from "../pacing";
+import {
+  type BudgetWatch,
+  failurePauseMs,
+  isOutage,
+  type LeasedBudget,
+  Scheduler,
+  type WorkKind,
+} from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
-import { ChangeSaver } from "./change-saver";
+import { FindingsSaver } from "./findings-saver";
 import { handOverRows, takeOverRows } from "./handover";
 import { IndexKeeper } from "./index-keeper";
 import { catchUpInput, inputOf } from "./lease-input";
-import { claimLease, leaveReplica, takeReplica } from "./lease-replica";
+import { claimLease } from "./lease-replica";
 import { LeasedBase } from "./leased-base";
 import { feedOf, goLive } from "./live-lease";
 import type { SyncMetrics } from "./metrics";
-import { progressSaver } from "./progress-saver";
 import { hasLeft, saveRun } from "./save-run";
-import type { SettingsWatch } from "./settings-watch";
 import { cadenceFor, isPaced, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
-const LEASE_MS = 60_000;
-/**
- * The longest renewed lease. The next one applies optional features and indexes again, which also trims the history, and
- * restores views and indexes that somebody has dropped.
- */
-const LONGEST_RENEWED_MS = 1_800_000;
-/**
- * The longest lease of an idle live base. By then, it has logged in to be compared and to trim its recent-writes log;
- * another lease begins on that connection. Each lease of a base at rest costs as much CPU as ten reads of its feed.
- */
-const LONGEST_LEASE_MS = 6 * 3600_000;
+/** A lease is renewed this often, between two syncs, cycles or live batches; if other bases wait, it ends then. */
+const RENEWAL_MS = 60_000;
+/** Optional features and indexes are applied again this often: it trims the history, and restores dropped objects. */
+const UPKEEP_MS = 30 * 60_000;
 /**
  * A lease that starts keeps its connection to the replica until its first sweep or rest, for at most this long. It runs some
  * twenty statements, and a restarted worker starts many leases at once.
@@ -83,7 +65,7 @@ const LONGEST_LEASE_MS = 6 * 3600_000;
 const STARTING_MS = 10_000;
 /** A base whose next sweep is further off is released, so that it takes no room in the worker until then. */
 const LONGEST_REST_MS = 20_000;
-/** In rapid mode a lease waits for the first cycle to end, for as long as this many cycles usually take. */
+/** In rapid mode a renewal waits for the first cycle to end, for as long as this many cycles usually take. */
 const CYCLES_WAITED = 2;
 /** By this time after the start of a lease, changes that people have made are known. */
 const NOTICE_MS = 1500;
@@ -92,12 +74,11 @@ const UNAPPLIED_MS = 30_000;
 /** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
-export interface SyncContext extends Context {
+export interface SyncContext extends Pick<Context, "config" | "log"> {
+  host: Host;
   limiter: RateLimiter;
   platforms: Platform[];
   syncMetrics: SyncMetrics;
-  settingsWatch: SettingsWatch;
-  notifications: NotificationListener;
   budgetWatch: BudgetWatch;
   callCounter: CallCounter;
 }
@@ -112,11 +93,40 @@ export interface LeaseSignals {
   kill: AbortSignal;
   /** True if other bases wait and the worker has no room for them. */
   isSaturated?: () => boolean;
+  /** The base is on trial: the lease ends instead of being renewed. */
+  isTrial?: boolean;
+}
+
+/** Why a lease has ended. */
+type End =
+  /** The worker stops or gives the base up, or the lease can go on elsewhere at once: the base has moved. */
+  | { reason: "over" }
+  /** The replica is not as the lease left it, or another base's turn has come. */
+  | { reason: "not_renewed" }
+  /** Paused, being moved or deleted, or in need of a person. */
+  | { reason: "unwanted" }
+  /** The budget lets the base rest; when it ends is stored with the base. */
+  | { reason: "rests" }
+  /** The last sync has failed. */
+  | { reason: "failed"; pauseMs: number };
+
+/** Returns when the base should be leased again, ms from now; null: not at all, unless somebody asks for it. */
+function againInMs(end: End): number | null {
+  switch (end.reason) {
+    case "over":
+    case "not_renewed":
+      return 0;
+    case "unwanted":
+    case "rests":
+      return null;
+    case "failed":
+      return end.pauseMs;
+  }
 }
 
 /**
- * Syncs the base until the lease has run out, the worker stops, or the base no longer needs syncing. A base that fails
- * while other bases wait gives up its room in the worker.
+ * Syncs the base until the worker stops or gives it up, or it no longer needs syncing. A base that fails while other
+ * bases wait gives up its room in the worker.
  *
  * @returns when the base should be leased again, ms from now; null: not at all
  */
@@ -126,13 +136,12 @@ export async function holdLease(
   caches: BaseCaches,
   signals: LeaseSignals,
 ): Promise<number | null> {
-  const { stop, kill, isSaturated = () => false } = signals;
+  const { stop, kill, isSaturated = () => false, isTrial = false } = signals;
   const log = ctx.log.child({ baseId });
-  const base = await getBase(ctx.db, baseId);
+  const base = await ctx.host.base(baseId);
   if (!isToBeSynced(base)) return null;
-  const target = await replicaTarget(ctx, base);
-  const replica = takeReplica(caches.get(baseId), target);
-  let isLeftOpen = false;
+  const target = await ctx.host.replicaTarget(base);
+  const replica = openReplica(target);
   replica.keep(STARTING_MS);
   try {
     await ensureInstalled(replica, target);
@@ -146,55 +155,62 @@ export async function holdLease(
       await takeOverRows({ replica, cache }, start.previousEpoch);
     forgetRows(cache, emptied);
     caches.set(baseId, cache);
-    await using problems = new ChangeSaver(log, () => recordProblems(ctx.db, baseId, cache.problems.list()));
-    await using failing = new ChangeSaver(log, () => saveFailingTables(ctx.db, baseId, cache.failing.list()));
-    await using schemaError = new ChangeSaver(log, () => saveSchemaError(ctx.db, baseId, cache.schemaError));
-    cache.problems.onChange = problems.changed;
-    cache.failing.onChange = failing.changed;
-    if (!Bun.deepEquals(cache.failing.list(), base.failingTables)) failing.changed();
-    if (!Bun.deepEquals(cache.schemaError, base.schemaError)) schemaError.changed();
+    await using saver = new FindingsSaver(ctx.host, baseId, log);
+    const onSchemaError = () => saver.note("schemaError", () => ({ schemaError: cache.schemaError }));
+    cache.problems.onChange = () => saver.note("problems", () => ({ problems: cache.problems.list() }));
+    cache.failing.onChange = () =>
+      saver.note("failingTables", () => ({ failingTables: cache.failing.list() }));
+    if (!Bun.deepEquals(cache.failing.list(), base.failingTables)) cache.failing.onChange();
+    if (!Bun.deepEquals(cache.schemaError, base.schemaError)) onSchemaError();
     const platform = platformById(ctx.platforms, base.platform);
     using budget = await ctx.budgetWatch.hold(baseId);
-    using leased = await LeasedBase.open({
-      ctx,
-      base,
-      platform,
-      cache,
-      watch: ctx.settingsWatch,
-      stop,
-      kill,
-    });
+    using leased = await LeasedBase.open({ ctx, base, platform, cache, stop, kill });
     const syncedFrom =
       base.sync && base.sync.kind !== "live" ? new Date(Date.now() - agoMs(base, base.sync.startedAt)) : null;
     const what = { baseId, platform, replica, epoch, cache, leased, budget };
     const onNames = (before: IndexSetting[], now: IndexSetting[]) =>
-      renameIndexes(ctx.db, baseId, before, now);
-    const lease = {
+      ctx.host.save(baseId, { indexes: { before, now } });
+    const features = new OptionalFeatureApplier(replica, epoch, log);
+    const lease: Lease = {
       ctx: { ...ctx, log },
       ...what,
-      onSchemaError: schemaError.changed,
-      features: new OptionalFeatureApplier(replica, epoch, log),
-      indexes: new IndexKeeper(replica, epoch, log, onNames),
-      startedAt: performance.now(),
-      hasOnlySwept: true,
+      saver,
+      onSchemaError,
+      features,
+      indexes: new IndexKeeper(replica, epoch, onNames),
+      wake: new Notifier(),
+      renewAt: performance.now() + RENEWAL_MS,
+      keptUpAt: performance.now(),
+      isUserKnown: base.sourceUserId !== null,
       syncedFrom,
       isSaturated,
+      isTrial,
       hasFailed: false,
       isOverdue: false,
       next: {},
     };
-    await applyOptionalFeatures(lease, base);
-    if (base.sourceUserId === null) void learnUser(lease);
-    await using catchUps = new CatchUps(() => catchUpInput(lease), leased.stop);
-    leased.onCatchUp = (at) => catchUps.request(at);
-    catchUps.request(base.catchUpRequestedAt);
-    const next = await syncUntilOver(lease, base, stop).finally(() =>
-      withdrawNext(lease.next, replica, epoch),
+    await features.apply(base.settings);
+    await dropUnfinished(replica, epoch, cache.builds.keys());
+    using over = linkedAbort(leased.stop);
+    const catchUps = catchingUp(
+      () => leased.catchUpRequestedAt,
+      () => catchUpInput(lease, over.signal),
     );
-    if (stop.aborted) await handOverRows(lease, log);
-    isLeftOpen = next === 0 && !stop.aborted && !leased.isOver && !lease.indexes.isWorking;
-    if (isLeftOpen) leaveReplica(cache, target, replica);
-    return next;
+    const upkeep = new Scheduler({ stop: over.signal, wake: lease.wake, tickMs: Infinity }, [
+      catchUps,
+      ...upkeepOf(lease),
+    ]);
+    leased.onFacts = () => lease.wake.notify();
+    // Not awaited: an index may take long.
+    void upkeep.run().catch(() => {});
+    try {
+      const end = await run(lease, base, stop).finally(() => withdrawNext(lease.next, replica, epoch));
+      if (stop.aborted) await handOverRows(lease, log);
+      else await upkeep.idle(catchUps);
+      return againInMs(end);
+    } finally {
+      over.abort();
+    }
   } catch (error) {
     // After an outage of a database, the cache of the replica is still valid, unless another worker had the base
     // meanwhile (`restore` checks that).
@@ -205,32 +221,71 @@ export async function holdLease(
     // After a failover no other worker holds the base: the next lease compares everything.
     return isOtherTimeline(error) ? 0 : null;
   } finally {
-    if (!isLeftOpen) await replica.close();
+    await replica.close();
   }
 }
 
-/** Applies the optional features in the base's settings to the replica, now and whenever they change. */
-async function applyOptionalFeatures(
-  { ctx, replica, epoch, cache, leased, features, indexes }: Lease,
-  base: Base,
-): Promise<void> {
-  await features.apply(base.settings);
-  await dropUnfinished(replica, epoch, cache.builds.keys());
-  indexes.apply(base.settings.indexes);
-  let unappliedAt: number | undefined;
-  leased.applySettingsBy((settings) => {
-    indexes.apply(settings.indexes);
-    features
-      .apply(settings)
-      .catch((error: unknown) => ctx.log.debug({ error }, "applying settings failed; retrying later"));
-    const isApplied = indexes.isApplied(settings.indexes) && features.isApplied(settings);
-    // An index on a large table takes its time.
-    unappliedAt = isApplied || indexes.isWorking ? undefined : (unappliedAt ?? performance.now());
-    if (isApplied) cache.problems.settingsApplied();
-    else if (unappliedAt !== undefined && performance.now() - unappliedAt > UNAPPLIED_MS)
-      cache.problems.settingsWait("Queries or objects of yours hold what must change.");
+/** What a lease does besides syncing: settings to apply, indexes to create, the owner of the key to ask for. */
+function upkeepOf(lease: Lease): WorkKind[] {
+  const { ctx, baseId, cache, leased, features, indexes } = lease;
+  const { problems } = cache;
+  /** Since when each part could not be applied (performance.now()). */
+  const unapplied = new Map<string, number>();
+  const report = (part: string, isApplied: boolean): boolean => {
+    const now = performance.now();
+    if (isApplied) unapplied.delete(part);
+    else unapplied.set(part, unapplied.get(part) ?? now);
+    if (unapplied.size === 0) problems.settingsApplied();
+    else if (now - Math.min(...unapplied.values()) > UNAPPLIED_MS)
+      problems.settingsWait("Queries or objects of yours hold what must change.");
     return isApplied;
-  });
+  };
+  const applied = (part: string, work: Promise<boolean>) =>
+    work.then(
+      (isApplied) => report(part, isApplied),
+      (error: unknown) => {
+        ctx.log.debug({ error }, `applying ${part} failed; retrying later`);
+        return report(part, false);
+      },
+    );
+  async function learnUser(): Promise<boolean> {
+    const { apiKey } = leased;
+    // Costs the base no quota.
+    const { id } = await leased.connection.whoami(leased.kill);
+    if (leased.apiKey !== apiKey) return false;
+    await ctx.host.save(baseId, { sourceUserId: id });
+    lease.isUserKnown = true;
+    return true;
+  }
+  return [
+    {
+      most: 1,
+      // Other settings are another item: they do not wait for those that could not be applied.
+      items: () =>
+        features.isApplied(leased.settings)
+          ? []
+          : [
+              {
+                id: JSON.stringify(leased.settings),
+                run: () => applied("settings", features.apply(leased.settings)),
+              },
+            ],
+    },
+    {
+      most: 1,
+      items() {
+        const wanted = leased.settings.indexes;
+        return indexes.isApplied(wanted)
+          ? []
+          : [{ id: "", run: () => applied("indexes", indexes.apply(wanted)) }];
+      },
+    },
+    {
+      most: 1,
+      items: () => (lease.isUserKnown ? [] : [{ id: "", run: learnUser }]),
+      onFailure: (_, error) => ctx.log.debug({ error }, "user of the API key could not be read"),
+    },
+  ];
 }
 
 export interface Lease {
@@ -242,15 +297,19 @@ export interface Lease {
   cache: BaseCache;
   leased: LeasedBase;
   budget: LeasedBudget;
+  saver: FindingsSaver;
   /** Saves why the schema cannot be read. */
   onSchemaError: () => void;
   features: OptionalFeatureApplier;
   indexes: IndexKeeper;
-  /** performance.now() */
-  startedAt: number;
-  /** True while every sync of the lease was a completed sweep, and no table has changed its shape. */
-  hasOnlySwept: boolean;
+  /** Notified when there may be something to do besides syncing. */
+  wake: Notifier;
+  /** When it must be renewed, and when optional features were last applied again (performance.now()). */
+  renewAt: number;
+  keptUpAt: number;
+  isUserKnown: boolean;
   isSaturated: () => boolean;
+  isTrial: boolean;
   /** True if a sync has failed, and none has completed since. */
   hasFailed: boolean;
   /** True if another lease must find out what is wrong with the replica. */
@@ -261,50 +320,45 @@ export interface Lease {
   syncedFrom: Date | null;
 }
 
-async function syncUntilOver(lease: Lease, first: Base, stop: AbortSignal): Promise<number | null> {
+/** Runs sync after sync. */
+async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<End> {
   const { ctx, baseId, cache, leased } = lease;
-  let until = performance.now() + LEASE_MS;
   const noticedAt = performance.now() + NOTICE_MS;
-  let run: RunReport | undefined;
-  for (let base = first; ; base = (run && sweptBase(lease, base, run)) ?? (await getBase(ctx.db, baseId))) {
-    run = undefined;
-    if (stop.aborted) return 0;
-    if (!isToBeSynced(base)) return null;
-    // The base was moved to another database, or paused and resumed within a second: another lease continues.
-    if (base.database.id !== first.database.id || leased.isOver) return 0;
-    // The next lease would have to read a table again that waits to go live.
-    if ((lease.isOverdue || performance.now() >= until) && cache.builds.size === 0) {
-      if (!(await isRenewed(lease))) return 0;
-      until = performance.now() + LEASE_MS;
-    }
+  let saved: SyncedBase | undefined;
+  for (let base = first; ; base = sweptBase(lease, base, saved) ?? (await ctx.host.base(baseId))) {
+    saved = undefined;
+    if (stop.aborted) return { reason: "over" };
+    if (!isToBeSynced(base)) return { reason: "unwanted" };
+    // Moved to another database, or paused and resumed within a second.
+    if (base.database.id !== first.database.id || leased.isOver) return { reason: "over" };
+    // Another lease would have to read a table again that waits to go live.
+    const isDue = lease.isOverdue || performance.now() >= lease.renewAt;
+    if (isDue && cache.builds.size === 0 && !(await isRenewed(lease))) return { reason: "not_renewed" };
     const startedAt = performance.now();
     const apiKey = leased.apiKey;
     try {
-      const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base, until));
-      if (!isPlainSweep(base, report)) lease.hasOnlySwept = false;
+      const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base));
       if (report && "restMs" in report) {
         if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
-          return await release(lease, report.restMs);
+          return await rested(lease, report.restMs);
         await leased.rest(Math.min(report.restMs, NOTICE_MS));
         continue;
       }
       if (report) {
         // An error of a key that has been replaced meanwhile is obsolete, and reporting it would stop the base.
-        if (needsAttention(report) && (await openApiKey(ctx, base)) !== apiKey) continue;
-        await saveRun(lease, base, report);
-        if (needsAttention(report)) return null;
-        if (report.error?.code === "budget_spent") return await release(lease, SPENT_REST_MS);
-        run = report;
+        if (needsAttention(report) && (await ctx.host.access(base)).apiKey !== apiKey) continue;
+        saved = await saveRun(lease, base, report);
+        if (needsAttention(report)) return { reason: "unwanted" };
+        if (report.error?.code === "budget_spent") return await rested(lease, SPENT_REST_MS);
       }
       if (report?.error || isGivenUp(lease)) {
         // What one table's objects refuse is no reason for other tables to wait longer.
         const isRefused = isBasetideError(cache.failedWith, "replica_refused");
         const pauseMs = failurePauseMs(isRefused ? 1 : cache.failures, cache.failedWith ?? undefined);
-        if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return pauseMs;
+        if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return { reason: "failed", pauseMs };
         await leased.rest(pauseMs);
       } else await leased.rest(Math.max(0, nextSweepAt(startedAt) - performance.now()));
     } catch (error) {
-      lease.hasOnlySwept = false;
       // The worker stops, or a change needs another sync.
       if (!isBasetideError(error, "sync_stopped")) throw error;
     }
@@ -312,50 +366,52 @@ async function syncUntilOver(lease: Lease, first: Base, stop: AbortSignal): Prom
 }
 
 /** Renews the lease, unless there is something for another one to do. */
-async function isRenewed({ replica, epoch, cache, features, ...lease }: Lease): Promise<boolean> {
-  const isPlain = lease.hasOnlySwept && !lease.isOverdue && features.isSettled;
-  const isShort = performance.now() - lease.startedAt < LONGEST_RENEWED_MS;
-  if (!isPlain || !isShort || lease.isSaturated()) return false;
-  const isDone = await renewLease(replica, epoch, cache.renewals);
-  if (isDone) cache.renewals += 1;
-  return isDone;
-}
-
-/** Returns whether the sync has compared all tables in place, so that it leaves nothing half done. */
-function isPlainSweep(base: Base, report: RunReport | { restMs: number } | null): boolean {
-  if (report === null || base.resyncRequestedAt !== null) return false;
-  return "restMs" in report || (report.kind === "sweep" && report.completedAt !== null && !report.failing);
+async function isRenewed(lease: Lease): Promise<boolean> {
+  const { replica, epoch, cache, features, indexes } = lease;
+  if (lease.isOverdue || lease.isTrial || lease.isSaturated()) return false;
+  if (!(await renewLease(replica, epoch, cache.renewals))) return false;
+  cache.renewals += 1;
+  const now = performance.now();
+  lease.renewAt = now + RENEWAL_MS;
+  if (!features.isSettled || now - lease.keptUpAt >= UPKEEP_MS) {
+    lease.keptUpAt = now;
+    await dropUnfinished(replica, epoch, cache.builds.keys());
+    features.changed();
+    indexes.changed();
+    lease.wake.notify();
+  }
+  return true;
 }
 
 /** Returns the base after this sync, unless it must be read again: a sweep is usually all that has changed it. */
-function sweptBase({ leased }: Lease, base: Base, report: RunReport): Base | undefined {
-  const isSweep = report.kind === "sweep" && report.completedAt !== null && report.issues === undefined;
+function sweptBase(
+  { leased }: Lease,
+  base: SyncedBase,
+  saved: SyncedBase | undefined,
+): SyncedBase | undefined {
   const isPlain = !base.settings.live && base.resyncRequestedAt === null && base.error === null;
-  return isSweep && isPlain && leased.isAsRead(base) ? afterSweep(base, report) : undefined;
+  return isPlain && leased.isAsRead(base) ? saved : undefined;
 }
 
 /**
- * Syncs once, or in rapid or live mode until the lease is over.
+ * Syncs once, or in rapid or live mode until the lease must be renewed.
  *
  * @returns the report; null if the mode has reported its syncs itself; if a sweep is not due yet, how long the budget
  *   lets the base rest
  */
-async function syncAs(
-  lease: Lease,
-  base: Base,
-  until: number,
-): Promise<RunReport | { restMs: number } | null> {
-  const { ctx, replica, platform, cache, leased } = lease;
+async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { restMs: number } | null> {
+  const { ctx, replica, platform, cache, leased, saver } = lease;
   const isForced = base.resyncRequestedAt !== null;
   unpackCache(cache);
   await applyAttachmentKey(ctx, base, cache);
   cache.problems.begin(base);
-  const sizes = base.sync ? {} : await measuredSizes(ctx.db, base.id);
-  const progress = progressSaver(ctx, base.id, cache.problems);
+  const sizes = base.sync ? {} : await ctx.host.measuredSizes(base.id);
+  const onLatest: SyncInput["onProgress"] = (progress) =>
+    saver.note("progress", () => ({ progress, isFurther: cache.problems.advance(progress) }));
   using sync = leased.begin(base, isForced);
   const onProgress: SyncInput["onProgress"] = (latest) => {
     sync.isBuilding = true;
-    progress.note(latest);
+    onLatest(latest);
   };
   const input = { ...inputOf(lease, base, sync.stop, onProgress), sizes };
   try {
@@ -367,15 +423,16 @@ async function syncAs(
       const isDone = await rapidBase({
         ...input,
         // A background rebuild is of one table, which another sync can start over: it does not count as building.
-        onProgress: progress.note,
+        onProgress: onLatest,
         cadence,
         modifiedSince: platform.modifiedSince,
         isGivenUp: () => isGivenUp(lease),
-        // A cycle that the budget slows down may take longer than a lease, and starts over with each lease.
-        isOver: () => performance.now() >= (cycles > 0 ? until : until + CYCLES_WAITED * cadence().cycleMs),
-        onRun: (report) => {
+        // A cycle that the budget slows down may take longer, and starts over with each renewal.
+        isOver: () =>
+          performance.now() >= lease.renewAt + (cycles > 0 ? 0 : CYCLES_WAITED * cadence().cycleMs),
+        onRun: async (report) => {
           if (!report.isBackground) cycles++;
-          return saveRun(lease, base, report);
+          await saveRun(lease, base, report);
         },
         onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
@@ -389,10 +446,10 @@ async function syncAs(
     if (feed && base.sync && !isForced) {
       await goLive(lease, feed, {
         ...input,
-        onProgress: progress.note,
+        onProgress: onLatest,
         isGivenUp: () => isGivenUp(lease),
-        isOver: () => isLiveOver(lease, until),
-        onRun: (report) => saveRun(lease, base, report),
+        isOver: () => isLiveOver(lease),
+        onRun: async (report) => void (await saveRun(lease, base, report)),
         onRead: (at) => trimOldRecentWrites(replica, cache, at),
       });
       return null;
@@ -428,39 +485,28 @@ async function syncAs(
     failSpan(error.code);
     return { ...newReport(), kind: base.settings.rapid ? "rapid" : "live", error };
   } finally {
-    await progress.end();
+    await saver.drop("progress");
   }
 }
 
-/** A new lease reads and writes the replica: the end of this one waits until a connection is open anyway. */
-function isLiveOver({ replica, isSaturated }: Lease, until: number): boolean {
-  const now = performance.now();
-  if (now < until) return false;
-  return replica.isConnected() || isSaturated() || now >= until + LONGEST_LEASE_MS;
+/** A renewal waits until a connection is open anyway: a base at rest is renewed by reads of its feed. */
+function isLiveOver({ replica, isSaturated, isTrial, renewAt }: Lease): boolean {
+  return performance.now() >= renewAt && (replica.isConnected() || isSaturated() || isTrial);
 }
 
 /** Applies regardless of the setting: tables that have not been rebuilt yet may contain our URLs. */
-async function applyAttachmentKey(ctx: SyncContext, base: Base, cache: BaseCache): Promise<void> {
+async function applyAttachmentKey(ctx: SyncContext, base: SyncedBase, cache: BaseCache): Promise<void> {
   if (base.attachmentKeyVersion === (cache.attachmentSigner?.keyVersion ?? 0)) return;
-  cache.attachmentSigner = await attachmentSigner(ctx, base.id);
+  cache.attachmentSigner = await ctx.host.attachmentSigner(base.id);
 }
 
-/** Asks for the owner of the key, which costs the base no quota. If it fails, another lease tries again. */
-async function learnUser({ ctx, baseId, leased }: Lease): Promise<void> {
-  const { apiKey } = leased;
-  try {
-    const { id } = await leased.connection.whoami(leased.kill);
-    if (leased.apiKey === apiKey) await recordSourceUser(ctx.db, baseId, id);
-  } catch (error) {
-    ctx.log.debug({ error }, "user of the API key could not be read");
-  }
-}
-
-/** Ends the lease; the base is leased again after it has rested. */
-async function release({ ctx, baseId, budget }: Lease, restMs: number): Promise<null> {
+/** The base is leased again after it has rested. @throws BasetideError `sync_stopped` */
+async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): Promise<End> {
+  // What a client wrote does not wait for the budget.
+  while (leased.catchUpRequestedAt) await leased.rest(NOTICE_MS);
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
-  await restUntil(ctx.db, baseId, Math.min(restMs, spentMs));
-  return null;
+  await ctx.host.restUntil(baseId, Math.min(restMs, spentMs));
+  return { reason: "rests" };
 }
 
 /** Returns whether the base should make room for others. */
@@ -472,6 +518,6 @@ function needsAttention({ error }: RunReport): boolean {
   return error !== undefined && nextStep[error.code] === "needs_attention";
 }
 
-function isToBeSynced(base: Base): boolean {
+function isToBeSynced(base: SyncedBase): boolean {
   return base.state !== "paused" && base.state !== "moving" && base.state !== "deleting";
 }

@@ -10,34 +10,24 @@
 
 import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import type { Context } from "../../context";
-import {
-  type Base,
-  decryptApiKey,
-  interruptedBy,
-  openApiKey,
-  type SyncFacts,
-  selectingOf,
-  sourceAccess,
-} from "../../control/bases";
-import { quotaKeyOf } from "../../control/budgets";
 import { syncShare } from "../../limiter";
 import {
   following,
   type Platform,
+  quotaKeyOf,
   type Selecting,
   type SourceConnection,
   selectedSource,
 } from "../../source";
+import type { Host, SyncedBase, SyncFacts, SyncSettings, Watching } from "../host";
 import { type BaseCache, requestSchemaCheck } from "../state";
 import { isAsRead } from "./as-read";
-import type { SettingsWatch, Watching } from "./settings-watch";
 
 interface LeaseInput {
-  ctx: Pick<Context, "db" | "secrets" | "log">;
-  base: Base;
+  ctx: Pick<Context, "log"> & { host: Pick<Host, "access" | "watch" | "interruptedBy"> };
+  base: SyncedBase;
   platform: Platform;
   cache: BaseCache;
-  watch: SettingsWatch;
   /** The worker's signals. */
   stop: AbortSignal;
   kill: AbortSignal;
@@ -58,8 +48,8 @@ export class LeasedBase implements Disposable {
   notify: () => void = () => {};
   /** Called while a schema check is requested, once a second. */
   onSchemaCheck: () => void = () => {};
-  /** Called with the time of the latest catch-up request; once a second until it is completed. */
-  onCatchUp: (requestedAt: Date | null) => void = () => {};
+  /** Called when people have changed something, and when a sync begins. */
+  onFacts: () => void = () => {};
   #input: LeaseInput;
   #stop: LinkedAbort;
   #kill: LinkedAbort;
@@ -71,10 +61,9 @@ export class LeasedBase implements Disposable {
   /** Requests per window that sync may use. */
   #share: number;
   /** The base as the latest sync read it. */
-  #syncedBase: Base;
+  #syncedBase: SyncedBase;
   #sync: { abort: LinkedAbort; handle: RunningSync; isForced: boolean } | undefined;
   readonly #changed = new Notifier();
-  #apply: (settings: SyncFacts["settings"]) => boolean = () => true;
   #watching: Watching;
   /** The timeline of the replica's server when it was first reported. */
   #timeline: string | null = null;
@@ -90,18 +79,14 @@ export class LeasedBase implements Disposable {
     this.#syncedBase = input.base;
     this.#stop = linkedAbort(input.stop);
     this.#kill = linkedAbort(input.kill);
-    this.#watching = input.watch.watch(input.base.id, (facts) => this.#notice(facts));
+    this.#watching = input.ctx.host.watch(input.base.id, (facts) => this.#notice(facts));
   }
 
   /** @throws BasetideError `secret_unreadable`, `not_found` */
   static async open(input: LeaseInput): Promise<LeasedBase> {
     const { ctx, base } = input;
-    const access = await sourceAccess(ctx, base.id);
-    return new LeasedBase(
-      input,
-      decryptApiKey(ctx, access),
-      selectingOf(ctx, { ...access, selection: base.selection }),
-    );
+    const { apiKey, selecting } = await ctx.host.access(base);
+    return new LeasedBase(input, apiKey, selecting);
   }
 
   /**
@@ -128,32 +113,29 @@ export class LeasedBase implements Disposable {
 
   share = (): number => this.#share;
 
-  /**
-   * Calls `apply` when the settings have changed, and then once a second until they are applied.
-   *
-   * @param apply starts to apply them; returns whether nothing is left to do
-   */
-  applySettingsBy(apply: (settings: SyncFacts["settings"]) => boolean): void {
-    this.#apply = apply;
-    this.#watching.callAgain();
+  /** The current settings. */
+  get settings(): SyncSettings {
+    return this.#facts?.settings ?? this.#syncedBase.settings;
   }
 
-  /** Applies the same settings again, because the tables have changed. */
-  applySettingsAgain(): void {
-    this.#watching.callAgain();
+  /** Up to when records must be found that clients wrote, see `catchingUp`; null during a first sync, which finds them. */
+  get catchUpRequestedAt(): Date | null {
+    if (!this.#syncedBase.sync) return null;
+    return this.#facts ? this.#facts.catchUpRequestedAt : this.#syncedBase.catchUpRequestedAt;
   }
 
   /** Returns whether nothing that people may change differed from `base` when that was last read. */
-  isAsRead(base: Base): boolean {
+  isAsRead(base: SyncedBase): boolean {
     return isAsRead(base, this.#facts, performance.now() - this.#watching.readAt);
   }
 
   /** Begins a sync with `base` as it was just read. */
-  begin(base: Base, isForced: boolean): RunningSync {
+  begin(base: SyncedBase, isForced: boolean): RunningSync {
     this.#share = shareOf(base, base.settings);
     this.#syncedBase = base;
     // What is known by now may interrupt this sync, or make another one worthwhile after it.
     this.#watching.callAgain();
+    this.onFacts();
     const abort = linkedAbort(this.#stop.signal);
     const handle: RunningSync = {
       stop: abort.signal,
@@ -211,11 +193,10 @@ export class LeasedBase implements Disposable {
       return false;
     }
     this.#share = shareOf(this.#input.base, facts.settings);
-    const isApplied = this.#apply(facts.settings);
     const { cache } = this.#input;
     requestSchemaCheck(cache, facts.schemaCheckRequestedAt);
     if (cache.schemaCheckRequestedAt) this.onSchemaCheck();
-    this.onCatchUp(facts.catchUpRequestedAt);
+    this.onFacts();
     void this.#applyKey(facts.keyVersion);
     if (this.#sync && this.#isInterrupting(facts)) {
       this.#input.ctx.log.info({ baseId: facts.id }, "sync interrupted by a change of settings");
@@ -224,12 +205,12 @@ export class LeasedBase implements Disposable {
     if (!this.#sync && isLater(facts.resyncRequestedAt, this.#syncedBase.resyncRequestedAt)) {
       this.#changed.notify();
     }
-    return !isApplied || facts.catchUpRequestedAt !== null || facts.schemaCheckRequestedAt !== null;
+    return facts.schemaCheckRequestedAt !== null;
   }
 
   #isInterrupting({ settings, resyncRequestedAt, attachmentKeyVersion }: SyncFacts): boolean {
     const { handle, isForced } = this.#sync!;
-    const interrupted = interruptedBy(this.#syncedBase.settings, settings);
+    const interrupted = this.#input.ctx.host.interruptedBy(this.#syncedBase.settings, settings);
     if (interrupted === "every sync") return true;
     if (settings.ownAttachmentUrls && attachmentKeyVersion !== this.#syncedBase.attachmentKeyVersion)
       return true;
@@ -252,7 +233,7 @@ export class LeasedBase implements Disposable {
     this.#keyVersion = version;
     const { ctx, base } = this.#input;
     try {
-      const apiKey = await openApiKey(ctx, base);
+      const { apiKey } = await ctx.host.access(base);
       if (apiKey === this.#apiKey) return;
       this.#apiKey = apiKey;
       this.#connected = this.#connect(apiKey);
@@ -267,7 +248,7 @@ export class LeasedBase implements Disposable {
   }
 }
 
-function shareOf(base: Base, { turbo }: Pick<Base["settings"], "turbo">): number {
+function shareOf(base: SyncedBase, { turbo }: Pick<SyncSettings, "turbo">): number {
   return syncShare(quotaKeyOf(base), turbo);
 }
 

@@ -1,7 +1,8 @@
 /** Starts live mode for a lease: opens the base's feed, and sets the pace that its budget allows. */
-import type { Base } from "../../control/bases";
+
 import type { Platform } from "../../source";
 import type { Reader } from "../engine";
+import type { SyncedBase } from "../host";
 import {
   detectDrift,
   type FeedContext,
@@ -30,7 +31,7 @@ interface LiveLease {
 /** Opens the feed of a base that is set to live mode; null if it is not, or if there is no feed at the moment. */
 export async function feedOf(
   { ctx, cache }: Pick<LiveLease, "ctx" | "cache">,
-  base: Base,
+  base: SyncedBase,
   reader: SyncSessionInput["reader"],
 ): Promise<LiveFeed | null> {
   const { live, rapid } = base.settings;
@@ -70,7 +71,8 @@ export async function goLive(lease: LiveLease, feed: LiveFeed, input: SyncSessio
     leased.onSchemaCheck = () => feed.notify();
     const end = await restUntilDue(liveInput, rest);
     leased.onSchemaCheck = () => {};
-    lease.isOverdue = end.isOver;
+    // Otherwise, it must be found out what is wrong with the replica.
+    if (end.isOver) lease.isOverdue = !liveInput.isOver() && !liveInput.isGivenUp?.();
     if (end.isOver) return;
     first = end.first;
   }

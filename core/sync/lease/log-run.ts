@@ -1,8 +1,9 @@
 /** Logs a run, and records a lease that failed to start as a run of its base. */
-import type { RunReport } from "../../control/bases";
+
 import { asBasetideError } from "../../errors";
 import type { Logger } from "../../log";
 import { newReport } from "../engine";
+import type { RunReport } from "../host";
 
 /**
  * First syncs, rebuilds and failures are logged as info or warnings. Sweeps, cycles and live batches repeat all the

@@ -1,8 +1,8 @@
 /** Metrics of a worker's syncs. No label identifies a base. */
 import { Counter, Histogram, type Registry } from "prom-client";
 import { BufferedCounter } from "../../buffered-metrics";
-import type { RunReport } from "../../control/bases";
 import type { AskKind } from "../engine";
+import type { RunReport } from "../host";
 
 export interface SyncMetrics {
   /**

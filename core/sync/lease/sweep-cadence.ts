@@ -1,7 +1,7 @@
 /** How often a base without a feed is swept, or polled in rapid mode, within its current budget. */
 
-import type { Base } from "../../control/bases";
 import { agoMs } from "../../postgres";
+import type { SyncedBase } from "../host";
 import type { LeasedBudget } from "../pacing";
 import { type Cadence, cadenceOf, sweepCallsOf } from "../pacing";
 import type { BaseCache } from "../state";
@@ -23,7 +23,7 @@ export function nextSweepAt(startedAt: number): number {
 }
 
 /** Returns the cadence that the current budget allows. */
-export function cadenceFor(budget: LeasedBudget, base: Base, mode: "rapid" | "sweep"): Cadence {
+export function cadenceFor(budget: LeasedBudget, base: SyncedBase, mode: "rapid" | "sweep"): Cadence {
   return cadenceOf({
     mode,
     ratePerSecond: budget.ratePerSecond,
@@ -41,7 +41,7 @@ export function cadenceFor(budget: LeasedBudget, base: Base, mode: "rapid" | "sw
  */
 export function restOf(
   budget: LeasedBudget,
-  base: Base,
+  base: SyncedBase,
   { schemaCheckRequestedAt, scanStartedAt }: Pick<BaseCache, "schemaCheckRequestedAt" | "scanStartedAt">,
 ): number {
   if (!base.sweep || base.error || budget.spentUntil || schemaCheckRequestedAt) return 0;
@@ -53,6 +53,6 @@ export function restOf(
 }
 
 /** Returns whether the budget spreads sweeps out: they do not follow each other at once. */
-export function isPaced(budget: LeasedBudget, base: Base): boolean {
+export function isPaced(budget: LeasedBudget, base: SyncedBase): boolean {
   return cadenceFor(budget, base, "sweep").sweepEveryMs > MIN_SYNC_INTERVAL_MS;
 }

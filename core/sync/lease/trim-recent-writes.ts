@@ -4,11 +4,11 @@
  */
 import { isBasetideError } from "../../errors";
 import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
+import { TRIM_INTERVAL_MS } from "../modes/live";
 import { type BaseCache, QUIET_SWEEP_AGE_MS, requestSchemaCheck } from "../state";
 
 /** Entries are kept for this long. An image that was requested earlier is rejected, and its record is read again. */
 const LOG_KEPT_MS = 120_000;
-const TRIM_INTERVAL_MS = 30_000;
 /** A read version may be this old when it is first used, with a second to spare. */
 const READ_VERSION_AGE_MS = QUIET_SWEEP_AGE_MS + 1000;
 /**

@@ -5,9 +5,9 @@
  * within it. The budget's reserve covers calls of one base that another has not reported yet.
  */
 import type { Context } from "../../context";
-import { type Allowance, allowancesOf } from "../../control/budgets";
 import { BasetideError } from "../../errors";
 import type { CallCounter, RateLimiter } from "../../limiter";
+import type { Allowance, Host } from "../host";
 
 const POLL_MS = 15_000;
 
@@ -29,7 +29,10 @@ export interface LeasedBudget extends Disposable {
   tryTake(): boolean;
 }
 
-type BudgetContext = Pick<Context, "db" | "log"> & { callCounter: CallCounter };
+interface BudgetContext extends Pick<Context, "log"> {
+  host: Pick<Host, "allowances">;
+  callCounter: CallCounter;
+}
 
 export class BudgetWatch {
   readonly #ctx: BudgetContext;
@@ -60,11 +63,12 @@ export class BudgetWatch {
   }
 
   async #read(baseIds: string[]): Promise<Allowance[]> {
-    const allowances = await allowancesOf(this.#ctx.db, baseIds);
+    const { host, callCounter } = this.#ctx;
+    const allowances = await host.allowances(baseIds);
     if (allowances.every(({ left }) => left === Infinity)) return allowances;
     // This process's last calls must not be spent twice.
-    await this.#ctx.callCounter.flush();
-    return allowancesOf(this.#ctx.db, baseIds);
+    await callCounter.flush();
+    return host.allowances(baseIds);
   }
 
   async #poll(): Promise<void> {

@@ -1,10 +1,10 @@
 /**
  * How long to wait before a failed action is retried: with jitter, so that retries do not coincide, and with growing
- * pauses.
+ * pauses. And which failures are the whole base's.
  */
 
 import { jittered } from "../../async";
-import { isBasetideError } from "../../errors";
+import { type BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { isConnectionError } from "../../postgres";
 
 /** Pause after a failed sync, schema check or lease; it doubles with each further failure in a row. */
@@ -33,4 +33,23 @@ export function isOutage(error: unknown): boolean {
   return isBasetideError(error)
     ? error.code === "control_unavailable" || error.code === "replica_unavailable"
     : isConnectionError(error);
+}
+
+const gravityOf: Record<NextStep, number> = {
+  wait: 0,
+  retry: 0,
+  restart_table: 0,
+  check_schema: 1,
+  needs_attention: 2,
+  stop: 3,
+};
+
+/** Returns whether the error ends the sync of the whole base, and not only of one table. */
+export function isWholeBases(error: BasetideError): boolean {
+  return error.code === "budget_spent" || gravity(error) >= gravityOf.needs_attention;
+}
+
+/** Returns how serious the error is, for comparisons. */
+export function gravity(error: BasetideError): number {
+  return gravityOf[nextStep[error.code]];
 }

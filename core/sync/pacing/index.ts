@@ -10,7 +10,6 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
-export { type CallEstimate, estimateCalls } from "./call-estimate";
-export { failurePauseMs, isOutage } from "./failure-pause";
+export { failurePauseMs, gravity, isOutage, isWholeBases } from "./failure-pause";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";
-export { atRate, LEAST_MS, type TimeRange, timeLeft, timeOfCalls } from "./time-left";
+export { type DueItem, MOST_TABLES, periodic, Scheduler, TICK_MS, type WorkKind } from "./scheduler";

@@ -3,12 +3,12 @@
  * else happens.
  */
 
-import type { Base, RunReport, SchemaError } from "../../control/bases";
 import { BasetideError } from "../../errors";
 import type { AttachmentSigner, CatalogTable, KnownCatalog, RecordMapper, TableSpec } from "../../replica";
 import { compileMapper } from "../../replica";
 import type { RememberedPage, SourceSchema, SourceSelection } from "../../source";
 import { SourceClock } from "../../source";
+import type { RunReport, SchemaError, SyncedBase } from "../host";
 import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
 import type { LiveCache } from "./live-cache";
@@ -209,7 +209,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
  */
 export function restore(
   known: BaseCache | undefined,
-  base: Base,
+  base: SyncedBase,
   { epoch, previousEpoch, isContinued }: { epoch: number; previousEpoch: number; isContinued: boolean },
 ): BaseCache {
   const isLast = isContinued && known?.epoch === previousEpoch && known.databaseId === base.database.id;

@@ -39,10 +39,8 @@ interface Suspicion {
 export class DirtySet {
   /** Wakes the loops that depend on the set: each waits for its own notifier. */
   readonly wake = {
-    /** There may be something to work on. */
+    /** There may be something to work on, or a table needs a schema check. */
     work: new Notifier(),
-    /** A table needs a schema check. */
-    schemaCheck: new Notifier(),
     /** `batchCursor` may have advanced. */
     batches: new Notifier(),
     /** `durableCursor` may have advanced. */
@@ -152,7 +150,7 @@ export class DirtySet {
   suspect(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.suspect = this.#hold(waiting.suspect, cursor);
-    this.wake.schemaCheck.notify();
+    this.wake.work.notify();
   }
 
   /** Returns the tables that need a schema check. */

@@ -19,7 +19,6 @@ export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { MissedChanges } from "./missed-changes";
 export { packCache, unpackCache } from "./pack";
-export { Problems } from "./problems";
 export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";
-export { isOfTable, ofTable, TableFailures } from "./table-failures";
+export { isOfTable, ofTable, patienceAfter, TableFailures } from "./table-failures";

@@ -5,9 +5,9 @@
  * P1. A problem stays until the same place reports that it has ended: a failure is never followed by silence.
  */
 
-import type { Base, FoundProblem, ProblemKind, Progress } from "../../control/bases";
 import { type BasetideError, nextStep } from "../../errors";
 import { agoMs } from "../../postgres";
+import type { FoundProblem, ProblemKind, Progress, SyncedBase } from "../host";
 
 /** Times are performance.now(). */
 interface Problem extends Pick<FoundProblem, "kind" | "tableId" | "name" | "message"> {
@@ -34,7 +34,7 @@ export class Problems {
   #hasSynced = false;
 
   /** Continues from what was saved of the base, so that problems keep their beginnings. */
-  restore(base: Base): void {
+  restore(base: SyncedBase): void {
     this.#found.clear();
     const now = performance.now();
     for (const { kind, tableId, name, message, since, nextAt } of base.problems) {
@@ -47,7 +47,7 @@ export class Problems {
   }
 
   /** A sync begins. */
-  begin(base: Pick<Base, "sync">): void {
+  begin(base: Pick<SyncedBase, "sync">): void {
     this.#hasSynced = base.sync !== null;
   }
 

@@ -4,15 +4,16 @@
  *
  * Every mode records here which table has failed or was read. The list survives the lease with the base's row.
  */
-import type { FailingTable } from "../../control/bases";
+
 import { BasetideError, errorCodes, nextStep } from "../../errors";
+import type { FailingTable } from "../host";
 import { failurePauseMs } from "../pacing";
 
-/** A table whose requests have not been answered for this long does not delay others, ms. */
+/** What has not been answered for this long does not delay others, ms. */
 const PATIENCE_MS = 5000;
 /** The longest pause between two attempts to read a table. */
 const MAX_PAUSE_MS = 60_000;
-/** A table that answers slowly may take this many times as long as it last did. */
+/** What is answered slowly may take this many times as long as it last did. */
 const PATIENCE_FACTOR = 2;
 
 interface Failure {
@@ -62,7 +63,7 @@ export class TableFailures {
 
   /** Returns how long the table's requests may stay unanswered before other tables no longer wait for it, ms. */
   patienceMs(tableId: string): number {
-    return Math.max(PATIENCE_MS, PATIENCE_FACTOR * (this.#answeredInMs.get(tableId) ?? 0));
+    return patienceAfter(this.#answeredInMs.get(tableId) ?? 0);
   }
 
   /** Records that a request for a failing table was answered, and how long that took. */
@@ -124,6 +125,11 @@ export class TableFailures {
       this.#failures.set(id, { ...facts, failures: 1, nextTryAt: performance.now() });
     }
   }
+}
+
+/** Returns how long a request may stay unanswered before others no longer wait for it, ms, if the last one took this long. */
+export function patienceAfter(tookMs: number): number {
+  return Math.max(PATIENCE_MS, PATIENCE_FACTOR * tookMs);
 }
 
 /** Returns whether the error is about one table, and not about the whole base or one of our databases. */

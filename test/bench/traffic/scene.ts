@@ -1,7 +1,8 @@
 /** The service that `bench traffic` measures: every part in its own process, and a base and a user for each mode. */
 
 import { createAccount } from "../../../core/control/accounts";
-import { type Base, type BaseSettings, createBase, getBase, resume } from "../../../core/control/bases";
+import { type Base, createBase, getBase, resume } from "../../../core/control/bases";
+import type { BaseSettings } from "../../../core/control/bases/settings";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { freePort } from "../../support/free-port";
 import { until } from "../../support/poll";

@@ -2,8 +2,8 @@
 import { expect, test, vi } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { listChanges } from "../../../core/control/audit";
-import type { BaseSettings } from "../../../core/control/bases";
 import { getBase, interruptedBy, syncFacts, updateSettings } from "../../../core/control/bases";
+import type { BaseSettings } from "../../../core/control/bases/settings";
 import { asker, authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 import { settingsMarkdown } from "../../support/readme-tables";

@@ -8,7 +8,6 @@ import {
   createBase,
   getBase,
   listRuns,
-  type RunReport,
   recordRun,
   requestResync,
 } from "../../../core/control/bases";
@@ -16,6 +15,7 @@ import { trimTables } from "../../../core/control/retention";
 import { indicatorOf } from "../../../core/control/status";
 import { BasetideError } from "../../../core/errors";
 import { openQueue } from "../../../core/queue";
+import type { RunReport } from "../../../core/sync/host";
 import { about } from "../../support/about";
 import {
   connectAs,

@@ -2,6 +2,8 @@
 import pino from "pino";
 import { Registry } from "prom-client";
 import { afterAll, afterEach, beforeAll, expect, inject, test } from "vitest";
+import { moveBase } from "../../../core/control/base-move";
+import type { MoveContext } from "../../../core/control/base-move/move-base";
 import {
   type Base,
   deleteBase,
@@ -24,6 +26,7 @@ import {
   listSqlUsers,
 } from "../../../core/control/placement";
 import { sqlUserCredentials } from "../../../core/control/placement/sql-users";
+import { createSyncHost } from "../../../core/control/sync-host";
 import { CallCounter, createRateLimiter } from "../../../core/limiter";
 import {
   applyRowImages,
@@ -34,9 +37,7 @@ import {
   openReplica,
   takeReadVersion,
 } from "../../../core/replica";
-import { holdLease, moveBase, SettingsWatch, type SyncContext, syncMetrics } from "../../../core/sync/lease";
-import type { MoveContext } from "../../../core/sync/lease/move-base";
-import { NotificationListener } from "../../../core/sync/modes/live";
+import { holdLease, type SyncContext, syncMetrics } from "../../../core/sync/lease";
 import { BudgetWatch } from "../../../core/sync/pacing";
 import { asAdmin } from "../../support/admin";
 import { canLogIn } from "../../support/can-log-in";
@@ -141,14 +142,14 @@ test("a lease whose replica is removed ends without an error", { timeout: 30_000
   const { ctx, sandbox } = quiet;
   const said: string[] = [];
   const callCounter = new CallCounter(ctx);
+  const host = createSyncHost(ctx);
   const held: SyncContext = {
     ...ctx,
     log: pino({ level: "info" }, { write: (line: string) => void said.push(line) }),
     limiter: createRateLimiter(ctx),
     syncMetrics: syncMetrics(new Registry()),
-    settingsWatch: new SettingsWatch(ctx),
-    budgetWatch: new BudgetWatch({ ...ctx, callCounter }),
-    notifications: new NotificationListener(ctx),
+    host,
+    budgetWatch: new BudgetWatch({ log: ctx.log, host, callCounter }),
     callCounter,
   };
   const base = await quiet.connect(sandbox.control.generate({ records: 400, tables: 2, seed: 11 }));

@@ -12,7 +12,6 @@ import {
   listRuns,
   openApiKey,
   pause,
-  type RunReport,
   recordRun,
   replicaTarget,
   requestResync,
@@ -21,6 +20,7 @@ import {
 import { drainCluster, ensureDefaultCluster, listClusters } from "../../../core/control/placement";
 import { migrateControl, pendingMigrations } from "../../../core/control/setup";
 import { createSecretBox } from "../../../core/secrets";
+import type { RunReport } from "../../../core/sync/host";
 import { about } from "../../support/about";
 import { GOOD_KEY, OTHER_KEY, type TestControl, testControl } from "../../support/control-support";
 import { freshDatabase } from "../../support/database";

@@ -1,6 +1,6 @@
 /** How fresh a base was: ages of runs, rollups by hour, periods. One control plane for all tests. */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Base, createBase, getBase, type RunReport, recordRun } from "../../../core/control/bases";
+import { type Base, createBase, getBase, recordRun } from "../../../core/control/bases";
 import {
   baseHistory,
   type CurrentPeriod,
@@ -10,6 +10,7 @@ import {
   savePeriods,
 } from "../../../core/control/history";
 import { CallCounter, MOST_CALLERS } from "../../../core/limiter/call-counter";
+import type { RunReport } from "../../../core/sync/host";
 import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 import { countCalls } from "../../support/count-calls";
 

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { getBase } from "../../../core/control/bases";
+import { createSyncHost } from "../../../core/control/sync-host";
 import { createLogger } from "../../../core/log";
 import type { Platform } from "../../../core/source";
-import { SettingsWatch } from "../../../core/sync/lease";
 import { LeasedBase } from "../../../core/sync/lease/leased-base";
 import { emptyCache } from "../../../core/sync/state";
 import { authByHeader } from "../../support/console";
@@ -12,6 +12,7 @@ import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 import { until } from "../../support/poll";
 
 const POLL_MS = 20;
+const times = { startedAt: new Date(), completedAt: new Date() };
 
 /** A leased base without a worker. `reads` waits until the facts were read that many times more. */
 async function lease() {
@@ -34,8 +35,8 @@ async function lease() {
       },
     },
   };
-  const watch = new SettingsWatch(ctx, POLL_MS);
-  const other = stack.use(watch.watch(id, () => false));
+  const host = createSyncHost({ ...control.ctx, ...ctx }, POLL_MS);
+  const other = stack.use(host.watch(id, () => false));
   const reads = async (count = 1) => {
     for (let nth = 0; nth < count; nth++) {
       const from = performance.now();
@@ -46,7 +47,14 @@ async function lease() {
   const never = new AbortController().signal;
   const platform = { connect: () => ({}) } as unknown as Platform;
   const leased = stack.use(
-    await LeasedBase.open({ ctx, base, platform, cache: emptyCache(1), watch, stop: never, kill: never }),
+    await LeasedBase.open({
+      ctx: { log: ctx.log, host },
+      base,
+      platform,
+      cache: emptyCache(1),
+      stop: never,
+      kill: never,
+    }),
   );
   await reads(2);
   const failToRead = (times: number) => {
@@ -55,37 +63,36 @@ async function lease() {
   return { db, base, leased, secrets, reads, failToRead, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-test("settings are applied again at each read until they are, and then only when told", async () => {
-  await using scene = await lease();
-  const { leased, reads } = scene;
-  let calls = 0;
-  leased.applySettingsBy(() => ++calls % 3 === 0);
-  await until(() => calls === 3, { what: "they are applied" });
-  await reads(3);
-  expect(calls).toBe(3);
-  leased.applySettingsAgain();
-  await until(() => calls === 6, { what: "they are applied again" });
-  await reads(3);
-  expect(calls).toBe(6);
-});
-
-test("a requested schema check or catch-up is asked for at each read until it is completed", async () => {
+test("a change that people make, and a sync that begins, are reported once", async () => {
   await using scene = await lease();
   const { db, base, leased, reads } = scene;
-  for (const [column, register] of [
-    ["catch_up_requested_at", (on: () => void) => (leased.onCatchUp = (at) => at && on())],
-    ["schema_check_requested_at", (on: () => void) => (leased.onSchemaCheck = on)],
-  ] as const) {
-    let calls = 0;
-    register(() => void calls++);
-    await db`update bases set ${db(column)} = now() where id = ${base.id}`;
-    await until(() => calls >= 3, { what: `${column} is seen again and again` });
-    await db`update bases set ${db(column)} = null where id = ${base.id}`;
-    await reads(2);
-    const seen = calls;
-    await reads(3);
-    expect(calls, column).toBe(seen);
-  }
+  await reads(2);
+  let calls = 0;
+  leased.onFacts = () => void calls++;
+  await db`update bases set catch_up_requested_at = now(), turbo = true where id = ${base.id}`;
+  await until(() => leased.settings.turbo, { what: "the change is known" });
+  expect(leased.catchUpRequestedAt).toBeNull();
+  using _sync = leased.begin({ ...base, sync: { kind: "sweep", ...times, durationMs: 1 } }, false);
+  expect(leased.catchUpRequestedAt).not.toBeNull();
+  await reads(2);
+  const seen = calls;
+  expect(seen).toBeGreaterThan(1);
+  await reads(3);
+  expect(calls).toBe(seen);
+});
+
+test("a requested schema check is asked for at each read until it is completed", async () => {
+  await using scene = await lease();
+  const { db, base, leased, reads } = scene;
+  let calls = 0;
+  leased.onSchemaCheck = () => void calls++;
+  await db`update bases set schema_check_requested_at = now() where id = ${base.id}`;
+  await until(() => calls >= 3, { what: "it is seen again and again" });
+  await db`update bases set schema_check_requested_at = null where id = ${base.id}`;
+  await reads(2);
+  const seen = calls;
+  await reads(3);
+  expect(calls).toBe(seen);
 });
 
 test("a sync with a base that was read before the latest change is interrupted", async () => {

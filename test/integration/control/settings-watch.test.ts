@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import type { Db } from "../../../core/context";
-import { recordRun, type SyncFacts } from "../../../core/control/bases";
-import { SettingsWatch } from "../../../core/sync/lease";
+import { recordRun, SettingsWatch } from "../../../core/control/bases";
+import type { SyncFacts } from "../../../core/sync/host";
 import { authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";
 import { until } from "../../support/poll";

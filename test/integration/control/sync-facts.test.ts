@@ -1,14 +1,14 @@
 /** What a worker reads of its bases every second. */
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
+import { recordRun } from "../../../core/control/bases";
 import {
-  recordRun,
   syncFactHashes,
   syncFacts,
   syncVersionDigests,
   syncVersions,
   versionGroupOf,
-} from "../../../core/control/bases";
+} from "../../../core/control/bases/sync-facts";
 import { arrayOf } from "../../../core/postgres";
 import { authByHeader } from "../../support/console";
 import { caller, GOOD_KEY, testControl } from "../../support/control-support";

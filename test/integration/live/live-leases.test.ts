@@ -7,10 +7,7 @@ import postgres from "postgres";
 import { expect, inject, test } from "vitest";
 import { type Base, getBase, listRuns } from "../../../core/control/bases";
 import { loadFeed } from "../../../core/control/feeds";
-import { openReplica } from "../../../core/replica";
-import { leaveReplica, takeReplica } from "../../../core/sync/lease/lease-replica";
-import { emptyCache } from "../../../core/sync/state";
-import { controlDatabase, freshDatabase } from "../../support/database";
+import { controlDatabase } from "../../support/database";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import type { WireTable } from "../../support/expected-cells";
 import { type FaultProxy, faultProxy, type HoldPoint } from "../../support/fault-proxy";
@@ -257,19 +254,4 @@ test.concurrent("a live base at rest keeps its lease and no connection, and a re
   control.createRecords(source, table!.id, [{ fields: { Name: "after the rest" } }]);
   await until(async () => (await rows()) === 2, { what: "the record is in SQL", timeoutMs: 60_000 });
   await server.end({ timeout: 1 });
-});
-
-test.concurrent("the next lease reuses the replica connection of the previous one, unless the base has moved", async () => {
-  await using database = await freshDatabase();
-  const target = { url: database.url, schema: "public" };
-  const cache = emptyCache(1);
-  const first = openReplica(target);
-  leaveReplica(cache, target, first);
-  expect(takeReplica(cache, { ...target })).toBe(first);
-  expect(takeReplica(undefined, target)).not.toBe(first);
-  leaveReplica(cache, target, first);
-  const moved = takeReplica(cache, { ...target, schema: "other" });
-  expect(moved).not.toBe(first);
-  await expect(first.sql`select 1`).rejects.toThrow("CONNECTION_ENDED");
-  await moved.close();
 });

@@ -2,6 +2,7 @@
 import fc from "fast-check";
 import postgres from "postgres";
 import { expect, test } from "vitest";
+import { writtenElsewhere } from "../../../core/control/base-move/copy-writes";
 import {
   applyRowImages,
   type CatalogTable,
@@ -18,7 +19,6 @@ import {
   takeReadVersion,
   trimRecentWrites,
 } from "../../../core/replica";
-import { writtenElsewhere } from "../../../core/sync/engine";
 import { trimOldRecentWrites } from "../../../core/sync/lease/trim-recent-writes";
 import { emptyCache } from "../../../core/sync/state";
 import { until } from "../../support/poll";

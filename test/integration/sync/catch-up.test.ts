@@ -2,7 +2,8 @@
 import { expect, test, vi } from "vitest";
 import { startProxy } from "../../../apps/proxy/start";
 import { startSandbox } from "../../../apps/sandbox/server";
-import { type Base, type BaseSettings, getBase, updateSettings } from "../../../core/control/bases";
+import { type Base, getBase, updateSettings } from "../../../core/control/bases";
+import type { BaseSettings } from "../../../core/control/bases/settings";
 import { createWorkspace, quotaUse } from "../../../core/control/budgets";
 import { closeContext, createContext } from "../../../core/process";
 import { startFleet } from "../../support/fleet";

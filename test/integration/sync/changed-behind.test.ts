@@ -1,6 +1,8 @@
 /** I3: rows that were changed in SQL without the worker are repaired. */
+
 import { expect, test } from "vitest";
 import { lastReplicaState, recordReplicaState } from "../../../core/control/bases";
+import { createSyncHost } from "../../../core/control/sync-host";
 import { claimEpochAbove, markSyncStarted } from "../../../core/replica";
 import { claimLease } from "../../../core/sync/lease/lease-replica";
 import { testControl } from "../../support/control-support";
@@ -67,7 +69,9 @@ test("a replica on another server, on another timeline, or behind the recorded e
   const { db } = control.ctx;
   const [id = ""] = await addPlainBases(control, 1);
   await db`insert into live_feeds (base_id, state) values (${id}, 'making')`;
-  const lease = async () => (await claimLease(control.ctx, id, t.replica)).isContinued;
+  const lease = async () =>
+    (await claimLease({ log: control.ctx.log, host: createSyncHost(control.ctx) }, id, t.replica))
+      .isContinued;
   const gap = async () => {
     const [feed] = await db`
       with feed as (select gap_since is not null as gap from live_feeds where base_id = ${id}),
@@ -129,7 +133,7 @@ test("I5: no lease gets the epoch of an earlier one, whichever of the two databa
   await using t = await testReplica();
   const { db } = control.ctx;
   const [id = ""] = await addPlainBases(control, 1);
-  const lease = () => claimLease(control.ctx, id, t.replica);
+  const lease = () => claimLease({ log: control.ctx.log, host: createSyncHost(control.ctx) }, id, t.replica);
   const { epoch: recorded } = await lease();
   const saved = await saveReplica(t.replica, []);
   const earlier = [recorded];

@@ -9,7 +9,7 @@ import {
   setDraftDestination,
   setDraftKey,
 } from "../../../core/control/onboarding";
-import { type TimeRange, timeLeft } from "../../../core/sync/pacing";
+import { type TimeRange, timeLeft } from "../../../core/control/status";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
 

@@ -3,16 +3,12 @@
  * are not worked on before.
  */
 
-import { wait } from "../../../async";
-import { asBasetideError } from "../../../errors";
 import type { ReadAs } from "../../../replica";
 import type { SourceConnection } from "../../../source";
-import { isOutdated, isWholeBases, readAsNow, type SchemaTracker } from "../../engine";
-import { failurePauseMs } from "../../pacing";
+import { isOutdated, readAsNow, type SchemaTracker } from "../../engine";
+import { periodic, TICK_MS, type WorkKind } from "../../pacing";
 import type { BaseCache, DirtySet } from "../../state";
 import type { LiveBatches } from "./batches";
-
-const TICK_MS = 250;
 
 export interface SchemaChecking {
   schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "tables" | "catalog" | "refusal">;
@@ -20,43 +16,38 @@ export interface SchemaChecking {
   connection: Pick<SourceConnection, "changeFeed">;
   dirty: DirtySet;
   batches: Pick<LiveBatches, "failed" | "accepted">;
-  stop: AbortSignal;
 }
 
-/** Checks the schema forever. */
-export async function keepCheckingSchema(checking: SchemaChecking): Promise<void> {
-  const { schemaTracker, cache, dirty, batches, stop } = checking;
+/** The schema, which is checked at once if a table is suspect. */
+export function checkingSchema(checking: SchemaChecking): WorkKind {
+  const { schemaTracker, cache, dirty, batches } = checking;
   const named = new Map<string, ReadAs>();
   let compared: unknown[] = [];
   let reported: unknown;
-  for (let failures = 0; ; ) {
+  async function run(): Promise<void> {
     const { sequence } = dirty;
     const suspected = dirty.suspected();
     cache.failing.keepOnly(schemaTracker.tables);
     dirty.setAside(cache.failing.ids);
-    try {
-      if (suspected.length > 0) await schemaTracker.refresh();
-      else await schemaTracker.refreshIfDue();
-      failures = 0;
-      // Each attempt has an error of its own.
-      const { refusal } = schemaTracker;
-      if (refusal && refusal !== reported) await batches.failed(refusal);
-      if (!refusal && reported) batches.accepted();
-      reported = refusal;
-    } catch (caught) {
-      const error = asBasetideError(caught);
-      if (isWholeBases(error)) throw error;
-      if (!cache.schemaError) await batches.failed(error);
-      await wait(failurePauseMs(++failures, error), stop);
-      continue;
-    }
+    if (suspected.length > 0) await schemaTracker.refresh();
+    else await schemaTracker.refreshIfDue();
+    // Each attempt has an error of its own.
+    const { refusal } = schemaTracker;
+    if (refusal && refusal !== reported) await batches.failed(refusal);
+    if (!refusal && reported) batches.accepted();
+    reported = refusal;
     const shown = [cache.schema, schemaTracker.catalog];
     if (shown.some((one, index) => one !== compared[index])) nameOutdated(checking, named);
     compared = shown;
     if (suspected.length > 0) dirty.ackSuspects(sequence);
     forgetGone(checking);
-    await dirty.wake.schemaCheck.wait(TICK_MS, stop);
   }
+  return {
+    ...periodic(run, () => (dirty.suspected().length > 0 ? 0 : TICK_MS)),
+    async onFailure(_, error) {
+      if (!cache.schemaError) await batches.failed(error);
+    },
+  };
 }
 
 /**

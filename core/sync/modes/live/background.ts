@@ -3,26 +3,24 @@
  * recent-writes log, and comparisons.
  */
 
-import { type Notifier, waitCoarsely } from "../../../async";
-import type { Base, RunReport } from "../../../control/bases";
 import { asBasetideError, isBasetideError } from "../../../errors";
 import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
-import { expectLogged, isWholeBases, newReport, reportIssues, tableCounts } from "../../engine";
-import type { Cadence } from "../../pacing";
+import { expectLogged, newReport, reportIssues, tableCounts } from "../../engine";
+import type { RunReport, SyncedBase } from "../../host";
+import { type Cadence, isWholeBases, type WorkKind } from "../../pacing";
 import { type BaseCache, isOfTable, type LiveCache, requestSchemaCheck, tableCache } from "../../state";
 import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
 import type { LiveBatches } from "./batches";
 import type { Feed } from "./feed-types";
 
-const TRIM_INTERVAL_MS = 30_000;
-/** A base at rest logs in for it only after this time. Each lease does it, too. */
+/** How often the recent-writes log is trimmed. */
+export const TRIM_INTERVAL_MS = 30_000;
+/** A base at rest logs in for it only after this time. */
 export const LONGEST_UNTRIMMED_MS = 6 * 3600_000;
-/** While an action is not due yet, its interval is checked this often. */
-const TICK_MS = 1000;
 
 interface Scanning {
-  base: Base;
+  base: SyncedBase;
   cache: Pick<LiveCache, "gapSeen">;
   scans: BaseCache;
   feed: Pick<Feed, "gapSince" | "closeFeedGap">;
@@ -77,11 +75,10 @@ export function recordFound(
   );
 }
 
-/** Reports a rebuild as a sync of its own, and wakes the loop that works on tables when one is live. */
+/** Reports a rebuild as a sync of its own. */
 export function rebuildWatch(
   { input, schemaTracker, stop }: Pick<SyncSession, "input" | "schemaTracker" | "stop">,
   batches: Pick<LiveBatches, "failed">,
-  work: Notifier,
 ): RebuildWatch {
   return {
     onBegin(tableId) {
@@ -101,15 +98,12 @@ export function rebuildWatch(
         await reportIssues(input.replica, report);
         await input.onRun(report);
         input.reader.log.info({ tableId, seen }, "table rebuilt");
-        work.notify();
       };
     },
     onFailure(tableId, error) {
       // The loop that checks the schema reports refusals.
       const isRefused = input.cache.refusals.has(tableId);
       if (!stop.aborted && !isRefused) void batches.failed(error).catch(() => {});
-      // A table whose rebuild is refused is worked on as it is.
-      work.notify();
     },
   };
 }
@@ -118,29 +112,32 @@ export function rebuildWatch(
  * Reads the recent-writes log before it is trimmed, because sweeps compare rows that other processes wrote. Waits
  * until a connection is open anyway: the feed reports clients' writes to a live base, which opens one.
  */
-export async function keepLogShort(
-  session: Pick<SyncSession, "input" | "schemaTracker" | "reading" | "stop">,
-): Promise<void> {
-  const { input, schemaTracker, stop } = session;
+export function trimming(session: Pick<SyncSession, "input" | "schemaTracker" | "reading">): WorkKind {
+  const { input, schemaTracker } = session;
   const { replica, cache } = input;
-  for (let triedAt = Number.NEGATIVE_INFINITY; ; ) {
-    await waitCoarsely(TICK_MS, stop);
-    const now = performance.now();
-    // Includes trims by the previous lease.
-    const lastAt = Math.max(triedAt, cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
-    if (now - lastAt < (replica.isConnected() ? TRIM_INTERVAL_MS : LONGEST_UNTRIMMED_MS)) continue;
-    triedAt = now;
+  let triedAt = Number.NEGATIVE_INFINITY;
+  async function run(): Promise<void> {
+    triedAt = performance.now();
     try {
       for (const tableId of await loggedTables(replica)) {
         const { live: table } = schemaTracker.table(tableId);
         if (table) await expectLogged(replica, tableCache(cache, table));
       }
-      await input.onRead(readSince(session, now));
+      await input.onRead(readSince(session, triedAt));
     } catch (error) {
       // A log that a write holds is read the next time.
       if (!isBasetideError(error, "replica_busy")) throw error;
     }
   }
+  return {
+    most: 1,
+    items() {
+      // Includes trims by the previous lease.
+      const lastAt = Math.max(triedAt, cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
+      const everyMs = replica.isConnected() ? TRIM_INTERVAL_MS : LONGEST_UNTRIMMED_MS;
+      return [{ id: "log", dueInMs: lastAt + everyMs - performance.now(), run }];
+    },
+  };
 }
 
 interface Comparing {
@@ -148,18 +145,14 @@ interface Comparing {
   cache: Pick<LiveCache, "comparedAt">;
   cadence: () => Cadence;
   log: Logger;
-  stop: AbortSignal;
 }
 
-/** Compares SQL with the source at the interval for comparisons. */
-export async function keepComparing({ compare, cache, cadence, log, stop }: Comparing): Promise<void> {
-  if (!compare) return;
-  for (;;) {
-    await waitCoarsely(TICK_MS, stop);
-    if (performance.now() - cache.comparedAt < cadence().freshnessMs) continue;
+/** The comparison of SQL with the source. */
+export function comparing({ compare, cache, cadence, log }: Comparing): WorkKind {
+  async function run(): Promise<void> {
     const startedAt = performance.now();
     try {
-      await compare();
+      await compare?.();
     } catch (caught) {
       const error = asBasetideError(caught);
       // The next lease repeats a comparison at once that the end of this lease interrupted: a lease is as long as
@@ -169,4 +162,11 @@ export async function keepComparing({ compare, cache, cadence, log, stop }: Comp
     }
     cache.comparedAt = startedAt;
   }
+  return {
+    most: 1,
+    items: () =>
+      compare
+        ? [{ id: "compare", dueInMs: cache.comparedAt + cadence().freshnessMs - performance.now(), run }]
+        : [],
+  };
 }

@@ -9,7 +9,6 @@
  * `completed_at`. During a feed gap it does not advance.
  */
 
-import type { RunReport } from "../../../control/bases";
 import { type BasetideError, isBasetideError } from "../../../errors";
 import {
   markSyncCompleted,
@@ -19,9 +18,9 @@ import {
   type Replica,
 } from "../../../replica";
 import { endSync, newReport, reportIssues } from "../../engine";
+import type { RunReport } from "../../host";
 import type { DirtySet } from "../../state";
 
-const LONGEST_WAIT_MS = 60_000;
 /** Reads without changes are written to `_sync_meta` at most this often. */
 const UNCHANGED_MS = 5000;
 const COUNTED = ["seen", "inserted", "updated", "deleted"] as const;
@@ -170,7 +169,7 @@ export class LiveBatches {
         await this.#complete();
         await onCompleted();
       }
-      await this.#setting.dirty.wake.batches.wait(LONGEST_WAIT_MS, stop);
+      await this.#setting.dirty.wake.batches.wait(Infinity, stop);
     }
   }
 

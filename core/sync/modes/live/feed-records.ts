@@ -3,19 +3,23 @@
  * unreachable.
  */
 import type { Context } from "../../../context";
-import { addMissedChanges, recordRead } from "../../../control/feeds";
+import type { FeedStore } from "../../host";
 import type { FeedFacts } from "./feed-types";
 
 /** The shortest interval between records, unless the facts changed. */
 const INTERVAL_MS = 5000;
 
+interface RecorderContext extends Pick<Context, "log"> {
+  host: { readonly feeds: FeedStore };
+}
+
 export class FeedRecorder {
-  #ctx: Pick<Context, "db" | "log">;
+  #ctx: RecorderContext;
   #baseId: string;
   #recorded = { at: Number.NEGATIVE_INFINITY, dueAt: Number.NEGATIVE_INFINITY, waiting: 0 };
   #missed = 0;
 
-  constructor(ctx: Pick<Context, "db" | "log">, baseId: string) {
+  constructor(ctx: RecorderContext, baseId: string) {
     this.#ctx = ctx;
     this.#baseId = baseId;
   }
@@ -31,7 +35,7 @@ export class FeedRecorder {
     if (!isNews && now - this.#recorded.at < INTERVAL_MS) return;
     await this.record("recording a read of the feed failed", async () => {
       const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null };
-      await recordRead(this.#ctx.db, this.#baseId, facts);
+      await this.#ctx.host.feeds.recordRead(this.#baseId, facts);
       this.#recorded = { at: now, dueAt, waiting };
       await this.#countMissedChanges();
     });
@@ -56,7 +60,7 @@ export class FeedRecorder {
     if (count === 0) return;
     this.#missed = 0;
     try {
-      await addMissedChanges(this.#ctx.db, this.#baseId, count);
+      await this.#ctx.host.feeds.addMissedChanges(this.#baseId, count);
     } catch (error) {
       this.#missed += count;
       throw error;

@@ -10,21 +10,10 @@
 
 import type { Notifier } from "../../../async";
 import type { Context } from "../../../context";
-import type { Base } from "../../../control/bases";
-import {
-  closeFeedGap,
-  loadFeed,
-  recordDrift,
-  recordFailing,
-  recordFeedGap,
-  recordInSync,
-  recordMissedNotification,
-  type SavedFeed,
-  saveCursor,
-} from "../../../control/feeds";
 import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextStep } from "../../../errors";
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
 import type { Reader } from "../../engine";
+import type { Host, SavedFeed, SyncedBase } from "../../host";
 import { isOutage } from "../../pacing";
 import type { BaseCache } from "../../state";
 import type { Comparisons } from "./comparisons";
@@ -33,13 +22,11 @@ import { FeedRecorder } from "./feed-records";
 import { type FeedState, feedStateOf } from "./feed-state";
 import type { Feed, FeedBatch, FeedFacts } from "./feed-types";
 import { NotificationTrust } from "./notification-trust";
-import type { NotificationListener } from "./notifications";
 import {
   type BaseFeedContext,
   call,
   type FeedWebhook,
   hasOwnAddress,
-  isReadable,
   refreshInTime,
   repairWebhook,
 } from "./webhook";
@@ -62,9 +49,9 @@ const WEBHOOK_ERRORS = new Set<ErrorCode>([
   "source_schema_changed",
 ]);
 
-export interface FeedContext extends Pick<Context, "config" | "db" | "log" | "secrets"> {
+export interface FeedContext extends Pick<Context, "config" | "log"> {
   platforms: Platform[];
-  notifications: NotificationListener;
+  host: Pick<Host, "feeds" | "notifier">;
 }
 
 /**
@@ -76,15 +63,15 @@ export interface FeedContext extends Pick<Context, "config" | "db" | "log" | "se
  */
 export async function openFeed(
   ctx: FeedContext,
-  base: Base,
+  base: SyncedBase,
   reader: Reader,
   cache: BaseCache,
 ): Promise<LiveFeed | null> {
   if (!reader.connection.changeFeed) return null;
   const feedState = feedStateOf(cache);
   if (performance.now() < feedState.outUntil) return null;
-  const notifier = ctx.notifications.notifier(base.id);
-  const saved = await loadFeed(ctx.db, base.id);
+  const notifier = ctx.host.notifier(base.id);
+  const saved = await ctx.host.feeds.load(base.id);
   if (saved?.isResting) return null;
   const { keyScopes, webhooks } = platformById(ctx.platforms, base.platform);
   if (!webhooks) return null;
@@ -167,7 +154,7 @@ export class LiveFeed implements Feed {
   async prepare(reader: Reader, saved: SavedFeed | undefined): Promise<boolean> {
     const isKnown = saved?.webhookId != null && saved.state === "on" && saved.checkedMsAgo < CHECK_MS;
     if (isKnown && hasOwnAddress(this.#context, saved)) {
-      if (isReadable(this.#context, saved)) return true;
+      if (saved.isSecretReadable || saved.notificationUrl === null) return true;
       this.#context.ctx.log.warn(
         { webhookId: saved.webhookId },
         "the webhook's secret is unreadable; creating a new webhook",
@@ -188,7 +175,7 @@ export class LiveFeed implements Feed {
       );
       this.#doubt = "unsure";
       await this.#recorder.record("recording a missing notification failed", () =>
-        recordMissedNotification(ctx.db, base.id),
+        ctx.host.feeds.recordMissedNotification(base.id),
       );
     }
     return isNotified;
@@ -230,7 +217,7 @@ export class LiveFeed implements Feed {
     const { id } = this.#webhook;
     // Changes after a cursor that was not saved are read again, which changes nothing.
     await this.#recorder.record("saving the cursor failed", async () => {
-      await saveCursor(ctx.db, base.id, id, own);
+      await ctx.host.feeds.saveCursor(base.id, id, own);
       if (this.#webhook?.id === id) this.#saved = Math.max(this.#saved, own);
     });
   }
@@ -248,7 +235,7 @@ export class LiveFeed implements Feed {
   async closeFeedGap(sweptFrom: number): Promise<void> {
     const { ctx, base } = this.#context;
     await this.#recorder.record("closing a feed gap failed", () =>
-      this.#gap.close(sweptFrom, (since) => closeFeedGap(ctx.db, base.id, since)),
+      this.#gap.close(sweptFrom, (since) => ctx.host.feeds.closeGap(base.id, since)),
     );
   }
 
@@ -257,7 +244,7 @@ export class LiveFeed implements Feed {
     const { ctx, base } = this.#context;
     this.#feedState.outUntil = performance.now() + OUTAGE_MS;
     await this.#recorder.record("recording that the feed is off failed", () =>
-      recordFailing(ctx.db, base.id, why, OUTAGE_MS),
+      ctx.host.feeds.recordFailing(base.id, why, OUTAGE_MS),
     );
   }
 
@@ -269,7 +256,7 @@ export class LiveFeed implements Feed {
   /** Records that SQL equals the source, as far as was compared. */
   async recordInSync(): Promise<void> {
     const { ctx, base } = this.#context;
-    await this.#recorder.record("recording a comparison failed", () => recordInSync(ctx.db, base.id));
+    await this.#recorder.record("recording a comparison failed", () => ctx.host.feeds.recordInSync(base.id));
   }
 
   /**
@@ -282,7 +269,7 @@ export class LiveFeed implements Feed {
     this.#triedAt = Number.NEGATIVE_INFINITY;
     if (this.#doubt === "dead") this.#feedState.recordReplacement();
     this.notify();
-    await this.#gap.grow(() => recordDrift(ctx.db, base.id));
+    await this.#gap.grow(() => ctx.host.feeds.recordDrift(base.id));
   }
 
   /**
@@ -351,7 +338,7 @@ export class LiveFeed implements Feed {
     const { id } = this.#webhook!;
     ctx.log.warn({ webhookId: id, why }, "the feed is missing changes; a full check will find them");
     // If another process has replaced the webhook, a new lease must start with that one.
-    const since = await recordFeedGap(ctx.db, base.id, id);
+    const since = await ctx.host.feeds.recordGap(base.id, id);
     if (!since) throw new BasetideError("sync_stopped");
     this.#gap.set(since);
   }
@@ -421,7 +408,7 @@ export class LiveFeed implements Feed {
    */
   async #adoptLatest(ownId: string | null): Promise<"same" | "other" | "none"> {
     const { ctx, base } = this.#context;
-    const latest = await loadFeed(ctx.db, base.id);
+    const latest = await ctx.host.feeds.load(base.id);
     if (!latest?.webhookId || latest.isResting) return "none";
     if (latest.webhookId === ownId) return "same";
     this.#adopt(latest);

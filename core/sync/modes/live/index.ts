@@ -1,8 +1,8 @@
 /** Live mode. */
 
+export { TRIM_INTERVAL_MS } from "./background";
 export { detectDrift } from "./drift";
 export { type FeedContext, LiveFeed, openFeed } from "./feed";
 export { type LiveInput, liveBase } from "./live";
 export { notificationAddress } from "./notification-address";
-export { NotificationListener } from "./notifications";
 export { restUntilDue } from "./rest";

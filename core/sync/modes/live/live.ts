@@ -12,9 +12,9 @@ import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
 import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
 import { LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { endIfOver, keepAsking, keepRebuilding, keepSweeping, sweepExclusively } from "../shared";
-import { keepCheckingSchema } from "./apply-schema";
-import { keepComparing, keepLogShort, rebuildWatch, recordFound, scanWatch } from "./background";
+import { asking, endIfOver, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
+import { checkingSchema } from "./apply-schema";
+import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./background";
 import { LiveBatches } from "./batches";
 import { DependentFinder } from "./dependents";
 import type { DriftCheck } from "./drift";
@@ -24,7 +24,7 @@ import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-
 import { settledByReading } from "./reread";
 import { isSettled, liveCadence, liveRestOf, type Rest, SHORTEST_REST_MS } from "./rest";
 import { keepSavingCursor } from "./save-cursor";
-import { keepWorking, knownSize } from "./work";
+import { knownSize, working } from "./work";
 
 export interface LiveInput extends SyncSessionInput {
   feed: Feed;
@@ -84,14 +84,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     hasLastingUrls: input.attachmentUrls !== undefined,
   });
   const sizeOf = (tableId: string) => knownSize(input, tableId);
-  const sizes = () => {
-    const { tables } = schemaTracker;
-    return {
-      sweepCalls: sweepCallsOf(tables.map(({ id }) => ({ records: sizeOf(id) ?? 0 }))),
-      tables: tables.length,
-      changesByItself: dependents.changesByItself,
-    };
-  };
+  const sizes = () => sizesOf(input, schemaTracker, dependents);
   const cadence = () => liveCadence(input, cache, sizes());
   known = cadence;
 
@@ -104,10 +97,9 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const sweep = { ...input, schemaTracker, onProgress: () => {}, onChanges };
   const foreground: Sweep = { ...sweep, reader: readers.foreground };
   const naming = { dirty, dependents, missedChanges };
-  const jobs = new Map<string, Promise<void>>();
   let rest: Rest | undefined;
   const isAtRest = () => {
-    const isBusy = reading.isReading || !batches.isSettled || jobs.size > 0 || !schemaTracker.isSettled;
+    const isBusy = reading.isReading || !batches.isSettled || isWorking() || !schemaTracker.isSettled;
     if (isBusy || !input.endsAtRest || !isSettled(input)) return false;
     rest = liveRestOf(input, sizes());
     return rest.dueInMs() >= SHORTEST_REST_MS && rest.readInMs() >= SHORTEST_REST_MS;
@@ -115,7 +107,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const session: SyncSession = {
     input: {
       ...input,
-      isOver: () => (input.isOver() && !batches.isActive && jobs.size === 0) || isAtRest(),
+      isOver: () => (input.isOver() && !batches.isActive && !isWorking()) || isAtRest(),
     },
     schemaTracker,
     split: readers.split,
@@ -138,42 +130,55 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     cadence,
     onMissed,
     stop,
-    isReading: false,
+    isReading: true,
   };
   const compared: ComparedReplica = {
     ...foreground,
     isPending: (tableId, id) => dirty.has(tableId, id),
     isTold: (tableId, id, sinceMs) => missedChanges.wasNamedSince(tableId, id, sinceMs),
   };
+  const work = working({
+    ...naming,
+    batches,
+    namedReader: readers.named,
+    foreground,
+    absentMs,
+    sizeOf,
+    sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
+  });
+  const scheduler = schedulerOf(session, dirty.wake.work, [
+    checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
+    work,
+    rebuilding(session, rebuildWatch(session, batches)),
+    asking(session),
+    scanning(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
+    trimming(session),
+    comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
+  ]);
+  const isWorking = () => scheduler.isBusy(work);
   const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
     await taskGroup.run([
       keepReading(reading, input.first),
-      keepWorking({
-        ...naming,
-        batches,
-        namedReader: readers.named,
-        foreground,
-        absentMs,
-        jobs,
-        sizeOf,
-        taskGroup,
-        sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
-      }),
       batches.keepCompleting(stop, async () => {
         await recordDue(reading);
         endIfOver(session);
       }),
-      keepCheckingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches, stop }),
-      keepRebuilding(session, rebuildWatch(session, batches, dirty.wake.work)),
-      keepAsking(session),
-      keepSweeping(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
-      keepLogShort(session),
-      keepComparing({ compare: compare && (() => compare(compared)), cache, cadence, log, stop }),
+      scheduler.run(),
     ]);
   } finally {
     await batches.end();
   }
   await saving;
   return isAtRest() ? rest : undefined;
+}
+
+/** What the pace depends on, besides the cache and the budget. */
+function sizesOf(
+  input: Pick<LiveInput, "base" | "cache">,
+  { tables }: Pick<SchemaTracker, "tables">,
+  { changesByItself }: Pick<DependentFinder, "changesByItself">,
+) {
+  const sizes = tables.map(({ id }) => ({ records: knownSize(input, id) ?? 0 }));
+  return { sweepCalls: sweepCallsOf(sizes), tables: tables.length, changesByItself };
 }

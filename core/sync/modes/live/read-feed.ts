@@ -7,8 +7,8 @@
 import { wait } from "../../../async";
 import { asBasetideError } from "../../../errors";
 import type { ChangedTable, SourceChanges } from "../../../source";
-import { isWholeBases, type Reader, type SchemaTracker } from "../../engine";
-import { type Cadence, failurePauseMs } from "../../pacing";
+import type { Reader, SchemaTracker } from "../../engine";
+import { type Cadence, failurePauseMs, isWholeBases } from "../../pacing";
 import type { BaseCache, LiveCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
@@ -33,7 +33,7 @@ export interface FeedReading {
   /** Called with the number of records that only a sweep found changed. */
   onMissed: (count: number) => void;
   stop: AbortSignal;
-  /** True from the notification, or the due time, that causes a read until its changes are named. */
+  /** True from the notification, or the due time, that causes a read until its changes are named; and at first. */
   isReading: boolean;
 }
 
@@ -59,6 +59,7 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
     const restMs = dueInMs(reading);
     if (restMs > 0 && failures === 0 && !before) {
       await recordDue(reading);
+      reading.isReading = false;
       const isNotified = await feed.wakeUp(restMs, stop);
       reading.isReading = true;
       if (isNotified) await turnOf(reading);

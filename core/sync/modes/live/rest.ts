@@ -9,8 +9,8 @@
  */
 import { asBasetideError } from "../../../errors";
 import { markAtRest } from "../../../replica";
-import { isWholeBases, type Reader } from "../../engine";
-import { ACTIVE_FOR_MS, type Cadence } from "../../pacing";
+import type { Reader } from "../../engine";
+import { ACTIVE_FOR_MS, type Cadence, isWholeBases } from "../../pacing";
 import { type LiveCache, packCache } from "../../state";
 import { sweptAgoMs } from "../shared";
 import { LONGEST_UNTRIMMED_MS } from "./background";

@@ -2,8 +2,6 @@
 import type { DirtySet } from "../../state";
 import type { Feed } from "./feed-types";
 
-const LONGEST_WAIT_MS = 60_000;
-
 interface CursorSaving {
   dirty: Pick<DirtySet, "durableCursor" | "wake">;
   feed: Pick<Feed, "save">;
@@ -19,6 +17,6 @@ export async function keepSavingCursor({ dirty, feed, stop }: CursorSaving): Pro
       saved = cursor;
     } else if (stop.aborted) return;
     // Not after the end: the next lease may wait for the same notifier.
-    else await dirty.wake.cursor.wait(LONGEST_WAIT_MS, stop).catch(() => {});
+    else await dirty.wake.cursor.wait(Infinity, stop).catch(() => {});
   }
 }

@@ -7,27 +7,21 @@
  */
 import type { Config } from "../../../config";
 import type { Context } from "../../../context";
-import type { Base } from "../../../control/bases";
-import {
-  recordRefused,
-  recordWebhookHealthy,
-  type SavedFeed,
-  saveWebhook,
-  webhookSecretContext,
-} from "../../../control/feeds";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../../errors";
 import type { ChangeFeed, SourceClock, SourceConnection, SourceWebhook, WebhookFacts } from "../../../source";
 import { metered, type Reader } from "../../engine";
+import type { FeedStore, NewFeedWebhook, SavedFeed, SyncedBase } from "../../host";
 import { type NotificationAddress, notificationAddress } from "./notification-address";
 
 /** A webhook is refreshed when less than this part of its lifetime is left. */
 const REFRESH_BEFORE = 3 / 7;
 
 export interface BaseFeedContext {
-  ctx: Pick<Context, "db" | "secrets" | "log"> & {
+  ctx: Pick<Context, "log"> & {
     config: Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
+    host: { readonly feeds: FeedStore };
   };
-  base: Pick<Base, "id" | "platform" | "sourceBaseId">;
+  base: Pick<SyncedBase, "id" | "platform" | "sourceBaseId">;
   /** The permission that the key needs, as the source calls it. */
   scope: string | undefined;
   webhooks: WebhookFacts;
@@ -88,7 +82,7 @@ export async function refreshInTime(
   const expiresMs = await call(reader, (feed, signal) =>
     feed.refreshWebhook(base.sourceBaseId, webhook.id, signal),
   );
-  await recordWebhookHealthy(ctx.db, base.id, webhook.id, expiresMs);
+  await ctx.host.feeds.recordHealthy(base.id, webhook.id, expiresMs);
   ctx.log.info({ webhookId: webhook.id, expiresMs }, "webhook refreshed");
   return { ...webhook, expiresMs };
 }
@@ -103,23 +97,6 @@ export function hasOwnAddress(
 ): boolean {
   if (notificationUrl === null) return true;
   return ctx.config.livePings !== "off" && notificationUrl.startsWith(`${ctx.config.consoleUrl}/`);
-}
-
-/**
- * Returns whether the webhook's secret can be decrypted: without it, notifications cannot be distinguished from forged
- * ones. A webhook that is polled needs no secret.
- */
-export function isReadable(
-  { ctx, base }: BaseFeedContext,
-  { notificationUrl, encryptedSecret }: SavedFeed,
-): boolean {
-  if (notificationUrl === null || encryptedSecret === null) return true;
-  try {
-    ctx.secrets.decrypt(encryptedSecret, webhookSecretContext(base.id));
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** An address that cannot be determined is no reason to give up the current one. */
@@ -138,7 +115,7 @@ async function keepHealthy(
     await call(reader, (feed, signal) => feed.enableNotifications(base.sourceBaseId, id, true, signal));
     ctx.log.info({ webhookId: id }, "Airtable had disabled notifications; enabled again");
   }
-  await recordWebhookHealthy(ctx.db, base.id, id, expiresMs);
+  await ctx.host.feeds.recordHealthy(base.id, id, expiresMs);
   return refreshInTime(context, reader, { id, notificationUrl, expiresMs });
 }
 
@@ -171,8 +148,7 @@ async function replace(
     );
   if ("reason" in created) return refuse(context, created.reason);
   const { id, secretBase64, expiresMs } = created;
-  const encryptedSecret = ctx.secrets.encrypt(secretBase64, webhookSecretContext(base.id));
-  const saved = { id, encryptedSecret, notificationUrl: url, expiresMs };
+  const saved = { id, secretBase64, notificationUrl: url, expiresMs };
   const gapSince = await saveOrDelete(context, reader, replacedId, saved);
   if (!gapSince) return { is: "taken" };
   ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "webhook created");
@@ -212,7 +188,7 @@ async function saveOrDelete(
   { ctx, base }: BaseFeedContext,
   reader: Reader,
   replacedId: string | null,
-  webhook: Parameters<typeof saveWebhook>[3],
+  webhook: NewFeedWebhook,
 ): Promise<Date | null> {
   const discard = () =>
     call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, webhook.id, signal)).catch(
@@ -224,7 +200,7 @@ async function saveOrDelete(
       },
     );
   try {
-    const gapSince = await saveWebhook(ctx.db, base.id, replacedId, webhook);
+    const gapSince = await ctx.host.feeds.saveWebhook(base.id, replacedId, webhook);
     if (!gapSince) await discard();
     return gapSince;
   } catch (error) {
@@ -234,7 +210,7 @@ async function saveOrDelete(
 }
 
 async function refuse({ ctx, base }: BaseFeedContext, reason: string): Promise<WebhookRepair> {
-  await recordRefused(ctx.db, base.id, reason);
+  await ctx.host.feeds.recordRefused(base.id, reason);
   ctx.log.info({ reason }, "no feed available; the base is swept");
   return { is: "refused" };
 }

@@ -2,69 +2,42 @@
  * Works on the dirty set, table by table: removes destroyed records, reads records again, or sweeps the table if that
  * takes no more calls.
  */
-import type { TaskGroup } from "../../../async";
-import { asBasetideError } from "../../../errors";
 import { onlyAddsColumns } from "../../../replica";
-import { readerOfTable, type TableOutcome, tableFailed } from "../../engine";
-import { failurePauseMs } from "../../pacing";
+import { readerOfTable, type TableOutcome } from "../../engine";
+import { MOST_TABLES, type WorkKind } from "../../pacing";
 import { type DirtyBatch, MAX_BATCH, MassChange } from "../../state";
-import type { SyncSessionInput } from "../shared";
+import { type SyncSessionInput, tablesOf } from "../shared";
 import type { LiveBatches } from "./batches";
 import { isStrangeId, type Rereading, removeDestroyed, reread, settledByReading } from "./reread";
 
-/**
- * Tables that are worked on at once: latency should not be the limit, and no table should wait behind a bulk edit.
- */
-const MAX_JOBS = 4;
-const LONGEST_WAIT_MS = 60_000;
-
 interface Work extends Rereading {
   batches: Pick<LiveBatches, "started" | "tally" | "failed">;
-  /** The tables that are being worked on, by id. */
-  jobs: Map<string, Promise<void>>;
   /** Returns the number of records of a table, if it is known. */
   sizeOf: (tableId: string) => number | undefined;
   /** Sweeps a table; returns undefined if it is gone. */
   sweep: (tableId: string) => Promise<TableOutcome | undefined>;
-  taskGroup: Pick<TaskGroup, "end" | "stop">;
 }
 
-interface TableState {
-  /** Until then the table is not worked on, because of an error that is not the table's own. */
-  untilMs: number;
-  failures: number;
-  massChange: MassChange;
-}
-
-/** Works on waiting entries, forever. */
-export async function keepWorking(work: Work): Promise<void> {
-  const { dirty, jobs, taskGroup } = work;
+/** The tables with entries that wait. */
+export function working(work: Work): WorkKind {
+  const { dirty, batches } = work;
   const { failing } = work.foreground.cache;
-  const states = new Map<string, TableState>();
-  try {
-    for (;;) {
-      let nextMs = Math.min(LONGEST_WAIT_MS, dirty.resumeDeferred(performance.now()));
-      for (const tableId of dirty.tables()) {
-        const state = states.get(tableId) ?? { failures: 0, untilMs: 0, massChange: new MassChange() };
-        states.set(tableId, state);
-        const pauseMs = Math.max(state.untilMs - performance.now(), failing.dueInMs(tableId));
-        if (pauseMs > 0) nextMs = Math.min(nextMs, pauseMs);
-        // A table that fails leaves its place to others.
-        const places = [...jobs.keys()].filter((id) => !failing.has(id)).length;
-        if (places >= MAX_JOBS || jobs.has(tableId) || pauseMs > 0 || !isReady(work, tableId)) continue;
-        const job = workOn(work, tableId, state)
-          .catch((error) => taskGroup.end(error))
-          .finally(() => {
-            jobs.delete(tableId);
-            dirty.wake.work.notify();
-          });
-        jobs.set(tableId, job);
+  const massChanges = new Map<string, MassChange>();
+  return {
+    most: MOST_TABLES,
+    tables: tablesOf(work.foreground),
+    *items() {
+      dirty.resumeDeferred(performance.now());
+      for (const id of dirty.tables()) {
+        if (!isReady(work, id)) continue;
+        const massChange = massChanges.getOrInsertComputed(id, () => new MassChange());
+        yield { id, run: () => workOn(work, id, massChange) };
       }
-      await dirty.wake.work.wait(nextMs, taskGroup.stop);
-    }
-  } finally {
-    await Promise.all(jobs.values());
-  }
+    },
+    async onFailure(tableId, error) {
+      if (!failing.has(tableId)) await batches.failed(error);
+    },
+  };
 }
 
 /**
@@ -80,20 +53,19 @@ function isReady(work: Work, tableId: string): boolean {
   return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(work, tableId));
 }
 
-async function workOn(work: Work, tableId: string, state: TableState): Promise<void> {
+async function workOn(work: Work, tableId: string, massChange: MassChange): Promise<void> {
   const { dirty, batches } = work;
   const { schemaTracker, reader, cache } = work.foreground;
-  const { failing } = cache;
-  const shape = schemaTracker.table(tableId);
+  const { source, isLeftOut } = schemaTracker.table(tableId);
   let batch: DirtyBatch | undefined;
   try {
-    if (shape.isLeftOut) {
+    if (isLeftOut) {
       const settle = await settledByReading(work, tableId);
       return await settle({ lost: [] });
     }
-    const table = { id: tableId, name: shape.source?.name ?? tableId };
-    using named = readerOfTable(work.namedReader, table, failing);
-    using followed = readerOfTable(reader, table, failing);
+    const table = { id: tableId, name: source?.name ?? tableId };
+    using named = readerOfTable(work.namedReader, table, cache.failing);
+    using followed = readerOfTable(reader, table, cache.failing);
     const watched = {
       ...work,
       namedReader: named.reader,
@@ -107,21 +79,15 @@ async function workOn(work: Work, tableId: string, state: TableState): Promise<v
       batches.tally((await work.sweep(tableId)) ?? {});
     } else {
       batch = dirty.take(tableId);
-      if (batch) await reread(watched, batch, state.massChange);
+      if (batch) await reread(watched, batch, massChange);
     }
-    state.failures = 0;
-    failing.read(tableId);
   } catch (caught) {
-    const known = asBasetideError(caught);
-    if (batch && isStrangeId(known)) {
-      reader.log.warn({ error: known, tableId }, "the feed reports records that cannot be read");
+    if (batch && isStrangeId(caught)) {
+      reader.log.warn({ error: caught, tableId }, "the feed reports records that cannot be read");
       return dirty.ack(batch, [...batch.entries.keys()]);
     }
     if (batch) dirty.requeue(batch);
-    const error = await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, known);
-    if (!error || failing.has(tableId)) return;
-    state.untilMs = performance.now() + failurePauseMs(++state.failures, error);
-    await batches.failed(error);
+    throw caught;
   }
 }
 

@@ -2,10 +2,11 @@
  * Cycles of rapid mode. A cycle is over when every table has been polled by a request that was sent after the cycle
  * began. Rapid mode calls a cycle a sync: all creates and changes from before its start are then in SQL.
  */
-import type { RunReport } from "../../../control/bases";
+
 import { type BasetideError, nextStep } from "../../../errors";
 import type { PollResult } from "../../engine";
 import { newReport } from "../../engine";
+import type { RunReport } from "../../host";
 
 interface Cycle {
   report: RunReport;
@@ -47,7 +48,12 @@ export class Cycles {
     this.leave(tableId);
   }
 
-  /** Takes a table that is done or gone out of the cycle. */
+  /** Takes tables that are gone out of the cycle. */
+  keepOnly(isThere: (tableId: string) => boolean): void {
+    for (const id of this.#pending) if (!isThere(id)) this.leave(id);
+  }
+
+  /** Takes a table that is done out of the cycle. */
   leave(tableId: string): void {
     if (this.#pending.delete(tableId) && this.#pending.size === 0) this.#end();
   }

@@ -11,34 +11,34 @@
  * requests.
  */
 
-import { TaskGroup, wait } from "../../../async";
-import { asBasetideError, BasetideError } from "../../../errors";
+import { Notifier, TaskGroup, wait } from "../../../async";
+import { BasetideError } from "../../../errors";
 import { markSyncCompleted, markSyncStarted } from "../../../replica";
 import type { Reader } from "../../engine";
 import {
   endSync,
-  isWholeBases,
   pollForChanges,
   readerOfTable,
   reportIssues,
   SchemaTracker,
   tableCounts,
-  tableFailed,
   typeSettingsOf,
 } from "../../engine";
 import type { Cadence } from "../../pacing";
-import { failurePauseMs, QuotaSplit } from "../../pacing";
+import { periodic, QuotaSplit, type WorkKind } from "../../pacing";
 import { tableCache } from "../../state";
 import {
-  keepAsking,
-  keepRebuilding,
-  keepSweeping,
+  asking,
   type RebuildWatch,
   readerWithPriority,
   readSince,
+  rebuilding,
   type SyncSession,
   type SyncSessionInput,
+  scanning,
+  schedulerOf,
   sweptAgoMs,
+  tablesOf,
 } from "../shared";
 import { Cycles } from "./cycles";
 
@@ -49,8 +49,6 @@ import { Cycles } from "./cycles";
 const SWEEP_EVERY = 5.8;
 /** The shortest interval between two polls of a table. */
 const MIN_POLL_INTERVAL_MS = 1000;
-/** How often to check whether a schema check is due, or a table can be worked on. */
-const TICK_MS = 250;
 
 interface RapidInput extends SyncSessionInput {
   schemaPollMs: number;
@@ -98,16 +96,17 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
     sweeping: new Map(),
   };
   try {
-    await taskGroup.run([
-      keepCycling(rapid, reader),
-      keepCheckingSchema(rapid, reader),
-      keepRebuilding(rapid, rebuildWatch(rapid)),
-      keepAsking(rapid),
-      keepSweeping(rapid, {
+    const scheduler = schedulerOf(rapid, new Notifier(), [
+      checkingSchema(rapid),
+      polling(rapid, reader),
+      rebuilding(rapid, rebuildWatch(rapid)),
+      asking(rapid),
+      scanning(rapid, {
         everyMs: () => input.cadence().sweepEveryMs,
         lastAgoMs: () => sweptAgoMs(input.base),
       }),
     ]);
+    await taskGroup.run([keepCycling(rapid, reader), scheduler.run()]);
   } finally {
     // The cycle that was running is not completed.
     await endSync(input.replica, input.epoch);
@@ -169,74 +168,49 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     }
     await input.onRun(report);
     if (!report.error) await input.onRead(readSince(rapid, begunAt));
-    const dueInMs = readable.length > 0 ? 0 : Math.min(...failing.ids.map((id) => failing.dueInMs(id)));
+    const isFailing = readable.length === 0 && failing.size > 0;
+    const dueInMs = isFailing ? Math.min(...failing.ids.map((id) => failing.dueInMs(id))) : 0;
     await wait(Math.max(0, dueInMs, MIN_POLL_INTERVAL_MS - (performance.now() - begunAt)), stop);
   }
 }
 
-/** Runs schema checks when they are due, and starts a polling loop for every table. */
-async function keepCheckingSchema(rapid: Rapid, reader: Reader): Promise<void> {
-  const { input, schemaTracker, stop } = rapid;
-  const tables = new Map<string, Promise<void>>();
-  let failures = 0;
-  try {
-    for (;;) {
-      input.cache.failing.keepOnly(schemaTracker.tables);
-      for (const { id } of schemaTracker.tables) {
-        if (tables.has(id)) continue;
-        const polling = keepPolling(rapid, reader, id).catch((error) => rapid.taskGroup.end(error));
-        tables.set(
-          id,
-          polling.finally(() => tables.delete(id)),
-        );
-      }
-      await wait(TICK_MS, stop);
-      try {
-        const isDue = performance.now() - input.cache.schemaSeenAt >= input.schemaPollMs;
-        await (isDue ? schemaTracker.look() : schemaTracker.refreshIfDue());
-        failures = 0;
-      } catch (caught) {
-        const error = asBasetideError(caught);
-        if (isWholeBases(error)) throw error;
-        rapid.cycles.failed("", error);
-        await wait(failurePauseMs(++failures, error), stop);
-      }
-    }
-  } finally {
-    await Promise.all(tables.values());
+function checkingSchema({ input, schemaTracker, cycles }: Rapid): WorkKind {
+  const { cache, schemaPollMs } = input;
+  async function run(): Promise<void> {
+    const isDue = performance.now() - cache.schemaSeenAt >= schemaPollMs;
+    await (isDue ? schemaTracker.look() : schemaTracker.refreshIfDue());
+    cycles.keepOnly((id) => schemaTracker.table(id).source !== undefined);
   }
+  return { ...periodic(run), onFailure: (_, error) => cycles.failed("", error) };
 }
 
-/** Polls one table for as long as the source has it. */
-async function keepPolling(rapid: Rapid, reader: Reader, tableId: string): Promise<void> {
-  const { input, schemaTracker, cycles, stop } = rapid;
+/** All tables, each of which is polled once in a cycle. One that is built is not polled until it is live. */
+function polling({ input, schemaTracker, cycles, background }: Rapid, reader: Reader): WorkKind {
   const { cache } = input;
   const { failing } = cache;
-  for (let failures = 0; ; ) {
-    const shape = schemaTracker.table(tableId);
-    const { source, live, rebuild } = shape;
-    if (!source) return cycles.leave(tableId);
-    const begunAt = cache.pollStartedAt.get(tableId) ?? -Infinity;
-    const dueInMs = begunAt + input.cadence().cycleMs - performance.now();
-    if (!live || rebuild || dueInMs > 0) {
-      await wait(dueInMs > 0 ? Math.min(TICK_MS, dueInMs) : TICK_MS, stop);
-      continue;
-    }
+  async function poll(tableId: string): Promise<void> {
+    const { source, live } = schemaTracker.table(tableId);
+    if (!source || !live) return;
     using watched = readerOfTable(reader, source, failing, () => cycles.leave(tableId));
-    try {
-      cache.pollStartedAt.set(tableId, performance.now());
-      const polling = { ...input, schemaTracker, reader: watched.reader };
-      const found = await pollForChanges(polling, source, tableCache(cache, live));
-      failures = 0;
-      failing.read(tableId);
-      cycles.polled(tableId, found);
-    } catch (caught) {
-      const error = await tableFailed({ schemaTracker, cache, log: reader.log }, tableId, shape, caught);
-      if (!error) continue;
+    cache.pollStartedAt.set(tableId, performance.now());
+    const one = { ...input, schemaTracker, reader: watched.reader };
+    cycles.polled(tableId, await pollForChanges(one, source, tableCache(cache, live)));
+  }
+  return {
+    most: Infinity,
+    tables: tablesOf(background),
+    *items() {
+      const { cycleMs } = input.cadence();
+      for (const { id } of schemaTracker.tables) {
+        const { live, rebuild } = schemaTracker.table(id);
+        if (!live || rebuild) continue;
+        const dueInMs = (cache.pollStartedAt.get(id) ?? -Infinity) + cycleMs - performance.now();
+        yield { id, dueInMs, run: () => poll(id) };
+      }
+    },
+    onFailure(tableId, error) {
       if (failing.has(tableId)) cycles.leave(tableId);
       else cycles.failed(tableId, error);
-      failures++;
-      await wait(failing.has(tableId) ? failing.dueInMs(tableId) : failurePauseMs(failures, error), stop);
-    }
-  }
+    },
+  };
 }

@@ -1,4 +1,12 @@
 /** The parts that rapid and live mode share. */
-export { keepRebuilding, type RebuildWatch } from "./rebuild-background";
-export { endIfOver, keepAsking, keepSweeping, type ScanWatch, sweepExclusively, sweptAgoMs } from "./scan";
-export { readerWithPriority, readSince, type SyncSession, type SyncSessionInput } from "./sync-session";
+export { type RebuildWatch, rebuilding } from "./rebuild-background";
+export { asking, type ScanWatch, scanning, sweepExclusively, sweptAgoMs } from "./scan";
+export {
+  endIfOver,
+  readerWithPriority,
+  readSince,
+  type SyncSession,
+  type SyncSessionInput,
+  schedulerOf,
+  tablesOf,
+} from "./sync-session";

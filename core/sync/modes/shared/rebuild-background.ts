@@ -1,23 +1,11 @@
 /** Rebuilds tables in the background of rapid and live mode, when their schema requires it. */
 
-import { wait, waitCoarsely } from "../../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
-import {
-  countedSizes,
-  ProgressBoard,
-  readerOfTable,
-  rebuildTable,
-  refusedPauseMs,
-  tableFailed,
-} from "../../engine";
-import { failurePauseMs } from "../../pacing";
-import { type SyncSession, whileReading } from "./sync-session";
-
-const TICK_MS = 250;
-/** Tables that are rebuilt at once: the rate should be the limit, and not the source's response time. */
-const MOST_AT_ONCE = 4;
+import { countedSizes, ProgressBoard, readerOfTable, rebuildTable, refusedPauseMs } from "../../engine";
+import { MOST_TABLES, type WorkKind } from "../../pacing";
+import { type SyncSession, tablesOf, whileReading } from "./sync-session";
 
 export interface RebuildWatch {
   /** Called when a rebuild begins; the returned function is called when the table is live. */
@@ -26,80 +14,73 @@ export interface RebuildWatch {
 }
 
 /**
- * Rebuilds the tables that need it, a few at once, with at least half of the requests. A table that has been read and
+ * The tables that must be rebuilt, a few at once, with at least half of the requests. A table that has been read and
  * waits until queries release its live table does not delay the others.
  */
-export async function keepRebuilding(session: SyncSession, watch: RebuildWatch): Promise<void> {
-  const { input, schemaTracker, split, stop, taskGroup } = session;
-  const { problems } = input.cache;
+export function rebuilding(session: SyncSession, watch: RebuildWatch): WorkKind {
+  const { input, schemaTracker, split } = session;
+  const { problems, failing, builds } = input.cache;
   let board: ProgressBoard | undefined;
-  const { failing } = input.cache;
-  const running = new Map<string, Promise<void>>();
   const reading = new Set<string>();
+  /** When refused rebuilds are tried again (performance.now()), by table id. */
+  const refusedUntil = new Map<string, number>();
   // Builds that sweeps have left are read again: the recent-writes log is trimmed without regard to them here.
-  input.cache.builds.clear();
-  const attempt = async (spec: TableSpec, shown: ProgressBoard, onWaiting: () => void) => {
+  builds.clear();
+  const leave = (tableId: string) => {
+    reading.delete(tableId);
+    if (reading.size === 0) board = undefined;
+  };
+
+  async function run(spec: TableSpec): Promise<void> {
     const { tableId } = spec;
-    const shape = schemaTracker.table(tableId);
+    const { live } = schemaTracker.table(tableId);
     const begunAt = performance.now();
+    board ??= boardOf(session, schemaTracker.rebuild);
+    const shown = board;
+    shown.begin(spec);
+    reading.add(tableId);
+    const onWaiting = () => {
+      leave(tableId);
+      shown.waiting(tableId);
+      problems.buildWaits(tableId);
+    };
     try {
       await rebuild(session, spec, shown, watch, onWaiting);
-      failing.read(tableId);
       problems.buildSucceeded(tableId);
     } catch (caught) {
-      const { log } = input.reader;
       // An object of the customer's refuses the new shape: rows go on into the old one.
-      const isRefused =
-        isBasetideError(caught, "replica_refused") && shape.live && !shape.live.spec.isDamaged;
-      const error = isRefused
-        ? asBasetideError(caught)
-        : await tableFailed({ schemaTracker, cache: input.cache, log }, tableId, shape, caught);
-      if (!error) return;
-      if (isRefused) schemaTracker.postpone(tableId, error);
+      if (!isBasetideError(caught, "replica_refused") || !live || live.spec.isDamaged) throw caught;
+      const error = asBasetideError(caught);
+      const pauseMs = refusedPauseMs(performance.now() - begunAt);
+      refusedUntil.set(tableId, performance.now() + pauseMs);
+      schemaTracker.postpone(tableId, error);
       watch.onFailure(tableId, error);
-      const pauseMs = isRefused
-        ? refusedPauseMs(performance.now() - begunAt)
-        : failing.has(tableId)
-          ? failing.dueInMs(tableId)
-          : failurePauseMs(1, error);
       problems.buildFailed(tableId, error, pauseMs);
-      await wait(pauseMs, stop);
-      schemaTracker.resume(tableId);
+    } finally {
+      leave(tableId);
     }
-  };
-  try {
-    for (;;) {
-      stop.throwIfAborted();
-      const spec = schemaTracker.rebuild.find(({ tableId }) => !running.has(tableId));
-      // A table that fails leaves its place to others.
-      const places = [...reading].filter((id) => !failing.has(id)).length;
-      split.hurry(spec !== undefined || places > 0);
-      if (!spec || places >= MOST_AT_ONCE) {
-        if (running.size === 0) board = undefined;
-        await waitCoarsely(TICK_MS, stop);
-        continue;
-      }
-      const { tableId } = spec;
-      board ??= boardOf(session, schemaTracker.rebuild);
-      board.begin(spec);
-      reading.add(tableId);
-      const shown = board;
-      const onWaiting = () => {
-        reading.delete(tableId);
-        shown.waiting(tableId);
-        problems.buildWaits(tableId);
-      };
-      const attempted = attempt(spec, shown, onWaiting)
-        .catch((error: unknown) => taskGroup.end(error))
-        .finally(() => {
-          reading.delete(tableId);
-          running.delete(tableId);
-        });
-      running.set(tableId, attempted);
-    }
-  } finally {
-    await Promise.all(running.values());
   }
+
+  return {
+    most: MOST_TABLES,
+    tables: tablesOf(session.background),
+    isAside: (tableId) => !reading.has(tableId),
+    *items() {
+      const now = performance.now();
+      let isDue = false;
+      for (const spec of schemaTracker.rebuild) {
+        const dueInMs = Math.max((refusedUntil.get(spec.tableId) ?? 0) - now, failing.dueInMs(spec.tableId));
+        isDue ||= dueInMs <= 0;
+        if (dueInMs <= 0 && refusedUntil.delete(spec.tableId)) schemaTracker.resume(spec.tableId);
+        yield { id: spec.tableId, dueInMs, run: () => run(spec) };
+      }
+      split.hurry(isDue || [...reading].some((id) => !failing.has(id)));
+    },
+    onFailure(tableId, error, pauseMs) {
+      watch.onFailure(tableId, error);
+      problems.buildFailed(tableId, error, pauseMs);
+    },
+  };
 }
 
 async function rebuild(

@@ -5,9 +5,8 @@
  * between two tables; the position of the scan is cached from lease to lease.
  */
 
-import { linkedAbort, wait, waitCoarsely } from "../../../async";
-import type { Base, RunReport } from "../../../control/bases";
-import { type BasetideError, isBasetideError } from "../../../errors";
+import { linkedAbort, wait } from "../../../async";
+import { isBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
 import {
   askFailing,
@@ -20,11 +19,10 @@ import {
   tableCounts,
   tableFailed,
 } from "../../engine";
-import { failurePauseMs } from "../../pacing";
+import type { RunReport, SyncedBase } from "../../host";
+import { type DueItem, periodic, TICK_MS, type WorkKind } from "../../pacing";
 import { type SweepScan, tableCache } from "../../state";
 import { type SyncSession, whileReading } from "./sync-session";
-
-const TICK_MS = 250;
 
 export interface ScanWatch {
   /** Returns the interval between the starts of two scans, ms. */
@@ -36,43 +34,45 @@ export interface ScanWatch {
    * returns true once.
    */
   isWanted?: () => boolean;
-  onBegin?: (scan: SweepScan) => Promise<void> | void;
   onEnd?: (scan: SweepScan) => Promise<void> | void;
 }
 
-/** Runs scans forever. When the lease is over, ends the session between two tables. */
-export async function keepSweeping(session: SyncSession, watch: ScanWatch): Promise<void> {
+/** The scan that is due or running: one step at a time, each of which sweeps one table. */
+export function scanning(session: SyncSession, watch: ScanWatch): WorkKind {
   const { cache } = session.input;
-  for (let failures = 0; ; ) {
-    if (watch.isWanted?.() || (!cache.scan && dueInMs(session, watch) <= 0)) await beginScan(session, watch);
-    const { scan } = cache;
-    const left = cache.partialScan?.remaining.find((id) => isToBeSwept(session, id));
-    // Tables that cannot be read are swept once they can be.
-    if (scan?.remaining.every((id) => cache.failing.has(id))) {
-      if (scan.remaining.length < session.schemaTracker.tables.length) await reportScan(session, scan);
-      cache.scan = null;
-      cache.partialScan = scan.remaining.length > 0 ? scan : null;
-      await watch.onEnd?.(scan);
-    } else if (left !== undefined) {
-      await sweepLeft(session, cache.partialScan!, left, watch);
-    } else if (scan) {
-      const error = await sweepNext(session, scan);
-      failures = error ? failures + 1 : 0;
-      if (error) await wait(failurePauseMs(failures, error), session.stop);
-    } else await untilDue(dueInMs(session, watch), session.stop);
-    endIfOver(session);
-    session.stop.throwIfAborted();
-  }
+  let isBusy = false;
+  const step = (run: () => Promise<unknown>): DueItem[] => {
+    const busy = async () => {
+      isBusy = true;
+      await run().finally(() => {
+        isBusy = false;
+      });
+    };
+    return [{ id: "scan", run: busy }];
+  };
+  return {
+    most: 1,
+    items() {
+      if (isBusy) return [];
+      if (watch.isWanted?.() || (!cache.scan && dueInMs(session, watch) <= 0)) beginScan(session);
+      const { scan, partialScan } = cache;
+      const left = partialScan?.remaining.find((id) => isToBeSwept(session, id));
+      // Tables that cannot be read are swept once they can be.
+      if (scan?.remaining.every((id) => cache.failing.has(id)))
+        return step(() => endScan(session, scan, watch));
+      if (left !== undefined) return step(() => sweepLeft(session, partialScan!, left, watch));
+      if (scan) return step(() => sweepNext(session, scan));
+      return [{ id: "scan", dueInMs: dueInMs(session, watch), run: async () => {} }];
+    },
+  };
 }
 
-/** Waits until a scan may be due; its interval, and the end of the lease, may change meanwhile. */
-function untilDue(dueMs: number, stop: AbortSignal): Promise<void> {
-  return dueMs < TICK_MS ? wait(Math.max(1, dueMs), stop) : waitCoarsely(TICK_MS, stop);
-}
-
-/** Ends the session if the lease is over or was given up to others, and no table is being read completely. */
-export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
-  if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
+async function endScan(session: SyncSession, scan: SweepScan, watch: ScanWatch): Promise<void> {
+  const { cache } = session.input;
+  if (scan.remaining.length < session.schemaTracker.tables.length) await reportScan(session, scan);
+  cache.scan = null;
+  cache.partialScan = scan.remaining.length > 0 ? scan : null;
+  await watch.onEnd?.(scan);
 }
 
 function isToBeSwept({ input, schemaTracker }: SyncSession, tableId: string): boolean {
@@ -80,7 +80,7 @@ function isToBeSwept({ input, schemaTracker }: SyncSession, tableId: string): bo
   return !source || (input.cache.failing.isReadable(tableId) && live !== undefined && !rebuild);
 }
 
-async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch): Promise<void> {
+function beginScan({ input, schemaTracker }: SyncSession): void {
   const { cache } = input;
   const counts = { seen: 0, inserted: 0, updated: 0, deleted: 0, requests: 0, waitMs: 0 };
   const before = cache.scan;
@@ -91,11 +91,10 @@ async function beginScan({ input, schemaTracker }: SyncSession, watch: ScanWatch
   };
   cache.scanStartedAt = performance.now();
   cache.partialScan = null;
-  await watch.onBegin?.(cache.scan);
 }
 
 /** Returns how long ago the base's last scan began; Infinity: never. */
-export function sweptAgoMs(base: Pick<Base, "sweep" | "clockAheadMs">): number {
+export function sweptAgoMs(base: Pick<SyncedBase, "sweep" | "clockAheadMs">): number {
   return base.sweep ? agoMs(base, base.sweep.startedAt) : Infinity;
 }
 
@@ -105,8 +104,8 @@ function dueInMs({ input }: SyncSession, { everyMs, lastAgoMs }: ScanWatch): num
   return everyMs() - begunMs;
 }
 
-/** Sweeps the next table of the scan, or postpones it. @returns the error if it failed */
-async function sweepNext(session: SyncSession, scan: SweepScan): Promise<BasetideError | undefined> {
+/** Sweeps the next table of the scan, or postpones it. @throws the error if it failed, and not because of the table */
+async function sweepNext(session: SyncSession, scan: SweepScan): Promise<void> {
   const { input, schemaTracker, stop } = session;
   const { cache, reader } = input;
   const tableId = scan.remaining.find((id) => !cache.failing.has(id))!;
@@ -124,22 +123,22 @@ async function sweepNext(session: SyncSession, scan: SweepScan): Promise<Basetid
     if (!error || cache.failing.has(tableId)) return;
     reader.log.warn({ error, tableId }, "sweeping a table failed");
     await input.onRun({ ...newReport(), isBackground: true, startedAt: scan.startedAt, error });
-    return error;
+    throw error;
   }
 }
 
 /** Asks again for tables that could not be read; see `askFailing`. */
-export async function keepAsking({ input, schemaTracker, background, stop }: SyncSession): Promise<void> {
+export function asking({ input, schemaTracker, background }: SyncSession): WorkKind {
   const { cache } = input;
-  for (;;) {
+  async function run(): Promise<void> {
     cache.failing.keepOnly(schemaTracker.tables);
     void askFailing(cache.failing, background.reader, schemaTracker.tables);
     for (const id of cache.failing.ids) {
       // A scan that could not read it must do so now; otherwise there is nothing to read but what is named.
       if (cache.failing.isReadable(id) && !cache.partialScan?.remaining.includes(id)) cache.failing.read(id);
     }
-    await waitCoarsely(TICK_MS, stop);
   }
+  return periodic(run);
 }
 
 /** Sweeps a table that the last scan could not read. The scan has then read everything once none is left. */

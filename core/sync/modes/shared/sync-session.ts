@@ -3,29 +3,22 @@
  * sweeps or rebuilds whole tables.
  */
 
-import type { TaskGroup } from "../../../async";
-import type { Base, Progress, RunReport } from "../../../control/bases";
-import type { Replica } from "../../../replica";
-import type {
-  AskKind,
-  Reader,
-  SchemaTracker,
-  SchemaTrackerOptions,
-  Sweep,
-  SyncInput,
-  TableOutcome,
+import type { Notifier, TaskGroup } from "../../../async";
+import {
+  type AskKind,
+  type Reader,
+  type SchemaTracker,
+  type Sweep,
+  type SyncInput,
+  type TableOutcome,
+  tableFailed,
 } from "../../engine";
-import type { QuotaSplit, WorkPriority } from "../../pacing";
-import type { BaseCache } from "../../state";
+import type { RunReport } from "../../host";
+import { type QuotaSplit, Scheduler, type WorkKind, type WorkPriority } from "../../pacing";
 
-export interface SyncSessionInput {
-  base: Base;
-  replica: Replica;
-  epoch: number;
-  cache: BaseCache;
-  attachmentUrls?: SyncInput["attachmentUrls"];
-  reader: Omit<Reader, "counts" | "onFirstRequest">;
-  /** Returns whether the lease has lasted long enough. */
+export interface SyncSessionInput
+  extends Omit<SyncInput, "schemaPollMs" | "isForced" | "restsAfter" | "next"> {
+  /** Returns whether the lease must be renewed. */
   isOver: () => boolean;
   /** Returns whether the base should make room for others, which wait while it fails. */
   isGivenUp?: () => boolean;
@@ -36,12 +29,6 @@ export interface SyncSessionInput {
    * `at` (performance.now()).
    */
   onRead: (at: number) => Promise<void>;
-  onProgress: (progress: Progress) => void;
-  onShapeChange?: SchemaTrackerOptions["onShapeChange"];
-  onSchema?: SchemaTrackerOptions["onSchema"];
-  onSchemaError?: SchemaTrackerOptions["onSchemaError"];
-  onRequestedSchemaCheck?: SchemaTrackerOptions["onRequestedSchemaCheck"];
-  onMisplaced?: SchemaTrackerOptions["onMisplaced"];
 }
 
 export interface SyncSession<Input extends SyncSessionInput = SyncSessionInput> {
@@ -110,4 +97,33 @@ export async function whileReading(
  */
 export function readSince({ reading }: Pick<SyncSession, "reading">, at: number): number {
   return Math.min(at, ...[...reading].map(({ startedAt }) => startedAt));
+}
+
+/** Ends the session if the lease is over or was given up to others, and no table is being read completely. */
+export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
+  if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
+}
+
+/** @param wake notified when there may be more to do */
+export function schedulerOf(session: SyncSession, wake: Notifier, kinds: WorkKind[]): Scheduler {
+  const { stop, taskGroup } = session;
+  return new Scheduler(
+    { stop, wake, end: (error) => taskGroup.end(error), onTurn: () => endIfOver(session) },
+    kinds,
+  );
+}
+
+/** Records failures of tables that are worked on one by one. */
+export function tablesOf({
+  schemaTracker,
+  cache,
+  reader: { log },
+}: Pick<Sweep, "schemaTracker" | "cache" | "reader">): NonNullable<WorkKind["tables"]> {
+  return {
+    failing: cache.failing,
+    begin(tableId) {
+      const shape = schemaTracker.table(tableId);
+      return (caught) => tableFailed({ schemaTracker, cache, log }, tableId, shape, caught);
+    },
+  };
 }

@@ -8,33 +8,18 @@
  * same queries as a fallback. A base in a group without changes costs the worker nothing: it may hold thousands.
  */
 import type { Context } from "../../context";
+import { arrayOf } from "../../postgres";
+import type { OnFacts, SyncFacts, Watching } from "../../sync/host";
 import {
-  type SyncFacts,
   type SyncVersion,
   syncFactHashes,
   syncFacts,
   syncVersionDigests,
   syncVersions,
   versionGroupOf,
-} from "../../control/bases";
-import { arrayOf } from "../../postgres";
+} from "./sync-facts";
 
 const POLL_MS = 1000;
-
-/**
- * Called with the current state of the base when it has changed, and at first; undefined when the base no longer exists.
- *
- * @returns whether to call again after the next read, though nothing may have changed
- */
-type OnFacts = (facts: SyncFacts | undefined) => boolean;
-
-/** A base that is watched, until this is disposed of. */
-export interface Watching extends Disposable {
-  /** When the latest facts were known to be current, performance.now(). */
-  readonly readAt: number;
-  /** Calls back after the next read, whether anything has changed or not. */
-  callAgain(): void;
-}
 
 interface Watcher {
   baseId: string;

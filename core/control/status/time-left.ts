@@ -2,8 +2,9 @@
  * Estimates how long a first sync or a rebuild still takes, as a range that its end falls into. Sizes of tables are
  * counts of an earlier sync, or estimates with a standard error; see `estimateSize`.
  */
-import type { Progress } from "../../control/bases";
+
 import { strictest } from "../../source";
+import type { Progress } from "../../sync/host";
 
 const { pageSize } = strictest();
 

@@ -2,8 +2,8 @@
  * Estimates the calls that syncing a base would make under a budget, from the pace that a sync would really have. For
  * people who choose a plan; nothing is decided by it.
  */
-import { leftForSync, type MonthUse, rateOf } from "../../control/budgets";
-import { cadenceOf } from "./cadence";
+import { cadenceOf } from "../../sync/pacing";
+import { leftForSync, type MonthUse, rateOf } from "./budget-rule";
 
 /** Calls of a batch of changes: one for the feed, one for the records that it names. */
 const BATCH_CALLS = 2;

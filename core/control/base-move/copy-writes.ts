@@ -14,8 +14,7 @@ import {
   writesSince,
 } from "../../replica";
 import { limitsOfKey } from "../../source";
-import { metered, type Reader } from "./reader";
-import { oddIssues } from "./schema-check";
+import { metered, oddIssues, type Reader } from "../../sync/engine";
 
 /** How often the recent-writes log is read: it keeps its entries for two minutes. */
 const COLLECT_MS = 2000;

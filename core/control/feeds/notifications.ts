@@ -6,9 +6,9 @@
  * new lease checks whether its base was notified since it was last read.
  */
 
-import { Notifier } from "../../../async";
-import type { Context } from "../../../context";
-import { NOTIFICATION_CHANNEL } from "../../../control/feeds";
+import { Notifier } from "../../async";
+import type { Context } from "../../context";
+import { NOTIFICATION_CHANNEL } from "./live-feeds";
 
 /** One listening connection for all bases of a process. */
 export class NotificationListener {

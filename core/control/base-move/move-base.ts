@@ -10,7 +10,16 @@
 
 import { wait } from "../../async";
 import type { Context } from "../../context";
-import { recordChange } from "../../control/audit";
+import { BasetideError } from "../../errors";
+import { type RateLimiter, syncShare } from "../../limiter";
+import { claimEpoch, copyNames, openReplica, type Replica, takeReadVersion } from "../../replica";
+import type { Platform } from "../../source";
+import { platformById } from "../../source";
+import type { Reader } from "../../sync/engine";
+import { syncBase } from "../../sync/engine";
+import { attachmentUrlsOf } from "../../sync/lease";
+import { emptyCache, ReadVersionSource } from "../../sync/state";
+import { recordChange } from "../audit";
 import {
   attachmentSigner,
   type Base,
@@ -20,9 +29,9 @@ import {
   type Progress,
   replicaTarget,
   sourceAccess,
-} from "../../control/bases";
-import { quotaKeyOf } from "../../control/budgets";
-import { recordFeedGapOfBase } from "../../control/feeds";
+} from "../bases";
+import { quotaKeyOf } from "../budgets";
+import { recordFeedGapOfBase } from "../feeds";
 import {
   asMover,
   clusterByName,
@@ -32,16 +41,8 @@ import {
   endMove,
   getDatabase,
   removeUnusedDatabase,
-} from "../../control/placement";
-import { BasetideError } from "../../errors";
-import { type RateLimiter, syncShare } from "../../limiter";
-import { claimEpoch, copyNames, openReplica, type Replica, takeReadVersion } from "../../replica";
-import type { Platform } from "../../source";
-import { platformById } from "../../source";
-import type { Reader } from "../engine";
-import { copyWrites, type LoadSigner, syncBase, type WrittenElsewhere, writtenElsewhere } from "../engine";
-import { emptyCache, ReadVersionSource } from "../state";
-import { attachmentUrlsOf } from "./lease-input";
+} from "../placement";
+import { copyWrites, type LoadSigner, type WrittenElsewhere, writtenElsewhere } from "./copy-writes";
 
 const COPY_PAUSE_MS = 250;
 

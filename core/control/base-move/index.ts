@@ -1,0 +1,2 @@
+/** Moves of bases between clusters. */
+export { moveBase } from "./move-base";

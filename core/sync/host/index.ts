@@ -1,0 +1,20 @@
+/** A base as sync sees it, and the interface to the service that runs sync. */
+export type {
+  Allowance,
+  BaseState,
+  FailingTable,
+  FoundProblem,
+  IndexSetting,
+  ProblemKind,
+  Progress,
+  RunReport,
+  SchemaError,
+  SyncedBase,
+  SyncFacts,
+  SyncKind,
+  SyncProblem,
+  SyncSettings,
+  TableCount,
+} from "./base";
+export type { FeedStore, NewFeedWebhook, ReadFacts, SavedFeed } from "./feed-store";
+export type { Findings, Host, OnFacts, ReplicaState, Watching } from "./host";
