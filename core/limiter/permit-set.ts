@@ -273,9 +273,7 @@ export class PermitSet {
     // They would count as held for the process's kind, and keep it from others.
     const useless = free.filter((permit) => !this.#usable().includes(permit));
     if (useless.length > 0) return useless;
-    // Clients have left it to sync, which has waited for long, for one request.
-    const isLeft = kind === "sync" && waiting > 0 && this.held === 1 && free[0]?.isNew;
-    const recalled = Math.min(this.#recalled, free.length - (isLeft ? 1 : reserved));
+    const recalled = Math.min(this.#recalled, free.length - reserved);
     const turns = kind === "client" && now < this.#sharedUntil ? free.length - waiting : 0;
     // Until shortly before one may be used, it is worth nothing to others, and a request may come that asks anyway.
     const isSpare = waiting === 0 || kind === "unproven";
