@@ -63,6 +63,8 @@ const MOST_SPREAD_MS = 180;
 export const LONGEST_MARGIN_MS = LEAST_MARGIN_MS + MOST_SPREAD_MS;
 /** The least time between two requests of sync, as a part of its even spacing: it makes up for slow pages, but not at once. */
 const SPACING = 0.6;
+/** Clients leave sync one permit for one request after this time. `quota_is_overdue` has the same. */
+const OVERDUE_MS = 7000;
 /** Keys that the source has not accepted: one request in this time goes first ... */
 const UNPROVEN_MS = 10_000;
 /** ... and as many as a window has in this time go last while no client asks. */
@@ -213,7 +215,8 @@ export class BaseQueue {
     if (!isSyncing) return { kind: "unproven", waiting: 1, most };
     // A tenth of a permit less makes no difference that matters.
     const steady = Math.min(most, Math.ceil((this.#share * this.#restMs) / this.#windowMs - 0.1));
-    const reserved = Math.min(1, count("live"));
+    const isOverdue = count("sync") > 0 && this.#now >= this.#syncAt + OVERDUE_MS;
+    const reserved = isOverdue ? 1 : Math.min(1, count("live"));
     const { user } = this.#sync;
     return { kind: "sync", waiting: count("sync", "live"), steady, reserved, most: steady, user };
   }

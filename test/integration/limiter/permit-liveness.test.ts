@@ -62,6 +62,42 @@ test("requests whose keys are unproven take nothing from the sync of a throttled
   expect(synced).toBeGreaterThan(120 * 1.8);
 });
 
+test.each([
+  ["five permits", { killed: 0, isThrottled: false }],
+  ["a throttled base", { killed: 0, isThrottled: true }],
+  ["one permit, because proxies were killed", { killed: 4, isThrottled: false }],
+])("beside more clients than can be served, sync has its turn: %s", async (_, { killed, isThrottled }) => {
+  const world = new World(database.sql, LOOPBACK, 7);
+  await world.reset();
+  if (isThrottled)
+    await database.sql`
+      insert into quota_throttled (key, since, until, is_certain) values (${KEY}, now(), '2200-01-01', true)`;
+  for (let nth = 0; nth < killed; nth++) {
+    const proxy = world.process(`killed${nth}`);
+    world.at(2000, proxy.kill);
+  }
+  const worker = world.process();
+  void (async () => {
+    while (world.now < 60_000) {
+      await worker.send(KEY, "sync", { share: 3 });
+      await world.sleep(100);
+    }
+  })();
+  const proxy = world.process("proxy");
+  void (async () => {
+    await world.sleep(6000);
+    while (world.now < 60_000) {
+      await world.sleep(125);
+      void proxy.send(KEY, "client", { deadlineAt: proxy.holder.clock.now() + DEADLINE_MS });
+    }
+  })();
+  await world.run(60_000);
+  const times = world.sent.filter(({ priority }) => priority === "sync").map(({ sentAt }) => sentAt);
+  const waits = [...times, world.now].map((at, nth) => at - (times[nth - 1] ?? 0));
+  // Seven seconds, and a turn among clients.
+  expect(Math.max(...waits)).toBeLessThan(12_000);
+});
+
 test("a sync whose permits may no longer be used, because the base is throttled, gets others", async () => {
   const world = new World(database.sql, LOOPBACK, 1);
   await world.reset();

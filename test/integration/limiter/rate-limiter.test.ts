@@ -202,6 +202,8 @@ test("a limiter that closes returns its permits, and others wait only for their 
 
 test("I4: a process that ends takes nothing from another with the same name", async () => {
   const key = newKey();
+  await using after = new AsyncDisposableStack();
+  after.defer(async () => void (await database.sql`delete from quota_holders where name = 'same'`));
   await using staying = newLimiter({ instanceId: "same" });
   await using other = newLimiter();
   await until(() => staying.acquireClient(newKey(), client()).then(() => true), {
@@ -220,7 +222,6 @@ test("I4: a process that ends takes nothing from another with the same name", as
   }
   await Promise.all([1, 2, 3, 4, 5].map(() => other.acquireClient(key, client()).then(send)));
   expect(mostWithin(sent, 1000)).toBeLessThanOrEqual(5);
-  await database.sql`delete from quota_holders where name = 'same'`;
 });
 
 test("a 429 that one process receives stops the clients and the syncs of all, also those that hold permits", async () => {
