@@ -237,6 +237,11 @@ export class PermitSet {
     if (this.#isTrading || !this.#of.isConnected) return;
     this.#cancelAlarm();
     const now = this.#of.clock.now();
+    // During a pause, a permit is worth nothing to anyone: those who lack one would pass it back and forth.
+    if (this.pausedUntil > now + NEAR_MS) {
+      if (!this.isIdle) this.#wakeAt(this.pausedUntil - NEAR_MS);
+      return;
+    }
     const demand = this.#demand();
     const isIdle = demand.waiting === 0 && now - this.usedAt >= 2 * BUSY_MS;
     const given = isIdle ? this.#permits.filter(({ isInUse }) => !isInUse) : this.#spare(now, demand);
