@@ -253,7 +253,7 @@ export class PermitSet {
     const againAt = want > 0 || this.#isUnsure ? at + pauseMs : Infinity;
     if (given.length > 0 || isNew || now >= againAt || (isIdle && asked > 0))
       return void this.#trade(demand, want, given);
-    if (!this.isIdle) this.#wakeAt(Math.min(againAt, now + (this.#wanted > 0 ? NEAR_MS / 2 : AGAIN_MS)));
+    if (!this.isIdle) this.#wakeAt(Math.min(againAt, now + (this.#wanted + this.#recalled > 0 ? NEAR_MS / 2 : AGAIN_MS)));
   }
 
   #wakeAt(atMs: number): void {
@@ -278,12 +278,13 @@ export class PermitSet {
     // They would count as held for the process's kind, and keep it from others.
     const useless = free.filter((permit) => !this.#usable().includes(permit));
     if (useless.length > 0) return useless;
-    const recalled = Math.min(this.#recalled, free.length - reserved);
+    // Until shortly before one may be used, it is worth nothing to others, who would pass it back and forth; and a request may
+    // come that asks anyway.
+    const near = free.filter(({ readyAt }) => readyAt + this.#spreadMs() <= now + NEAR_MS);
+    const recalled = Math.min(this.#recalled, near.length, free.length - reserved);
     const turns = kind === "client" && now < this.#sharedUntil ? free.length - waiting : 0;
-    // Until shortly before one may be used, it is worth nothing to others, and a request may come that asks anyway.
     const isSpare = waiting === 0 || kind === "unproven";
-    const isTime = isSpare && (free[0]?.readyAt ?? Infinity) + this.#spreadMs() <= now + NEAR_MS;
-    const wanted = isTime ? Math.min(this.#wanted, free.length) : 0;
+    const wanted = isSpare && near.length > 0 ? Math.min(this.#wanted, free.length) : 0;
     const count = Math.max(0, recalled, turns, wanted);
     this.#recalled = Math.max(0, this.#recalled - count);
     this.#wanted = Math.max(0, this.#wanted - count);
