@@ -253,7 +253,8 @@ export class PermitSet {
     const againAt = want > 0 || this.#isUnsure ? at + pauseMs : Infinity;
     if (given.length > 0 || isNew || now >= againAt || (isIdle && asked > 0))
       return void this.#trade(demand, want, given);
-    if (!this.isIdle) this.#wakeAt(Math.min(againAt, now + (this.#wanted + this.#recalled > 0 ? NEAR_MS / 2 : AGAIN_MS)));
+    if (!this.isIdle)
+      this.#wakeAt(Math.min(againAt, now + (this.#wanted + this.#recalled > 0 ? NEAR_MS / 2 : AGAIN_MS)));
   }
 
   #wakeAt(atMs: number): void {
