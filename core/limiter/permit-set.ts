@@ -237,6 +237,11 @@ export class PermitSet {
     if (this.#isTrading || !this.#of.isConnected) return;
     this.#cancelAlarm();
     const now = this.#of.clock.now();
+    // During a pause, a permit is worth nothing to anyone: those who lack one would pass it back and forth.
+    if (this.pausedUntil > now + NEAR_MS) {
+      if (!this.isIdle) this.#wakeAt(this.pausedUntil - NEAR_MS);
+      return;
+    }
     const demand = this.#demand();
     const isIdle = demand.waiting === 0 && now - this.usedAt >= 2 * BUSY_MS;
     const given = isIdle ? this.#permits.filter(({ isInUse }) => !isInUse) : this.#spare(now, demand);
@@ -248,7 +253,8 @@ export class PermitSet {
     const againAt = want > 0 || this.#isUnsure ? at + pauseMs : Infinity;
     if (given.length > 0 || isNew || now >= againAt || (isIdle && asked > 0))
       return void this.#trade(demand, want, given);
-    if (!this.isIdle) this.#wakeAt(Math.min(againAt, now + (this.#wanted > 0 ? NEAR_MS / 2 : AGAIN_MS)));
+    if (!this.isIdle)
+      this.#wakeAt(Math.min(againAt, now + (this.#wanted + this.#recalled > 0 ? NEAR_MS / 2 : AGAIN_MS)));
   }
 
   #wakeAt(atMs: number): void {
@@ -273,12 +279,13 @@ export class PermitSet {
     // They would count as held for the process's kind, and keep it from others.
     const useless = free.filter((permit) => !this.#usable().includes(permit));
     if (useless.length > 0) return useless;
-    const recalled = Math.min(this.#recalled, free.length - reserved);
+    // Until shortly before one may be used, it is worth nothing to others, who would pass it back and forth; and a request may
+    // come that asks anyway.
+    const near = free.filter(({ readyAt }) => readyAt + this.#spreadMs() <= now + NEAR_MS);
+    const recalled = Math.min(this.#recalled, near.length, free.length - reserved);
     const turns = kind === "client" && now < this.#sharedUntil ? free.length - waiting : 0;
-    // Until shortly before one may be used, it is worth nothing to others, and a request may come that asks anyway.
     const isSpare = waiting === 0 || kind === "unproven";
-    const isTime = isSpare && (free[0]?.readyAt ?? Infinity) + this.#spreadMs() <= now + NEAR_MS;
-    const wanted = isTime ? Math.min(this.#wanted, free.length) : 0;
+    const wanted = isSpare && near.length > 0 ? Math.min(this.#wanted, free.length) : 0;
     const count = Math.max(0, recalled, turns, wanted);
     this.#recalled = Math.max(0, this.#recalled - count);
     this.#wanted = Math.max(0, this.#wanted - count);

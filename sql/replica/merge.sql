@@ -296,8 +296,14 @@ begin
     elsif p_common ->> one.name is null then
       execute format('alter table %s add column %I %s', v_table, one.name, one.type);
     else
-      execute format('alter table %s add column %I %s default %L', v_table, one.name, one.type, p_common ->> one.name);
-      execute format('alter table %s alter column %I drop default', v_table, one.name);
+      begin
+        execute format('alter table %s add column %I %s default %L', v_table, one.name, one.type, p_common ->> one.name);
+        execute format('alter table %s alter column %I drop default', v_table, one.name);
+      exception when feature_not_supported then
+        -- A column somewhere has the table's row type.
+        execute format('alter table %s add column %I %s', v_table, one.name, one.type);
+        execute format('update only %s set %I = %L', v_table, one.name, p_common ->> one.name);
+      end;
     end if;
   end loop;
   perform {{swap}}.run_all(array(select format('alter table %s drop column %I', v_table, s) from unnest(v_stale) as s));

@@ -74,6 +74,7 @@ test.for([
 
 /** Which code creates a pool, and on whose servers. */
 const MAKERS = {
+  "core/limiter/control-plane.ts": "the control plane's, with the options of a pool that exists",
   "core/postgres/client.ts": "ours directly, customers' through the gateway",
 };
 

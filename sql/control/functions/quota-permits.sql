@@ -218,7 +218,7 @@ language sql as $$
     'recalled', coalesce(
       case when h.kind <> 'client' then
         (select nullif(least(h.n, coalesce(sum(w.n), 0)), 0) from waiting w where w.kind = 'client' and w.session <> h.session) end,
-      (select 1 from waiting w where w.session <> h.session and (w.is_overdue
+      (select 1 from waiting w where w.session <> h.session and ((w.is_overdue and (h.kind <> 'sync' or h.n > 1))
         or (w.kind = h.kind and w.has <= h.n - 2 and (p_is_user or h.kind <> 'client'))) limit 1)),
     'shared', case when h.kind = 'client' and not p_is_user and c.are_several then true end,
     'wanted', case when h.kind <> 'sync' then (select sum(w.n) from waiting w where w.kind = 'sync') end))

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import { createAuth } from "../../../apps/console/auth/auth";
 import { ownPath } from "../../../apps/console/page-kit";
+import { createAccount } from "../../../core/control/accounts";
 import { consoleClient } from "../../support/console-client";
 import { PASSWORD, type TestConsole, testConsole } from "../../support/console-support";
 
@@ -74,7 +75,9 @@ test("A1: sign-up, sign-in and reset answer the same for an address with and wit
 });
 
 test("A1: a wrong password takes as long as an address without an account", async () => {
-  const addresses = { known: (await site.person()).email, unknown: newEmail() };
+  const addresses = { known: newEmail(), unknown: newEmail() };
+  // Other accounts of tests have a hash that takes no time.
+  await createAccount(site.control.ctx.db, { email: addresses.known, password: PASSWORD });
   const times = { known: [] as number[], unknown: [] as number[] };
   // In turn, so that both meet the same neighbors.
   for (let round = 0; round < 5; round++) {
@@ -85,8 +88,8 @@ test("A1: a wrong password takes as long as an address without an account", asyn
       times[kind].push(performance.now() - start);
     }
   }
-  const median = (all: number[]) => all.toSorted((one, other) => one - other)[2]!;
-  const ratio = median(times.known) / median(times.unknown);
+  // The shortest: four checks a second are made, and some wait for the next one.
+  const ratio = Math.min(...times.known) / Math.min(...times.unknown);
   expect(ratio).toBeGreaterThan(1 / 3);
   expect(ratio).toBeLessThan(3);
 });

@@ -133,6 +133,38 @@ test("a control plane that takes 700 ms for each statement is slow, and not away
   expect(world.sent.length).toBeGreaterThan(160);
 });
 
+test("while the source asks for a pause, processes do not pass permits back and forth", async () => {
+  const network = {
+    travelMs: 1,
+    jitterMs: 0,
+    statementMs: [0.5, 3] as [number, number],
+    stallEveryMs: 0,
+    stallMs: 50,
+  };
+  const faults = [
+    { atMs: 3734, forMs: 8982, what: "refuse" as const, which: 2 },
+    { atMs: 2359, forMs: 5664, what: "refuse" as const, which: 5 },
+    { atMs: 3244, forMs: 2695, what: "down" as const, which: 1 },
+  ];
+  const user = "airtable:usrHistory";
+  for (let turn = 0; turn < 6; turn++) {
+    const world = await playHistory(database.sql, {
+      seed: -4,
+      network,
+      proxies: 2,
+      rate: 1,
+      workers: 1,
+      share: 3,
+      user,
+      faults,
+    });
+    world.isCalm = true;
+    await world.run(world.now + DEADLINE_MS + 20_000);
+    expect(world.waiting).toBe(0);
+    expect(world.trades).toBeLessThan(2 * world.sent.length);
+  }
+});
+
 fuzz(
   "whatever happens, permits that no process needs are returned, and no request waits for ever",
   25,

@@ -7,7 +7,6 @@ import {
   applyRowImages,
   applySettings,
   expireAliases,
-  installReplica,
   loadAliases,
   loadLostAliases,
 } from "../../../core/replica";
@@ -137,22 +136,6 @@ describe.each(["18", ...OLDER] as const)("Postgres %s", (version) => {
     expect(await valuesOf(customer, "select state(o) from orders as o")).toEqual(["theirs"]);
   });
 });
-
-test.each(OLDER)(
-  "Postgres %s: a harmful alias of an earlier version is removed when Basetide is upgraded",
-  async (version) => {
-    const shop = await shopOn({ Tally: "number" }, older.get(version)!.url);
-    const { customer } = shop;
-    await shop.become({ Hours: "number" });
-    // As an earlier version has made it.
-    await shop.sql.unsafe(`
-    alter function airtable.tally(airtable.orders) rename to count;
-    update airtable_swap._aliases set name = 'count' where name = 'tally'`);
-    expect(await valuesOf(customer, "select count(o) from orders as o")).toEqual(["5"]);
-    await installReplica(shop.test.ownerUrl, { schema: "airtable", role: shop.ownerRole });
-    expect((await valuesOf(customer, "select count(o) from orders as o")).map(Number)).toEqual([1]);
-  },
-);
 
 test("the end of all old names is tried until it is done, and reported while queries hold the table", async () => {
   const shop = await shopOn({ State: "text" });

@@ -294,9 +294,6 @@ describe.each<ServiceRole>(["superuser", "plain admin"])("the service is a %s", 
         has_sequence_privilege(${anon}, 'public._sync_history_id_seq', 'usage, select, update') as counts`;
     expect(reads).toEqual({ history: true, links: true, meta: true, others: false, counts: false });
 
-    // As an older version left them: revoked once, and later grants stay.
-    await sql.unsafe(`grant all on public._sync_meta, public._sync_issues, public.orders__links to ${anon}, public;
-      comment on schema public_swap is '2 0123456789abcdef'`);
     // A customer's table is no obstacle, and we grant nothing on it.
     await customer`create table public.mine (id int)`;
     const upgrade = () => installReplica(made.ownerUrl, { schema: "public", role: made.role });
