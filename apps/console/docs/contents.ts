@@ -184,9 +184,10 @@ export const contents: ContentsGroup[] = [
       ),
       page(
         "docs/adr/7-in-place-changes.md",
-        "7. Additive changes",
-        "How a field is added without a rebuild.",
+        "7. Changes in place",
+        "Why a live table is never replaced.",
       ),
+      page("docs/adr/8-due-items.md", "8. Due items", "Why one failure stops one item."),
       page(
         "core/sync/modes/live/SPEC.md",
         "Live mode, specified",
