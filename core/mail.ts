@@ -21,7 +21,7 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** False: mail reaches no one, so no address can be confirmed by mail. */
+  /** False: mail is not delivered, so no address can be confirmed by mail. */
   isConfigured: boolean;
   /** Never throws: an answer must not reveal whether there was a mail. */
   send(mail: Mail, permit: MailPermit): Promise<void>;

@@ -109,7 +109,7 @@ export async function endMessage(
 ): Promise<boolean> {
   const { count } = await db`
     update alert_messages set state = ${state}, ended_at = now(),
-      error = case when ${state} = 'given_up' then coalesce(error, 'Nobody knows why') end
+      error = case when ${state} = 'given_up' then coalesce(error, 'The cause is not known') end
     where id = ${id} and state = 'waiting'`;
   return count > 0;
 }

@@ -2,7 +2,7 @@
  * Looks up values by key for requests that anyone may send.
  *
  * One look-up is under way at a time. Keys that are asked for meanwhile share the next one, so that a flood of requests
- * runs no more statements than one client that waits for each answer, uses one connection, and refuses no one.
+ * runs no more statements than one client that waits for each answer, uses one connection, and refuses no client.
  */
 import { withTimeout } from "./timeout";
 

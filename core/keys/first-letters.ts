@@ -1,4 +1,4 @@
-/** Names a key to people who know it, and to no one else. */
+/** Names a key to people who know it, and does not reveal it to others. */
 
 const SHOWN = 7;
 /** A shorter key would lose too much of its secret. */

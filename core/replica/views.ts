@@ -16,7 +16,7 @@ interface ViewName {
 /**
  * Completes a change of shape outside of its transaction, which readers wait for.
  *
- * @returns false if something is to be tried again
+ * @returns false if something must be tried again
  */
 export async function settleDependents(replica: Replica): Promise<boolean> {
   const areFilled = await refreshViews(replica);

@@ -36,7 +36,7 @@ test("for every table it is decided whether its rows move with an account", () =
   requireDecided(shapes.map(({ name }) => name));
 });
 
-test("a table that nobody has decided on is named", () => {
+test("a table without a rule is named", () => {
   expect(() => requireDecided(["accounts", "invoices"])).toThrow(/invoices.*tables\.ts/);
 });
 

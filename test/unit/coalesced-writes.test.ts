@@ -314,7 +314,7 @@ test("what the key may not do, each client is told by its own call", async () =>
   expect(calls()).toHaveLength(5);
 });
 
-test("an answer that cannot be divided is nobody's, and all records are shown", async () => {
+test("an answer that cannot be divided belongs to no write, and all records are shown", async () => {
   sandbox.control.addFault({ kind: "broken_json", when: "after", base: baseId, count: 1 });
   const answers = await Promise.all(
     [0, 1].map((index) => throughProxy("PATCH", `${TABLE}/${idOf(index)}`, { fields: { Age: 7 } })),

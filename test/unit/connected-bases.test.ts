@@ -58,7 +58,7 @@ test("a read of a busy base never waits for a lookup, and none uses one that is 
   expect([await statementsAt(3000), await statementsAt(6000)]).toEqual([2, 3]);
 });
 
-test("look-ups of bases that nobody has connected share a statement, and those of a connected one do not wait for them", async () => {
+test("look-ups of bases that are not connected share a statement, and those of a connected one do not wait for them", async () => {
   const { bases, statements } = counting();
   await bases.current("appA");
   const many = Array.from({ length: 200 }, (_, at) => bases.recent(`none${at}`));

@@ -107,7 +107,7 @@ function webhookEntry({ name, form, kinds, on }: AccountState["alerts"]["webhook
   };
 }
 
-/** The URL of a webhook is not shown again; whoever creates it elsewhere sets this variable. */
+/** The URL of a webhook is not shown again; to create it elsewhere, set this variable. */
 function variableFor(name: string): string {
   const word = name
     .toUpperCase()

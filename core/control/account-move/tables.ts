@@ -2,7 +2,7 @@
  * Decides for every table of the control plane whether its rows move with an account, and which rows those are.
  *
  * Which rows belong to an account follows from the foreign keys. A table in neither list stops a move before it begins,
- * and fails a test: whoever adds a table decides.
+ * and fails a test: a new table needs a rule.
  */
 import { BasetideError } from "../../errors";
 

@@ -93,7 +93,7 @@ function liftCap(db: Db, baseId: string) {
 }
 
 /**
- * Returns the base as `recordRun` leaves it after a completed sweep that nobody requested: with this, the base need not
+ * Returns the base as `recordRun` leaves it after a completed sweep that was not requested: with this, the base need not
  * be read again for the next one.
  */
 export function afterSweep(base: Base, { startedAt, completedAt, tables = base.tables }: RunReport): Base {

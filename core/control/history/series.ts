@@ -55,7 +55,7 @@ type HistoryBase = Pick<Base, "id" | "platform" | "sourceBaseId"> & StatusFacts;
 /** The age of the data, its periods and markers: what the overview shows. */
 export type LagHistory = Pick<BaseHistory, "range" | "lag" | "periods" | "markers" | "now" | "silence">;
 
-/** The ranges of a chart whose range nobody chose, the first with data counts: those of a new base are mostly empty. */
+/** The ranges of a chart whose range was not chosen, the first with data counts: those of a new base are mostly empty. */
 function usualRanges({ createdAt }: HistoryBase, now: Date): HistoryRange[] {
   return now.getTime() - createdAt.getTime() < DAY_MS ? ["1h", "24h"] : ["24h", "30d"];
 }

@@ -1,4 +1,4 @@
-/** What the list of bases shows beside their states: the calls of the day, and the lag of the last day. */
+/** What the list of bases shows with their states: the calls of the day, and the lag of the last day. */
 import type { Db } from "../../context";
 
 export interface BaseToday {

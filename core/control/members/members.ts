@@ -142,7 +142,7 @@ export function linkedInvitations(db: Db): (token: string) => Promise<FoundInvit
  */
 export async function acceptInvitation(db: Db, currentUser: CurrentUser, token: string): Promise<void> {
   await db.begin(async (tx) => {
-    // Deleted first: one that was withdrawn or used meanwhile admits no one.
+    // Deleted first: one that was withdrawn or used meanwhile is not valid.
     const [invitation] = await tx<Omit<FoundInvitation, "account">[]>`
       delete from invitations where token_hash = ${hash(token)} and expires_at > now()
       returning id, account_id as "accountId", email, role`;

@@ -30,7 +30,7 @@ import { readOnlyProblem } from "./database-settings";
 const CONNECT_TIMEOUT_SECONDS = 5;
 /** The oldest version on which the objects of a replica have run. */
 const FIRST_MAJOR_VERSION = 14;
-/** What a visit of autovacuum takes in a database where nothing is to be done, ms of CPU. */
+/** What a visit of autovacuum takes in a database where it finds nothing to do, ms of CPU. */
 const VISIT_MS = 4;
 /** A little more than one percent of a core. */
 const MOST_VISITS_PER_SECOND = 3;

@@ -89,7 +89,7 @@ export function columnNames(one: TypedTable | TypedView): string[] {
     : ["position", ...one.columns, ...one.details.map(({ name }) => name)];
 }
 
-/** More choices help no one, and compilers get slow. */
+/** More choices do not help, and compilers get slow. */
 const MOST_CHOICES = 200;
 
 export const ID_DOC = "The record's id in Airtable";

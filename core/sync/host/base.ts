@@ -1,4 +1,4 @@
-/** A base as sync needs it, and what sync reports about it. Whoever holds these facts implements `Host`. */
+/** A base as sync needs it, and what sync reports about it. The owner of these facts implements `Host`. */
 import type { BasetideError, ErrorCode } from "../../errors";
 import type { IssueGroup, NameSettings, TypeSettings, WantedIndex } from "../../replica";
 import type { SourceSelection } from "../../source";

@@ -908,7 +908,7 @@ create unlogged table quota_keys (
   user_id text
 ) with (fillfactor = 50);
 
--- The permits of each key. Until rests_until, one that nobody holds may not be used; of one that is held, its holder knows.
+-- The permits of each key. Until rests_until, one that is free may not be used; of one that is held, its holder knows.
 create unlogged table quota_permits (
   key text not null,
   number integer not null,

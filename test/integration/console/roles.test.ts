@@ -148,7 +148,7 @@ test("an expired token does not work, and the page shows each token's beginning,
   expect(none.text).toContain("Choose at least one scope.");
 });
 
-test("only the owner changes roles, and nobody changes the owner's", async () => {
+test("only the owner changes roles, and no member changes the owner's", async () => {
   const role = { role: "editor" };
   await owner.post(`/account/members/${friendId}/role`, { role: "viewer" });
   expect((await friend.post(`/account/members/${friendId}/role`, role)).status).toBe(403);

@@ -89,7 +89,7 @@ test("five wrong codes end the sign-in, and the right one then comes too late", 
   expect(late.text).toContain("Sign in again");
 });
 
-test("a code of the app works once, whoever presents it, also in two sign-ins at once", async () => {
+test("a code of the app works once, whichever client presents it, also in two sign-ins at once", async () => {
   const { person, secret } = await turnOn();
   const signIn = async (code: string) => {
     const { visitor } = await withPassword(person.email);

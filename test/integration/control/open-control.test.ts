@@ -1,4 +1,4 @@
-/** The control plane's database is closed to the roles of customers, whoever created it. */
+/** The control plane's database is closed to the roles of customers, whichever role created it. */
 import pino from "pino";
 import postgres from "postgres";
 import { expect, inject, onTestFinished, test } from "vitest";

@@ -1,4 +1,4 @@
-/** A worker learns within seconds what people change, and is not called for bases that nobody changes. */
+/** A worker learns within seconds which settings changed, and is not called for bases whose settings stay. */
 import { expect, test } from "vitest";
 import { consoleApp } from "../../../apps/console/app";
 import type { Db } from "../../../core/context";

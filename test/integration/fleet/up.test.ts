@@ -52,7 +52,7 @@ test("a first start serves console, proxy and worker, explains how to create an 
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const sql = postgres(readFileSync(file, "utf8").trim(), { max: 1 });
   expect(await sql`select 1 as one from accounts`).toHaveLength(0);
-  // Nobody has said that the data is in a region: it is here.
+  // No region is configured: the data is here.
   expect(await sql`select name, location from clusters`).toEqual([
     { name: "default", location: "this machine" },
   ]);

@@ -101,7 +101,7 @@ test("a write that names omitted and hashed fields passes to Airtable, and SQL s
   expect(byId).toMatchObject(SHOWN);
   const rows = await base.rows("contacts");
   expect(rows.map(({ name }) => name).sort()).toEqual(["Ada L.", "Bob"]);
-  // The same value has the same hash, whoever wrote it.
+  // The same value has the same hash, whichever client wrote it.
   expect(new Set(rows.map(({ mail }) => mail))).toEqual(new Set([expect.stringMatching(/^[0-9a-f]{64}$/)]));
   expect(new Set(rows.map(({ mail }) => mail)).size).toBe(1);
   expect(Object.keys(rows[0]!)).not.toContain("notes");

@@ -45,7 +45,7 @@ test("I3: a first sync, and each sweep after it, leaves the replica equal to the
   expect(await sync()).toMatchObject({ inserted: 0, updated: 0, deleted: 0 });
 });
 
-test("a worker without memory finds what changed while nobody looked", async () => {
+test("a worker without memory finds what changed before it started", async () => {
   const { source, sync, rows, restart } = await engine();
   const { records } = source.add(people, persons(150));
   await sync();

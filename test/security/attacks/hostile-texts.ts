@@ -1,4 +1,4 @@
-/** Whoever may edit a base in Airtable writes names and descriptions that become structure in exported files. */
+/** Editors of a base in Airtable write names and descriptions that become structure in exported files. */
 import { parse } from "yaml";
 import type { Random } from "../../../apps/sandbox/random";
 import { type Attack, Tally } from "../attack";

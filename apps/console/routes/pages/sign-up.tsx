@@ -39,7 +39,7 @@ export function signUpPages(ctx: ConsoleContext) {
       const result = await auth.confirmAddress(request, token);
       if (!result.ok)
         return confirmPage(request, { token, next, error: result.message }, currentUser === null);
-      // A link that is used a second time signs no one in; then the next page asks for the sign-in.
+      // A link that is used a second time does not sign in; then the next page asks for the sign-in.
       return goTo(request, next, result.cookies);
     });
 }

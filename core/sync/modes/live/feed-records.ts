@@ -29,7 +29,7 @@ export class FeedRecorder {
     const now = performance.now();
     const dueInMs = at.getTime() - Date.now();
     const dueAt = now + dueInMs;
-    // A due time that is off by seconds misleads no one; a count of waiting records that is outdated would.
+    // A due time that is off by seconds does no harm; a count of waiting records that is outdated would.
     const isNews =
       waiting > 0 !== this.#recorded.waiting > 0 || Math.abs(dueAt - this.#recorded.dueAt) > INTERVAL_MS;
     if (!isNews && now - this.#recorded.at < INTERVAL_MS) return;

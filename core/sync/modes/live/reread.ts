@@ -217,7 +217,7 @@ async function judgeAbsent(
   for (const [id, { why, absences }] of batch.entries) {
     const waitMs = absentMs[absences];
     if (why === "destroyed") gone.push(id);
-    // An answer with other records is trusted if no one has changed this record.
+    // An answer with other records is trusted if no client has changed this record.
     else if (why === "dependent" && (isAnswered || waitMs === undefined)) dirty.ack(batch, [id]);
     else if (waitMs === undefined) lasting.push(id);
     else dirty.defer(batch, id, performance.now() + waitMs);
