@@ -19,7 +19,6 @@
  */
 import { resolve } from "node:path";
 import { type Base, listBases } from "../../core/control/bases";
-import { readMetrics } from "../support/metrics";
 import { childrenPrivateBytes, residentBytes } from "../support/process-usage";
 import { quantile } from "../support/quantile";
 import type { SandboxProcess } from "../support/sandbox-process";
@@ -105,15 +104,11 @@ interface Measured extends CpuPerRequest {
   /** The mean duration of the last sweeps of each base that has completed one. */
   sweepMs: number[];
   memory: Sample[];
-  /** Reservations that expired before they were used, as a share of the requests. */
-  expired: number;
 }
 
 async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
   const memory: Sample[] = [];
   await forgetSweeps(scene.fleet.ctx.db);
-  const expired = async () => (await readMetrics(scene.workerPort)).sum("basetide_quota_expired_total") ?? 0;
-  const expiredBefore = await expired();
   const from = performance.now();
   const elapsed = () => (performance.now() - from) / 1000;
   const measured = await cpuPerRequest(scene, async () => {
@@ -127,7 +122,6 @@ async function measure(scene: LoadScene, seconds: number): Promise<Measured> {
     ...measured,
     sweepMs: bases.filter(hasSwept).map(meanSweepMs),
     memory,
-    expired: ((await expired()) - expiredBefore) / measured.requests,
   };
 }
 
@@ -148,7 +142,6 @@ function report(
     [`${BASES} bases for ${Math.round(all.seconds)} s`, "", "ratio"],
     [
       ["requests a second", rate.toFixed(0), `${(rate / (BASES * RATE)).toFixed(3)} of ${BASES * RATE}`],
-      ["reservations that expired", `${(100 * all.expired).toFixed(1)} %`, "of the requests"],
       [
         "429 answers",
         log.rateLimited,

@@ -14,9 +14,7 @@ export interface Bench {
   /** The minimal forwarder's URL. */
   bare: string;
   pids: { proxied: number; bare: number };
-  /** The proxy's metrics. */
-  metrics: string;
-  bases: { id: string; path: string; record: string }[];
+  bases: { id: string; key: string; path: string; record: string }[];
 }
 
 export const WAYS = ["direct", "bare", "proxied"] as const;
@@ -49,12 +47,12 @@ export async function send(
   { source, bare, proxied }: Bench,
   way: Way,
   kind: "read" | "write",
-  { path, record }: Bench["bases"][number],
+  { key, path, record }: Bench["bases"][number],
   count: number,
 ): Promise<void> {
   const at = { direct: source.url, bare, proxied }[way];
-  if (kind === "read") await call("GET", `${at}${path}?pageSize=10`, source.key);
-  else await call("PATCH", `${at}${path}/${record}`, source.key, { fields: { Name: `${way} ${count}` } });
+  if (kind === "read") await call("GET", `${at}${path}?pageSize=10`, key);
+  else await call("PATCH", `${at}${path}/${record}`, key, { fields: { Name: `${way} ${count}` } });
 }
 
 export async function call(method: string, url: string, key: string, body?: unknown): Promise<string> {

@@ -4,9 +4,8 @@
  * and its memory while 1 GB streams through it.
  *
  * Proxy, source and forwarder are separate processes. Direct and proxied requests alternate over several bases, so that
- * none waits for its rate limit. On a busy machine, answers of the control plane come so late that reservations expire
- * and are made again: the share is printed. Run: `bun run bench proxy`; `BENCH_ONLY=reads,memory` measures these parts
- * only, each of which takes about a minute.
+ * none waits for its rate limit. Run: `bun run bench proxy`; `BENCH_ONLY=reads,memory` measures these parts only, each of
+ * which takes about a minute.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { pause } from "../../core/control/bases";
@@ -15,6 +14,7 @@ import { cpuSeconds } from "../support/process-usage";
 import { quantile } from "../support/quantile";
 import { type SandboxProcess, startSandboxProcess } from "../support/sandbox-process";
 import { startTestServer } from "../support/server";
+import { userOf } from "./clone-bases";
 import { ratio, table } from "./print";
 import { type Bench, call, pacer, send, sendToAll, WAYS, type Way } from "./proxy-requests";
 import { IMAGE_ENVIRONMENT } from "./runtime-environment";
@@ -66,8 +66,7 @@ export async function run(): Promise<boolean> {
   const address = `http://127.0.0.1:${proxy.port}`;
   const proxied = `${address}/api.airtable.com`;
   const pids = { proxied: proxy.pid, bare: forwarder.pid };
-  const metrics = `${address}/metrics`;
-  const bench: Bench = { source, proxied, bare, pids, metrics, bases: await connectBases(fleet) };
+  const bench: Bench = { source, proxied, bare, pids, bases: await connectBases(fleet) };
 
   const figures: [Figure, number][] = [];
   // In this order, because the first also compiles the code.
@@ -127,18 +126,17 @@ export function startProxyProcess(
 async function connectBases(fleet: Fleet<SandboxProcess>): Promise<Bench["bases"]> {
   const connect = async (_: unknown, index: number) => {
     const id = await fleet.sandbox.generate({ records: 100, tables: 1, seed: index + 1 });
-    const base = await fleet.connect(id);
+    // The other limit of the source, of 50 requests a second of a user, is not measured here.
+    const { key } = await userOf(fleet.sandbox, index);
+    const base = await fleet.connect(id, {}, key);
     await fleet.synced(base.id);
     await pause(fleet.ctx, base);
     const path = `/v0/${id}/Projects`;
-    const answer = await call("GET", `${fleet.sandbox.url}${path}?maxRecords=1`, fleet.sandbox.key);
+    const answer = await call("GET", `${fleet.sandbox.url}${path}?maxRecords=1`, key);
     const { records } = JSON.parse(answer) as { records: [{ id: string }] };
-    return { id, path, record: records[0].id };
+    return { id, key, path, record: records[0].id };
   };
-  const bases = await Promise.all(Array.from({ length: BASES }, connect));
-  // All have one user of the source, whose limit of 50 requests a second is not measured here.
-  await fleet.ctx.db`update quota_keys set user_id = null`;
-  return bases;
+  return Promise.all(Array.from({ length: BASES }, connect));
 }
 
 /**
@@ -150,7 +148,6 @@ async function addedLatency(
   requests: number,
 ): Promise<[Figure, number][]> {
   const times: Record<Way, number[]> = { direct: [], bare: [], proxied: [] };
-  const expiredBefore = await expired(bench);
   for (let count = 0; count < requests; count++) {
     const base = bench.bases[count % MEASURED_BASES]!;
     await pacer.turn(base);
@@ -160,8 +157,6 @@ async function addedLatency(
       times[way].push(performance.now() - from);
     }
   }
-  const share = ((await expired(bench)) - expiredBefore) / requests;
-  console.log(`${kind}: ${(100 * share).toFixed(0)} % of the reservations expired`);
   return ([50, 99] as const).map((rank): [Figure, number] => {
     const of = (way: Way) => quantile(times[way], rank / 100);
     const direct = of("direct");
@@ -203,12 +198,6 @@ async function addedCpu(bench: Bench, kind: "read" | "write"): Promise<number> {
     `${kind} CPU, µs: ${each("bare").toFixed(0)} of a bare forwarder, ${each("proxied").toFixed(0)}`,
   );
   return each("proxied") - each("bare");
-}
-
-/** Reservations of clients that expired before they were used, since the proxy began. */
-async function expired({ metrics }: Bench): Promise<number> {
-  const text = await (await fetch(metrics)).text();
-  return Number(/^basetide_quota_expired_total\{kind="client"\} (\d+)/m.exec(text)?.[1] ?? 0);
 }
 
 /** CPU seconds of each process while `work` runs. */

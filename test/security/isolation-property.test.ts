@@ -8,7 +8,6 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { Random } from "../../apps/sandbox/random";
 import { compareToSource } from "../support/compare-to-source";
 import { fuzzRuns } from "../support/fuzz";
-import { readMetrics } from "../support/metrics";
 import { until } from "../support/poll";
 import { anyStep, type Step, World } from "./isolation-world";
 import { Service } from "./service";
@@ -60,7 +59,6 @@ test("I8: one account's actions have no effect on another's", {
 class Observed {
   #made = "";
   #calls = 0;
-  #expiredBefore = 0;
 
   constructor(readonly world: World) {}
 
@@ -72,7 +70,6 @@ class Observed {
     });
     await observer.account.change(observer.id, { workspace_id: workspace.id });
     this.#made = await this.#facts();
-    this.#expiredBefore = await expiredReservations();
   }
 
   async check(step: Step): Promise<void> {
@@ -95,21 +92,8 @@ class Observed {
     );
     expect(await this.#facts(), after).toBe(this.#made);
     const made = this.#calls + world.served;
-    // Reservations that a late process could not use are counted until they are returned.
-    await until(
-      async () => {
-        const { budget } = await world.observer.account.base(world.observer.id);
-        const expired = (await expiredReservations()) - this.#expiredBefore;
-        const counted = budget?.used.client ?? 0;
-        expect(counted, `with ${expired} reservations that the proxies let expire`).toBeLessThanOrEqual(made);
-        return true;
-      },
-      {
-        what: `no more calls to be counted than the ${made} made, after ${after}`,
-        intervalMs: 200,
-        retryErrors: true,
-      },
-    );
+    const { budget } = await world.observer.account.base(world.observer.id);
+    expect(budget?.used.client ?? 0, `calls counted after ${after}`).toBeLessThanOrEqual(made);
   }
 
   async #readsAsTheSource(proxy: number, after: string): Promise<void> {
@@ -144,13 +128,4 @@ class Observed {
     const { name, state, settings, database, error } = await observer.account.base(observer.id);
     return JSON.stringify({ name, state, settings, database, error });
   }
-}
-
-/** Returns how many reservations of clients the proxies have let expire. */
-async function expiredReservations(): Promise<number> {
-  const pages = await Promise.all(service.of("proxy").map(({ port }) => readMetrics(port)));
-  return pages.reduce(
-    (sum, page) => sum + (page.sum("basetide_quota_expired_total", { kind: "client" }) ?? 0),
-    0,
-  );
 }
