@@ -14,13 +14,11 @@ import { agoMs } from "../../postgres";
 import type { Host } from "../host";
 import { isWholeBases, type WorkKind } from "../pacing";
 import { tableCache } from "../state";
-import { pollForChanges } from "./find-modified";
+import { CLOCKS_OVERLAP_MS, pollForChanges } from "./find-modified";
 import type { Reader } from "./reader";
 import { SchemaTracker } from "./schema-tracker";
 import { type SyncInput, typeSettingsOf } from "./sync-base";
 
-/** The write may have been sent this long before the catch-up was requested; includes clock differences, ms. */
-const OVERLAP_MS = 60_000;
 /** The longest that one request waits in the clients' queue, ms. */
 const DEADLINE_MS = 30_000;
 /** Basetide's own calls share the queue fairly with those of clients. */
@@ -86,7 +84,8 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   });
   // The answer tells the source's time.
   if (cache.sourceClock.now() === undefined) await schemaTracker.refresh();
-  const sinceMs = cache.sourceClock.now()! - agoMs(base, at) - OVERLAP_MS;
+  // The write may have been sent this long before the catch-up was requested.
+  const sinceMs = cache.sourceClock.now()! - agoMs(base, at) - CLOCKS_OVERLAP_MS;
   const poll = { ...input, schemaTracker, reader, modifiedSince, sinceMs };
   const found = await Promise.all(
     schemaTracker.tables.map(async ({ id }) => {

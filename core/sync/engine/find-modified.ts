@@ -25,10 +25,10 @@ import { applyRecords } from "./write-records";
  */
 const OVERLAP_MS = 10_000;
 /**
- * The same for the first poll, which goes back to a sync that another worker may have run; both times crossed the
- * network.
+ * The same where times of two clocks are compared, or times that crossed the network: the first poll goes back to a sync
+ * that another worker may have run.
  */
-const FIRST_OVERLAP_MS = 60_000;
+export const CLOCKS_OVERLAP_MS = 60_000;
 /** How long a poll goes back for records that could not be read, ms; after that, the next sweep finds them. */
 const UNREADABLE_MS = 10 * 60_000;
 
@@ -116,5 +116,5 @@ function lastPollMs({ cache, base }: ChangePoll, tableId: string): number {
   const { sync } = base;
   const now = cache.sourceClock.now();
   if (!sync || now === undefined) throw new Error("a cycle needs a previous sync and Airtable's clock");
-  return now - agoMs(base, sync.startedAt) - FIRST_OVERLAP_MS;
+  return now - agoMs(base, sync.startedAt) - CLOCKS_OVERLAP_MS;
 }

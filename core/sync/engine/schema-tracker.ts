@@ -31,25 +31,15 @@ import {
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
 import type { SchemaError } from "../host";
-import { failurePauseMs } from "../pacing";
+import { failurePauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, isOfTable, patienceAfter } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
 import { knownTables, reportDefinitions } from "./unreadable";
 import { withVanished } from "./vanished";
 
-/**
- * Attempts in a row to change tables that queries hold, and the pause between them; then the sync continues and
- * retries later.
- */
-const BUSY_TRIES = 4;
-const BUSY_PAUSE_MS = 250;
-/** Pause before a change is tried again that an object of the customer's has refused: each attempt locks its tables. */
-const REFUSED_PAUSE_MS = 30_000;
-/** At least this many times as long as the attempt took, which may have read a whole table. */
+/** A refused rebuild waits this many times as long as the attempt took, which may have read a whole table. */
 const REFUSED_PAUSES = 10;
-/** A schema that has changed this often while it was applied is left for the next check. */
-const MAX_PLANS = 20;
 
 /**
  * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
@@ -138,7 +128,7 @@ export class SchemaTracker {
       if (options.cache.schema) await schemaTracker.#look();
       else await schemaTracker.#ask();
     }
-    await schemaTracker.#runOrJoin(() => schemaTracker.#apply(BUSY_TRIES, catalog));
+    await schemaTracker.#runOrJoin(() => schemaTracker.#apply(TRIES, catalog));
     return schemaTracker;
   }
 
@@ -253,7 +243,7 @@ export class SchemaTracker {
     const { cache } = this.#options;
     this.#isAnsweredLate = false;
     while (this.#appliedAt < cache.schemaSeenAt || this.#schema !== cache.schema) {
-      await this.#runOrJoin(() => this.#apply(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined));
+      await this.#runOrJoin(() => this.#apply(TRIES, this.#isQuiet ? this.#catalog : undefined));
     }
   }
 
@@ -411,7 +401,7 @@ export class SchemaTracker {
   async #applySchema(tries: number, known?: Catalog): Promise<void> {
     const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
-      if (attempt > MAX_PLANS)
+      if (attempt > MANY_TRIES)
         throw new BasetideError("source_schema_changed", "The schema changes faster than it can be applied.");
       const seenAt = cache.schemaSeenAt;
       if (attempt === 1 && known && this.#isSettled(known)) {
@@ -458,7 +448,7 @@ export class SchemaTracker {
       } catch (error) {
         if (isBasetideError(error, "replica_refused")) {
           this.#refusal = error;
-          this.#refusedUntil = performance.now() + REFUSED_PAUSE_MS;
+          this.#refusedUntil = performance.now() + OBSTACLE_MS;
           this.#retryAt = this.#refusedUntil;
           await this.#readCatalog();
           return;
@@ -466,12 +456,12 @@ export class SchemaTracker {
         // A table went live since the catalog was read, or a name was taken: a new plan may succeed.
         const isStale = isBasetideError(error, "shape_changed");
         if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
-        this.#retryAt = performance.now() + BUSY_PAUSE_MS * (0.5 + Math.random());
+        this.#retryAt = performance.now() + TICK_MS * (0.5 + Math.random());
         if (attempt >= tries) {
           await this.#readCatalog();
           return;
         }
-        await wait(BUSY_PAUSE_MS * (0.5 + Math.random()), signal);
+        await wait(TICK_MS * (0.5 + Math.random()), signal);
       }
     }
   }
@@ -567,7 +557,7 @@ export class SchemaTracker {
 
 /** Returns the pause after an attempt to rebuild a table that an object of the customer's has refused, ms. */
 export function refusedPauseMs(tookMs: number): number {
-  return Math.max(REFUSED_PAUSE_MS, REFUSED_PAUSES * tookMs);
+  return Math.max(OBSTACLE_MS, REFUSED_PAUSES * tookMs);
 }
 
 /** Returns whether a request for the schema failed in a way that does not keep records from being read. */

@@ -11,7 +11,7 @@ import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } fr
 import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
-import { gravity, isWholeBases } from "../pacing";
+import { gravity, isWholeBases, MANY_TRIES, TRIES } from "../pacing";
 import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
@@ -22,11 +22,6 @@ import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./sch
 import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
 import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
-
-/** How often a table whose schema keeps changing is started over within one sync. */
-const MAX_SHAPES = 5;
-/** How often the tables are gone through within one sync because some must be rebuilt meanwhile. */
-const MAX_ROUNDS = 20;
 
 export interface SyncInput {
   base: SyncedBase;
@@ -165,7 +160,7 @@ async function syncTables(
       for (const id of readable) skipped.delete(id);
       continue;
     }
-    if (round > MAX_ROUNDS) throw changesTooFast(open);
+    if (round > MANY_TRIES) throw changesTooFast(open);
     const { outcomes, failed } = await allTables(open, input, reader, done, (table, shared) =>
       syncTable(
         input,
@@ -395,7 +390,7 @@ async function syncTable(
         refused.push(error);
         return await sweepTable(sweep, shape.source, tableCache(cache, live));
       }
-      const isLast = attempt === MAX_SHAPES;
+      const isLast = attempt === TRIES;
       if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(schemaTracker, tableId, shape)))
         throw error;
     }

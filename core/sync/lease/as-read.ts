@@ -5,7 +5,7 @@
 import type { SyncedBase, SyncFacts } from "../host";
 
 /** Facts are read every second. Older ones mean that the control plane does not answer, or that this process was held up. */
-const FACTS_VALID_MS = 3000;
+export const FACTS_VALID_MS = 3000;
 
 /** What people may change, of a base as it was read or as its syncs left it. */
 type Changeable = Pick<

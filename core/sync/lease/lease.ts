@@ -37,11 +37,14 @@ import {
   failurePauseMs,
   isOutage,
   type LeasedBudget,
+  OBSTACLE_MS,
+  REST_MS,
   Scheduler,
   type WorkKind,
 } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
+import { FACTS_VALID_MS } from "./as-read";
 import { FindingsSaver } from "./findings-saver";
 import { handOverRows, takeOverRows } from "./handover";
 import { IndexKeeper } from "./index-keeper";
@@ -58,19 +61,8 @@ import { trimOldRecentWrites } from "./trim-recent-writes";
 const RENEWAL_MS = 60_000;
 /** Optional features and indexes are applied again this often: it trims the history, and restores dropped objects. */
 const UPKEEP_MS = 30 * 60_000;
-/**
- * A lease that starts keeps its connection to the replica until its first sweep or rest, for at most this long. It runs some
- * twenty statements, and a restarted worker starts many leases at once.
- */
-const STARTING_MS = 10_000;
 /** A base whose next sweep is further off is released, so that it takes no room in the worker until then. */
 const LONGEST_REST_MS = 20_000;
-/** In rapid mode a renewal waits for the first cycle to end, for as long as this many cycles usually take. */
-const CYCLES_WAITED = 2;
-/** By this time after the start of a lease, changes that people have made are known. */
-const NOTICE_MS = 1500;
-/** Settings that cannot be applied for this long are reported. */
-const UNAPPLIED_MS = 30_000;
 /** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
@@ -142,7 +134,8 @@ export async function holdLease(
   if (!isToBeSynced(base)) return null;
   const target = await ctx.host.replicaTarget(base);
   const replica = openReplica(target);
-  replica.keep(STARTING_MS);
+  // It runs some twenty statements until its first sweep or rest, and a restarted worker starts many leases at once.
+  replica.keep(REST_MS);
   try {
     await ensureInstalled(replica, target);
     const start = await claimLease(ctx, baseId, replica, caches.get(baseId));
@@ -236,7 +229,7 @@ function upkeepOf(lease: Lease): WorkKind[] {
     if (isApplied) unapplied.delete(part);
     else unapplied.set(part, unapplied.get(part) ?? now);
     if (unapplied.size === 0) problems.settingsApplied();
-    else if (now - Math.min(...unapplied.values()) > UNAPPLIED_MS)
+    else if (now - Math.min(...unapplied.values()) > OBSTACLE_MS)
       problems.settingsWait("Queries or objects of yours hold what must change.");
     return isApplied;
   };
@@ -323,7 +316,8 @@ export interface Lease {
 /** Runs sync after sync. */
 async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<End> {
   const { ctx, baseId, cache, leased } = lease;
-  const noticedAt = performance.now() + NOTICE_MS;
+  // By then, changes that people have made are known.
+  const noticedAt = performance.now() + FACTS_VALID_MS;
   let saved: SyncedBase | undefined;
   for (let base = first; ; base = sweptBase(lease, base, saved) ?? (await ctx.host.base(baseId))) {
     saved = undefined;
@@ -341,7 +335,7 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
       if (report && "restMs" in report) {
         if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
           return await rested(lease, report.restMs);
-        await leased.rest(Math.min(report.restMs, NOTICE_MS));
+        await leased.rest(Math.min(report.restMs, FACTS_VALID_MS));
         continue;
       }
       if (report) {
@@ -428,8 +422,7 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
         modifiedSince: platform.modifiedSince,
         isGivenUp: () => isGivenUp(lease),
         // A cycle that the budget slows down may take longer, and starts over with each renewal.
-        isOver: () =>
-          performance.now() >= lease.renewAt + (cycles > 0 ? 0 : CYCLES_WAITED * cadence().cycleMs),
+        isOver: () => cycles > 0 && performance.now() >= lease.renewAt,
         onRun: async (report) => {
           if (!report.isBackground) cycles++;
           await saveRun(lease, base, report);
@@ -503,7 +496,7 @@ async function applyAttachmentKey(ctx: SyncContext, base: SyncedBase, cache: Bas
 /** The base is leased again after it has rested. @throws BasetideError `sync_stopped` */
 async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): Promise<End> {
   // What a client wrote does not wait for the budget.
-  while (leased.catchUpRequestedAt) await leased.rest(NOTICE_MS);
+  while (leased.catchUpRequestedAt) await leased.rest(FACTS_VALID_MS);
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
   await ctx.host.restUntil(baseId, Math.min(restMs, spentMs));
   return { reason: "rests" };

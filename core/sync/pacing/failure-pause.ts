@@ -8,8 +8,8 @@ import { type BasetideError, isBasetideError, type NextStep, nextStep } from "..
 import { isConnectionError } from "../../postgres";
 
 /** Pause after a failed sync, schema check or lease; it doubles with each further failure in a row. */
-const FIRST_FAILURE_PAUSE_MS = 2000;
-const MAX_FAILURE_PAUSE_MS = 60_000;
+export const FIRST_FAILURE_PAUSE_MS = 2000;
+export const MAX_FAILURE_PAUSE_MS = 60_000;
 /**
  * While one of our databases is unreachable, pauses grow by a fifteenth, so that each is about a fifteenth of the
  * outage so far. A database that was down for a minute is used again within 5 s of its return, and one that is down

@@ -10,6 +10,22 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
-export { failurePauseMs, gravity, isOutage, isWholeBases } from "./failure-pause";
+export {
+  FIRST_FAILURE_PAUSE_MS,
+  failurePauseMs,
+  gravity,
+  isOutage,
+  isWholeBases,
+  MAX_FAILURE_PAUSE_MS,
+} from "./failure-pause";
+export {
+  MANY_TRIES,
+  MOST_PATIENCE_MS,
+  OBSTACLE_MS,
+  REST_MS,
+  SHORTEST_MS,
+  TRIES,
+  UNPROMPTED_MS,
+} from "./limits";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";
 export { type DueItem, MOST_TABLES, periodic, Scheduler, TICK_MS, type WorkKind } from "./scheduler";

@@ -13,7 +13,6 @@ const CHANGED = 0xffff;
 const MOST_PAGES = 0xffff;
 /** Numbers of pages that are no longer listed, in addition to as many as there are listed ones. */
 const SPARE = 16;
-const FIRST_CAPACITY = 4;
 const GROWTH = 1.25;
 
 export class ScannedPages {
@@ -155,7 +154,7 @@ export class ScannedPages {
   }
 
   #grow(least: number): void {
-    const length = Math.max(FIRST_CAPACITY, Math.ceil(least * GROWTH));
+    const length = Math.ceil(least * GROWTH);
     const [scans, digests, counts, untils] = [this.#scans, this.#digests, this.#counts, this.#untils];
     this.#scans = new Uint32Array(length);
     this.#digests = new Float64Array(length);

@@ -19,10 +19,9 @@ import {
 } from "../../../replica";
 import { endSync, newReport, reportIssues } from "../../engine";
 import type { RunReport } from "../../host";
+import { MOST_PATIENCE_MS } from "../../pacing";
 import type { DirtySet } from "../../state";
 
-/** Reads without changes are written to `_sync_meta` at most this often. */
-const UNCHANGED_MS = 5000;
 const COUNTED = ["seen", "inserted", "updated", "deleted"] as const;
 
 interface LiveBatch {
@@ -97,7 +96,7 @@ export class LiveBatches {
       else if (this.#liveBatch.goal !== undefined) this.#next ??= this.#newBatch(asked);
     } else if (isEnd && !this.#liveBatch && !this.#setting.refusal()) {
       if (this.#isFailing) this.#begin(this.#newBatch(asked), false);
-      else if (performance.now() - this.#completedAt >= UNCHANGED_MS) this.unchanged(asked.at);
+      else if (performance.now() - this.#completedAt >= MOST_PATIENCE_MS) this.unchanged(asked.at);
     }
     const latest = this.#next ?? this.#liveBatch;
     if (isEnd && latest && (latest.goal === undefined || isNews)) {

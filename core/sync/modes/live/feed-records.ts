@@ -4,10 +4,8 @@
  */
 import type { Context } from "../../../context";
 import type { FeedStore } from "../../host";
+import { MOST_PATIENCE_MS } from "../../pacing";
 import type { FeedFacts } from "./feed-types";
-
-/** The shortest interval between records, unless the facts changed. */
-const INTERVAL_MS = 5000;
 
 interface RecorderContext extends Pick<Context, "log"> {
   host: { readonly feeds: FeedStore };
@@ -31,8 +29,8 @@ export class FeedRecorder {
     const dueAt = now + dueInMs;
     // A due time that is off by seconds misleads no one; a count of waiting records that is outdated would.
     const isNews =
-      waiting > 0 !== this.#recorded.waiting > 0 || Math.abs(dueAt - this.#recorded.dueAt) > INTERVAL_MS;
-    if (!isNews && now - this.#recorded.at < INTERVAL_MS) return;
+      waiting > 0 !== this.#recorded.waiting > 0 || Math.abs(dueAt - this.#recorded.dueAt) > MOST_PATIENCE_MS;
+    if (!isNews && now - this.#recorded.at < MOST_PATIENCE_MS) return;
     await this.record("recording a read of the feed failed", async () => {
       const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null };
       await this.#ctx.host.feeds.recordRead(this.#baseId, facts);

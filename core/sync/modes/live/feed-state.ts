@@ -1,9 +1,9 @@
 /** The state of a base's feed that a worker caches from lease to lease. */
+import { TRIES } from "../../pacing";
 import type { BaseCache } from "../../state";
 import { Comparisons } from "./comparisons";
 
-/** This many webhooks may be replaced within this time because the previous ones delivered nothing. */
-const MAX_REPLACEMENTS = 5;
+/** TRIES webhooks may be replaced within this time because the previous ones delivered nothing. */
 const REPLACEMENTS_MS = 10 * 60_000;
 
 /** Times are performance.now() unless stated otherwise. */
@@ -45,7 +45,7 @@ export class FeedState {
   }
 
   get isReplacedTooOften(): boolean {
-    return this.replacements >= MAX_REPLACEMENTS;
+    return this.replacements >= TRIES;
   }
 }
 

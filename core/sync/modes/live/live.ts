@@ -9,7 +9,7 @@
 
 import { TaskGroup } from "../../../async";
 import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
-import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
+import { type Cadence, type CadenceFacts, REST_MS, sweepCallsOf } from "../../pacing";
 import { LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
 import { asking, endIfOver, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
@@ -22,7 +22,7 @@ import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
 import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
 import { settledByReading } from "./reread";
-import { isSettled, liveCadence, liveRestOf, type Rest, SHORTEST_REST_MS } from "./rest";
+import { isSettled, liveCadence, liveRestOf, type Rest } from "./rest";
 import { keepSavingCursor } from "./save-cursor";
 import { knownSize, working } from "./work";
 
@@ -102,7 +102,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     const isBusy = reading.isReading || !batches.isSettled || isWorking() || !schemaTracker.isSettled;
     if (isBusy || !input.endsAtRest || !isSettled(input)) return false;
     rest = liveRestOf(input, sizes());
-    return rest.dueInMs() >= SHORTEST_REST_MS && rest.readInMs() >= SHORTEST_REST_MS;
+    return rest.dueInMs() >= REST_MS && rest.readInMs() >= REST_MS;
   };
   const session: SyncSession = {
     input: {
@@ -123,7 +123,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     feed,
     reader: readers.feed,
     cache,
-    trims: baseCache,
+    known: baseCache,
     schemaTracker,
     dependents,
     batches,

@@ -7,6 +7,7 @@
 import { wait } from "../../../async";
 import { asBasetideError } from "../../../errors";
 import type { ChangedTable, SourceChanges } from "../../../source";
+import { MINUTE_MS } from "../../../time-units";
 import type { Reader, SchemaTracker } from "../../engine";
 import { type Cadence, failurePauseMs, isWholeBases } from "../../pacing";
 import type { BaseCache, LiveCache } from "../../state";
@@ -24,8 +25,8 @@ export interface FeedReading {
   feed: Feed;
   reader: Reader;
   cache: Omit<LiveCache, "comparedAt" | "gapSeen">;
-  /** The times with their read versions. */
-  trims: Pick<BaseCache, "trimPoints" | "trimmedTo">;
+  /** The times with their read versions, and of the last schema check. */
+  known: Pick<BaseCache, "trimPoints" | "trimmedTo" | "schemaSeenAt">;
   schemaTracker: Pick<SchemaTracker, "table">;
   dependents: Pick<DependentFinder, "graph">;
   batches: Pick<LiveBatches, "read" | "failed">;
@@ -122,7 +123,7 @@ export function dueInMs({
 async function readToEnd(reading: FeedReading, first?: FeedRead): Promise<number> {
   for (let before = first; ; before = undefined) {
     const { asked, batch } = before ?? (await readOnce(reading));
-    name(reading, batch, oldReadVersion(reading.trims, asked.at));
+    name(reading, batch, oldReadVersion(reading.known, asked.at));
     reading.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
     if (!batch.mightHaveMore) return asked.at;
   }
@@ -139,7 +140,7 @@ export async function readOnce({ feed, reader }: Pick<FeedReading, "feed" | "rea
  * wins, and the record is read again. Undefined if no read version is old enough.
  */
 function oldReadVersion(
-  { trimPoints, trimmedTo }: FeedReading["trims"],
+  { trimPoints, trimmedTo }: FeedReading["known"],
   askedAt: number,
 ): number | undefined {
   const old = trimPoints.findLast(({ at }) => at < askedAt - LATE_MS) ?? trimmedTo;
@@ -191,11 +192,11 @@ function name(reading: FeedReading, batch: FeedBatch, readVersion: number | unde
 }
 
 /**
- * Requests a schema check for a table that the schema does not list, if it has not just been looked for: Airtable also
- * reports changes of tables that the schema never lists.
+ * Requests a schema check for a table that the schema does not list, unless it was read within the last minute: Airtable
+ * also reports changes of tables that the schema never lists.
  */
-function suspectUnlisted({ cache }: FeedReading, tableId: string, cursor: number): void {
-  if (cache.isToBeLookedFor(tableId, performance.now())) cache.dirty.suspect(tableId, cursor);
+function suspectUnlisted({ cache, known }: FeedReading, tableId: string, cursor: number): void {
+  if (performance.now() - known.schemaSeenAt >= MINUTE_MS) cache.dirty.suspect(tableId, cursor);
 }
 
 /**

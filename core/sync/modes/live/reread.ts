@@ -28,14 +28,13 @@ import { freshReadVersion } from "./fresh-read-version";
 
 /**
  * A named record that does not exist may have been deleted since, which the feed will report, or the source may have
- * answered "no records" for no reason, as sources do. It is read again after these times, ms.
+ * answered "no records" for no reason, as sources do. It is read again after these times, ms. One that cannot be read is read
+ * again after the first.
  */
 const ABSENT_MS: readonly number[] = [2000, 15_000];
 
 /** The records of a complete read are not kept. */
 const NOTHING_READ = new Map<string, SourceRecord>();
-/** A record that cannot be read is read again after this time, ms. */
-const UNREADABLE_MS = 2000;
 
 /** Where dependents are found, and named. */
 interface Naming {
@@ -123,7 +122,7 @@ async function rereadOnce(
     [...fresh.keys()].filter((id) => !lost.has(id)),
   );
   dirty.requeue(batch, lost);
-  for (const id of unreadable) dirty.defer(batch, id, performance.now() + UNREADABLE_MS);
+  for (const id of unreadable) dirty.defer(batch, id, performance.now() + ABSENT_MS[0]!);
   await judgeAbsent(work, batch, fresh.size > 0, readVersion);
 }
 
