@@ -32,6 +32,7 @@ export class FakeWebhook {
   /** All cursors that were ever saved. */
   saves: number[] = [];
   missed = 0;
+  drifts = 0;
   gapSince: Date | null = null;
   /** The same by performance.now(). */
   gapAt = 0;
@@ -104,6 +105,10 @@ class FakeFeed implements Feed {
 
   async addMissedChanges(count: number): Promise<void> {
     this.#webhook.missed += count;
+  }
+
+  async recordDrift(): Promise<void> {
+    this.#webhook.drifts++;
   }
 
   async closeFeedGap(sweptFrom: number): Promise<void> {

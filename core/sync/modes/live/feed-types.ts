@@ -29,6 +29,8 @@ export interface Feed {
   recordDue(at: Date, facts: FeedFacts): Promise<void>;
   /** Counts records that only a sweep found changed. */
   addMissedChanges(count: number): Promise<void>;
+  /** Records that the feed has omitted changes which a comparison found: its webhook cannot be trusted. */
+  recordDrift(): Promise<void>;
   /** Closes the gap after a complete scan that began at `sweptFrom` (performance.now()). */
   closeFeedGap(sweptFrom: number): Promise<void>;
 }

@@ -134,10 +134,6 @@ export class LiveFeed implements Feed {
     return this.#doubt === "none" && this.#trust.graceMs === Number.POSITIVE_INFINITY;
   }
 
-  get gapAgoMs(): number {
-    return this.#gap.agoMs;
-  }
-
   get comparisons(): Comparisons {
     return this.#feedState.comparisons;
   }

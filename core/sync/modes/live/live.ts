@@ -10,14 +10,14 @@
 import { TaskGroup } from "../../../async";
 import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
 import { type Cadence, type CadenceFacts, REST_MS, sweepCallsOf } from "../../pacing";
-import { LiveCache, unpackCache } from "../../state";
+import { type FoundBy, LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
 import { asking, endIfOver, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
 import { checkingSchema } from "./apply-schema";
 import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./background";
 import { LiveBatches } from "./batches";
 import { DependentFinder } from "./dependents";
-import type { DriftCheck } from "./drift";
+import type { SourceComparison } from "./drift";
 import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
 import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
@@ -30,8 +30,8 @@ export interface LiveInput extends SyncSessionInput {
   feed: Feed;
   /** Returns the intervals of all activities, by the current facts about the base. */
   cadence: (facts: Omit<CadenceFacts, "ratePerSecond">) => Cadence;
-  /** Called with the number of records that only a sweep found changed. */
-  onMissed: (count: number) => void;
+  /** Called with the number of records that were found changed, and that the feed did not report. */
+  onMissed: (foundBy: FoundBy, count: number) => void;
   /** When a named record that was not found is looked for again, ms; defaults to the times in `reread.ts`. */
   absentMs?: readonly number[] | undefined;
   /** Compares SQL with the source, once, to check that the feed reports everything. */
@@ -43,7 +43,7 @@ export interface LiveInput extends SyncSessionInput {
 }
 
 /** What a comparison needs to know about the replica, and about the changes that wait. */
-export type ComparedReplica = Sweep & Required<Pick<DriftCheck, "isPending" | "isTold">>;
+export type ComparedReplica = Sweep & Pick<SourceComparison, "isPending" | "onDifference">;
 
 /**
  * Reads the feed, and scans in the background, until the lease is over. Gives each loop what it reads and what it
@@ -135,7 +135,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const compared: ComparedReplica = {
     ...foreground,
     isPending: (tableId, id) => dirty.has(tableId, id),
-    isTold: (tableId, id, sinceMs) => missedChanges.wasNamedSince(tableId, id, sinceMs),
+    onDifference: (tableId, ids) => missedChanges.found(tableId, ids, performance.now(), "comparison"),
   };
   const work = working({
     ...naming,

@@ -10,7 +10,7 @@ import type { ChangedTable, SourceChanges } from "../../../source";
 import { MINUTE_MS } from "../../../time-units";
 import type { Reader, SchemaTracker } from "../../engine";
 import { type Cadence, failurePauseMs, isWholeBases } from "../../pacing";
-import type { BaseCache, LiveCache } from "../../state";
+import type { BaseCache, FoundBy, LiveCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
 import type { Feed, FeedBatch } from "./feed-types";
@@ -31,8 +31,8 @@ export interface FeedReading {
   dependents: Pick<DependentFinder, "graph">;
   batches: Pick<LiveBatches, "read" | "failed">;
   cadence: () => Cadence;
-  /** Called with the number of records that only a sweep found changed. */
-  onMissed: (count: number) => void;
+  /** Called with the number of records that were found changed, and that the feed did not report. */
+  onMissed: (foundBy: FoundBy, count: number) => void;
   stop: AbortSignal;
   /** True from the notification, or the due time, that causes a read until its changes are named; and at first. */
   isReading: boolean;
@@ -57,7 +57,7 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
   let before = first;
   for (let failures = 0; ; ) {
     // An earlier lease may have read it recently. After a failed read, the reason for that read still holds.
-    const restMs = dueInMs(reading);
+    const restMs = Math.min(dueInMs(reading), missedChanges.judgedInMs(performance.now()));
     if (restMs > 0 && failures === 0 && !before) {
       await recordDue(reading);
       reading.isReading = false;
@@ -73,10 +73,18 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
       const { requests } = reader.counts;
       cache.batchCalls += (requests - counted - cache.batchCalls) * LATEST_PART;
       counted = requests;
-      const missed = missedChanges.readToEnd(cache.readAt);
-      if (missed > 0) {
-        onMissed(missed);
-        await feed.addMissedChanges(missed);
+      const { sweep, comparison } = missedChanges.readToEnd(cache.readAt);
+      if (sweep > 0) {
+        onMissed("sweep", sweep);
+        await feed.addMissedChanges(sweep);
+      }
+      if (comparison > 0) {
+        reader.log.warn(
+          { records: comparison },
+          "rows differed from Airtable, and the feed did not report it",
+        );
+        onMissed("comparison", comparison);
+        await feed.recordDrift();
       }
       failures = 0;
     } catch (caught) {
