@@ -3,17 +3,17 @@ import { MissedChanges } from "../../core/sync/state";
 
 const SECOND = 1000;
 
-test("what a sweep found and no read of the feed reports within fifteen seconds was missed", () => {
+test("what a sweep found and no read of the feed reports within twenty seconds was missed", () => {
   const missedChanges = new MissedChanges();
   missedChanges.found("tblA", ["rec1", "rec2"], 100 * SECOND);
   missedChanges.found("tblB", ["rec3", "rec4"], 102 * SECOND, "comparison");
-  expect(missedChanges.judgedInMs(105 * SECOND)).toBe(12 * SECOND);
+  expect(missedChanges.judgedInMs(105 * SECOND)).toBe(17 * SECOND);
   expect(missedChanges.readToEnd(105 * SECOND)).toEqual({ sweep: 0, comparison: 0 });
   missedChanges.named("tblA", ["rec2"], 106 * SECOND);
   missedChanges.named("tblB", ["rec4"], 106 * SECOND);
-  expect(missedChanges.readToEnd(114 * SECOND)).toEqual({ sweep: 0, comparison: 0 });
-  expect(missedChanges.readToEnd(115 * SECOND)).toEqual({ sweep: 1, comparison: 0 });
-  expect(missedChanges.readToEnd(117 * SECOND)).toEqual({ sweep: 0, comparison: 1 });
+  expect(missedChanges.readToEnd(119 * SECOND)).toEqual({ sweep: 0, comparison: 0 });
+  expect(missedChanges.readToEnd(120 * SECOND)).toEqual({ sweep: 1, comparison: 0 });
+  expect(missedChanges.readToEnd(122 * SECOND)).toEqual({ sweep: 0, comparison: 1 });
   expect([missedChanges.isSettled, missedChanges.judgedInMs(200 * SECOND)]).toEqual([true, Infinity]);
 });
 

@@ -19,13 +19,11 @@ import type { Reader } from "./reader";
 import { SchemaTracker } from "./schema-tracker";
 import { type SyncInput, typeSettingsOf } from "./sync-base";
 
-/** The longest that one request waits in the clients' queue, ms. */
-const DEADLINE_MS = 30_000;
 /** Basetide's own calls share the queue fairly with those of clients. */
 const CALLER = "catch-up";
 
 export interface CatchUpInput extends Omit<SyncInput, "isForced"> {
-  ctx: Pick<Context, "log"> & { host: Pick<Host, "save"> };
+  ctx: Pick<Context, "config" | "log"> & { host: Pick<Host, "save"> };
   /** The platform's filter; without one, only the next sweep finds the changes. */
   modifiedSince: ((sinceMs: number) => string) | undefined;
 }
@@ -67,7 +65,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   if (!modifiedSince) return;
   const reader: Reader = {
     ...input.reader,
-    limiter: asClient(input.reader.limiter),
+    limiter: asClient(input.reader.limiter, ctx.config.upstreamTimeoutMs),
     onRequest: undefined,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
@@ -106,12 +104,12 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
 }
 
 /** Wraps the limiter for calls that finish a client's work: they wait with those of clients and count as theirs. */
-function asClient(limiter: RateLimiter): RateLimiter {
+function asClient(limiter: RateLimiter, deadlineMs: number): RateLimiter {
   return {
     ...limiter,
     acquireSync: (key, _share, signal, { connections } = {}) =>
       limiter.acquireClient(key, {
-        deadlineMs: DEADLINE_MS,
+        deadlineMs,
         signal,
         caller: CALLER,
         isOwnKey: true,

@@ -12,6 +12,7 @@
 import { agoMs } from "../../postgres";
 import type { SourceTable, UnreadableRecord } from "../../source";
 import type { SyncedBase } from "../host";
+import { RECENT_MS } from "../pacing";
 import type { TableCache } from "../state";
 import { fingerprintIn } from "../state";
 import { readTable, restarting } from "./reader";
@@ -29,8 +30,6 @@ const OVERLAP_MS = 10_000;
  * that another worker may have run.
  */
 export const CLOCKS_OVERLAP_MS = 60_000;
-/** How long a poll goes back for records that could not be read, ms; after that, the next sweep finds them. */
-const UNREADABLE_MS = 10 * 60_000;
 
 interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   base: Pick<SyncedBase, "sync" | "clockAheadMs">;
@@ -93,8 +92,8 @@ async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache
     found.updated += applied.updated;
   }
   await reportRecords(poll, table, unreadable, false);
-  // Those that could not be read are asked for again.
-  const isComplete = unreadable.length === 0 || until - since > UNREADABLE_MS;
+  // Those that could not be read are asked for again, for a while; after that, the next sweep finds them.
+  const isComplete = unreadable.length === 0 || until - since > RECENT_MS;
   if (poll.sinceMs === undefined && isComplete) cache.polledUntil.set(source.id, until);
   return found;
 }

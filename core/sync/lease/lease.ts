@@ -40,6 +40,7 @@ import {
   OBSTACLE_MS,
   REST_MS,
   Scheduler,
+  TURN_MS,
   type WorkKind,
 } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
@@ -57,12 +58,8 @@ import { hasLeft, saveRun } from "./save-run";
 import { cadenceFor, isPaced, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
-/** A lease is renewed this often, between two syncs, cycles or live batches; if other bases wait, it ends then. */
-const RENEWAL_MS = 60_000;
 /** Optional features and indexes are applied again this often: it trims the history, and restores dropped objects. */
 const UPKEEP_MS = 30 * 60_000;
-/** A base whose next sweep is further off is released, so that it takes no room in the worker until then. */
-const LONGEST_REST_MS = 20_000;
 /** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
@@ -172,7 +169,7 @@ export async function holdLease(
       features,
       indexes: new IndexKeeper(replica, epoch, onNames),
       wake: new Notifier(),
-      renewAt: performance.now() + RENEWAL_MS,
+      renewAt: performance.now() + TURN_MS,
       keptUpAt: performance.now(),
       isUserKnown: base.sourceUserId !== null,
       syncedFrom,
@@ -333,7 +330,7 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
     try {
       const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base));
       if (report && "restMs" in report) {
-        if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
+        if (report.restMs > REST_MS && performance.now() > noticedAt)
           return await rested(lease, report.restMs);
         await leased.rest(Math.min(report.restMs, FACTS_VALID_MS));
         continue;
@@ -349,7 +346,7 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
         // What one table's objects refuse is no reason for other tables to wait longer.
         const isRefused = isBasetideError(cache.failedWith, "replica_refused");
         const pauseMs = failurePauseMs(isRefused ? 1 : cache.failures, cache.failedWith ?? undefined);
-        if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return { reason: "failed", pauseMs };
+        if (isGivenUp(lease) || pauseMs > REST_MS) return { reason: "failed", pauseMs };
         await leased.rest(pauseMs);
       } else await leased.rest(Math.max(0, nextSweepAt(startedAt) - performance.now()));
     } catch (error) {
@@ -366,7 +363,7 @@ async function isRenewed(lease: Lease): Promise<boolean> {
   if (!(await renewLease(replica, epoch, cache.renewals))) return false;
   cache.renewals += 1;
   const now = performance.now();
-  lease.renewAt = now + RENEWAL_MS;
+  lease.renewAt = now + TURN_MS;
   if (!features.isSettled || now - lease.keptUpAt >= UPKEEP_MS) {
     lease.keptUpAt = now;
     await dropUnfinished(replica, epoch, cache.builds.keys());

@@ -8,7 +8,7 @@
 import { LONGEST_TIMER_MS } from "../../async";
 import { strictest } from "../../source";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../time-units";
-import { SHORTEST_MS, UNPROMPTED_MS } from "./limits";
+import { SHORTEST_MS, TICK_MS, TWICE_A_DAY_MS, UNPROMPTED_MS } from "./limits";
 
 export interface CadenceFacts {
   /** Calls a second that the budget leaves this base until the end of the month; Infinity without a cap. */
@@ -65,17 +65,11 @@ export const ACTIVE_FOR_MS = 5 * MINUTE_MS;
 export const NOTIFICATION_BURST = 20;
 
 /**
- * Without a cap: the shortest interval between reads that notifications cause, as long as the reads leave room for the
- * changes that they report.
- */
-const NOTIFICATION_GAP_MS = 250;
-/**
  * An idle live base with notifications makes 300 calls a day plus those of one sweep: 290 reads of the feed, so that
  * `_sync_meta` is never older than five minutes (with 2 s left for the read itself), four comparisons, two schema
  * checks, and four checks of the webhook.
  */
 const IDLE_POLL_MS = 5 * MINUTE_MS - 2 * SECOND_MS;
-const IDLE_SCHEMA_MS = 12 * HOUR_MS;
 const IDLE_SWEEP_MS = DAY_MS;
 /**
  * An idle live base that is polled makes a call in this time, for the feed or for the sweep; with comparisons and schema
@@ -115,9 +109,9 @@ function live(facts: CadenceFacts): Cadence {
   const polled = isActive ? { pollMs: SHORTEST_MS, sweepCallMs: SECOND_MS } : polledIdle(facts);
   return {
     pollMs: paced(facts, LIVE_PARTS.polls, calls, hasNotifications ? IDLE_POLL_MS : polled.pollMs),
-    notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, NOTIFICATION_GAP_MS),
+    notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, TICK_MS),
     freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isIdle ? UNPROMPTED_MS : ACTIVE_FRESHNESS_MS),
-    schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? IDLE_SCHEMA_MS : LIVE_SCHEMA_MS),
+    schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? TWICE_A_DAY_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
     sweepCallMs: hasNotifications ? SECOND_MS : polled.sweepCallMs,
     cycleMs: LONGEST_TIMER_MS,

@@ -6,9 +6,10 @@
  * again before its computed cells were updated.
  */
 
-/** A record may be named this long before it is found changed, or after, ms. */
+/** The longest delay of the feed in reporting a change, ms. */
+export const FEED_LATE_MS = 20_000;
+/** A record may be named this long before it is found changed, ms. */
 const NAMED_BEFORE_MS = 60_000;
-const NAMED_AFTER_MS = 15_000;
 
 /** What has found a difference. A comparison looks at the cells that the feed reports only. */
 export type FoundBy = "sweep" | "comparison";
@@ -66,7 +67,7 @@ export class MissedChanges {
     let dueInMs = Infinity;
     for (const suspects of this.#suspects.values()) {
       for (const { by, at } of suspects.values())
-        if (by === "comparison") dueInMs = Math.min(dueInMs, at + NAMED_AFTER_MS - nowMs);
+        if (by === "comparison") dueInMs = Math.min(dueInMs, at + FEED_LATE_MS - nowMs);
     }
     return Math.max(0, dueInMs);
   }
@@ -79,7 +80,7 @@ export class MissedChanges {
     const missed = { sweep: 0, comparison: 0 };
     for (const [tableId, suspects] of this.#suspects) {
       for (const [id, { by, at }] of suspects) {
-        if (askedMs - at < NAMED_AFTER_MS) continue;
+        if (askedMs - at < FEED_LATE_MS) continue;
         suspects.delete(id);
         missed[by]++;
       }

@@ -11,8 +11,6 @@
 /** The count of a page that is not intact. */
 const CHANGED = 0xffff;
 const MOST_PAGES = 0xffff;
-/** Numbers of pages that are no longer listed, in addition to as many as there are listed ones. */
-const SPARE = 16;
 const GROWTH = 1.25;
 
 export class ScannedPages {
@@ -40,7 +38,7 @@ export class ScannedPages {
 
   /** True if most numbers are those of pages that are no longer listed. */
   get isSparse(): boolean {
-    return this.#used > 2 * this.#positions + SPARE;
+    return this.#used > 2 * this.#positions;
   }
 
   /** The scan that saw this page last; 0 for none. */

@@ -20,7 +20,7 @@ const DAY_MS = 86_400_000;
 /** A report this old is unrelated to what a sweep finds now. */
 const LONG_MS = 120_000;
 /** A suspicion is certain when the feed has been read this much later. */
-const CERTAIN_MS = 16_000;
+const CERTAIN_MS = 21_000;
 
 /** What happens to a team, or to a person in the team of the same number. */
 type Fate =

@@ -13,11 +13,9 @@ import { asBasetideError } from "../../../errors";
 import { type ColumnSpec, differingRows, mapRecords, traitsOf } from "../../../replica";
 import type { RecordPage, SourceConnection, SourceTable } from "../../../source";
 import { applyRecords, CLOCKS_OVERLAP_MS, metered, type Sweep } from "../../engine";
+import { RECENT_MS } from "../../pacing";
 import { fingerprintIn, isOfTable, type TableCache, tableCache } from "../../state";
 import type { LiveFeed } from "./feed";
-
-/** How far the first comparison of a table goes back. */
-const FIRST_MS = 15 * 60_000;
 
 export interface SourceComparison
   extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
@@ -48,7 +46,7 @@ export async function compareTable(comparison: SourceComparison): Promise<void> 
   const { source, table } = chosen;
   const comparedUntil = feed.comparisons.untilMs.get(source.id);
   // Changes that were too recent to be seen by the previous comparison are compared again.
-  const sinceMs = comparedUntil === undefined ? nowMs - FIRST_MS : comparedUntil - CLOCKS_OVERLAP_MS;
+  const sinceMs = comparedUntil === undefined ? nowMs - RECENT_MS : comparedUntil - CLOCKS_OVERLAP_MS;
   reader.readVersions.renew();
   const readVersion = await reader.readVersions.current();
   const list = (connection: SourceConnection, signal: AbortSignal) =>

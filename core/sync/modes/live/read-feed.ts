@@ -9,17 +9,14 @@ import { asBasetideError } from "../../../errors";
 import type { ChangedTable, SourceChanges } from "../../../source";
 import { MINUTE_MS } from "../../../time-units";
 import type { Reader, SchemaTracker } from "../../engine";
-import { type Cadence, failurePauseMs, isWholeBases } from "../../pacing";
-import type { BaseCache, FoundBy, LiveCache } from "../../state";
+import { type Cadence, failurePauseMs, isWholeBases, SHORTEST_MS } from "../../pacing";
+import { type BaseCache, FEED_LATE_MS, type FoundBy, type LiveCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
 import type { Feed, FeedBatch } from "./feed-types";
 
 /** Weight of the latest read in the average cost of reads. */
 const LATEST_PART = 0.2;
-
-/** The longest delay of the feed in reporting a change, plus the time that taking a read version takes, ms. */
-const LATE_MS = 20_000;
 
 export interface FeedReading {
   feed: Feed;
@@ -151,7 +148,8 @@ function oldReadVersion(
   { trimPoints, trimmedTo }: FeedReading["known"],
   askedAt: number,
 ): number | undefined {
-  const old = trimPoints.findLast(({ at }) => at < askedAt - LATE_MS) ?? trimmedTo;
+  // Taking a read version takes time, too.
+  const old = trimPoints.findLast(({ at }) => at < askedAt - FEED_LATE_MS - SHORTEST_MS) ?? trimmedTo;
   return old?.readVersion;
 }
 

@@ -10,14 +10,11 @@
 import { asBasetideError } from "../../../errors";
 import { markAtRest } from "../../../replica";
 import type { Reader } from "../../engine";
-import { ACTIVE_FOR_MS, type Cadence, isWholeBases, UNPROMPTED_MS } from "../../pacing";
+import { ACTIVE_FOR_MS, type Cadence, isWholeBases, TURN_MS, UNPROMPTED_MS } from "../../pacing";
 import { type LiveCache, packCache } from "../../state";
 import { sweptAgoMs } from "../shared";
 import type { LiveInput } from "./live";
 import { dueInMs, type FeedRead, readOnce, recordDue, turnOf } from "./read-feed";
-
-/** Whether other bases need the room is checked this often. */
-const LONGEST_WAIT_MS = 30_000;
 
 /** What the cadence of a base depends on, besides its cache and its budget. */
 type Sizes = Pick<Parameters<LiveInput["cadence"]>[0], "sweepCalls" | "tables" | "changesByItself">;
@@ -106,7 +103,7 @@ export async function restUntilDue(input: LiveInput, rest: Rest): Promise<RestEn
     if (!isSettled(input) || rest.dueInMs() <= 0) return { isOver: false };
     const readInMs = rest.readInMs();
     if (readInMs > 0) {
-      if (!(await feed.wakeUp(Math.min(readInMs, rest.dueInMs(), LONGEST_WAIT_MS), reader.stop))) continue;
+      if (!(await feed.wakeUp(Math.min(readInMs, rest.dueInMs(), TURN_MS), reader.stop))) continue;
       await turnOf(reading);
     }
     const first = await readOnce(reading).catch((caught: unknown) => {
