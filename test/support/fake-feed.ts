@@ -99,12 +99,10 @@ class FakeFeed implements Feed {
     this.#webhook.saved = Math.max(this.#webhook.saved, cursor);
   }
 
-  async recordDue(_at: Date, { waiting }: FeedFacts): Promise<void> {
+  async recordDue(_at: Date, { waiting, missed }: FeedFacts): Promise<boolean> {
     this.#webhook.waiting = waiting;
-  }
-
-  async addMissedChanges(count: number): Promise<void> {
-    this.#webhook.missed += count;
+    this.#webhook.missed += missed;
+    return true;
   }
 
   async recordDrift(): Promise<void> {

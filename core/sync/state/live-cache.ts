@@ -6,6 +6,8 @@ import { MissedChanges } from "./missed-changes";
 export class LiveCache {
   readonly dirty = new DirtySet();
   readonly missedChanges = new MissedChanges();
+  /** Missed changes that are not recorded yet. */
+  missed = 0;
   readonly startedAt = Date.now();
   /** When the feed last reported a change. */
   changedAt: Date | undefined;

@@ -44,7 +44,7 @@ describe("a notification", () => {
   test("that arrived between two leases wakes the next lease", async () => {
     const { live, feed, read } = await opened();
     await read();
-    await feed.recordDue(new Date(), { waiting: 0 });
+    await feed.recordDue(new Date(), { waiting: 0, missed: 0 });
     const next = live.worker();
     live.create("between");
     await until(async () => (await live.kept())!.isNotified, { what: "the notification is recorded" });

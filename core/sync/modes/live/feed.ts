@@ -210,13 +210,9 @@ export class LiveFeed implements Feed {
     });
   }
 
-  async recordDue(at: Date, facts: FeedFacts): Promise<void> {
+  async recordDue(at: Date, facts: FeedFacts): Promise<boolean> {
     const { readAt } = this.#feedState;
-    if (readAt !== undefined) await this.#recorder.due(readAt, at, facts);
-  }
-
-  addMissedChanges(count: number): Promise<void> {
-    return this.#recorder.missed(count);
+    return readAt !== undefined && (await this.#recorder.due(readAt, at, facts));
   }
 
   /** Closes the gap. If that cannot be recorded, the gap stays open: another scan follows. */

@@ -73,7 +73,7 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
       const { sweep, comparison } = missedChanges.readToEnd(cache.readAt);
       if (sweep > 0) {
         onMissed("sweep", sweep);
-        await feed.addMissedChanges(sweep);
+        cache.missed += sweep;
       }
       if (comparison > 0) {
         reader.log.warn(
@@ -108,12 +108,16 @@ export async function turnOf({
 /** Records for the console when the feed is read next, and how many records wait. */
 export async function recordDue(
   reading: Pick<FeedReading, "feed" | "cadence"> & {
-    cache: Pick<LiveCache, "dirty" | "changedAt" | "readAt">;
+    cache: Pick<LiveCache, "dirty" | "changedAt" | "readAt" | "missed">;
   },
 ): Promise<void> {
-  const { dirty, changedAt } = reading.cache;
+  const { cache, feed } = reading;
+  const { dirty, changedAt, missed } = cache;
   const dueAt = new Date(Date.now() + dueInMs(reading));
-  await reading.feed.recordDue(dueAt, { waiting: dirty.waiting, ...(changedAt && { changedAt }) });
+  const facts = { waiting: dirty.waiting, ...(changedAt && { changedAt }), missed };
+  cache.missed = 0;
+  // What was not recorded is included in the next record.
+  if (!(await feed.recordDue(dueAt, facts))) cache.missed += missed;
 }
 
 /** Returns the time until the feed is read without a notification, ms. */
