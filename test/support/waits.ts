@@ -284,10 +284,8 @@ export const waits: Wait[] = [
     end: "no request waits",
     report: "each request",
   },
-  { at: "core/sync/modes/live/batches.ts LiveBatches.keepCompleting", ...lease("indicator: records wait") },
   { at: "core/sync/modes/live/read-feed.ts keepReading", ...lease("indicator: the feed was not read") },
   { at: "core/sync/modes/live/rest.ts restUntilDue", ...lease("indicator: the feed was not read") },
-  { at: "core/sync/modes/live/save-cursor.ts keepSavingCursor", ...lease("log; changes are read again") },
   { at: "core/sync/modes/rapid/rapid.ts keepCycling", ...lease("indicator: late") },
   {
     at: "core/sync/pacing/scheduler.ts Scheduler.run",

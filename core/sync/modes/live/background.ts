@@ -99,7 +99,7 @@ export function rebuildWatch(
       };
     },
     onFailure(tableId, error) {
-      // The loop that checks the schema reports refusals.
+      // The schema check reports refusals.
       const isRefused = input.cache.refusals.has(tableId);
       if (!stop.aborted && !isRefused) void batches.failed(error).catch(() => {});
     },

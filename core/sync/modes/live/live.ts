@@ -12,7 +12,7 @@ import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
 import { type Cadence, type CadenceFacts, REST_MS, sweepCallsOf } from "../../pacing";
 import { type FoundBy, LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { asking, endIfOver, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
+import { asking, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
 import { checkingSchema } from "./apply-schema";
 import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./background";
 import { LiveBatches } from "./batches";
@@ -23,7 +23,7 @@ import { liveReaders } from "./live-readers";
 import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
 import { settledByReading } from "./reread";
 import { isSettled, liveCadence, liveRestOf, type Rest } from "./rest";
-import { keepSavingCursor } from "./save-cursor";
+import { savingCursor } from "./save-cursor";
 import { knownSize, working } from "./work";
 
 export interface LiveInput extends SyncSessionInput {
@@ -146,7 +146,10 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     sizeOf,
     sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
   });
-  const scheduler = schedulerOf(session, dirty.wake.work, [
+  const cursor = savingCursor({ dirty, feed });
+  const scheduler = schedulerOf(session, dirty.wake, [
+    batches.completing(() => recordDue(reading)),
+    cursor.kind,
     checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
     work,
     rebuilding(session, rebuildWatch(session, batches)),
@@ -156,20 +159,12 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
   ]);
   const isWorking = () => scheduler.isBusy(work);
-  const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
-    await taskGroup.run([
-      keepReading(reading, input.first),
-      batches.keepCompleting(stop, async () => {
-        await recordDue(reading);
-        endIfOver(session);
-      }),
-      scheduler.run(),
-    ]);
+    await taskGroup.run([keepReading(reading, input.first), scheduler.run()]);
   } finally {
     await batches.end();
+    await cursor.save();
   }
-  await saving;
   return isAtRest() ? rest : undefined;
 }
 
