@@ -84,11 +84,6 @@ export const waits: Wait[] = [
     end: "the move ends",
     report: "`take` reports failures",
   },
-  {
-    at: "core/sync/modes/live/fresh-read-version.ts freshReadVersion",
-    end: "its request is sent",
-    report: "its request",
-  },
 
   // Batches, and counts.
   { at: "core/alerts/observe.ts seenBases", ...page("log of the evaluation") },

@@ -24,7 +24,6 @@ import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../stat
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import { changedCells, type DependentFinder, type Reached } from "./dependents";
-import { freshReadVersion } from "./fresh-read-version";
 
 /**
  * A named record that does not exist may have been deleted since, which the feed will report, or the source may have
@@ -101,20 +100,18 @@ async function rereadOnce(
   const changed = changedCells(tableId, entries);
   const cursor = firstCursor(batch);
   reader.readVersions.renew();
-  const since = await reader.readVersions.current();
-  using latest = freshReadVersion(reader, since);
+  const readVersion = await reader.readVersions.current();
   const { source } = tableOf(foreground, tableId);
   const asked = [...entries.keys()];
   // The request does not depend on the previous links, so both are read concurrently.
   const [pages, reached] = await Promise.all([
-    metered(latest.reader, "records").listByIds(source, asked),
+    metered(reader, "records").listByIds(source, asked),
     dependents.of(changed),
   ]);
-  const readVersion = latest.value;
   await batches.started();
   const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
   const unreadable = await unreadableIn(work, tableId, asked, pages, fresh);
-  for (const id of await shownSince(foreground, tableId, lost, since)) lost.delete(id);
+  for (const id of await shownSince(foreground, tableId, lost, readVersion)) lost.delete(id);
   // All at once, so that no dependent is read twice.
   nameAll(work, [reached, await dependents.of(changed, fresh)], cursor);
   dirty.ack(
