@@ -10,11 +10,9 @@ import { BasetideError, isBasetideError } from "../../core/errors";
 import type { Queue, Suspect, SyncJob } from "../../core/queue";
 import { type BaseCaches, failedRun, type holdLease, type LeaseSignals } from "../../core/sync/lease";
 import { failurePauseMs, MAX_FAILURE_PAUSE_MS, REST_MS } from "../../core/sync/pacing";
-import { Isolation } from "./isolation";
+import { Isolation, NO_ROOM_MS } from "./isolation";
 import type { WorkerContext } from "./sync-context";
 
-/** A job that cannot be held now is tried again after this time. */
-const AGAIN_MS = 1000;
 /** A lease that takes longer to start no longer counts as starting: its server may be unavailable. */
 const OPENING_MS = 20_000;
 /** How long the cache of a resting base is kept, in case the base comes back. */
@@ -98,7 +96,7 @@ export class Holds {
       const suspects = await this.#queue.suspects(jobs.map((job) => job.baseId));
       for (const job of jobs) this.#take(job, suspects.get(job.baseId));
     } catch (error) {
-      await Promise.all(jobs.map((job) => this.#putBack(job, AGAIN_MS)));
+      await Promise.all(jobs.map((job) => this.#putBack(job, NO_ROOM_MS)));
       throw error;
     }
   }
@@ -172,7 +170,7 @@ export class Holds {
       // The job was lost and queued again before this worker noticed: the lease continues with the new job.
       known.job = job;
     } else if (known || this.#isClosed) {
-      void this.#putBack(job, this.#isClosed ? 0 : AGAIN_MS);
+      void this.#putBack(job, this.#isClosed ? 0 : NO_ROOM_MS);
     } else {
       const hold: Hold = {
         job,

@@ -46,14 +46,13 @@ const MONITOR_SECONDS = 10;
  */
 const CHECK_EVERY = 4;
 /**
- * A process whose own heartbeats have paused for longer than STEADY_GAP_MS cannot tell whether others were silent, or
- * the control plane unreachable. It finds holders silent again when it has sent heartbeats for STEADY_AFTER_MS: after
- * an outage, others send theirs by then, and keep their jobs and caches.
+ * A process whose own heartbeats have paused for longer than this cannot tell whether others were silent, or the control
+ * plane unreachable. It finds holders silent again when it has sent heartbeats for as long: after an outage, others send
+ * theirs by then, and keep their jobs and caches.
  */
-const STEADY_GAP_MS = 7000;
-const STEADY_AFTER_MS = 6000;
+const STEADY_MS = 6000;
 /** Finished jobs are deleted after this time; nothing reads them. */
-const DELETE_AFTER_SECONDS = 300;
+export const DELETE_AFTER_SECONDS = 300;
 const CONNECTIONS = 3;
 
 export interface Queue {
@@ -150,10 +149,10 @@ export async function openQueue(
     },
     async heartbeat(jobs) {
       const isNew = await beat(db, holder);
-      const hadGap = now() - beatAt > STEADY_GAP_MS;
+      const hadGap = now() - beatAt > STEADY_MS;
       beatAt = now();
       if (hadGap) steadySince = beatAt;
-      await failSilent(db, beatAt - steadySince < STEADY_AFTER_MS);
+      await failSilent(db, beatAt - steadySince < STEADY_MS);
       // After an outage, what this process has released meanwhile may still be its own.
       if (!isNew && !hadGap && ++beats % CHECK_EVERY > 0) return [];
       if ((await releaseUnknown(db, holder, jobs)) > 0) await wakeAll();

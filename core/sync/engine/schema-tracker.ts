@@ -106,8 +106,6 @@ export class SchemaTracker {
   #appliedAt = Number.NEGATIVE_INFINITY;
   /** The last failure of the request that is running, which is sent again. */
   #failure: BasetideError | undefined;
-  /** An answer has come after nothing waited for it any longer. */
-  #isAnsweredLate = false;
   #retryAt = Number.POSITIVE_INFINITY;
 
   private constructor(options: SchemaTrackerOptions) {
@@ -208,7 +206,8 @@ export class SchemaTracker {
     const { cache, schemaPollMs } = this.#options;
     const isWanted = cache.schemaCheckRequestedAt || performance.now() >= cache.schemaLookAt;
     if ((isWanted || schemaPollMs > 0) && this.#isDue()) return this.look();
-    if (this.#isAnsweredLate) return this.#applyAnswer();
+    // An answer has come after nothing waited for it any longer, or to another tracker of the base.
+    if (this.#appliedAt < cache.schemaSeenAt) return this.#applyAnswer();
     if (performance.now() >= this.#retryAt) return this.#runOrJoin(() => this.#applySchema(1));
     return undefined;
   }
@@ -241,7 +240,6 @@ export class SchemaTracker {
   /** Brings the replica in line with the latest answer. */
   async #applyAnswer(): Promise<void> {
     const { cache } = this.#options;
-    this.#isAnsweredLate = false;
     while (this.#appliedAt < cache.schemaSeenAt || this.#schema !== cache.schema) {
       await this.#runOrJoin(() => this.#apply(TRIES, this.#isQuiet ? this.#catalog : undefined));
     }
@@ -326,10 +324,7 @@ export class SchemaTracker {
     const { cache } = this.#options;
     let isLate = false;
     const answered = this.#ask().then(
-      () => {
-        this.#isAnsweredLate = isLate;
-        return true;
-      },
+      () => true,
       (error: unknown) => {
         if (!isLate && !isOfSchema(asBasetideError(error))) throw error;
         return false;
