@@ -261,7 +261,7 @@ export const waits: Wait[] = [
     report: "indicator: a write waits",
   },
   { at: "apps/worker/worker.ts runWorker.takeJobs", ...process("log; indicator: late or queued") },
-  { at: "apps/worker/worker.ts runWorker.keep", end: "the base is given up", report: "indicator: late" },
+  { at: "apps/worker/holds.ts Holds.#keep", end: "the base is given up", report: "indicator: late" },
 
   // Loops of leases.
   { at: "core/sync/lease/lease.ts run", ...lease("runs; indicator: late") },

@@ -12,9 +12,11 @@ import {
   type SourceConnection,
   type SourceTable,
 } from "../../source";
-import { MANY_TRIES, MOST_PATIENCE_MS, SHORTEST_MS, TRIES } from "../pacing";
+import { MANY_TRIES, MOST_PATIENCE_MS, TRIES } from "../pacing";
 import type { ReadVersionSource } from "../state";
 
+/** The first pause of a request: three failures in a row keep others waiting for less than MOST_PATIENCE_MS. */
+const FIRST_BACKOFF_MS = 500;
 /** A list with more pages than any table can have does not end. */
 const MAX_PAGES = 50_000;
 
@@ -234,7 +236,10 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
  * together.
  */
 function backoffMs(attempt: number, error: BasetideError): number {
-  return Math.max(jittered(attempt, SHORTEST_MS, MOST_PATIENCE_MS), Number(error.details.retryAfterMs ?? 0));
+  return Math.max(
+    jittered(attempt, FIRST_BACKOFF_MS, MOST_PATIENCE_MS),
+    Number(error.details.retryAfterMs ?? 0),
+  );
 }
 
 /**
