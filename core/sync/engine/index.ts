@@ -21,3 +21,4 @@ export {
 export { type NextSync, withdrawNext } from "./sync-marks";
 export { NOT_AMONG_READABLE, reportRecords } from "./unreadable";
 export { applyAsRead, applyRecords, removeRecords } from "./write-records";
+export { MOST_OF_SERVER } from "./write-turns";

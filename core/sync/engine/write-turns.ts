@@ -13,7 +13,7 @@ import type { Replica } from "../../replica";
 import { MOST_PATIENCE_MS } from "../pacing";
 
 /** Enough for three hundred pages a second to a server that is 100 ms away. */
-const MOST_OF_SERVER = 32;
+export const MOST_OF_SERVER = 32;
 /** A base has no more connections. */
 const MOST_OF_BASE = 2;
 

@@ -37,6 +37,7 @@ import {
   failurePauseMs,
   isOutage,
   type LeasedBudget,
+  MOST_PATIENCE_MS,
   OBSTACLE_MS,
   REST_MS,
   Scheduler,
@@ -45,7 +46,6 @@ import {
 } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
 import { OptionalFeatureApplier } from "./apply-optional-features";
-import { FACTS_VALID_MS } from "./as-read";
 import { FindingsSaver } from "./findings-saver";
 import { handOverRows, takeOverRows } from "./handover";
 import { IndexKeeper } from "./index-keeper";
@@ -314,7 +314,7 @@ export interface Lease {
 async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<End> {
   const { ctx, baseId, cache, leased } = lease;
   // By then, changes that people have made are known.
-  const noticedAt = performance.now() + FACTS_VALID_MS;
+  const noticedAt = performance.now() + MOST_PATIENCE_MS;
   let saved: SyncedBase | undefined;
   for (let base = first; ; base = sweptBase(lease, base, saved) ?? (await ctx.host.base(baseId))) {
     saved = undefined;
@@ -332,7 +332,7 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
       if (report && "restMs" in report) {
         if (report.restMs > REST_MS && performance.now() > noticedAt)
           return await rested(lease, report.restMs);
-        await leased.rest(Math.min(report.restMs, FACTS_VALID_MS));
+        await leased.rest(Math.min(report.restMs, MOST_PATIENCE_MS));
         continue;
       }
       if (report) {
@@ -493,7 +493,7 @@ async function applyAttachmentKey(ctx: SyncContext, base: SyncedBase, cache: Bas
 /** The base is leased again after it has rested. @throws BasetideError `sync_stopped` */
 async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): Promise<End> {
   // What a client wrote does not wait for the budget.
-  while (leased.catchUpRequestedAt) await leased.rest(FACTS_VALID_MS);
+  while (leased.catchUpRequestedAt) await leased.rest(MOST_PATIENCE_MS);
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
   await ctx.host.restUntil(baseId, Math.min(restMs, spentMs));
   return { reason: "rests" };

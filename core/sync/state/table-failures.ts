@@ -9,8 +9,6 @@ import { BasetideError, errorCodes, nextStep } from "../../errors";
 import type { FailingTable } from "../host";
 import { failurePauseMs, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS } from "../pacing";
 
-/** What is answered slowly may take this many times as long as it last did. */
-const PATIENCE_FACTOR = 2;
 
 interface Failure {
   name: string;
@@ -125,7 +123,7 @@ export class TableFailures {
 
 /** Returns how long a request may stay unanswered before others no longer wait for it, ms, if the last one took this long. */
 export function patienceAfter(tookMs: number): number {
-  return Math.max(MOST_PATIENCE_MS, PATIENCE_FACTOR * tookMs);
+  return MOST_PATIENCE_MS + tookMs;
 }
 
 /** Returns whether the error is about one table, and not about the whole base or one of our databases. */
