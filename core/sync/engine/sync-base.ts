@@ -459,44 +459,34 @@ async function allTables(
   work: (table: SourceTable, reader: Reader) => Promise<TableOutcome | null>,
 ): Promise<Outcomes> {
   using over = linkedAbort(reader.stop);
-  const open = new Set<{ silence: BasetideError | undefined; leave(): void }>();
+  using kill = linkedAbort(reader.kill);
+  const open = new Set<{ readonly silence: BasetideError | undefined }>();
   const found: Outcomes = { outcomes: new Map(), failed: new Map() };
   const errors: BasetideError[] = [];
   const leaveSilent = () => {
     if (done.size === 0 || [...open].some(({ silence }) => !silence)) return;
-    for (const { leave } of open) leave();
+    over.abort();
+    kill.abort();
   };
   await Promise.all(
     tables.map(async (table) => {
-      using watched = watchAnswers(reader, failing.patienceMs(table.id), leaveSilent);
-      using stop = linkedAbort(over.signal);
-      using kill = linkedAbort(reader.kill);
-      let silence: BasetideError | undefined;
-      const one = {
-        get silence() {
-          return watched.silence;
-        },
-        leave() {
-          ({ silence } = watched);
-          stop.abort();
-          kill.abort();
-        },
-      };
-      open.add(one);
+      const own = { ...reader, stop: over.signal, kill: kill.signal };
+      using watched = watchAnswers(own, failing.patienceMs(table.id), leaveSilent);
+      open.add(watched);
       try {
-        const outcome = await work(table, { ...watched.reader, stop: stop.signal, kill: kill.signal });
+        const outcome = await work(table, watched.reader);
         failing.read(table.id);
         if (!outcome) return;
         found.outcomes.set(table.id, outcome);
         done.set(table.id, outcome.seen);
       } catch (caught) {
-        const error = silence ?? asBasetideError(caught);
+        const error = (kill.signal.aborted && watched.silence) || asBasetideError(caught);
         reader.log.debug({ error, tableId: table.id }, "syncing a table failed");
         if (isOfTable(error)) found.failed.set(table.id, error);
         else errors.push(error);
         if (!isOfTable(error) && isWholeBases(error)) over.abort();
       } finally {
-        open.delete(one);
+        open.delete(watched);
         leaveSilent();
       }
     }),
