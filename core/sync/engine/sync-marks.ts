@@ -19,7 +19,7 @@ import {
   recordDamage,
   takeReadVersion,
 } from "../../replica";
-import { type BaseCache, forgetRows, ReadVersionSource, SWEEP_AGE_MS } from "../state";
+import { type BaseCache, forgetRows, QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "../state";
 import { endSync } from "./report";
 
 /** Hands what one sync has prepared to the next one of the lease. */
@@ -112,8 +112,10 @@ function stateOf({ catalog, loggedUpTo }: Pick<Known, "catalog" | "loggedUpTo">)
 }
 
 function begunWith(replica: Replica, cache: BaseCache, known: Known): BegunSync {
-  const { readVersion, isSameCatalog, written, catalog, loggedUpTo, sentAt } = known;
-  const readVersions = new ReadVersionSource(() => takeReadVersion(replica), SWEEP_AGE_MS);
+  const { readVersion, isSameCatalog, written, catalog, loggedUpTo, sentAt, hasRecentWrites = true } = known;
+  // Little loses if nothing has written to the base for some minutes.
+  const ageMs = hasRecentWrites ? SWEEP_AGE_MS : QUIET_SWEEP_AGE_MS;
+  const readVersions = new ReadVersionSource(() => takeReadVersion(replica), ageMs);
   readVersions.offer(readVersion, sentAt);
   for (const id of written) loggedUpTo.delete(id);
   const isKnown = isSameCatalog && cache.catalog === catalog;

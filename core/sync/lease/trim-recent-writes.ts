@@ -6,7 +6,7 @@ import { isBasetideError } from "../../errors";
 import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
 import { TRIM_INTERVAL_MS } from "../modes/live";
 import { RECENT_MS, SHORTEST_MS } from "../pacing";
-import { type BaseCache, requestSchemaCheck, SWEEP_AGE_MS } from "../state";
+import { type BaseCache, QUIET_SWEEP_AGE_MS, requestSchemaCheck } from "../state";
 
 /** Entries are kept for this long. An image that was requested earlier is rejected, and its record is read again. */
 const LOG_KEPT_MS = 120_000;
@@ -41,7 +41,7 @@ export async function trimOldRecentWrites(
       : { at: now, readVersion: await takeReadVersion(replica) },
   );
   // A read version may be that old when it is first used, with a second to spare.
-  const oldest = Math.min(now - LOG_KEPT_MS, readAt - SWEEP_AGE_MS - SHORTEST_MS);
+  const oldest = Math.min(now - LOG_KEPT_MS, readAt - QUIET_SWEEP_AGE_MS - SHORTEST_MS);
   const old = points.findLastIndex(({ at }) => at < oldest);
   if (old === -1) return;
   try {

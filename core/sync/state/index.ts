@@ -19,6 +19,6 @@ export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
 export { FEED_LATE_MS, type FoundBy, MissedChanges } from "./missed-changes";
 export { packCache, unpackCache } from "./pack";
-export { ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
+export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";
 export { isOfTable, ofTable, patienceAfter, TableFailures } from "./table-failures";

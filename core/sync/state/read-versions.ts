@@ -9,6 +9,8 @@ import { SHORTEST_MS } from "../pacing";
  * they are compared again. Shorter, most statements of an unchanged sweep would be read versions.
  */
 export const SWEEP_AGE_MS = 15_000;
+/** The same for a base that nothing has written to lately: little loses then. */
+export const QUIET_SWEEP_AGE_MS = 60_000;
 
 /**
  * Returns the replica's read versions, and takes at most one per `maxAgeMs` and base: a sweep with five requests a

@@ -9,7 +9,6 @@ import { BasetideError, errorCodes, nextStep } from "../../errors";
 import type { FailingTable } from "../host";
 import { failurePauseMs, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS } from "../pacing";
 
-
 interface Failure {
   name: string;
   code: BasetideError["code"];
