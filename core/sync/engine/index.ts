@@ -9,7 +9,7 @@ export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues, withSecondRead } from "./schema-check";
-export { refusedPauseMs, SchemaTracker } from "./schema-tracker";
+export { SchemaTracker } from "./schema-tracker";
 export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
 export {
   newReport,

@@ -97,8 +97,6 @@ export class SchemaTracker {
     byId: new Map(),
   };
   #moved: MovedNames = new Map();
-  /** Tables that keep their shape for now. */
-  readonly #postponed = new Set<string>();
   #refusal: BasetideError | undefined;
   #refusedUntil = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
@@ -154,22 +152,26 @@ export class SchemaTracker {
   /** Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. */
   get refusal(): BasetideError | undefined {
     const [ofRebuild] = this.#options.cache.refusals.values();
-    return this.#refusal ?? ofRebuild;
+    return this.#refusal ?? ofRebuild?.error;
   }
 
   /**
-   * Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild. It
-   * stays refused until it has been rebuilt, or need not be any longer.
+   * Lets a live table be synced as it is for a while, because an object of the customer's refuses its rebuild. It stays
+   * refused until it has been rebuilt, or need not be any longer.
+   *
+   * @param tookMs how long the attempt took
+   * @returns how long the table is synced as it is, ms
    */
-  postpone(tableId: string, refusal: BasetideError): void {
-    this.#options.cache.refusals.set(tableId, refusal);
-    this.#postponed.add(tableId);
+  postpone(tableId: string, error: BasetideError, tookMs: number): number {
+    const pauseMs = Math.max(OBSTACLE_MS, REFUSED_PAUSES * tookMs);
+    this.#options.cache.refusals.set(tableId, { error, until: performance.now() + pauseMs });
     this.#shapes.byId.delete(tableId);
+    return pauseMs;
   }
 
-  resume(tableId: string): void {
-    this.#postponed.delete(tableId);
-    this.#shapes.byId.delete(tableId);
+  /** Returns the time until the table may be rebuilt, ms; 0 or less: now. */
+  postponedMs(tableId: string): number {
+    return (this.#options.cache.refusals.get(tableId)?.until ?? 0) - performance.now();
   }
 
   table(id: string): TableShape {
@@ -181,7 +183,8 @@ export class SchemaTracker {
     const known = byId.get(id);
     if (known) return known;
     const shape = this.#shapeOf(id);
-    byId.set(id, shape);
+    // It changes by itself while the table is postponed.
+    if (this.postponedMs(id) <= 0) byId.set(id, shape);
     return shape;
   }
 
@@ -189,7 +192,7 @@ export class SchemaTracker {
     const { tables, whole } = this.#schema;
     const source = tables.find((table) => table.id === id);
     const live = this.#catalog.get(id);
-    const isPostponed = live && !live.spec.isDamaged && this.#postponed.has(id);
+    const isPostponed = live && !live.spec.isDamaged && this.postponedMs(id) > 0;
     return {
       source,
       live,
@@ -548,11 +551,6 @@ export class SchemaTracker {
     const planned = new Set(this.#plan.rebuild.map(({ tableId }) => tableId));
     for (const id of cache.refusals.keys()) if (!planned.has(id)) cache.refusals.delete(id);
   }
-}
-
-/** Returns the pause after an attempt to rebuild a table that an object of the customer's has refused, ms. */
-export function refusedPauseMs(tookMs: number): number {
-  return Math.max(OBSTACLE_MS, REFUSED_PAUSES * tookMs);
 }
 
 /** Returns whether a request for the schema failed in a way that does not keep records from being read. */

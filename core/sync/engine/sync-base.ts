@@ -130,6 +130,7 @@ async function syncTables(
   });
   const { skipped, asked } = leftOut(input, reader, schemaTracker.tables);
   const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);
+  if (input.isForced) for (const refusal of cache.refusals.values()) refusal.until = 0;
   const specs = schemaTracker.tables.flatMap(({ id }) =>
     skipped.has(id) ? [] : (specToBuild(schemaTracker, id, forced) ?? []),
   );
@@ -147,8 +148,6 @@ async function syncTables(
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   const left = new Map<string, BasetideError>();
-  /** Changes of tables that objects of the customer's refuse: the rows of these tables were read. */
-  const refused: BasetideError[] = [];
   for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
@@ -170,7 +169,7 @@ async function syncTables(
         forced,
         board,
         report,
-        { ...begun, refused, onFirstPage: sizes.onFirstPage },
+        { ...begun, onFirstPage: sizes.onFirstPage },
       ),
     );
     for (const [id, error] of failed) left.set(id, error);
@@ -191,8 +190,8 @@ async function syncTables(
   });
   report.seen = [...done.values()].reduce((sum, records) => sum + records, 0);
   if (cache.failing.size > 0) report.failing = cache.failing.list();
-  const refusal = schemaTracker.refusal ?? refused[0];
-  if (refusal) throw refusal;
+  // Objects of the customer's refuse changes of tables, whose rows were read.
+  if (schemaTracker.refusal) throw schemaTracker.refusal;
   const { readVersions } = begun;
   const sweep = { ...input, schemaTracker, reader: { ...reader, readVersions }, onProgress: () => {} };
   return async (tableIds) => {
@@ -327,7 +326,6 @@ function sizeEstimates(
 }
 
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
-  refused: BasetideError[];
   onFirstPage: (table: SourceTable, ids: string[]) => void;
 }
 
@@ -342,13 +340,14 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions, refused, onFirstPage }: SharedByTables,
+  { unwritten, readVersions, onFirstPage }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
   const build = { replica, reader, epoch, schemaTracker, cache, onShapeChange, onProgress };
   const sweep = { ...build, reader: { ...reader, readVersions }, unwritten };
   for (let attempt = 1; ; attempt++) {
+    const begunAt = performance.now();
     const shape = schemaTracker.table(tableId);
     if (!shape.source) return null;
     const spec = specToBuild(schemaTracker, tableId, forced);
@@ -386,9 +385,10 @@ async function syncTable(
         throw waiting(live.spec, spec, error);
       }
       if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
-        schemaTracker.postpone(tableId, error);
-        refused.push(error);
-        return await sweepTable(sweep, shape.source, tableCache(cache, live));
+        const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
+        cache.problems.buildFailed(tableId, error, pauseMs);
+        forced.delete(tableId);
+        continue;
       }
       const isLast = attempt === TRIES;
       if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(schemaTracker, tableId, shape)))

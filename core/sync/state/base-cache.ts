@@ -136,8 +136,11 @@ export interface BaseCache {
   failedWith: RunReport["error"] | null;
   /** What keeps the base from being current. */
   problems: Problems;
-  /** Why objects of the customer's refused the last rebuild of a table that must still be rebuilt, by table id. */
-  refusals: Map<string, BasetideError>;
+  /**
+   * Why objects of the customer's refused the last rebuild of a table that must still be rebuilt, and when it is tried again
+   * (performance.now()), by table id.
+   */
+  refusals: Map<string, { error: BasetideError; until: number }>;
   /** How long the source must keep answering that there are no records before that is believed. */
   emptySpellMs: number;
   /**
@@ -228,8 +231,8 @@ export function restore(
     cache.schemaError = base.schemaError ?? null;
     if (base.error?.code === "replica_refused") {
       const outdated = base.problems.filter(({ kind }) => kind === "outdated_table");
-      const refusal = new BasetideError(base.error.code, base.error.message);
-      for (const { tableId } of outdated) cache.refusals.set(tableId!, refusal);
+      const error = new BasetideError(base.error.code, base.error.message);
+      for (const { tableId } of outdated) cache.refusals.set(tableId!, { error, until: 0 });
     }
   }
   // The new lease has dropped them.
