@@ -4,13 +4,12 @@ import type { Db } from "../../core/context";
 import { rollUpHours } from "../../core/control/history";
 import { trimTables } from "../../core/control/retention";
 import type { Logger } from "../../core/log";
+import { DELETE_AFTER_SECONDS } from "../../core/queue";
 
 const QUEUE = "housekeeping";
 /** At this minute of every hour one of the running workers deletes outdated rows. */
 const CRON = "17 * * * *";
 const POLL_SECONDS = 30;
-/** Completed jobs are no longer needed. */
-const DELETE_AFTER_SECONDS = 300;
 
 /** Deletes old runs by a schedule that all workers share: each time one of them does it. */
 export async function runHousekeeping(boss: PgBoss, { db, log }: { db: Db; log: Logger }): Promise<void> {

@@ -3,6 +3,7 @@ import { totalmem } from "node:os";
 import type { Context } from "../../core/context";
 import { BasetideError, type ErrorCode } from "../../core/errors";
 import type { LeaseSignals } from "../../core/sync/lease";
+import { MAX_FAILURE_PAUSE_MS } from "../../core/sync/pacing";
 import type { FromChild, ToChild } from "./isolated";
 
 const PING_MS = 2000;
@@ -10,8 +11,6 @@ const PING_MS = 2000;
 const FROZEN_AFTER_MS = 20_000;
 /** A child's share of the available memory: beyond it the system might kill any process, this worker first. */
 const MEMORY_SHARE = 0.5;
-/** Rest of a base whose crash could not be recorded in the control plane, ms. */
-const UNRECORDED_REST_MS = 60_000;
 /** Time for a child that is told to end to count its calls and close its connections, ms. */
 const END_MS = 3000;
 
@@ -103,7 +102,7 @@ export function startChild(
         })
       : null;
     const outcome: Outcome = wasReady
-      ? { type: "crashed", company: baseIds.length, restMs: restMs ?? UNRECORDED_REST_MS }
+      ? { type: "crashed", company: baseIds.length, restMs: restMs ?? MAX_FAILURE_PAUSE_MS }
       : { type: "failed", code: "internal", message: "The child process did not start" };
     for (const baseId of baseIds) leases.get(baseId)?.(outcome);
   }

@@ -15,8 +15,8 @@ import { companyLimit, type Group, groupFor } from "./suspect-groups";
 const CHILD = fileURLToPath(new URL("isolated.ts", import.meta.url));
 /** How long a child without bases is kept, ms. */
 const IDLE_MS = 5000;
-/** If there is no room for a suspect, it is retried after this time, ms. */
-const NO_ROOM_MS = 1000;
+/** If there is no room for a base, it is retried after this time, ms. */
+export const NO_ROOM_MS = 1000;
 
 interface Cell extends Group {
   child: Child;

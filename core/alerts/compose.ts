@@ -8,13 +8,13 @@
  */
 import type { TransactionSql } from "postgres";
 import { newId } from "../ids";
+import { HOUR_MS } from "../time-units";
 import { subjectOf } from "./format";
 import type { Alert } from "./kinds";
 import { GATHER_MS } from "./rules";
 
 /** The most messages that a target gets in an hour: few for a person, more for a program. */
 const MOST_PER_HOUR = { user: 6, webhook: 30 };
-const HOUR_MS = 60 * 60_000;
 
 interface Pending {
   accountId: string;

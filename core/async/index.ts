@@ -1,7 +1,7 @@
 /** Waits, time-outs, aborts, notifiers and task groups. */
 export { jittered, type LinkedAbort, linkedAbort, wait } from "./abort";
 export { beforeDeadline } from "./deadlines";
-export { Notifier } from "./notifier";
+export { LONGEST_TIMER_MS, Notifier } from "./notifier";
 export { offAbort, onAbort } from "./on-abort";
 export { SharedLookup } from "./shared-lookup";
 export { TaskGroup } from "./task-group";

@@ -2,7 +2,7 @@
 import { BasetideError } from "../errors";
 
 /** A timer cannot wait for longer. */
-const LONGEST_MS = 2 ** 31 - 1;
+export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** A lease waits on it for its next work. */
 export class Notifier {
@@ -53,7 +53,7 @@ export class Notifier {
         clearTimeout(timer);
         reject(new BasetideError("sync_stopped"));
       };
-      const timer = ms <= LONGEST_MS ? setTimeout(end, ms) : undefined;
+      const timer = ms <= LONGEST_TIMER_MS ? setTimeout(end, ms) : undefined;
       signal.addEventListener("abort", stop, { once: true });
       void this.#notified.promise.then(end);
     });

@@ -10,8 +10,8 @@ import {
   X509Certificate,
 } from "node:crypto";
 import { isIPv4 } from "node:net";
+import { DAY_MS } from "../time-units";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
 /** From 2050 on, dates include the century (RFC 5280, section 4.1.2.5). */
 const CENTURY_FROM_MS = Date.UTC(2050);
 

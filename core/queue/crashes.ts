@@ -14,16 +14,17 @@ const SUSPECT_AFTER = 3;
 /** A base without a crash for this long starts from zero. */
 const FORGOTTEN_AFTER = "1 day";
 /**
- * How long a suspect must be synced without a crash before it returns to the worker, s. Each further crash doubles
- * it, so that a base that only works for a while crashes fewer and fewer workers.
+ * How long a suspect must be synced without a crash before it returns to the worker, s. Each further crash doubles it, so
+ * that a base that only works for a while crashes fewer and fewer workers.
  */
 const TRIAL_SECONDS = 30;
-const MAX_TRIAL_SECONDS = 3600;
-/** How long a base is quarantined, s; each further crash doubles it. */
-const FIRST_QUARANTINE_SECONDS = 60;
-const MAX_QUARANTINE_SECONDS = 3600;
-/** How long after its last crash a quarantined base is tried again when its owner clicks Resync, s. */
-const SOONEST_RETRY_SECONDS = 60;
+/**
+ * How long a base is quarantined, s; each further crash doubles it. When its owner clicks Resync, it is tried again this
+ * long after its last crash.
+ */
+const QUARANTINE_SECONDS = 60;
+/** The longest trial, and the longest quarantine, s. */
+const MAX_SECONDS = 3600;
 
 export interface Suspect {
   baseId: string;
@@ -67,7 +68,7 @@ export async function countCrashes(db: Db, baseIds: string[]): Promise<Map<strin
     )
     select base_id as "baseId", company,
       case when quarantines = 0 then 0 else greatest(0, extract(epoch from
-        suspected_at + ${SOONEST_RETRY_SECONDS} * interval '1 s' - now()))::float8 * 1000 end as "restMs"
+        suspected_at + ${QUARANTINE_SECONDS} * interval '1 s' - now()))::float8 * 1000 end as "restMs"
     from known where suspected_at is not null`;
   return new Map(rows.map((row) => [row.baseId, row]));
 }
@@ -90,11 +91,11 @@ export async function recordCrash(db: Db, baseIds: string[]): Promise<number | n
     update base_crashes set suspected_at = now(), company = ${baseIds.length},
       crashes = crashes + ${isAlone ? 1 : 0},
       quarantines = quarantines + ${isAlone ? 1 : 0},
-      quarantined_until = case when ${isAlone} then now() + least(${MAX_QUARANTINE_SECONDS},
-        ${FIRST_QUARANTINE_SECONDS} * power(2, least(quarantines, 20))) * interval '1 s' end
+      quarantined_until = case when ${isAlone} then now() + least(${MAX_SECONDS},
+        ${QUARANTINE_SECONDS} * power(2, least(quarantines, 20))) * interval '1 s' end
     where base_id = any (${baseIds})
     returning extract(epoch from quarantined_until - now())::float8 * 1000 as "restMs"`;
-  return isAlone ? (row?.restMs ?? FIRST_QUARANTINE_SECONDS * 1000) : null;
+  return isAlone ? (row?.restMs ?? QUARANTINE_SECONDS * 1000) : null;
 }
 
 /**
@@ -106,7 +107,7 @@ export async function clearSuspect(db: Db, baseId: string): Promise<boolean> {
   const { count } = await db`
     update base_crashes
     set suspected_at = null, company = null, quarantines = 0, quarantined_until = null
-    where base_id = ${baseId} and suspected_at < now() - least(${MAX_TRIAL_SECONDS},
+    where base_id = ${baseId} and suspected_at < now() - least(${MAX_SECONDS},
       ${TRIAL_SECONDS} * power(2, least(crashes - ${SUSPECT_AFTER}, 20))) * interval '1 s'`;
   return count > 0;
 }

@@ -19,11 +19,8 @@ import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } fr
 import {
   beat,
   bringForward,
-  claimJobs,
   endHolder,
   failSilent,
-  failUnclaimed,
-  HEARTBEAT_SECONDS,
   heldJobs,
   keepJobs,
   type QueueLoad,
@@ -32,6 +29,7 @@ import {
   releaseUnknown,
   SYNC_QUEUE,
   type SyncJob,
+  takeJobs,
   takeJobsOf,
 } from "./jobs";
 
@@ -42,24 +40,19 @@ export { type QueueLoad, queueDepth, type SyncJob } from "./jobs";
 const WAKE_CHANNEL = "basetide_sync_queued";
 /** How often pg-boss looks for jobs that are over; those of dead workers are found by `reconcile`. */
 const MONITOR_SECONDS = 10;
-/** How often a process looks for jobs that no holder has claimed: those of one that died just after it took them. */
-const UNCLAIMED_MS = 10_000;
-/** Every so many heartbeats all jobs are looked at, too: one may have ended without its holder, or be unknown to it. */
-const CHECK_EVERY = 10;
 /**
- * A process whose own heartbeats have paused for longer than STEADY_GAP_MS cannot tell whether others were silent, or
- * the control plane unreachable. It finds holders silent again when it has sent heartbeats for STEADY_AFTER_MS: after
- * an outage, others send theirs by then, and keep their jobs and caches.
+ * Every so many heartbeats all jobs are looked at, too: one may have ended without its holder, or be unknown to it, as the
+ * answer to the statement that took it was lost.
  */
-const STEADY_GAP_MS = 7000;
-const STEADY_AFTER_MS = 6000;
+const CHECK_EVERY = 4;
 /**
- * For this long after a statement that takes or releases jobs has failed, each heartbeat looks at the jobs: the
- * statement may have had its effect. A job that was taken counts as unknown only after HEARTBEAT_SECONDS.
+ * A process whose own heartbeats have paused for longer than this cannot tell whether others were silent, or the control
+ * plane unreachable. It finds holders silent again when it has sent heartbeats for as long: after an outage, others send
+ * theirs by then, and keep their jobs and caches.
  */
-const DOUBT_MS = HEARTBEAT_SECONDS * 1000 + 5000;
+const STEADY_MS = 6000;
 /** Finished jobs are deleted after this time; nothing reads them. */
-const DELETE_AFTER_SECONDS = 300;
+export const DELETE_AFTER_SECONDS = 300;
 const CONNECTIONS = 3;
 
 export interface Queue {
@@ -138,21 +131,7 @@ export async function openQueue(
   let beatAt = Number.NEGATIVE_INFINITY;
   /** Since when heartbeats were sent without a gap. */
   let steadySince = 0;
-  let doubtUntil = 0;
-  async function certain<T>(changesJobs: Promise<T>): Promise<T> {
-    try {
-      return await changesJobs;
-    } catch (error) {
-      doubtUntil = now() + DOUBT_MS;
-      throw error;
-    }
-  }
-  let unclaimedAt = Number.NEGATIVE_INFINITY;
   async function reconcile(): Promise<number> {
-    if (performance.now() - unclaimedAt > UNCLAIMED_MS) {
-      unclaimedAt = performance.now();
-      await failUnclaimed(db);
-    }
     const missing = await activeBaseIds(db, hasJob(db));
     if (missing.length > 0) await boss.insert(SYNC_QUEUE, missing.map(jobOf));
     return missing.length;
@@ -165,20 +144,17 @@ export async function openQueue(
       await wakeAll();
     },
     async fetch(limit) {
-      const jobs = await certain(boss.fetch<{ baseId: string }>(SYNC_QUEUE, { batchSize: limit }));
-      const taken = jobs.map((job) => ({ id: job.id, baseId: job.data.baseId }));
-      if (taken.length > 0) await certain(claimJobs(db, holder, taken));
-      return taken;
+      if (beatAt === Number.NEGATIVE_INFINITY) await beat(db, holder);
+      return takeJobs(db, holder, limit);
     },
     async heartbeat(jobs) {
       const isNew = await beat(db, holder);
-      const hadGap = now() - beatAt > STEADY_GAP_MS;
+      const hadGap = now() - beatAt > STEADY_MS;
       beatAt = now();
       if (hadGap) steadySince = beatAt;
-      await failSilent(db, beatAt - steadySince < STEADY_AFTER_MS);
+      await failSilent(db, beatAt - steadySince < STEADY_MS);
       // After an outage, what this process has released meanwhile may still be its own.
-      const isInDoubt = isNew || hadGap || beatAt < doubtUntil;
-      if (!isInDoubt && ++beats % CHECK_EVERY > 0) return [];
+      if (!isNew && !hadGap && ++beats % CHECK_EVERY > 0) return [];
       if ((await releaseUnknown(db, holder, jobs)) > 0) await wakeAll();
       if (jobs.length === 0) return [];
       const held = await heldJobs(db, holder, jobs);
@@ -187,13 +163,13 @@ export async function openQueue(
     async reclaim(baseIds) {
       // Jobs that failed a moment ago may not be queued again yet.
       await reconcile();
-      return certain(takeJobsOf(db, holder, baseIds));
+      return takeJobsOf(db, holder, baseIds);
     },
     async finish(job) {
-      await certain(boss.complete(SYNC_QUEUE, job.id));
+      await boss.complete(SYNC_QUEUE, job.id);
     },
     async giveBack(job, afterMs) {
-      await certain(releaseJob(db, holder, job, afterMs));
+      await releaseJob(db, holder, job, afterMs);
       if (afterMs === 0) await wakeAll();
     },
     suspects: (baseIds) => countCrashes(db, baseIds),

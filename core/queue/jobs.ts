@@ -8,7 +8,7 @@ import type { Db } from "../context";
 export const SYNC_QUEUE = "sync";
 
 /** A holder without a heartbeat for this long has lost its jobs. */
-export const HEARTBEAT_SECONDS = 10;
+const HEARTBEAT_SECONDS = 10;
 /** After waiting this long, a job may be taken by any worker with free capacity, whatever its share, s. */
 const OVERDUE_SECONDS = 5;
 
@@ -48,11 +48,20 @@ export async function queueLoad(db: Db): Promise<QueueLoad> {
   return row!;
 }
 
-/** Records that the holder has these jobs. One that it has fetched and not claimed within HEARTBEAT_SECONDS is lost. */
-export async function claimJobs(db: Db, holder: string, jobs: SyncJob[]): Promise<void> {
-  await db`
-    update pgboss.job set data = data || jsonb_build_object('holder', ${holder}::text)
-    where name = ${SYNC_QUEUE} and id = any (${jobs.map((job) => job.id)}::uuid[]) and state = 'active'`;
+/**
+ * Takes up to `limit` due jobs, the longest waiting first: as pg-boss's own statement does, which does not say who holds a
+ * job. Takes none for a holder that was found silent, and has not sent a heartbeat since.
+ */
+export async function takeJobs(db: Db, holder: string, limit: number): Promise<SyncJob[]> {
+  return db<SyncJob[]>`
+    with me as (select from job_holders where id = ${holder} for key share), due as (
+      select id from pgboss.job
+      where name = ${SYNC_QUEUE} and state < 'active' and start_after <= now() and exists (select from me)
+      order by created_on, id limit ${limit} for update skip locked)
+    update pgboss.job as j set state = 'active', started_on = now(),
+      data = j.data || jsonb_build_object('holder', ${holder}::text)
+    from due where j.name = ${SYNC_QUEUE} and j.id = due.id
+    returning j.id, j.singleton_key as "baseId"`;
 }
 
 /** Sends a heartbeat for all jobs of the holder. @returns whether it may have lost some since the last one */
@@ -109,14 +118,6 @@ export async function failSilent(db: Db, onlyEnded: boolean): Promise<void> {
       returning id)
     update pgboss.job set state = 'failed', completed_on = now()
     where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' in (select id from silent)`;
-}
-
-/** Fails unclaimed jobs, and those of unknown holders. Reads all active jobs. */
-export async function failUnclaimed(db: Db): Promise<void> {
-  await db`
-    update pgboss.job set state = 'failed', completed_on = now()
-    where name = ${SYNC_QUEUE} and state = 'active' and started_on < now() - ${HEARTBEAT_SECONDS} * interval '1 s'
-      and coalesce(data->>'holder', '') not in (select id from job_holders)`;
 }
 
 /** Requeues an active job of the holder behind the waiting ones, for any worker, in `afterMs`. */

@@ -32,6 +32,7 @@ export class FakeWebhook {
   /** All cursors that were ever saved. */
   saves: number[] = [];
   missed = 0;
+  drifts = 0;
   gapSince: Date | null = null;
   /** The same by performance.now(). */
   gapAt = 0;
@@ -98,12 +99,14 @@ class FakeFeed implements Feed {
     this.#webhook.saved = Math.max(this.#webhook.saved, cursor);
   }
 
-  async recordDue(_at: Date, { waiting }: FeedFacts): Promise<void> {
+  async recordDue(_at: Date, { waiting, missed }: FeedFacts): Promise<boolean> {
     this.#webhook.waiting = waiting;
+    this.#webhook.missed += missed;
+    return true;
   }
 
-  async addMissedChanges(count: number): Promise<void> {
-    this.#webhook.missed += count;
+  async recordDrift(): Promise<void> {
+    this.#webhook.drifts++;
   }
 
   async closeFeedGap(sweptFrom: number): Promise<void> {

@@ -7,7 +7,7 @@ import { claimEpoch, ensureInstalled, openReplica, takeReadVersion } from "../..
 import { platformById } from "../../core/source";
 import type { AskKind, Reader } from "../../core/sync/engine";
 import { SchemaTracker, syncBase } from "../../core/sync/engine";
-import { detectDrift, type LiveFeed, openFeed } from "../../core/sync/modes/live";
+import { compareTable, type LiveFeed, openFeed } from "../../core/sync/modes/live";
 import { type BaseCache, emptyCache, ReadVersionSource } from "../../core/sync/state";
 import { type Fleet, startFleet } from "./fleet";
 import { freePort } from "./free-port";
@@ -45,10 +45,8 @@ export interface TestWorker {
   /** Sweeps everything into the replica, and returns a comparison with the source. */
   swept(): Promise<{
     sweep: () => Promise<void>;
-    compare: (
-      feed: LiveFeed,
-      options?: { isPending?: () => boolean; graceMs?: number },
-    ) => ReturnType<typeof detectDrift>;
+    /** @returns the records that differed */
+    compare: (feed: LiveFeed, options?: { isPending?: () => boolean }) => Promise<string[]>;
   }>;
 }
 
@@ -155,8 +153,13 @@ function testWorker({ ctx }: Fleet, releases: AsyncDisposableStack, baseId: stri
       const { modifiedSince } = platformById(ctx.platforms, base.platform);
       return {
         sweep,
-        compare: (feed, { isPending = () => false, graceMs = 200 } = {}) =>
-          detectDrift({ ...input, schemaTracker, feed, modifiedSince: modifiedSince!, isPending, graceMs }),
+        async compare(feed, { isPending = () => false } = {}) {
+          const found: string[] = [];
+          const onDifference = (_: string, ids: string[]) => void found.push(...ids);
+          const replica = { ...input, schemaTracker, isPending, onDifference };
+          await compareTable({ ...replica, feed, modifiedSince: modifiedSince! });
+          return found;
+        },
       };
     },
   };

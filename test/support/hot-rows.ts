@@ -67,7 +67,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
     issueCount: 0,
     issues: [],
   };
-  const read = { readMsAgo: 100, dueInMs: 1000, waiting: 0, changedAt: startedAt };
+  const read = { readMsAgo: 100, dueInMs: 1000, waiting: 0, changedAt: startedAt, missed: 0 };
   const worker = {
     id: `wrk${ROW}`,
     host: "alpha",

@@ -84,11 +84,6 @@ export const waits: Wait[] = [
     end: "the move ends",
     report: "`take` reports failures",
   },
-  {
-    at: "core/sync/modes/live/fresh-read-version.ts freshReadVersion",
-    end: "its request is sent",
-    report: "its request",
-  },
 
   // Batches, and counts.
   { at: "core/alerts/observe.ts seenBases", ...page("log of the evaluation") },
@@ -266,7 +261,7 @@ export const waits: Wait[] = [
     report: "indicator: a write waits",
   },
   { at: "apps/worker/worker.ts runWorker.takeJobs", ...process("log; indicator: late or queued") },
-  { at: "apps/worker/worker.ts runWorker.keep", end: "the base is given up", report: "indicator: late" },
+  { at: "apps/worker/holds.ts Holds.#keep", end: "the base is given up", report: "indicator: late" },
 
   // Loops of leases.
   { at: "core/sync/lease/lease.ts run", ...lease("runs; indicator: late") },
@@ -284,10 +279,8 @@ export const waits: Wait[] = [
     end: "no request waits",
     report: "each request",
   },
-  { at: "core/sync/modes/live/batches.ts LiveBatches.keepCompleting", ...lease("indicator: records wait") },
   { at: "core/sync/modes/live/read-feed.ts keepReading", ...lease("indicator: the feed was not read") },
   { at: "core/sync/modes/live/rest.ts restUntilDue", ...lease("indicator: the feed was not read") },
-  { at: "core/sync/modes/live/save-cursor.ts keepSavingCursor", ...lease("log; changes are read again") },
   { at: "core/sync/modes/rapid/rapid.ts keepCycling", ...lease("indicator: late") },
   {
     at: "core/sync/pacing/scheduler.ts Scheduler.run",

@@ -142,28 +142,28 @@ test("a suspected schema change holds the cursor until a schema check that start
   expect(waits.durableCursor).toBe(5);
 });
 
-test("each loop is woken by what concerns it, and by nothing else", () => {
+test("every change that leaves something to do, or advances a cursor, wakes the scheduler", () => {
   const waits = pending();
   const woken = recordWakes(waits);
   const wakes = (change: () => void) => {
-    woken.clear();
+    woken.times = 0;
     change();
-    return [...woken].toSorted();
+    return woken.times > 0;
   };
-  expect(wakes(() => waits.suspect("tblA", 1))).toEqual(["work"]);
-  expect(wakes(() => waits.add("tblA", "rec1", direct(1)))).toEqual(["work"]);
-  expect(wakes(() => waits.ackSuspects(waits.sequence))).toEqual(["batches", "cursor", "work"]);
+  expect(wakes(() => waits.suspect("tblA", 1))).toBe(true);
+  expect(wakes(() => waits.add("tblA", "rec1", direct(1)))).toBe(true);
+  expect(wakes(() => waits.ackSuspects(waits.sequence))).toBe(true);
   const batch = waits.take("tblA")!;
-  expect(wakes(() => waits.requeue(batch))).toEqual(["work"]);
+  expect(wakes(() => waits.requeue(batch))).toBe(true);
   const again = waits.take("tblA")!;
-  expect(wakes(() => waits.ack(again, ["rec1"]))).toEqual(["batches", "cursor"]);
-  expect(wakes(() => waits.addTable("tblA", 5))).toEqual(["work"]);
+  expect(wakes(() => waits.ack(again, ["rec1"]))).toBe(true);
+  expect(wakes(() => waits.addTable("tblA", 5))).toBe(true);
 });
 
-/** Returns the loops that the set wakes from now on. */
-function recordWakes(waits: DirtySet): Set<string> {
-  const woken = new Set<string>();
-  for (const [loop, notifier] of Object.entries(waits.wake)) notifier.notify = () => void woken.add(loop);
+/** Counts how often the set wakes the scheduler from now on. */
+function recordWakes({ wake }: DirtySet): { times: number } {
+  const woken = { times: 0 };
+  wake.notify = () => void woken.times++;
   return woken;
 }
 
@@ -203,7 +203,7 @@ test("L1, L2: the durable cursor never passes unacknowledged changes, and every 
       const all = (batch: DirtyBatch) => [...batch.entries.keys()];
       for (const [at, one] of steps.entries()) {
         const { durableCursor, batchCursor } = waits;
-        woken.clear();
+        woken.times = 0;
         if ("named" in one) {
           waits.beginBatch(cursor);
           for (const [number, why] of one.named) {
@@ -245,9 +245,8 @@ test("L1, L2: the durable cursor never passes unacknowledged changes, and every 
         const least = Math.min(cursor, ...[...unsettled.values()].flat().map((naming) => naming.cursor));
         expect(waits.durableCursor).toBeLessThanOrEqual(least);
         for (const id of unsettled.keys()) expect(waits.has("tblA", id)).toBe(true);
-        // A loop that waits for a cursor is woken when it advances.
-        if (waits.durableCursor > durableCursor) expect([...woken]).toContain("cursor");
-        if (waits.batchCursor > batchCursor) expect([...woken]).toContain("batches");
+        if (waits.durableCursor > durableCursor || waits.batchCursor > batchCursor)
+          expect(woken.times).toBeGreaterThan(0);
       }
       for (const { batch } of taken) waits.ack(batch, all(batch));
       waits.resumeDeferred(Number.POSITIVE_INFINITY);

@@ -42,7 +42,7 @@ test("all bases hand over, and few of a server at once", async () => {
   });
   await vi.advanceTimersByTimeAsync(1000);
   await Promise.all(bases);
-  expect([stored, most]).toEqual([100, 16]);
+  expect([stored, most]).toEqual([100, 32]);
 });
 
 test("a server that fails or does not answer delays a worker's end for a limited time, and no other server", async () => {

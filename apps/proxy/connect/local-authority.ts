@@ -6,11 +6,11 @@ import { X509Certificate } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Authority, createAuthority, openAuthority } from "../../../core/http";
+import { DAY_MS } from "../../../core/time-units";
 
 const DAYS = 3650;
 /** An authority with less validity left is replaced, days: programs that trust it must not fail unexpectedly. */
 const SPARE_DAYS = 30;
-const DAY_MS = 24 * 60 * 60 * 1000;
 
 interface LocalAuthority extends Authority {
   /** The certificate's file, for `NODE_EXTRA_CA_CERTS`, `SSL_CERT_FILE` and similar settings. */

@@ -6,6 +6,7 @@
  * exceed their reserve late in the month. No rule here ever rejects a client's request.
  */
 import { nextMonth } from "../../source";
+import { DAY_MS } from "../../time-units";
 
 interface Cap {
   /** Null: no cap. */
@@ -46,7 +47,6 @@ export const FORECAST_DAYS = 7;
  * the next one may be, or if today is already as far beyond it.
  */
 const PRECISION = 0.25;
-const DAY_MS = 24 * 3600_000;
 /** Lower limit of the time until the month's end, ms: the rate does not rise further in the last seconds. */
 const SHORTEST_REST_MS = 60_000;
 

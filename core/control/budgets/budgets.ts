@@ -2,6 +2,7 @@
 import type { Db } from "../../context";
 import { nextMonth, ownCallsKey, platformFacts } from "../../source";
 import type { Allowance } from "../../sync/host";
+import { DAY_MS } from "../../time-units";
 import {
   type DayUse,
   FORECAST_DAYS,
@@ -21,7 +22,6 @@ const BASES_WITHIN_USER_LIMIT = Math.min(
   ...platformFacts.map(({ limits }) => Math.floor(limits.userRequestsPerWindow / limits.requestsPerWindow)),
 );
 
-const DAY_MS = 24 * 3600_000;
 const NO_CALLS: MonthUse = { sync: 0, client: 0 };
 
 /** `spent`: sync has no calls left until the month ends, and clients go on; `over`: above the cap itself. */

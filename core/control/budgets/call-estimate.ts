@@ -3,12 +3,11 @@
  * people who choose a plan; nothing is decided by it.
  */
 import { cadenceOf } from "../../sync/pacing";
+import { DAY_MS, SECOND_MS } from "../../time-units";
 import { leftForSync, type MonthUse, rateOf } from "./budget-rule";
 
 /** Calls of a batch of changes: one for the feed, one for the records that it names. */
 const BATCH_CALLS = 2;
-const SECOND_MS = 1000;
-const DAY_MS = 24 * 3600 * SECOND_MS;
 
 export interface EstimateInput {
   /** Of the base. */

@@ -1,6 +1,5 @@
 /** The stored state of the source's change feeds. */
 export {
-  addMissedChanges,
   closeFeedGap,
   dropWebhook,
   forgetFeed,

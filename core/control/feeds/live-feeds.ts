@@ -157,19 +157,15 @@ export async function recordRead(db: Db, baseId: string, facts: ReadFacts): Prom
       reason = case when ${isOff} then reason else '' end,
       waiting = ${facts.waiting},
       waiting_since = case when ${facts.waiting}::integer > 0 then coalesce(waiting_since, now()) end,
-      changed_at = coalesce(${facts.changedAt && serverTime(db, facts.changedAt)}, changed_at)
+      changed_at = coalesce(${facts.changedAt && serverTime(db, facts.changedAt)}, changed_at),
+      missed = missed + ${facts.missed},
+      missed_at = case when ${facts.missed}::integer > 0 then now() else missed_at end
     where base_id = ${baseId}`;
 }
 
 /** Records that a change was found without a notification. */
 export async function recordMissedNotification(db: Db, baseId: string): Promise<void> {
   await db`update live_feeds set missed_notification_at = now() where base_id = ${baseId}`;
-}
-
-/** Counts records that only a sweep found changed. */
-export async function addMissedChanges(db: Db, baseId: string, count: number): Promise<void> {
-  await db`
-    update live_feeds set missed = missed + ${count}, missed_at = now() where base_id = ${baseId}`;
 }
 
 /** Records that a comparison of SQL with the source found no difference, as far as it went. */

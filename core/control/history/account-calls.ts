@@ -1,9 +1,9 @@
 /** Reads the calls to the source for all bases of an account by day: by sync, by the console, and by clients. */
 import type { Db } from "../../context";
+import { DAY_MS } from "../../time-units";
 import { bucketsUntil } from "./buckets";
 import type { CallTotals } from "./calls";
 
-const DAY_MS = 24 * 3_600_000;
 const DAYS = 30;
 /** Days that are shown in any case; earlier ones only from the first call on. */
 const SHORTEST = 7;

@@ -5,11 +5,10 @@
  *      base sees the totals.
  */
 import type { Db } from "../../context";
+import { DAY_MS, HOUR_MS } from "../../time-units";
 import { quotaKeyOf, quotaUse } from "../budgets";
 import { bucketsUntil } from "./buckets";
 
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 const MINUTES = 60;
 
 export interface CallTotals {

@@ -1,9 +1,9 @@
 /** The last 24 hours that are over, over all bases: lag, calls, changed rows, and bases with an outage. */
 import type { Db } from "../../context";
+import { HOUR_MS } from "../../time-units";
 import type { LagBucket } from "./lag";
 
 const HOURS = 24;
-const HOUR_MS = 60 * 60_000;
 
 /** Of one hour. */
 export interface FleetHour extends LagBucket {

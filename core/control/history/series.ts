@@ -1,15 +1,12 @@
 /** Reads a base's freshness, calls, changed rows and issues over the last hour, day or month. */
 import type { Db } from "../../context";
+import { DAY_MS, HOUR_MS, MINUTE_MS } from "../../time-units";
 import { type Base, openIssueCount } from "../bases";
 import { type StatusFacts, statusOf } from "../status";
 import { bucketsUntil } from "./buckets";
 import { type CallerCalls, type CallTotals, callsOver } from "./calls";
 import { type LagBucket, type LagSample, lagOver } from "./lag";
 import { listPeriods, type Period } from "./periods";
-
-const MINUTE_MS = 60_000;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
 
 export const historyRanges = {
   "1h": { text: "1 hour", bucketMs: MINUTE_MS, count: 60 },

@@ -7,6 +7,7 @@
 import { randomBytes } from "node:crypto";
 import { SharedLookup } from "../../async";
 import type { Actor, Context, Db } from "../../context";
+import { DAY_MS } from "../../time-units";
 import { recordChange } from "../audit";
 import { type BaseStatus, listBaseSummaries, statusOf } from "../status";
 import type { PeriodKind } from "./periods";
@@ -15,7 +16,6 @@ import type { PeriodKind } from "./periods";
 const TOKEN_BYTES = 24;
 const TOKEN_FORM = /^[\w-]{32}$/;
 const DAYS = 90;
-const DAY_MS = 86_400_000;
 
 /** Seconds of a day in which the base was not current, by cause; null: it did not exist yet. */
 export type StatusDay = { day: string; seconds: Partial<Record<PeriodKind, number>> | null };

@@ -5,6 +5,7 @@
 
 import { strictest } from "../../source";
 import type { Progress } from "../../sync/host";
+import { MINUTE_MS } from "../../time-units";
 
 const { pageSize } = strictest();
 
@@ -16,7 +17,6 @@ export const LEAST_MS = 4000;
 const SLOWER = 1.2;
 /** Both ends are rounded outward to multiples of this; to minutes if there are several. */
 const STEP_MS = 5000;
-const MINUTE_MS = 60_000;
 
 /** In ms. */
 export interface TimeRange {

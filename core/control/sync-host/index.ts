@@ -29,7 +29,6 @@ import {
 } from "../bases";
 import { allowancesOf } from "../budgets";
 import {
-  addMissedChanges,
   closeFeedGap,
   loadFeed,
   NotificationListener,
@@ -122,7 +121,6 @@ export function createSyncHost(ctx: HostContext, pollMs?: number): Host {
       saveCursor: (id, webhookId, cursor) => saveCursor(db, id, webhookId, cursor),
       recordRead: (id, facts) => recordRead(db, id, facts),
       recordMissedNotification: (id) => recordMissedNotification(db, id),
-      addMissedChanges: (id, count) => addMissedChanges(db, id, count),
       recordInSync: (id) => recordInSync(db, id),
     },
   };

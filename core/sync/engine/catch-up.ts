@@ -14,20 +14,16 @@ import { agoMs } from "../../postgres";
 import type { Host } from "../host";
 import { isWholeBases, type WorkKind } from "../pacing";
 import { tableCache } from "../state";
-import { pollForChanges } from "./find-modified";
+import { CLOCKS_OVERLAP_MS, pollForChanges } from "./find-modified";
 import type { Reader } from "./reader";
 import { SchemaTracker } from "./schema-tracker";
 import { type SyncInput, typeSettingsOf } from "./sync-base";
 
-/** The write may have been sent this long before the catch-up was requested; includes clock differences, ms. */
-const OVERLAP_MS = 60_000;
-/** The longest that one request waits in the clients' queue, ms. */
-const DEADLINE_MS = 30_000;
 /** Basetide's own calls share the queue fairly with those of clients. */
 const CALLER = "catch-up";
 
 export interface CatchUpInput extends Omit<SyncInput, "isForced"> {
-  ctx: Pick<Context, "log"> & { host: Pick<Host, "save"> };
+  ctx: Pick<Context, "config" | "log"> & { host: Pick<Host, "save"> };
   /** The platform's filter; without one, only the next sweep finds the changes. */
   modifiedSince: ((sinceMs: number) => string) | undefined;
 }
@@ -69,7 +65,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   if (!modifiedSince) return;
   const reader: Reader = {
     ...input.reader,
-    limiter: asClient(input.reader.limiter),
+    limiter: asClient(input.reader.limiter, ctx.config.upstreamTimeoutMs),
     onRequest: undefined,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
@@ -86,7 +82,8 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   });
   // The answer tells the source's time.
   if (cache.sourceClock.now() === undefined) await schemaTracker.refresh();
-  const sinceMs = cache.sourceClock.now()! - agoMs(base, at) - OVERLAP_MS;
+  // The write may have been sent this long before the catch-up was requested.
+  const sinceMs = cache.sourceClock.now()! - agoMs(base, at) - CLOCKS_OVERLAP_MS;
   const poll = { ...input, schemaTracker, reader, modifiedSince, sinceMs };
   const found = await Promise.all(
     schemaTracker.tables.map(async ({ id }) => {
@@ -107,12 +104,12 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
 }
 
 /** Wraps the limiter for calls that finish a client's work: they wait with those of clients and count as theirs. */
-function asClient(limiter: RateLimiter): RateLimiter {
+function asClient(limiter: RateLimiter, deadlineMs: number): RateLimiter {
   return {
     ...limiter,
     acquireSync: (key, _share, signal, { connections } = {}) =>
       limiter.acquireClient(key, {
-        deadlineMs: DEADLINE_MS,
+        deadlineMs,
         signal,
         caller: CALLER,
         isOwnKey: true,

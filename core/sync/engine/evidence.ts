@@ -12,10 +12,9 @@
 import { wait } from "../../async";
 import { BasetideError } from "../../errors";
 import { limitsOfKey, type RecordPage, type SourceTable } from "../../source";
+import { MANY_TRIES } from "../pacing";
 import { metered, type Reader, type VersionedPage } from "./reader";
 
-/** How often a request is repeated while the source answers "no records". */
-const TRIES = 30;
 /**
  * Rows that are requested one by one: a random sample of ten is unlikely to miss the half of a table that still
  * exists.
@@ -83,7 +82,7 @@ export async function* evidenceOf(
       known ??= found.values().next().value;
       from += batchSize;
     } else if (!isSpellOver) {
-      await wait(emptySpellMs / TRIES, reader.stop);
+      await wait(emptySpellMs / MANY_TRIES, reader.stop);
     } else {
       throw new BasetideError(
         "source_bad_answer",

@@ -12,6 +12,7 @@
 import { agoMs } from "../../postgres";
 import type { SourceTable, UnreadableRecord } from "../../source";
 import type { SyncedBase } from "../host";
+import { RECENT_MS } from "../pacing";
 import type { TableCache } from "../state";
 import { fingerprintIn } from "../state";
 import { readTable, restarting } from "./reader";
@@ -25,12 +26,10 @@ import { applyRecords } from "./write-records";
  */
 const OVERLAP_MS = 10_000;
 /**
- * The same for the first poll, which goes back to a sync that another worker may have run; both times crossed the
- * network.
+ * The same where times of two clocks are compared, or times that crossed the network: the first poll goes back to a sync
+ * that another worker may have run.
  */
-const FIRST_OVERLAP_MS = 60_000;
-/** How long a poll goes back for records that could not be read, ms; after that, the next sweep finds them. */
-const UNREADABLE_MS = 10 * 60_000;
+export const CLOCKS_OVERLAP_MS = 60_000;
 
 interface ChangePoll extends Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache"> {
   base: Pick<SyncedBase, "sync" | "clockAheadMs">;
@@ -93,8 +92,8 @@ async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache
     found.updated += applied.updated;
   }
   await reportRecords(poll, table, unreadable, false);
-  // Those that could not be read are asked for again.
-  const isComplete = unreadable.length === 0 || until - since > UNREADABLE_MS;
+  // Those that could not be read are asked for again, for a while; after that, the next sweep finds them.
+  const isComplete = unreadable.length === 0 || until - since > RECENT_MS;
   if (poll.sinceMs === undefined && isComplete) cache.polledUntil.set(source.id, until);
   return found;
 }
@@ -116,5 +115,5 @@ function lastPollMs({ cache, base }: ChangePoll, tableId: string): number {
   const { sync } = base;
   const now = cache.sourceClock.now();
   if (!sync || now === undefined) throw new Error("a cycle needs a previous sync and Airtable's clock");
-  return now - agoMs(base, sync.startedAt) - FIRST_OVERLAP_MS;
+  return now - agoMs(base, sync.startedAt) - CLOCKS_OVERLAP_MS;
 }

@@ -1,7 +1,7 @@
 /** Sweeps, rebuilds, schema tracking: how a table is read and applied. */
 export { type CatchUpInput, catchingUp } from "./catch-up";
 export { foundIn } from "./evidence";
-export { type PollResult, pollForChanges } from "./find-modified";
+export { CLOCKS_OVERLAP_MS, type PollResult, pollForChanges } from "./find-modified";
 export { askFailing, readerOfTable } from "./patience";
 export { countedSizes, ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
@@ -9,7 +9,7 @@ export { type AskKind, metered, type Reader } from "./reader";
 export { rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues, withSecondRead } from "./schema-check";
-export { refusedPauseMs, SchemaTracker } from "./schema-tracker";
+export { SchemaTracker } from "./schema-tracker";
 export { expectLogged, type Sweep, sweepTable, type TableOutcome } from "./sweep";
 export {
   newReport,
@@ -21,3 +21,4 @@ export {
 export { type NextSync, withdrawNext } from "./sync-marks";
 export { NOT_AMONG_READABLE, reportRecords } from "./unreadable";
 export { applyAsRead, applyRecords, removeRecords } from "./write-records";
+export { MOST_OF_SERVER } from "./write-turns";

@@ -11,14 +11,10 @@ import {
   mergeBuild,
   withoutBarringAliases,
 } from "../../replica";
+import { TRIES } from "../pacing";
 import type { FilledBuild } from "../state";
 import type { Sweep } from "./sweep";
 
-/**
- * How often columns are filled before the merge. After that the rest is written while readers wait, however much it
- * is.
- */
-const MAX_FILLS = 3;
 /**
  * Postgres errors about what the table is: no room for a column, or a column that another object needs unchanged.
  */
@@ -75,7 +71,8 @@ async function merge(
 ): Promise<Put | undefined> {
   const { build, table, readAs } = filled;
   const fills = filled.fills ?? 0;
-  const most = fills < MAX_FILLS ? MERGED_ROWS : null;
+  // After that the rest is written while readers wait, however much it is.
+  const most = fills < TRIES ? MERGED_ROWS : null;
   const onBatch = () => reader.stop.throwIfAborted();
   if (live && filled.compared === undefined) {
     filled.compared = await compareBuild(replica, epoch, build, live, table.loggedUpTo, onBatch);

@@ -12,21 +12,13 @@ import {
   type SourceConnection,
   type SourceTable,
 } from "../../source";
+import { MANY_TRIES, MOST_PATIENCE_MS, TRIES } from "../pacing";
 import type { ReadVersionSource } from "../state";
 
-/** How often a table is read from its beginning when the source's iterator is lost. */
-const MAX_STARTS = 5;
-/** How often a request that failed transiently is retried, and the bounds of the pauses between attempts. */
-const MAX_ATTEMPTS = 5;
+/** The first pause of a request: three failures in a row keep others waiting for less than MOST_PATIENCE_MS. */
 const FIRST_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 15_000;
-/** A request that the source keeps refusing because of its rate limit fails: each refusal pauses the base. */
-const MAX_REFUSALS = 10;
-
 /** A list with more pages than any table can have does not end. */
 const MAX_PAGES = 50_000;
-/** Pages that may begin with a record that an earlier page began with. */
-const MAX_REPEATED_PAGES = 10;
 
 /** The purpose of a request, for counting calls. */
 export type AskKind = "payloads" | "records" | "sweep" | "schema" | "freshness" | "webhooks";
@@ -94,9 +86,8 @@ async function beforeRetry(reader: Reader, error: BasetideError, attempt: number
   reader.onFailure?.(error);
   if (error.code === "source_billing_limit") throw await capSpent(reader, error);
   // The next permit begins after the pause.
-  if (error.code === "source_rate_limited" && attempt < MAX_REFUSALS) return;
-  if (nextStep[error.code] !== "retry" || attempt >= MAX_ATTEMPTS || reader.mayTryAgain?.() === false)
-    throw error;
+  if (error.code === "source_rate_limited" && attempt < MANY_TRIES) return;
+  if (nextStep[error.code] !== "retry" || attempt >= TRIES || reader.mayTryAgain?.() === false) throw error;
   reader.log.debug({ error, attempt }, "request to Airtable failed; retrying");
   // The connection had been closed before the request was sent, so there is no reason to wait.
   await wait(isStale(error) ? 0 : backoffMs(attempt, error), reader.stop);
@@ -210,7 +201,7 @@ class Pages implements AsyncIterableIterator<VersionedPage> {
 
   /** Source: R. P. Brent, An improved Monte Carlo factorization algorithm (1980), for the milestones. */
   #requireEnd(offset: string): void {
-    if (offset === this.#milestone || this.#position > MAX_PAGES || this.#repeats > MAX_REPEATED_PAGES) {
+    if (offset === this.#milestone || this.#position > MAX_PAGES || this.#repeats > MANY_TRIES) {
       throw new BasetideError(
         "source_bad_answer",
         `Airtable's list of table ${this.#table.id} does not end.`,
@@ -246,7 +237,7 @@ async function capSpent(reader: Reader, error: BasetideError): Promise<BasetideE
  */
 function backoffMs(attempt: number, error: BasetideError): number {
   return Math.max(
-    jittered(attempt, FIRST_BACKOFF_MS, MAX_BACKOFF_MS),
+    jittered(attempt, FIRST_BACKOFF_MS, MOST_PATIENCE_MS),
     Number(error.details.retryAfterMs ?? 0),
   );
 }
@@ -259,7 +250,7 @@ export async function restarting<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      if (!isBasetideError(error) || nextStep[error.code] !== "restart_table" || attempt === MAX_STARTS)
+      if (!isBasetideError(error) || nextStep[error.code] !== "restart_table" || attempt === TRIES)
         throw error;
     }
   }

@@ -15,7 +15,7 @@
  * the built table is stored.
  */
 
-import { wait } from "../../async";
+import { jittered, wait } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Build,
@@ -34,6 +34,7 @@ import {
   withHolders,
 } from "../../replica";
 import { limitsOfKey, type SourceRecord, type SourceTable, type UnreadableRecord } from "../../source";
+import { FIRST_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, TICK_MS, TRIES } from "../pacing";
 import type { FilledBuild, VersionByScan } from "../state";
 import { Fingerprints, fingerprintIn, MassChange, mappingOf, type TableCache } from "../state";
 import { evidenceOf } from "./evidence";
@@ -51,13 +52,6 @@ import { inWriteTurn } from "./write-turns";
  * which compares these records in SQL.
  */
 const MOST_ISSUES = 20_000;
-/** Pause before another attempt on a table that queries hold: long enough for the queue behind ours to run. */
-const BUSY_PAUSE_MS = 250;
-const MAX_BUSY_PAUSE_MS = 2000;
-/** After this many attempts in a row that a name or a shape prevented, the table fails: the next sync tries again. */
-const MAX_REFUSALS = 5;
-/** After this time, other tables no longer wait. */
-const BUSY_PATIENCE_MS = 5000;
 
 /**
  * Builds `spec`'s table from the source and puts it live; `cache` then contains it with its fingerprints.
@@ -294,7 +288,7 @@ async function goLiveWhenFree(
   const { replica, reader, schemaTracker } = sweep;
   const { build, table, readVersions, issues } = filled;
   let refusals = 0;
-  for (let pauseMs = BUSY_PAUSE_MS; ; ) {
+  for (let attempt = 1; ; attempt++) {
     await takeNames(build, sweep, table, issues);
     const entries = await recentWritesSince(replica, build.spec.tableId, table.loggedUpTo);
     const missing = entries.filter((entry) => !isInPage(table, entry, readVersions));
@@ -308,17 +302,17 @@ async function goLiveWhenFree(
       const isStale = isBasetideError(error, "shape_changed");
       if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
       refusals = isStale ? refusals + 1 : 0;
-      if (isStale && refusals === MAX_REFUSALS) throw nameConflict(build.spec.name, error);
+      if (isStale && refusals === TRIES) throw nameConflict(build.spec.name, error);
       if (!isStale) {
         filled.busySince ??= performance.now();
-        if (performance.now() - filled.busySince >= BUSY_PATIENCE_MS) {
+        if (performance.now() - filled.busySince >= MOST_PATIENCE_MS) {
           if (!onWaiting)
             throw await withHolders(replica, live?.spec.name ?? build.spec.name, asBasetideError(error));
           onWaiting();
         }
       }
-      await wait(pauseMs * (0.5 + Math.random()), reader.stop);
-      pauseMs = Math.min(pauseMs * 2, MAX_BUSY_PAUSE_MS);
+      // Long enough for the queue behind ours to run.
+      await wait(jittered(attempt, TICK_MS, FIRST_FAILURE_PAUSE_MS), reader.stop);
       // A table that must give up its name may be busy itself, and the name may belong to another table.
       if (isStale) await schemaTracker.reload();
       else await schemaTracker.refreshIfDue();

@@ -6,6 +6,7 @@ import { withTimeout } from "../../async";
 import { markSyncEnded, type Replica, readIssues } from "../../replica";
 import type { SourceTable } from "../../source";
 import type { RunReport, SyncedBase, TableCount } from "../host";
+import { MOST_PATIENCE_MS } from "../pacing";
 import type { BaseCache } from "../state";
 
 export async function reportIssues(replica: Replica, report: RunReport): Promise<void> {
@@ -32,11 +33,8 @@ export function tableCounts(
   });
 }
 
-/** A replica that does not answer within this time does not delay the end of a sync, ms. */
-const PATIENCE_MS = 1000;
-
-/** Never fails: if the end cannot be written now, the next lease of the base writes it when it starts. */
+/** Never fails, nor takes long: if the end cannot be written now, the next lease of the base writes it when it starts. */
 export async function endSync(replica: Replica, epoch: number): Promise<void> {
   const marked = markSyncEnded(replica, epoch).catch(() => {});
-  await withTimeout(PATIENCE_MS, () => {}, marked);
+  await withTimeout(MOST_PATIENCE_MS, () => {}, marked);
 }

@@ -31,25 +31,15 @@ import {
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
 import type { SchemaError } from "../host";
-import { failurePauseMs } from "../pacing";
+import { failurePauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, isOfTable, patienceAfter } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
 import { knownTables, reportDefinitions } from "./unreadable";
 import { withVanished } from "./vanished";
 
-/**
- * Attempts in a row to change tables that queries hold, and the pause between them; then the sync continues and
- * retries later.
- */
-const BUSY_TRIES = 4;
-const BUSY_PAUSE_MS = 250;
-/** Pause before a change is tried again that an object of the customer's has refused: each attempt locks its tables. */
-const REFUSED_PAUSE_MS = 30_000;
-/** At least this many times as long as the attempt took, which may have read a whole table. */
+/** A refused rebuild waits this many times as long as the attempt took, which may have read a whole table. */
 const REFUSED_PAUSES = 10;
-/** A schema that has changed this often while it was applied is left for the next check. */
-const MAX_PLANS = 20;
 
 /**
  * Catalogs that need no change, each with the schema and the settings for which that was found. Every sync of an
@@ -107,8 +97,6 @@ export class SchemaTracker {
     byId: new Map(),
   };
   #moved: MovedNames = new Map();
-  /** Tables that keep their shape for now. */
-  readonly #postponed = new Set<string>();
   #refusal: BasetideError | undefined;
   #refusedUntil = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
@@ -116,8 +104,6 @@ export class SchemaTracker {
   #appliedAt = Number.NEGATIVE_INFINITY;
   /** The last failure of the request that is running, which is sent again. */
   #failure: BasetideError | undefined;
-  /** An answer has come after nothing waited for it any longer. */
-  #isAnsweredLate = false;
   #retryAt = Number.POSITIVE_INFINITY;
 
   private constructor(options: SchemaTrackerOptions) {
@@ -138,7 +124,7 @@ export class SchemaTracker {
       if (options.cache.schema) await schemaTracker.#look();
       else await schemaTracker.#ask();
     }
-    await schemaTracker.#runOrJoin(() => schemaTracker.#apply(BUSY_TRIES, catalog));
+    await schemaTracker.#runOrJoin(() => schemaTracker.#apply(TRIES, catalog));
     return schemaTracker;
   }
 
@@ -166,22 +152,26 @@ export class SchemaTracker {
   /** Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. */
   get refusal(): BasetideError | undefined {
     const [ofRebuild] = this.#options.cache.refusals.values();
-    return this.#refusal ?? ofRebuild;
+    return this.#refusal ?? ofRebuild?.error;
   }
 
   /**
-   * Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild. It
-   * stays refused until it has been rebuilt, or need not be any longer.
+   * Lets a live table be synced as it is for a while, because an object of the customer's refuses its rebuild. It stays
+   * refused until it has been rebuilt, or need not be any longer.
+   *
+   * @param tookMs how long the attempt took
+   * @returns how long the table is synced as it is, ms
    */
-  postpone(tableId: string, refusal: BasetideError): void {
-    this.#options.cache.refusals.set(tableId, refusal);
-    this.#postponed.add(tableId);
+  postpone(tableId: string, error: BasetideError, tookMs: number): number {
+    const pauseMs = Math.max(OBSTACLE_MS, REFUSED_PAUSES * tookMs);
+    this.#options.cache.refusals.set(tableId, { error, until: performance.now() + pauseMs });
     this.#shapes.byId.delete(tableId);
+    return pauseMs;
   }
 
-  resume(tableId: string): void {
-    this.#postponed.delete(tableId);
-    this.#shapes.byId.delete(tableId);
+  /** Returns the time until the table may be rebuilt, ms; 0 or less: now. */
+  postponedMs(tableId: string): number {
+    return (this.#options.cache.refusals.get(tableId)?.until ?? 0) - performance.now();
   }
 
   table(id: string): TableShape {
@@ -193,7 +183,8 @@ export class SchemaTracker {
     const known = byId.get(id);
     if (known) return known;
     const shape = this.#shapeOf(id);
-    byId.set(id, shape);
+    // It changes by itself while the table is postponed.
+    if (this.postponedMs(id) <= 0) byId.set(id, shape);
     return shape;
   }
 
@@ -201,7 +192,7 @@ export class SchemaTracker {
     const { tables, whole } = this.#schema;
     const source = tables.find((table) => table.id === id);
     const live = this.#catalog.get(id);
-    const isPostponed = live && !live.spec.isDamaged && this.#postponed.has(id);
+    const isPostponed = live && !live.spec.isDamaged && this.postponedMs(id) > 0;
     return {
       source,
       live,
@@ -218,7 +209,8 @@ export class SchemaTracker {
     const { cache, schemaPollMs } = this.#options;
     const isWanted = cache.schemaCheckRequestedAt || performance.now() >= cache.schemaLookAt;
     if ((isWanted || schemaPollMs > 0) && this.#isDue()) return this.look();
-    if (this.#isAnsweredLate) return this.#applyAnswer();
+    // An answer has come after nothing waited for it any longer, or to another tracker of the base.
+    if (this.#appliedAt < cache.schemaSeenAt) return this.#applyAnswer();
     if (performance.now() >= this.#retryAt) return this.#runOrJoin(() => this.#applySchema(1));
     return undefined;
   }
@@ -251,9 +243,8 @@ export class SchemaTracker {
   /** Brings the replica in line with the latest answer. */
   async #applyAnswer(): Promise<void> {
     const { cache } = this.#options;
-    this.#isAnsweredLate = false;
     while (this.#appliedAt < cache.schemaSeenAt || this.#schema !== cache.schema) {
-      await this.#runOrJoin(() => this.#apply(BUSY_TRIES, this.#isQuiet ? this.#catalog : undefined));
+      await this.#runOrJoin(() => this.#apply(TRIES, this.#isQuiet ? this.#catalog : undefined));
     }
   }
 
@@ -336,10 +327,7 @@ export class SchemaTracker {
     const { cache } = this.#options;
     let isLate = false;
     const answered = this.#ask().then(
-      () => {
-        this.#isAnsweredLate = isLate;
-        return true;
-      },
+      () => true,
       (error: unknown) => {
         if (!isLate && !isOfSchema(asBasetideError(error))) throw error;
         return false;
@@ -411,7 +399,7 @@ export class SchemaTracker {
   async #applySchema(tries: number, known?: Catalog): Promise<void> {
     const { cache, replica, epoch, signal, onShapeChange } = this.#options;
     for (let attempt = 1; ; attempt++) {
-      if (attempt > MAX_PLANS)
+      if (attempt > MANY_TRIES)
         throw new BasetideError("source_schema_changed", "The schema changes faster than it can be applied.");
       const seenAt = cache.schemaSeenAt;
       if (attempt === 1 && known && this.#isSettled(known)) {
@@ -458,7 +446,7 @@ export class SchemaTracker {
       } catch (error) {
         if (isBasetideError(error, "replica_refused")) {
           this.#refusal = error;
-          this.#refusedUntil = performance.now() + REFUSED_PAUSE_MS;
+          this.#refusedUntil = performance.now() + OBSTACLE_MS;
           this.#retryAt = this.#refusedUntil;
           await this.#readCatalog();
           return;
@@ -466,12 +454,12 @@ export class SchemaTracker {
         // A table went live since the catalog was read, or a name was taken: a new plan may succeed.
         const isStale = isBasetideError(error, "shape_changed");
         if (!isStale && !isBasetideError(error, "replica_busy")) throw error;
-        this.#retryAt = performance.now() + BUSY_PAUSE_MS * (0.5 + Math.random());
+        this.#retryAt = performance.now() + TICK_MS * (0.5 + Math.random());
         if (attempt >= tries) {
           await this.#readCatalog();
           return;
         }
-        await wait(BUSY_PAUSE_MS * (0.5 + Math.random()), signal);
+        await wait(TICK_MS * (0.5 + Math.random()), signal);
       }
     }
   }
@@ -563,11 +551,6 @@ export class SchemaTracker {
     const planned = new Set(this.#plan.rebuild.map(({ tableId }) => tableId));
     for (const id of cache.refusals.keys()) if (!planned.has(id)) cache.refusals.delete(id);
   }
-}
-
-/** Returns the pause after an attempt to rebuild a table that an object of the customer's has refused, ms. */
-export function refusedPauseMs(tookMs: number): number {
-  return Math.max(REFUSED_PAUSE_MS, REFUSED_PAUSES * tookMs);
 }
 
 /** Returns whether a request for the schema failed in a way that does not keep records from being read. */

@@ -11,7 +11,7 @@ import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } fr
 import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
-import { gravity, isWholeBases } from "../pacing";
+import { gravity, isWholeBases, MANY_TRIES, TRIES } from "../pacing";
 import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
@@ -22,11 +22,6 @@ import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./sch
 import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
 import { type BegunSync, beginMarked, completeMarked, type NextSync } from "./sync-marks";
 import { TableOrder } from "./table-order";
-
-/** How often a table whose schema keeps changing is started over within one sync. */
-const MAX_SHAPES = 5;
-/** How often the tables are gone through within one sync because some must be rebuilt meanwhile. */
-const MAX_ROUNDS = 20;
 
 export interface SyncInput {
   base: SyncedBase;
@@ -135,6 +130,7 @@ async function syncTables(
   });
   const { skipped, asked } = leftOut(input, reader, schemaTracker.tables);
   const forced = new Set(input.isForced ? schemaTracker.catalog.keys() : []);
+  if (input.isForced) for (const refusal of cache.refusals.values()) refusal.until = 0;
   const specs = schemaTracker.tables.flatMap(({ id }) =>
     skipped.has(id) ? [] : (specToBuild(schemaTracker, id, forced) ?? []),
   );
@@ -152,8 +148,6 @@ async function syncTables(
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   const left = new Map<string, BasetideError>();
-  /** Changes of tables that objects of the customer's refuse: the rows of these tables were read. */
-  const refused: BasetideError[] = [];
   for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
@@ -165,7 +159,7 @@ async function syncTables(
       for (const id of readable) skipped.delete(id);
       continue;
     }
-    if (round > MAX_ROUNDS) throw changesTooFast(open);
+    if (round > MANY_TRIES) throw changesTooFast(open);
     const { outcomes, failed } = await allTables(open, input, reader, done, (table, shared) =>
       syncTable(
         input,
@@ -175,7 +169,7 @@ async function syncTables(
         forced,
         board,
         report,
-        { ...begun, refused, onFirstPage: sizes.onFirstPage },
+        { ...begun, onFirstPage: sizes.onFirstPage },
       ),
     );
     for (const [id, error] of failed) left.set(id, error);
@@ -196,8 +190,8 @@ async function syncTables(
   });
   report.seen = [...done.values()].reduce((sum, records) => sum + records, 0);
   if (cache.failing.size > 0) report.failing = cache.failing.list();
-  const refusal = schemaTracker.refusal ?? refused[0];
-  if (refusal) throw refusal;
+  // Objects of the customer's refuse changes of tables, whose rows were read.
+  if (schemaTracker.refusal) throw schemaTracker.refusal;
   const { readVersions } = begun;
   const sweep = { ...input, schemaTracker, reader: { ...reader, readVersions }, onProgress: () => {} };
   return async (tableIds) => {
@@ -332,7 +326,6 @@ function sizeEstimates(
 }
 
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
-  refused: BasetideError[];
   onFirstPage: (table: SourceTable, ids: string[]) => void;
 }
 
@@ -347,13 +340,14 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions, refused, onFirstPage }: SharedByTables,
+  { unwritten, readVersions, onFirstPage }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
   const build = { replica, reader, epoch, schemaTracker, cache, onShapeChange, onProgress };
   const sweep = { ...build, reader: { ...reader, readVersions }, unwritten };
   for (let attempt = 1; ; attempt++) {
+    const begunAt = performance.now();
     const shape = schemaTracker.table(tableId);
     if (!shape.source) return null;
     const spec = specToBuild(schemaTracker, tableId, forced);
@@ -391,11 +385,12 @@ async function syncTable(
         throw waiting(live.spec, spec, error);
       }
       if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
-        schemaTracker.postpone(tableId, error);
-        refused.push(error);
-        return await sweepTable(sweep, shape.source, tableCache(cache, live));
+        const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
+        cache.problems.buildFailed(tableId, error, pauseMs);
+        forced.delete(tableId);
+        continue;
       }
-      const isLast = attempt === MAX_SHAPES;
+      const isLast = attempt === TRIES;
       if (isLast || !mayMeanOldSchema(error) || !(await isOvertaken(schemaTracker, tableId, shape)))
         throw error;
     }
@@ -464,44 +459,34 @@ async function allTables(
   work: (table: SourceTable, reader: Reader) => Promise<TableOutcome | null>,
 ): Promise<Outcomes> {
   using over = linkedAbort(reader.stop);
-  const open = new Set<{ silence: BasetideError | undefined; leave(): void }>();
+  using kill = linkedAbort(reader.kill);
+  const open = new Set<{ readonly silence: BasetideError | undefined }>();
   const found: Outcomes = { outcomes: new Map(), failed: new Map() };
   const errors: BasetideError[] = [];
   const leaveSilent = () => {
     if (done.size === 0 || [...open].some(({ silence }) => !silence)) return;
-    for (const { leave } of open) leave();
+    over.abort();
+    kill.abort();
   };
   await Promise.all(
     tables.map(async (table) => {
-      using watched = watchAnswers(reader, failing.patienceMs(table.id), leaveSilent);
-      using stop = linkedAbort(over.signal);
-      using kill = linkedAbort(reader.kill);
-      let silence: BasetideError | undefined;
-      const one = {
-        get silence() {
-          return watched.silence;
-        },
-        leave() {
-          ({ silence } = watched);
-          stop.abort();
-          kill.abort();
-        },
-      };
-      open.add(one);
+      const own = { ...reader, stop: over.signal, kill: kill.signal };
+      using watched = watchAnswers(own, failing.patienceMs(table.id), leaveSilent);
+      open.add(watched);
       try {
-        const outcome = await work(table, { ...watched.reader, stop: stop.signal, kill: kill.signal });
+        const outcome = await work(table, watched.reader);
         failing.read(table.id);
         if (!outcome) return;
         found.outcomes.set(table.id, outcome);
         done.set(table.id, outcome.seen);
       } catch (caught) {
-        const error = silence ?? asBasetideError(caught);
+        const error = (kill.signal.aborted && watched.silence) || asBasetideError(caught);
         reader.log.debug({ error, tableId: table.id }, "syncing a table failed");
         if (isOfTable(error)) found.failed.set(table.id, error);
         else errors.push(error);
         if (!isOfTable(error) && isWholeBases(error)) over.abort();
       } finally {
-        open.delete(one);
+        open.delete(watched);
         leaveSilent();
       }
     }),

@@ -22,9 +22,6 @@ import {
 import { type BaseCache, forgetRows, QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "../state";
 import { endSync } from "./report";
 
-/** The next sync may use what the end of the one before has found for this long, ms. */
-const PREPARED_MS = 5000;
-
 /** Hands what one sync has prepared to the next one of the lease. */
 export interface NextSync {
   prepared?: Prepared | undefined;
@@ -64,7 +61,7 @@ export async function beginMarked(input: Marking): Promise<BegunSync> {
   const { replica, epoch, cache, isForced, next } = input;
   const prepared = next?.prepared;
   if (next) next.prepared = undefined;
-  if (prepared?.epoch === epoch && !isForced && performance.now() - prepared.sentAt <= PREPARED_MS)
+  if (prepared?.epoch === epoch && !isForced && performance.now() - prepared.sentAt <= SWEEP_AGE_MS)
     return begunWith(replica, cache, prepared);
   // The user who clicks Resync may have dropped a table a moment ago.
   if (isForced) forgetRows(cache, await recordDamage(replica, epoch));

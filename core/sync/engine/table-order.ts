@@ -10,11 +10,10 @@
  */
 import type { RateLimiter } from "../../limiter";
 import type { TableSize } from "../../source";
+import { SECOND_MS } from "../../time-units";
 import { QuotaSplit, sweepCallsOf } from "../pacing";
 import type { Reader } from "./reader";
 
-/** How long a request gives precedence to those of a table with one page less, ms. */
-const PAGE_PATIENCE_MS = 1000;
 /** The longest that a request gives precedence to others. */
 const MAX_PATIENCE_MS = 4 * 60_000;
 
@@ -46,7 +45,8 @@ export class TableOrder {
     const table = this.#table(tableId);
     const acquireSync: RateLimiter["acquireSync"] = async (...call) => {
       const pages = Math.max(table.known, table.read);
-      const patienceMs = Math.min(MAX_PATIENCE_MS, pages * PAGE_PATIENCE_MS);
+      // It gives precedence to those of a table with one page less for a second.
+      const patienceMs = Math.min(MAX_PATIENCE_MS, pages * SECOND_MS);
       const held = await this.#split.limiterFor("foreground", patienceMs).acquireSync(...call);
       table.read++;
       return held;

@@ -8,16 +8,15 @@
 import { BasetideError, isBasetideError } from "../../errors";
 import type { Catalog, ColumnSpec, TableSpec } from "../../replica";
 import type { SourceField, SourceSchema, SourceTable } from "../../source";
+import { MINUTE_MS } from "../../time-units";
 import type { BaseCache } from "../state";
 import { metered, type Reader } from "./reader";
 
 /**
- * While something is missing, and for some time after it was removed, the schema is read again after this time, ms. What
- * is missing from two answers that are at least as far apart is gone.
+ * While something is missing, and for a minute after it was removed, the schema is read again after this time, ms. What is
+ * missing from two answers that are at least as far apart is gone.
  */
 const LOOK_AGAIN_MS = 15_000;
-/** What was removed by mistake is looked for during this time, ms. */
-const LOOK_FOR_MS = 60_000;
 
 type Verdict = "there" | "gone" | "unknown";
 
@@ -70,7 +69,7 @@ export async function withVanished(vanishing: Vanishing, answer: SourceSchema): 
     }),
   );
   for (const key of cache.vanishedAt.keys()) if (!seen.has(key)) cache.vanishedAt.delete(key);
-  const isWatching = cache.vanishedAt.size > 0 || performance.now() - cache.removedAt < LOOK_FOR_MS;
+  const isWatching = cache.vanishedAt.size > 0 || performance.now() - cache.removedAt < MINUTE_MS;
   cache.schemaLookAt = isWatching ? performance.now() + LOOK_AGAIN_MS : Number.POSITIVE_INFINITY;
   if (keptTables.length === 0 && keptFields.size === 0) return answer;
   reader.log.warn(

@@ -15,14 +15,12 @@ import {
   type RowImageBatch,
 } from "../../replica";
 import type { SourceRecord } from "../../source";
+import { MANY_TRIES } from "../pacing";
 import { fingerprintIn, type TableCache, tableCache } from "../state";
 import { metered, type VersionedPage } from "./reader";
 import { checkSchema, withSecondRead } from "./schema-check";
 import type { Sweep } from "./sweep";
 import { inWriteTurn } from "./write-turns";
-
-/** How often images are created again because the table's columns have changed meanwhile. */
-const MAX_SHAPES = 10;
 
 /** What is needed to write records into a live table. */
 type Writing = Pick<Sweep, "replica" | "reader" | "epoch" | "schemaTracker" | "cache" | "isWithoutNew">;
@@ -162,7 +160,7 @@ export async function onLiveTable(
   for (let attempt = 1; ; attempt++) {
     const table = liveTable(writing, known);
     const images = await imagesFor(table);
-    if (liveTable(writing, known) !== table && attempt < MAX_SHAPES) continue;
+    if (liveTable(writing, known) !== table && attempt < MANY_TRIES) continue;
     try {
       const applied = await applyRowImages(writing.replica, table.live, images);
       reportLost(writing, applied);
@@ -172,7 +170,7 @@ export async function onLiveTable(
       if (await dropFullIndexes(writing.replica, writing.epoch, table.live.spec.tableId, error)) continue;
       if (!isBasetideError(error, "shape_changed")) throw error;
       await writing.schemaTracker.reload();
-      if (attempt >= MAX_SHAPES || liveTable(writing, known) === table) throw error;
+      if (attempt >= MANY_TRIES || liveTable(writing, known) === table) throw error;
     }
   }
 }

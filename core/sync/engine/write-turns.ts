@@ -10,14 +10,14 @@
  */
 import { Turns } from "../../async";
 import type { Replica } from "../../replica";
+import { MOST_PATIENCE_MS } from "../pacing";
 
 /** Enough for three hundred pages a second to a server that is 100 ms away. */
-const MOST_OF_SERVER = 32;
-const LONGEST_MS = 5000;
+export const MOST_OF_SERVER = 32;
 /** A base has no more connections. */
 const MOST_OF_BASE = 2;
 
-const ofServers = new Turns(MOST_OF_SERVER, LONGEST_MS);
+const ofServers = new Turns(MOST_OF_SERVER, MOST_PATIENCE_MS);
 const ofBases = new Turns(MOST_OF_BASE);
 
 /** Runs `work`, which parses and writes a page of the replica's base, when it is its turn. It must not wait for another turn. */

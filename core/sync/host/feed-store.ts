@@ -37,6 +37,8 @@ export interface ReadFacts {
   dueInMs: number;
   waiting: number;
   changedAt: Date | null;
+  /** Records that only a sweep found changed, since the last such record. */
+  missed: number;
 }
 
 /** Changes of it, each by the base's id. */
@@ -60,6 +62,5 @@ export interface FeedStore {
   saveCursor(baseId: string, webhookId: string, cursor: number): Promise<void>;
   recordRead(baseId: string, facts: ReadFacts): Promise<void>;
   recordMissedNotification(baseId: string): Promise<void>;
-  addMissedChanges(baseId: string, count: number): Promise<void>;
   recordInSync(baseId: string): Promise<void>;
 }

@@ -38,7 +38,7 @@ export class OptionalFeatureApplier {
 
   /** Returns whether the replica has these settings. */
   isApplied(wanted: OptionalFeatureSettings): boolean {
-    return this.#done !== undefined && isSame(this.#done, wanted);
+    return Bun.deepEquals(this.#done, wanted);
   }
 
   /** To be called when something must be applied again. */
@@ -82,14 +82,4 @@ export class OptionalFeatureApplier {
       this.log.debug({ error }, "filling views failed; retrying later");
     }
   }
-}
-
-function isSame(one: OptionalFeatureSettings, other: OptionalFeatureSettings): boolean {
-  return (
-    one.linkViews === other.linkViews &&
-    one.history === other.history &&
-    one.historyDays === other.historyDays &&
-    one.notify === other.notify &&
-    one.aliasDays === other.aliasDays
-  );
 }

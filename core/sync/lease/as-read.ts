@@ -3,9 +3,7 @@
  * finds what people have changed (`SettingsWatch`); everything else about a base is changed by its own syncs.
  */
 import type { SyncedBase, SyncFacts } from "../host";
-
-/** Facts are read every second. Older ones mean that the control plane does not answer, or that this process was held up. */
-const FACTS_VALID_MS = 3000;
+import { MOST_PATIENCE_MS } from "../pacing";
 
 /** What people may change, of a base as it was read or as its syncs left it. */
 type Changeable = Pick<
@@ -14,6 +12,8 @@ type Changeable = Pick<
 >;
 
 /**
+ * Facts are read every second. Old ones mean that the control plane does not answer, or that this process was held up.
+ *
  * Returns whether the facts show nothing that differs from `base`. A change after they were read interrupts the sync
  * that is running then, if it must.
  *
@@ -22,7 +22,7 @@ type Changeable = Pick<
 export function isAsRead(base: Changeable, facts: SyncFacts | undefined, factsAgeMs: number): boolean {
   return (
     facts !== undefined &&
-    factsAgeMs <= FACTS_VALID_MS &&
+    factsAgeMs <= MOST_PATIENCE_MS &&
     facts.state === base.state &&
     facts.databaseId === base.database.id &&
     facts.attachmentKeyVersion === base.attachmentKeyVersion &&

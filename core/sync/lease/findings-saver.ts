@@ -2,9 +2,7 @@
 import { wait } from "../../async";
 import type { Context } from "../../context";
 import type { Findings, Host } from "../host";
-import { failurePauseMs } from "../pacing";
-
-const INTERVAL_MS = 1000;
+import { failurePauseMs, SHORTEST_MS } from "../pacing";
 
 type Part = "problems" | "failingTables" | "schemaError" | "progress";
 
@@ -51,7 +49,7 @@ export class FindingsSaver implements AsyncDisposable {
     const { signal } = this.#over;
     for (let read = this.#changed.get(part); read; read = this.#changed.get(part)) {
       this.#changed.delete(part);
-      let pauseMs = INTERVAL_MS;
+      let pauseMs = SHORTEST_MS;
       const save = this.host.save(this.baseId, read()).catch((error: unknown) => {
         this.log.debug({ error, part }, "saving a change of the base's state failed; retrying");
         if (!signal.aborted && !this.#changed.has(part)) this.#changed.set(part, read!);

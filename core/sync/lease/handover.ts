@@ -8,22 +8,21 @@ import { BasetideError } from "../../errors";
 import type { Logger } from "../../log";
 import { handOver, type KnownRows, type Replica, takeOver } from "../../replica";
 import { mayHoldAttachments } from "../../source";
+import { MOST_OF_SERVER } from "../engine";
+import { MOST_PATIENCE_MS } from "../pacing";
 import type { BaseCache } from "../state";
 
 /** Other versions may map records to other rows, or hash them otherwise. */
 const PROGRAM = `${packageJson.version} bun ${Bun.version}`;
 /** Of all fingerprints of a base, which are sent as one parameter: those of 700,000 records. */
 const MOST_BYTES = 8 * 1024 * 1024;
-/** A server that is slower does not delay the end of a worker. */
-const PATIENCE_MS = 5000;
-/**
- * How many bases of a server hand over at once. While a base does, memory holds several copies of its fingerprints, some as
- * text: when a thousand bases of 10,000 records did so at once, a worker that stopped needed twice its usual memory.
- */
-const MOST_AT_ONCE = 16;
 /** How long a base waits for its turn, ms. Container runtimes kill a process 10 to 30 s after SIGTERM. */
 const TURN_PATIENCE_MS = 15_000;
-const turns = new Turns<string>(MOST_AT_ONCE);
+/**
+ * While a base hands over, memory holds several copies of its fingerprints, some as text: when a thousand bases of 10,000
+ * records did so at once, a worker that stopped needed twice its usual memory.
+ */
+const turns = new Turns<string>(MOST_OF_SERVER);
 
 interface Known {
   replica: Replica;
@@ -49,7 +48,9 @@ export async function handOverRows(known: Known, log: Logger): Promise<void> {
 
 async function handOverNow({ replica, epoch, cache }: Known): Promise<void> {
   const known = knownRows(cache);
-  if (known.length > 0) await withTimeout(PATIENCE_MS, () => {}, handOver(replica, epoch, PROGRAM, known));
+  // A server that is slower does not delay the end of a worker.
+  if (known.length > 0)
+    await withTimeout(MOST_PATIENCE_MS, () => {}, handOver(replica, epoch, PROGRAM, known));
 }
 
 /** Reads what the lease before this one has stored. @throws the replica's error */

@@ -19,7 +19,7 @@ export class IndexKeeper {
 
   /** Returns whether nothing is left to do for this setting. */
   isApplied(wanted: IndexSetting[]): boolean {
-    return this.#done !== undefined && Bun.deepEquals(this.#done, wanted);
+    return Bun.deepEquals(this.#done, wanted);
   }
 
   /** To be called when the schema of the tables has changed. */

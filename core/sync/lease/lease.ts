@@ -37,7 +37,11 @@ import {
   failurePauseMs,
   isOutage,
   type LeasedBudget,
+  MOST_PATIENCE_MS,
+  OBSTACLE_MS,
+  REST_MS,
   Scheduler,
+  TURN_MS,
   type WorkKind,
 } from "../pacing";
 import { type BaseCache, forgetRows, restore, unpackCache } from "../state";
@@ -54,23 +58,8 @@ import { hasLeft, saveRun } from "./save-run";
 import { cadenceFor, isPaced, nextSweepAt, restOf } from "./sweep-cadence";
 import { trimOldRecentWrites } from "./trim-recent-writes";
 
-/** A lease is renewed this often, between two syncs, cycles or live batches; if other bases wait, it ends then. */
-const RENEWAL_MS = 60_000;
 /** Optional features and indexes are applied again this often: it trims the history, and restores dropped objects. */
 const UPKEEP_MS = 30 * 60_000;
-/**
- * A lease that starts keeps its connection to the replica until its first sweep or rest, for at most this long. It runs some
- * twenty statements, and a restarted worker starts many leases at once.
- */
-const STARTING_MS = 10_000;
-/** A base whose next sweep is further off is released, so that it takes no room in the worker until then. */
-const LONGEST_REST_MS = 20_000;
-/** In rapid mode a renewal waits for the first cycle to end, for as long as this many cycles usually take. */
-const CYCLES_WAITED = 2;
-/** By this time after the start of a lease, changes that people have made are known. */
-const NOTICE_MS = 1500;
-/** Settings that cannot be applied for this long are reported. */
-const UNAPPLIED_MS = 30_000;
 /** How often a base with a spent budget checks whether the budget is still spent. */
 const SPENT_REST_MS = 3600_000;
 
@@ -142,7 +131,8 @@ export async function holdLease(
   if (!isToBeSynced(base)) return null;
   const target = await ctx.host.replicaTarget(base);
   const replica = openReplica(target);
-  replica.keep(STARTING_MS);
+  // It runs some twenty statements until its first sweep or rest, and a restarted worker starts many leases at once.
+  replica.keep(REST_MS);
   try {
     await ensureInstalled(replica, target);
     const start = await claimLease(ctx, baseId, replica, caches.get(baseId));
@@ -179,7 +169,7 @@ export async function holdLease(
       features,
       indexes: new IndexKeeper(replica, epoch, onNames),
       wake: new Notifier(),
-      renewAt: performance.now() + RENEWAL_MS,
+      renewAt: performance.now() + TURN_MS,
       keptUpAt: performance.now(),
       isUserKnown: base.sourceUserId !== null,
       syncedFrom,
@@ -236,7 +226,7 @@ function upkeepOf(lease: Lease): WorkKind[] {
     if (isApplied) unapplied.delete(part);
     else unapplied.set(part, unapplied.get(part) ?? now);
     if (unapplied.size === 0) problems.settingsApplied();
-    else if (now - Math.min(...unapplied.values()) > UNAPPLIED_MS)
+    else if (now - Math.min(...unapplied.values()) > OBSTACLE_MS)
       problems.settingsWait("Queries or objects of yours hold what must change.");
     return isApplied;
   };
@@ -323,7 +313,8 @@ export interface Lease {
 /** Runs sync after sync. */
 async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<End> {
   const { ctx, baseId, cache, leased } = lease;
-  const noticedAt = performance.now() + NOTICE_MS;
+  // By then, changes that people have made are known.
+  const noticedAt = performance.now() + MOST_PATIENCE_MS;
   let saved: SyncedBase | undefined;
   for (let base = first; ; base = sweptBase(lease, base, saved) ?? (await ctx.host.base(baseId))) {
     saved = undefined;
@@ -339,9 +330,9 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
     try {
       const report = await span("sync", { "basetide.base_id": baseId }, () => syncAs(lease, base));
       if (report && "restMs" in report) {
-        if (report.restMs > LONGEST_REST_MS && performance.now() > noticedAt)
+        if (report.restMs > REST_MS && performance.now() > noticedAt)
           return await rested(lease, report.restMs);
-        await leased.rest(Math.min(report.restMs, NOTICE_MS));
+        await leased.rest(Math.min(report.restMs, MOST_PATIENCE_MS));
         continue;
       }
       if (report) {
@@ -355,7 +346,7 @@ async function run(lease: Lease, first: SyncedBase, stop: AbortSignal): Promise<
         // What one table's objects refuse is no reason for other tables to wait longer.
         const isRefused = isBasetideError(cache.failedWith, "replica_refused");
         const pauseMs = failurePauseMs(isRefused ? 1 : cache.failures, cache.failedWith ?? undefined);
-        if (isGivenUp(lease) || pauseMs > LONGEST_REST_MS) return { reason: "failed", pauseMs };
+        if (isGivenUp(lease) || pauseMs > REST_MS) return { reason: "failed", pauseMs };
         await leased.rest(pauseMs);
       } else await leased.rest(Math.max(0, nextSweepAt(startedAt) - performance.now()));
     } catch (error) {
@@ -372,7 +363,7 @@ async function isRenewed(lease: Lease): Promise<boolean> {
   if (!(await renewLease(replica, epoch, cache.renewals))) return false;
   cache.renewals += 1;
   const now = performance.now();
-  lease.renewAt = now + RENEWAL_MS;
+  lease.renewAt = now + TURN_MS;
   if (!features.isSettled || now - lease.keptUpAt >= UPKEEP_MS) {
     lease.keptUpAt = now;
     await dropUnfinished(replica, epoch, cache.builds.keys());
@@ -428,8 +419,7 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
         modifiedSince: platform.modifiedSince,
         isGivenUp: () => isGivenUp(lease),
         // A cycle that the budget slows down may take longer, and starts over with each renewal.
-        isOver: () =>
-          performance.now() >= lease.renewAt + (cycles > 0 ? 0 : CYCLES_WAITED * cadence().cycleMs),
+        isOver: () => cycles > 0 && performance.now() >= lease.renewAt,
         onRun: async (report) => {
           if (!report.isBackground) cycles++;
           await saveRun(lease, base, report);
@@ -503,7 +493,7 @@ async function applyAttachmentKey(ctx: SyncContext, base: SyncedBase, cache: Bas
 /** The base is leased again after it has rested. @throws BasetideError `sync_stopped` */
 async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): Promise<End> {
   // What a client wrote does not wait for the budget.
-  while (leased.catchUpRequestedAt) await leased.rest(NOTICE_MS);
+  while (leased.catchUpRequestedAt) await leased.rest(MOST_PATIENCE_MS);
   const spentMs = budget.spentUntil ? budget.spentUntil.getTime() - Date.now() : Infinity;
   await ctx.host.restUntil(baseId, Math.min(restMs, spentMs));
   return { reason: "rests" };

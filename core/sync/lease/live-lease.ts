@@ -4,7 +4,7 @@ import type { Platform } from "../../source";
 import type { Reader } from "../engine";
 import type { SyncedBase } from "../host";
 import {
-  detectDrift,
+  compareTable,
   type FeedContext,
   type LiveFeed,
   type LiveInput,
@@ -53,16 +53,8 @@ export async function goLive(lease: LiveLease, feed: LiveFeed, input: SyncSessio
     ...input,
     feed,
     cadence: (facts) => cadenceOf({ ...facts, ratePerSecond: budget.ratePerSecond }),
-    onMissed: (count) => ctx.syncMetrics.unreported("sweep", count),
-    compare:
-      modifiedSince &&
-      ((replica) =>
-        detectDrift({
-          ...replica,
-          feed,
-          modifiedSince,
-          onDrift: (count) => ctx.syncMetrics.unreported("comparison", count),
-        })),
+    onMissed: (foundBy, count) => ctx.syncMetrics.unreported(foundBy, count),
+    compare: modifiedSince && ((replica) => compareTable({ ...replica, feed, modifiedSince })),
     endsAtRest: true,
   };
   for (let first: LiveInput["first"]; ; ) {

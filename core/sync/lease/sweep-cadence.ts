@@ -3,23 +3,18 @@
 import { agoMs } from "../../postgres";
 import type { SyncedBase } from "../host";
 import type { LeasedBudget } from "../pacing";
-import { type Cadence, cadenceOf, sweepCallsOf } from "../pacing";
+import { type Cadence, cadenceOf, SHORTEST_MS, sweepCallsOf, TICK_MS } from "../pacing";
 import type { BaseCache } from "../state";
 
-/** The shortest interval between two sweeps of a small base. */
-const MIN_SYNC_INTERVAL_MS = 1000;
 /**
- * Sweeps of small bases begin at multiples of this time, ms, so that those of many bases begin together: a worker that
- * wakes up for one base at a time finds cold caches each time, and spends a sixth more CPU on each request.
- */
-const BEAT_MS = 250;
-
-/**
+ * Sweeps of small bases begin at multiples of TICK_MS, so that those of many bases begin together: a worker that wakes up
+ * for one base at a time finds cold caches each time, and spends a sixth more CPU on each request.
+ *
  * Returns when the sweep after one that began at `startedAt` may begin, both by performance.now(): the beat that is
  * nearest to the shortest interval, so that sweeps on beats keep that interval.
  */
 export function nextSweepAt(startedAt: number): number {
-  return Math.round((startedAt + MIN_SYNC_INTERVAL_MS) / BEAT_MS) * BEAT_MS;
+  return Math.round((startedAt + SHORTEST_MS) / TICK_MS) * TICK_MS;
 }
 
 /** Returns the cadence that the current budget allows. */
@@ -54,5 +49,5 @@ export function restOf(
 
 /** Returns whether the budget spreads sweeps out: they do not follow each other at once. */
 export function isPaced(budget: LeasedBudget, base: SyncedBase): boolean {
-  return cadenceFor(budget, base, "sweep").sweepEveryMs > MIN_SYNC_INTERVAL_MS;
+  return cadenceFor(budget, base, "sweep").sweepEveryMs > SHORTEST_MS;
 }

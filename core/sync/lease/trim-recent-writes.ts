@@ -5,18 +5,11 @@
 import { isBasetideError } from "../../errors";
 import { type Replica, takeReadVersion, trimRecentWrites, writesSince } from "../../replica";
 import { TRIM_INTERVAL_MS } from "../modes/live";
+import { RECENT_MS, SHORTEST_MS } from "../pacing";
 import { type BaseCache, QUIET_SWEEP_AGE_MS, requestSchemaCheck } from "../state";
 
 /** Entries are kept for this long. An image that was requested earlier is rejected, and its record is read again. */
 const LOG_KEPT_MS = 120_000;
-/** A read version may be this old when it is first used, with a second to spare. */
-const READ_VERSION_AGE_MS = QUIET_SWEEP_AGE_MS + 1000;
-/**
- * Client writes whose names no schema check has verified are kept for this long before a check is requested for them.
- * In live mode, checks are hours apart while the feed reports no schema change: the feed may miss one, or be read
- * late.
- */
-const UNJUDGED_MS = 10 * 60_000;
 
 /** What a statement that was sent at `sentAt` (performance.now()) found. */
 interface LogState {
@@ -47,13 +40,15 @@ export async function trimOldRecentWrites(
       ? { at: latest.sentAt, readVersion: latest.readVersion }
       : { at: now, readVersion: await takeReadVersion(replica) },
   );
-  const oldest = Math.min(now - LOG_KEPT_MS, readAt - READ_VERSION_AGE_MS);
+  // A read version may be that old when it is first used, with a second to spare.
+  const oldest = Math.min(now - LOG_KEPT_MS, readAt - QUIET_SWEEP_AGE_MS - SHORTEST_MS);
   const old = points.findLastIndex(({ at }) => at < oldest);
   if (old === -1) return;
   try {
     const isEmpty = latest?.hasRecentWrites === false;
     const judged = isEmpty ? old : await judgedPoint(replica, cache, old);
-    if (judged < old && points[judged + 1]!.at < now - UNJUDGED_MS) requestSchemaCheck(cache, new Date());
+    // In live mode, checks are hours apart while the feed reports no schema change: it may miss one, or be read late.
+    if (judged < old && points[judged + 1]!.at < now - RECENT_MS) requestSchemaCheck(cache, new Date());
     if (judged === -1) return;
     if (!isEmpty) {
       // The builds could not catch up without the trimmed entries, nor could tables that have not been used yet.

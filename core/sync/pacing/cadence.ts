@@ -5,7 +5,10 @@
  * interval that keeps its calls within their part of the rate. The parts of a mode add up to less than one, so a base
  * never spends more than the rate, and calls that are saved in quiet hours make the rate rise.
  */
+import { LONGEST_TIMER_MS } from "../../async";
 import { strictest } from "../../source";
+import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../time-units";
+import { SHORTEST_MS, TICK_MS, TWICE_A_DAY_MS, UNPROMPTED_MS } from "./limits";
 
 export interface CadenceFacts {
   /** Calls a second that the budget leaves this base until the end of the month; Infinity without a cap. */
@@ -57,32 +60,16 @@ export function sweepCallsOf(tables: readonly { records: number }[]): number {
 }
 
 /** A base counts as active for this long after a change. */
-export const ACTIVE_FOR_MS = 5 * 60_000;
+export const ACTIVE_FOR_MS = 5 * MINUTE_MS;
 /** The number of reads that notifications may cause at once after a quiet period. */
 export const NOTIFICATION_BURST = 20;
 
-const SECOND_MS = 1000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-const DAY_MS = 24 * HOUR_MS;
-/** The longest that a timer can wait. */
-const LONGEST_MS = 2 ** 31 - 1;
-
-/** The shortest interval between sweeps, polls and rapid cycles. */
-const SHORTEST_MS = SECOND_MS;
-/**
- * Without a cap: the shortest interval between reads that notifications cause, as long as the reads leave room for the
- * changes that they report.
- */
-const NOTIFICATION_GAP_MS = 250;
 /**
  * An idle live base with notifications makes 300 calls a day plus those of one sweep: 290 reads of the feed, so that
  * `_sync_meta` is never older than five minutes (with 2 s left for the read itself), four comparisons, two schema
  * checks, and four checks of the webhook.
  */
 const IDLE_POLL_MS = 5 * MINUTE_MS - 2 * SECOND_MS;
-const IDLE_FRESHNESS_MS = 6 * HOUR_MS;
-const IDLE_SCHEMA_MS = 12 * HOUR_MS;
 const IDLE_SWEEP_MS = DAY_MS;
 /**
  * An idle live base that is polled makes a call in this time, for the feed or for the sweep; with comparisons and schema
@@ -104,13 +91,13 @@ export function cadenceOf(facts: CadenceFacts): Cadence {
   const isRapid = facts.mode === "rapid";
   const parts = isRapid ? RAPID_PARTS : SWEEP_PARTS;
   return {
-    pollMs: LONGEST_MS,
-    notificationGapMs: LONGEST_MS,
-    freshnessMs: LONGEST_MS,
+    pollMs: LONGEST_TIMER_MS,
+    notificationGapMs: LONGEST_TIMER_MS,
+    freshnessMs: LONGEST_TIMER_MS,
     schemaMs: paced(facts, parts.schema, 1, 0),
     sweepEveryMs: paced(facts, parts.sweeps, facts.sweepCalls, SHORTEST_MS),
     sweepCallMs: 0,
-    cycleMs: isRapid ? paced(facts, RAPID_PARTS.cycles, facts.tables, SHORTEST_MS) : LONGEST_MS,
+    cycleMs: isRapid ? paced(facts, RAPID_PARTS.cycles, facts.tables, SHORTEST_MS) : LONGEST_TIMER_MS,
   };
 }
 
@@ -122,12 +109,12 @@ function live(facts: CadenceFacts): Cadence {
   const polled = isActive ? { pollMs: SHORTEST_MS, sweepCallMs: SECOND_MS } : polledIdle(facts);
   return {
     pollMs: paced(facts, LIVE_PARTS.polls, calls, hasNotifications ? IDLE_POLL_MS : polled.pollMs),
-    notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, NOTIFICATION_GAP_MS),
-    freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isIdle ? IDLE_FRESHNESS_MS : ACTIVE_FRESHNESS_MS),
-    schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? IDLE_SCHEMA_MS : LIVE_SCHEMA_MS),
+    notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, TICK_MS),
+    freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isIdle ? UNPROMPTED_MS : ACTIVE_FRESHNESS_MS),
+    schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? TWICE_A_DAY_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
     sweepCallMs: hasNotifications ? SECOND_MS : polled.sweepCallMs,
-    cycleMs: LONGEST_MS,
+    cycleMs: LONGEST_TIMER_MS,
   };
 }
 
@@ -146,8 +133,8 @@ function unhurriedSweepMs({ hasNotifications, isActive, changesByItself }: Caden
 /** Returns the interval between actions of `calls` calls each that together may use `part` of the rate. */
 function paced({ ratePerSecond }: CadenceFacts, part: number, calls: number, shortestMs: number): number {
   const perSecond = ratePerSecond * part;
-  const affordableMs = perSecond > 0 ? (SECOND_MS * calls) / perSecond : LONGEST_MS;
-  return Math.min(LONGEST_MS, Math.max(shortestMs, affordableMs));
+  const affordableMs = perSecond > 0 ? (SECOND_MS * calls) / perSecond : LONGEST_TIMER_MS;
+  return Math.min(LONGEST_TIMER_MS, Math.max(shortestMs, affordableMs));
 }
 
 /**

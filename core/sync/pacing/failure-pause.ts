@@ -6,16 +6,11 @@
 import { jittered } from "../../async";
 import { type BasetideError, isBasetideError, type NextStep, nextStep } from "../../errors";
 import { isConnectionError } from "../../postgres";
+import { SHORTEST_MS } from "./limits";
 
 /** Pause after a failed sync, schema check or lease; it doubles with each further failure in a row. */
-const FIRST_FAILURE_PAUSE_MS = 2000;
-const MAX_FAILURE_PAUSE_MS = 60_000;
-/**
- * While one of our databases is unreachable, pauses grow by a fifteenth, so that each is about a fifteenth of the
- * outage so far. A database that was down for a minute is used again within 5 s of its return, and one that is down
- * for long costs one attempt a minute.
- */
-const FIRST_OUTAGE_PAUSE_MS = 1000;
+export const FIRST_FAILURE_PAUSE_MS = 2000;
+export const MAX_FAILURE_PAUSE_MS = 60_000;
 const OUTAGE_GROWTH = 16 / 15;
 
 /** Returns the pause after this many failures in a row, the last of them `error`, ms. */
@@ -24,7 +19,7 @@ export function failurePauseMs(failures: number, error?: unknown): number {
   if (isBasetideError(error, "replica_busy"))
     return jittered(1, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
   if (!isOutage(error)) return jittered(failures, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
-  const most = Math.min(MAX_FAILURE_PAUSE_MS, FIRST_OUTAGE_PAUSE_MS * OUTAGE_GROWTH ** (failures - 1));
+  const most = Math.min(MAX_FAILURE_PAUSE_MS, SHORTEST_MS * OUTAGE_GROWTH ** (failures - 1));
   return most * (0.5 + Math.random() / 2);
 }
 

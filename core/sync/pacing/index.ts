@@ -10,6 +10,26 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
-export { failurePauseMs, gravity, isOutage, isWholeBases } from "./failure-pause";
+export {
+  FIRST_FAILURE_PAUSE_MS,
+  failurePauseMs,
+  gravity,
+  isOutage,
+  isWholeBases,
+  MAX_FAILURE_PAUSE_MS,
+} from "./failure-pause";
+export {
+  MANY_TRIES,
+  MOST_PATIENCE_MS,
+  OBSTACLE_MS,
+  RECENT_MS,
+  REST_MS,
+  SHORTEST_MS,
+  TICK_MS,
+  TRIES,
+  TURN_MS,
+  TWICE_A_DAY_MS,
+  UNPROMPTED_MS,
+} from "./limits";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";
-export { type DueItem, MOST_TABLES, periodic, Scheduler, TICK_MS, type WorkKind } from "./scheduler";
+export { type DueItem, MOST_TABLES, periodic, Scheduler, type WorkKind } from "./scheduler";

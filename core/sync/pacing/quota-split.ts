@@ -13,6 +13,7 @@ import { type LinkedAbort, linkedAbort } from "../../async";
 import type { HeldConnection } from "../../http/connections";
 import type { RateLimiter, SyncCall } from "../../limiter";
 import { processClock, type QuotaClock } from "../../limiter";
+import { SHORTEST_MS } from "./limits";
 
 export type WorkPriority = "foreground" | "background";
 
@@ -38,8 +39,6 @@ interface SplitOptions {
 
 /** While background work is urgent (a rebuild, a feed gap), it gets half of the permits. */
 export const URGENT_PACE: BackgroundPace = { every: 2, gapMs: 0 };
-/** The pace may change, so it is checked again after this time. */
-const LONGEST_PAUSE_MS = 1000;
 
 interface Waiter {
   /** Within a queue, the request that is due first goes first. */
@@ -151,7 +150,8 @@ export class QuotaSplit {
     try {
       while (this.#next()) await this.#acquireOne(key, call);
       const isWaiting = this.#queues.background.length > 0 && !this.#stop.aborted;
-      const pauseMs = Math.min(LONGEST_PAUSE_MS, this.#backgroundInMs());
+      // The pace may change meanwhile.
+      const pauseMs = Math.min(SHORTEST_MS, this.#backgroundInMs());
       if (isWaiting) {
         this.#cancelAlarm = this.#clock.at(
           this.#clock.now() + pauseMs,

@@ -8,9 +8,7 @@
 import type { Notifier } from "../../async";
 import { asBasetideError, type BasetideError } from "../../errors";
 import { failurePauseMs, isWholeBases } from "./failure-pause";
-
-/** What items depend on changes by itself: without a notification, they are looked for this often. */
-export const TICK_MS = 250;
+import { TICK_MS } from "./limits";
 
 /**
  * Tables of one kind that are worked on at once: the rate should be the limit, and not the source's response time, and no

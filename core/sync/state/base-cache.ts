@@ -9,6 +9,7 @@ import { compileMapper } from "../../replica";
 import type { RememberedPage, SourceSchema, SourceSelection } from "../../source";
 import { SourceClock } from "../../source";
 import type { RunReport, SchemaError, SyncedBase } from "../host";
+import { TWICE_A_DAY_MS } from "../pacing";
 import type { FilledBuild } from "./filled-build";
 import { Fingerprints } from "./fingerprints";
 import type { LiveCache } from "./live-cache";
@@ -135,19 +136,19 @@ export interface BaseCache {
   failedWith: RunReport["error"] | null;
   /** What keeps the base from being current. */
   problems: Problems;
-  /** Why objects of the customer's refused the last rebuild of a table that must still be rebuilt, by table id. */
-  refusals: Map<string, BasetideError>;
+  /**
+   * Why objects of the customer's refused the last rebuild of a table that must still be rebuilt, and when it is tried again
+   * (performance.now()), by table id.
+   */
+  refusals: Map<string, { error: BasetideError; until: number }>;
   /** How long the source must keep answering that there are no records before that is believed. */
   emptySpellMs: number;
-  /** How long fingerprints are trusted before a sweep compares every record with its row in SQL. */
+  /**
+   * How long fingerprints are trusted before a sweep compares every record with its row in SQL: that finds rows that were
+   * changed in SQL directly. Sweeps are at most a day apart if the budget allows, and so are comparisons then.
+   */
   compareEveryMs: number;
 }
-
-/**
- * Half a day. Sweeps are at most a day apart if the budget allows, and so are comparisons then. A comparison finds
- * rows that were changed in SQL directly.
- */
-const COMPARE_EVERY_MS = 12 * 3600_000;
 
 /** Longer than the source has ever been seen to answer "no records" for a table that has them. */
 const EMPTY_SPELL_MS = 90_000;
@@ -195,7 +196,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     problems: new Problems(),
     refusals: new Map(),
     emptySpellMs,
-    compareEveryMs: COMPARE_EVERY_MS,
+    compareEveryMs: TWICE_A_DAY_MS,
   };
 }
 
@@ -230,8 +231,8 @@ export function restore(
     cache.schemaError = base.schemaError ?? null;
     if (base.error?.code === "replica_refused") {
       const outdated = base.problems.filter(({ kind }) => kind === "outdated_table");
-      const refusal = new BasetideError(base.error.code, base.error.message);
-      for (const { tableId } of outdated) cache.refusals.set(tableId!, refusal);
+      const error = new BasetideError(base.error.code, base.error.message);
+      for (const { tableId } of outdated) cache.refusals.set(tableId!, { error, until: 0 });
     }
   }
   // The new lease has dropped them.

@@ -37,15 +37,8 @@ interface Suspicion {
 }
 
 export class DirtySet {
-  /** Wakes the loops that depend on the set: each waits for its own notifier. */
-  readonly wake = {
-    /** There may be something to work on, or a table needs a schema check. */
-    work: new Notifier(),
-    /** `batchCursor` may have advanced. */
-    batches: new Notifier(),
-    /** `durableCursor` may have advanced. */
-    cursor: new Notifier(),
-  };
+  /** Notified when there may be something to work on, a table needs a schema check, or a cursor may have advanced. */
+  readonly wake = new Notifier();
   #tables = new Map<string, DirtyTable>();
   /** How many entries hold each cursor, and how many of those are deferred. */
   #held = new CursorCounts();
@@ -95,7 +88,7 @@ export class DirtySet {
     const aside = new Set(tableIds);
     if (aside.symmetricDifference(this.#aside).size === 0) return;
     this.#aside = aside;
-    this.#advanced();
+    this.wake.notify();
   }
 
   /** Entries that are named from now on have a greater sequence. */
@@ -114,7 +107,7 @@ export class DirtySet {
   /** Ends a feed batch: all its changes have been named. */
   endBatch(cursor: number): void {
     this.#readCursor = cursor;
-    this.#advanced();
+    this.wake.notify();
   }
 
   /** Names a record, and merges this with an entry that already waits for it. */
@@ -143,14 +136,14 @@ export class DirtySet {
   addTable(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.whole = this.#hold(waiting.whole, cursor);
-    this.wake.work.notify();
+    this.wake.notify();
   }
 
   /** Requests a schema check before the table is worked on. */
   suspect(tableId: string, cursor: number): void {
     const waiting = this.#waiting(tableId);
     waiting.suspect = this.#hold(waiting.suspect, cursor);
-    this.wake.work.notify();
+    this.wake.notify();
   }
 
   /** Returns the tables that need a schema check. */
@@ -169,8 +162,7 @@ export class DirtySet {
       this.#held.remove(waiting.suspect.cursor);
       waiting.suspect = null;
     }
-    this.wake.work.notify();
-    this.#advanced();
+    this.wake.notify();
   }
 
   #hold(known: Suspicion | null, cursor: number): Suspicion {
@@ -276,7 +268,7 @@ export class DirtySet {
       this.#held.remove(entry.cursor);
     }
     this.#closeIfEmpty(batch);
-    this.#advanced();
+    this.wake.notify();
   }
 
   /** Requeues records: they must be read once more. */
@@ -309,7 +301,7 @@ export class DirtySet {
       this.#deferred.add(entry.cursor);
     }
     this.#closeIfEmpty(batch);
-    this.#advanced();
+    this.wake.notify();
   }
 
   /** Resumes deferred entries whose time has come. @returns how long until the next one's, ms */
@@ -352,17 +344,12 @@ export class DirtySet {
       this.#held.remove(waiting.whole.cursor);
       waiting.whole = null;
     }
-    this.#advanced();
+    this.wake.notify();
   }
 
   /** Acknowledges all entries of a table that the source no longer has. */
   forgetTable(tableId: string): void {
     this.ackTable(tableId, this.#sequence, new Set());
-  }
-
-  #advanced(): void {
-    this.wake.batches.notify();
-    this.wake.cursor.notify();
   }
 
   #waiting(tableId: string): DirtyTable {
@@ -378,7 +365,7 @@ export class DirtySet {
   #put(waiting: DirtyTable, recordId: string, entry: DirtyEntry): void {
     queueOf(waiting, entry).set(recordId, entry);
     this.#held.add(entry.cursor);
-    this.wake.work.notify();
+    this.wake.notify();
   }
 
   /** Removes the waiting or deferred entry of a record; entries in progress stay. */

@@ -7,9 +7,6 @@
  */
 import type { BaseCache, TableCache } from "./base-cache";
 
-/** Evicts down to this share of the limit, so that not every call has to evict. */
-const TARGET = 0.9;
-
 /**
  * Evicts fingerprints until those of all caches take at most `mostBytes`. Tables that are being swept keep theirs.
  *
@@ -32,7 +29,7 @@ export function evictFingerprints(
   if (bytes <= mostBytes) return { bytes, evicted: 0 };
   let evicted = 0;
   for (const table of leastUsed(all, nowMs)) {
-    if (bytes <= mostBytes * TARGET) break;
+    if (bytes <= mostBytes) break;
     bytes -= table.fingerprints.bytes;
     table.fingerprints.evict();
     table.isComplete = false;

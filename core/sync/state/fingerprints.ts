@@ -18,14 +18,10 @@ import { ScannedPages } from "./scanned-pages";
 /** The load at which the table grows, and its load afterwards: growing by a fifteenth leaves few slots unused. */
 const MAX_LOAD = 0.95;
 const GROWN_LOAD = 0.89;
-/** The load of a table that another worker has filled: it rarely gets many more records. */
-const UNPACKED_LOAD = 0.94;
-const FIRST_CAPACITY = 14;
 /** Words of 32 bits per slot: the low bits of the id, 24 more and the fingerprint's highest 8, its low 32 bits. */
 const WORDS = 3;
 const ID_PART = 0xffff_ff00;
 const PRINT_PART = 0xff;
-const TWO_TO_32 = 2 ** 32;
 
 /** The bits of a fingerprint that are stored. */
 export const FINGERPRINT_BITS = (1n << 40n) - 1n;
@@ -259,7 +255,8 @@ export class Fingerprints {
     const packed = new Uint32Array(Uint8Array.from(bytes).buffer);
     const size = packed.length / WORDS;
     const fingerprints = new Fingerprints();
-    fingerprints.#allocate(size, UNPACKED_LOAD);
+    // It rarely gets many more records.
+    fingerprints.#allocate(size, MAX_LOAD);
     for (let at = 0; at < packed.length; at += WORDS) {
       const [low, high] = [packed[at]!, packed[at + 1]!];
       if (low === 0 || fingerprints.#slots[fingerprints.#probe(low, high) * WORDS] !== 0) return null;
@@ -343,7 +340,7 @@ export class Fingerprints {
     const capacity = this.#capacity;
     const rest = high & ID_PART;
     // Scales the hash to the capacity: no power of two is needed.
-    let at = Math.floor((low * capacity) / TWO_TO_32);
+    let at = Math.floor((low * capacity) / 2 ** 32);
     for (;;) {
       const found = slots[at * WORDS]!;
       if (found === 0 || (found === low && (slots[at * WORDS + 1]! & ID_PART) === rest)) return at;
@@ -374,7 +371,7 @@ export class Fingerprints {
 
   #allocate(size: number, load = GROWN_LOAD): void {
     // With a slot that stays free, every search ends.
-    this.#capacity = size === 0 ? 0 : Math.max(FIRST_CAPACITY, size + 1, Math.floor(size / load));
+    this.#capacity = size === 0 ? 0 : Math.max(size + 1, Math.floor(size / load));
     this.#slots = new Uint32Array(this.#capacity * WORDS);
     this.#marks = new (this.#isKeepingScans ? Uint32Array : Uint16Array)(this.#capacity);
   }

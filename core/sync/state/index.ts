@@ -17,7 +17,7 @@ export type { FilledBuild, VersionByScan } from "./filled-build";
 export { Fingerprints } from "./fingerprints";
 export { LiveCache } from "./live-cache";
 export { MassChange } from "./mass-change";
-export { MissedChanges } from "./missed-changes";
+export { FEED_LATE_MS, type FoundBy, MissedChanges } from "./missed-changes";
 export { packCache, unpackCache } from "./pack";
 export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";

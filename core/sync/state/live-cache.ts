@@ -3,14 +3,11 @@ import { CallBucket } from "../pacing";
 import { DirtySet } from "./dirty-set";
 import { MissedChanges } from "./missed-changes";
 
-/** How long a table that the schema does not list is not looked for again, ms. */
-const UNLISTED_MS = 60_000;
-/** Tables that are remembered as not listed. */
-const MOST_UNLISTED = 1000;
-
 export class LiveCache {
   readonly dirty = new DirtySet();
   readonly missedChanges = new MissedChanges();
+  /** Missed changes that are not recorded yet. */
+  missed = 0;
   readonly startedAt = Date.now();
   /** When the feed last reported a change. */
   changedAt: Date | undefined;
@@ -23,14 +20,4 @@ export class LiveCache {
   readonly bucket = new CallBucket();
   /** The feed gap that a scan was started for. */
   gapSeen: Date | null = null;
-  /** Tables that the feed has named and the schema did not list, and when they were looked for (performance.now()). */
-  readonly #unlisted = new Map<string, number>();
-
-  /** Returns whether a schema check must look for a table that the schema does not list, and counts it as looked for. */
-  isToBeLookedFor(tableId: string, now: number): boolean {
-    if (now - (this.#unlisted.get(tableId) ?? Number.NEGATIVE_INFINITY) < UNLISTED_MS) return false;
-    if (this.#unlisted.size >= MOST_UNLISTED) this.#unlisted.clear();
-    this.#unlisted.set(tableId, now);
-    return true;
-  }
 }

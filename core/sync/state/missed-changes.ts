@@ -1,22 +1,26 @@
 /**
- * Counts missed changes: records that a sweep found changed and that the feed never reported.
+ * Counts missed changes: records that a sweep or a comparison found changed and that the feed never reported.
  *
- * A sweep may be faster than the feed. So a difference is only a suspicion until the feed has been read to its end
- * some time later without naming the record. A record that was named shortly before is not counted either: it may have
- * been read again before its computed cells were updated.
+ * Both may be faster than the feed. So a difference is only a suspicion until the feed has been read to its end some time
+ * later without naming the record. A record that was named shortly before is not counted either: it may have been read
+ * again before its computed cells were updated.
  */
 
-/** A record may be named this long before a sweep finds it, or after, ms. */
+/** The longest delay of the feed in reporting a change, ms. */
+export const FEED_LATE_MS = 20_000;
+/** A record may be named this long before it is found changed, ms. */
 const NAMED_BEFORE_MS = 60_000;
-const NAMED_AFTER_MS = 10_000;
+
+/** What has found a difference. A comparison looks at the cells that the feed reports only. */
+export type FoundBy = "sweep" | "comparison";
 
 export class MissedChanges {
   /** When each record was named (performance.now()), in the current minute and in the previous one, by table. */
   #named = new Map<string, Map<string, number>>();
   #namedBefore = new Map<string, Map<string, number>>();
   #rotatedAt = Number.NEGATIVE_INFINITY;
-  /** When each record was found changed, by table. */
-  #suspects = new Map<string, Map<string, number>>();
+  /** How and when each record was found changed, by table. */
+  #suspects = new Map<string, Map<string, { by: FoundBy; at: number }>>();
 
   /** True while no difference waits to be judged. */
   get isSettled(): boolean {
@@ -26,7 +30,7 @@ export class MissedChanges {
   /** Records that the feed named these records, or that they depend on records that it named. */
   named(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
     this.forgetOld(nowMs);
-    const named = within(this.#named, tableId);
+    const named = this.#named.getOrInsertComputed(tableId, () => new Map());
     const suspects = this.#suspects.get(tableId);
     for (const id of recordIds) {
       named.set(id, nowMs);
@@ -49,47 +53,39 @@ export class MissedChanges {
       .reduce((sum, records) => sum + records.size, 0);
   }
 
-  /** Returns whether the record is remembered to have been named since then. */
-  wasNamedSince(tableId: string, recordId: string, sinceMs: number): boolean {
-    return (this.#namedAt(tableId, recordId) ?? Number.NEGATIVE_INFINITY) >= sinceMs;
+  /** Records that these records differed from the replica. */
+  found(tableId: string, recordIds: Iterable<string>, nowMs: number, by: FoundBy = "sweep"): void {
+    const suspects = this.#suspects.getOrInsertComputed(tableId, () => new Map());
+    for (const id of recordIds) {
+      const namedAt = this.#named.get(tableId)?.get(id) ?? this.#namedBefore.get(tableId)?.get(id);
+      if (namedAt === undefined || nowMs - namedAt > NAMED_BEFORE_MS) suspects.set(id, { by, at: nowMs });
+    }
   }
 
-  /** Records that a sweep found a difference between these records and the replica. */
-  found(tableId: string, recordIds: Iterable<string>, nowMs: number): void {
-    const suspects = within(this.#suspects, tableId);
-    for (const id of recordIds) {
-      const namedAt = this.#namedAt(tableId, id);
-      if (namedAt === undefined || nowMs - namedAt > NAMED_BEFORE_MS) suspects.set(id, nowMs);
+  /** Returns the time until a read of the feed shows whether it has omitted what comparisons found, ms. */
+  judgedInMs(nowMs: number): number {
+    let dueInMs = Infinity;
+    for (const suspects of this.#suspects.values()) {
+      for (const { by, at } of suspects.values())
+        if (by === "comparison") dueInMs = Math.min(dueInMs, at + FEED_LATE_MS - nowMs);
     }
+    return Math.max(0, dueInMs);
   }
 
   /**
    * Call after the feed, requested at `askedMs`, was read to its end. @returns how many missed changes are now certain
    */
-  readToEnd(askedMs: number): number {
+  readToEnd(askedMs: number): Record<FoundBy, number> {
     this.forgetOld(askedMs);
-    let count = 0;
+    const missed = { sweep: 0, comparison: 0 };
     for (const [tableId, suspects] of this.#suspects) {
-      for (const [id, foundMs] of suspects) {
-        if (askedMs - foundMs < NAMED_AFTER_MS) continue;
+      for (const [id, { by, at }] of suspects) {
+        if (askedMs - at < FEED_LATE_MS) continue;
         suspects.delete(id);
-        count++;
+        missed[by]++;
       }
       if (suspects.size === 0) this.#suspects.delete(tableId);
     }
-    return count;
+    return missed;
   }
-
-  #namedAt(tableId: string, recordId: string): number | undefined {
-    return this.#named.get(tableId)?.get(recordId) ?? this.#namedBefore.get(tableId)?.get(recordId);
-  }
-}
-
-function within(tables: Map<string, Map<string, number>>, tableId: string): Map<string, number> {
-  let records = tables.get(tableId);
-  if (!records) {
-    records = new Map();
-    tables.set(tableId, records);
-  }
-  return records;
 }

@@ -1,12 +1,11 @@
-/** Read versions that many requests share. */
+/**
+ * Read versions that many requests share. One may be old when it is used: it then loses to images that were applied in the
+ * meantime, which is safe.
+ */
+import { SHORTEST_MS } from "../pacing";
 
 /**
- * A read version may be this old when it is used: it then loses to images that were applied in the meantime, which is
- * safe.
- */
-const MAX_AGE_MS = 1000;
-/**
- * The same for a sweep. Of the records that it finds changed, only those that another process wrote in this time lose:
+ * How old one may be that a sweep uses, ms. Of the records that it finds changed, only those that another process wrote in this time lose:
  * they are compared again. Shorter, most statements of an unchanged sweep would be read versions.
  */
 export const SWEEP_AGE_MS = 15_000;
@@ -25,7 +24,7 @@ export class ReadVersionSource {
   #takenAt = Number.NEGATIVE_INFINITY;
   readonly #maxAgeMs: number;
 
-  constructor(take: () => Promise<number>, maxAgeMs = MAX_AGE_MS) {
+  constructor(take: () => Promise<number>, maxAgeMs = SHORTEST_MS) {
     this.#take = take;
     this.#maxAgeMs = maxAgeMs;
   }

@@ -11,9 +11,6 @@
 /** The count of a page that is not intact. */
 const CHANGED = 0xffff;
 const MOST_PAGES = 0xffff;
-/** Numbers of pages that are no longer listed, in addition to as many as there are listed ones. */
-const SPARE = 16;
-const FIRST_CAPACITY = 4;
 const GROWTH = 1.25;
 
 export class ScannedPages {
@@ -41,7 +38,7 @@ export class ScannedPages {
 
   /** True if most numbers are those of pages that are no longer listed. */
   get isSparse(): boolean {
-    return this.#used > 2 * this.#positions + SPARE;
+    return this.#used > 2 * this.#positions;
   }
 
   /** The scan that saw this page last; 0 for none. */
@@ -155,7 +152,7 @@ export class ScannedPages {
   }
 
   #grow(least: number): void {
-    const length = Math.max(FIRST_CAPACITY, Math.ceil(least * GROWTH));
+    const length = Math.ceil(least * GROWTH);
     const [scans, digests, counts, untils] = [this.#scans, this.#digests, this.#counts, this.#untils];
     this.#scans = new Uint32Array(length);
     this.#digests = new Float64Array(length);

@@ -7,14 +7,7 @@
 
 import { BasetideError, errorCodes, nextStep } from "../../errors";
 import type { FailingTable } from "../host";
-import { failurePauseMs } from "../pacing";
-
-/** What has not been answered for this long does not delay others, ms. */
-const PATIENCE_MS = 5000;
-/** The longest pause between two attempts to read a table. */
-const MAX_PAUSE_MS = 60_000;
-/** What is answered slowly may take this many times as long as it last did. */
-const PATIENCE_FACTOR = 2;
+import { failurePauseMs, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS } from "../pacing";
 
 interface Failure {
   name: string;
@@ -76,7 +69,7 @@ export class TableFailures {
   failed({ id, name }: { id: string; name: string }, error: BasetideError): void {
     const known = this.#failures.get(id);
     const failures = (known?.failures ?? 0) + 1;
-    const pauseMs = Math.min(MAX_PAUSE_MS, failurePauseMs(failures, error));
+    const pauseMs = Math.min(MAX_FAILURE_PAUSE_MS, failurePauseMs(failures, error));
     this.#answering.delete(id);
     this.#failures.set(id, {
       name,
@@ -129,7 +122,7 @@ export class TableFailures {
 
 /** Returns how long a request may stay unanswered before others no longer wait for it, ms, if the last one took this long. */
 export function patienceAfter(tookMs: number): number {
-  return Math.max(PATIENCE_MS, PATIENCE_FACTOR * tookMs);
+  return MOST_PATIENCE_MS + tookMs;
 }
 
 /** Returns whether the error is about one table, and not about the whole base or one of our databases. */

@@ -114,14 +114,23 @@ test("a holder that died during an outage loses its jobs soon after it", async (
   expect(clockMs - backAt).toBeLessThanOrEqual(9000);
 });
 
-test("jobs of a process that died before its first heartbeat, or before it claimed them, fail, too", async () => {
-  const [job] = await one.boss.fetch("sync");
-  expect(job).toBeDefined();
-  expect(await one.fetch(10)).toHaveLength(2);
-  // A process looks for them once in 10 s, and this one has not yet.
-  await age("jobs");
-  await other.reconcile();
+test("jobs of a process that died before its first heartbeat fail, too", async () => {
+  expect(await one.fetch(10)).toHaveLength(3);
+  await steady(other);
+  await age("holders");
+  await other.heartbeat([]);
   expect(await states()).toEqual(["failed", "failed", "failed"]);
+});
+
+test("a holder that was found silent takes no job before its next heartbeat", async () => {
+  const jobs = await takeAll(one);
+  await steady(other);
+  await age("holders");
+  await other.heartbeat([]);
+  for (const baseId of BASES) await other.requestSync(baseId);
+  expect(await one.fetch(10)).toEqual([]);
+  expect(await one.heartbeat(jobs)).toEqual(jobs);
+  expect(await one.fetch(10)).toHaveLength(3);
 });
 
 test("a job that its holder does not know, as the answer that brought it was lost, goes to another one", async () => {
@@ -132,22 +141,14 @@ test("a job that its holder does not know, as the answer that brought it was los
   expect(await states()).toEqual(["active", "active", "active"]);
 });
 
-test("a job whose release failed goes to another holder at the next heartbeat, and after an outage at once", async () => {
-  const jobs = await takeAll(one);
-  await steady(one, jobs);
-  for (const [index, happens] of [
-    // As the release of a job in an outage.
-    () => one.giveBack({ id: "no uuid", baseId: "bas_x" }, 0).catch(() => {}),
-    async () => {
-      clockMs += 60_000;
-    },
-  ].entries()) {
-    await age("jobs");
-    await happens();
-    expect(await one.heartbeat(jobs.slice(index + 1))).toEqual([]);
-    expect(await other.fetch(10)).toEqual([jobs[index]]);
-    clockMs += 3000;
-  }
+test("a job whose release failed goes to another holder: within some heartbeats, and after an outage at once", async () => {
+  const [first, second, third] = (await takeAll(one)) as [SyncJob, SyncJob, SyncJob];
+  await age("jobs");
+  await steady(one, [second, third]);
+  expect(await other.fetch(10)).toEqual([first]);
+  clockMs += 60_000;
+  expect(await one.heartbeat([third])).toEqual([]);
+  expect(await other.fetch(10)).toEqual([second]);
 });
 
 test("released jobs have no holder; those that a closed queue has not released are lost at once", async () => {

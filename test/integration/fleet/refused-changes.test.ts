@@ -67,8 +67,7 @@ async function scene([mode, change]: [keyof typeof MODES, keyof typeof CHANGES])
   );
   const reader = await fleet.reader(base);
   const makeChange = () => CHANGES[change](sourceId, people!.id);
-  // The other modes begin the change in place at once, or with each sync.
-  const isRebuilt = mode !== "swept" && change === "a new field";
+  const isRebuilt = change === "a new field";
   const refusedAfterMs = isRebuilt && mode === "live" ? LONG_ATTEMPT_MS : 0;
   const guarded = await guard(base, refusedAfterMs);
   const pauseMs = isRebuilt ? Math.max(30_000, 10 * refusedAfterMs) + refusedAfterMs : null;

@@ -163,14 +163,13 @@ describe("a webhook", () => {
     await sql("alter table live_feeds rename to away");
     try {
       await feed.save(cursor);
-      await feed.addMissedChanges(2);
-      await feed.recordDue(new Date(), { waiting: 1 });
+      expect(await feed.recordDue(new Date(), { waiting: 1, missed: 2 })).toBe(false);
       await feed.closeFeedGap(performance.now());
       expect(feed.gapSince).not.toBeNull();
     } finally {
       await sql("alter table away rename to live_feeds");
     }
-    await feed.addMissedChanges(1);
+    expect(await feed.recordDue(new Date(), { waiting: 1, missed: 3 })).toBe(true);
     await feed.save(cursor);
     expect(await live.kept()).toMatchObject({ cursor: 2 });
     expect((await live.now()).live).toMatchObject({ missed: 3, missedAt: expect.any(Date) });

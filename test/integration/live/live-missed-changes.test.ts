@@ -5,6 +5,7 @@
 import fc from "fast-check";
 import { expect, test, vi } from "vitest";
 import type { SourceRecord } from "../../../core/source";
+import { liveBase } from "../../../core/sync/modes/live";
 import { editor } from "../../support/fake-feed";
 import { type LiveEngine, liveEngine } from "../../support/live-engine";
 import { until } from "../../support/poll";
@@ -19,7 +20,7 @@ const DAY_MS = 86_400_000;
 /** A report this old is unrelated to what a sweep finds now. */
 const LONG_MS = 120_000;
 /** A suspicion is certain when the feed has been read this much later. */
-const CERTAIN_MS = 11_000;
+const CERTAIN_MS = 21_000;
 
 /** What happens to a team, or to a person in the team of the same number. */
 type Fate =
@@ -69,6 +70,39 @@ test("a change that a sweep finds counts as missed if, and only if, the feed rep
       numRuns: RUNS,
       endOnFailure: true,
     });
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test("rows that a comparison found different have drifted if the feed, read later, reports nothing that leads to them", async () => {
+  vi.useFakeTimers({ toFake: ["performance"] });
+  try {
+    await using engine = await liveEngine();
+    const { teams } = base(engine);
+    expect((await engine.sync()).error).toBeUndefined();
+    const stop = new AbortController();
+    const missed: unknown[] = [];
+    let isCompared = false;
+    const running = liveBase({
+      ...engine.liveInput(stop.signal, { schemaPollMs: DAY_MS }),
+      onMissed: (...found) => missed.push(found),
+      async compare({ onDifference }) {
+        if (!isCompared) onDifference(teams.table.table.id, [teamId(0), teamId(1)]);
+        isCompared = true;
+      },
+    }).catch(() => {});
+    engine.cadence.freshnessMs = 0;
+    await until(() => isCompared, { what: "SQL is compared" });
+    teams.edit.put(teamRecord(teamId(0), "told", [personId(0)]));
+    await settled(engine);
+    expect(engine.webhook.drifts).toBe(0);
+    vi.advanceTimersByTime(CERTAIN_MS);
+    engine.webhook.notifier.notify();
+    await until(() => engine.webhook.drifts > 0, { what: "drift is recorded" });
+    expect(missed).toEqual([["comparison", 1]]);
+    stop.abort();
+    await running;
   } finally {
     vi.useRealTimers();
   }

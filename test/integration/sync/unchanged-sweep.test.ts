@@ -170,7 +170,7 @@ test("what was prepared for another lease, a moment ago, or before a resync is n
   expect(statements).toContainEqual(begins);
   await sync(next);
   expect(statements).toHaveLength(1);
-  next.prepared!.sentAt -= 5001;
+  next.prepared!.sentAt -= 15_001;
   await sync(next);
   expect(statements[0]).toEqual(begins);
   next.prepared!.epoch--;

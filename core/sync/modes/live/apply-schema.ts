@@ -10,7 +10,7 @@ import { periodic, TICK_MS, type WorkKind } from "../../pacing";
 import type { BaseCache, DirtySet } from "../../state";
 import type { LiveBatches } from "./batches";
 
-export interface SchemaChecking {
+interface SchemaChecking {
   schemaTracker: Pick<SchemaTracker, "refresh" | "refreshIfDue" | "table" | "tables" | "catalog" | "refusal">;
   cache: Pick<BaseCache, "schema" | "schemaError" | "failing">;
   connection: Pick<SourceConnection, "changeFeed">;
@@ -65,7 +65,7 @@ function forgetGone({ dirty, schemaTracker }: SchemaChecking): void {
  *
  * @param named the definitions that each table was last named for
  */
-export function nameOutdated(
+function nameOutdated(
   {
     cache,
     connection,

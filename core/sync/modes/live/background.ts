@@ -8,16 +8,14 @@ import type { Logger } from "../../../log";
 import { loggedTables } from "../../../replica";
 import { expectLogged, newReport, reportIssues, tableCounts } from "../../engine";
 import type { RunReport, SyncedBase } from "../../host";
-import { type Cadence, isWholeBases, type WorkKind } from "../../pacing";
+import { type Cadence, isWholeBases, UNPROMPTED_MS, type WorkKind } from "../../pacing";
 import { type BaseCache, isOfTable, type LiveCache, requestSchemaCheck, tableCache } from "../../state";
 import { type RebuildWatch, readSince, type ScanWatch, type SyncSession, sweptAgoMs } from "../shared";
 import type { LiveBatches } from "./batches";
 import type { Feed } from "./feed-types";
 
-/** How often the recent-writes log is trimmed. */
+/** How often the recent-writes log is trimmed. A base at rest logs in for it only after UNPROMPTED_MS. */
 export const TRIM_INTERVAL_MS = 30_000;
-/** A base at rest logs in for it only after this time. */
-export const LONGEST_UNTRIMMED_MS = 6 * 3600_000;
 
 interface Scanning {
   base: SyncedBase;
@@ -101,7 +99,7 @@ export function rebuildWatch(
       };
     },
     onFailure(tableId, error) {
-      // The loop that checks the schema reports refusals.
+      // The schema check reports refusals.
       const isRefused = input.cache.refusals.has(tableId);
       if (!stop.aborted && !isRefused) void batches.failed(error).catch(() => {});
     },
@@ -134,7 +132,7 @@ export function trimming(session: Pick<SyncSession, "input" | "schemaTracker" | 
     items() {
       // Includes trims by the previous lease.
       const lastAt = Math.max(triedAt, cache.trimPoints.at(-1)?.at ?? Number.NEGATIVE_INFINITY);
-      const everyMs = replica.isConnected() ? TRIM_INTERVAL_MS : LONGEST_UNTRIMMED_MS;
+      const everyMs = replica.isConnected() ? TRIM_INTERVAL_MS : UNPROMPTED_MS;
       return [{ id: "log", dueInMs: lastAt + everyMs - performance.now(), run }];
     },
   };

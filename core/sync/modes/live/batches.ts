@@ -19,10 +19,9 @@ import {
 } from "../../../replica";
 import { endSync, newReport, reportIssues } from "../../engine";
 import type { RunReport } from "../../host";
+import { MOST_PATIENCE_MS, type WorkKind } from "../../pacing";
 import type { DirtySet } from "../../state";
 
-/** Reads without changes are written to `_sync_meta` at most this often. */
-const UNCHANGED_MS = 5000;
 const COUNTED = ["seen", "inserted", "updated", "deleted"] as const;
 
 interface LiveBatch {
@@ -97,13 +96,13 @@ export class LiveBatches {
       else if (this.#liveBatch.goal !== undefined) this.#next ??= this.#newBatch(asked);
     } else if (isEnd && !this.#liveBatch && !this.#setting.refusal()) {
       if (this.#isFailing) this.#begin(this.#newBatch(asked), false);
-      else if (performance.now() - this.#completedAt >= UNCHANGED_MS) this.unchanged(asked.at);
+      else if (performance.now() - this.#completedAt >= MOST_PATIENCE_MS) this.unchanged(asked.at);
     }
     const latest = this.#next ?? this.#liveBatch;
     if (isEnd && latest && (latest.goal === undefined || isNews)) {
       if (latest === this.#next || latest.goal === undefined) latest.goal = this.#setting.dirty.readCursor;
     }
-    this.#setting.dirty.wake.batches.notify();
+    this.#setting.dirty.wake.notify();
   }
 
   /**
@@ -119,7 +118,7 @@ export class LiveBatches {
         this.#completedAt = Number.NEGATIVE_INFINITY;
         if (!isBasetideError(error, "lease_lost")) return;
         this.#lost = error;
-        dirty.wake.batches.notify();
+        dirty.wake.notify();
       },
     );
   }
@@ -157,20 +156,18 @@ export class LiveBatches {
     if (this.#liveBatch?.isMarked) await this.#mark(this.#liveBatch);
   }
 
-  /**
-   * Completes batches as they end, forever.
-   *
-   * @throws BasetideError `lease_lost`, also if only the time had to be written
-   */
-  async keepCompleting(stop: AbortSignal, onCompleted: () => Promise<void>): Promise<void> {
-    for (;;) {
+  /** The current batch, once it is over. Fails with `lease_lost` also if only the time had to be written. */
+  completing(onCompleted: () => Promise<void>): WorkKind {
+    const complete = async () => {
       if (this.#lost) throw this.#lost;
-      while (this.#isOver()) {
-        await this.#complete();
-        await onCompleted();
-      }
-      await this.#setting.dirty.wake.batches.wait(Infinity, stop);
-    }
+      await this.#complete();
+      await onCompleted();
+    };
+    return {
+      most: 1,
+      items: () => (this.#lost || this.#isOver() ? [{ id: "batch", run: complete }] : []),
+      onFailure: (_, error) => this.failed(error),
+    };
   }
 
   #newBatch({ at, date }: { at: number; date: Date }): LiveBatch {

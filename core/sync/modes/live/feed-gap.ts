@@ -12,11 +12,6 @@ export class FeedGap {
     return this.#open?.since ?? null;
   }
 
-  /** How long ago the gap ended, ms; Infinity: nothing is missing. */
-  get agoMs(): number {
-    return this.#open ? performance.now() - this.#open.at : Number.POSITIVE_INFINITY;
-  }
-
   /** Sets the gap as the server has it. */
   set(since: Date | null, msAgo = 0): void {
     this.#open = since && { since, at: performance.now() - msAgo };

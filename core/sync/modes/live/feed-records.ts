@@ -4,10 +4,8 @@
  */
 import type { Context } from "../../../context";
 import type { FeedStore } from "../../host";
+import { MOST_PATIENCE_MS } from "../../pacing";
 import type { FeedFacts } from "./feed-types";
-
-/** The shortest interval between records, unless the facts changed. */
-const INTERVAL_MS = 5000;
 
 interface RecorderContext extends Pick<Context, "log"> {
   host: { readonly feeds: FeedStore };
@@ -17,53 +15,39 @@ export class FeedRecorder {
   #ctx: RecorderContext;
   #baseId: string;
   #recorded = { at: Number.NEGATIVE_INFINITY, dueAt: Number.NEGATIVE_INFINITY, waiting: 0 };
-  #missed = 0;
 
   constructor(ctx: RecorderContext, baseId: string) {
     this.#ctx = ctx;
     this.#baseId = baseId;
   }
 
-  /** @param readAt when the last successful read began, performance.now() */
-  async due(readAt: number, at: Date, { waiting, changedAt }: FeedFacts): Promise<void> {
+  /** @param readAt when the last successful read began, performance.now(). @returns whether the facts were recorded */
+  async due(readAt: number, at: Date, { waiting, changedAt, missed }: FeedFacts): Promise<boolean> {
     const now = performance.now();
     const dueInMs = at.getTime() - Date.now();
     const dueAt = now + dueInMs;
     // A due time that is off by seconds does no harm; a count of waiting records that is outdated would.
     const isNews =
-      waiting > 0 !== this.#recorded.waiting > 0 || Math.abs(dueAt - this.#recorded.dueAt) > INTERVAL_MS;
-    if (!isNews && now - this.#recorded.at < INTERVAL_MS) return;
-    await this.record("recording a read of the feed failed", async () => {
-      const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null };
-      await this.#ctx.host.feeds.recordRead(this.#baseId, facts);
-      this.#recorded = { at: now, dueAt, waiting };
-      await this.#countMissedChanges();
-    });
+      missed > 0 ||
+      waiting > 0 !== this.#recorded.waiting > 0 ||
+      Math.abs(dueAt - this.#recorded.dueAt) > MOST_PATIENCE_MS;
+    if (!isNews && now - this.#recorded.at < MOST_PATIENCE_MS) return false;
+    const facts = { readMsAgo: now - readAt, dueInMs, waiting, changedAt: changedAt ?? null, missed };
+    const isRecorded = await this.record("recording a read of the feed failed", () =>
+      this.#ctx.host.feeds.recordRead(this.#baseId, facts),
+    );
+    if (isRecorded) this.#recorded = { at: now, dueAt, waiting };
+    return isRecorded;
   }
 
-  /** If the count cannot be recorded now, it is included in the next record. */
-  async missed(count: number): Promise<void> {
-    this.#missed += count;
-    await this.record("counting missed changes failed; retrying later", () => this.#countMissedChanges());
-  }
-
-  async record(what: string, work: () => Promise<void>): Promise<void> {
+  /** Runs `work`, which records something. @returns whether that has succeeded */
+  async record(what: string, work: () => Promise<void>): Promise<boolean> {
     try {
       await work();
+      return true;
     } catch (error) {
       this.#ctx.log.debug({ error }, what);
-    }
-  }
-
-  async #countMissedChanges(): Promise<void> {
-    const count = this.#missed;
-    if (count === 0) return;
-    this.#missed = 0;
-    try {
-      await this.#ctx.host.feeds.addMissedChanges(this.#baseId, count);
-    } catch (error) {
-      this.#missed += count;
-      throw error;
+      return false;
     }
   }
 }

@@ -1,10 +1,7 @@
 /** The state of a base's feed that a worker caches from lease to lease. */
+import { RECENT_MS, TRIES } from "../../pacing";
 import type { BaseCache } from "../../state";
 import { Comparisons } from "./comparisons";
-
-/** This many webhooks may be replaced within this time because the previous ones delivered nothing. */
-const MAX_REPLACEMENTS = 5;
-const REPLACEMENTS_MS = 10 * 60_000;
 
 /** Times are performance.now() unless stated otherwise. */
 export class FeedState {
@@ -39,13 +36,13 @@ export class FeedState {
 
   /** Number of webhooks that were recently replaced because they delivered nothing. */
   get replacements(): number {
-    const since = performance.now() - REPLACEMENTS_MS;
+    const since = performance.now() - RECENT_MS;
     this.#replacedAt = this.#replacedAt.filter((at) => at > since);
     return this.#replacedAt.length;
   }
 
   get isReplacedTooOften(): boolean {
-    return this.replacements >= MAX_REPLACEMENTS;
+    return this.replacements >= TRIES;
   }
 }
 

@@ -25,10 +25,12 @@ export interface Feed {
   /**
    * Records for the console when the feed is read next. Cheap: writes at most every few seconds, unless the facts
    * changed.
+   *
+   * @returns whether it has written; if not, nothing waits for that
    */
-  recordDue(at: Date, facts: FeedFacts): Promise<void>;
-  /** Counts records that only a sweep found changed. */
-  addMissedChanges(count: number): Promise<void>;
+  recordDue(at: Date, facts: FeedFacts): Promise<boolean>;
+  /** Records that the feed has omitted changes which a comparison found: its webhook cannot be trusted. */
+  recordDrift(): Promise<void>;
   /** Closes the gap after a complete scan that began at `sweptFrom` (performance.now()). */
   closeFeedGap(sweptFrom: number): Promise<void>;
 }
@@ -44,4 +46,6 @@ export interface FeedFacts {
   waiting: number;
   /** When the feed last reported a change. */
   changedAt?: Date;
+  /** Records that only a sweep found changed, and that were not recorded yet. */
+  missed: number;
 }

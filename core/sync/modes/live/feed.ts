@@ -14,7 +14,7 @@ import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextSt
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
 import type { Reader } from "../../engine";
 import type { Host, SavedFeed, SyncedBase } from "../../host";
-import { isOutage } from "../../pacing";
+import { isOutage, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, UNPROMPTED_MS } from "../../pacing";
 import type { BaseCache } from "../../state";
 import type { Comparisons } from "./comparisons";
 import { FeedGap } from "./feed-gap";
@@ -31,14 +31,6 @@ import {
   repairWebhook,
 } from "./webhook";
 
-/** The webhook's state is checked this often in any case. */
-const CHECK_MS = 6 * 3600_000;
-/** A failed repair of the webhook is retried this often. */
-const REPAIR_RETRY_MS = 5000;
-/** A failed refresh of its expiry, which is still days away, is retried this often. */
-const REFRESH_RETRY_MS = 10 * 60_000;
-/** If the source's feeds are out of order, the base is swept for this long before they are tried again. */
-const OUTAGE_MS = 60_000;
 /** Failed reads in a row that are tolerated, each after the usual retries. */
 const MAX_READ_FAILURES = 2;
 /** Errors of a read that may mean that the webhook is gone, not visible to the key, or does not know the cursor. */
@@ -142,17 +134,13 @@ export class LiveFeed implements Feed {
     return this.#doubt === "none" && this.#trust.graceMs === Number.POSITIVE_INFINITY;
   }
 
-  get gapAgoMs(): number {
-    return this.#gap.agoMs;
-  }
-
   get comparisons(): Comparisons {
     return this.#feedState.comparisons;
   }
 
   /** Prepares the feed for reading. @returns false if the base cannot have one */
   async prepare(reader: Reader, saved: SavedFeed | undefined): Promise<boolean> {
-    const isKnown = saved?.webhookId != null && saved.state === "on" && saved.checkedMsAgo < CHECK_MS;
+    const isKnown = saved?.webhookId != null && saved.state === "on" && saved.checkedMsAgo < UNPROMPTED_MS;
     if (isKnown && hasOwnAddress(this.#context, saved)) {
       if (saved.isSecretReadable || saved.notificationUrl === null) return true;
       this.#context.ctx.log.warn(
@@ -165,7 +153,7 @@ export class LiveFeed implements Feed {
   }
 
   async wakeUp(ms: number, signal: AbortSignal): Promise<boolean> {
-    const repairMs = this.#doubt === "none" ? ms : REPAIR_RETRY_MS;
+    const repairMs = this.#doubt === "none" ? ms : MOST_PATIENCE_MS;
     const isNotified = await this.#notifier.wait(Math.min(ms, repairMs, this.#trust.graceMs), signal);
     if (this.#trust.judge() && this.#webhook?.notificationUrl) {
       const { ctx, base } = this.#context;
@@ -222,13 +210,9 @@ export class LiveFeed implements Feed {
     });
   }
 
-  async recordDue(at: Date, facts: FeedFacts): Promise<void> {
+  async recordDue(at: Date, facts: FeedFacts): Promise<boolean> {
     const { readAt } = this.#feedState;
-    if (readAt !== undefined) await this.#recorder.due(readAt, at, facts);
-  }
-
-  addMissedChanges(count: number): Promise<void> {
-    return this.#recorder.missed(count);
+    return readAt !== undefined && (await this.#recorder.due(readAt, at, facts));
   }
 
   /** Closes the gap. If that cannot be recorded, the gap stays open: another scan follows. */
@@ -242,9 +226,9 @@ export class LiveFeed implements Feed {
   /** Leaves the base to sweeps for a while, and records why. */
   async giveUp(why: string): Promise<void> {
     const { ctx, base } = this.#context;
-    this.#feedState.outUntil = performance.now() + OUTAGE_MS;
+    this.#feedState.outUntil = performance.now() + MAX_FAILURE_PAUSE_MS;
     await this.#recorder.record("recording that the feed is off failed", () =>
-      ctx.host.feeds.recordFailing(base.id, why, OUTAGE_MS),
+      ctx.host.feeds.recordFailing(base.id, why, MAX_FAILURE_PAUSE_MS),
     );
   }
 
@@ -283,7 +267,7 @@ export class LiveFeed implements Feed {
     } catch (caught) {
       const error = asBasetideError(caught);
       if (WEBHOOK_ERRORS.has(error.code) || !isTransient(error)) throw error;
-      this.#refreshAt = performance.now() + REFRESH_RETRY_MS;
+      this.#refreshAt = performance.now() + MAX_FAILURE_PAUSE_MS;
       this.#context.ctx.log.warn({ error }, "refreshing the webhook failed; retrying later");
     }
   }
@@ -354,8 +338,8 @@ export class LiveFeed implements Feed {
 
   #isRepairDue(): boolean {
     const now = performance.now();
-    if (this.#doubt !== "none") return now - this.#triedAt >= REPAIR_RETRY_MS;
-    return now - this.#checkedAt >= CHECK_MS;
+    if (this.#doubt !== "none") return now - this.#triedAt >= MOST_PATIENCE_MS;
+    return now - this.#checkedAt >= UNPROMPTED_MS;
   }
 
   /**

@@ -1,6 +1,6 @@
 /** The readers of live mode: one split of the base's quota, with a reader for each kind of work. */
 
-import { QuotaSplit, URGENT_PACE } from "../../pacing";
+import { QuotaSplit, SHORTEST_MS, URGENT_PACE } from "../../pacing";
 import { readerWithPriority } from "../shared";
 import type { LiveInput } from "./live";
 
@@ -11,10 +11,9 @@ import type { LiveInput } from "./live";
 const SWEEP_EVERY = 60;
 /**
  * How long a request may wait behind later ones, ms: records that the feed has named go before the next read of the
- * feed, and that goes before their dependents.
+ * feed, and that goes before their dependents, which wait for up to a second.
  */
 export const FEED_PATIENCE_MS = 300;
-export const DEPENDENT_PATIENCE_MS = 1000;
 /** The next call of a batch follows this soon after the previous one: the source's response time and a margin, ms. */
 const HOLD_MS = 700;
 
@@ -39,7 +38,7 @@ export function liveReaders(
     /** For reads of the feed. */
     feed: { ...named, limiter: split.limiterFor("foreground", FEED_PATIENCE_MS) },
     /** For the consequences of both, and for tables that are read completely because of them. */
-    foreground: { ...named, limiter: split.limiterFor("foreground", DEPENDENT_PATIENCE_MS) },
+    foreground: { ...named, limiter: split.limiterFor("foreground", SHORTEST_MS) },
     background: readerWithPriority(input, split, "background", stop),
   };
 }

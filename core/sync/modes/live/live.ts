@@ -9,29 +9,29 @@
 
 import { TaskGroup } from "../../../async";
 import { SchemaTracker, type Sweep, typeSettingsOf } from "../../engine";
-import { type Cadence, type CadenceFacts, sweepCallsOf } from "../../pacing";
-import { LiveCache, unpackCache } from "../../state";
+import { type Cadence, type CadenceFacts, REST_MS, sweepCallsOf } from "../../pacing";
+import { type FoundBy, LiveCache, unpackCache } from "../../state";
 import type { SyncSession, SyncSessionInput } from "../shared";
-import { asking, endIfOver, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
+import { asking, rebuilding, scanning, schedulerOf, sweepExclusively } from "../shared";
 import { checkingSchema } from "./apply-schema";
 import { comparing, rebuildWatch, recordFound, scanWatch, trimming } from "./background";
 import { LiveBatches } from "./batches";
 import { DependentFinder } from "./dependents";
-import type { DriftCheck } from "./drift";
+import type { SourceComparison } from "./drift";
 import type { Feed } from "./feed-types";
 import { liveReaders } from "./live-readers";
 import { type FeedRead, type FeedReading, keepReading, recordDue } from "./read-feed";
 import { settledByReading } from "./reread";
-import { isSettled, liveCadence, liveRestOf, type Rest, SHORTEST_REST_MS } from "./rest";
-import { keepSavingCursor } from "./save-cursor";
+import { isSettled, liveCadence, liveRestOf, type Rest } from "./rest";
+import { savingCursor } from "./save-cursor";
 import { knownSize, working } from "./work";
 
 export interface LiveInput extends SyncSessionInput {
   feed: Feed;
   /** Returns the intervals of all activities, by the current facts about the base. */
   cadence: (facts: Omit<CadenceFacts, "ratePerSecond">) => Cadence;
-  /** Called with the number of records that only a sweep found changed. */
-  onMissed: (count: number) => void;
+  /** Called with the number of records that were found changed, and that the feed did not report. */
+  onMissed: (foundBy: FoundBy, count: number) => void;
   /** When a named record that was not found is looked for again, ms; defaults to the times in `reread.ts`. */
   absentMs?: readonly number[] | undefined;
   /** Compares SQL with the source, once, to check that the feed reports everything. */
@@ -43,7 +43,7 @@ export interface LiveInput extends SyncSessionInput {
 }
 
 /** What a comparison needs to know about the replica, and about the changes that wait. */
-export type ComparedReplica = Sweep & Required<Pick<DriftCheck, "isPending" | "isTold">>;
+export type ComparedReplica = Sweep & Pick<SourceComparison, "isPending" | "onDifference">;
 
 /**
  * Reads the feed, and scans in the background, until the lease is over. Gives each loop what it reads and what it
@@ -102,7 +102,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     const isBusy = reading.isReading || !batches.isSettled || isWorking() || !schemaTracker.isSettled;
     if (isBusy || !input.endsAtRest || !isSettled(input)) return false;
     rest = liveRestOf(input, sizes());
-    return rest.dueInMs() >= SHORTEST_REST_MS && rest.readInMs() >= SHORTEST_REST_MS;
+    return rest.dueInMs() >= REST_MS && rest.readInMs() >= REST_MS;
   };
   const session: SyncSession = {
     input: {
@@ -123,7 +123,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     feed,
     reader: readers.feed,
     cache,
-    trims: baseCache,
+    known: baseCache,
     schemaTracker,
     dependents,
     batches,
@@ -135,7 +135,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const compared: ComparedReplica = {
     ...foreground,
     isPending: (tableId, id) => dirty.has(tableId, id),
-    isTold: (tableId, id, sinceMs) => missedChanges.wasNamedSince(tableId, id, sinceMs),
+    onDifference: (tableId, ids) => missedChanges.found(tableId, ids, performance.now(), "comparison"),
   };
   const work = working({
     ...naming,
@@ -146,7 +146,10 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     sizeOf,
     sweep: (tableId) => sweepExclusively(session, foreground, tableId, true),
   });
-  const scheduler = schedulerOf(session, dirty.wake.work, [
+  const cursor = savingCursor({ dirty, feed });
+  const scheduler = schedulerOf(session, dirty.wake, [
+    batches.completing(() => recordDue(reading)),
+    cursor.kind,
     checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
     work,
     rebuilding(session, rebuildWatch(session, batches)),
@@ -156,20 +159,12 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
   ]);
   const isWorking = () => scheduler.isBusy(work);
-  const saving = keepSavingCursor({ dirty, feed, stop }).catch((error) => taskGroup.end(error));
   try {
-    await taskGroup.run([
-      keepReading(reading, input.first),
-      batches.keepCompleting(stop, async () => {
-        await recordDue(reading);
-        endIfOver(session);
-      }),
-      scheduler.run(),
-    ]);
+    await taskGroup.run([keepReading(reading, input.first), scheduler.run()]);
   } finally {
     await batches.end();
+    await cursor.save();
   }
-  await saving;
   return isAtRest() ? rest : undefined;
 }
 

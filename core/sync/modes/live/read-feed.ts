@@ -7,9 +7,10 @@
 import { wait } from "../../../async";
 import { asBasetideError } from "../../../errors";
 import type { ChangedTable, SourceChanges } from "../../../source";
+import { MINUTE_MS } from "../../../time-units";
 import type { Reader, SchemaTracker } from "../../engine";
-import { type Cadence, failurePauseMs, isWholeBases } from "../../pacing";
-import type { BaseCache, LiveCache } from "../../state";
+import { type Cadence, failurePauseMs, isWholeBases, SHORTEST_MS } from "../../pacing";
+import { type BaseCache, FEED_LATE_MS, type FoundBy, type LiveCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
 import type { Feed, FeedBatch } from "./feed-types";
@@ -17,21 +18,18 @@ import type { Feed, FeedBatch } from "./feed-types";
 /** Weight of the latest read in the average cost of reads. */
 const LATEST_PART = 0.2;
 
-/** The longest delay of the feed in reporting a change, plus the time that taking a read version takes, ms. */
-const LATE_MS = 20_000;
-
 export interface FeedReading {
   feed: Feed;
   reader: Reader;
   cache: Omit<LiveCache, "comparedAt" | "gapSeen">;
-  /** The times with their read versions. */
-  trims: Pick<BaseCache, "trimPoints" | "trimmedTo">;
+  /** The times with their read versions, and of the last schema check. */
+  known: Pick<BaseCache, "trimPoints" | "trimmedTo" | "schemaSeenAt">;
   schemaTracker: Pick<SchemaTracker, "table">;
   dependents: Pick<DependentFinder, "graph">;
   batches: Pick<LiveBatches, "read" | "failed">;
   cadence: () => Cadence;
-  /** Called with the number of records that only a sweep found changed. */
-  onMissed: (count: number) => void;
+  /** Called with the number of records that were found changed, and that the feed did not report. */
+  onMissed: (foundBy: FoundBy, count: number) => void;
   stop: AbortSignal;
   /** True from the notification, or the due time, that causes a read until its changes are named; and at first. */
   isReading: boolean;
@@ -56,7 +54,7 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
   let before = first;
   for (let failures = 0; ; ) {
     // An earlier lease may have read it recently. After a failed read, the reason for that read still holds.
-    const restMs = dueInMs(reading);
+    const restMs = Math.min(dueInMs(reading), missedChanges.judgedInMs(performance.now()));
     if (restMs > 0 && failures === 0 && !before) {
       await recordDue(reading);
       reading.isReading = false;
@@ -72,10 +70,18 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
       const { requests } = reader.counts;
       cache.batchCalls += (requests - counted - cache.batchCalls) * LATEST_PART;
       counted = requests;
-      const missed = missedChanges.readToEnd(cache.readAt);
-      if (missed > 0) {
-        onMissed(missed);
-        await feed.addMissedChanges(missed);
+      const { sweep, comparison } = missedChanges.readToEnd(cache.readAt);
+      if (sweep > 0) {
+        onMissed("sweep", sweep);
+        cache.missed += sweep;
+      }
+      if (comparison > 0) {
+        reader.log.warn(
+          { records: comparison },
+          "rows differed from Airtable, and the feed did not report it",
+        );
+        onMissed("comparison", comparison);
+        await feed.recordDrift();
       }
       failures = 0;
     } catch (caught) {
@@ -102,12 +108,16 @@ export async function turnOf({
 /** Records for the console when the feed is read next, and how many records wait. */
 export async function recordDue(
   reading: Pick<FeedReading, "feed" | "cadence"> & {
-    cache: Pick<LiveCache, "dirty" | "changedAt" | "readAt">;
+    cache: Pick<LiveCache, "dirty" | "changedAt" | "readAt" | "missed">;
   },
 ): Promise<void> {
-  const { dirty, changedAt } = reading.cache;
+  const { cache, feed } = reading;
+  const { dirty, changedAt, missed } = cache;
   const dueAt = new Date(Date.now() + dueInMs(reading));
-  await reading.feed.recordDue(dueAt, { waiting: dirty.waiting, ...(changedAt && { changedAt }) });
+  const facts = { waiting: dirty.waiting, ...(changedAt && { changedAt }), missed };
+  cache.missed = 0;
+  // What was not recorded is included in the next record.
+  if (!(await feed.recordDue(dueAt, facts))) cache.missed += missed;
 }
 
 /** Returns the time until the feed is read without a notification, ms. */
@@ -122,7 +132,7 @@ export function dueInMs({
 async function readToEnd(reading: FeedReading, first?: FeedRead): Promise<number> {
   for (let before = first; ; before = undefined) {
     const { asked, batch } = before ?? (await readOnce(reading));
-    name(reading, batch, oldReadVersion(reading.trims, asked.at));
+    name(reading, batch, oldReadVersion(reading.known, asked.at));
     reading.batches.read(asked, isNews(batch.changes), !batch.mightHaveMore);
     if (!batch.mightHaveMore) return asked.at;
   }
@@ -139,10 +149,11 @@ export async function readOnce({ feed, reader }: Pick<FeedReading, "feed" | "rea
  * wins, and the record is read again. Undefined if no read version is old enough.
  */
 function oldReadVersion(
-  { trimPoints, trimmedTo }: FeedReading["trims"],
+  { trimPoints, trimmedTo }: FeedReading["known"],
   askedAt: number,
 ): number | undefined {
-  const old = trimPoints.findLast(({ at }) => at < askedAt - LATE_MS) ?? trimmedTo;
+  // Taking a read version takes time, too.
+  const old = trimPoints.findLast(({ at }) => at < askedAt - FEED_LATE_MS - SHORTEST_MS) ?? trimmedTo;
   return old?.readVersion;
 }
 
@@ -191,11 +202,11 @@ function name(reading: FeedReading, batch: FeedBatch, readVersion: number | unde
 }
 
 /**
- * Requests a schema check for a table that the schema does not list, if it has not just been looked for: Airtable also
- * reports changes of tables that the schema never lists.
+ * Requests a schema check for a table that the schema does not list, unless it was read within the last minute: Airtable
+ * also reports changes of tables that the schema never lists.
  */
-function suspectUnlisted({ cache }: FeedReading, tableId: string, cursor: number): void {
-  if (cache.isToBeLookedFor(tableId, performance.now())) cache.dirty.suspect(tableId, cursor);
+function suspectUnlisted({ cache, known }: FeedReading, tableId: string, cursor: number): void {
+  if (performance.now() - known.schemaSeenAt >= MINUTE_MS) cache.dirty.suspect(tableId, cursor);
 }
 
 /**

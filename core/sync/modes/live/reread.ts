@@ -24,18 +24,16 @@ import type { DirtyBatch, DirtySet, MassChange, MissedChanges } from "../../stat
 import { fingerprintIn, type TableCache, tableCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import { changedCells, type DependentFinder, type Reached } from "./dependents";
-import { freshReadVersion } from "./fresh-read-version";
 
 /**
  * A named record that does not exist may have been deleted since, which the feed will report, or the source may have
- * answered "no records" for no reason, as sources do. It is read again after these times, ms.
+ * answered "no records" for no reason, as sources do. It is read again after these times, ms. One that cannot be read is read
+ * again after the first.
  */
 const ABSENT_MS: readonly number[] = [2000, 15_000];
 
 /** The records of a complete read are not kept. */
 const NOTHING_READ = new Map<string, SourceRecord>();
-/** A record that cannot be read is read again after this time, ms. */
-const UNREADABLE_MS = 2000;
 
 /** Where dependents are found, and named. */
 interface Naming {
@@ -102,20 +100,18 @@ async function rereadOnce(
   const changed = changedCells(tableId, entries);
   const cursor = firstCursor(batch);
   reader.readVersions.renew();
-  const since = await reader.readVersions.current();
-  using latest = freshReadVersion(reader, since);
+  const readVersion = await reader.readVersions.current();
   const { source } = tableOf(foreground, tableId);
   const asked = [...entries.keys()];
   // The request does not depend on the previous links, so both are read concurrently.
   const [pages, reached] = await Promise.all([
-    metered(latest.reader, "records").listByIds(source, asked),
+    metered(reader, "records").listByIds(source, asked),
     dependents.of(changed),
   ]);
-  const readVersion = latest.value;
   await batches.started();
   const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
   const unreadable = await unreadableIn(work, tableId, asked, pages, fresh);
-  for (const id of await shownSince(foreground, tableId, lost, since)) lost.delete(id);
+  for (const id of await shownSince(foreground, tableId, lost, readVersion)) lost.delete(id);
   // All at once, so that no dependent is read twice.
   nameAll(work, [reached, await dependents.of(changed, fresh)], cursor);
   dirty.ack(
@@ -123,7 +119,7 @@ async function rereadOnce(
     [...fresh.keys()].filter((id) => !lost.has(id)),
   );
   dirty.requeue(batch, lost);
-  for (const id of unreadable) dirty.defer(batch, id, performance.now() + UNREADABLE_MS);
+  for (const id of unreadable) dirty.defer(batch, id, performance.now() + ABSENT_MS[0]!);
   await judgeAbsent(work, batch, fresh.size > 0, readVersion);
 }
 

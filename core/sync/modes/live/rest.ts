@@ -10,17 +10,11 @@
 import { asBasetideError } from "../../../errors";
 import { markAtRest } from "../../../replica";
 import type { Reader } from "../../engine";
-import { ACTIVE_FOR_MS, type Cadence, isWholeBases } from "../../pacing";
+import { ACTIVE_FOR_MS, type Cadence, isWholeBases, TURN_MS, UNPROMPTED_MS } from "../../pacing";
 import { type LiveCache, packCache } from "../../state";
 import { sweptAgoMs } from "../shared";
-import { LONGEST_UNTRIMMED_MS } from "./background";
 import type { LiveInput } from "./live";
 import { dueInMs, type FeedRead, readOnce, recordDue, turnOf } from "./read-feed";
-
-/** A base does not rest for less: to start live mode again costs a login and some statements. */
-export const SHORTEST_REST_MS = 10_000;
-/** Whether other bases need the room is checked this often. */
-const LONGEST_WAIT_MS = 30_000;
 
 /** What the cadence of a base depends on, besides its cache and its budget. */
 type Sizes = Pick<Parameters<LiveInput["cadence"]>[0], "sweepCalls" | "tables" | "changesByItself">;
@@ -80,7 +74,7 @@ export function liveRestOf(input: LiveInput, sizes: Sizes): Rest {
         input.compare ? live.comparedAt + freshnessMs - now : Number.POSITIVE_INFINITY,
         Math.min(cache.schemaSeenAt + schemaMs, cache.schemaLookAt) - now,
         sweepEveryMs - sweptMs,
-        trimmedAt + LONGEST_UNTRIMMED_MS - now,
+        trimmedAt + UNPROMPTED_MS - now,
       );
     },
   };
@@ -109,7 +103,7 @@ export async function restUntilDue(input: LiveInput, rest: Rest): Promise<RestEn
     if (!isSettled(input) || rest.dueInMs() <= 0) return { isOver: false };
     const readInMs = rest.readInMs();
     if (readInMs > 0) {
-      if (!(await feed.wakeUp(Math.min(readInMs, rest.dueInMs(), LONGEST_WAIT_MS), reader.stop))) continue;
+      if (!(await feed.wakeUp(Math.min(readInMs, rest.dueInMs(), TURN_MS), reader.stop))) continue;
       await turnOf(reading);
     }
     const first = await readOnce(reading).catch((caught: unknown) => {

@@ -1,22 +1,22 @@
 /** Saves the feed's cursor as it advances: one save after another, and only the latest cursor. */
+import type { WorkKind } from "../../pacing";
 import type { DirtySet } from "../../state";
 import type { Feed } from "./feed-types";
 
 interface CursorSaving {
-  dirty: Pick<DirtySet, "durableCursor" | "wake">;
+  dirty: Pick<DirtySet, "durableCursor">;
   feed: Pick<Feed, "save">;
-  stop: AbortSignal;
 }
 
-/** Saves cursors until `stop` aborts, and then what is still unsaved. */
-export async function keepSavingCursor({ dirty, feed, stop }: CursorSaving): Promise<void> {
-  for (let saved = 0; ; ) {
+/** The cursor that is not saved yet; and a function that saves it at the end. */
+export function savingCursor({ dirty, feed }: CursorSaving): { kind: WorkKind; save: () => Promise<void> } {
+  let saved = 0;
+  const isSaved = () => dirty.durableCursor <= saved;
+  async function save(): Promise<void> {
+    if (isSaved()) return;
     const cursor = dirty.durableCursor;
-    if (cursor > saved) {
-      await feed.save(cursor);
-      saved = cursor;
-    } else if (stop.aborted) return;
-    // Not after the end: the next lease may wait for the same notifier.
-    else await dirty.wake.cursor.wait(Infinity, stop).catch(() => {});
+    await feed.save(cursor);
+    saved = cursor;
   }
+  return { kind: { most: 1, items: () => (isSaved() ? [] : [{ id: "cursor", run: save }]) }, save };
 }

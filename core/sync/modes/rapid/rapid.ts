@@ -25,7 +25,7 @@ import {
   typeSettingsOf,
 } from "../../engine";
 import type { Cadence } from "../../pacing";
-import { periodic, QuotaSplit, type WorkKind } from "../../pacing";
+import { periodic, QuotaSplit, SHORTEST_MS, type WorkKind } from "../../pacing";
 import { tableCache } from "../../state";
 import {
   asking,
@@ -47,8 +47,6 @@ import { Cycles } from "./cycles";
  * in 1,025 ms. A delete then waits for at most 11 minutes if none of ten tables is larger than the others.
  */
 const SWEEP_EVERY = 5.8;
-/** The shortest interval between two polls of a table. */
-const MIN_POLL_INTERVAL_MS = 1000;
 
 interface RapidInput extends SyncSessionInput {
   schemaPollMs: number;
@@ -170,7 +168,7 @@ async function keepCycling(rapid: Rapid, pollReader: Reader): Promise<void> {
     if (!report.error) await input.onRead(readSince(rapid, begunAt));
     const isFailing = readable.length === 0 && failing.size > 0;
     const dueInMs = isFailing ? Math.min(...failing.ids.map((id) => failing.dueInMs(id))) : 0;
-    await wait(Math.max(0, dueInMs, MIN_POLL_INTERVAL_MS - (performance.now() - begunAt)), stop);
+    await wait(Math.max(0, dueInMs, SHORTEST_MS - (performance.now() - begunAt)), stop);
   }
 }
 

@@ -2,7 +2,6 @@
 export { type RebuildWatch, rebuilding } from "./rebuild-background";
 export { asking, type ScanWatch, scanning, sweepExclusively, sweptAgoMs } from "./scan";
 export {
-  endIfOver,
   readerWithPriority,
   readSince,
   type SyncSession,

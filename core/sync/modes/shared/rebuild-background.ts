@@ -3,7 +3,7 @@
 import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
-import { countedSizes, ProgressBoard, readerOfTable, rebuildTable, refusedPauseMs } from "../../engine";
+import { countedSizes, ProgressBoard, readerOfTable, rebuildTable } from "../../engine";
 import { MOST_TABLES, type WorkKind } from "../../pacing";
 import { type SyncSession, tablesOf, whileReading } from "./sync-session";
 
@@ -22,8 +22,6 @@ export function rebuilding(session: SyncSession, watch: RebuildWatch): WorkKind 
   const { problems, failing, builds } = input.cache;
   let board: ProgressBoard | undefined;
   const reading = new Set<string>();
-  /** When refused rebuilds are tried again (performance.now()), by table id. */
-  const refusedUntil = new Map<string, number>();
   // Builds that sweeps have left are read again: the recent-writes log is trimmed without regard to them here.
   builds.clear();
   const leave = (tableId: string) => {
@@ -51,9 +49,7 @@ export function rebuilding(session: SyncSession, watch: RebuildWatch): WorkKind 
       // An object of the customer's refuses the new shape: rows go on into the old one.
       if (!isBasetideError(caught, "replica_refused") || !live || live.spec.isDamaged) throw caught;
       const error = asBasetideError(caught);
-      const pauseMs = refusedPauseMs(performance.now() - begunAt);
-      refusedUntil.set(tableId, performance.now() + pauseMs);
-      schemaTracker.postpone(tableId, error);
+      const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
       watch.onFailure(tableId, error);
       problems.buildFailed(tableId, error, pauseMs);
     } finally {
@@ -66,13 +62,12 @@ export function rebuilding(session: SyncSession, watch: RebuildWatch): WorkKind 
     tables: tablesOf(session.background),
     isAside: (tableId) => !reading.has(tableId),
     *items() {
-      const now = performance.now();
       let isDue = false;
       for (const spec of schemaTracker.rebuild) {
-        const dueInMs = Math.max((refusedUntil.get(spec.tableId) ?? 0) - now, failing.dueInMs(spec.tableId));
+        const { tableId } = spec;
+        const dueInMs = Math.max(schemaTracker.postponedMs(tableId), failing.dueInMs(tableId));
         isDue ||= dueInMs <= 0;
-        if (dueInMs <= 0 && refusedUntil.delete(spec.tableId)) schemaTracker.resume(spec.tableId);
-        yield { id: spec.tableId, dueInMs, run: () => run(spec) };
+        yield { id: tableId, dueInMs, run: () => run(spec) };
       }
       split.hurry(isDue || [...reading].some((id) => !failing.has(id)));
     },

@@ -100,7 +100,7 @@ export function readSince({ reading }: Pick<SyncSession, "reading">, at: number)
 }
 
 /** Ends the session if the lease is over or was given up to others, and no table is being read completely. */
-export function endIfOver({ input, reading, taskGroup }: SyncSession): void {
+function endIfOver({ input, reading, taskGroup }: SyncSession): void {
   if (reading.size === 0 && (input.isOver() || input.isGivenUp?.())) taskGroup.end();
 }
 
