@@ -98,8 +98,8 @@ begin
   end if;
   if cardinality(v_new) > 0 then
     v_ids := {{swap}}.ids_to_fill(v_live, p_built, p_table, v_common, v_among, p_most + 1);
-    -- Subscribers would need the column that is filled first, under its temporary name.
-    if (cardinality(v_ids) > p_most or {{swap}}.lacks_twins(v_live, p_table, p_most)) and not {{swap}}.is_published(v_live.name) then
+    if (cardinality(v_ids) > p_most or {{swap}}.lacks_twins(v_live, p_table, p_most))
+      and ({{swap}}.may_hide(v_live.name) or not {{swap}}.is_published(v_live.name)) then
       merging := 'large';
       return;
     end if;
@@ -108,8 +108,9 @@ begin
   if v_state.history and p_shape is not null and not v_live.spec ? 'isDamaged' then
     perform {{swap}}.record_merge({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
-  -- Subscribers get rows with the columns that the table has when they are written, and must not get those that go.
-  v_is_late := {{swap}}.is_published(v_live.name) and exists (select from {{swap}}.going_columns(v_live, p_table));
+  -- Subscribers get rows with the columns that the table has when they are written, and should not get those that go.
+  v_is_late := coalesce(p_most is null or cardinality(v_among) <= p_most, false)
+    and {{swap}}.is_published(v_live.name) and exists (select from {{swap}}.going_columns(v_live, p_table));
   if not v_is_late then
     select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
   end if;
@@ -273,6 +274,7 @@ begin
   v_views := {{swap}}.lock_views(v_going, v_deadline, v_relation, v_uses);
   perform {{swap}}.lock_link_views(v_changing, v_deadline);
   perform {{swap}}.lock_relations(array[p_live.name], v_deadline);
+  perform {{swap}}.show_columns(p_table ->> 'table_id', v_relation);
   perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_relation));
   perform {{swap}}.rename_columns(v_relation, v_columns);
   perform {{swap}}.rename_link_views();
@@ -306,6 +308,7 @@ begin
       end;
     end if;
   end loop;
+  perform {{swap}}.send_later(v_name, p_table ->> 'table_id', v_columns);
   perform {{swap}}.run_all(array(select format('alter table %s drop column %I', v_table, s) from unnest(v_stale) as s));
   perform {{swap}}.run_all(p_statements);
   if v_uses <> '{}' then

@@ -128,13 +128,13 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   const { before, put } = done;
   const isNewTable = before !== undefined && put.how === "moved";
   onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
-  await settleDependents(replica);
   await schemaTracker.reload();
   const live = schemaTracker.catalog.get(tableId);
   // The names may have changed in place since then: records are mapped by the current catalog.
   if (live) Object.assign(table, { live, ...mappingOf(cache, live.spec) });
   await reportRecords(sweep, table, filled.unreadable, true);
   if (put.how === "merged") await discard(build);
+  await settleDependents(replica);
   return put;
 }
 
