@@ -83,15 +83,15 @@ create or replace function {{swap}}.show_columns(p_table_id text, p_table oid) r
   delete from {{swap}}._hiding_publications as h where h.table_id = p_table_id
 $show_columns$;
 
--- send_later(name, table_id, columns): records that subscribers of the table have not received the values of these columns, which
--- were filled; columns is the result of merge_columns.
+-- send_later(name, table_id, columns): records that subscribers of the table have not received all values of those of these
+-- columns (merge_columns) that were filled, or that have another type: rows that are empty now are not written otherwise.
 create or replace function {{swap}}.send_later(p_name text, p_table_id text, p_columns jsonb) returns void
 language sql as $send_later$
   insert into {{swap}}._rows_to_send as r (table_id, columns, is_retyped)
   select p_table_id, array_agg(a.attnum), bool_or(c.had is not null)
   from jsonb_to_recordset(p_columns) as c (name text, had text, was text, is_filling boolean)
     join pg_attribute as a on a.attrelid = {{swap}}.live_table(p_name) and a.attname = c.name
-  where c.was is null and c.is_filling and {{swap}}.is_published(p_name)
+  where c.was is null and (c.is_filling or c.had is not null) and {{swap}}.is_published(p_name)
   having count(*) > 0
   on conflict (table_id) do update
     set columns = r.columns || excluded.columns, is_retyped = r.is_retyped or excluded.is_retyped, after_id = ''
