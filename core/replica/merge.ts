@@ -5,7 +5,7 @@
  * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
  * column with a name of ours, in batches that do not block readers.
  */
-import { isBasetideError } from "../errors";
+import { BasetideError, isBasetideError } from "../errors";
 import type { Build } from "./build";
 import { catalogRow, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
@@ -107,6 +107,26 @@ export function mergeBuild(
       return answer!;
     },
   );
+}
+
+/**
+ * Checks whether the live table can get the columns of `wanted`.
+ *
+ * @throws BasetideError `needs_attention`, with the statement to run
+ */
+export async function checkChange(
+  { sql, schema, swap }: Replica,
+  live: CatalogTable,
+  wanted: TableSpec,
+): Promise<void> {
+  const row = JSON.stringify(catalogRow(schema, wanted));
+  const [found] = await onReplica(
+    () => sql<{ obstacle: string | null }[]>`
+      select ${sql.unsafe(swap)}.merge_obstacle(t, ${row}::text::jsonb) as obstacle
+      from ${sql.unsafe(swap)}._tables as t
+      where t.table_id = ${wanted.tableId} and ${sql.unsafe(swap)}.live_table(t.name) is not null`,
+  );
+  if (found?.obstacle) throw new BasetideError("needs_attention", `${live.spec.name}: ${found.obstacle}.`);
 }
 
 /**

@@ -163,18 +163,24 @@ export class SchemaTracker {
     return this.#plan.rebuild;
   }
 
-  /** Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. */
+  /**
+   * Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. A table that needs
+   * attention is listed by itself.
+   */
   get refusal(): BasetideError | undefined {
-    const [ofRebuild] = this.#options.cache.refusals.values();
-    return this.#refusal ?? ofRebuild;
+    const refusals = [...this.#options.cache.refusals.values()];
+    return this.#refusal ?? refusals.find((error) => isBasetideError(error, "replica_refused"));
   }
 
   /**
-   * Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild. It
-   * stays refused until it has been rebuilt, or need not be any longer.
+   * Lets a live table be synced as it is until `resume`, because an object of the customer's refuses its rebuild, or
+   * because it cannot be changed. It stays refused until it has been rebuilt, or need not be any longer.
    */
   postpone(tableId: string, refusal: BasetideError): void {
-    this.#options.cache.refusals.set(tableId, refusal);
+    const { refusals, failing } = this.#options.cache;
+    refusals.set(tableId, refusal);
+    const { source } = this.table(tableId);
+    if (source && refusal.code === "needs_attention") failing.unchanged(source, refusal);
     this.#postponed.add(tableId);
     this.#shapes.byId.delete(tableId);
   }
@@ -419,7 +425,7 @@ export class SchemaTracker {
         this.#appliedAt = seenAt;
         cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
         this.#schema = cache.schema!;
-        cache.refusals.clear();
+        this.#keepRefusals();
         return;
       }
       await this.#readCatalog(attempt === 1 ? known : undefined);
@@ -560,8 +566,15 @@ export class SchemaTracker {
           settings.pinnedNames ? await retiredTables(replica) : undefined,
         )
       : plan;
-    const planned = new Set(this.#plan.rebuild.map(({ tableId }) => tableId));
-    for (const id of cache.refusals.keys()) if (!planned.has(id)) cache.refusals.delete(id);
+    this.#keepRefusals(this.#plan.rebuild);
+  }
+
+  /** Only tables that are to be rebuilt stay refused. */
+  #keepRefusals(planned: TableSpec[] = []): void {
+    const { refusals, failing } = this.#options.cache;
+    const ids = new Set(planned.map(({ tableId }) => tableId));
+    for (const id of refusals.keys()) if (!ids.has(id)) refusals.delete(id);
+    failing.keepUnchanged(ids);
   }
 }
 

@@ -16,7 +16,7 @@ import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
 import { metered, type Reader } from "./reader";
-import { rebuildTable } from "./rebuild";
+import { isRefusedChange, rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
@@ -195,7 +195,8 @@ async function syncTables(
     };
   });
   report.seen = [...done.values()].reduce((sum, records) => sum + records, 0);
-  if (cache.failing.size > 0) report.failing = cache.failing.list();
+  const failing = cache.failing.list();
+  if (failing.length > 0) report.failing = failing;
   const refusal = schemaTracker.refusal ?? refused[0];
   if (refusal) throw refusal;
   const { readVersions } = begun;
@@ -390,9 +391,9 @@ async function syncTable(
         await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableCache(cache, live));
         throw waiting(live.spec, spec, error);
       }
-      if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
+      if (spec && live && !live.spec.isDamaged && isRefusedChange(error)) {
         schemaTracker.postpone(tableId, error);
-        refused.push(error);
+        if (error.code === "replica_refused") refused.push(error);
         return await sweepTable(sweep, shape.source, tableCache(cache, live));
       }
       const isLast = attempt === MAX_SHAPES;

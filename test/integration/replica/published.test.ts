@@ -11,6 +11,7 @@ import {
   settleDependents,
   startBuild,
 } from "../../../core/replica";
+import type { FieldType } from "../../../core/source";
 import { ownDatabase } from "../../support/own-database";
 import { until } from "../../support/poll";
 import { PASSWORD, postgresServer } from "../../support/servers/postgres-server";
@@ -37,7 +38,8 @@ async function published(version: PostgresVersion) {
   const { test: made, sql, admin } = own;
   const build = async (type: "text" | "number") => {
     const catalog = await loadCatalog(made.replica);
-    const fields = { Price: type, Note: "text", ...(type === "text" && { More: "text" }) } as const;
+    const fields: Record<string, FieldType> = { Price: type, Note: "text" };
+    if (type === "text") fields.More = "text";
     const table = sourceTable("tblO", "Orders", fields);
     const live = catalog.get("tblO") as CatalogTable;
     const spec = planSchema(catalog, { tables: [table] }, SETTINGS).rebuild[0] ?? live.spec;
