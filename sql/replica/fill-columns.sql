@@ -105,15 +105,11 @@ begin
       join pg_index as i on i.indexrelid = t.index and i.indrelid = v_relation
     where '_filling_' || t.index not in (select w.name from {{swap}}.twins_of(v_relation) as w)
   loop
-    begin
-      perform {{swap}}.probe_expression(nullif(concat_ws(', ', one.keys, one.probe), ''), v_relation,
-        {{swap}}.needs_of('pg_class'::regclass, one.index, 0, v_relation));
-      execute format('create %s index %I on %s', case when one.indisunique then 'unique' else '' end, '_filling_' || one.index, one.made);
-    exception when others then
-      if {{swap}}.is_transient(sqlstate) then
-        raise;
-      end if;
-    end;
+    if {{swap}}.attempt(format('select {{swap}}.probe_expression(%L, %L, %L)', nullif(concat_ws(', ', one.keys, one.probe), ''),
+        v_relation, {{swap}}.needs_of('pg_class'::regclass, one.index, 0, v_relation))) is null then
+      perform {{swap}}.attempt(format('create %s index %I on %s', case when one.indisunique then 'unique' else '' end,
+        '_filling_' || one.index, one.made));
+    end if;
   end loop;
   execute format('analyze %s', v_relation);
 end $index_fillings$;
@@ -122,11 +118,9 @@ end $index_fillings$;
 create or replace function {{swap}}.live_to_fill(p_table jsonb, p_shape integer) returns {{swap}}._tables
 language plpgsql as $live_to_fill$
 declare
-  v_live {{swap}}._tables;
+  v_live {{swap}}._tables := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
 begin
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape or {{swap}}.merge_obstacle(v_live, p_table) is not null then
+  if {{swap}}.merge_obstacle(v_live, p_table) is not null then
     raise exception 'table % now has another shape', v_live.name using errcode = 'BT002';
   end if;
   perform {{swap}}.own_table(v_live.name);

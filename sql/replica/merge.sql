@@ -43,16 +43,10 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  if exists (
-    select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
-  ) then
+  v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
+  if {{swap}}.is_behind(p_table ->> 'table_id', p_seen) then
     merging := 'behind';
     return;
-  end if;
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape then
-    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
   begin
     if p_shape is null then

@@ -122,6 +122,26 @@ begin
   perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
 end $change$;
 
+-- locked_row(table_id, shape): locks the table against other writers until the transaction ends, and returns its row of
+-- the catalog. BT002: it has another shape (null: there is none).
+create or replace function {{swap}}.locked_row(p_table text, p_shape integer) returns {{swap}}._tables
+language plpgsql as $locked_row$
+declare
+  v_row {{swap}}._tables;
+begin
+  perform {{swap}}.lock_table(p_table);
+  select * into v_row from {{swap}}._tables as t where t.table_id = p_table;
+  if v_row.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', coalesce(v_row.name, p_table), v_row.shape, p_shape using errcode = 'BT002';
+  end if;
+  return v_row;
+end $locked_row$;
+
+-- is_behind(table_id, seen): the recent-writes log has an image of the table that the caller has not seen.
+create or replace function {{swap}}.is_behind(p_table text, p_seen bigint) returns boolean language sql as $is_behind$
+  select exists (select from {{swap}}._recent_writes as j where j.table_id = p_table and j.applied_version > p_seen)
+$is_behind$;
+
 -- set_catalog(tables): inserts or replaces these rows of the catalog, with a new shape each.
 -- Names that are lost become aliases.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
@@ -164,15 +184,9 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  if exists (
-    select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
-  ) then
+  v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
+  if {{swap}}.is_behind(p_table ->> 'table_id', p_seen) then
     return 'behind';
-  end if;
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape then
-    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
   v_old := {{swap}}.live_table(v_live.name);
   if v_old is not null and not v_live.spec ? 'isReplaced'

@@ -258,25 +258,6 @@ test("I6: a large number of values of a new column is filled under another name,
   );
 });
 
-test("a published table gets a new column's values as changes of rows, whatever their number", async () => {
-  await using made = await testReplica();
-  const { sql } = made.replica;
-  await swapped(made, { Name: "text" }, [
-    { id: "rec1", name: "n" },
-    { id: "rec2", name: "n" },
-  ]);
-  await sql`create publication theirs for table public.orders`;
-  const before = await sql`select id, xmin::text as x from public.orders order by id`;
-  const rows = [
-    { id: "rec1", name: "n", flag: true },
-    { id: "rec2", name: "n", flag: true },
-  ];
-  expect(await merged(made, { Name: "text", Flag: "checkbox" }, rows, { most: 1 })).toBe("merged");
-  const after = await sql`select id, xmin::text as x, flag from public.orders order by id`;
-  expect(after.map(({ flag }) => flag)).toEqual([true, true]);
-  expect(after.every(({ x }, index) => x !== before[index]!.x)).toBe(true);
-});
-
 /** Longer than the catalog allows, and not compressible. */
 const LONG = Array.from({ length: 1000 }, (_, index) => Bun.hash(String(index)).toString(36)).join("");
 
