@@ -254,20 +254,14 @@ declare
   v_lost_columns smallint[] := array(select g.attnum from {{swap}}.going_columns(p_live, p_table) as g where not g.is_retyped);
   v_uses smallint[] := v_going_columns || {{swap}}.generated_over(v_relation, v_going_columns);
   v_parts jsonb := '[]';
-  v_going oid[];
-  v_changing oid[];
   v_deadline timestamptz;
   v_views jsonb[];
   v_sets text;
   one record;
 begin
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
-  v_going := {{swap}}.going_link_views();
-  v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + {{swap}}.lock_patience(array[v_relation], p_timeout::interval);
-  v_views := {{swap}}.lock_views(v_going, v_deadline, v_relation, v_uses);
-  perform {{swap}}.lock_link_views(v_changing, v_deadline);
-  perform {{swap}}.lock_relations(array[p_live.name], v_deadline);
+  select l.views, l.deadline into v_views, v_deadline
+  from {{swap}}.lock_all('{}', array[p_live.name], p_timeout, v_relation, v_uses) as l;
   perform {{swap}}.show_columns(p_table ->> 'table_id', v_relation);
   perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_relation));
   perform {{swap}}.rename_columns(v_relation, v_columns);
@@ -325,9 +319,7 @@ begin
     perform {{swap}}.make_parts(v_relation, v_name, v_parts, v_lost_columns, v_left);
     perform {{swap}}.run_all(array(select format('drop index {{schema}}.%I', t.name) from {{swap}}.twins_of(v_relation) as t));
   end if;
-  perform {{swap}}.make_link_views();
-  perform {{swap}}.make_views(v_views);
-  perform {{swap}}.adopt_orphans();
+  perform {{swap}}.make_again(v_views);
 end $reshape$;
 
 -- rename_columns(table, columns): renames the locked table's columns (merge_columns) in one step: every name that changes

@@ -259,7 +259,7 @@ async function built(replica: Replica, epoch: number, change: Way["change"] | "f
   const spec = planSchema(catalog, { tables: [source] }, settings).rebuild[0] ?? live!.spec;
   const build = await startBuild(replica, epoch, spec);
   const names = build.spec.columns.map(({ name }) => name);
-  const links = change === "toggle" ? "'red, green'" : "array['red', 'green']";
+  const links = change === "toggle" ? "'red, ' || n" : "array['red', n::text]";
   for (let after = 0; after < ROWS; after += BATCH) {
     await replica.sql.unsafe(`insert into airtable_swap."tblT" (id, created_time, ${names.join(", ")})
       select 'rec' || lpad(n::text, 14, '0'), '2024-05-01', 'Thing number ' || n, n, n % 2 = 0, '2024-05-01',
