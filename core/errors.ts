@@ -40,6 +40,8 @@ export const errorCodes = {
     "A table could not be changed because queries have locked it. Basetide retries automatically.",
   replica_refused:
     "An object that Basetide did not create (a constraint, a trigger, an event trigger, or one whose name a table needs) prevents the update or the change of a table; the message names it. Relax, rename or drop it, and the table's sync resumes automatically.",
+  needs_attention:
+    "A table cannot get its new columns: it has no room for another one, a column of yours has the name of one, or its primary key is missing. Its rows stay up to date as it is. Run the statement in the message; Basetide then changes the table by itself.",
   destination_invalid:
     "The destination database cannot be used; the message says what is missing. Add it, then try again.",
   query_failed: "Postgres rejected the query; the message says why. Correct the query and run it again.",
@@ -107,6 +109,7 @@ export const nextStep: Record<ErrorCode, NextStep> = {
   replica_unavailable: "retry",
   replica_busy: "retry",
   replica_refused: "retry",
+  needs_attention: "retry",
   destination_invalid: "needs_attention",
   query_failed: "stop",
   query_stopped: "stop",
@@ -153,6 +156,7 @@ export const httpStatus: Record<ErrorCode, number> = {
   replica_unavailable: 503,
   replica_busy: 503,
   replica_refused: 503,
+  needs_attention: 503,
   destination_invalid: 422,
   query_failed: 422,
   query_stopped: 422,

@@ -148,7 +148,6 @@ export function columnRenames(before: TableSpec, after: TableSpec): [string, str
 
 /** Returns the COMMENT statements for those comments of `after` that differ from `before`. */
 export function recomments(schema: string, after: TableSpec, before: TableSpec): string[] {
-  if (after.commentForm !== before.commentForm) return comments(schema, after.name, after);
   const table = `${schema}.${quoteIdent(after.name)}`;
   const old = new Map(before.columns.map((column) => [column.fieldId, column]));
   const isOther = (a: Pick<TableSpec, "sourceName" | "description">, b: typeof a | undefined) =>

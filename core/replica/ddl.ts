@@ -30,9 +30,6 @@ export function columnStorage(schema: string, name: string, { columns }: TableSp
   return [`alter table ${schema}.${quoteIdent(name)} ${changes.join(", ")}`];
 }
 
-/** Raised when the texts of COMMENTs change; the comments of existing tables are then written again. */
-export const COMMENT_FORM = 2;
-
 /** Returns the COMMENTs with the source's names: on the table, and on every column of `columns`. */
 export function comments(schema: string, name: string, spec: TableSpec, columns = spec.columns): string[] {
   const table = `${schema}.${quoteIdent(name)}`;

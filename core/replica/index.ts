@@ -43,7 +43,15 @@ export { type IssueGroup, issuesOf, readIssues, recordUnreadable, type Unreadabl
 export { linkedIds, linkingIds } from "./links";
 export { locateRecords } from "./locate";
 export { compileMapper, mapRecords, type RecordMapper } from "./map-record";
-export { type Compared, compareBuild, dropUnfinished, fillColumns, MERGED_ROWS, mergeBuild } from "./merge";
+export {
+  type Compared,
+  checkChange,
+  compareBuild,
+  dropUnfinished,
+  fillColumns,
+  MERGED_ROWS,
+  mergeBuild,
+} from "./merge";
 export { quoteIdent, refusalOfName, snakeCase } from "./naming";
 export {
   ATTACHMENT_DETAILS,

@@ -17,6 +17,7 @@ const template = [
   "row-images.sql",
   "shapes.sql",
   "merge-columns.sql",
+  "published.sql",
   "compare-rows.sql",
   "fill-columns.sql",
   "merge.sql",

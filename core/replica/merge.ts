@@ -5,7 +5,7 @@
  * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
  * column with a name of ours, in batches that do not block readers.
  */
-import { isBasetideError } from "../errors";
+import { BasetideError, isBasetideError } from "../errors";
 import type { Build } from "./build";
 import { catalogRow, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
@@ -110,6 +110,26 @@ export function mergeBuild(
 }
 
 /**
+ * Checks whether the live table can get the columns of `wanted`.
+ *
+ * @throws BasetideError `needs_attention`, with the statement to run
+ */
+export async function checkChange(
+  { sql, schema, swap }: Replica,
+  live: CatalogTable,
+  wanted: TableSpec,
+): Promise<void> {
+  const row = JSON.stringify(catalogRow(schema, wanted));
+  const [found] = await onReplica(
+    () => sql<{ obstacle: string | null }[]>`
+      select ${sql.unsafe(swap)}.merge_obstacle(t, ${row}::text::jsonb) as obstacle
+      from ${sql.unsafe(swap)}._tables as t
+      where t.table_id = ${wanted.tableId} and ${sql.unsafe(swap)}.live_table(t.name) is not null`,
+  );
+  if (found?.obstacle) throw new BasetideError("needs_attention", `${live.spec.name}: ${found.obstacle}.`);
+}
+
+/**
  * Finds the rows in which the build and the live table differ, in batches that block no session.
  *
  * @param since the last applied version of the recent-writes log that the built rows include
@@ -175,9 +195,8 @@ export async function fillColumns(
     () => sql<{ rows: number }[]>`
       select greatest(reltuples, 0)::float8 as rows from pg_class where oid = ${`${swap}.${quoteIdent(spec.tableId)}`}::regclass`,
   );
-  const rowsPerVacuum = Math.max(VACUUM_ROWS, known!.rows / VACUUMS);
+  const vacuums = startVacuums(sql, table, known!.rows);
   let written = 0;
-  let vacuumed = 0;
   for (let after: string | null = ""; after !== null; onBatch()) {
     const from: string = after;
     const [batch] = await onReplica(
@@ -187,10 +206,7 @@ export async function fillColumns(
     );
     after = batch!.last;
     written += batch!.written;
-    if (written - vacuumed >= rowsPerVacuum) {
-      vacuumed = written;
-      await vacuum(sql, table);
-    }
+    await vacuums(batch!.written);
   }
   await onReplica(
     () => sql`
@@ -199,10 +215,41 @@ export async function fillColumns(
   return written;
 }
 
-/** Lets the next batches use the space of the rows' old versions. Blocks no reader; truncating could. */
-async function vacuum(sql: Replica["sql"], table: string): Promise<void> {
-  // Without it, the table only takes more space.
-  await sql.unsafe(`vacuum (truncate false) ${table}`).catch(() => {});
+/**
+ * Sends the values of columns that were filled to the subscribers of published tables: their rows are written once more.
+ *
+ * @param withinMs for all tables
+ * @returns whether none is left
+ */
+export async function sendFilled({ sql, swap }: Replica, withinMs: number): Promise<boolean> {
+  const deadline = performance.now() + withinMs;
+  let table: string | null = null;
+  let vacuums = startVacuums(sql, "", 0);
+  while (performance.now() < deadline) {
+    const [batch] = await onReplica(
+      () => sql<{ relation: string | null; rows: number | null; written: number | null }[]>`
+        select relation, rows, written from ${sql.unsafe(swap)}.send_some(${FILLED_ROWS})`,
+    );
+    const { relation, rows, written } = batch!;
+    if (written === null) return true;
+    if (relation !== table) vacuums = startVacuums(sql, relation!, rows!);
+    table = relation;
+    await vacuums(written);
+  }
+  return false;
+}
+
+/** Vacuums the table now and then while its rows are written, so that later rows use the space of earlier ones' versions. */
+function startVacuums(sql: Replica["sql"], table: string, rows: number): (written: number) => Promise<void> {
+  const rowsPerVacuum = Math.max(VACUUM_ROWS, rows / VACUUMS);
+  let left = rowsPerVacuum;
+  return async (written) => {
+    left -= written;
+    if (left > 0) return;
+    left = rowsPerVacuum;
+    // Without it, the table only takes more space. Blocks no reader; truncating could.
+    await sql.unsafe(`vacuum (truncate false) ${table}`).catch(() => {});
+  };
 }
 
 /**

@@ -7,7 +7,6 @@
 
 import type { SourceField, SourceSchema, SourceTable } from "../source";
 import { mayHoldAttachments } from "../source";
-import { COMMENT_FORM } from "./ddl";
 import { withFileColumns } from "./file-columns";
 import { storable } from "./map-record-text";
 import { assignNames, originOf } from "./naming";
@@ -132,7 +131,6 @@ function tableSpec(
     ...named,
     sourceName: storable(table.name),
     ...(table.description ? { description: storable(table.description) } : {}),
-    commentForm: COMMENT_FORM,
     ...(retired.length > 0 ? { retired } : {}),
     ...(table.partial ? { partial: table.partial } : {}),
     columns: settings.attachmentViews ? withFileColumns(columns, live?.columns) : columns,

@@ -15,13 +15,9 @@ export interface ColumnSlots {
 
 /** Returns how many columns each table has used. */
 export function columnSlots({ sql, swap }: Replica): Promise<ColumnSlots[]> {
-  return onReplica(async () => {
-    const [state] = await sql<{ knows: boolean }[]>`
-      select to_regproc(${`${swap}.column_slots`}) is not null as knows`;
-    return state?.knows
-      ? sql<ColumnSlots[]>`select name, used, dropped from ${sql.unsafe(swap)}.column_slots()`
-      : [];
-  });
+  return onReplica(
+    () => sql<ColumnSlots[]>`select name, used, dropped from ${sql.unsafe(swap)}.column_slots()`,
+  );
 }
 
 /**

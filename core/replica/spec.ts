@@ -77,8 +77,6 @@ export interface TableSpec {
   /** Of fields that were deleted while names were pinned: no other field gets these names by itself. */
   retired?: RetiredName[] | undefined;
   description?: string | undefined;
-  /** The form of its COMMENTs, which a newer version may change. */
-  commentForm?: number | undefined;
   /** All columns except `id` and `created_time`, which every table has first. */
   columns: ColumnSpec[];
   /** The base's selection leaves out fields or records: reads that need them cannot be answered from this table. */

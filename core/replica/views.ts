@@ -1,10 +1,13 @@
 /** Customers' views over our tables; `sql/replica/views.sql` preserves them through every change of shape. */
 import { onReplica } from "./connection";
+import { sendFilled } from "./merge";
 import { checkReferences } from "./references";
 import type { Replica } from "./replica";
 
 /** Longest time for one call that fills views, because a sync may wait for it. */
 const REFRESH_MS = 30_000;
+/** The same for rows that subscribers wait for. */
+const SEND_MS = 120_000;
 /** While we wait for a lock on a view, its readers wait behind us. */
 const REFRESH_LOCK_MS = 1000;
 
@@ -21,7 +24,8 @@ interface ViewName {
 export async function settleDependents(replica: Replica): Promise<boolean> {
   const areFilled = await refreshViews(replica);
   const areChecked = await checkReferences(replica);
-  return areFilled && areChecked;
+  const areSent = await sendFilled(replica, SEND_MS);
+  return areFilled && areChecked && areSent;
 }
 
 /**

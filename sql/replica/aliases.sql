@@ -251,28 +251,21 @@ begin
     where a.attrelid = one.relation and a.attname = one.name and not a.attisdropped;
     continue when one.relation is null or v_column <> 'v' or not {{swap}}.is_locked(one.relation)
       or {{swap}}.alias_obstacle(one.relation, one.name) is not null;
-    begin
-      if {{swap}}.has_virtual_columns() then
-        if v_column is null then
-          execute format('alter table {{schema}}.%I add column %I %s generated always as (%I) virtual',
-            one.table_name, one.name, one.type, one.column_name);
-        end if;
-        execute format('comment on column {{schema}}.%I.%I is %L', one.table_name, one.name,
-          format('The old name of the column %s.', one.column_name));
-      elsif to_regprocedure(format('{{schema}}.%I({{schema}}.%I)', one.name, one.table_name))
-        is not distinct from {{swap}}.own_alias_function(one.relation, one.name)
-      then
-        execute format(
-          'create or replace function {{schema}}.%I({{schema}}.%I) returns %s language sql immutable parallel safe as %L',
-          one.name, one.table_name, one.type, format('select $1.%I', one.column_name));
-        execute format('comment on function {{schema}}.%I({{schema}}.%I) is %L', one.name, one.table_name,
-          format('The old name of the column %s.', one.column_name));
+    if {{swap}}.has_virtual_columns() then
+      if v_column is null then
+        perform {{swap}}.attempt(format('alter table {{schema}}.%I add column %I %s generated always as (%I) virtual',
+          one.table_name, one.name, one.type, one.column_name));
       end if;
-    exception when others then
-      if {{swap}}.is_transient(sqlstate) then
-        raise;
-      end if;
-    end;
+      perform {{swap}}.attempt(format('comment on column {{schema}}.%I.%I is %L', one.table_name, one.name,
+        format('The old name of the column %s.', one.column_name)));
+    elsif to_regprocedure(format('{{schema}}.%I({{schema}}.%I)', one.name, one.table_name))
+      is not distinct from {{swap}}.own_alias_function(one.relation, one.name)
+    then
+      perform {{swap}}.attempt(format(
+        'create or replace function {{schema}}.%1$I({{schema}}.%2$I) returns %3$s language sql immutable parallel safe as %4$L;
+         comment on function {{schema}}.%1$I({{schema}}.%2$I) is %5$L', one.name, one.table_name, one.type,
+        format('select $1.%I', one.column_name), format('The old name of the column %s.', one.column_name)));
+    end if;
   end loop;
 end $make_alias_columns$;
 

@@ -198,18 +198,9 @@ begin
     order by (p.value ->> 'place')::integer desc, p.value ->> 'label'
   loop
     perform {{swap}}.wait_until(p_deadline);
-    begin
-      if one ->> 'taken' is null then
-        perform {{swap}}.make_part(p_table, one);
-      else
-        execute one ->> 'taken';
-      end if;
-    exception when others then
-      if {{swap}}.is_transient(sqlstate) then
-        raise;
-      end if;
+    if {{swap}}.attempt(coalesce(one ->> 'taken', {{swap}}.making(p_table, one))) is not null then
       v_left := v_left || (one ->> 'label');
-    end;
+    end if;
   end loop;
   return v_left;
 end $take_parts$;
@@ -232,17 +223,8 @@ begin
     v_error := case
       when exists (select from jsonb_array_elements_text(one -> 'columns') as c where c::smallint = any (p_lost))
         then 'its column was dropped'
-      when is_policy_missing and one ->> 'kind' = 'policy' then 'another policy of the table cannot be created again' end;
-    if v_error is null then
-      begin
-        perform {{swap}}.make_part(p_table, one);
-      exception when others then
-        if {{swap}}.is_transient(sqlstate) then
-          raise;
-        end if;
-        v_error := sqlerrm;
-      end;
-    end if;
+      when is_policy_missing and one ->> 'kind' = 'policy' then 'another policy of the table cannot be created again'
+      else {{swap}}.attempt({{swap}}.making(p_table, one)) end;
     continue when v_error is null;
     is_policy_missing := is_policy_missing or one ->> 'kind' = 'policy';
     perform {{swap}}.report_lost(p_name, one ->> 'label', {{swap}}.part_text(one), 'no longer on the table since its last change: ' || v_error);
@@ -257,6 +239,11 @@ create or replace function {{swap}}.part_text(p_part jsonb) returns text languag
   select string_agg(rtrim(m.value, e' ;\n'), e';\n' order by m.nth)
   from jsonb_array_elements_text(p_part -> 'made') with ordinality as m (value, nth)
 $part_text$;
+
+-- making(table, part): the statement that calls make_part.
+create or replace function {{swap}}.making(p_table oid, p_part jsonb) returns text language sql immutable as $making$
+  select format('select {{swap}}.make_part(%s, %L)', p_table, p_part)
+$making$;
 
 -- make_part(table, part): creates it. Raises an error if that is impossible, or if the result would mean something else.
 create or replace function {{swap}}.make_part(p_table oid, p_part jsonb) returns void language plpgsql as $make_part$
@@ -319,6 +306,18 @@ end $drop_policies$;
 create or replace function {{swap}}.is_transient(p_state text) returns boolean language sql immutable as $is_passing$
   select left(p_state, 2) in ('40', '53', '57', '58') or p_state = '55P03'
 $is_passing$;
+
+-- attempt(statement): runs it. Returns its error, for people; null if it has worked.
+create or replace function {{swap}}.attempt(p_statement text) returns text language plpgsql as $attempt$
+begin
+  execute p_statement;
+  return null;
+exception when others then
+  if {{swap}}.is_transient(sqlstate) then
+    raise;
+  end if;
+  return sqlerrm;
+end $attempt$;
 
 -- report_lost(table, label, statement, reason): reports it in _sync_issues.
 create or replace function {{swap}}.report_lost(p_name text, p_label text, p_statement text, p_reason text) returns void

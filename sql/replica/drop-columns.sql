@@ -13,12 +13,9 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape or v_live.spec ? 'isDamaged'
-    or exists (select from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null)
-  then
-    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
+  v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
+  if v_live.spec ? 'isDamaged' or exists (select from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null) then
+    raise exception 'table % now has other columns', v_name using errcode = 'BT002';
   end if;
   perform {{swap}}.probe_table(v_live.name, p_timeout);
   perform {{swap}}.own_table(v_live.name);

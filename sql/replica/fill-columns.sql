@@ -28,6 +28,9 @@ begin
   v_live := {{swap}}.live_to_fill(p_table, p_shape);
   v_relation := {{swap}}.live_table(v_live.name);
   perform {{swap}}.lock_relations(array[v_live.name], clock_timestamp() + {{swap}}.lock_patience(array[v_relation], p_timeout::interval));
+  if {{swap}}.is_published(v_live.name) then
+    perform {{swap}}.hide_fillings(v_live);
+  end if;
   for one in select * from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null and not c.is_filling loop
     execute format('alter table {{schema}}.%I drop column if exists %I, add column %2$I %s', v_live.name, one.filling, one.type);
     execute format('comment on column {{schema}}.%I.%I is %L', v_live.name, one.filling,
@@ -102,15 +105,11 @@ begin
       join pg_index as i on i.indexrelid = t.index and i.indrelid = v_relation
     where '_filling_' || t.index not in (select w.name from {{swap}}.twins_of(v_relation) as w)
   loop
-    begin
-      perform {{swap}}.probe_expression(nullif(concat_ws(', ', one.keys, one.probe), ''), v_relation,
-        {{swap}}.needs_of('pg_class'::regclass, one.index, 0, v_relation));
-      execute format('create %s index %I on %s', case when one.indisunique then 'unique' else '' end, '_filling_' || one.index, one.made);
-    exception when others then
-      if {{swap}}.is_transient(sqlstate) then
-        raise;
-      end if;
-    end;
+    if {{swap}}.attempt(format('select {{swap}}.probe_expression(%L, %L, %L)', nullif(concat_ws(', ', one.keys, one.probe), ''),
+        v_relation, {{swap}}.needs_of('pg_class'::regclass, one.index, 0, v_relation))) is null then
+      perform {{swap}}.attempt(format('create %s index %I on %s', case when one.indisunique then 'unique' else '' end,
+        '_filling_' || one.index, one.made));
+    end if;
   end loop;
   execute format('analyze %s', v_relation);
 end $index_fillings$;
@@ -119,11 +118,9 @@ end $index_fillings$;
 create or replace function {{swap}}.live_to_fill(p_table jsonb, p_shape integer) returns {{swap}}._tables
 language plpgsql as $live_to_fill$
 declare
-  v_live {{swap}}._tables;
+  v_live {{swap}}._tables := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
 begin
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape or {{swap}}.merge_obstacle(v_live, p_table) is not null then
+  if {{swap}}.merge_obstacle(v_live, p_table) is not null then
     raise exception 'table % now has another shape', v_live.name using errcode = 'BT002';
   end if;
   perform {{swap}}.own_table(v_live.name);
@@ -166,14 +163,16 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   for one in
-    select t.name, a.attname as filling from {{swap}}._tables as t
-      join pg_attribute as a on a.attrelid = to_regclass(format('{{schema}}.%I', t.name)) and not a.attisdropped
+    select t.table_id, t.name, string_agg('drop column ' || quote_ident(a.attname), ', ') as drops from {{swap}}._tables as t
+      join pg_attribute as a on a.attrelid = {{swap}}.live_table(t.name) and not a.attisdropped
         and a.attname ~ '^_filling_[0-9a-f]{16}$'
+    group by t.table_id
   loop
     begin
       perform {{swap}}.lock_relations(array[one.name], clock_timestamp() + interval '100 ms');
-      execute format('alter table {{schema}}.%I drop column if exists %I', one.name, one.filling);
+      execute format('alter table {{schema}}.%I %s', one.name, one.drops);
       perform {{swap}}.may_change('{}');
+      perform {{swap}}.show_columns(one.table_id, {{swap}}.live_table(one.name));
     exception when sqlstate 'BT007' or lock_not_available or deadlock_detected or dependent_objects_still_exist then null;
     end;
   end loop;

@@ -102,8 +102,8 @@ create table if not exists {{swap}}._retired_tables (
 
 create sequence if not exists {{swap}}._versions;
 
--- Numbers every shape of every table, so that a table that is dropped and comes back gets a new number. Starts after
--- the numbers that an earlier version assigned by itself.
+-- Numbers every shape of every table, so that a table that is dropped and comes back gets a new number. The sequence may
+-- have been dropped.
 create sequence if not exists {{swap}}._shapes as integer;
 select setval('{{swap}}._shapes', greatest(
   nextval('{{swap}}._shapes'), (select coalesce(max(t.shape), 0) + 1 from {{swap}}._tables as t)));

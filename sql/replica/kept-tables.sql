@@ -89,14 +89,9 @@ begin
   for one in
     select p.taken, p.made from {{swap}}.column_parts(v_table, '{}', true) as p
   loop
-    begin
-      execute one.taken;
+    if {{swap}}.attempt(one.taken) is null then
       v_publications := v_publications || one.made;
-    exception when others then
-      if {{swap}}.is_transient(sqlstate) then
-        raise;
-      end if;
-    end;
+    end if;
   end loop;
   if not exists (select from {{swap}}.own_columns(v_table, p_live.spec))
     and not exists (select from {{swap}}.dependents_of(array[v_table]))
@@ -140,21 +135,11 @@ end $take_back$;
 
 -- run_publications(statements, name): those that cannot be run are reported.
 create or replace function {{swap}}.run_publications(p_statements text[], p_name text) returns void
-language plpgsql as $run_publications$
-declare
-  one text;
-begin
-  foreach one in array p_statements loop
-    begin
-      execute one;
-    exception when others then
-      if {{swap}}.is_transient(sqlstate) then
-        raise;
-      end if;
-      perform {{swap}}.report_lost(p_name, 'publication ' || split_part(one, ' ', 3), one, 'no longer on the table since its last change: ' || sqlerrm);
-    end;
-  end loop;
-end $run_publications$;
+language sql as $run_publications$
+  select {{swap}}.report_lost(p_name, 'publication ' || split_part(r.statement, ' ', 3), r.statement,
+    'no longer on the table since its last change: ' || r.error)
+  from (select s as statement, {{swap}}.attempt(s) as error from unnest(p_statements) as s) as r where r.error is not null
+$run_publications$;
 
 -- put_aside(view): moves a locked view of ours to {{swap}}, with everything that needs it, and reports that.
 create or replace function {{swap}}.put_aside(p_view oid) returns void language plpgsql as $put_aside$
@@ -223,10 +208,9 @@ begin
 end $grant_reads$;
 
 -- own_comment(spec, column): the comment that we put on the table (column is null) or on this column of it, as
--- core/replica/ddl.ts writes it. Null if it may be of an older form.
+-- core/replica/ddl.ts writes it.
 create or replace function {{swap}}.own_comment(p_spec jsonb, p_column text) returns text language sql as $own_comment$
   select case
-    when p_spec ->> 'commentForm' is distinct from '2' then null
     when p_column is null then concat_ws(e'\n\n', p_spec ->> 'sourceName', p_spec ->> 'tableId', p_spec ->> 'description')
     else (
       select concat_ws(e'\n\n', c."sourceName", format('%s, %s', c."fieldId", c."sourceType"), c.description)
@@ -245,8 +229,7 @@ create or replace function {{swap}}.others_comments(p_live {{swap}}._tables[]) r
       join pg_class as c on c.relnamespace = '{{schema}}'::regnamespace and c.relname = t.name
       join pg_description as d on (d.classoid, d.objoid) = ('pg_class'::regclass, c.oid)
       left join pg_attribute as a on (a.attrelid, a.attnum) = (c.oid, d.objsubid)
-    where t.spec ->> 'commentForm' = '2'
-      and d.description is distinct from {{swap}}.own_comment(t.spec, case when d.objsubid > 0 then a.attname end)
+    where d.description is distinct from {{swap}}.own_comment(t.spec, case when d.objsubid > 0 then a.attname end)
       and d.objsubid not in (select l.attnum from {{swap}}.alias_columns(c.oid, t.table_id) as l)
       and (d.objsubid = 0 or a.attname !~ '^_filling_'))
 $others_comments$;

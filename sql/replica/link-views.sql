@@ -270,9 +270,6 @@ $lock_for_links$;
 create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $apply_link_views$
 declare
-  v_going oid[];
-  v_changing oid[];
-  v_deadline timestamptz;
   v_views jsonb[];
 begin
   perform {{swap}}.fence(p_epoch);
@@ -282,15 +279,9 @@ begin
   if not exists (select from {{swap}}.link_view_changes()) and not exists (select from {{swap}}.stale_alias_views()) then
     return;
   end if;
-  v_going := {{swap}}.going_link_views();
-  v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + p_timeout::interval;
-  v_views := {{swap}}.lock_views(v_going, v_deadline);
-  perform {{swap}}.lock_link_views(v_changing, v_deadline);
+  v_views := (select l.views from {{swap}}.lock_all('{}', '{}', p_timeout) as l);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
   perform {{swap}}.drop_link_views();
-  perform {{swap}}.make_link_views();
-  perform {{swap}}.make_views(v_views);
-  perform {{swap}}.adopt_orphans();
+  perform {{swap}}.make_again(v_views);
 end $apply_link_views$;

@@ -88,10 +88,3 @@ begin
   end loop;
   return v_values;
 end $common_values$;
-
--- is_published(name): returns whether a publication includes the table's rows.
-create or replace function {{swap}}.is_published(p_name text) returns boolean language sql as $is_published$
-  select exists (
-    select from pg_publication as p cross join lateral pg_get_publication_tables(p.pubname::text) as t
-    where t.relid = to_regclass(format('{{schema}}.%I', p_name)))
-$is_published$;

@@ -43,16 +43,10 @@ declare
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  if exists (
-    select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
-  ) then
+  v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
+  if {{swap}}.is_behind(p_table ->> 'table_id', p_seen) then
     merging := 'behind';
     return;
-  end if;
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape then
-    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
   begin
     if p_shape is null then
@@ -98,8 +92,8 @@ begin
   end if;
   if cardinality(v_new) > 0 then
     v_ids := {{swap}}.ids_to_fill(v_live, p_built, p_table, v_common, v_among, p_most + 1);
-    -- Subscribers would need the column that is filled first, under its temporary name.
-    if (cardinality(v_ids) > p_most or {{swap}}.lacks_twins(v_live, p_table, p_most)) and not {{swap}}.is_published(v_live.name) then
+    if (cardinality(v_ids) > p_most or {{swap}}.lacks_twins(v_live, p_table, p_most))
+      and ({{swap}}.may_hide(v_live.name) or not {{swap}}.is_published(v_live.name)) then
       merging := 'large';
       return;
     end if;
@@ -108,8 +102,9 @@ begin
   if v_state.history and p_shape is not null and not v_live.spec ? 'isDamaged' then
     perform {{swap}}.record_merge({{swap}}.as_it_is(v_live, p_table), p_built, p_table);
   end if;
-  -- Subscribers get rows with the columns that the table has when they are written, and must not get those that go.
-  v_is_late := {{swap}}.is_published(v_live.name) and exists (select from {{swap}}.going_columns(v_live, p_table));
+  -- Subscribers get rows with the columns that the table has when they are written, and should not get those that go.
+  v_is_late := coalesce(p_most is null or cardinality(v_among) <= p_most, false)
+    and {{swap}}.is_published(v_live.name) and exists (select from {{swap}}.going_columns(v_live, p_table));
   if not v_is_late then
     select * into v_changed from {{swap}}.merge_rows(v_live, p_built, p_table, v_among);
   end if;
@@ -259,20 +254,15 @@ declare
   v_lost_columns smallint[] := array(select g.attnum from {{swap}}.going_columns(p_live, p_table) as g where not g.is_retyped);
   v_uses smallint[] := v_going_columns || {{swap}}.generated_over(v_relation, v_going_columns);
   v_parts jsonb := '[]';
-  v_going oid[];
-  v_changing oid[];
   v_deadline timestamptz;
   v_views jsonb[];
   v_sets text;
   one record;
 begin
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
-  v_going := {{swap}}.going_link_views();
-  v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + {{swap}}.lock_patience(array[v_relation], p_timeout::interval);
-  v_views := {{swap}}.lock_views(v_going, v_deadline, v_relation, v_uses);
-  perform {{swap}}.lock_link_views(v_changing, v_deadline);
-  perform {{swap}}.lock_relations(array[p_live.name], v_deadline);
+  select l.views, l.deadline into v_views, v_deadline
+  from {{swap}}.lock_all('{}', array[p_live.name], p_timeout, v_relation, v_uses) as l;
+  perform {{swap}}.show_columns(p_table ->> 'table_id', v_relation);
   perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_relation));
   perform {{swap}}.rename_columns(v_relation, v_columns);
   perform {{swap}}.rename_link_views();
@@ -306,6 +296,7 @@ begin
       end;
     end if;
   end loop;
+  perform {{swap}}.send_later(v_name, p_table ->> 'table_id', v_columns);
   perform {{swap}}.run_all(array(select format('alter table %s drop column %I', v_table, s) from unnest(v_stale) as s));
   perform {{swap}}.run_all(p_statements);
   if v_uses <> '{}' then
@@ -328,9 +319,7 @@ begin
     perform {{swap}}.make_parts(v_relation, v_name, v_parts, v_lost_columns, v_left);
     perform {{swap}}.run_all(array(select format('drop index {{schema}}.%I', t.name) from {{swap}}.twins_of(v_relation) as t));
   end if;
-  perform {{swap}}.make_link_views();
-  perform {{swap}}.make_views(v_views);
-  perform {{swap}}.adopt_orphans();
+  perform {{swap}}.make_again(v_views);
 end $reshape$;
 
 -- rename_columns(table, columns): renames the locked table's columns (merge_columns) in one step: every name that changes

@@ -39,8 +39,6 @@ begin
   loop
     execute format('revoke all on schema {{swap}} from %s', v_other);
   end loop;
-  -- Earlier versions revoked it from themselves.
-  execute format('grant all on schema {{swap}} to %I', current_user);
 end $schemas$;
 
 -- our_role(): the role that owns all our objects.

@@ -58,9 +58,6 @@ declare
   v_dropped text[];
   v_orphans {{swap}}._tables[];
   v_comments text[];
-  v_going oid[];
-  v_changing oid[];
-  v_deadline timestamptz;
   v_views jsonb[];
   v_relations jsonb;
   one text;
@@ -97,17 +94,8 @@ begin
   delete from {{swap}}._tables where table_id = any (p_dropped);
   perform {{swap}}.set_catalog(p_tables);
 
-  -- The time to find out what must be locked does not count: there may be a thousand views.
-  v_going := {{swap}}.going_link_views();
-  v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + {{swap}}.lock_patience(
-    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(p_locked || v_dropped) as name),
-    p_timeout::interval);
-  v_views := {{swap}}.lock_views(
-    array(select format('{{schema}}.%I', name)::regclass::oid from unnest(v_dropped) as name)
-      || v_going, v_deadline);
-  perform {{swap}}.lock_link_views(v_changing, v_deadline);
-  perform {{swap}}.lock_relations(p_locked || v_dropped, v_deadline);
+  v_views := (select l.views from {{swap}}.lock_all(
+    array(select {{swap}}.live_table(n) from unnest(v_dropped) as n), p_locked || v_dropped, p_timeout) as l);
   perform {{swap}}.clear_aliases(v_relations);
   perform {{swap}}.rename_link_views();
   v_views := {{swap}}.drop_views(v_views);
@@ -116,11 +104,29 @@ begin
   foreach one in array p_statements || v_comments loop
     execute one;
   end loop;
-  perform {{swap}}.make_link_views();
-  perform {{swap}}.make_views(v_views);
-  perform {{swap}}.adopt_orphans();
+  perform {{swap}}.make_again(v_views);
   perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
 end $change$;
+
+-- locked_row(table_id, shape): locks the table against other writers until the transaction ends, and returns its row of
+-- the catalog. BT002: it has another shape (null: there is none).
+create or replace function {{swap}}.locked_row(p_table text, p_shape integer) returns {{swap}}._tables
+language plpgsql as $locked_row$
+declare
+  v_row {{swap}}._tables;
+begin
+  perform {{swap}}.lock_table(p_table);
+  select * into v_row from {{swap}}._tables as t where t.table_id = p_table;
+  if v_row.shape is distinct from p_shape then
+    raise exception 'table % has shape %, not %', coalesce(v_row.name, p_table), v_row.shape, p_shape using errcode = 'BT002';
+  end if;
+  return v_row;
+end $locked_row$;
+
+-- is_behind(table_id, seen): the recent-writes log has an image of the table that the caller has not seen.
+create or replace function {{swap}}.is_behind(p_table text, p_seen bigint) returns boolean language sql as $is_behind$
+  select exists (select from {{swap}}._recent_writes as j where j.table_id = p_table and j.applied_version > p_seen)
+$is_behind$;
 
 -- set_catalog(tables): inserts or replaces these rows of the catalog, with a new shape each.
 -- Names that are lost become aliases.
@@ -157,22 +163,13 @@ declare
   v_name text := p_table ->> 'name';
   v_live {{swap}}._tables;
   v_old oid;
-  v_going oid[];
-  v_changing oid[];
-  v_deadline timestamptz;
   v_views jsonb[];
 begin
   perform {{swap}}.fence(p_epoch);
   perform set_config('lock_timeout', p_timeout, true);
-  perform {{swap}}.lock_table(p_table ->> 'table_id');
-  if exists (
-    select from {{swap}}._recent_writes as j where j.table_id = p_table ->> 'table_id' and j.applied_version > p_seen
-  ) then
+  v_live := {{swap}}.locked_row(p_table ->> 'table_id', p_shape);
+  if {{swap}}.is_behind(p_table ->> 'table_id', p_seen) then
     return 'behind';
-  end if;
-  select * into v_live from {{swap}}._tables as t where t.table_id = p_table ->> 'table_id';
-  if v_live.shape is distinct from p_shape then
-    raise exception 'table % has shape %, not %', v_name, v_live.shape, p_shape using errcode = 'BT002';
   end if;
   v_old := {{swap}}.live_table(v_live.name);
   if v_old is not null and not v_live.spec ? 'isReplaced'
@@ -198,13 +195,9 @@ begin
   perform {{swap}}.lock_for_links();
   perform {{swap}}.set_catalog(jsonb_build_array(p_table));
 
-  v_going := {{swap}}.going_link_views();
-  v_changing := {{swap}}.changing_link_views();
-  v_deadline := clock_timestamp() + {{swap}}.lock_patience(array_remove(array[v_old], null), p_timeout::interval);
-  v_views := {{swap}}.lock_views(array_remove(array[v_old], null) || v_going, v_deadline);
-  perform {{swap}}.lock_link_views(v_changing, v_deadline);
+  v_views := (select l.views from {{swap}}.lock_all(array_remove(array[v_old], null),
+    case when v_old is not null then array[v_live.name] else '{}' end, p_timeout) as l);
   if v_old is not null then
-    perform {{swap}}.lock_relations(array[v_live.name], v_deadline);
     perform {{swap}}.clear_aliases(jsonb_build_object(p_table ->> 'table_id', v_old));
   end if;
   perform {{swap}}.rename_link_views();
@@ -220,9 +213,7 @@ begin
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = pg_relation_filenode({{swap}}.live_table(v_name))
   where table_id = p_table ->> 'table_id';
-  perform {{swap}}.make_link_views();
-  perform {{swap}}.make_views(v_views);
-  perform {{swap}}.adopt_orphans();
+  perform {{swap}}.make_again(v_views);
   if (select s.notify from {{swap}}._state as s) then
     perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));
   end if;

@@ -152,6 +152,24 @@ begin
   return saved;
 end $lock_views$;
 
+-- lock_all(tables, names, timeout, of, columns): locks what a change touches: the views of lock_views, the link views that
+-- change, and the tables of these names. Returns the views for drop_views, and the end of the time for all locks. The time
+-- to find out what must be locked does not count: there may be a thousand views.
+create or replace function {{swap}}.lock_all(
+  p_tables oid[], p_names text[], p_timeout text, p_of oid default null, p_columns smallint[] default '{}',
+  out views jsonb[], out deadline timestamptz
+) language plpgsql as $lock_all$
+declare
+  v_going oid[] := {{swap}}.going_link_views();
+  v_changing oid[] := {{swap}}.changing_link_views();
+  v_named oid[] := array(select {{swap}}.live_table(n) from unnest(p_names) as n);
+begin
+  deadline := clock_timestamp() + {{swap}}.lock_patience(v_named, p_timeout::interval);
+  views := {{swap}}.lock_views(p_tables || v_going, deadline, p_of, p_columns);
+  perform {{swap}}.lock_link_views(v_changing, deadline);
+  perform {{swap}}.lock_relations(p_names, deadline);
+end $lock_all$;
+
 -- keep_view(saved, reason): records that the view stays on its table or column, which will be put aside.
 create or replace function {{swap}}.keep_view(p_saved jsonb, p_reason text) returns void language plpgsql as $keep$
 begin
@@ -285,6 +303,14 @@ begin
   using (table found union table gone) as f
   where i.table_name = format('%I.%I', f.schema, f.name) and i.record_id = '' and i.field = '';
 end $forget_views$;
+
+-- make_again(dropped): the end of a change: creates link views, the dropped views, and the orphans that fit by now.
+create or replace function {{swap}}.make_again(p_dropped jsonb[]) returns void language plpgsql as $make_again$
+begin
+  perform {{swap}}.make_link_views();
+  perform {{swap}}.make_views(p_dropped);
+  perform {{swap}}.adopt_orphans();
+end $make_again$;
 
 -- view_refreshed(schema, name, error): records that a materialized view has been filled, or could not be (error).
 create or replace function {{swap}}.view_refreshed(p_schema text, p_name text, p_error text) returns void

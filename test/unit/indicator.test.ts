@@ -290,6 +290,10 @@ describe("a base is not green although its syncs complete", () => {
       tables: ["Orders"],
       nextAt: new Date(now.getTime() + 5000),
     });
+    const unchanged = { ...failing, code: "needs_attention" as const };
+    expect(indicatorOf(base({ failingTables: [unchanged] }), now).reason).toMatch(
+      /^The table "Orders" has needed attention for 1 min/,
+    );
     expect(color({ problems: [problem({ kind: "settings" })] })).toBe("yellow");
   });
 

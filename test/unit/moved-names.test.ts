@@ -11,10 +11,7 @@ function catalogOf(tables: Names): Catalog {
       const columns = Object.entries(fields).map(
         ([fieldId, sourceName]) => ({ fieldId, sourceName }) as ColumnSpec,
       );
-      return [
-        tableId,
-        { shape: 1, spec: { tableId, name, sourceName: name, commentForm: 1, columns } },
-      ] as const;
+      return [tableId, { shape: 1, spec: { tableId, name, sourceName: name, columns } }] as const;
     }),
   );
 }

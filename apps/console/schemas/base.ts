@@ -231,7 +231,7 @@ export const base = named(
       }),
       {
         description:
-          "Tables that cannot be read. Each is tried again by itself, after at most a minute; the other tables are synced as usual",
+          "Tables that cannot be read, or that cannot get their new columns (needs_attention: the rows stay up to date, and the message has the statement to run). Each is tried again by itself, after at most a minute; the other tables are synced as usual",
       },
     ),
     schema_error: nullable(

@@ -5,7 +5,14 @@ import { type MovedTable, parentsFirst, requireDecided } from "./tables";
 
 /** The tables whose rows move, parents first. @throws BasetideError `internal` for a table in neither list */
 export async function movedTables(db: Db): Promise<MovedTable[]> {
-  const shapes = await db<MovedTable[]>`
+  const shapes = await tableShapes(db);
+  requireDecided(shapes.map(({ name }) => name));
+  return parentsFirst(shapes);
+}
+
+/** All tables of the control plane. */
+export async function tableShapes(db: Db): Promise<MovedTable[]> {
+  return db<MovedTable[]>`
     select c.relname as name,
       (select array_agg(a.attname::text order by a.attnum) from pg_attribute as a
         where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped and a.attgenerated = '') as columns,
@@ -22,8 +29,6 @@ export async function movedTables(db: Db): Promise<MovedTable[]> {
     from pg_class as c
     where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname <> 'schema_migrations'
     order by 1`;
-  requireDecided(shapes.map(({ name }) => name));
-  return parentsFirst(shapes);
 }
 
 /** @throws BasetideError `conflict` if the tables differ: the control planes run different versions */

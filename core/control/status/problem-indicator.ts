@@ -112,15 +112,16 @@ function earliest(times: Date[], now: Date): Date | null {
   return ahead.length > 0 ? new Date(Math.min(...ahead)) : null;
 }
 
-/** Tables that cannot be read: the others are synced as usual. */
+/** Tables that cannot be read, or cannot get their new columns: the others are synced as usual. */
 function failing({ failingTables: tables }: Facts, now: Date): Indicator | null {
   const [first] = tables.toSorted((a, b) => Date.parse(a.since) - Date.parse(b.since));
   if (!first) return null;
   const age = formatDuration(Math.max(0, now.getTime() - Date.parse(first.since)));
+  const isUnread = tables.some(({ code }) => code !== "needs_attention");
   const text =
     tables.length === 1
-      ? `The table "${first.name}" has not been readable for ${age}; the other tables are in sync`
-      : `${tables.length} tables are not readable, "${first.name}" for ${age}; the other tables are in sync`;
+      ? `The table "${first.name}" has ${isUnread ? "not been readable" : "needed attention"} for ${age}; the other tables are in sync`
+      : `${tables.length} tables ${isUnread ? "are not readable" : "need attention"}, "${first.name}" for ${age}; the other tables are in sync`;
   return {
     color: "yellow",
     reason: sentence(text, first.message),

@@ -6,7 +6,7 @@ export { askFailing, readerOfTable } from "./patience";
 export { countedSizes, ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";
 export { type AskKind, metered, type Reader } from "./reader";
-export { rebuildTable } from "./rebuild";
+export { isRefusedChange, rebuildTable } from "./rebuild";
 export { endSync, reportIssues, tableCounts } from "./report";
 export { oddIssues, withSecondRead } from "./schema-check";
 export { SchemaTracker } from "./schema-tracker";

@@ -55,7 +55,7 @@ export async function putLive(
   } catch (error) {
     if (!isBasetideError(error, "internal") || !UNFIT.has(error.details.sqlState)) throw error;
     throw new BasetideError(
-      "replica_refused",
+      "needs_attention",
       `Postgres cannot change the table ${live?.spec.name ?? name}: ${error.message}. Drop what prevents it, or have the table copied into a new one: operator base rebuild.`,
       { cause: error, details: error.details },
     );
@@ -86,7 +86,7 @@ async function merge(
     options,
   );
   if (merging === "unlike") {
-    throw new BasetideError("replica_refused", `${live?.spec.name ?? build.spec.name}: ${obstacle}.`);
+    throw new BasetideError("needs_attention", `${live?.spec.name ?? build.spec.name}: ${obstacle}.`);
   }
   // Somebody has dropped the table; the next lease finds that out.
   if (merging === "absent")

@@ -20,6 +20,7 @@ import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
   type Build,
   type CellIssue,
+  checkChange,
   hasSameColumns,
   mapRecords,
   nameConflict,
@@ -59,7 +60,7 @@ const MOST_ISSUES = 20_000;
  * @param onWaiting called once queries have held the live table for some seconds; the attempts then continue until one
  *   succeeds. Without it the build is left in `cache.builds`, and the next call continues from there
  * @throws BasetideError `replica_busy` if the build was left there; `replica_refused` if an object of the customer's refuses
- *   the change: the live table stays as it is
+ *   the change, `needs_attention` if the table cannot get it: the live table stays as it is
  */
 export function rebuildTable(
   sweep: Sweep,
@@ -69,15 +70,22 @@ export function rebuildTable(
 ): Promise<TableOutcome> {
   return restarting(async () => {
     const stored = onWaiting ? undefined : takeBuild(sweep, spec);
+    const { live } = sweep.schemaTracker.table(spec.tableId);
     try {
+      if (live && !live.spec.isDamaged) await checkChange(sweep.replica, live, spec);
       const filled = stored ?? (await fillBuild(sweep, source, spec));
       const { inserted, updated, deleted } = await goLive(sweep, filled, onWaiting);
       return { seen: filled.table.fingerprints.size, inserted, updated, deleted, lost: [] };
     } catch (error) {
-      if (!isBasetideError(error, "replica_refused")) throw error;
-      throw refused(sweep.schemaTracker.table(spec.tableId).live?.spec, spec, error);
+      if (!isRefusedChange(error)) throw error;
+      throw refused(live?.spec, spec, error);
     }
   });
+}
+
+/** Returns whether the change cannot be carried out until a person acts. The live table can be synced as it is. */
+export function isRefusedChange(error: unknown): error is BasetideError {
+  return isBasetideError(error, "replica_refused") || isBasetideError(error, "needs_attention");
 }
 
 /** Adds to the error what is not changed because of it. */
@@ -122,13 +130,13 @@ async function goLive(sweep: Sweep, filled: FilledBuild, onWaiting?: () => void)
   const { before, put } = done;
   const isNewTable = before !== undefined && put.how === "moved";
   onShapeChange?.([...shapeChanges(before, build.spec), ...(isNewTable ? [rebuilt(build.spec)] : [])]);
-  await settleDependents(replica);
   await schemaTracker.reload();
   const live = schemaTracker.catalog.get(tableId);
   // The names may have changed in place since then: records are mapped by the current catalog.
   if (live) Object.assign(table, { live, ...mappingOf(cache, live.spec) });
   await reportRecords(sweep, table, filled.unreadable, true);
   if (put.how === "merged") await discard(build);
+  await settleDependents(replica);
   return put;
 }
 

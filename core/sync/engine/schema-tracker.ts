@@ -149,22 +149,28 @@ export class SchemaTracker {
     return this.#plan.rebuild;
   }
 
-  /** Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. */
+  /**
+   * Why a change is not carried out: an object of the customer's refuses it. Rows are synced without it. A table that needs
+   * attention is listed by itself.
+   */
   get refusal(): BasetideError | undefined {
-    const [ofRebuild] = this.#options.cache.refusals.values();
-    return this.#refusal ?? ofRebuild?.error;
+    const refusals = [...this.#options.cache.refusals.values()];
+    return this.#refusal ?? refusals.find(({ error }) => isBasetideError(error, "replica_refused"))?.error;
   }
 
   /**
-   * Lets a live table be synced as it is for a while, because an object of the customer's refuses its rebuild. It stays
-   * refused until it has been rebuilt, or need not be any longer.
+   * Lets a live table be synced as it is for a while, because an object of the customer's refuses its rebuild, or because it
+   * cannot be changed. It stays refused until it has been rebuilt, or need not be any longer.
    *
    * @param tookMs how long the attempt took
    * @returns how long the table is synced as it is, ms
    */
   postpone(tableId: string, error: BasetideError, tookMs: number): number {
+    const { refusals, failing } = this.#options.cache;
     const pauseMs = Math.max(OBSTACLE_MS, REFUSED_PAUSES * tookMs);
-    this.#options.cache.refusals.set(tableId, { error, until: performance.now() + pauseMs });
+    refusals.set(tableId, { error, until: performance.now() + pauseMs });
+    const { source } = this.table(tableId);
+    if (source && error.code === "needs_attention") failing.unchanged(source, error);
     this.#shapes.byId.delete(tableId);
     return pauseMs;
   }
@@ -407,7 +413,7 @@ export class SchemaTracker {
         this.#appliedAt = seenAt;
         cache.namesSeenAt = Math.max(cache.namesSeenAt, seenAt);
         this.#schema = cache.schema!;
-        cache.refusals.clear();
+        this.#keepRefusals();
         return;
       }
       await this.#readCatalog(attempt === 1 ? known : undefined);
@@ -548,8 +554,15 @@ export class SchemaTracker {
           settings.pinnedNames ? await retiredTables(replica) : undefined,
         )
       : plan;
-    const planned = new Set(this.#plan.rebuild.map(({ tableId }) => tableId));
-    for (const id of cache.refusals.keys()) if (!planned.has(id)) cache.refusals.delete(id);
+    this.#keepRefusals(this.#plan.rebuild);
+  }
+
+  /** Only tables that are to be rebuilt stay refused. */
+  #keepRefusals(planned: TableSpec[] = []): void {
+    const { refusals, failing } = this.#options.cache;
+    const ids = new Set(planned.map(({ tableId }) => tableId));
+    for (const id of refusals.keys()) if (!ids.has(id)) refusals.delete(id);
+    failing.keepUnchanged(ids);
   }
 }
 

@@ -16,7 +16,7 @@ import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
 import { metered, type Reader } from "./reader";
-import { rebuildTable } from "./rebuild";
+import { isRefusedChange, rebuildTable } from "./rebuild";
 import { endSync, reportIssues } from "./report";
 import { SchemaTracker, type SchemaTrackerOptions, type TableShape } from "./schema-tracker";
 import { expectLogged, sweepTable, sweepWritten, type TableOutcome } from "./sweep";
@@ -189,7 +189,8 @@ async function syncTables(
     };
   });
   report.seen = [...done.values()].reduce((sum, records) => sum + records, 0);
-  if (cache.failing.size > 0) report.failing = cache.failing.list();
+  const failing = cache.failing.list();
+  if (failing.length > 0) report.failing = failing;
   // Objects of the customer's refuse changes of tables, whose rows were read.
   if (schemaTracker.refusal) throw schemaTracker.refusal;
   const { readVersions } = begun;
@@ -384,7 +385,7 @@ async function syncTable(
         await sweepTable({ ...sweep, isWithoutNew: true }, shape.source, tableCache(cache, live));
         throw waiting(live.spec, spec, error);
       }
-      if (spec && live && !live.spec.isDamaged && isBasetideError(error, "replica_refused")) {
+      if (spec && live && !live.spec.isDamaged && isRefusedChange(error)) {
         const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
         cache.problems.buildFailed(tableId, error, pauseMs);
         forced.delete(tableId);

@@ -464,7 +464,9 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
       cache.partialScan = null;
       cache.scanStartedAt = startedAt;
       // Changes of a table that could not be read are still missing. One that SQL does not have will be read whole.
-      const isLeft = report.failing?.some(({ table_id }) => cache.tables.has(table_id));
+      const isLeft = report.failing?.some(
+        ({ table_id: id }) => cache.failing.has(id) && cache.tables.has(id),
+      );
       if (!isLeft) await feed?.closeFeedGap(startedAt);
       await trimOldRecentWrites(replica, cache, startedAt, next?.prepared);
     }

@@ -23,6 +23,8 @@ interface Failure {
 
 export class TableFailures {
   #failures = new Map<string, Failure>();
+  /** Tables whose rows are up to date, but which cannot get their new columns. */
+  readonly #unchanged = new Map<string, FailingTable>();
   /** Tables for which a single request has been answered since they failed. */
   readonly #answering = new Set<string>();
   /** The tables that such a request is running for. */
@@ -98,8 +100,26 @@ export class TableFailures {
     for (const id of this.ids) if (!known.has(id)) this.read(id);
   }
 
+  /** Records that the table cannot get its new columns (`needs_attention`). Its rows are read as before. */
+  unchanged({ id, name }: { id: string; name: string }, error: BasetideError): void {
+    const { message } = ofTable(name, error);
+    const known = this.#unchanged.get(id);
+    if (known?.message === message) return;
+    const now = new Date().toISOString();
+    const since = known?.since ?? now;
+    this.#unchanged.set(id, { table_id: id, name, code: error.code, message, since, next_try_at: now });
+    this.onChange();
+  }
+
+  /** Keeps of those only tables that still have other columns in the source. */
+  keepUnchanged(ids: ReadonlySet<string>): void {
+    const gone = [...this.#unchanged.keys()].filter((id) => !ids.has(id));
+    for (const id of gone) this.#unchanged.delete(id);
+    if (gone.length > 0) this.onChange();
+  }
+
   list(): FailingTable[] {
-    return [...this.#failures].map(([id, { name, code, message, since, nextTryDate }]) => ({
+    const failing = [...this.#failures].map(([id, { name, code, message, since, nextTryDate }]) => ({
       table_id: id,
       name,
       code,
@@ -107,12 +127,18 @@ export class TableFailures {
       since: since.toISOString(),
       next_try_at: nextTryDate.toISOString(),
     }));
+    return [...failing, ...this.#unchanged.values()];
   }
 
   /** Continues with what an earlier lease has recorded; the tables are tried at once. */
   restore(list: readonly FailingTable[]): void {
-    for (const { table_id: id, name, code, message, since, next_try_at } of list) {
-      if (this.#failures.has(id)) continue;
+    for (const table of list) {
+      const { table_id: id, name, code, message, since, next_try_at } = table;
+      if (this.#failures.has(id) || this.#unchanged.has(id)) continue;
+      if (code === "needs_attention") {
+        this.#unchanged.set(id, table);
+        continue;
+      }
       const nextTryDate = new Date(next_try_at);
       const facts = { name, code, message, since: new Date(since), nextTryDate };
       this.#failures.set(id, { ...facts, failures: 1, nextTryAt: performance.now() });

@@ -1,9 +1,8 @@
-/** The control plane's schema as committed, and its functions through changes of their text. */
+/** The control plane's functions through changes of their text. */
 import pino from "pino";
 import { expect, test } from "vitest";
 import { migrateControl, pendingMigrations } from "../../../core/control/setup";
 import { controlDatabase } from "../../support/database";
-import { schemaText } from "../../support/schema-text";
 
 const silent = pino({ level: "silent" });
 
@@ -13,11 +12,6 @@ const functionsOf = async (sql: Awaited<ReturnType<typeof controlDatabase>>["sql
     where pronamespace = 'public'::regnamespace order by 1`;
   return rows.map(({ name }) => name);
 };
-
-test("schema.sql is the result of the migrations and the functions: write it with `vitest -u`", async () => {
-  await using database = await controlDatabase();
-  await expect(await schemaText(database.sql)).toMatchFileSnapshot("../../../sql/control/schema.sql");
-});
 
 test("functions of an older version are replaced, and removed ones are dropped", async () => {
   await using database = await controlDatabase();

@@ -1,7 +1,7 @@
 /** A customer's objects on our tables in the customer's own database, through changes of the columns that they use. */
 import type postgres from "postgres";
 import { expect, test, vi } from "vitest";
-import { applySettings, foreignNames, installReplica, planSchema, startBuild } from "../../../core/replica";
+import { applySettings, foreignNames, planSchema, startBuild } from "../../../core/replica";
 import { ownDatabase } from "../../support/own-database";
 import { putBuild } from "../../support/put-build";
 import type { TestReplica } from "../../support/replica";
@@ -57,21 +57,6 @@ test("the roles in the schema's default privileges may read a new table", async 
   expect(await sql`select has_table_privilege(${otherRole}, 'airtable.orders', 'insert') as may`).toEqual([
     { may: false },
   ]);
-});
-
-test("a view of our own role survives one rebuild after the other", async () => {
-  const { customer, become, sql, test: made } = await ownDatabase({ Price: "number" });
-  await customer.unsafe(`create view airtable.prices as select id, price from orders;
-    create materialized view airtable.total as select sum(price) as total from orders`);
-  await become({ Price: "number", New: "text" });
-  await become({ Price: "number", New: "number" });
-  await become({ Price: "number" });
-  expect(await customer`select price::int from airtable.prices`).toEqual([{ price: 5 }]);
-  // As left by an earlier version.
-  await customer.unsafe(`revoke create on schema airtable_swap from current_user`);
-  await installReplica(made.ownerUrl, { schema: "airtable", role: made.role });
-  await become({ Price: "number", Newer: "text" });
-  expect(await issues(sql)).toEqual([]);
 });
 
 test("an index that no longer fits is reported until it exists again", async () => {

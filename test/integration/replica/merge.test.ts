@@ -5,7 +5,6 @@ import { expect, test, vi } from "vitest";
 import {
   type CatalogTable,
   compareBuild,
-  dropUnfinished,
   fillColumns,
   loadCatalog,
   mergeBuild,
@@ -15,7 +14,6 @@ import {
 import type { MergeOptions } from "../../../core/replica/merge";
 import type { Row } from "../../../core/replica/spec";
 import type { FieldType } from "../../../core/source";
-import { ownDatabase } from "../../support/own-database";
 import { until } from "../../support/poll";
 import { putBuild } from "../../support/put-build";
 import { dumpTable, readerOf, type TestReplica, testReplica } from "../../support/replica";
@@ -55,65 +53,6 @@ async function merged(
 const rowsOf = (made: TestReplica) => dumpTable(made.replica.sql, "orders");
 const oidOf = async (sql: postgres.Sql, name: string) =>
   (await sql`select ${name}::regclass::oid::int as oid`)[0]!.oid as number;
-
-test("a customer's objects on a table stay when a field is added, and when its rows are compared", async () => {
-  const own = await ownDatabase({ Price: "number", Note: "text" });
-  const { customer, other, otherRole, sql, admin } = own;
-  await customer.unsafe(`
-    create index orders_by_price on orders (price) include (note);
-    create unique index orders_unique on orders (lower(note));
-    alter table orders add constraint cheap check (price < 100), add column mine text default 'm',
-      add column twice numeric generated always as (price * 2) stored;
-    grant usage on schema airtable to ${otherRole}; grant select (id, price) on orders to ${otherRole};
-    alter table orders enable row level security;
-    create policy all_rows on orders for select to ${otherRole} using (price > 1);
-    create statistics orders_stats on price, note from orders;
-    create table parts (order_id text references orders (id));
-    insert into parts values ('rec1');
-    create function orders_now() returns bigint language sql begin atomic select count(*) from orders; end;
-    create function one_order() returns setof orders language sql as 'select * from airtable.orders';
-    create view prices as select id, price from orders`);
-  await admin.unsafe(`create publication theirs for table airtable.orders (id, price) where (id > '')`);
-  const before = await oidOf(sql, "airtable.orders");
-  const live = await own.live();
-  const plan = planSchema(
-    new Map([["tblO", live]]),
-    { tables: [sourceTable("tblO", "Orders", { Price: "number", Note: "text", New: "text" })] },
-    SETTINGS,
-  );
-  for (const spec of [plan.rebuild[0]!, undefined]) {
-    const now = await own.live();
-    const build = await startBuild(own.test.replica, own.test.epoch, spec ?? now.spec);
-    await build.append([
-      { id: "rec1", created_time: "2024-05-01T12:34:56", price: 7, note: "five", new: "n1" },
-      { id: "rec2", created_time: "2024-05-01T12:34:56", price: 8, note: "six", new: "n2" },
-    ]);
-    expect((await mergeBuild(own.test.replica, own.test.epoch, build, now, ALL)).merging).toBe("merged");
-    expect(await oidOf(sql, "airtable.orders")).toBe(before);
-    expect([
-      ...(await sql`select id, price::int, note, "new", mine, twice::int from airtable.orders order by 1`),
-    ]).toEqual([
-      { id: "rec1", price: 7, note: "five", new: "n1", mine: "m", twice: 14 },
-      { id: "rec2", price: 8, note: "six", new: "n2", mine: "m", twice: 16 },
-    ]);
-    expect([...(await other`select id, price::int from airtable.orders order by 1`)]).toHaveLength(2);
-    await expect(other`select "new" from airtable.orders`).rejects.toMatchObject({ code: "42501" });
-    expect([...(await customer`select airtable.orders_now()::int as n`)]).toEqual([{ n: 2 }]);
-    expect([...(await customer`select "new" from airtable.one_order() order by 1`)]).toHaveLength(2);
-    await customer`insert into parts values ('rec2')`;
-    expect([
-      ...(await sql`select (select count(*)::int from pg_indexes where tablename = 'orders' and indexname !~ '^_') as indexes,
-        (select count(*)::int from pg_statistic_ext) as statistics,
-        (select count(*)::int from pg_publication_tables where tablename = 'orders') as published,
-        (select count(*)::int from pg_constraint where conname in ('cheap', 'parts_order_id_fkey')) as constraints,
-        (select count(*)::int from airtable._sync_issues) as issues`),
-    ]).toEqual([{ indexes: 2, statistics: 1, published: 1, constraints: 2, issues: 0 }]);
-  }
-  expect([
-    ...(await sql`select col_description('airtable.orders'::regclass, attnum) as text, atthasdef from pg_attribute
-      where attrelid = 'airtable.orders'::regclass and attname = 'new'`),
-  ]).toEqual([{ text: expect.stringContaining("New"), atthasdef: false }]);
-});
 
 test("a table that was changed in SQL is made equal to the source; what prevents that is said, with the remedy", async () => {
   await using made = await testReplica();
@@ -244,37 +183,6 @@ test("I6: a large number of values of a new column is filled under another name,
   expect([
     ...(await sql`select attname from pg_attribute where attname ~ '^_filling' and not attisdropped`),
   ]).toEqual([]);
-  // A lease that ended while it filled leaves columns behind.
-  const next = await built(made, { Name: "text", More: "text", Flag: "checkbox", Last: "text" }, [
-    { id: "rec0", name: "n", more: "m", flag: true, last: "l" },
-  ]);
-  await fillColumns(replica, epoch, next.build, next.live);
-  expect(Object.keys((await rowsOf(made))[0] as object).some((name) => name.startsWith("_filling"))).toBe(
-    true,
-  );
-  await dropUnfinished(replica, epoch);
-  expect(Object.keys((await rowsOf(made))[0] as object).some((name) => name.startsWith("_filling"))).toBe(
-    false,
-  );
-});
-
-test("a published table gets a new column's values as changes of rows, whatever their number", async () => {
-  await using made = await testReplica();
-  const { sql } = made.replica;
-  await swapped(made, { Name: "text" }, [
-    { id: "rec1", name: "n" },
-    { id: "rec2", name: "n" },
-  ]);
-  await sql`create publication theirs for table public.orders`;
-  const before = await sql`select id, xmin::text as x from public.orders order by id`;
-  const rows = [
-    { id: "rec1", name: "n", flag: true },
-    { id: "rec2", name: "n", flag: true },
-  ];
-  expect(await merged(made, { Name: "text", Flag: "checkbox" }, rows, { most: 1 })).toBe("merged");
-  const after = await sql`select id, xmin::text as x, flag from public.orders order by id`;
-  expect(after.map(({ flag }) => flag)).toEqual([true, true]);
-  expect(after.every(({ x }, index) => x !== before[index]!.x)).toBe(true);
 });
 
 /** Longer than the catalog allows, and not compressible. */

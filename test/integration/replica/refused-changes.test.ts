@@ -99,6 +99,61 @@ test.each(CHANGES)("sweeps: rows of all tables follow while %s is refused", asyn
   expect((await engine.sync()).error).toBe(undefined);
 });
 
+const NEEDS =
+  /New columns \(more\) of the table people .*alter table public\.people rename column more to (more_\w+)/s;
+
+test("sweeps: a table that cannot be changed needs attention by itself, is not read for it, and changes once it can", async () => {
+  const engine = await testEngine();
+  const { people, places } = addTables(engine);
+  const { sql } = engine.replica.replica;
+  await engine.sync();
+  await sql`alter table public.people add column more int`;
+  people.table.fields.push(field("fld9", "More"));
+  people.records.get("rec1")!.fields.fld9 = "m";
+  engine.source.calls.length = 0;
+  for (const turn of ["1", "2"]) {
+    people.records.get("rec1")!.fields.fld0 = `Ada ${turn}`;
+    places.records.get("recQ")!.fields.fld0 = `v${turn}`;
+    const report = await engine.sync();
+    expect(report).toMatchObject({
+      completedAt: expect.any(Date),
+      failing: [{ table_id: "tblP", name: "People" }],
+    });
+    expect(report.error).toBe(undefined);
+    expect(report.failing![0]).toMatchObject({
+      code: "needs_attention",
+      message: expect.stringMatching(NEEDS),
+    });
+    expect(await engine.rows("people")).toMatchObject([{ name: `Ada ${turn}` }]);
+    expect(await engine.rows("places")).toMatchObject([{ name: `v${turn}` }]);
+  }
+  expect(engine.source.calls.filter((call) => call === "list tblP 0")).toHaveLength(2);
+  const { message } = (await engine.sync()).failing![0]!;
+  await sql.unsafe(message.slice(message.lastIndexOf("alter table"), message.lastIndexOf(".")));
+  expect((await engine.sync()).failing).toBe(undefined);
+  expect(await engine.rows("people")).toMatchObject([{ more: "m" }]);
+});
+
+test("live: a table that cannot be changed needs attention by itself, and its rows follow", async () => {
+  const engine = await liveEngine();
+  const { people } = addTables(engine);
+  const { sql } = engine.replica.replica;
+  await engine.sync();
+  await sql`alter table public.people drop constraint "_tblP_pkey"`;
+  people.table.fields.push(field("fld9", "More"));
+  people.records.get("rec1")!.fields.fld9 = "m";
+  engine.cache.schemaCheckRequestedAt = new Date();
+  engine.start();
+  const { failing } = engine.cache;
+  await until(async () => failing.list().length > 0, { what: "the table needs attention" });
+  expect(failing.list()).toMatchObject([{ table_id: "tblP", code: "needs_attention" }]);
+  expect(engine.runs.flatMap(({ error }) => error ?? [])).toEqual([]);
+  const edits = editor(engine.webhook, { source: engine.source, table: people });
+  edits.put(sourceRecord("rec1", { ...people.records.get("rec1")!.fields, fld0: "Bob" }));
+  const name = async () => ((await engine.rows("people")) as { name: string }[])[0]!.name;
+  await until(async () => (await name()) === "Bob", { what: "its rows follow", timeoutMs: 20_000 });
+});
+
 test("sweeps: a table that may not be dropped stays, and the rows of the others follow", async () => {
   const engine = await testEngine();
   const { places } = addTables(engine);

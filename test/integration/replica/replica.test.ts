@@ -382,13 +382,6 @@ test("comments have the source's names of a table and its columns, and are updat
     price: "Price\n\nfld1, number",
   };
   expect(await told()).toEqual(now);
-  // As a version with another form of comments would leave them.
-  await replica.sql.unsafe(`
-    update public_swap._tables set spec = spec - 'commentForm';
-    comment on table public.shop is 'Shop';
-    comment on column public.shop.price is 'Price'`);
-  await follow();
-  expect(await told()).toEqual(now);
 });
 
 test("a table that the source deleted is dropped, with its issues and its recent-writes log", async () => {

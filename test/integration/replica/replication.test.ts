@@ -23,7 +23,7 @@ import { PASSWORD, postgresServer } from "../../support/servers/postgres-server"
 import { startStandby } from "../../support/standby";
 
 const SETTINGS = { linkedRecordsAsText: false, lookupsAsText: false };
-const CHANGES = 100;
+const CHANGES = 40;
 /** Other sessions may hold the table, or read the catalog. */
 const BUSY = { timeoutMs: 60_000, retryErrors: true };
 const QUICK = { wal_retrieve_retry_interval: "100ms", max_connections: "200" };

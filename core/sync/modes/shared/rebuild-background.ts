@@ -1,9 +1,9 @@
 /** Rebuilds tables in the background of rapid and live mode, when their schema requires it. */
 
-import { asBasetideError, BasetideError, isBasetideError } from "../../../errors";
+import { BasetideError } from "../../../errors";
 import type { TableSpec } from "../../../replica";
 import type { TableOutcome } from "../../engine";
-import { countedSizes, ProgressBoard, readerOfTable, rebuildTable } from "../../engine";
+import { countedSizes, isRefusedChange, ProgressBoard, readerOfTable, rebuildTable } from "../../engine";
 import { MOST_TABLES, type WorkKind } from "../../pacing";
 import { type SyncSession, tablesOf, whileReading } from "./sync-session";
 
@@ -45,10 +45,9 @@ export function rebuilding(session: SyncSession, watch: RebuildWatch): WorkKind 
     try {
       await rebuild(session, spec, shown, watch, onWaiting);
       problems.buildSucceeded(tableId);
-    } catch (caught) {
-      // An object of the customer's refuses the new shape: rows go on into the old one.
-      if (!isBasetideError(caught, "replica_refused") || !live || live.spec.isDamaged) throw caught;
-      const error = asBasetideError(caught);
+    } catch (error) {
+      // Rows go on into the old shape.
+      if (!isRefusedChange(error) || !live || live.spec.isDamaged) throw error;
       const pauseMs = schemaTracker.postpone(tableId, error, performance.now() - begunAt);
       watch.onFailure(tableId, error);
       problems.buildFailed(tableId, error, pauseMs);

@@ -1,33 +1,20 @@
 /** Which tables move with an account, and which of their rows: decided for every table, in an order that works. */
-import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { tableShapes } from "../../../core/control/account-move/catalog";
 import {
   belongs,
   MOVED_TABLES,
-  type MovedTable,
   parentsFirst,
   requireDecided,
   STAYING,
-} from "../../core/control/account-move/tables";
+} from "../../../core/control/account-move/tables";
+import { controlDatabase } from "../../support/database";
 
-const schema = readFileSync(new URL("../../sql/control/schema.sql", import.meta.url), "utf8");
-
-/** The tables of the control plane, as its schema file has them. */
-const shapes: MovedTable[] = [
-  ...schema.matchAll(/^create (?:unlogged )?table (\w+) \(\n([\s\S]*?)\n\)/gm),
-].map(([, name, body]) => ({
-  name: name!,
-  columns: [...body!.matchAll(/^ {2}(\w+) (?!PRIMARY|UNIQUE|FOREIGN|CHECK)/gm)].map(([, column]) => column!),
-  identity: /^ {2}(\w+) .*generated always as identity/m.exec(body!)?.[1] ?? null,
-  keys: [...body!.matchAll(/FOREIGN KEY \(([^)]*)\) REFERENCES (\w+)\(([^)]*)\)/g)].map(
-    ([, columns, parent, parentColumns]) => ({
-      columns: columns!.split(", "),
-      parent: parent!,
-      parentColumns: parentColumns!.split(", "),
-    }),
-  ),
-}));
+const shapes = await (async () => {
+  await using database = await controlDatabase();
+  return [...(await tableShapes(database.sql))];
+})();
 const byName = new Map(shapes.map((shape) => [shape.name, shape]));
 
 test("for every table it is decided whether its rows move with an account", () => {
