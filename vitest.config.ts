@@ -1,22 +1,21 @@
 import { defineConfig } from "vitest/config";
 import { measureSlowness } from "./test/support/machine-speed.ts";
-import LongestFirst, { SHARED_WORKERS } from "./test/support/sequencer.ts";
+import DealtEvenly, { SHARED_WORKERS } from "./test/support/sequencer.ts";
 import { ONCE } from "./test/support/totals-reporter.ts";
 
 /** Replaces a module, which only Vite's module runner can. All other files are loaded by Bun itself, for half the cost. */
 const LOADED_BY_VITE = ["test/integration/console/add-setting.test.ts"];
-/**
- * Files that share a worker, and the modules that it has loaded and compiled: that is a third of their cost. They leave
- * nothing running. `wheel` counts the timers of a module that others use.
- */
-const SHARED = ["test/unit/**/!(wheel).test.ts", "test/integration/!(fleet)/**/!(add-setting).test.ts"];
+/** Counts the timers of a module that others use. */
+const OWN_WORKER = ["test/unit/wheel.test.ts"];
+/** All others share workers, and the modules that these have loaded and compiled: a third of their cost. They leave nothing running. */
+const ALL = ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"];
 const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
 
 /**
- * Five workers keep two cores busy: many tests mostly wait, for example for a lease. With six, or on a slow machine, tests
- * that pass alone time out next to the others.
+ * Seven workers keep two cores busy: a file uses a third of a core, because many tests wait, for example for a lease or for
+ * the limit of a source. With more, or on a slow machine, tests that pass alone time out next to the others.
  */
-const MOST_WORKERS = 5;
+const MOST_WORKERS = 7;
 const LEAST_WORKERS = 3;
 const slowness = await measureSlowness();
 
@@ -26,23 +25,21 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "own-worker",
-          include: ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"],
-          exclude: [...SHARED, ...LOADED_BY_VITE],
+          name: SHARED_WORKERS,
+          include: ALL,
+          exclude: [...OWN_WORKER, ...LOADED_BY_VITE],
+          isolate: false,
           experimental: LOADED_BY_BUN,
         },
       },
-      {
-        extends: true,
-        test: { name: SHARED_WORKERS, include: SHARED, isolate: false, experimental: LOADED_BY_BUN },
-      },
+      { extends: true, test: { name: "own-worker", include: OWN_WORKER, experimental: LOADED_BY_BUN } },
       { extends: true, test: { name: "loaded-by-vite", include: LOADED_BY_VITE } },
     ],
     globalSetup: ["test/support/global-setup.ts"],
     // The default pool communicates with its child processes in a way that Bun does not support.
     pool: "threads",
     maxWorkers: Math.max(LEAST_WORKERS, Math.min(MOST_WORKERS, Math.round(MOST_WORKERS / slowness))),
-    sequence: { sequencer: LongestFirst },
+    sequence: { sequencer: DealtEvenly },
     testTimeout: 30_000 * slowness,
     hookTimeout: 60_000 * slowness,
     tags: [

@@ -5,9 +5,10 @@
  * A visitor records every violation of the Content-Security-Policy and every error of a page; a test ends with
  * `expectNoProblems`.
  */
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { join } from "node:path";
-import axe from "axe-core";
+import type axe from "axe-core";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { expect } from "vitest";
 import { slowness } from "./machine-speed";
@@ -33,6 +34,8 @@ const TIMEOUT_MS = 30_000;
 /** The longest time of a test of pages, in ms: ten times what most take on an idle machine. */
 export const BROWSER_TEST_MS = 240_000;
 
+/** Parsing the other form takes longer, on each page. */
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 /** Describing every element that passes would take half of the time, and no rule looks into style sheets. */
 const AXE_OPTIONS: axe.RunOptions = { resultTypes: ["violations"], preload: false };
 
@@ -50,8 +53,8 @@ export function openBrowser(): Promise<Browser> {
 export interface Visitor {
   page: Page;
   /**
-   * Checks the page for accessibility, and takes a screenshot, `<name>.png`, except in CI; with `isTwofold`, once more as
-   * `<name>-phone-dark.png`.
+   * Checks the page for accessibility, and takes a screenshot, `<name>.png`, except in CI; with `isTwofold`, once more in
+   * the other size and colors, such as `<name>-phone-dark.png`.
    */
   inspect(name: string): Promise<void>;
   expectNoProblems(): void;
@@ -64,7 +67,7 @@ export interface VisitorOptions {
   hasScript?: boolean;
   isPhone?: boolean;
   isDark?: boolean;
-  /** Checks what it inspects on a phone in the dark, too. */
+  /** Checks what it inspects in the other size and colors, too: on a phone in the dark unless other options are set. */
   isTwofold?: boolean;
   /** Default: the machine's. */
   timeZone?: string;
@@ -106,9 +109,9 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
     async inspect(name) {
       await inspectOnce(name);
       if (!isTwofold) return;
-      await page.setViewportSize(PHONE);
-      await page.emulateMedia({ colorScheme: "dark" });
-      await inspectOnce(`${name}-phone-dark`);
+      await page.setViewportSize(isPhone ? DESKTOP : PHONE);
+      await page.emulateMedia({ colorScheme: isDark ? "light" : "dark" });
+      await inspectOnce(`${name}-${isPhone ? "desktop" : "phone"}-${isDark ? "light" : "dark"}`);
       await page.emulateMedia({ colorScheme: isDark ? "dark" : "light" });
       await page.setViewportSize(isPhone ? PHONE : DESKTOP);
     },
@@ -119,7 +122,7 @@ export async function newVisitor(browser: Browser, options: VisitorOptions): Pro
 
 /** Loads axe's script through the debugger, which no policy restricts, once per page. */
 async function expectAccessible(page: Page, name: string): Promise<void> {
-  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(axe.source);
+  if (!(await page.evaluate(() => "axe" in window))) await page.evaluate(AXE);
   const found = await page.evaluate(async (options) => {
     // Colors in between are not to be judged.
     for (const change of document.getAnimations()) if (change instanceof CSSTransition) change.finish();

@@ -12,10 +12,10 @@ import { tlsRelay } from "../../support/servers/tls-relay";
 import { repoRoot } from "../../support/source-files";
 import { ofDebian, pinned, runs, type Tool } from "../../support/tools/table";
 
-/** Debian's, whose packages are the drivers. */
-/** Debian has version 4, with the same functions. */
 const GO_PATH = "/usr/share/gocode";
+/** Debian has version 4, with the same functions. */
 const DEBIAN_PGX = "github.com/jackc/pgx/v4";
+/** Debian's, whose packages are the drivers. */
 const PYTHON = "/usr/bin/python3";
 const JDBC_DRIVER = "/usr/share/java/postgresql.jar";
 const TIMEOUT_MS = 120_000;
@@ -101,8 +101,8 @@ test("a server is asked whether it offers TLS, and one that does not answer leav
   expect(await new TlsOffers().sslMode("127.0.0.1", 1)).toBeNull();
 });
 
-/** Skipped or repeated by the clocks of these zones, or another day there. */
-const ZONES = ["UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia"];
+/** The time is skipped by the clocks of the first one, and the day begins before that of UTC in the second one. */
+const ZONES = ["America/New_York", "Asia/Kolkata", ...(process.env.TOOLS ? ["UTC", "Pacific/Apia"] : [])];
 const sameTime = `select count(*) from ${qualifiedName(SCHEMA, TABLE)} where created_time =`;
 const sameInJs = JSON.stringify(`${sameTime} $1`);
 const PRINTED = "2026-03-08T02:30:00Z 2026-07-01 1";
@@ -163,8 +163,9 @@ for (const [id, zone] of ZONES.flatMap((zone) =>
   });
 }
 
-const cases = Object.keys(installed).flatMap((id) =>
-  ["without TLS", "with TLS"].map((server) => [id as ClientId, server] as const),
+/** Without TLS, most have read the row in each zone. */
+const cases = (Object.keys(installed) as ClientId[]).flatMap((id) =>
+  (checks[id] ? ["with TLS"] : ["without TLS", "with TLS"]).map((server) => [id, server] as const),
 );
 
 for (const [id, server] of cases) {

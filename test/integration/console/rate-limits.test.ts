@@ -16,6 +16,13 @@ afterAll(() => made?.[Symbol.asyncDispose]());
 /** One guess from an address of its own. */
 const guess = (email: string, password: string) => made.client().post("/sign-in", { email, password });
 
+/** As if the last account that was guessed at had been guessed at so often. */
+async function skipTo(count: number): Promise<void> {
+  const { db } = made.control.ctx;
+  await db`update attempts set count = ${count} where key = (
+    select key from attempts where key like 'account-sign-in%' order by ends_at desc limit 1)`;
+}
+
 test("guesses at one account from many addresses are stopped, alike for an account that does not exist", async () => {
   const email = `${crypto.randomUUID()}@example.org`;
   await made.control.addAccount(email);
@@ -25,13 +32,15 @@ test("guesses at one account from many addresses are stopped, alike for an accou
     ["none", `${crypto.randomUUID()}@example.org`],
   ] as const) {
     outcomes[name] = [];
-    for (let index = 0; index < 32; index++) {
+    for (let index = 0; index < 9; index++) {
+      // Passwords are checked four a second: most guesses are only counted.
+      if (index === 4) await skipTo(27);
       // In any notation it is one address.
       const written = index % 2 ? address.toUpperCase() : ` ${address}`;
       outcomes[name].push((await guess(written, `wrong ${index}`)).status);
     }
   }
-  expect(outcomes["an account"]).toEqual([...Array(30).fill(422), 429, 429]);
+  expect(outcomes["an account"]).toEqual([...Array(7).fill(422), 429, 429]);
   expect(outcomes.none).toEqual(outcomes["an account"]);
   const refused = await guess(email, PASSWORD);
   expect(refused.status).toBe(429);
@@ -193,8 +202,10 @@ test("the count is shared by all consoles, and by concurrent attempts", async ()
   const { ctx } = made.control;
   const apps = [made.app, consoleApp(ctx, createAuth(ctx))];
   const { consoleClient } = await import("../../support/console-client");
+  await guess(email, "wrong");
+  await skipTo(22);
   const all = await Promise.all(
-    Array.from({ length: 40 }, (_, index) =>
+    Array.from({ length: 18 }, (_, index) =>
       consoleClient(apps[index % 2]!).post("/sign-in", { email, password: "wrong" }),
     ),
   );
