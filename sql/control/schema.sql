@@ -611,9 +611,6 @@ create unlogged table quota_keys (
   key text not null,
   throttled integer,
   blocked_until double precision not null default 0,
-  throttled_until double precision not null default 0,
-  claimed_until double precision not null default 0,
-  claimed_by text,
   refused_at double precision[] not null default '{}'::double precision[],
   calls_at_refusal bigint not null default 0,
   user_id text,
@@ -943,6 +940,7 @@ create type source_limits as (
 -- quota_is_overdue(quota_wants,double precision) returns boolean
 -- quota_is_resting(quota_permits,double precision) returns boolean
 -- quota_is_sole(text,text) returns boolean
+-- quota_is_unused(quota_keys,double precision) returns boolean
 -- quota_is_users(quota_keys,source_limits,double precision) returns boolean
 -- quota_lapse(text,text,integer,double precision) returns void
 -- quota_lease_ms() returns double precision
@@ -961,7 +959,7 @@ create type source_limits as (
 -- quota_throttle(text,double precision,boolean,double precision,text) returns void
 -- quota_throttled_until(text) returns double precision
 -- quota_trade(text,text,integer,text,integer,integer,integer[],double precision[],integer,integer,text,double precision) returns TABLE(session text, message jsonb)
--- quota_trim(double precision) returns void
+-- quota_trim(double precision) returns integer
 -- quota_unthrottle(text,text) returns void
 -- quota_usable(text,double precision) returns integer
 -- quota_want(text,text,integer,text,integer,integer,double precision) returns void

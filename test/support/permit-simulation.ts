@@ -12,11 +12,13 @@ import type { PermitMessage } from "../../core/limiter/permit-set";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;
-const LIMITS = { requestsPerWindow: 5, userRequestsPerWindow: 50, windowMs: 1000 };
+const LIMITS = { requestsPerWindow: 5, slowedPerWindow: 2, userRequestsPerWindow: 50, windowMs: 1000 };
 const CALL_TIMEOUT_MS = 1000;
 /** A process may stand still for as long as a lease between its last look at the clock and the request, and a proxy longer. */
 const LONGEST_LATE_MS = 1500;
 const PROXY_LATE_MS = 9000;
+/** How often a connection tries to deliver what it could not. */
+const LATE_MS = 100;
 /** Events at one time, after which something repeats itself. */
 const MOST_AT_ONCE = 2000;
 
@@ -124,6 +126,7 @@ export class World {
       const next = this.#events[0];
       if (!next || next.at > untilMs) break;
       this.#events.shift();
+      if (this.trades > 5 * this.sent.length + 300) throw new Error(`${this.trades} trades at ${this.now}`);
       if (next.at > this.now) atOnce = 0;
       else if (++atOnce > MOST_AT_ONCE) throw new Error(`a process does not stop working at ${this.now}`);
       this.now = Math.max(this.now, next.at);
@@ -229,15 +232,12 @@ export class World {
           return row!;
         });
       },
-      trade: (session, { key, life, demand: { kind, most, user = null }, want, given, size, isUser }) => {
+      trade: (session, { key, life, kind, want, most, given, rests, size, throttled, user = null }) => {
         this.trades++;
-        if (this.trades > 20 * this.sent.length + 200)
-          throw new Error(`${this.trades} trades at ${this.now}`);
         return call(async () => {
           const rows = await db<{ session: string; message: PermitMessage }[]>`
             select * from quota_trade(${key}, ${session}, ${life}, ${kind}, ${want}, ${most},
-              ${`{${given.map(({ number }) => number)}}`}, ${`{${given.map(({ restMs }) => restMs)}}`}, ${size},
-              ${isUser ? null : 2}, ${user}, ${time()})`;
+              ${`{${given}}`}, ${`{${rests}}`}, ${size}, ${throttled}, ${user}, ${time()})`;
           for (const row of rows) if (row.session !== session) this.#tell(row.session, row.message);
           return rows.find((row) => row.session === session)?.message ?? null;
         }).then((message) => {
@@ -246,9 +246,12 @@ export class World {
         });
       },
       listen: async (session, onMessage) => {
-        this.#listeners.set(session, (message) => {
+        // The connection delivers late what it cannot deliver, or it ends.
+        const deliver = (message: PermitMessage): void => {
           if (process.way === "open") exec(() => onMessage(message));
-        });
+          else this.at(this.now + LATE_MS, () => deliver(message));
+        };
+        this.#listeners.set(session, deliver);
         return () => void this.#listeners.delete(session);
       },
       leave: (session) =>
