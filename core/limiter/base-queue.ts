@@ -120,10 +120,6 @@ export class BaseQueue extends PermitSet {
         offAbort(signal, leave);
         cancelDeadline();
       };
-      const fail = (error: unknown) => {
-        waiter.reject(error);
-        this.work();
-      };
       const last = this.#waiters.findLast((other) => other.caller === caller);
       const waiter: Waiter = {
         ...options,
@@ -143,16 +139,19 @@ export class BaseQueue extends PermitSet {
           reject(error);
         },
       };
-      const leave = () => fail(signal.reason);
-      const late = () => fail(this.#timedOut(this.#waiters.indexOf(waiter)));
-      const cancelDeadline = deadlineAt < Infinity ? this.of.clock.at(deadlineAt, late) : () => {};
+      const work = () => this.work();
+      const leave = () => {
+        waiter.reject(signal.reason);
+        work();
+      };
+      const cancelDeadline = deadlineAt < Infinity ? this.of.clock.at(deadlineAt, work) : () => {};
       onAbort(signal, leave);
-      complete?.then(() => {
+      const completed = complete?.then(() => {
         waiter.isComplete = true;
-        this.work();
-      }, fail);
+      }, waiter.reject);
+      completed?.then(work);
       this.#insert(waiter);
-      this.work();
+      work();
     });
   }
 
@@ -306,21 +305,15 @@ export class BaseQueue extends PermitSet {
     waiter.resolve();
   }
 
-  /** Rejects requests that cannot be served in time. */
+  /** Rejects requests that cannot be served in time, even if other processes pass on all permits at once. */
   #rejectLate(): void {
-    for (const [index, waiter] of [...this.#waiters].entries())
-      if (this.now + this.#leastWaitMs(index) > (waiter.deadlineAt ?? Infinity))
-        waiter.reject(this.#timedOut(index));
-  }
-
-  /** Returns the least time that the n-th request waits, if other processes pass on all permits at once, ms. */
-  #leastWaitMs(nth: number): number {
-    return Math.max(0, this.pausedUntil - this.now) + Math.floor(nth / this.limit) * this.#restMs;
-  }
-
-  #timedOut(nth: number): BasetideError {
-    const retryAfterSeconds = Math.max(1, Math.ceil(this.#leastWaitMs(nth) / 1000));
-    return new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } });
+    const pauseMs = Math.max(0, this.pausedUntil - this.now);
+    for (const [nth, waiter] of [...this.#waiters].entries()) {
+      const waitMs = pauseMs + Math.floor(nth / this.limit) * this.#restMs;
+      if (this.now + waitMs < (waiter.deadlineAt ?? Infinity)) continue;
+      const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
+      waiter.reject(new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } }));
+    }
   }
 }
 

@@ -170,16 +170,11 @@ export class PermitHolder {
     this.#stopListening();
     for (const set of this.#sets()) set.lapse(this.#owed, this.#owedFrom(set.key));
     this.#fail(new BasetideError("control_unavailable"));
-    this.#work();
   }
 
-  /** Fails what cannot go on without the control plane. */
+  /** Fails what cannot go on without the control plane; the rest goes on. */
   #fail(error: unknown): void {
     for (const queue of this.#queues.values()) queue.fail(error, this.#owed === 0);
-  }
-
-  #work(): void {
-    for (const queue of this.#queues.values()) queue.work();
   }
 
   #beat(): void {
@@ -223,7 +218,7 @@ export class PermitHolder {
       this.#state = "connected";
       for (const set of this.#sets()) set.renew();
     }
-    if (isChanged) this.#work();
+    if (isChanged) for (const queue of this.#queues.values()) queue.work();
   }
 
   /** Begins to listen under a new name; the session begins with its first heartbeat. */

@@ -955,7 +955,6 @@ create type source_limits as (
 -- quota_silent(double precision) returns integer
 -- quota_state(text,double precision) returns jsonb
 -- quota_suspect(quota_keys,source_limits,double precision) returns void
--- quota_tell(text,double precision) returns TABLE(session text, message jsonb)
 -- quota_throttle(text,double precision,boolean,double precision,text) returns void
 -- quota_throttled_until(text) returns double precision
 -- quota_trade(text,text,integer,text,integer,integer,integer[],double precision[],integer,integer,text,double precision) returns TABLE(session text, message jsonb)

@@ -129,10 +129,9 @@ $$;
 -- quota_usable(key, now): permits with a higher number are used by no process but silent proxies.
 create or replace function quota_usable(p_key text, p_now float8) returns integer
 language sql stable as $$
-  select case when k.throttled is null then 1000 else greatest(1,
-      (case when quota_throttled_until(p_key) > p_now then k.throttled
-        else (select count(*)::integer from quota_permits p where p.key = p_key) end) - quota_silent(p_now)) end
-  from quota_keys k where k.key = p_key;
+  select case when k.throttled is null then count(*)::integer else greatest(1,
+    least(count(*)::integer, case when quota_throttled_until(p_key) > p_now then k.throttled end) - quota_silent(p_now)) end
+  from quota_keys k join quota_permits p using (key) where k.key = p_key group by k.key;
 $$;
 
 -- quota_serve(key, now): grants free permits to the processes that wait: clients, then sync, each in order of arrival. Sync that
@@ -219,31 +218,23 @@ language sql as $$
   where exists (select from waiting) or (p_is_granted and c.are_several);
 $$;
 
--- quota_state(key, now): what every answer says of a key.
+-- quota_state(key, now): what every answer says of a key. Times may have passed.
 --   throttled, throttledMs  the key has only so many permits, and for how long
 --   blockedMs               how long the source has asked to wait
 --   user                    as in quota_trade
 create or replace function quota_state(p_key text, p_now float8) returns jsonb
 language sql stable as $$
-  select jsonb_build_object('user', k.user_id) || jsonb_strip_nulls(jsonb_build_object(
-    'throttled', case when t > p_now then k.throttled end, 'throttledMs', case when t > p_now then t - p_now end,
-    'blockedMs', case when k.blocked_until > p_now then k.blocked_until - p_now end))
-  from quota_keys k, quota_throttled_until(p_key) t where k.key = p_key;
+  select jsonb_build_object('user', k.user_id, 'throttled', k.throttled,
+    'throttledMs', quota_throttled_until(p_key) - p_now, 'blockedMs', k.blocked_until - p_now)
+  from quota_keys k where k.key = p_key;
 $$;
 
--- quota_tell(key, now): messages for all processes that hold permits of the key, as quota_trade returns them.
-create or replace function quota_tell(p_key text, p_now float8 default null)
-returns table (session text, message jsonb)
-language sql as $$
-  select distinct p.session, jsonb_build_object('key', p_key, 'life', p.life)
-    || quota_state(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000))
-  from quota_permits p where p.key = p_key and p.session is not null;
-$$;
-
--- quota_announce(key): sends these messages.
+-- quota_announce(key): tells all processes that hold permits of the key.
 create or replace function quota_announce(p_key text) returns void
 language sql as $$
-  select pg_notify(t.session, t.message::text) from quota_tell(p_key) t;
+  select pg_notify(p.session, (jsonb_build_object('key', p_key, 'life', p.life)
+    || quota_state(p_key, extract(epoch from clock_timestamp()) * 1000))::text)
+  from (select distinct session, life from quota_permits where key = p_key and session is not null) p;
 $$;
 
 -- quota_heartbeat(name, session, is_proxy, seen, owed, uses_owed, per_window, now): records that a process is alive.
@@ -330,6 +321,7 @@ begin
   return cardinality(keys);
 end $$;
 
+-- quota_is_unused(key's row, since): no permit of the key was used since then, and it is not paused.
 create or replace function quota_is_unused(k quota_keys, p_since float8) returns boolean
 language sql stable as $$
   select k.blocked_until < p_since and not exists (
