@@ -74,7 +74,7 @@ test.each([
       insert into quota_throttled (key, since, until, is_certain) values (${KEY}, now(), '2200-01-01', true)`;
   for (let nth = 0; nth < killed; nth++) {
     const proxy = world.process(`killed${nth}`);
-    world.at(2000, proxy.kill);
+    world.at(2000, () => proxy.kill());
   }
   const worker = world.process();
   void (async () => {
