@@ -44,7 +44,8 @@ begin
   return query
     select t.session, jsonb_build_object('key', p_key, 'life', t.life) || jsonb_object_agg(f.key, f.value)
     from (
-      select g.session, g.life, jsonb_build_object('granted', jsonb_agg(jsonb_build_array(g.number, g.rest))) as part
+      select g.session, g.life,
+        jsonb_build_object('granted', jsonb_agg(jsonb_build_array(g.number, g.rest))) || quota_state(p_key, now_ms) as part
       from jsonb_to_recordset(granted) as g (session text, life integer, number integer, rest float8) group by 1, 2
       union all
       select r.* from quota_recall(p_key, granted <> '[]', p_throttled is null, now_ms) r
@@ -141,7 +142,6 @@ create or replace function quota_serve(p_key text, p_now float8) returns jsonb
 language plpgsql as $$
 declare
   usable constant integer := quota_usable(p_key, p_now);
-  blocked_until constant float8 := (select k.blocked_until from quota_keys k where k.key = p_key);
   granted jsonb := '[]';
   -- It may keep one.
   syncs constant integer := (
@@ -169,7 +169,7 @@ begin
     delete from quota_wants w where w.key = p_key and w.id = waiting.id;
     granted := granted || jsonb_build_object('session', waiting.session, 'life', waiting.life, 'number', free.number,
       -- If the clock was set back, a permit rests no longer than after a crash.
-      'rest', greatest(least(free.rests_until - p_now, 2 * quota_lease_ms() + quota_longest_rest_ms()), blocked_until - p_now));
+      'rest', least(free.rests_until - p_now, 2 * quota_lease_ms() + quota_longest_rest_ms()));
   end loop;
   return granted;
 end $$;
@@ -218,7 +218,7 @@ language sql as $$
   where exists (select from waiting) or (p_is_granted and c.are_several);
 $$;
 
--- quota_state(key, now): what every answer says of a key. Times may have passed.
+-- quota_state(key, now): what every answer and grant says of a key. Times may have passed.
 --   throttled, throttledMs  the key has only so many permits, and for how long
 --   blockedMs               how long the source has asked to wait
 --   user                    as in quota_trade
