@@ -1,17 +1,17 @@
 /**
  * This process's requests for one base, and the permits that they wait for.
  *
- * Clients go first, then live changes, then other sync, then keys that the source has not accepted. Clients' requests of one
- * caller go in order; callers take turns, so that one with many requests does not delay the others (fair queuing).
+ * Clients go first, then live changes, then other sync. Clients' requests of one caller go in order; callers take turns, so
+ * that one with many requests does not delay the others (fair queuing). Requests whose keys the source has not accepted are
+ * rare.
  *
  * I4. A permit is used only with an established connection, so that no handshake lies between the permit and the source.
  */
 import { offAbort, onAbort } from "../async";
 import { BasetideError } from "../errors";
 import type { HeldConnection } from "../http/connections";
-import type { PermitHolder } from "./permit-holder";
+import type { KeyLimits, PermitHolder } from "./permit-holder";
 import { BUSY_MS, type Demand, PermitSet } from "./permit-set";
-import type { UserQueue } from "./user-queue";
 
 export type Priority = "client" | "live" | "sync" | "unproven";
 const RANKS: Record<Priority, number> = { client: 0, live: 1, sync: 2, unproven: 3 };
@@ -65,19 +65,16 @@ export const LONGEST_MARGIN_MS = LEAST_MARGIN_MS + MOST_SPREAD_MS;
 const SPACING = 0.6;
 /** Clients leave sync one permit for one request after this time. `quota_is_overdue` has the same. */
 const OVERDUE_MS = 7000;
-/** Keys that the source has not accepted: one request in this time goes first ... */
+/** Keys that the source has not accepted: one request in this time, and while no client asks ... */
 const UNPROVEN_MS = 10_000;
-/** ... and as many as a window has in this time go last while no client asks. */
+/** ... as many in this time as a window has. */
 const UNPROVEN_WINDOW_MS = 25_000;
 
 /** Never aborted: a connection that is being opened is useful to other requests, too. */
 const NEVER = new AbortController().signal;
 
-export class BaseQueue {
-  readonly permits: PermitSet;
-  readonly #of: PermitHolder;
+export class BaseQueue extends PermitSet {
   readonly #windowMs: number;
-  readonly #userOf: (user: string) => UserQueue;
   readonly #waiters: Waiter[] = [];
   #round = 0;
   /** The time from which sync is even again, and its last request, ms on the clock. */
@@ -88,40 +85,23 @@ export class BaseQueue {
   #sync = { share: 0, user: null as string | null, at: -Infinity };
   /** Of the latest request. */
   #connections: Connections | undefined;
-  #unprovenAt: number[] = [];
-  /** When requests were sent, ms on the clock: the last few. */
+  /** When requests were sent, and those of unproven keys, ms on the clock: the last few. */
   #sentAt: number[] = [];
-  #cancelAlarm = () => {};
+  #unprovenAt: number[] = [];
+  #cancelTurn = () => {};
 
-  constructor(
-    of: PermitHolder,
-    limits: { key: string; requestsPerWindow: number; windowMs: number },
-    userOf: (user: string) => UserQueue,
-  ) {
-    this.#of = of;
+  constructor(of: PermitHolder, key: string, limits: KeyLimits) {
+    super(of, key, limits.requestsPerWindow, limits.slowedPerWindow);
     this.#windowMs = limits.windowMs;
-    this.#userOf = userOf;
-    const set = { key: limits.key, size: limits.requestsPerWindow, isUser: false };
-    this.permits = new PermitSet(
-      of,
-      set,
-      () => this.#spreadMs,
-      () => this.#demand(),
-      () => this.#onChange(),
-    );
   }
 
-  get isIdle(): boolean {
-    return this.#waiters.length === 0 && this.permits.isIdle;
+  override get isIdle(): boolean {
+    return this.#waiters.length === 0 && super.isIdle;
   }
 
   /** How many requests were sent in the last window and a half. */
   get sentLately(): number {
-    return this.#sentAt.filter((at) => at >= this.#now - 1.5 * this.#windowMs).length;
-  }
-
-  get #now(): number {
-    return this.#of.clock.now();
+    return this.#sentAt.filter((at) => at >= this.now - 1.5 * this.#windowMs).length;
   }
 
   /**
@@ -157,31 +137,28 @@ export class BaseQueue {
           end();
           waiter.held?.[Symbol.dispose]();
           reject(error);
-          this.work();
         },
       };
-      const leave = () => waiter.reject(signal.reason);
-      const late = () => waiter.reject(this.#timedOut(waiter));
-      const cancelDeadline = deadlineAt < Infinity ? this.#of.clock.at(deadlineAt, late) : () => {};
+      const work = () => this.work();
+      const leave = () => {
+        waiter.reject(signal.reason);
+        work();
+      };
+      const cancelDeadline = deadlineAt < Infinity ? this.of.clock.at(deadlineAt, work) : () => {};
       onAbort(signal, leave);
-      complete?.then(() => {
+      const completed = complete?.then(() => {
         waiter.isComplete = true;
-        this.work();
       }, waiter.reject);
+      completed?.then(work);
       this.#insert(waiter);
-      this.work();
-      this.#rejectLate();
+      work();
     });
   }
 
   /** Rejects the requests of sync, or all, because the control plane is unavailable. */
   fail(error: unknown, isForClients: boolean): void {
     for (const waiter of [...this.#waiters]) if (isForClients || isSyncs(waiter)) waiter.reject(error);
-  }
-
-  pause(ms: number): void {
-    this.permits.pause(ms);
-    this.#onChange();
+    this.work();
   }
 
   #insert(waiter: Waiter): void {
@@ -192,38 +169,30 @@ export class BaseQueue {
     );
     this.#waiters.splice(behind < 0 ? this.#waiters.length : behind, 0, waiter);
     this.#connections = connections;
-    if (isSyncs(waiter)) this.#sync = { share, user, at: this.#now };
-    else if (priority === "client") this.#clientAt = this.#now;
+    if (isSyncs(waiter)) this.#sync = { share, user, at: this.now };
+    else if (priority === "client") this.#clientAt = this.now;
   }
 
-  get #spreadMs(): number {
+  protected override get spreadMs(): number {
     return Math.min(MOST_SPREAD_MS, this.#connections?.spreadMs ?? 0);
   }
 
   get #restMs(): number {
-    return this.#windowMs + LEAST_MARGIN_MS + this.#spreadMs;
+    return this.#windowMs + LEAST_MARGIN_MS + this.spreadMs;
   }
 
-  #demand(): Demand {
+  protected demand(): Demand {
     const count = (...kinds: Priority[]) =>
       this.#waiters.filter(({ priority }) => kinds.includes(priority)).length;
-    const unproven = count("unproven");
-    const clients = count("client") + (this.#now >= this.#unprovenFirstFrom ? Math.min(1, unproven) : 0);
-    const { size: most } = this.permits;
-    const isSyncing = count("sync", "live") > 0 || this.#now - this.#sync.at < BUSY_MS;
-    if (clients > 0 || (!isSyncing && unproven === 0)) return { kind: "client", waiting: clients, most };
-    if (!isSyncing) return { kind: "unproven", waiting: 1, most };
+    const clients = count("client") + (this.now >= this.#unprovenFrom ? Math.min(1, count("unproven")) : 0);
+    const isSyncing = count("sync", "live") > 0 || this.now - this.#sync.at < BUSY_MS;
+    if (clients > 0 || !isSyncing) return { kind: "client", waiting: clients, most: this.size };
     // A tenth of a permit less makes no difference that matters.
-    const steady = Math.min(most, Math.ceil((this.#share * this.#restMs) / this.#windowMs - 0.1));
-    const isOverdue = count("sync") > 0 && this.#now >= this.#syncAt + OVERDUE_MS;
+    const steady = Math.min(this.size, Math.ceil((this.#share * this.#restMs) / this.#windowMs - 0.1));
+    const isOverdue = count("sync") > 0 && this.now >= this.#syncAt + OVERDUE_MS;
     const reserved = isOverdue ? 1 : Math.min(1, count("live"));
     const { user } = this.#sync;
     return { kind: "sync", waiting: count("sync", "live"), steady, reserved, most: steady, user };
-  }
-
-  #onChange(): void {
-    if (this.permits.pausedUntil > this.#now) this.#rejectLate();
-    this.work();
   }
 
   /**
@@ -231,44 +200,41 @@ export class BaseQueue {
    * the write, it is one request that comes late.
    */
   work(): void {
-    this.#cancelAlarm();
-    while (!this.permits.isSending && this.#of.isValid()) {
+    this.#cancelTurn();
+    this.#rejectLate();
+    while (!this.isSending && this.of.isValid()) {
       const { waiter, from } = this.#next() ?? {};
       if (!waiter) break;
-      const at = Math.max(from!, this.permits.readyAt() + (waiter.connections?.dropMs ?? 0));
-      if (at > this.#now) {
+      const at = Math.max(from!, this.readyAt() + (waiter.connections?.dropMs ?? 0));
+      if (at > this.now) {
         this.#connectAhead(waiter);
-        if (at < Infinity) this.#cancelAlarm = this.#of.clock.at(at, () => this.work());
+        if (at < Infinity) this.#cancelTurn = this.of.clock.at(at, () => this.work());
         break;
       }
       if (!this.#isConnected(waiter)) continue;
       if (!this.#useUsers(waiter)) break;
       this.#use(waiter);
     }
-    this.permits.settle();
+    this.settle();
   }
 
   /** Returns the request whose turn it is, and from when on it may be sent, ms on the clock. */
   #next(): { waiter: Waiter; from: number } | undefined {
     const able = this.#waiters.filter(
-      (waiter) => waiter.isComplete && !waiter.isConnecting && (this.#of.isConnected || !isSyncs(waiter)),
+      (waiter) => waiter.isComplete && !waiter.isConnecting && (this.of.isConnected || !isSyncs(waiter)),
     );
     const unproven = able.find(({ priority }) => priority === "unproven");
-    const first = this.#unprovenFirstFrom <= this.#now ? (unproven ?? able[0]) : able[0];
+    const first = this.#unprovenFrom <= this.now ? (unproven ?? able[0]) : able[0];
     if (!first) return undefined;
     if (isSyncs(first)) return { waiter: first, from: this.#paceFrom() };
-    return { waiter: first, from: first.priority === "client" ? -Infinity : this.#unprovenFrom() };
+    return { waiter: first, from: first === unproven ? this.#unprovenFrom : -Infinity };
   }
 
   /** From when on an unproven request goes first, ms on the clock. */
-  get #unprovenFirstFrom(): number {
-    return (this.#unprovenAt.at(-1) ?? -Infinity) + UNPROVEN_MS;
-  }
-
-  #unprovenFrom(): number {
-    const fifth = this.#unprovenAt.at(-this.permits.size) ?? -Infinity;
-    const from = Math.max(fifth + UNPROVEN_WINDOW_MS, this.#clientAt + BUSY_MS);
-    return Math.min(this.#unprovenFirstFrom, from);
+  get #unprovenFrom(): number {
+    const [last, nth] = [this.#unprovenAt.at(-1), this.#unprovenAt.at(-this.allowed)];
+    const fewFrom = Math.max((nth ?? -Infinity) + UNPROVEN_WINDOW_MS, this.#clientAt + BUSY_MS);
+    return Math.min((last ?? -Infinity) + UNPROVEN_MS, fewFrom);
   }
 
   /**
@@ -276,19 +242,19 @@ export class BaseQueue {
    * that one of its permits is always about to be ready.
    */
   #paceFrom(): number {
-    if (this.permits.isContended) return this.#syncAt + this.#spacingMs();
+    if (this.isContended) return this.#syncAt + this.#spacingMs();
     return Math.max(this.#syncAt + SPACING * this.#spacingMs(), this.#pacedAt - this.#windowMs);
   }
 
   /** Requests per window that sync may send: of a throttled base, its part of fewer. */
   get #share(): number {
-    const { allowed, limit, size } = this.permits;
+    const { allowed, limit, size } = this;
     return Math.min(limit, Math.max(1, Math.floor((this.#sync.share * allowed) / size)));
   }
 
   #spacingMs(): number {
-    const byPermits = this.#restMs / Math.max(1, this.permits.held);
-    return this.#share < this.permits.size ? Math.max(this.#windowMs / this.#share, byPermits) : byPermits;
+    const byPermits = this.#restMs / Math.max(1, this.held);
+    return this.#share < this.size ? Math.max(this.#windowMs / this.#share, byPermits) : byPermits;
   }
 
   /** Returns whether the request has, or needs no, connection; if not, opens one. */
@@ -303,7 +269,7 @@ export class BaseQueue {
   /** Opens the connection of the next request while it waits for its permit; not during a pause, in which it would grow old. */
   #connectAhead(waiter: Waiter): void {
     const isAnyConnecting = this.#waiters.some(({ isConnecting }) => isConnecting);
-    if (!isAnyConnecting && this.permits.pausedUntil <= this.#now) this.#isConnected(waiter);
+    if (!isAnyConnecting && this.pausedUntil <= this.now) this.#isConnected(waiter);
   }
 
   async #connect(waiter: Waiter, connections: Connections): Promise<void> {
@@ -320,43 +286,34 @@ export class BaseQueue {
   }
 
   #useUsers(waiter: Waiter): boolean {
-    const user = isSyncs(waiter) ? waiter.user : this.permits.user;
-    if (!user || !this.#of.isConnected || waiter.priority === "unproven") return true;
+    const user = isSyncs(waiter) ? waiter.user : this.user;
+    if (!user || !this.of.isConnected || waiter.priority === "unproven") return true;
     // A client's other key may be the user's, and is counted as far as possible; it may not be, and does not wait.
-    return this.#userOf(user).tryUse(this, this.#restMs) || !(isSyncs(waiter) || waiter.isOwnKey);
+    return this.of.user(user).tryUse(this, this.#restMs) || !(isSyncs(waiter) || waiter.isOwnKey);
   }
 
   #use(waiter: Waiter): void {
-    const now = this.#now;
-    if (waiter.priority === "unproven")
-      this.#unprovenAt = [...this.#unprovenAt.slice(1 - this.permits.size), now];
+    const now = this.now;
+    if (waiter.priority === "unproven") this.#unprovenAt = [...this.#unprovenAt.slice(1 - this.size), now];
     else if (waiter.priority === "client") this.#round = Math.max(this.#round, waiter.round);
     else {
       this.#syncAt = now;
       this.#pacedAt = Math.max(now, this.#pacedAt) + this.#spacingMs();
     }
-    this.#sentAt = [...this.#sentAt.slice(1 - 2 * this.permits.size), now];
-    this.permits.use(this.#windowMs + LEAST_MARGIN_MS);
+    this.#sentAt = [...this.#sentAt.slice(1 - 2 * this.size), now];
+    this.use(this.#windowMs + LEAST_MARGIN_MS);
     waiter.resolve();
   }
 
-  /** Rejects requests that cannot be served in time. */
+  /** Rejects requests that cannot be served in time, even if other processes pass on all permits at once. */
   #rejectLate(): void {
-    const isLate = (waiter: Waiter) =>
-      this.#now + this.#leastWaitMs(waiter) > (waiter.deadlineAt ?? Infinity);
-    for (const waiter of this.#waiters.filter(isLate)) waiter.reject(this.#timedOut(waiter));
-  }
-
-  /** Returns the least time that the request waits, if other processes pass on all permits at once, ms. */
-  #leastWaitMs(waiter: Waiter): number {
-    const { limit, pausedUntil } = this.permits;
-    const rounds = Math.floor(this.#waiters.indexOf(waiter) / limit);
-    return Math.max(0, pausedUntil - this.#now) + rounds * this.#restMs;
-  }
-
-  #timedOut(waiter: Waiter): BasetideError {
-    const retryAfterSeconds = Math.max(1, Math.ceil(this.#leastWaitMs(waiter) / 1000));
-    return new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } });
+    const pauseMs = Math.max(0, this.pausedUntil - this.now);
+    for (const [nth, waiter] of [...this.#waiters].entries()) {
+      const waitMs = pauseMs + Math.floor(nth / this.limit) * this.#restMs;
+      if (this.now + waitMs < (waiter.deadlineAt ?? Infinity)) continue;
+      const retryAfterSeconds = Math.max(1, Math.ceil(waitMs / 1000));
+      waiter.reject(new BasetideError("quota_timeout", undefined, { details: { retryAfterSeconds } }));
+    }
   }
 }
 

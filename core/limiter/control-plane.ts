@@ -3,8 +3,7 @@ import postgres from "postgres";
 import { Turns, withTimeout } from "../async";
 import type { Db } from "../context";
 import { BasetideError } from "../errors";
-import { arrayOf } from "../postgres";
-import { limitsOfKey, strictest } from "./limits";
+import { strictest } from "./limits";
 import type { HeartbeatAnswer, HeartbeatCall, Plane } from "./permit-holder";
 import type { PermitMessage, Trade } from "./permit-set";
 
@@ -66,13 +65,10 @@ export class ControlPlane implements Plane {
   }
 
   async trade(session: string, trade: Trade): Promise<PermitMessage> {
-    const { key, life, want, given, size, isUser } = trade;
-    const { kind, most, user = null } = trade.demand;
-    const throttled = isUser ? null : limitsOfKey(key).slowedPerWindow;
+    const { key, life, kind, want, most, given, rests, size, throttled, user = null } = trade;
     const query = (db: Db) => db<{ session: string; message: PermitMessage }[]>`
       select session, message, case when session <> ${session} then pg_notify(session, message::text) end
-      from quota_trade(${key}, ${session}, ${life}, ${kind}, ${want}, ${most},
-        ${arrayOf(given, ({ number }) => number)}, ${arrayOf(given, ({ restMs }) => restMs)}, ${size},
+      from quota_trade(${key}, ${session}, ${life}, ${kind}, ${want}, ${most}, ${`{${given}}`}, ${`{${rests}}`}, ${size},
         ${throttled}, ${user})`;
     const rows = await this.#turns.run("", () => this.call(query));
     const own = rows.find((row) => row.session === session);

@@ -3,5 +3,10 @@ export { CallCounter } from "./call-counter";
 export { processClock, type QuotaClock } from "./clock";
 export { sqlLimitsOf, syncShare } from "./limits";
 export { MeteredSource, neverRetry } from "./metered-source";
-export { createProcessLimiter } from "./process-limiter";
-export { createRateLimiter, type RateLimiter, rateLimiterOf, type SyncCall } from "./rate-limiter";
+export {
+  createProcessLimiter,
+  createRateLimiter,
+  type RateLimiter,
+  rateLimiterOf,
+  type SyncCall,
+} from "./rate-limiter";

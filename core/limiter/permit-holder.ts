@@ -54,6 +54,7 @@ export interface Plane {
 
 export interface KeyLimits {
   requestsPerWindow: number;
+  slowedPerWindow: number;
   userRequestsPerWindow: number;
   windowMs: number;
 }
@@ -104,6 +105,11 @@ export class PermitHolder {
     return this.#state === "connected" && this.clock.now() - this.#sentAt < LEASE_MS;
   }
 
+  /** When the last heartbeat that was answered was sent, ms on the clock. */
+  get heardAt(): number {
+    return this.#sentAt;
+  }
+
   /** Returns a number under which nothing was granted to this process. */
   newLife(): number {
     return ++this.#lives;
@@ -117,16 +123,18 @@ export class PermitHolder {
 
   /** Returns the queue of a base, and begins a session if there is none. */
   queue(key: string): BaseQueue {
-    const limits = this.#limitsOf(key);
-    const userOf = (user: string) =>
-      this.#users.getOrInsertComputed(user, () => new UserQueue(this, user, limits.userRequestsPerWindow));
     const queue = this.#queues.getOrInsertComputed(key, () => {
-      const made = new BaseQueue(this, { key, ...limits }, userOf);
-      if (this.#state === "away") made.permits.lapse(this.#owed, this.#owedFrom(key));
+      const made = new BaseQueue(this, key, this.#limitsOf(key));
+      if (this.#state === "away") made.lapse(this.#owed, this.#owedFrom(key));
       return made;
     });
     if (this.#state === "ended" && !this.#beating) this.#beat();
     return queue;
+  }
+
+  user(key: string): UserQueue {
+    const { userRequestsPerWindow } = this.#limitsOf(key);
+    return this.#users.getOrInsertComputed(key, () => new UserQueue(this, key, userRequestsPerWindow, null));
   }
 
   /** @throws BasetideError `control_unavailable` */
@@ -146,7 +154,7 @@ export class PermitHolder {
   }
 
   #sets(): PermitSet[] {
-    return [...this.#queues.values(), ...this.#users.values()].map(({ permits }) => permits);
+    return [...this.#queues.values(), ...this.#users.values()];
   }
 
   #owedFrom(key: string): number {
@@ -162,16 +170,11 @@ export class PermitHolder {
     this.#stopListening();
     for (const set of this.#sets()) set.lapse(this.#owed, this.#owedFrom(set.key));
     this.#fail(new BasetideError("control_unavailable"));
-    this.#work();
   }
 
-  /** Fails what cannot go on without the control plane. */
+  /** Fails what cannot go on without the control plane; the rest goes on. */
   #fail(error: unknown): void {
     for (const queue of this.#queues.values()) queue.fail(error, this.#owed === 0);
-  }
-
-  #work(): void {
-    for (const queue of this.#queues.values()) queue.work();
   }
 
   #beat(): void {
@@ -215,7 +218,7 @@ export class PermitHolder {
       this.#state = "connected";
       for (const set of this.#sets()) set.renew();
     }
-    if (isChanged) this.#work();
+    if (isChanged) for (const queue of this.#queues.values()) queue.work();
   }
 
   /** Begins to listen under a new name; the session begins with its first heartbeat. */
@@ -226,7 +229,7 @@ export class PermitHolder {
     this.#session = session;
     const take = (message: PermitMessage) => {
       if (session !== this.#session) return;
-      (this.#queues.get(message.key) ?? this.#users.get(message.key))?.permits.take(message);
+      (this.#queues.get(message.key) ?? this.#users.get(message.key))?.take(message);
     };
     const onLost = () => {
       if (session === this.#session && this.#state === "connected") this.#lapse();

@@ -6,9 +6,10 @@
  */
 import type { Registry } from "prom-client";
 import { withTimeout } from "../async";
-import type { Db } from "../context";
+import type { Context, Db } from "../context";
 import type { HeldConnection } from "../http/connections";
 import type { Logger } from "../log";
+import { connectControl } from "../postgres";
 import type { Priority, WaitOptions } from "./base-queue";
 import { CallCounter } from "./call-counter";
 import { processClock, type QuotaClock } from "./clock";
@@ -104,8 +105,8 @@ export function createRateLimiter(
     },
 
     /**
-     * Resolves when a client's request may be sent whose key the source has not accepted for the base: after clients
-     * and sync, and rarely. It is not counted: see `countServed`.
+     * Resolves when a client's request may be sent whose key the source has not accepted for the base: they are rare. It is
+     * not counted: see `countServed`.
      *
      * @throws BasetideError as `acquireClient`
      */
@@ -135,6 +136,24 @@ export function rateLimiterOf(ctx: { db: Db; log: Logger; metrics: Registry }): 
   return limiter;
 }
 
+/** Longest wait for statements that are running when the limiter closes, s. */
+const CLOSE_SECONDS = 5;
+
+/**
+ * The rate limiter of a process that serves many bases, on two connections of its own: the statements of all bases follow each
+ * other on few connections, whose caches stay warm. On the process's common pool, one may wait for longer than it may take, for
+ * example while a thousand leases start. It would count as an outage, which stops every base, and they would all start again.
+ */
+export function createProcessLimiter(
+  ctx: Pick<Context, "config" | "log" | "metrics">,
+  options?: RateLimiterOptions,
+): RateLimiter {
+  const db = connectControl(ctx.config.databaseUrl!, { max: 2 });
+  const limiter = createRateLimiter({ ...ctx, db }, options);
+  const close = () => limiter.close().then(() => db.end({ timeout: CLOSE_SECONDS }));
+  return { ...limiter, close };
+}
+
 interface Refusals {
   log: Logger;
   db: Db;
@@ -145,47 +164,38 @@ interface Refusals {
 }
 
 /**
- * Records that the source answered 429. `rate_limited`: no request of the key is granted for `blockMs`. `billing_limit`: the
- * month's cap is used up for `blockMs`; this is recorded for display only and stops no request: sync stops by itself, and
- * clients get the source's answer. Never fails, so that the source's answer reaches the caller.
+ * Records that the source answered 429. `rate_limited`: no request of the key is granted for `ms`, in all processes.
+ * `billing_limit`: the month's cap is used up for `ms`; this is recorded for display only and stops no request: sync stops by
+ * itself, and clients get the source's answer. Never fails, so that the source's answer reaches the caller.
  *
  * @param isOwn false if a client's key got the answer, which may be that client's own limit. Requests pause then only if the
  *   base had enough requests to be over its limit
  */
-async function block(of: Refusals, key: QuotaKey, blockMs: number, reason: BlockReason, isOwn: boolean) {
-  const { log, db, metrics, holder } = of;
+async function block(of: Refusals, key: QuotaKey, ms: number, reason: BlockReason, isOwn: boolean) {
+  const { log, db, metrics, control, holder, calls } = of;
   try {
     if (reason === "billing_limit") {
       // A spent cap stops no request, and is found once an hour: the control plane may take its time.
-      await withTimeout(PATIENCE_MS, "control_unavailable", recordSpentCap(db, key, blockMs));
+      await withTimeout(PATIENCE_MS, "control_unavailable", recordSpentCap(db, key, ms));
     } else {
-      if (isOwn) holder.queue(key).pause(blockMs);
-      if (!(await recordRefusal(of, key, blockMs, isOwn))) return;
-      holder.queue(key).pause(blockMs);
+      const queue = holder.queue(key);
+      if (isOwn) queue.pause(ms);
+      // They show whether the source has throttled the key.
+      await calls.flush();
+      const [row] = await control.call(
+        (db) => db<{ is_blocked: boolean }[]>`
+          select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session}, ${queue.sentLately}, ${isOwn})
+            as is_blocked`,
+      );
+      if (!row!.is_blocked) return;
+      queue.pause(ms);
     }
   } catch (error) {
     log.warn({ quotaKey: key, error }, "recording a pause failed; it applies in this process only");
     if (!isOwn) return;
   }
   metrics.blocked(reason);
-  log.warn({ quotaKey: key, blockMs, reason, isOwn }, "Airtable asked for a pause");
-}
-
-/** Pauses the key in all processes. Calls are stored first: they show whether the source has throttled the key. */
-async function recordRefusal(
-  { control, holder, calls }: Refusals,
-  key: QuotaKey,
-  ms: number,
-  isOwn: boolean,
-) {
-  await calls.flush();
-  const sent = holder.queue(key).sentLately;
-  const [row] = await control.call(
-    (db) => db<{ is_blocked: boolean }[]>`
-      select quota_block(${key}, ${sqlLimitsOf(key)}::source_limits, ${ms}, ${holder.session}, ${sent}, ${isOwn})
-        as is_blocked`,
-  );
-  return row!.is_blocked;
+  log.warn({ quotaKey: key, blockMs: ms, reason, isOwn }, "Airtable asked for a pause");
 }
 
 /** Caps begin again with the month (UTC), however long the statement took to arrive. */

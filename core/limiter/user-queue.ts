@@ -1,70 +1,55 @@
 /** The permits of a user of the source, which the bases of this process use in the order in which they found none. */
 import type { BaseQueue } from "./base-queue";
-import type { PermitHolder } from "./permit-holder";
 import { type Demand, PermitSet } from "./permit-set";
 
 /** Of a user's requests, sync leaves the rest to clients. */
 const SYNC_PART = 0.8;
 
-export class UserQueue {
-  readonly permits: PermitSet;
+export class UserQueue extends PermitSet {
   readonly #waiting = new Set<BaseQueue>();
-  readonly #of: PermitHolder;
   /** The base whose turn it is: for one request. */
   #turn: BaseQueue | undefined;
-  #cancelAlarm = () => {};
+  #cancelTurn = () => {};
 
-  /** @param size requests that the source allows in a window */
-  constructor(of: PermitHolder, key: string, size: number) {
-    this.#of = of;
-    const demand = (): Demand => ({
-      waiting: this.#waiting.size,
-      ...(of.isProxy ? { kind: "client", most: size } : { kind: "sync", most: size * SYNC_PART }),
-    });
-    const set = { key, size, isUser: true };
-    this.permits = new PermitSet(
-      of,
-      set,
-      () => 0,
-      demand,
-      () => this.#serve(),
-    );
+  override get isIdle(): boolean {
+    return this.#waiting.size === 0 && super.isIdle;
   }
 
-  get isIdle(): boolean {
-    return this.#waiting.size === 0 && this.permits.isIdle;
+  protected demand(): Demand {
+    const { size } = this;
+    const most = this.of.isProxy ? size : size * SYNC_PART;
+    return { kind: this.of.isProxy ? "client" : "sync", waiting: this.#waiting.size, most };
   }
 
   /** Uses a permit; if none is ready, calls `retry.work` in its turn. @param restMs as in `PermitSet.use` */
   tryUse(retry: BaseQueue, restMs: number): boolean {
     const isTurn = this.#turn === retry || this.#waiting.size === 0;
-    if (isTurn && this.permits.readyAt() <= this.#of.clock.now()) {
+    if (isTurn && this.readyAt() <= this.now) {
       this.#turn = undefined;
-      this.permits.use(restMs);
+      this.use(restMs);
       return true;
     }
     this.#waiting.add(retry);
-    this.permits.usedAt = this.#of.clock.now();
-    this.#settle();
+    this.usedAt = this.now;
+    this.#wait();
     return false;
   }
 
-  #serve(): void {
+  override work(): void {
     for (const first of this.#waiting) {
-      if (this.permits.readyAt() > this.#of.clock.now()) break;
+      if (this.readyAt() > this.now) break;
       this.#waiting.delete(first);
       this.#turn = first;
       first.work();
       this.#turn = undefined;
     }
-    this.#settle();
+    this.#wait();
   }
 
-  #settle(): void {
-    this.#cancelAlarm();
-    const at = this.permits.readyAt();
-    if (this.#waiting.size > 0 && at < Infinity)
-      this.#cancelAlarm = this.#of.clock.at(at, () => this.#serve());
-    this.permits.settle();
+  #wait(): void {
+    this.#cancelTurn();
+    const at = this.readyAt();
+    if (this.#waiting.size > 0 && at < Infinity) this.#cancelTurn = this.of.clock.at(at, () => this.work());
+    this.settle();
   }
 }

@@ -7,16 +7,25 @@
 import type postgres from "postgres";
 import type { QuotaClock } from "../../core/limiter";
 import type { Priority, WaitOptions } from "../../core/limiter/base-queue";
-import { type HeartbeatAnswer, PermitHolder, type Plane } from "../../core/limiter/permit-holder";
-import type { PermitMessage } from "../../core/limiter/permit-set";
+import {
+  type HeartbeatAnswer,
+  type HeartbeatCall,
+  PermitHolder,
+  type Plane,
+} from "../../core/limiter/permit-holder";
+import type { PermitMessage, Trade } from "../../core/limiter/permit-set";
 
 /** Virtual time 0 on the server's scale, ms: a day in 2026. */
 export const EPOCH_MS = 1_780_000_000_000;
-const LIMITS = { requestsPerWindow: 5, userRequestsPerWindow: 50, windowMs: 1000 };
+const LIMITS = { requestsPerWindow: 5, slowedPerWindow: 2, userRequestsPerWindow: 50, windowMs: 1000 };
 const CALL_TIMEOUT_MS = 1000;
+const CONNECTION = { isOpen: true, [Symbol.dispose]() {} } as never;
+const CONNECTIONS = { dropMs: 0, keepWarm() {}, tryTake: () => CONNECTION, take: async () => CONNECTION };
 /** A process may stand still for as long as a lease between its last look at the clock and the request, and a proxy longer. */
 const LONGEST_LATE_MS = 1500;
 const PROXY_LATE_MS = 9000;
+/** How often a connection tries to deliver what it could not. */
+const LATE_MS = 100;
 /** Events at one time, after which something repeats itself. */
 const MOST_AT_ONCE = 2000;
 
@@ -56,18 +65,6 @@ export interface Sent {
   arrivedAt: number;
 }
 
-/** A process that sends requests. */
-export interface SimulatedProcess {
-  way: Way;
-  /** Waits for a permit and sends a request; null if it failed. */
-  send(key: string, priority: Priority, options?: WaitOptions): Promise<Sent | null>;
-  /** Stops at once, as if killed. */
-  kill(): void;
-  /** Stands still, before it does anything else. */
-  stall(ms: number): void;
-  readonly holder: PermitHolder;
-}
-
 export class World {
   now = 0;
   readonly sent: Sent[] = [];
@@ -84,13 +81,13 @@ export class World {
   #order = 0;
   #underWay = 0;
   readonly #db: postgres.Sql;
-  readonly #network: Network;
+  readonly network: Network;
   readonly random: () => number;
-  readonly #listeners = new Map<string, (message: PermitMessage) => void>();
+  readonly listeners = new Map<string, (message: PermitMessage) => void>();
 
   constructor(db: postgres.Sql, network: Network, seed: number) {
     this.#db = db;
-    this.#network = network;
+    this.network = network;
     this.random = randomOf(seed);
   }
 
@@ -124,6 +121,7 @@ export class World {
       const next = this.#events[0];
       if (!next || next.at > untilMs) break;
       this.#events.shift();
+      if (this.trades > 5 * this.sent.length + 300) throw new Error(`${this.trades} trades at ${this.now}`);
       if (next.at > this.now) atOnce = 0;
       else if (++atOnce > MOST_AT_ONCE) throw new Error(`a process does not stop working at ${this.now}`);
       this.now = Math.max(this.now, next.at);
@@ -134,13 +132,16 @@ export class World {
 
   /** Empties what a crash of the server empties. */
   async crash(): Promise<void> {
-    await this.#during(this.#db`truncate quota_epochs, quota_keys, quota_permits, quota_wants`);
+    await this.during((db) => db`truncate quota_epochs, quota_keys, quota_permits, quota_wants`);
   }
 
-  async #during<T>(work: PromiseLike<T>): Promise<T> {
+  /** Time stands still during a statement. @returns undefined once the test is over, which has closed the database */
+  async during<T>(query: (db: postgres.Sql) => PromiseLike<T>): Promise<T | undefined> {
     this.#underWay++;
     try {
-      return await work;
+      return await query(this.#db);
+    } catch (error) {
+      if ((error as { code?: string }).code !== "CONNECTION_ENDED") throw error;
     } finally {
       this.#underWay--;
     }
@@ -150,162 +151,176 @@ export class World {
   async refuse(process: SimulatedProcess, key: string, ms: number): Promise<void> {
     process.holder.queue(key).pause(ms);
     const time = EPOCH_MS + this.now;
-    await this.#during(this.#db`
-      select quota_block(${key}, '(1000,5,2,50,"{}")'::source_limits, ${ms}, ${process.holder.session}, 5, true, ${time})`);
-    const rows = await this.#during(
-      this.#db<{ session: string; message: PermitMessage }[]>`select * from quota_tell(${key}, ${time})`,
+    const { session: own } = process.holder;
+    await this.during(
+      (db) =>
+        db`select quota_block(${key}, '(1000,5,2,50,"{}")'::source_limits, ${ms}, ${own}, 5, true, ${time})`,
     );
-    for (const { session, message } of rows) this.#tell(session, message);
+    const rows = await this.during(
+      (db) => db<{ session: string; message: PermitMessage }[]>`
+        select distinct session, jsonb_build_object('key', key, 'life', life) || quota_state(key, ${time}) as message
+        from quota_permits where key = ${key} and session is not null`,
+    );
+    for (const { session, message } of rows ?? []) this.tell(session, message);
   }
 
-  #tell(session: string, message: PermitMessage): void {
-    const [from, to] = this.#network.statementMs;
-    this.at(this.now + (from + this.random() * (to - from)) / 2, () =>
-      this.#listeners.get(session)?.(message),
-    );
+  tell(session: string, message: PermitMessage): void {
+    this.at(this.now + this.latencyMs(), () => this.listeners.get(session)?.(message));
+  }
+
+  /** Time of a statement or an answer on its way. */
+  latencyMs(): number {
+    const [from, to] = this.network.statementMs;
+    return (from + this.random() * (to - from)) / 2;
   }
 
   /** @param name of a proxy */
   process(name?: string): SimulatedProcess {
-    const { random } = this;
-    const network = this.#network;
-    const skewMs = random() * 1e6;
-    let busyUntil = 0;
-    let isDead = false;
-    let waiting = 0;
-    const exec = (run: () => void): void => {
-      if (isDead) return;
-      if (busyUntil > this.now) this.at(busyUntil, () => exec(run));
-      else run();
-    };
-    const clock: QuotaClock = {
-      now: () => Math.max(this.now, lateUntil) + skewMs,
-      // A little later, or rounding would make it too early.
-      at: (atMs, wake) => this.at(atMs - skewMs + 0.001, () => exec(wake)),
-      onceSent: (check) => void setImmediate(check),
-    };
-    /** While it stands still between its last look at the clock and the request, its clock goes on. */
-    let lateUntil = 0;
-    const stall = (ms: number) => {
-      busyUntil = Math.max(busyUntil, this.now + ms);
-    };
-    if (network.stallEveryMs > 0) {
-      const again = () => {
-        if (this.isCalm) return;
-        stall(random() * network.stallMs);
-        if (!isDead) this.at(this.now + random() * 2 * network.stallEveryMs, again);
-      };
-      this.at(random() * 2 * network.stallEveryMs, again);
-    }
-
-    const latency = () =>
-      network.statementMs[0] + random() * (network.statementMs[1] - network.statementMs[0]);
-    const call = <T>(query: () => PromiseLike<T>): Promise<T> =>
-      new Promise((resolve, reject) => {
-        const way = process.way;
-        const fail = () => exec(() => reject(new Error("away")));
-        if (way === "cut" || this.isDown) return void this.at(this.now + CALL_TIMEOUT_MS, fail);
-        // A process that stood still before a request asks after it.
-        this.at(Math.max(this.now, lateUntil) + latency() / 2, async () => {
-          if (this.isDown) return void this.at(this.now + CALL_TIMEOUT_MS, fail);
-          // The database is closed when a test has taken too long.
-          const result = await this.#during(query()).catch((error: { code?: string }) => {
-            if (error.code !== "CONNECTION_ENDED") throw error;
-          });
-          if (result === undefined) return;
-          if (way === "deaf" || process.way !== "open") return void this.at(this.now + CALL_TIMEOUT_MS, fail);
-          this.at(this.now + latency() / 2, () => exec(() => resolve(result)));
-        });
-      });
-    const db = this.#db;
-    const time = () => EPOCH_MS + this.now;
-    const plane: Plane = {
-      heartbeat: (one) => {
-        this.heartbeats++;
-        return call(async () => {
-          const [row] = await db<HeartbeatAnswer[]>`
-            select * from quota_heartbeat(${one.name}, ${one.session}, ${one.isProxy}, ${one.seen}, ${one.owed},
-              ${one.usesOwed}, 5, ${time()})`;
-          return row!;
-        });
-      },
-      trade: (session, { key, life, demand: { kind, most, user = null }, want, given, size, isUser }) => {
-        this.trades++;
-        if (this.trades > 20 * this.sent.length + 200)
-          throw new Error(`${this.trades} trades at ${this.now}`);
-        return call(async () => {
-          const rows = await db<{ session: string; message: PermitMessage }[]>`
-            select * from quota_trade(${key}, ${session}, ${life}, ${kind}, ${want}, ${most},
-              ${`{${given.map(({ number }) => number)}}`}, ${`{${given.map(({ restMs }) => restMs)}}`}, ${size},
-              ${isUser ? null : 2}, ${user}, ${time()})`;
-          for (const row of rows) if (row.session !== session) this.#tell(row.session, row.message);
-          return rows.find((row) => row.session === session)?.message ?? null;
-        }).then((message) => {
-          if (!message) throw new Error("the session's lease has run out");
-          return message;
-        });
-      },
-      listen: async (session, onMessage) => {
-        this.#listeners.set(session, (message) => {
-          if (process.way === "open") exec(() => onMessage(message));
-        });
-        return () => void this.#listeners.delete(session);
-      },
-      leave: (session) =>
-        call(async () => {
-          await db`select quota_end_session(${session}, ${time()})`;
-        }),
-    };
-    const connections = {
-      spreadMs: 2 * network.jitterMs,
-      dropMs: 0,
-      keepWarm() {},
-      tryTake: () => ({ isOpen: true, [Symbol.dispose]() {} }) as never,
-      take: async () => ({ isOpen: true, [Symbol.dispose]() {} }) as never,
-    };
-    const process: SimulatedProcess = {
-      way: "open",
-      kill: () => {
-        if (!isDead) this.waiting -= waiting;
-        isDead = true;
-      },
-      stall,
-      holder: undefined as never,
-      send: async (key, priority, options = {}) => {
-        const askedAt = this.now;
-        const count = (step: number) => {
-          waiting += step;
-          if (!isDead) this.waiting += step;
-        };
-        count(1);
-        try {
-          const { signal } = new AbortController();
-          await process.holder.queue(key).wait(priority, signal, { connections, ...options });
-        } catch {
-          return null;
-        } finally {
-          count(-1);
-        }
-        const isLate = !this.isCalm && network.stallEveryMs > 0 && random() < 0.02;
-        const longestMs =
-          name !== undefined && network.stallMs > LONGEST_LATE_MS ? PROXY_LATE_MS : network.stallMs;
-        const lateMs = isLate
-          ? random() * (name === undefined ? Math.min(LONGEST_LATE_MS, longestMs) : longestMs)
-          : 0;
-        const sentAt = Math.max(this.now, lateUntil) + lateMs;
-        if (isLate) {
-          lateUntil = sentAt;
-          busyUntil = Math.max(busyUntil, sentAt);
-        }
-        const arrivedAt = sentAt + network.travelMs + (random() * 2 - 1) * network.jitterMs;
-        const one = { key, priority, askedAt, sentAt, arrivedAt };
-        this.sent.push(one);
-        return one;
-      },
-    };
-    Object.assign(process, { holder: new PermitHolder(plane, clock, () => LIMITS, name) });
+    const process = new SimulatedProcess(this, name);
     this.processes.push(process);
     return process;
+  }
+}
+
+/** A process that sends requests. */
+export class SimulatedProcess implements Plane {
+  way: Way = "open";
+  readonly holder: PermitHolder;
+  readonly #world: World;
+  readonly #isProxy: boolean;
+  #busyUntil = 0;
+  /** While it stands still between its last look at the clock and the request, its clock goes on. */
+  #lateUntil = 0;
+  #isDead = false;
+  #waiting = 0;
+
+  constructor(world: World, name?: string) {
+    this.#world = world;
+    this.#isProxy = name !== undefined;
+    const skewMs = world.random() * 1e6;
+    const clock: QuotaClock = {
+      now: () => Math.max(world.now, this.#lateUntil) + skewMs,
+      // A little later, or rounding would make it too early.
+      at: (atMs, wake) => world.at(atMs - skewMs + 0.001, () => this.#exec(wake)),
+      onceSent: (check) => void setImmediate(check),
+    };
+    const { stallEveryMs, stallMs } = world.network;
+    const again = () => {
+      if (world.isCalm) return;
+      this.stall(world.random() * stallMs);
+      if (!this.#isDead) world.at(world.now + world.random() * 2 * stallEveryMs, again);
+    };
+    if (stallEveryMs > 0) world.at(world.random() * 2 * stallEveryMs, again);
+    this.holder = new PermitHolder(this, clock, () => LIMITS, name);
+  }
+
+  /** Stops at once, as if killed. */
+  kill(): void {
+    if (!this.#isDead) this.#world.waiting -= this.#waiting;
+    this.#isDead = true;
+  }
+
+  /** Stands still, before it does anything else. */
+  stall(ms: number): void {
+    this.#busyUntil = Math.max(this.#busyUntil, this.#world.now + ms);
+  }
+
+  #exec(run: () => void): void {
+    if (this.#isDead) return;
+    if (this.#busyUntil > this.#world.now) this.#world.at(this.#busyUntil, () => this.#exec(run));
+    else run();
+  }
+
+  /** Waits for a permit and sends a request; null if it failed. */
+  async send(key: string, priority: Priority, options: WaitOptions = {}): Promise<Sent | null> {
+    const world = this.#world;
+    const { stallEveryMs, stallMs, travelMs, jitterMs } = world.network;
+    const connections = { ...CONNECTIONS, spreadMs: 2 * jitterMs };
+    const askedAt = world.now;
+    this.#count(1);
+    try {
+      const { signal } = new AbortController();
+      await this.holder.queue(key).wait(priority, signal, { connections, ...options });
+    } catch {
+      return null;
+    } finally {
+      this.#count(-1);
+    }
+    const isLate = !world.isCalm && stallEveryMs > 0 && world.random() < 0.02;
+    const longestMs = this.#isProxy && stallMs > LONGEST_LATE_MS ? PROXY_LATE_MS : stallMs;
+    const lateMs = world.random() * (this.#isProxy ? longestMs : Math.min(LONGEST_LATE_MS, longestMs));
+    const sentAt = Math.max(world.now, this.#lateUntil) + (isLate ? lateMs : 0);
+    if (isLate) {
+      this.#lateUntil = sentAt;
+      this.#busyUntil = Math.max(this.#busyUntil, sentAt);
+    }
+    const arrivedAt = sentAt + travelMs + (world.random() * 2 - 1) * jitterMs;
+    const one = { key, priority, askedAt, sentAt, arrivedAt };
+    world.sent.push(one);
+    return one;
+  }
+
+  #count(step: number): void {
+    this.#waiting += step;
+    if (!this.#isDead) this.#world.waiting += step;
+  }
+
+  /** Runs a statement of the control plane, or fails when no answer arrives. */
+  #call<T>(query: (db: postgres.Sql, time: number) => PromiseLike<T>): Promise<T> {
+    const world = this.#world;
+    return new Promise((resolve, reject) => {
+      const { way } = this;
+      const fail = () =>
+        void world.at(world.now + CALL_TIMEOUT_MS, () => this.#exec(() => reject(new Error("away"))));
+      if (way === "cut" || world.isDown) return fail();
+      // A process that stood still before a request asks after it.
+      world.at(Math.max(world.now, this.#lateUntil) + world.latencyMs(), async () => {
+        if (world.isDown) return fail();
+        const result = await world.during((db) => query(db, EPOCH_MS + world.now));
+        if (result === undefined) return;
+        if (way === "deaf" || this.way !== "open") return fail();
+        world.at(world.now + world.latencyMs(), () => this.#exec(() => resolve(result)));
+      });
+    });
+  }
+
+  async heartbeat({ name, session, isProxy, seen, owed, usesOwed }: HeartbeatCall): Promise<HeartbeatAnswer> {
+    const [row] = await this.#call(
+      (db, time) => db<HeartbeatAnswer[]>`
+        select * from quota_heartbeat(${name}, ${session}, ${isProxy}, ${seen}, ${owed}, ${usesOwed}, 5, ${time})`,
+    );
+    return row!;
+  }
+
+  async trade(session: string, trade: Trade): Promise<PermitMessage> {
+    const { key, life, kind, want, most, given, rests, size, throttled, user = null } = trade;
+    const world = this.#world;
+    world.trades++;
+    const rows = await this.#call(async (db, time) => {
+      const messages = await db<{ session: string; message: PermitMessage }[]>`
+        select * from quota_trade(${key}, ${session}, ${life}, ${kind}, ${want}, ${most}, ${`{${given}}`}, ${`{${rests}}`},
+          ${size}, ${throttled}, ${user}, ${time})`;
+      for (const row of messages) if (row.session !== session) world.tell(row.session, row.message);
+      return messages;
+    });
+    const own = rows.find((row) => row.session === session);
+    if (!own) throw new Error("the session's lease has run out");
+    return own.message;
+  }
+
+  async listen(session: string, onMessage: (message: PermitMessage) => void): Promise<() => void> {
+    const world = this.#world;
+    // The connection delivers late what it cannot deliver, or it ends.
+    const deliver = (message: PermitMessage): void => {
+      if (this.way === "open") this.#exec(() => onMessage(message));
+      else world.at(world.now + LATE_MS, () => deliver(message));
+    };
+    world.listeners.set(session, deliver);
+    return () => void world.listeners.delete(session);
+  }
+
+  async leave(session: string): Promise<void> {
+    await this.#call((db, time) => db`select quota_end_session(${session}, ${time})`);
   }
 }
 

@@ -1,6 +1,7 @@
 /** A base's usual traffic on the simulated rate limiter: a sync that is always hungry, and clients who ask at random times. */
 import type postgres from "postgres";
-import { LOOPBACK, mostWithin, randomOf, World } from "./permit-simulation";
+import { LEAST_MARGIN_MS } from "../../core/limiter/base-queue";
+import { LOOPBACK, mostWithin, randomOf, type Sent, World } from "./permit-simulation";
 import { quantile } from "./quantile";
 
 export interface Traffic {
@@ -26,9 +27,10 @@ export interface TrafficFigures {
   /** Requests a second. */
   sync: number;
   clients: number;
-  /** Waits of clients, ms. */
+  /** Waits of clients, ms; and without sync, what they would be in a single queue for all processes. */
   p50: number;
   p95: number;
+  idealP95: number;
   /** Calls of the control plane a request, without heartbeats. */
   trades: number;
   /** When sync had the answer to its last page, ms. */
@@ -72,7 +74,21 @@ export async function playTraffic(db: postgres.Sql, traffic: Traffic, seed: numb
     clients: waits.length / ((forMs - 6000) / 1000),
     p50: waits.length > 0 ? quantile(waits, 0.5) : 0,
     p95: waits.length > 0 ? quantile(waits, 0.95) : 0,
+    idealP95: waits.length > 0 ? quantile(idealWaits(world.sent), 0.95) : 0,
     trades: world.trades / world.sent.length,
     endedAt,
   };
+}
+
+/** Waits of these requests if all processes knew at once which of the five permits is ready first. */
+function idealWaits(sent: Sent[]): number[] {
+  const readyAt = Array.from({ length: 5 }, () => 0);
+  return sent
+    .map(({ askedAt }) => askedAt)
+    .sort((a, b) => a - b)
+    .map((askedAt) => {
+      const sentAt = Math.max(askedAt, readyAt.shift()!);
+      readyAt.push(sentAt + 1000 + LEAST_MARGIN_MS);
+      return sentAt - askedAt;
+    });
 }

@@ -98,7 +98,7 @@ begin
     return;
   end if;
   refusals := array(select r from unnest(refusals) r where r > p_now - remembered_ms order by r) || p_now;
-  if cardinality(refusals) >= 3 or (q.throttled_until > p_now - remembered_ms and not is_served_faster) then
+  if cardinality(refusals) >= 3 or (quota_throttled_until(q.key) > p_now - remembered_ms and not is_served_faster) then
     perform quota_throttle(q.key, p_now + suspected_ms, false, p_now);
     refusals := '{}';
   end if;
@@ -109,43 +109,36 @@ end $$;
 -- 1970). If concluded from the source's refusals (account ''): for everyone. If based on what an account says of its
 -- plan: only while no other account has the base connected, because one account's claim must not slow another.
 create or replace function quota_throttle(
-  p_key text, p_until float8, p_is_certain boolean, p_now float8 default null, p_account text default '') returns void
-language plpgsql as $$
-declare
-  now_ms float8;
-begin
-  perform quota_lock(p_key);
-  now_ms := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000);
+  p_key text, p_until float8, p_is_certain boolean, p_now float8 default extract(epoch from clock_timestamp())::float8 * 1000,
+  p_account text default '') returns void
+language sql as $$
+  select quota_lock(p_key);
   insert into quota_throttled as s (key, account_id, since, until, is_certain)
-  values (p_key, p_account, to_timestamp(now_ms / 1000), to_timestamp(p_until / 1000), p_is_certain)
+  values (p_key, p_account, to_timestamp(p_now / 1000), to_timestamp(p_until / 1000), p_is_certain)
   on conflict (key, account_id) do update
     set since = case when s.until < excluded.since then excluded.since else s.since end,
         until = excluded.until, is_certain = excluded.is_certain;
-  if p_account = '' then
-    update quota_keys w set throttled_until = p_until where w.key = p_key;
-  else
-    update quota_keys w set claimed_until = p_until, claimed_by = p_account where w.key = p_key;
-  end if;
-  perform quota_announce(p_key);
-end $$;
+  select quota_announce(p_key);
+$$;
 
 -- quota_unthrottle(key, account): ends the throttling by the account's plan, and that by the source's refusals if no
--- other account has the base connected. Without an account: all of it.
-create or replace function quota_unthrottle(p_key text, p_account text default null) returns void
-language plpgsql as $$
-declare
-  is_sole boolean := p_account is null or quota_is_sole(p_key, p_account);
-begin
-  perform quota_lock(p_key);
+-- other account has the base connected.
+create or replace function quota_unthrottle(p_key text, p_account text) returns void
+language sql as $$
+  select quota_lock(p_key);
+  update quota_keys k set refused_at = '{}' where k.key = p_key and quota_is_sole(p_key, p_account);
   delete from quota_throttled s
-  where s.key = p_key and (p_account is null or s.account_id = p_account or (s.account_id = '' and is_sole));
-  update quota_keys w set
-    throttled_until = case when is_sole then 0 else w.throttled_until end,
-    refused_at = case when is_sole then '{}' else w.refused_at end,
-    claimed_until = case when p_account is null or w.claimed_by = p_account then 0 else w.claimed_until end
-  where w.key = p_key;
-  perform quota_announce(p_key);
-end $$;
+  where s.key = p_key and (s.account_id = p_account or (s.account_id = '' and quota_is_sole(p_key, p_account)));
+  select quota_announce(p_key);
+$$;
+
+-- quota_throttled_until(key): until when the key has fewer permits, because the source refused requests, or because the only
+-- account that has the base says so of its plan.
+create or replace function quota_throttled_until(p_key text) returns float8
+language sql stable as $$
+  select coalesce(max(extract(epoch from s.until)::float8 * 1000), 0) from quota_throttled s
+  where s.key = p_key and (s.account_id = '' or quota_is_sole(p_key, s.account_id));
+$$;
 
 -- quota_is_sole(key, account): returns whether no other account has the base connected.
 create or replace function quota_is_sole(p_key text, p_account text) returns boolean
@@ -158,13 +151,12 @@ $$;
 
 -- quota_forget(key): deletes the data of a key. Its permits stay: clients may still be asking for the base through the proxy.
 create or replace function quota_forget(p_key text) returns void
-language plpgsql as $$
-begin
-  perform quota_lock(p_key);
+language sql as $$
+  select quota_lock(p_key);
   delete from quota_blocks b where b.key = p_key;
   delete from quota_calls c where c.key = p_key;
   delete from quota_kinds k where k.key = p_key;
   delete from quota_days d where d.key = p_key;
   delete from quota_callers c where c.key = p_key;
   delete from quota_throttled s where s.key = p_key;
-end $$;
+$$;

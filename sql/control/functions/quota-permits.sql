@@ -10,7 +10,7 @@
 -- for others.
 --   session    the process; what it is told is sent to the channel of that name
 --   life       grows whenever the process has lost track of the key: what it held before lapses
---   kind       'client'; 'sync'; or 'unproven', which gets only what is left
+--   kind       'client' or 'sync'
 --   want       how many more permits the process waits for, in all; in its turn, it is told when it gets one
 --   most       of all permits, those that processes may hold for this kind; of different ones, the highest counts
 --   given      numbers of permits that are returned, and `rests`, their rests in ms
@@ -44,7 +44,8 @@ begin
   return query
     select t.session, jsonb_build_object('key', p_key, 'life', t.life) || jsonb_object_agg(f.key, f.value)
     from (
-      select g.session, g.life, jsonb_build_object('granted', jsonb_agg(jsonb_build_array(g.number, g.rest))) as part
+      select g.session, g.life,
+        jsonb_build_object('granted', jsonb_agg(jsonb_build_array(g.number, g.rest))) || quota_state(p_key, now_ms) as part
       from jsonb_to_recordset(granted) as g (session text, life integer, number integer, rest float8) group by 1, 2
       union all
       select r.* from quota_recall(p_key, granted <> '[]', p_throttled is null, now_ms) r
@@ -80,16 +81,9 @@ begin
   if exists (select from quota_keys k where k.key = p_key) then
     return;
   end if;
-  insert into quota_keys (key, throttled, blocked_until, throttled_until, claimed_until, claimed_by)
-  select p_key, p_throttled,
-    coalesce((select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
-      where b.key = p_key and b.reason = 'rate_limited'), 0),
-    coalesce((select extract(epoch from t.until) * 1000 from quota_throttled t
-      where t.key = p_key and t.account_id = ''), 0),
-    coalesce(extract(epoch from c.until) * 1000, 0), c.account_id
-  from (select) one left join lateral (
-    select t.until, t.account_id from quota_throttled t where t.key = p_key and t.account_id <> ''
-    order by t.until desc limit 1) c on true;
+  insert into quota_keys (key, throttled, blocked_until)
+  select p_key, p_throttled, coalesce((select extract(epoch from b.blocked_until) * 1000 from quota_blocks b
+    where b.key = p_key and b.reason = 'rate_limited'), 0);
   insert into quota_permits (key, number, rests_until)
   select p_key, n, case when e > 0 then e + 2 * quota_lease_ms() + quota_longest_rest_ms() else 0 end
   from generate_series(1, p_per_window) n, quota_epoch(p_now) e;
@@ -136,20 +130,18 @@ $$;
 -- quota_usable(key, now): permits with a higher number are used by no process but silent proxies.
 create or replace function quota_usable(p_key text, p_now float8) returns integer
 language sql stable as $$
-  select case when k.throttled is null then 1000 else greatest(1,
-      (case when quota_throttled_until(p_key) > p_now then k.throttled
-        else (select count(*)::integer from quota_permits p where p.key = p_key) end) - quota_silent(p_now)) end
-  from quota_keys k where k.key = p_key;
+  select case when k.throttled is null then count(*)::integer else greatest(1,
+    least(count(*)::integer, case when quota_throttled_until(p_key) > p_now then k.throttled end) - quota_silent(p_now)) end
+  from quota_keys k join quota_permits p using (key) where k.key = p_key group by k.key;
 $$;
 
--- quota_serve(key, now): grants free permits to the processes that wait: clients, then sync, then unproven keys, each in order of
--- arrival. Sync that has waited for long has its turn among clients. What a client has just used is for sync, which passes one that
--- has rested longer. Returns session, life, number and rest of each.
+-- quota_serve(key, now): grants free permits to the processes that wait: clients, then sync, each in order of arrival. Sync that
+-- has waited for long has its turn among clients. What a client has just used is for sync, which passes one that has rested
+-- longer. Returns session, life, number and rest of each.
 create or replace function quota_serve(p_key text, p_now float8) returns jsonb
 language plpgsql as $$
 declare
   usable constant integer := quota_usable(p_key, p_now);
-  blocked_until constant float8 := (select k.blocked_until from quota_keys k where k.key = p_key);
   granted jsonb := '[]';
   -- It may keep one.
   syncs constant integer := (
@@ -160,7 +152,7 @@ declare
 begin
   for waiting in
     select w.* from quota_wants w where w.key = p_key
-    order by case when w.kind = 'client' or quota_is_overdue(w, p_now) then 0 when w.kind = 'sync' then 1 else 2 end, w.id
+    order by w.kind = 'sync' and not quota_is_overdue(w, p_now), w.id
   loop
     continue when exists (
       select from quota_permits p where p.key = p_key and p.session is not null and p.kind = waiting.kind
@@ -177,7 +169,7 @@ begin
     delete from quota_wants w where w.key = p_key and w.id = waiting.id;
     granted := granted || jsonb_build_object('session', waiting.session, 'life', waiting.life, 'number', free.number,
       -- If the clock was set back, a permit rests no longer than after a crash.
-      'rest', greatest(least(free.rests_until - p_now, 2 * quota_lease_ms() + quota_longest_rest_ms()), blocked_until - p_now));
+      'rest', least(free.rests_until - p_now, 2 * quota_lease_ms() + quota_longest_rest_ms()));
   end loop;
   return granted;
 end $$;
@@ -226,40 +218,23 @@ language sql as $$
   where exists (select from waiting) or (p_is_granted and c.are_several);
 $$;
 
--- quota_state(key, now): what every answer says of a key.
+-- quota_state(key, now): what every answer and grant says of a key. Times may have passed.
 --   throttled, throttledMs  the key has only so many permits, and for how long
 --   blockedMs               how long the source has asked to wait
 --   user                    as in quota_trade
 create or replace function quota_state(p_key text, p_now float8) returns jsonb
 language sql stable as $$
-  select jsonb_build_object('user', k.user_id) || jsonb_strip_nulls(jsonb_build_object(
-    'throttled', case when t > p_now then k.throttled end, 'throttledMs', case when t > p_now then t - p_now end,
-    'blockedMs', case when k.blocked_until > p_now then k.blocked_until - p_now end))
-  from quota_keys k, quota_throttled_until(p_key) t where k.key = p_key;
+  select jsonb_build_object('user', k.user_id, 'throttled', k.throttled,
+    'throttledMs', quota_throttled_until(p_key) - p_now, 'blockedMs', k.blocked_until - p_now)
+  from quota_keys k where k.key = p_key;
 $$;
 
--- quota_tell(key, now): messages for all processes that hold permits of the key, as quota_trade returns them.
-create or replace function quota_tell(p_key text, p_now float8 default null)
-returns table (session text, message jsonb)
-language sql as $$
-  select distinct p.session, jsonb_build_object('key', p_key, 'life', p.life)
-    || quota_state(p_key, coalesce(p_now, extract(epoch from clock_timestamp()) * 1000))
-  from quota_permits p where p.key = p_key and p.session is not null;
-$$;
-
--- quota_announce(key): sends these messages.
+-- quota_announce(key): tells all processes that hold permits of the key.
 create or replace function quota_announce(p_key text) returns void
 language sql as $$
-  select pg_notify(t.session, t.message::text) from quota_tell(p_key) t;
-$$;
-
--- quota_throttled_until(key): until when the key has fewer permits, because the source refused requests, or because the only
--- account that has the base says so of its plan.
-create or replace function quota_throttled_until(p_key text) returns float8
-language sql stable as $$
-  select greatest(k.throttled_until,
-    case when k.claimed_until > k.throttled_until and quota_is_sole(p_key, k.claimed_by) then k.claimed_until else 0 end)
-  from quota_keys k where k.key = p_key;
+  select pg_notify(p.session, (jsonb_build_object('key', p_key, 'life', p.life)
+    || quota_state(p_key, extract(epoch from clock_timestamp()) * 1000))::text)
+  from (select distinct session, life from quota_permits where key = p_key and session is not null) p;
 $$;
 
 -- quota_heartbeat(name, session, is_proxy, seen, owed, uses_owed, per_window, now): records that a process is alive.
@@ -331,24 +306,25 @@ begin
   where p.session = p_session;
 end $$;
 
--- quota_trim(now): deletes what is known of keys that were not used for a day.
-create or replace function quota_trim(p_now float8 default null) returns void
+-- quota_trim(now): deletes what is known of some of the keys that were not used for a day; returns how many there were.
+create or replace function quota_trim(p_now float8 default extract(epoch from clock_timestamp())::float8 * 1000) returns integer
 language plpgsql as $$
 declare
-  before_ms constant float8 := coalesce(p_now, extract(epoch from clock_timestamp()) * 1000) - 86400000;
+  keys constant text[] := array(select k.key from quota_keys k where quota_is_unused(k, p_now - 86400000) order by 1 limit 100);
   v_key text;
 begin
-  for v_key in
-    select k.key from quota_keys k
-    where greatest(k.blocked_until, k.throttled_until, k.claimed_until) < before_ms and not exists (
-      select from quota_permits p left join quota_holders h using (session)
-      where p.key = k.key and greatest(p.rests_until, h.heard_at) > before_ms)
-    order by 1
-  loop
+  foreach v_key in array keys loop
     perform quota_lock(v_key);
-    delete from quota_keys k where k.key = v_key and not exists (
-      select from quota_permits p left join quota_holders h using (session)
-      where p.key = v_key and greatest(p.rests_until, h.heard_at) > before_ms);
+    delete from quota_keys k where k.key = v_key and quota_is_unused(k, p_now - 86400000);
     delete from quota_permits p where p.key = v_key and not exists (select from quota_keys k where k.key = v_key);
   end loop;
+  return cardinality(keys);
 end $$;
+
+-- quota_is_unused(key's row, since): no permit of the key was used since then, and it is not paused.
+create or replace function quota_is_unused(k quota_keys, p_since float8) returns boolean
+language sql stable as $$
+  select k.blocked_until < p_since and not exists (
+    select from quota_permits p left join quota_holders h using (session)
+    where p.key = k.key and greatest(p.rests_until, h.heard_at) > p_since);
+$$;

@@ -896,10 +896,6 @@ create unlogged table quota_keys (
   -- permits of a throttled key; null for a user
   throttled integer,
   blocked_until float8 not null default 0,
-  throttled_until float8 not null default 0,
-  -- likewise, because this account says so of its plan
-  claimed_until float8 not null default 0,
-  claimed_by text,
   -- recent times at which the source refused what should have been within its limit
   refused_at float8[] not null default '{}',
   -- all requests of the key at the last of them
@@ -914,7 +910,7 @@ create unlogged table quota_permits (
   number integer not null,
   session text,
   life integer,
-  -- what it was granted for: 'client', 'sync' or 'unproven', and `most` of quota_wants
+  -- what it was granted for: 'client' or 'sync', and `most` of quota_wants
   kind text,
   most integer,
   rests_until float8 not null,

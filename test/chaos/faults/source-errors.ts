@@ -27,7 +27,7 @@ const CONTROL_BACK_MS = 90_000;
 async function letAnHourPass({ service }: Chaos): Promise<true> {
   const forget = async (control: Sql) => {
     await control`delete from quota_throttled`;
-    await control`update quota_keys set throttled_until = 0, refused_at = '{}'`;
+    await control`update quota_keys set refused_at = '{}'`;
     return true as const;
   };
   // The control plane may be unreachable.

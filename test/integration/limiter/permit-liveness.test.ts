@@ -74,7 +74,7 @@ test.each([
       insert into quota_throttled (key, since, until, is_certain) values (${KEY}, now(), '2200-01-01', true)`;
   for (let nth = 0; nth < killed; nth++) {
     const proxy = world.process(`killed${nth}`);
-    world.at(2000, proxy.kill);
+    world.at(2000, () => proxy.kill());
   }
   const worker = world.process();
   void (async () => {
@@ -163,6 +163,27 @@ test("while the source asks for a pause, processes do not pass permits back and 
     expect(world.waiting).toBe(0);
     expect(world.trades).toBeLessThan(2 * world.sent.length);
   }
+});
+
+test("a proxy that has not heard yet that a silent one is back does not return what it is granted again and again", async () => {
+  const fault = (what: string, atMs: number, which = 0) => ({ what, atMs, which, forMs: 100 });
+  const faults = [fault("crash", 1002), fault("crash", 1014), fault("crash", 11_960)];
+  const network = { ...LOOPBACK, jitterMs: 20 };
+  const traffic = { proxies: 2, rate: 1, workers: 0, share: 5, user: null };
+  const world = await playHistory(database.sql, { seed: -4, network, ...traffic, faults });
+  expect(world.sent.length).toBeGreaterThan(50);
+  expect(world.trades).toBeLessThan(4 * world.sent.length);
+});
+
+test("a request that comes late in a long pause is sent after it, and those that waited before it", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  const worker = world.process();
+  worker.holder.queue(KEY).pause(15_000);
+  void worker.send(KEY, "sync", { share: 3 });
+  world.at(12_000, () => void worker.send(KEY, "sync", { share: 3 }));
+  await world.run(20_000);
+  expect(world.sent).toHaveLength(2);
 });
 
 fuzz(

@@ -243,6 +243,19 @@ test("a 429 that one process receives stops the clients and the syncs of all, al
   expect(await metric(worker, "basetide_quota_blocks_total", { reason: "rate_limited" })).toBe(1);
 });
 
+test("a pause that is undone ends for requests that wait already", async () => {
+  await using worker = newLimiter();
+  await using other = newLimiter();
+  const key = newKey();
+  await other.block(key, 300_000, "rate_limited");
+  const sent = worker.acquireSync(key, 3, AbortSignal.timeout(10_000));
+  const held = () => database.sql`select from quota_permits where key = ${key} and session is not null`;
+  await until(async () => (await held()).length > 0, { what: "it has a permit" });
+  await database.sql`update quota_keys set blocked_until = 0 where key = ${key}`;
+  await database.sql`select quota_announce(${key})`;
+  await sent;
+});
+
 test("a request waits as long as it can be served in time, and is refused at once when that is no longer so", async () => {
   await using limiter = newLimiter();
   const key = newKey();
