@@ -62,6 +62,11 @@ export const waits: Wait[] = [
     report: "log: the child is frozen",
   },
   { at: "apps/worker/repeat.ts repeat", ...process("log of the work") },
+  {
+    at: "apps/worker/housekeeping.ts runHousekeeping",
+    end: "no key was unused for a day: each statement deletes a hundred",
+    report: "log when it is done",
+  },
 
   // Timers of one operation.
   {
