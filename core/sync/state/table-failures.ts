@@ -80,6 +80,7 @@ export class TableFailures {
     const failures = (known?.failures ?? 0) + 1;
     const pauseMs = Math.min(MAX_PAUSE_MS, failurePauseMs(failures, error));
     this.#answering.delete(id);
+    this.#unchanged.delete(id);
     this.#failures.set(id, {
       name,
       code: error.code,
@@ -171,6 +172,7 @@ const OF_TABLE: ReadonlySet<BasetideError["code"]> = new Set([
   "source_bad_answer",
   "source_rejected",
   "replica_refused",
+  "needs_attention",
   "internal",
 ]);
 
