@@ -180,7 +180,8 @@ create or replace function {{swap}}.column_parts(p_table oid, p_columns smallint
           when f.kind = 'statistics' then (select format('statistics %I.%I', m.nspname, s.stxname)
             from pg_statistic_ext as s join pg_namespace as m on m.oid = s.stxnamespace where s.oid = f.object) end) as c (what)
       where (d.classoid, d.objoid, d.objsubid) = (f.class, f.object, 0) and c.what is not null),
-    f.probe, {{swap}}.needs_of(f.class, f.object, f.part, p_table) || {{swap}}.all_needs(p_table, f.kind, f.name), f.columns
+    f.probe, case f.kind when 'function' then {{swap}}.needs_of(f.class, f.object, f.part, p_table)
+      else {{swap}}.all_needs(p_table, f.kind, f.name) end, f.columns
   from found as f order by f.place, f.label
 $column_parts$;
 

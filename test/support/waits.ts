@@ -145,7 +145,11 @@ export const waits: Wait[] = [
     report: "schema problem after 30 s",
   },
   { at: "core/replica/install.ts installReplica", end: "LOCK_TRIES", report: "the base's error" },
-  { at: "core/replica/merge.ts sendFilled", end: "its deadline", report: "the log: the next lease sends the rest" },
+  {
+    at: "core/replica/merge.ts sendFilled",
+    end: "withinMs, and no rows are left",
+    report: "none: it is tried again",
+  },
   { at: "core/replica/provision.ts overRaces", end: "MAX_ATTEMPTS", report: "the caller's error" },
   {
     at: "core/sync/engine/reader.ts restarting",

@@ -73,6 +73,7 @@ export class TableFailures {
     const failures = (known?.failures ?? 0) + 1;
     const pauseMs = Math.min(MAX_FAILURE_PAUSE_MS, failurePauseMs(failures, error));
     this.#answering.delete(id);
+    this.#unchanged.delete(id);
     this.#failures.set(id, {
       name,
       code: error.code,
@@ -164,6 +165,7 @@ const OF_TABLE: ReadonlySet<BasetideError["code"]> = new Set([
   "source_bad_answer",
   "source_rejected",
   "replica_refused",
+  "needs_attention",
   "internal",
 ]);
 
