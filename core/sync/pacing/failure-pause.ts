@@ -10,6 +10,7 @@ import { isConnectionError } from "../../postgres";
 /** Pause after a failed sync, schema check or lease; it doubles with each further failure in a row. */
 const FIRST_FAILURE_PAUSE_MS = 2000;
 const MAX_FAILURE_PAUSE_MS = 60_000;
+const MAX_ITEM_PAUSE_MS = 20_000;
 /**
  * While one of our databases is unreachable, pauses grow by a fifteenth, so that each is about a fifteenth of the
  * outage so far. A database that was down for a minute is used again within 5 s of its return, and one that is down
@@ -26,6 +27,11 @@ export function failurePauseMs(failures: number, error?: unknown): number {
   if (!isOutage(error)) return jittered(failures, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
   const most = Math.min(MAX_FAILURE_PAUSE_MS, FIRST_OUTAGE_PAUSE_MS * OUTAGE_GROWTH ** (failures - 1));
   return most * (0.5 + Math.random() / 2);
+}
+
+/** The same for one item of work, of which others do not depend: it is done soon after it can be. */
+export function itemPauseMs(failures: number, error?: unknown): number {
+  return Math.min(MAX_ITEM_PAUSE_MS, failurePauseMs(failures, error));
 }
 
 /** Returns whether the error means that one of our databases is unreachable, which says nothing about the base. */

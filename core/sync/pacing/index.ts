@@ -10,6 +10,6 @@ export {
   cadenceOf,
   sweepCallsOf,
 } from "./cadence";
-export { failurePauseMs, gravity, isOutage, isWholeBases } from "./failure-pause";
+export { failurePauseMs, gravity, isOutage, isWholeBases, itemPauseMs } from "./failure-pause";
 export { QuotaSplit, URGENT_PACE, type WorkPriority } from "./quota-split";
 export { type DueItem, MOST_TABLES, periodic, Scheduler, TICK_MS, type WorkKind } from "./scheduler";

@@ -7,7 +7,7 @@
  */
 import type { Notifier } from "../../async";
 import { asBasetideError, type BasetideError } from "../../errors";
-import { failurePauseMs, isWholeBases } from "./failure-pause";
+import { isWholeBases, itemPauseMs } from "./failure-pause";
 
 /** What items depend on changes by itself: without a notification, they are looked for this often. */
 export const TICK_MS = 250;
@@ -145,7 +145,7 @@ export class Scheduler {
       if (!judge && this.#setting.end && isWholeBases(error)) throw error;
     }
     const times = (failed.get(id)?.times ?? 0) + 1;
-    const pauseMs = tables?.failing.has(id) ? tables.failing.dueInMs(id) : failurePauseMs(times, error);
+    const pauseMs = tables?.failing.has(id) ? tables.failing.dueInMs(id) : itemPauseMs(times, error);
     failed.set(id, { times, until: performance.now() + pauseMs });
     if (error) await onFailure?.(id, error, pauseMs);
   }
