@@ -143,6 +143,9 @@ export async function holdLease(
   const target = await ctx.host.replicaTarget(base);
   const replica = openReplica(target);
   replica.keep(STARTING_MS);
+  // Statements have no limit: one that runs in a customer's trigger, for example, must not hold a lease that has to end.
+  const killed = () => void replica.close();
+  kill.addEventListener("abort", killed, { once: true });
   try {
     await ensureInstalled(replica, target);
     const start = await claimLease(ctx, baseId, replica, caches.get(baseId));
@@ -221,6 +224,7 @@ export async function holdLease(
     // After a failover no other worker holds the base: the next lease compares everything.
     return isOtherTimeline(error) ? 0 : null;
   } finally {
+    kill.removeEventListener("abort", killed);
     await replica.close();
   }
 }
