@@ -73,7 +73,7 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
   const { feed, reader, cache } = comparing;
   const nowMs = cache.sourceClock.now();
   const chosen = chooseTable(comparing);
-  if (nowMs === undefined || !chosen) return null;
+  if (nowMs === undefined || !chosen || feed.isFailing) return null;
   const { source, table } = chosen;
   const sinceMs = sinceOf(feed, source.id, nowMs);
   const askedAt = performance.now();
@@ -94,6 +94,7 @@ export async function detectDrift(comparing: DriftCheck): Promise<DriftResult | 
     // The feed may not have been read yet: a change that it reports now is not drift.
     feed.notify();
     await wait(comparing.graceMs ?? GRACE_MS, reader.stop);
+    if (feed.isFailing) return null;
     unreported = unreportedOf(comparing, source.id, page, suspects, askedAt - TOLD_BEFORE_MS);
     stale = await judge(comparing, source, { page, readVersion }, suspects);
   }
