@@ -125,8 +125,8 @@ export function replicaError(error: unknown): BasetideError {
   const known = codeBySqlState[state];
   const isAway = isServerFailure(error);
   // A function of the customer's may raise any state. Those of locks mean the same there as in ours.
-  const mayBeRefused = !isAway && (!known || known === "shape_changed");
-  const refused = mayBeRefused && error instanceof postgres.PostgresError ? refusal(error) : null;
+  const mayBeRefused = known !== "replica_busy" && error instanceof postgres.PostgresError;
+  const refused = mayBeRefused ? refusal(error) : null;
   const details = { sqlState: state };
   if (refused) return new BasetideError("replica_refused", refused, { cause: error, details });
   if (state === NO_RIGHT)

@@ -11,6 +11,8 @@ const CONSTRAINT_CLASS = "23";
 const NOT_PUBLISHABLE = "42P10";
 /** The innermost function that failed, in the context that Postgres reports. */
 const FUNCTION = /^PL\/pgSQL function (.+?) line \d+/;
+/** What the function was running when it failed. */
+const STATEMENT = /^SQL (?:statement|expression) "[\s\S]*?"\n(?=PL\/pgSQL function )/;
 /** The statement that called the function, if it is DDL: the function is that of an event trigger. */
 const CHANGE =
   /^.*\nSQL statement "\s*((?:create|alter|drop|comment|grant|revoke|refresh)\b[\s\S]*?)"(?:\n|$)/i;
@@ -23,7 +25,8 @@ const OURS = /^"?[^"]*_swap"?\./;
  * @returns what refuses the rows or the change, and the remedy; null if only our own code is involved
  */
 export function refusal(error: postgres.PostgresError): string | null {
-  const { code, message, where } = error;
+  const { code, message } = error;
+  const where = error.where?.replace(STATEMENT, "");
   const table = [error.schema_name, error.table_name].filter(Boolean).join(".");
   const [, raiser] = FUNCTION.exec(where ?? "") ?? [];
   if (raiser && !OURS.test(raiser)) {

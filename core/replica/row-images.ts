@@ -5,6 +5,8 @@
  * applied only if no image of that record was applied after the read version was taken; see `apply_row_images` in
  * `sql/replica`.
  */
+import { beforeDeadline } from "../async";
+import { BasetideError, isBasetideError } from "../errors";
 import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
 import { onReplica } from "./connection";
@@ -17,6 +19,9 @@ import type { CellIssue, Row } from "./spec";
  * Levels of nesting that a logged cell keeps. A source's cells have a few; Postgres' parser fails at some thousands.
  */
 const MAX_LOG_DEPTH = 200;
+
+/** A write of one page that takes longer is given up: triggers of the customer's may take any time. */
+const LONGEST_WRITE_MS = 10_000;
 
 export interface RowImageBatch {
   /** The lease's epoch; null for writes outside of a lease (a proxied write). */
@@ -47,7 +52,8 @@ export interface Applied {
  * Applies row images to the table, as one transaction.
  *
  * @throws BasetideError `shape_changed` if the rows were mapped for another shape, `lease_lost`,
- *   `replica_unavailable`; nothing is written after any of them
+ *   `replica_unavailable`, `replica_busy` with the detail `isOfRows` if another transaction locks the table or its rows;
+ *   nothing is written after any of them
  */
 export function applyRowImages(
   replica: Replica,
@@ -57,14 +63,42 @@ export function applyRowImages(
   const { sql, swap } = replica;
   const byId = images.records && Object.fromEntries(images.records.map((record) => [record.id, record]));
   const write = async () => {
-    const [applied] = await sql<Applied[]>`
+    const query: Cancelable<Applied[]> = sql<Applied[]>`
       select * from ${sql.unsafe(swap)}.apply_row_images(
         ${images.epoch}, ${table.spec.tableId}, ${table.shape}, ${images.readVersion},
         ${JSON.stringify(images.rows)}::text::json, ${images.rows.map((row) => row.id as string)}::text[],
         ${images.gone}::text[], ${JSON.stringify(issueRows(images.issues))}::text::json, ${byId ? logText(byId) : null}::text::jsonb)`;
-    return applied!;
+    const over = cancelLate(query);
+    try {
+      const [applied] = await query;
+      return applied!;
+    } finally {
+      over();
+    }
   };
-  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () => onReplica(write));
+  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () => onReplica(write)).catch(
+    (error: unknown) => {
+      if (!isBasetideError(error, "replica_busy")) throw error;
+      const { message, details } = error;
+      throw new BasetideError(error.code, message, { cause: error, details: { ...details, isOfRows: true } });
+    },
+  );
+}
+
+interface Cancelable<T> extends Promise<T> {
+  cancel(): void;
+  /** Whether the driver has sent it. */
+  active?: boolean;
+}
+
+/** Cancels the statement if it takes too long; one that waits for a connection does not. @returns ends that */
+function cancelLate(query: Cancelable<unknown>): () => void {
+  const late = () => {
+    if (query.active) query.cancel();
+    else over = beforeDeadline(LONGEST_WRITE_MS, late);
+  };
+  let over = beforeDeadline(LONGEST_WRITE_MS, late);
+  return () => over();
 }
 
 /**

@@ -58,6 +58,8 @@ export class FakeWebhook {
 
 class FakeFeed implements Feed {
   readonly hasNotifications = true;
+  readonly isFailing = false;
+  readonly patienceMs = 60_000;
   readonly isSettled = true;
   #webhook: FakeWebhook;
   #next: number;
@@ -93,6 +95,8 @@ class FakeFeed implements Feed {
     this.#next = batch.cursor;
     return { ...batch, from };
   }
+
+  async recordFailing(): Promise<void> {}
 
   async save(cursor: number): Promise<void> {
     this.#webhook.saves.push(cursor);

@@ -22,7 +22,7 @@ import { type SyncInput, typeSettingsOf } from "./sync-base";
 /** Basetide's own calls share the queue fairly with those of clients. */
 const CALLER = "catch-up";
 
-export interface CatchUpInput extends Omit<SyncInput, "isForced"> {
+export interface CatchUpInput extends Omit<SyncInput, "isForced" | "modifiedSince"> {
   ctx: Pick<Context, "config" | "log"> & { host: Pick<Host, "save"> };
   /** The platform's filter; without one, only the next sweep finds the changes. */
   modifiedSince: ((sinceMs: number) => string) | undefined;
@@ -104,7 +104,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
 }
 
 /** Wraps the limiter for calls that finish a client's work: they wait with those of clients and count as theirs. */
-function asClient(limiter: RateLimiter, deadlineMs: number): RateLimiter {
+export function asClient(limiter: RateLimiter, deadlineMs: number): RateLimiter {
   return {
     ...limiter,
     acquireSync: (key, _share, signal, { connections } = {}) =>

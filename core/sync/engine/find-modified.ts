@@ -24,7 +24,7 @@ import { applyRecords } from "./write-records";
  * How far a poll goes back before the start of the previous one, ms. Modification times of records are whole seconds,
  * and they come from another clock than the times of the source's answers.
  */
-const OVERLAP_MS = 10_000;
+export const OVERLAP_MS = 10_000;
 /**
  * The same where times of two clocks are compared, or times that crossed the network: the first poll goes back to a sync
  * that another worker may have run.

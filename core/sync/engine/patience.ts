@@ -4,6 +4,7 @@
  *
  * Time that a request waits for its permit, or that the replica takes, does not count.
  */
+import { linkedAbort } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import type { SourceTable } from "../../source";
 import { isOfTable, type TableFailures } from "../state";
@@ -61,6 +62,29 @@ export function watchAnswers(
     },
     [Symbol.dispose]: answered,
   };
+}
+
+/**
+ * Runs `work`, and gives its requests up when the source has not answered them for `patienceMs`.
+ *
+ * @throws the error of `work`, or the failure of the source
+ */
+export async function withPatience<T>(
+  reader: Reader,
+  patienceMs: number,
+  work: (reader: Reader) => Promise<T>,
+): Promise<T> {
+  using stop = linkedAbort(reader.stop);
+  using kill = linkedAbort(reader.kill);
+  using watched = watchAnswers(reader, patienceMs, () => {
+    stop.abort();
+    kill.abort();
+  });
+  try {
+    return await work({ ...watched.reader, stop: stop.signal, kill: kill.signal });
+  } catch (error) {
+    throw watched.silence ?? error;
+  }
 }
 
 /**

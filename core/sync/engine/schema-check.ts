@@ -62,7 +62,13 @@ export async function checkSchema(
   const { oddColumns } = schemaTracker;
   const odd = fieldsWith(spec, oddIssues(spec, issues)).filter((key) => !oddColumns.has(key));
   if (unknown.size === 0 && odd.length === 0) return;
-  await schemaTracker.refresh();
+  try {
+    await schemaTracker.refresh();
+  } catch (error) {
+    // Cells of fields that are not known yet are read with their columns.
+    if (odd.length > 0 || !cache.schemaError) throw error;
+    return;
+  }
   confirmSchema(schemaTracker, spec, isWithoutNew);
   // Fields that remain unexplained do not cause another check; the next regular one may explain them.
   for (const id of unknown) cache.unexplainedFields.add(id);

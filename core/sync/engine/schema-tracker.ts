@@ -31,7 +31,7 @@ import {
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
 import type { SchemaError } from "../host";
-import { failurePauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
+import { itemPauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, isOfTable, patienceAfter } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
@@ -356,7 +356,7 @@ export class SchemaTracker {
     const { cache, onSchemaError } = this.#options;
     const since = cache.schemaError?.since ?? new Date().toISOString();
     cache.schemaError = { code, message: `The schema of the base cannot be read: ${message}`, since };
-    cache.schemaRetryAt = performance.now() + failurePauseMs(++cache.schemaFailures);
+    cache.schemaRetryAt = performance.now() + itemPauseMs(++cache.schemaFailures);
     onSchemaError?.(cache.schemaError);
   }
 

@@ -12,7 +12,8 @@ import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } fr
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
 import { gravity, isWholeBases, MANY_TRIES, TRIES } from "../pacing";
-import { type BaseCache, isOfTable, ofTable, tableCache } from "../state";
+import { type BaseCache, isOfTable, isRefusal, ofTable, tableCache } from "../state";
+import { keepUp } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
 import { metered, type Reader } from "./reader";
@@ -32,6 +33,8 @@ export interface SyncInput {
   attachmentUrls?: AttachmentUrls | undefined;
   /** A Reader without the parts that this sync creates itself. */
   reader: Omit<Reader, "counts" | "onFirstRequest">;
+  /** The platform's filter; absent: no records are asked for besides those of the tables' lists. */
+  modifiedSince?: ((sinceMs: number) => string) | undefined;
   /** Samples tables of unknown size for the time that a first sync takes; see `PlatformFacts`. */
   sample?: PlatformFacts["sample"];
   /** What is known before a first sync, by table id. */
@@ -148,6 +151,7 @@ async function syncTables(
   /** Number of records seen, by table id. */
   const done = new Map<string, number>();
   const left = new Map<string, BasetideError>();
+  using keeping = keepUp(input, reader, schemaTracker, (id) => done.has(id));
   for (let round = 1; ; round++) {
     const open = schemaTracker.tables.filter(
       ({ id }) => !skipped.has(id) && !left.has(id) && (!done.has(id) || schemaTracker.table(id).rebuild),
@@ -160,7 +164,7 @@ async function syncTables(
       continue;
     }
     if (round > MANY_TRIES) throw changesTooFast(open);
-    const { outcomes, failed } = await allTables(open, input, reader, done, (table, shared) =>
+    const { outcomes, failed, error } = await allTables(open, input, reader, done, (table, shared) =>
       syncTable(
         input,
         order?.readerFor(table.id, shared) ?? shared,
@@ -169,11 +173,15 @@ async function syncTables(
         forced,
         board,
         report,
-        { ...begun, onFirstPage: sizes.onFirstPage },
+        { ...begun, onFirstPage: sizes.onFirstPage, onBuild: keeping.begin },
       ),
     );
     for (const [id, error] of failed) left.set(id, error);
     for (const outcome of outcomes.values()) addTo(report, outcome);
+    if (error) {
+      if (done.size > 0) await leaveFailing(input, schemaTracker, left, begun.unwritten);
+      throw error;
+    }
   }
   if (done.size === 0 && left.size > 0) throw noneRead(schemaTracker, left);
   await leaveFailing(input, schemaTracker, left, begun.unwritten);
@@ -250,7 +258,7 @@ function noneRead(schemaTracker: SchemaTracker, left: ReadonlyMap<string, Baseti
   ];
   const name = schemaTracker.table(id).source?.name;
   // No table can be read: the remedy is the base's.
-  if (error.code === "source_forbidden" || left.size > 1 || name === undefined) return error;
+  if (isRefusal(error) || left.size > 1 || name === undefined) return error;
   return ofTable(name, error);
 }
 
@@ -328,6 +336,7 @@ function sizeEstimates(
 
 interface SharedByTables extends Pick<BegunSync, "unwritten" | "readVersions"> {
   onFirstPage: (table: SourceTable, ids: string[]) => void;
+  onBuild: () => void;
 }
 
 /**
@@ -341,7 +350,7 @@ async function syncTable(
   forced: Set<string>,
   board: ProgressBoard,
   report: RunReport,
-  { unwritten, readVersions, onFirstPage }: SharedByTables,
+  { unwritten, readVersions, onFirstPage, onBuild }: SharedByTables,
 ): Promise<TableOutcome | null> {
   const { replica, epoch, cache, onShapeChange } = input;
   const onProgress = (records: number) => board.records(tableId, records);
@@ -355,6 +364,7 @@ async function syncTable(
     try {
       if (!spec) return await sweepTable(sweep, shape.source, tableCache(cache, shape.live!));
       report.kind = buildKind(input);
+      onBuild();
       board.begin(spec);
       const wasRead = cache.builds.has(tableId);
       const { source } = shape;
@@ -442,6 +452,8 @@ export async function isOvertaken(
 interface Outcomes {
   outcomes: Map<string, TableOutcome>;
   failed: Map<string, BasetideError>;
+  /** The most serious of the failures that are not a table's own. */
+  error: BasetideError | undefined;
 }
 
 /**
@@ -450,7 +462,7 @@ interface Outcomes {
  * no longer answers for, once all others have been read.
  *
  * @param done the number of records of each table that was read
- * @throws BasetideError the most serious of the failures that are not a table's own, when all tables have ended
+ * @throws BasetideError `sync_stopped`, when all tables have ended
  */
 async function allTables(
   tables: SourceTable[],
@@ -462,7 +474,7 @@ async function allTables(
   using over = linkedAbort(reader.stop);
   using kill = linkedAbort(reader.kill);
   const open = new Set<{ readonly silence: BasetideError | undefined }>();
-  const found: Outcomes = { outcomes: new Map(), failed: new Map() };
+  const found: Outcomes = { outcomes: new Map(), failed: new Map(), error: undefined };
   const errors: BasetideError[] = [];
   const leaveSilent = () => {
     if (done.size === 0 || [...open].some(({ silence }) => !silence)) return;
@@ -494,10 +506,9 @@ async function allTables(
   );
   if (reader.stop.aborted) throw new BasetideError("sync_stopped");
   // Tables that were stopped because of a more serious failure report `sync_stopped`.
-  const [gravest] = errors
+  [found.error] = errors
     .filter((error) => error.code !== "sync_stopped")
     .toSorted((a, b) => gravity(b) - gravity(a));
-  if (gravest) throw gravest;
   return found;
 }
 
@@ -519,7 +530,7 @@ export async function tableFailed(
   if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return undefined;
   if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild)
     return undefined;
-  const isOfBase = isBasetideError(error, "source_forbidden") && cache.schemaError?.code === error.code;
+  const isOfBase = isRefusal(error) && cache.schemaError?.code === error.code;
   if (isOfBase || !isOfTable(error)) {
     if (isWholeBases(error)) throw error;
     return error;
@@ -531,6 +542,6 @@ export async function tableFailed(
 }
 
 /** Returns whether the error may mean that the table or a field no longer exists. */
-export function mayMeanOldSchema({ code }: BasetideError): boolean {
-  return code === "source_forbidden" || nextStep[code] === "check_schema";
+export function mayMeanOldSchema(error: BasetideError): boolean {
+  return isRefusal(error) || nextStep[error.code] === "check_schema";
 }

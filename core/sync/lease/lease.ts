@@ -133,6 +133,9 @@ export async function holdLease(
   const replica = openReplica(target);
   // It runs some twenty statements until its first sweep or rest, and a restarted worker starts many leases at once.
   replica.keep(REST_MS);
+  // Statements have no limit: one that runs in a customer's trigger, for example, must not hold a lease that has to end.
+  const killed = () => void replica.close();
+  kill.addEventListener("abort", killed, { once: true });
   try {
     await ensureInstalled(replica, target);
     const start = await claimLease(ctx, baseId, replica, caches.get(baseId));
@@ -211,6 +214,7 @@ export async function holdLease(
     // After a failover no other worker holds the base: the next lease compares everything.
     return isOtherTimeline(error) ? 0 : null;
   } finally {
+    kill.removeEventListener("abort", killed);
     await replica.close();
   }
 }

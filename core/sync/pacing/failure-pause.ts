@@ -11,6 +11,7 @@ import { SHORTEST_MS } from "./limits";
 /** Pause after a failed sync, schema check or lease; it doubles with each further failure in a row. */
 export const FIRST_FAILURE_PAUSE_MS = 2000;
 export const MAX_FAILURE_PAUSE_MS = 60_000;
+const MAX_ITEM_PAUSE_MS = 20_000;
 const OUTAGE_GROWTH = 16 / 15;
 
 /** Returns the pause after this many failures in a row, the last of them `error`, ms. */
@@ -21,6 +22,11 @@ export function failurePauseMs(failures: number, error?: unknown): number {
   if (!isOutage(error)) return jittered(failures, FIRST_FAILURE_PAUSE_MS, MAX_FAILURE_PAUSE_MS);
   const most = Math.min(MAX_FAILURE_PAUSE_MS, SHORTEST_MS * OUTAGE_GROWTH ** (failures - 1));
   return most * (0.5 + Math.random() / 2);
+}
+
+/** The same for one item of work, of which others do not depend: it is done soon after it can be. */
+export function itemPauseMs(failures: number, error?: unknown): number {
+  return Math.min(MAX_ITEM_PAUSE_MS, failurePauseMs(failures, error));
 }
 
 /** Returns whether the error means that one of our databases is unreachable, which says nothing about the base. */

@@ -16,6 +16,7 @@ export {
   gravity,
   isOutage,
   isWholeBases,
+  itemPauseMs,
   MAX_FAILURE_PAUSE_MS,
 } from "./failure-pause";
 export {

@@ -7,7 +7,7 @@
  */
 import type { Notifier } from "../../async";
 import { asBasetideError, type BasetideError } from "../../errors";
-import { failurePauseMs, isWholeBases } from "./failure-pause";
+import { isWholeBases, itemPauseMs } from "./failure-pause";
 import { TICK_MS } from "./limits";
 
 /**
@@ -143,7 +143,7 @@ export class Scheduler {
       if (!judge && this.#setting.end && isWholeBases(error)) throw error;
     }
     const times = (failed.get(id)?.times ?? 0) + 1;
-    const pauseMs = tables?.failing.has(id) ? tables.failing.dueInMs(id) : failurePauseMs(times, error);
+    const pauseMs = tables?.failing.has(id) ? tables.failing.dueInMs(id) : itemPauseMs(times, error);
     failed.set(id, { times, until: performance.now() + pauseMs });
     if (error) await onFailure?.(id, error, pauseMs);
   }

@@ -7,7 +7,7 @@
 
 import { BasetideError, errorCodes, nextStep } from "../../errors";
 import type { FailingTable } from "../host";
-import { failurePauseMs, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS } from "../pacing";
+import { itemPauseMs, MOST_PATIENCE_MS } from "../pacing";
 
 interface Failure {
   name: string;
@@ -71,7 +71,7 @@ export class TableFailures {
   failed({ id, name }: { id: string; name: string }, error: BasetideError): void {
     const known = this.#failures.get(id);
     const failures = (known?.failures ?? 0) + 1;
-    const pauseMs = Math.min(MAX_FAILURE_PAUSE_MS, failurePauseMs(failures, error));
+    const pauseMs = itemPauseMs(failures, error);
     this.#answering.delete(id);
     this.#unchanged.delete(id);
     this.#failures.set(id, {
@@ -152,9 +152,17 @@ export function patienceAfter(tookMs: number): number {
   return MOST_PATIENCE_MS + tookMs;
 }
 
+/**
+ * Returns whether the source does not let the key read something. That is one table, unless it refuses the schema, too.
+ */
+export function isRefusal({ code }: BasetideError): boolean {
+  return code === "source_forbidden" || code === "source_key_refused";
+}
+
 /** Returns whether the error is about one table, and not about the whole base or one of our databases. */
-export function isOfTable({ code }: BasetideError): boolean {
-  if (code === "source_forbidden") return true;
+export function isOfTable(error: BasetideError): boolean {
+  const { code, details } = error;
+  if (isRefusal(error) || (code === "replica_busy" && details.isOfRows)) return true;
   if (nextStep[code] === "check_schema" || nextStep[code] === "restart_table") return true;
   return OF_TABLE.has(code);
 }
@@ -166,6 +174,8 @@ const OF_TABLE: ReadonlySet<BasetideError["code"]> = new Set([
   "source_rejected",
   "replica_refused",
   "needs_attention",
+  // A right that it lacks on the table.
+  "destination_invalid",
   "internal",
 ]);
 
@@ -173,7 +183,7 @@ const OF_TABLE: ReadonlySet<BasetideError["code"]> = new Set([
 export function ofTable(name: string, error: BasetideError): BasetideError {
   const { code, message, details } = error;
   // The general remedy speaks of the base.
-  const said = code === "source_forbidden" ? message.replace(errorCodes[code], "").trim() : message;
+  const said = isRefusal(error) ? message.replace(errorCodes[code], "").trim() : message;
   const text = `Table "${name}" is not up to date: ${said || errorCodes[code]}`;
   return new BasetideError(code, text, { cause: error, details });
 }

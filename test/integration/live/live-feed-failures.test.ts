@@ -96,10 +96,11 @@ describe("a webhook", () => {
     const worker = live.worker();
     const fault = control().addFault({ base: live.sourceId, path: "webhooks", kind: "status_503" });
     expect(await worker.tryOpen()).toBeNull();
-    expect(worker.asked).toEqual({ webhooks: 5 });
+    const asked = { ...worker.asked };
+    expect(asked.webhooks).toBeGreaterThan(1);
     // Not again at once. No error of the key is reported, but why the base is not live.
     expect(await worker.tryOpen()).toBeNull();
-    expect(worker.asked).toEqual({ webhooks: 5 });
+    expect(worker.asked).toEqual(asked);
     const { offSince, retryAt, ...off } = (await live.now()).live!;
     expect(off).toMatchObject({ state: "failing", reason: expect.stringContaining("503"), readAt: null });
     expect(retryAt!.getTime() - offSince!.getTime()).toBe(60_000);

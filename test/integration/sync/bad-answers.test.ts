@@ -7,9 +7,7 @@
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import type { FaultKind, FaultOptions } from "../../../apps/sandbox/faults";
 import { type Base, getBase, listRuns, requestResync } from "../../../core/control/bases";
-import { indicatorOf } from "../../../core/control/status";
-import type { ErrorCode } from "../../../core/errors";
-import { expectWell, failedRun, needingAttention } from "../../support/base-states";
+import { expectWell, needingAttention } from "../../support/base-states";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { type Fleet, startFleet } from "../../support/fleet";
 import { until } from "../../support/poll";
@@ -116,87 +114,6 @@ async function recovered({ id }: Base): Promise<Base> {
   });
   return fleet.synced(id);
 }
-
-/** Faults that spoil a list until its table has failed, and the expected code. */
-const LASTING: [kind: FaultKind, code: ErrorCode, options?: Partial<FaultOptions>][] = [
-  ["broken_json", "source_bad_answer"],
-  ["html_200", "source_bad_answer"],
-  ["endless_list", "source_bad_answer"],
-  ["truncated", "source_unavailable"],
-  ["reset", "source_unavailable"],
-  ["status_500", "source_unavailable"],
-  ["status_502_html", "source_unavailable"],
-  ["status_503", "source_unavailable"],
-  ["endless_body", "source_timeout"],
-  ["hang", "source_timeout"],
-  ["slow_body", "source_timeout"],
-  ["not_found", "source_not_found"],
-  ["iterator_lost", "source_iterator_lost", { path: '"offset"' }],
-  ["repeat_page", "source_iterator_lost", { path: '"offset"' }],
-];
-
-test.concurrent.for(LASTING)(
-  "while a list answers %s, the rows stay, other tables continue, and the table has failed with %s",
-  async ([kind, code, options]) => {
-    const made = await connected();
-    const { base, things } = made;
-    await using count = await watchCount(base);
-    const reader = await fleet.reader(base);
-    const fault = made.addFault({ kind, table: things, ...options });
-    edit(made);
-    const run = await failedRun(fleet, base.id, code);
-    expect(run).toMatchObject({
-      completed_at: expect.any(Date),
-      error_message: expect.stringContaining("Things"),
-    });
-    expect(fault.played()).toBeGreaterThan(0);
-    // The sync in which it failed first may have read the other table before the edit.
-    await until(async () => (await reader`select from others where name in ('Edited', 'New')`).length === 2, {
-      what: "the other table is synced",
-      timeoutMs: 60_000,
-    });
-    const failing = await getBase(fleet.ctx.db, base.id);
-    expect(failing).toMatchObject({
-      state: "active",
-      error: null,
-      failingTables: [{ table_id: things, name: "Things", code }],
-    });
-    expect(indicatorOf(failing, new Date())).toMatchObject({ color: "yellow", cause: "failing_table" });
-
-    fleet.sandbox.control.clearFaults(fault.id);
-    expectWell(await recovered(base));
-    await expectEqualToSource(fleet, base);
-    expect(count.least).toBe(RECORDS);
-  },
-);
-
-test.concurrent.for([
-  ["broken_json", "source_bad_answer"],
-  ["status_503", "source_unavailable"],
-  ["endless_body", "source_timeout"],
-] satisfies [FaultKind, ErrorCode][])(
-  "while the schema answers %s, rows are synced, and the base says %s",
-  async ([kind, code]) => {
-    const made = await connected();
-    const { base } = made;
-    await using count = await watchCount(base);
-    const reader = await fleet.reader(base);
-    const fault = made.addFault({ kind, path: "/meta/" });
-    const read = async () => (await getBase(fleet.ctx.db, base.id)).schemaError;
-    const told = await until(read, { what: "the base says so", timeoutMs: 60_000 });
-    expect(told).toMatchObject({ code, message: expect.stringContaining("schema") });
-    edit(made);
-    await until(async () => (await reader`select from things where name in ('Edited', 'New')`).length === 2, {
-      what: "rows are synced",
-      timeoutMs: 60_000,
-    });
-    fleet.sandbox.control.clearFaults(fault.id);
-    await until(async () => (await read()) === null, { what: "it can be read", timeoutMs: 60_000 });
-    expectWell(await fleet.synced(base.id));
-    await expectEqualToSource(fleet, base);
-    expect(count.least).toBe(RECORDS);
-  },
-);
 
 test.concurrent("occasional bad answers cost another attempt, and fail no sync", async () => {
   const made = await connected();

@@ -2,6 +2,7 @@
 import { expect, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
 import { syncBase } from "../../../core/sync/engine";
+import { asAdmin, superuserUrl } from "../../support/admin";
 import { type Engine, testEngine } from "../../support/engine";
 import { until } from "../../support/poll";
 import { sourceRecord, sourceTable } from "../../support/source-records";
@@ -91,6 +92,29 @@ test("a table that never answers does not keep a sync from ending, and a slow on
   });
 });
 
+test("a write that does not end is given up, and the others are synced", async () => {
+  const { engine, a, z } = await twoTables();
+  await engine.sync();
+  const admin = superuserUrl(engine.replica.ownerUrl);
+  await asAdmin(
+    (sql) =>
+      sql`
+        create function public.wait_long() returns trigger language plpgsql as $$
+          begin perform pg_sleep(3600); return new; end $$;
+        create trigger wait_long before update on public.a for each row execute function public.wait_long()`.simple(),
+    admin,
+  );
+  a.records.set("recA1", note("recA1", "changed"));
+  z.records.set("recZ1", note("recZ1", "new"));
+  expect(await engine.sync()).toMatchObject({
+    failing: [{ name: "A", code: "replica_refused", message: expect.stringContaining("wait_long()") }],
+  });
+  expect(await names(engine, "z")).toContain("new");
+  await asAdmin((sql) => sql`drop trigger wait_long on public.a`.simple(), admin);
+  await until(async () => (await engine.sync()).failing === undefined, { what: "A is written" });
+  expect(await names(engine, "a")).toContain("changed");
+});
+
 test("a sync that no other follows soon reads a table that answers again", async () => {
   const { engine, a, z } = await twoTables();
   await engine.sync();
@@ -127,7 +151,7 @@ test("if no table can be read, the sync fails", async () => {
   expect(await engine.sync()).toMatchObject({ completedAt: expect.any(Date) });
 });
 
-test.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
+test.for(["source_key_refused", "source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
   "rows of known tables are synced while the schema answers %s",
   async (code) => {
     const { engine, z } = await twoTables();

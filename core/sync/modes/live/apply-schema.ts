@@ -24,13 +24,20 @@ export function checkingSchema(checking: SchemaChecking): WorkKind {
   const named = new Map<string, ReadAs>();
   let compared: unknown[] = [];
   let reported: unknown;
-  async function run(): Promise<void> {
+  async function run(): Promise<boolean> {
     const { sequence } = dirty;
     const suspected = dirty.suspected();
     cache.failing.keepOnly(schemaTracker.tables);
     dirty.setAside(cache.failing.ids);
-    if (suspected.length > 0) await schemaTracker.refresh();
-    else await schemaTracker.refreshIfDue();
+    try {
+      if (suspected.length > 0) await schemaTracker.refresh();
+      else await schemaTracker.refreshIfDue();
+    } catch (error) {
+      if (!cache.schemaError) throw error;
+      // It says why with the base. Records are read again by the known schema meanwhile.
+      dirty.wake.notify();
+      return false;
+    }
     // Each attempt has an error of its own.
     const { refusal } = schemaTracker;
     if (refusal && refusal !== reported) await batches.failed(refusal);
@@ -41,12 +48,11 @@ export function checkingSchema(checking: SchemaChecking): WorkKind {
     compared = shown;
     if (suspected.length > 0) dirty.ackSuspects(sequence);
     forgetGone(checking);
+    return true;
   }
   return {
     ...periodic(run, () => (dirty.suspected().length > 0 ? 0 : TICK_MS)),
-    async onFailure(_, error) {
-      if (!cache.schemaError) await batches.failed(error);
-    },
+    onFailure: (_, error) => batches.failed(error),
   };
 }
 

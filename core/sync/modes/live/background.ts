@@ -21,7 +21,7 @@ interface Scanning {
   base: SyncedBase;
   cache: Pick<LiveCache, "gapSeen">;
   scans: BaseCache;
-  feed: Pick<Feed, "gapSince" | "closeFeedGap">;
+  feed: Pick<Feed, "gapSince" | "isFailing" | "closeFeedGap">;
   batches: Pick<LiveBatches, "unchanged">;
   cadence: () => Cadence;
 }
@@ -46,11 +46,11 @@ export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanni
     async onEnd({ remaining }) {
       // A feed gap stays until the tables that could not be read have been swept, too.
       if (remaining.length > 0) return;
+      const begunAt = scans.scanStartedAt!;
       if (feed.gapSince && !scans.schemaCheckRequestedAt) {
-        const begunAt = scans.scanStartedAt!;
         await feed.closeFeedGap(begunAt);
         if (!feed.gapSince) batches.unchanged(begunAt);
-      }
+      } else if (feed.isFailing) batches.unchanged(begunAt);
       // A gap that is still open needs another scan.
       cache.gapSeen = null;
     },
@@ -59,13 +59,13 @@ export function scanWatch({ base, cache, scans, feed, batches, cadence }: Scanni
 
 /** A sweep found differences between these rows and the source's records, which the feed may still report. */
 export function recordFound(
-  feed: Pick<Feed, "gapSince">,
+  feed: Pick<Feed, "gapSince" | "isFailing">,
   { missedChanges, dirty }: Pick<LiveCache, "missedChanges" | "dirty">,
   tableId: string,
   recordIds: string[],
 ): void {
-  // Changes from before the gap are known to be missing.
-  if (feed.gapSince) return;
+  // Changes from before the gap are known to be missing, and those that cannot be read now may be reported later.
+  if (feed.gapSince || feed.isFailing) return;
   missedChanges.found(
     tableId,
     recordIds.filter((id) => !dirty.has(tableId, id)),

@@ -42,7 +42,7 @@ export async function compareTable(comparison: SourceComparison): Promise<void> 
   const { feed, reader, cache, onDifference } = comparison;
   const nowMs = cache.sourceClock.now();
   const chosen = chooseTable(comparison);
-  if (nowMs === undefined || !chosen || feed.gapSince) return;
+  if (nowMs === undefined || !chosen || feed.gapSince || feed.isFailing) return;
   const { source, table } = chosen;
   const comparedUntil = feed.comparisons.untilMs.get(source.id);
   // Changes that were too recent to be seen by the previous comparison are compared again.

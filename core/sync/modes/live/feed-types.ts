@@ -3,6 +3,7 @@
  *
  * Hides how the source's webhook is kept alive, and how notifications arrive.
  */
+import type { BasetideError } from "../../../errors";
 import type { ChangeBatch } from "../../../source";
 import type { Reader } from "../../engine";
 
@@ -11,7 +12,11 @@ export interface Feed {
   readonly hasNotifications: boolean;
   /** Changes from before this time may be missing from the feed: a scan that begins later must complete. */
   readonly gapSince: Date | null;
-  /** False while it must be checked whether the webhook exists, or whether notifications still arrive. */
+  /** True while it cannot be read, or is not answered for: scans find the changes meanwhile. */
+  readonly isFailing: boolean;
+  /** How long a read may stay unanswered before others no longer wait for it, ms. */
+  readonly patienceMs: number;
+  /** False while it cannot be read, or while it must be checked whether the webhook exists, or whether notifications still arrive. */
   readonly isSettled: boolean;
   /** Resolves when notified (true) or after `ms` (false). A notification that arrived before the call counts. */
   wakeUp(ms: number, signal: AbortSignal): Promise<boolean>;
@@ -20,6 +25,8 @@ export interface Feed {
    * gap. One request in the usual case.
    */
   read(reader: Reader): Promise<FeedBatch>;
+  /** Records why a read has failed, and the time until the next one, ms. */
+  recordFailing(error: BasetideError, retryInMs: number): Promise<void>;
   /** Saves that everything before `cursor` is durable. Never moves backward for one webhook. */
   save(cursor: number): Promise<void>;
   /**

@@ -12,8 +12,8 @@ import type { Notifier } from "../../../async";
 import type { Context } from "../../../context";
 import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextStep } from "../../../errors";
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
-import type { Reader } from "../../engine";
-import type { Host, SavedFeed, SyncedBase } from "../../host";
+import { type Reader, watchAnswers, withPatience } from "../../engine";
+import type { FeedStore, Host, SavedFeed, SyncedBase } from "../../host";
 import { isOutage, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, UNPROMPTED_MS } from "../../pacing";
 import type { BaseCache } from "../../state";
 import type { Comparisons } from "./comparisons";
@@ -31,8 +31,8 @@ import {
   repairWebhook,
 } from "./webhook";
 
-/** Failed reads in a row that are tolerated, each after the usual retries. */
-const MAX_READ_FAILURES = 2;
+/** If a read takes longer, or twice as long as the one before, scans begin to look for changes. */
+const READ_PATIENCE_MS = 2000;
 /** Errors of a read that may mean that the webhook is gone, not visible to the key, or does not know the cursor. */
 const WEBHOOK_ERRORS = new Set<ErrorCode>([
   "source_not_found",
@@ -51,7 +51,7 @@ export interface FeedContext extends Pick<Context, "config" | "log"> {
  *
  * @returns null if the platform has no feed, the key is not allowed to have one (recorded, and tried again after an
  *   hour or with another key), or the source's feeds are out of order: the base is swept then
- * @throws BasetideError `source_key_refused`, `control_unavailable`, `sync_stopped`
+ * @throws BasetideError `control_unavailable`, `source_billing_limit`, `sync_stopped`
  */
 export async function openFeed(
   ctx: FeedContext,
@@ -75,10 +75,11 @@ export async function openFeed(
     saved,
   );
   try {
-    return (await feed.prepare(reader, saved)) ? feed : null;
+    return (await withPatience(reader, MOST_PATIENCE_MS, (one) => feed.prepare(one, saved))) ? feed : null;
   } catch (caught) {
     const error = asBasetideError(caught);
-    if (isOutage(error) || !isTransient(error)) throw error;
+    const isOfSource = error.code.startsWith("source_") && error.code !== "source_billing_limit";
+    if (isOutage(error) || !(isTransient(error) || isOfSource)) throw error;
     // Records may be readable although webhooks are not.
     ctx.log.warn({ error }, "opening the feed failed; the base is swept meanwhile");
     await feed.giveUp(error.message);
@@ -103,7 +104,11 @@ export class LiveFeed implements Feed {
   #triedAt = Number.NEGATIVE_INFINITY;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #refreshAt = Number.NEGATIVE_INFINITY;
-  #failures = 0;
+  #states: Promise<unknown> = Promise.resolve();
+  /** Why the feed cannot be read, or is not answered for. */
+  #failure: BasetideError | undefined;
+  /** How long the last read took, ms. */
+  #tookMs = 0;
 
   constructor(
     context: BaseFeedContext,
@@ -130,8 +135,17 @@ export class LiveFeed implements Feed {
     return this.#gap.since;
   }
 
+  get isFailing(): boolean {
+    return this.#failure !== undefined;
+  }
+
+  /** How long a read may stay unanswered before others no longer wait for it, ms. */
+  get patienceMs(): number {
+    return Math.max(READ_PATIENCE_MS, 2 * this.#tookMs);
+  }
+
   get isSettled(): boolean {
-    return this.#doubt === "none" && this.#trust.graceMs === Number.POSITIVE_INFINITY;
+    return !this.isFailing && this.#doubt === "none" && this.#trust.graceMs === Number.POSITIVE_INFINITY;
   }
 
   get comparisons(): Comparisons {
@@ -170,8 +184,43 @@ export class LiveFeed implements Feed {
   }
 
   async read(reader: Reader): Promise<FeedBatch> {
+    // While it fails, each try is one request.
+    const mayTryAgain = () => !this.isFailing && (reader.mayTryAgain?.() ?? true);
+    using watched = watchAnswers({ ...reader, mayTryAgain }, this.patienceMs, (error) => {
+      void this.recordFailing(error, 0);
+    });
+    const askedAt = performance.now();
+    const batch = await this.#read(watched.reader);
+    this.#tookMs = performance.now() - askedAt;
+    if (this.isFailing) await this.#recordReadable();
+    return batch;
+  }
+
+  async recordFailing(error: BasetideError, retryInMs: number): Promise<void> {
+    this.#failure = error;
+    await this.#recordState((feeds, baseId) => feeds.recordFailing(baseId, error.message, retryInMs));
+  }
+
+  async #recordReadable(): Promise<void> {
+    this.#failure = undefined;
+    const { id, expiresMs } = this.#webhook!;
+    await this.#recordState((feeds, baseId) => feeds.recordHealthy(baseId, id, expiresMs));
+  }
+
+  /** One after another: an earlier state must not overwrite a later one. */
+  #recordState(record: (feeds: FeedStore, baseId: string) => Promise<void>): Promise<unknown> {
+    const { ctx, base } = this.#context;
+    this.#states = this.#states.then(() =>
+      this.#recorder.record("recording the state of the feed failed", () => record(ctx.host.feeds, base.id)),
+    );
+    return this.#states;
+  }
+
+  async #read(reader: Reader): Promise<FeedBatch> {
     for (let attempt = 1; ; attempt++) {
-      if (this.#isRepairDue() && (await this.#repairInRead(reader))) return this.#lost();
+      // What the webhook has recorded can be read although its state cannot.
+      const repair = () => (attempt === 1 ? this.#tryRepair(reader) : this.#repairInRead(reader));
+      if (this.#isRepairDue() && (await repair())) return this.#lost();
       const { ctx, base } = this.#context;
       const { id } = this.#webhook!;
       const from = this.#next;
@@ -188,7 +237,7 @@ export class LiveFeed implements Feed {
         return await this.#take(reader, { ...batch, cursor }, from, askedAt);
       } catch (caught) {
         const error = asBasetideError(caught);
-        if (!WEBHOOK_ERRORS.has(error.code)) throw await this.#failed(error);
+        if (!WEBHOOK_ERRORS.has(error.code)) throw error;
         ctx.log.info({ webhookId: id, error }, "reading the feed failed; checking its webhook");
         // The second time, the source has confirmed the webhook and still does not return its payloads.
         this.#doubt = attempt === 1 ? "unsure" : "dead";
@@ -283,7 +332,6 @@ export class LiveFeed implements Feed {
     }
     this.#next = Math.max(from, batch.cursor);
     this.#feedState.readAt = askedAt;
-    this.#failures = 0;
     const { offset } = this.#feedState;
     this.#feedState.reach(this.#next);
     const read: FeedBatch = { ...batch, from: from + offset, cursor: this.#next + offset, hasGap };
@@ -291,10 +339,7 @@ export class LiveFeed implements Feed {
       this.#doubt = this.#context.webhooks.endingErrors.has(error) ? "dead" : "unsure";
       if (this.#doubt === "dead") await this.#recordReplacement(`Airtable has ended the webhook: ${error}.`);
       // The repair starts at once, but its failure does not hold back the batch.
-      await this.#repairInRead(reader).catch((caught: unknown) => {
-        if (nextStep[asBasetideError(caught).code] === "stop") throw caught;
-        this.#context.ctx.log.warn({ error: caught }, "repairing the webhook failed; retrying later");
-      });
+      await this.#tryRepair(reader);
     }
     return read;
   }
@@ -352,6 +397,18 @@ export class LiveFeed implements Feed {
     const outcome = latest === "same" ? await this.#repair(reader, { webhookId: id }) : latest;
     if (outcome === "none") throw new BasetideError("sync_stopped");
     return outcome === "other";
+  }
+
+  /** The same. If it fails, it is tried again later. */
+  async #tryRepair(reader: Reader): Promise<boolean> {
+    try {
+      return await this.#repairInRead(reader);
+    } catch (caught) {
+      if (nextStep[asBasetideError(caught).code] === "stop") throw caught;
+      this.#triedAt = performance.now();
+      this.#context.ctx.log.warn({ error: caught }, "repairing the webhook failed; retrying later");
+      return false;
+    }
   }
 
   async #repair(
@@ -414,13 +471,6 @@ export class LiveFeed implements Feed {
     this.#feedState.continueFrom(this.#webhook!.id, cursor);
     this.#next = cursor;
     this.#saved = cursor;
-  }
-
-  /** After repeated failures, leaves the base to sweeps for a while. */
-  async #failed(error: BasetideError): Promise<BasetideError> {
-    if (isTransient(error) && !isOutage(error) && ++this.#failures >= MAX_READ_FAILURES)
-      await this.giveUp(error.message);
-    return error;
   }
 }
 

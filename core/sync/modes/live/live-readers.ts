@@ -18,7 +18,8 @@ export const FEED_PATIENCE_MS = 300;
 const HOLD_MS = 700;
 
 /**
- * Creates the readers; those of the foreground are counted together. During a feed gap, the background is urgent.
+ * Creates the readers; those of the foreground are counted together. During a feed gap, and while the feed cannot be read,
+ * the background is urgent.
  *
  * @param sweepCallMs returns the interval between requests of the scan
  */
@@ -28,7 +29,9 @@ export function liveReaders(
   stop: AbortSignal,
 ) {
   const pace = () =>
-    input.feed.gapSince ? URGENT_PACE : { every: SWEEP_EVERY, gapMs: sweepCallMs(), holdMs: HOLD_MS };
+    input.feed.gapSince || input.feed.isFailing
+      ? URGENT_PACE
+      : { every: SWEEP_EVERY, gapMs: sweepCallMs(), holdMs: HOLD_MS };
   const split = new QuotaSplit(input.reader.limiter, pace, stop, { isLive: true });
   const named = readerWithPriority(input, split, "foreground", stop, "records");
   return {

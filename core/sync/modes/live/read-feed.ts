@@ -5,12 +5,12 @@
  */
 
 import { wait } from "../../../async";
-import { asBasetideError } from "../../../errors";
+import { asBasetideError, type BasetideError } from "../../../errors";
 import type { ChangedTable, SourceChanges } from "../../../source";
 import { MINUTE_MS } from "../../../time-units";
 import type { Reader, SchemaTracker } from "../../engine";
-import { type Cadence, failurePauseMs, isWholeBases, SHORTEST_MS } from "../../pacing";
-import { type BaseCache, FEED_LATE_MS, type FoundBy, type LiveCache } from "../../state";
+import { type Cadence, isWholeBases, itemPauseMs, SHORTEST_MS } from "../../pacing";
+import { type BaseCache, FEED_LATE_MS, type FoundBy, isOfTable, isRefusal, type LiveCache } from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
 import type { Feed, FeedBatch } from "./feed-types";
@@ -86,12 +86,19 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
       failures = 0;
     } catch (caught) {
       const error = asBasetideError(caught);
-      if (isWholeBases(error)) throw error;
+      if (isOfLease(error)) throw error;
       reader.log.debug({ error }, "reading the feed failed");
-      await batches.failed(error);
-      await wait(failurePauseMs(++failures, error), stop);
+      const pauseMs = itemPauseMs(++failures, error);
+      if (isOfTable(error)) await feed.recordFailing(error, pauseMs);
+      else await batches.failed(error);
+      await wait(pauseMs, stop);
     }
   }
+}
+
+/** Returns whether a read that failed so ends live mode. What the key may not read is found out by reading tables. */
+export function isOfLease(error: BasetideError): boolean {
+  return isWholeBases(error) && !isRefusal(error);
 }
 
 /** Waits until a notification may cause a read. */

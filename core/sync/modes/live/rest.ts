@@ -9,12 +9,12 @@
  */
 import { asBasetideError } from "../../../errors";
 import { markAtRest } from "../../../replica";
-import type { Reader } from "../../engine";
+import { type Reader, withPatience } from "../../engine";
 import { ACTIVE_FOR_MS, type Cadence, isWholeBases, TURN_MS, UNPROMPTED_MS } from "../../pacing";
 import { type LiveCache, packCache } from "../../state";
 import { sweptAgoMs } from "../shared";
 import type { LiveInput } from "./live";
-import { dueInMs, type FeedRead, readOnce, recordDue, turnOf } from "./read-feed";
+import { dueInMs, type FeedRead, isOfLease, readOnce, recordDue, turnOf } from "./read-feed";
 
 /** What the cadence of a base depends on, besides its cache and its budget. */
 type Sizes = Pick<Parameters<LiveInput["cadence"]>[0], "sweepCalls" | "tables" | "changesByItself">;
@@ -37,14 +37,18 @@ export function liveCadence(
   sizes: Sizes,
 ) {
   const { changedAt, startedAt, batchCalls } = cache;
-  const { hasNotifications } = input.feed;
+  const { isFailing } = input.feed;
+  const hasNotifications = input.feed.hasNotifications && !isFailing;
   // Whether it is idle is not known when live mode begins. Many bases may begin at once: polling has its own limit.
   const activeMs = changedAt?.getTime() ?? (hasNotifications ? Number.NEGATIVE_INFINITY : startedAt);
   return input.cadence({
     mode: "live",
     hasNotifications,
     // A table that fails is tried again when its status says.
-    isActive: Date.now() - activeMs < ACTIVE_FOR_MS || (!hasNotifications && input.cache.failing.size > 0),
+    isActive:
+      isFailing ||
+      Date.now() - activeMs < ACTIVE_FOR_MS ||
+      (!hasNotifications && input.cache.failing.size > 0),
     ...sizes,
     batchCalls,
   });
@@ -106,9 +110,10 @@ export async function restUntilDue(input: LiveInput, rest: Rest): Promise<RestEn
       if (!(await feed.wakeUp(Math.min(readInMs, rest.dueInMs(), TURN_MS), reader.stop))) continue;
       await turnOf(reading);
     }
-    const first = await readOnce(reading).catch((caught: unknown) => {
+    const read = (one: Reader) => readOnce({ feed, reader: one });
+    const first = await withPatience(reader, feed.patienceMs, read).catch((caught: unknown) => {
       const error = asBasetideError(caught);
-      if (isWholeBases(error)) throw error;
+      if (isOfLease(error)) throw error;
       reader.log.debug({ error }, "reading the feed failed; live mode tries again");
     });
     if (!first || isNews(first)) {

@@ -42,12 +42,13 @@ export function working(work: Work): WorkKind {
 
 /**
  * Returns whether the table is live with the source's schema. If it is not yet, it is being rebuilt or looked for by a
- * schema check. A table that only gets new columns is worked on meanwhile, unless it must be read completely: the
+ * schema check, unless the schema cannot be read. A table that only gets new columns is worked on meanwhile, unless it must be read completely: the
  * rebuild does that. The records of a table that is not copied only name their dependents, at any time.
  */
 function isReady(work: Work, tableId: string): boolean {
-  const { source, live, rebuild, isLeftOut } = work.foreground.schemaTracker.table(tableId);
-  if (work.dirty.isSuspect(tableId)) return false;
+  const { schemaTracker, cache } = work.foreground;
+  const { source, live, rebuild, isLeftOut } = schemaTracker.table(tableId);
+  if (work.dirty.isSuspect(tableId) && !cache.schemaError) return false;
   if (isLeftOut) return true;
   if (!source || !live) return false;
   return !rebuild || (onlyAddsColumns(live.spec, rebuild) && !isToBeSwept(work, tableId));
