@@ -182,11 +182,7 @@ export const contents: ContentsGroup[] = [
         "6. Connected requests",
         "How requests keep their distance over a network.",
       ),
-      page(
-        "docs/adr/7-in-place-changes.md",
-        "7. Changes in place",
-        "Why a live table is never replaced.",
-      ),
+      page("docs/adr/7-in-place-changes.md", "7. Changes in place", "Why a live table is never replaced."),
       page("docs/adr/8-due-items.md", "8. Due items", "Why one failure stops one item."),
       page(
         "core/sync/modes/live/SPEC.md",
