@@ -60,7 +60,7 @@ async function askInTurn(
   const asking: Reader = {
     ...reader,
     limiter: asClient(reader.limiter, Number.POSITIVE_INFINITY),
-    kind: "freshness",
+    kind: "records",
     stop,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
