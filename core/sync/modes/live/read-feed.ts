@@ -10,7 +10,14 @@ import type { ChangedTable, SourceChanges } from "../../../source";
 import { MINUTE_MS } from "../../../time-units";
 import type { Reader, SchemaTracker } from "../../engine";
 import { type Cadence, isWholeBases, itemPauseMs, SHORTEST_MS } from "../../pacing";
-import { type BaseCache, FEED_LATE_MS, type FoundBy, isOfTable, isRefusal, type LiveCache } from "../../state";
+import {
+  type BaseCache,
+  FEED_LATE_MS,
+  type FoundBy,
+  isOfTable,
+  isRefusal,
+  type LiveCache,
+} from "../../state";
 import type { LiveBatches } from "./batches";
 import type { DependentFinder } from "./dependents";
 import type { Feed, FeedBatch } from "./feed-types";
