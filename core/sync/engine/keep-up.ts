@@ -2,7 +2,7 @@
  * Keeps tables up to date that a sync does not build, while it builds others: a first sync of a large base takes minutes.
  * Only records that were modified are asked for; the next sync finds all else.
  *
- * The calls use what sync leaves of the rate, and at most a tenth of it with Turbo.
+ * The calls use what sync leaves of the rate, and at most a tenth of it with Turbo. They count as clients', like catch-ups.
  */
 import { type LinkedAbort, linkedAbort, wait } from "../../async";
 import { limitsOfKey } from "../../source";
@@ -61,6 +61,7 @@ async function askInTurn(
     ...reader,
     limiter: asClient(reader.limiter, Number.POSITIVE_INFINITY),
     kind: "records",
+    onRequest: undefined,
     stop,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
