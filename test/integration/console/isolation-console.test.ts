@@ -196,7 +196,7 @@ test("the search finds bases, tables and columns of the account, and nothing of 
   const fields = Array.from({ length: 30 }, (_, n) => `Stock level ${n}`);
   const tables = [
     named("tblOne", "Inventory items", ["Name", "Due date", "Cost_in_€"]),
-    named("tblTwo", "Due items", fields),
+    named("tblTwo", "Due notices", fields),
     named("tblNew", "Inventory of a table that is not synced yet", ["Due date"]),
   ];
   await saveSourceTables(db, baseId, { tables });
@@ -213,7 +213,7 @@ test("the search finds bases, tables and columns of the account, and nothing of 
     ...{ requests: 1, waitMs: 0 },
     tables: [
       { name: "inventory_items", source_name: "Inventory items", source_id: "tblOne", records: 0 },
-      { name: "due_items", source_name: "Due items", source_id: "tblTwo", records: 0 },
+      { name: "due_notices", source_name: "Due notices", source_id: "tblTwo", records: 0 },
     ],
   });
   const search = async (client: ConsoleClient, query: string) => {
@@ -230,12 +230,12 @@ test("the search finds bases, tables and columns of the account, and nothing of 
   expect(await search(victim, "items due date")).toEqual([columns]);
   expect(await search(victim, "€ cost")).toEqual([columns]);
   expect(await search(victim, "appOne")).toEqual([path]);
-  expect(await search(victim, "due")).toEqual([`${path}/data/due_items`, columns]);
+  expect(await search(victim, "due")).toEqual([`${path}/data/due_notices`, columns]);
   expect((await search(victim, "stock level")).length).toBe(6);
   for (const query of [MARK, "due", "appOne", baseId, "name", "", "turbo"]) {
     expect([query, await search(stranger, query)]).toEqual([query, []]);
     const { text } = await stranger.get(`/search?${new URLSearchParams({ q: query, base: baseId })}`);
-    expect([query, text.includes(`${path}"`), text.includes("Due items")]).toEqual([query, false, false]);
+    expect([query, text.includes(`${path}"`), text.includes("Due notices")]).toEqual([query, false, false]);
   }
   expect((await made.client().get(`/search?q=${MARK}`)).status).toBe(303);
 });
