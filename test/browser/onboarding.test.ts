@@ -116,7 +116,6 @@ test.for([
       for (const part of [page.getByText("Destination", { exact: true }).last(), page.getByLabel("Not sure")])
         await expectInView(part, height);
       await expectInView(page.getByRole("button", { name: "Start syncing" }), height);
-      await look(`6-start-${width}`);
     }
     await page.getByText("Compare plans").click();
     await look("6-start-compare");
