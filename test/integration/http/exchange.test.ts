@@ -4,9 +4,12 @@ import {
   AnswerTimeout,
   AnswerTooLarge,
   ConnectionPool,
+  type HeldConnection,
   type HttpAnswer,
   StaleConnection,
 } from "../../../core/http/connections";
+import { openSocket } from "../../../core/http/connections/dial";
+import { processClock } from "../../../core/limiter/clock";
 import { until } from "../../support/poll";
 import { httpAnswer, type RawUpstream, rawUpstream } from "../../support/raw-upstream";
 
@@ -101,6 +104,64 @@ test.each([
     await until(() => pool.size.open === 0, { what: "the connection is released" });
   }
   expect(upstream.accepted).toBe(2);
+});
+
+test("I4: a request is written before its permit begins to rest, on a new connection and on a kept one, with a body or without", async () => {
+  let written = 0;
+  const counted = new ConnectionPool(upstream.url, {
+    dial: async (address, session) => {
+      const opened = await openSocket(address, session);
+      const write = opened.socket.write.bind(opened.socket);
+      opened.socket.write = (bytes: Uint8Array | string) => {
+        written += bytes.length;
+        return write(bytes);
+      };
+      return opened;
+    },
+  });
+  /** How much of each request had been written. */
+  const seen: number[] = [];
+  const sent = async (answering: (held: HeldConnection) => Promise<unknown>) => {
+    const held = await counted.take(never);
+    const from = written;
+    processClock.onceSent(() => seen.push(written - from));
+    await answering(held);
+    expect(written - from).toBe(seen.at(-1)!);
+  };
+  for (const body of [undefined, "x".repeat(100_000)]) {
+    for (let turn = 0; turn < 2; turn++) {
+      await sent((held) => held.exchange({ ...question, body: body as never }, never));
+      const request = { method: "POST", path: "/v0/y", headers: new Headers() };
+      const bytes = body === undefined ? undefined : new TextEncoder().encode(body);
+      await sent(async (held) => (await held.send({ ...request, body: bytes }, never)).bytes());
+    }
+  }
+  expect(Math.min(...seen)).toBeGreaterThan(0);
+  expect([upstream.accepted, upstream.requests.length]).toEqual([1, seen.length]);
+  counted.close();
+});
+
+test("interim answers are skipped, also a 100 that was not asked for", async () => {
+  const interim = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n";
+  upstream.answer = (socket) => socket.write(`${interim}${httpAnswer(200, {}, "{}")}`);
+  expect(await ask()).toMatchObject({ status: 200, body: Buffer.from("{}") });
+  expect(await askByStream()).toBe("{}");
+  expect([upstream.accepted, upstream.requests.length]).toEqual([1, 2]);
+});
+
+test("an answer without a length is complete when the source ends the connection, and not when the connection breaks", async () => {
+  const start = "HTTP/1.1 200 OK\r\n\r\n";
+  upstream.answer = (socket) => socket.end(`${start}whole`);
+  expect(await ask()).toMatchObject({ body: Buffer.from("whole") });
+  expect(await askByStream()).toBe("whole");
+  upstream.answer = (socket) => socket.write(`${start}half`, () => socket.resetAndDestroy());
+  await expect(ask()).rejects.toMatchObject({ code: "ECONNRESET" });
+  upstream.answer = (socket) => socket.write(`${start}half`);
+  const held = await pool.take(never);
+  const request = { method: "GET", path: "/v0/y", headers: new Headers(), body: undefined };
+  const answer = await held.send(request, never);
+  for (const socket of upstream.sockets) socket.resetAndDestroy();
+  await expect(answer.bytes()).rejects.toMatchObject({ code: "ECONNRESET" });
 });
 
 test("an answer that is late, too large, not HTTP or aborted is an error, and closes its connection", async () => {
