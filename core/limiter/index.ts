@@ -4,6 +4,7 @@ export { processClock, type QuotaClock } from "./clock";
 export { sqlLimitsOf, syncShare } from "./limits";
 export { MeteredSource, neverRetry } from "./metered-source";
 export {
+  type ClientCall,
   createProcessLimiter,
   createRateLimiter,
   type RateLimiter,

@@ -41,6 +41,8 @@ export interface ClientCall extends Pick<WaitOptions, "caller" | "isOwnKey" | "c
   signal: AbortSignal;
   /** Who the request is shown as in the usage of the base: `own`, `console`, or the first letters of a key. */
   shownAs?: string | undefined;
+  /** It is counted as sync's: it only waits with those of clients. */
+  isSyncs?: boolean | undefined;
 }
 
 export interface SyncCall extends Pick<WaitOptions, "user" | "connections"> {
@@ -98,9 +100,10 @@ export function createRateLimiter(
      * @throws BasetideError `quota_timeout` once it is known that it would be later than `deadlineMs` from now;
      *   `control_unavailable` if it is no proxy; the error of opening a connection; the signal's reason
      */
-    async acquireClient(key: QuotaKey, { signal, shownAs, ...waiting }: ClientCall) {
+    async acquireClient(key: QuotaKey, { signal, shownAs, isSyncs, ...waiting }: ClientCall) {
       const held = await acquire(key, "client", signal, waiting);
-      calls.client(key, shownAs);
+      if (isSyncs) calls.sync(key);
+      else calls.client(key, shownAs);
       return held;
     },
 

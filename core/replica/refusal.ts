@@ -18,8 +18,8 @@ const CHANGE =
   /^.*\nSQL statement "\s*((?:create|alter|drop|comment|grant|revoke|refresh)\b[\s\S]*?)"(?:\n|$)/i;
 /** Of the statement. */
 const MOST_SHOWN = 120;
-/** Functions of ours are in a schema of this name. */
-const OURS = /^"?[^"]*_swap"?\./;
+/** Functions of ours are in a schema of this name, or have none. */
+const OURS = /^(?:"?[^"]*_swap"?\.|inline_code_block$)/;
 
 /**
  * @returns what refuses the rows or the change, and the remedy; null if only our own code is involved

@@ -152,6 +152,11 @@ export const waits: Wait[] = [
   },
   { at: "core/replica/provision.ts overRaces", end: "MAX_ATTEMPTS", report: "the caller's error" },
   {
+    at: "core/sync/engine/keep-up.ts askInTurn",
+    end: "the sync ends",
+    report: "the runs: the sync takes long",
+  },
+  {
     at: "core/sync/engine/reader.ts restarting",
     end: "the caller's number of attempts",
     report: "the base's error",
@@ -183,7 +188,7 @@ export const waits: Wait[] = [
     report: "the base's error",
   },
   {
-    at: "core/sync/modes/live/feed.ts LiveFeed.read",
+    at: "core/sync/modes/live/feed.ts LiveFeed.#read",
     end: "a confirmed webhook, or MAX_REPLACEMENTS",
     report: "feed is `failing`",
   },

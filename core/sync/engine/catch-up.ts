@@ -9,7 +9,7 @@
 
 import type { Context } from "../../context";
 import { asBasetideError, nextStep } from "../../errors";
-import type { RateLimiter } from "../../limiter";
+import type { ClientCall, RateLimiter } from "../../limiter";
 import { agoMs } from "../../postgres";
 import type { Host } from "../host";
 import { isWholeBases, type WorkKind } from "../pacing";
@@ -65,7 +65,7 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   if (!modifiedSince) return;
   const reader: Reader = {
     ...input.reader,
-    limiter: asClient(input.reader.limiter, ctx.config.upstreamTimeoutMs),
+    limiter: asClient(input.reader.limiter, { deadlineMs: ctx.config.upstreamTimeoutMs }),
     onRequest: undefined,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},
@@ -103,13 +103,16 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   ctx.log.info({ inserted, updated, requests: reader.counts.requests }, "caught up with a client's write");
 }
 
-/** Wraps the limiter for calls that finish a client's work: they wait with those of clients and count as theirs. */
-export function asClient(limiter: RateLimiter, deadlineMs: number): RateLimiter {
+/** Wraps the limiter for calls that wait with those of clients. @param call whether they also count as theirs */
+export function asClient(
+  limiter: RateLimiter,
+  call: Pick<ClientCall, "deadlineMs" | "isSyncs">,
+): RateLimiter {
   return {
     ...limiter,
     acquireSync: (key, _share, signal, { connections } = {}) =>
       limiter.acquireClient(key, {
-        deadlineMs,
+        ...call,
         signal,
         caller: CALLER,
         isOwnKey: true,

@@ -59,7 +59,7 @@ async function askInTurn(
   const { sourceClock, failing } = cache;
   const asking: Reader = {
     ...reader,
-    limiter: asClient(reader.limiter, Number.POSITIVE_INFINITY),
+    limiter: asClient(reader.limiter, { deadlineMs: Number.POSITIVE_INFINITY, isSyncs: true }),
     kind: "records",
     onRequest: undefined,
     stop,

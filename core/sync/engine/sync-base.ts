@@ -12,7 +12,7 @@ import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } fr
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
 import { gravity, isWholeBases, MANY_TRIES, TRIES } from "../pacing";
-import { type BaseCache, isOfTable, isRefusal, ofTable, tableCache } from "../state";
+import { type BaseCache, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
 import { keepUp } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
@@ -258,7 +258,7 @@ function noneRead(schemaTracker: SchemaTracker, left: ReadonlyMap<string, Baseti
   ];
   const name = schemaTracker.table(id).source?.name;
   // No table can be read: the remedy is the base's.
-  if (isRefusal(error) || left.size > 1 || name === undefined) return error;
+  if (isRefusedRead(error) || left.size > 1 || name === undefined) return error;
   return ofTable(name, error);
 }
 
@@ -530,7 +530,7 @@ export async function tableFailed(
   if (mayMeanOldSchema(error) && (await isOvertaken(schemaTracker, tableId, shape))) return undefined;
   if (isBasetideError(error, "source_schema_changed") && schemaTracker.table(tableId).rebuild)
     return undefined;
-  const isOfBase = isRefusal(error) && cache.schemaError?.code === error.code;
+  const isOfBase = isRefusedRead(error) && cache.schemaError?.code === error.code;
   if (isOfBase || !isOfTable(error)) {
     if (isWholeBases(error)) throw error;
     return error;
@@ -543,5 +543,5 @@ export async function tableFailed(
 
 /** Returns whether the error may mean that the table or a field no longer exists. */
 export function mayMeanOldSchema(error: BasetideError): boolean {
-  return isRefusal(error) || nextStep[error.code] === "check_schema";
+  return isRefusedRead(error) || nextStep[error.code] === "check_schema";
 }

@@ -441,7 +441,7 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
       await goLive(lease, feed, {
         ...input,
         onProgress: onLatest,
-        isGivenUp: () => isGivenUp(lease),
+        isGivenUp: () => isGivenUp(lease, feed),
         isOver: () => isLiveOver(lease),
         onRun: async (report) => void (await saveRun(lease, base, report)),
         onRead: (at) => trimOldRecentWrites(replica, cache, at),
@@ -506,8 +506,8 @@ async function rested({ ctx, baseId, budget, leased }: Lease, restMs: number): P
 }
 
 /** Returns whether the base should make room for others. */
-function isGivenUp({ hasFailed, isSaturated }: Lease): boolean {
-  return hasFailed && isSaturated();
+function isGivenUp({ hasFailed, isSaturated }: Lease, feed?: { readonly isFailing: boolean }): boolean {
+  return (hasFailed || feed?.isFailing === true) && isSaturated();
 }
 
 function needsAttention({ error }: RunReport): boolean {

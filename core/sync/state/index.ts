@@ -21,4 +21,4 @@ export { FEED_LATE_MS, type FoundBy, MissedChanges } from "./missed-changes";
 export { packCache, unpackCache } from "./pack";
 export { QUIET_SWEEP_AGE_MS, ReadVersionSource, SWEEP_AGE_MS } from "./read-versions";
 export { fingerprintIn, isUrlRefresh, validUntil } from "./record-fingerprint";
-export { isOfTable, isRefusal, ofTable, patienceAfter, TableFailures } from "./table-failures";
+export { isOfTable, isRefusedRead, ofTable, patienceAfter, TableFailures } from "./table-failures";

@@ -155,14 +155,14 @@ export function patienceAfter(tookMs: number): number {
 /**
  * Returns whether the source does not let the key read something. That is one table, unless it refuses the schema, too.
  */
-export function isRefusal({ code }: BasetideError): boolean {
+export function isRefusedRead({ code }: BasetideError): boolean {
   return code === "source_forbidden" || code === "source_key_refused";
 }
 
 /** Returns whether the error is about one table, and not about the whole base or one of our databases. */
 export function isOfTable(error: BasetideError): boolean {
   const { code, details } = error;
-  if (isRefusal(error) || (code === "replica_busy" && details.isOfRows)) return true;
+  if (isRefusedRead(error) || (code === "replica_busy" && details.isOfRows)) return true;
   if (nextStep[code] === "check_schema" || nextStep[code] === "restart_table") return true;
   return OF_TABLE.has(code);
 }
@@ -183,7 +183,7 @@ const OF_TABLE: ReadonlySet<BasetideError["code"]> = new Set([
 export function ofTable(name: string, error: BasetideError): BasetideError {
   const { code, message, details } = error;
   // The general remedy speaks of the base.
-  const said = isRefusal(error) ? message.replace(errorCodes[code], "").trim() : message;
+  const said = isRefusedRead(error) ? message.replace(errorCodes[code], "").trim() : message;
   const text = `Table "${name}" is not up to date: ${said || errorCodes[code]}`;
   return new BasetideError(code, text, { cause: error, details });
 }

@@ -104,10 +104,11 @@ test.concurrent.each([
     const failing = await fleet.connect(sandbox.control.generate({ records: 20 }), settings);
     await fleet.synced(failing.id);
     sandbox.control.addFault({ kind: "status_500", base: failing.sourceBaseId });
-    await until(async () => (await getBase(ctx.db, failing.id)).error !== null, {
-      what: "the failure to be noticed",
-      timeoutMs: 30_000,
-    });
+    const isNoticed = async () => {
+      const { error, live } = await getBase(ctx.db, failing.id);
+      return error !== null || live?.state === "failing";
+    };
+    await until(isNoticed, { what: "the failure to be noticed", timeoutMs: 30_000 });
     const good = await fleet.connect(sandbox.control.generate({ records: 20 }));
     await fleet.synced(good.id, 25_000);
     // Its next attempt does not fail, and it keeps its job although others always wait.

@@ -15,7 +15,7 @@ import {
   FEED_LATE_MS,
   type FoundBy,
   isOfTable,
-  isRefusal,
+  isRefusedRead,
   type LiveCache,
 } from "../../state";
 import type { LiveBatches } from "./batches";
@@ -105,7 +105,7 @@ export async function keepReading(reading: FeedReading, first?: FeedRead): Promi
 
 /** Returns whether a read that failed so ends live mode. What the key may not read is found out by reading tables. */
 export function isOfLease(error: BasetideError): boolean {
-  return isWholeBases(error) && !isRefusal(error);
+  return isWholeBases(error) && !isRefusedRead(error);
 }
 
 /** Waits until a notification may cause a read. */
