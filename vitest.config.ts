@@ -5,8 +5,6 @@ import { ONCE } from "./test/support/totals-reporter.ts";
 
 /** Replaces a module, which only Vite's module runner can. All other files are loaded by Bun itself, for half the cost. */
 const LOADED_BY_VITE = ["test/integration/console/add-setting.test.ts"];
-/** Counts the timers of a module that others use. */
-const OWN_WORKER = ["test/unit/wheel.test.ts"];
 /** All others share workers, and the modules that these have loaded and compiled: a third of their cost. They leave nothing running. */
 const ALL = ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"];
 const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
@@ -27,12 +25,11 @@ export default defineConfig({
         test: {
           name: SHARED_WORKERS,
           include: ALL,
-          exclude: [...OWN_WORKER, ...LOADED_BY_VITE],
+          exclude: LOADED_BY_VITE,
           isolate: false,
           experimental: LOADED_BY_BUN,
         },
       },
-      { extends: true, test: { name: "own-worker", include: OWN_WORKER, experimental: LOADED_BY_BUN } },
       { extends: true, test: { name: "loaded-by-vite", include: LOADED_BY_VITE } },
     ],
     globalSetup: ["test/support/global-setup.ts"],
