@@ -10,10 +10,10 @@ const ALL = ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**
 const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
 
 /**
- * Seven workers keep two cores busy: a file uses a third of a core, because many tests wait, for example for a lease or for
- * the limit of a source. With more, or on a slow machine, tests that pass alone time out next to the others.
+ * Five workers keep two cores busy: a file uses a third of a core, because many tests wait, for example for a lease or for
+ * the limit of a source. With seven, or on a slow machine, tests that pass alone time out next to the others.
  */
-const MOST_WORKERS = 7;
+const MOST_WORKERS = 5;
 const LEAST_WORKERS = 3;
 const slowness = await measureSlowness();
 
