@@ -5,7 +5,11 @@ import { ONCE } from "./test/support/totals-reporter.ts";
 
 /** Replaces a module, which only Vite's module runner can. All other files are loaded by Bun itself, for half the cost. */
 const LOADED_BY_VITE = ["test/integration/console/add-setting.test.ts"];
-/** All others share workers, and the modules that these have loaded and compiled: a third of their cost. They leave nothing running. */
+/**
+ * Files that share a worker, and the modules that it has loaded and compiled: that is a third of their cost. They leave
+ * nothing running, and change nothing of the process. Fleets, browsers and attacks do.
+ */
+const SHARED = ["test/unit/**/*.test.ts", "test/integration/!(fleet)/**/!(add-setting).test.ts"];
 const ALL = ["test/{unit,integration,browser,chaos,security,matrix,timelapse}/**/*.test.ts"];
 const LOADED_BY_BUN = { viteModuleRunner: false, nodeLoader: false };
 
@@ -23,12 +27,15 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: SHARED_WORKERS,
+          name: "own-worker",
           include: ALL,
-          exclude: LOADED_BY_VITE,
-          isolate: false,
+          exclude: [...SHARED, ...LOADED_BY_VITE],
           experimental: LOADED_BY_BUN,
         },
+      },
+      {
+        extends: true,
+        test: { name: SHARED_WORKERS, include: SHARED, isolate: false, experimental: LOADED_BY_BUN },
       },
       { extends: true, test: { name: "loaded-by-vite", include: LOADED_BY_VITE } },
     ],

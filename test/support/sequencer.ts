@@ -99,17 +99,13 @@ export default class DealtEvenly extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const usual = await super.sort(files);
     const [own, shared] = [usual.filter((file) => !isShared(file)), usual.filter(isShared)];
-    const long = LONG.flatMap((name) => shared.filter(isNamed(name)));
-    return [
-      ...own,
-      ...dealt(
-        long,
-        shared.filter((file) => !long.includes(file)),
-      ),
-    ];
+    const [longOwn, long] = [longOf(own), longOf(shared)];
+    return [...longOwn, ...without(own, longOwn), ...dealt(long, without(shared, long))];
   }
 }
 
+const longOf = (files: TestSpecification[]) => LONG.flatMap((name) => files.filter(isNamed(name)));
+const without = <T>(all: T[], some: T[]) => all.filter((one) => !some.includes(one));
 const isShared = ({ project }: TestSpecification) => project.name === SHARED_WORKERS;
 const isNamed =
   (name: string) =>
