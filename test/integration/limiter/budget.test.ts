@@ -218,8 +218,9 @@ test.concurrent("all calls are counted by their purpose", async () => {
   const looks = log.filter(({ path }) => path.includes("LAST_MODIFIED")).length;
   expect(looks).toBeGreaterThan(0);
   const { used } = (await budgetOf(ctx.db, workspace))!;
-  // The first sync may have kept a table up to date, which counts as a client's call.
-  const kept = used.client;
-  expect(used.byKind).toEqual({ schema, sweep: log.length - schema - looks, records: looks - kept });
-  expect(used.sync).toBe(log.length - kept);
+  // A look for changes that was made while the first sync ended is not counted by purpose: nothing waited for it.
+  const { records, ...others } = used.byKind;
+  expect(others).toEqual({ schema, sweep: log.length - schema - looks });
+  expect([looks, looks - 1]).toContain(records);
+  expect(used.sync).toBe(log.length);
 });
