@@ -67,10 +67,17 @@ export function startGatewayProcess({ onReport, onDeath }: GatewayHandlers): Gat
     death = why;
     child.kill("SIGKILL");
   };
+  const beat = () => {
+    try {
+      child.send({ beat: ++sent });
+    } catch {
+      // It is dying; its exit event handles the rest.
+    }
+  };
   const timer = setInterval(() => {
     if (sent - answered >= MISSED_BEATS) kill("late");
     else if (residentBytes(child.pid) > MAX_RSS_BYTES) kill("memory");
-    else child.send({ beat: ++sent });
+    else beat();
   }, BEAT_MS).unref();
   return {
     pid: child.pid,

@@ -73,7 +73,12 @@ begin
   v_new := array(select c.name from {{swap}}.merge_columns(v_live, p_table) as c where c.was is null);
   v_is_reshaped := cardinality(v_new) > 0 or v_name <> v_live.name or p_shape is null
     or exists (select from {{swap}}.merge_columns(v_live, p_table) as c where c.had <> c.name)
-    or exists (select from {{swap}}.going_columns(v_live, p_table));
+    or exists (select from {{swap}}.going_columns(v_live, p_table))
+    -- Lookups have arrays of ids, too, but no link view.
+    or exists (
+      select from jsonb_to_recordset(v_live.spec -> 'columns') as h ("fieldId" text, type text)
+        join jsonb_to_recordset(p_table #> '{spec,columns}') as w ("fieldId" text, type text) using ("fieldId")
+      where (h.type = 'links') <> (w.type = 'links'));
   if v_is_reshaped then
     perform {{swap}}.probe_table(v_live.name, p_timeout);
   end if;

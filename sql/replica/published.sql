@@ -21,7 +21,7 @@ create table if not exists {{swap}}._rows_to_send (
   constraint _rows_to_send_pkey primary key (table_id)
 );
 
--- is_published(name): returns whether somebody follows the table by a publication.
+-- is_published(name): returns whether a subscriber may follow the table by a publication.
 create or replace function {{swap}}.is_published(p_name text) returns boolean language sql as $is_published$
   select exists (
       select from pg_publication as p cross join lateral pg_get_publication_tables(p.pubname::text) as t

@@ -61,7 +61,6 @@ async function askInTurn(
     ...reader,
     limiter: asClient(reader.limiter, { deadlineMs: Number.POSITIVE_INFINITY, isSyncs: true }),
     kind: "records",
-    onRequest: undefined,
     stop,
     counts: { requests: 0, waitMs: 0 },
     onFirstRequest: () => {},

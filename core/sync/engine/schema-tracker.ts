@@ -557,7 +557,7 @@ export class SchemaTracker {
     this.#keepRefusals(this.#plan.rebuild);
   }
 
-  /** Only tables that are to be rebuilt stay refused. */
+  /** Only tables that must be rebuilt stay refused. */
   #keepRefusals(planned: TableSpec[] = []): void {
     const { refusals, failing } = this.#options.cache;
     const ids = new Set(planned.map(({ tableId }) => tableId));

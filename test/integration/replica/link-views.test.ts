@@ -132,6 +132,21 @@ test("views are updated for renames, swapped names, dropped and retyped fields, 
   expect(await reader`select * from _sync_issues`).toHaveLength(0);
 });
 
+test("links that become a lookup, whose column has the same type, lose their view, and get it back", async () => {
+  const made = await replicaOf([sourceTable("tbl1", "Orders", { Items: "links" })]);
+  await applyLinkViews(made.replica, made.epoch, true);
+  for (const [type, names] of [
+    ["lookup", []],
+    ["links", ["orders__items"]],
+  ] as const) {
+    await become(made, [sourceTable("tbl1", "Orders", { Items: type })]);
+    expect(await viewNames(made.replica)).toEqual(names);
+    expect((await loadCatalog(made.replica)).get("tbl1")!.spec.columns).toMatchObject([
+      { name: "items", type, columnType: "text[]" },
+    ]);
+  }
+});
+
 test("a view takes the name of one that is dropped in the same change, and the customer's objects over that one", async () => {
   const test = await replicaOf([
     sourceTable("tbl1", "Orders", { Items: "links" }),
