@@ -25,6 +25,8 @@ export const idPrefixes = {
   alert_message: "msg",
   saved_query: "qry",
   sql_user: "squ",
+  change_set: "chs",
+  change_item: "chi",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

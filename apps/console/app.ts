@@ -19,6 +19,7 @@ import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { callRoutes } from "./routes/calls";
+import { changeSetRoutes } from "./routes/change-sets";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
 import { analystRoutes } from "./routes/exports";
@@ -66,6 +67,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(baseRoutes(ctx))
     .use(workspaceRoutes(ctx))
     .use(callRoutes(ctx))
+    .use(changeSetRoutes(ctx))
     .use(nameRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(selectionRoutes(ctx))

@@ -8,6 +8,7 @@ import { createProcessLimiter } from "../../core/limiter";
 import { openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 import { type ProxyApp, proxyApp } from "./app";
+import { startChangeSets } from "./change-sets/runner";
 import { startConnect } from "./connect";
 import { ownAnswer } from "./own-answers";
 
@@ -66,6 +67,8 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
     open({ port: 0, host: "127.0.0.1", ...options }, withoutHeader(proxy.app, ctx.config.clientIpHeader)),
   );
   releases.defer(async () => connect?.stop());
+  const changeSets = startChangeSets(ctx, proxy.app.fetch);
+  releases.defer(() => changeSets.stop());
   const reports = startReports(ctx.db, "proxy");
   releases.defer(() => reports.stop());
   const whileRunning = releases.move();

@@ -64,6 +64,10 @@ export async function accountScene(
     values (${one.id}, 'tblA', 'fldA', '[{"id":"fldA"}]', 'A', '{Name}', 'a')`;
   await db`insert into saved_queries (id, account_id, base_id, name, sql)
     values ('qry_scene', ${accountId}, ${one.id}, 'All', 'select 1')`;
+  await db`insert into change_sets (id, base_id, state, ended_at) values ('chs_scene', ${one.id}, 'applied', now())`;
+  await db`insert into change_items (id, set_id, position, operation, table_ref, state, encrypted_cells)
+    values ('chi_scene', 'chs_scene', 0, 'create', 'tblA', 'applied',
+      ${secrets.encrypt("{}", "change_items.cells:chi_scene")})`;
   await db`insert into schema_changes (base_id, kind, table_name)
     select ${one.id}, 'field_added', 't' || n from generate_series(1, 3) as n`;
   await db`insert into sync_runs (base_id, kind, started_at, seen, inserted, updated, deleted, requests, wait_ms)

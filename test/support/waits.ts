@@ -123,6 +123,17 @@ export const waits: Wait[] = [
     report: "the formula's error",
   },
   { at: "apps/sandbox/schema-edit.ts freeFieldName", end: "a free name", report: "none" },
+  { at: "apps/proxy/change-sets/base-calls.ts BaseCalls.#list", ...page("the change set") },
+  {
+    at: "apps/proxy/change-sets/carry-out.ts carryOut",
+    end: "every operation has a result; what could not be sent for a day is not applied",
+    report: "`problem` of the change set",
+  },
+  {
+    at: "apps/proxy/change-sets/carry-out.ts sendInTurn",
+    end: "each turn sends at least one operation of 100 at most",
+    report: "the change set",
+  },
   { at: "apps/proxy/path-traversal.ts hasTraversal", end: "MAX_ESCAPES", report: "the answer" },
   {
     at: "core/proxy/replica-handle.ts ReplicaHandle.answer",
@@ -269,6 +280,10 @@ export const waits: Wait[] = [
 
   // Loops of processes.
   { at: "core/process.ts secondSignal", ...process("log: stopping") },
+  {
+    at: "apps/proxy/change-sets/runner.ts startChangeSets.loop",
+    ...process("log; the change set stays `approved`"),
+  },
   { at: "core/proxy/repair-loop.ts startRepairLoop.run", ...process("metric of repairs; indicator") },
   {
     at: "core/proxy/repair-loop.ts startRepairLoop.repairAll",

@@ -82,6 +82,11 @@ export const contents: ContentsGroup[] = [
         "Proxy guide",
         "Read your writes with Airtable's API: clients, headers, limits, errors.",
       ),
+      page(
+        "docs/change-sets.md",
+        "Change sets",
+        "Change many records at once, with a result for each, a review, and a way back.",
+      ),
     ],
   },
   {

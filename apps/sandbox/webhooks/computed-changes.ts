@@ -18,7 +18,7 @@ import {
   type SandboxTable,
   textOption,
 } from "../model";
-import { type ChangeSet, changesOf, type TableChanges } from "./change-set";
+import { changesOf, type RecordedChanges, type TableChanges } from "./recorded-changes";
 
 /** What depends on a node: a field, or the names that a link field shows (`names <field id>`). */
 interface Edge {
@@ -53,7 +53,7 @@ export class ComputedChanges {
   }
 
   /** Adds the computed cells that changed to the set. */
-  add(base: SandboxBase, set: ChangeSet): void {
+  add(base: SandboxBase, set: RecordedChanges): void {
     const graph = this.#graph(base);
     const waiting: [string, SandboxTable, Set<string>][] = [];
     for (const [tableId, changes] of set.tables) {
@@ -92,7 +92,7 @@ export class ComputedChanges {
 
   #report(
     base: SandboxBase,
-    set: ChangeSet,
+    set: RecordedChanges,
     table: SandboxTable,
     field: SandboxField,
     rows: Set<string>,

@@ -5,8 +5,8 @@
 import type { Cells, SandboxBase, SandboxField, SandboxTable } from "../model";
 import type { Sandbox } from "../sandbox";
 import type { StoreChange } from "../store";
-import type { ChangeSet, TableChanges } from "./change-set";
 import { type Json, metadata, type Payload, type PayloadHead, PayloadWriter } from "./payload-writer";
+import type { RecordedChanges, TableChanges } from "./recorded-changes";
 import {
   type ChangeType,
   type DataType,
@@ -47,7 +47,7 @@ export function payloadsFor(
   sandbox: Sandbox,
   base: SandboxBase,
   change: StoreChange,
-  set: ChangeSet,
+  set: RecordedChanges,
   { options }: Specification,
 ): Payload[] {
   const { filters, includes = {} } = options;

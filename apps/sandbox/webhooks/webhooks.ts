@@ -9,11 +9,11 @@ import type { AccessKey } from "../auth";
 import { fieldById, type SandboxBase } from "../model";
 import type { Sandbox } from "../sandbox";
 import { DEFAULT_USER, type StoreChange } from "../store";
-import { changeSetOf } from "./change-set";
 import { ComputedChanges } from "./computed-changes";
 import { Notifications } from "./notifications";
 import { headOf, payloadsFor } from "./payload";
 import type { Payload } from "./payload-writer";
+import { changeSetOf } from "./recorded-changes";
 import type { Specification } from "./specification";
 import { SandboxWebhook } from "./webhook";
 

@@ -25,6 +25,8 @@ const MOVED: Record<string, { ownedBy?: "account_id" | "key" }> = {
   source_tables: {},
   saved_queries: {},
   schema_changes: {},
+  change_sets: {},
+  change_items: {},
   sync_runs: {},
   base_days: {},
   base_periods: {},

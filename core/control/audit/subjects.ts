@@ -2,7 +2,7 @@
 import type { Db } from "../../context";
 
 export interface AuditSubject {
-  kind: "base" | "database" | "sql_user" | "workspace" | "token" | "webhook" | "user";
+  kind: "base" | "database" | "sql_user" | "workspace" | "token" | "webhook" | "user" | "change_set";
   name: string;
   /** Of a database, or the database of a SQL user: a base in it. */
   baseId: string | null;
@@ -36,6 +36,10 @@ export async function findSubjects(
     select id, 'token', name, null from api_tokens where account_id = ${accountId} and id = any(${wanted})
     union all
     select id, 'webhook', name, null from alert_webhooks where account_id = ${accountId} and id = any(${wanted})
+    union all
+    select s.id, 'change_set', coalesce(nullif(s.note, ''), s.id), s.base_id
+      from change_sets as s join bases as b on b.id = s.base_id
+      where b.account_id = ${accountId} and s.id = any(${wanted})
     union all
     select u.id, 'user', u.email, null from users as u join account_members as m on m.user_id = u.id
       where m.account_id = ${accountId} and u.id = any(${wanted})`;

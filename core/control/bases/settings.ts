@@ -241,6 +241,17 @@ export const settings = {
     docs: "proxy.md#write-coalescing",
     interrupts: "nothing",
   },
+  change_sets: {
+    type: "boolean",
+    default: false,
+    section: "writes",
+    label: "Change sets",
+    hint: "Members who may change this base, and API tokens with the scope write, can change records in Airtable through Basetide, many at a time, with the API key of this base. Each set is recorded with its author and its results, and can be undone.",
+    effect:
+      "Allows change sets: changes of records that Basetide makes in Airtable with the base's own key, and can undo.",
+    docs: "change-sets.md",
+    interrupts: "nothing",
+  },
   paused: {
     type: "boolean",
     default: false,

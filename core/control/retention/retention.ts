@@ -53,6 +53,8 @@ export const retention: Record<string, Retention> = {
   base_drafts: { kept: "7 days", column: "updated_at" },
   base_periods: { kept: "91 days", column: "ended_at" },
   bases: { bound: "one per base" },
+  change_items: { bound: "deleted with their change set" },
+  change_sets: { kept: ALERTS, column: "created_at" },
   clusters: { bound: "one per server of replicas" },
   databases: { bound: "one per database" },
   installation: { bound: "one row" },

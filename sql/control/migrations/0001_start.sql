@@ -399,6 +399,7 @@ create table bases (
   unanswered_tables jsonb not null default '[]',
   replica_reads boolean not null default false,
   coalesce_writes boolean not null default false,
+  change_sets boolean not null default false,
   indexes jsonb not null default '[]',
   is_paused boolean not null default false,
 
@@ -475,6 +476,7 @@ comment on column bases.encrypted_hash_key is 'hashes the cells of fields that t
 comment on column bases.unanswered_tables is 'new tables in the source that the selection asks about: [{"id", "name"}]';
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
+comment on column bases.change_sets is 'members may have records changed in the source with the base''s own key';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.failing_tables is 'the tables that cannot be read while the others are synced, as the API shows them';
 comment on column bases.schema_error is 'why the schema cannot be read, if it cannot: {code, message, since}';
@@ -732,6 +734,72 @@ create table saved_queries (
 );
 
 create index saved_queries_account_idx on saved_queries (account_id);
+
+-- Changes of records that are made in the source as one ordered set, with the base's own key.
+create table change_sets (
+  id text not null,
+  base_id text not null,
+  -- The member or token that created it.
+  created_by text,
+  note text not null default '',
+  -- The source converts texts to the types of their fields, and adds options.
+  typecast boolean not null default false,
+  state text not null,
+  -- The set whose changes this one undoes.
+  undoes text,
+  created_at timestamptz not null default now(),
+  decided_by text,
+  decided_at timestamptz,
+  ended_at timestamptz,
+  -- The proxy that carries it out, for as long as it renews that.
+  holder text,
+  held_until timestamptz,
+  -- Why it cannot continue at the moment, as text for people.
+  problem text not null default '',
+  constraint change_sets_pkey primary key (id),
+  constraint change_sets_base_fkey foreign key (base_id) references bases (id) on delete cascade,
+  constraint change_sets_undoes_fkey foreign key (undoes) references change_sets (id) on delete set null,
+  constraint change_sets_state_check check (
+    state in ('proposed', 'approved', 'running', 'applied', 'partly', 'failed', 'rejected', 'canceled')),
+  -- One that was canceled ends when what was sent has its result.
+  constraint change_sets_ended_check check (
+    case when ended_at is null then state in ('proposed', 'approved', 'running', 'canceled')
+      else state not in ('proposed', 'approved', 'running') end)
+);
+
+create index change_sets_base_idx on change_sets (base_id, created_at desc);
+create index change_sets_undoes_idx on change_sets (undoes);
+create index change_sets_due_idx on change_sets (decided_at) where ended_at is null and state <> 'proposed';
+
+create table change_items (
+  id text not null,
+  set_id text not null,
+  position integer not null,
+  operation text not null,
+  -- The source's id or name of the table.
+  table_ref text not null,
+  -- Of a create: null until it is made.
+  record_id text,
+  -- JSON, by the id or name of the field: what is written, what was there according to the author, and what was there
+  -- when it was sent.
+  encrypted_cells text,
+  encrypted_expected text,
+  encrypted_before text,
+  state text not null default 'waiting',
+  sent_at timestamptz,
+  -- The source's type and message of the error, or ours.
+  error_type text not null default '',
+  error text not null default '',
+  constraint change_items_pkey primary key (id),
+  constraint change_items_set_fkey foreign key (set_id) references change_sets (id) on delete cascade,
+  constraint change_items_position_key unique (set_id, position),
+  constraint change_items_operation_check check (operation in ('create', 'update', 'delete')),
+  constraint change_items_state_check check (
+    state in ('waiting', 'sent', 'applied', 'refused', 'unknown', 'not_applied')),
+  constraint change_items_record_check check (operation = 'create' or record_id is not null)
+);
+
+create index change_items_unfinished_idx on change_items (set_id, position) where state in ('waiting', 'sent');
 
 -- The change feed of a base, and how far it has been read. One row from the first attempt on.
 create table live_feeds (

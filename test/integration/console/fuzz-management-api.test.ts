@@ -90,7 +90,10 @@ function ofSchema(schema: JsonSchema): fc.Arbitrary<unknown> {
     return fc.integer({ min: schema.minimum ?? -(2 ** 31), max: schema.maximum ?? 2 ** 31 - 1 });
   }
   if (type === "array") {
-    return fc.array(ofSchema(schema.items ?? {}), { maxLength: Math.min(3, schema.maxItems ?? 3) });
+    return fc.array(ofSchema(schema.items ?? {}), {
+      minLength: schema.minItems ?? 0,
+      maxLength: Math.min(3, schema.maxItems ?? 3),
+    });
   }
   if (type === "object") {
     const parts = Object.entries(schema.properties ?? {}).map(

@@ -161,6 +161,7 @@ test("I8: another account's objects do not exist, on every page and in every cal
       alerts: { name: "mine" },
       "sql-users": { name: "mine" },
       "reading-url": { url: "postgres://mine@127.0.0.1/mine" },
+      "change-sets": { operations: [{ operation: "create", table: "Tasks", fields: {} }] },
       selection: { new_tables: "copy", tables: [] },
       members: method === "PATCH" ? { role: "viewer" } : { revoke_tokens: true },
     };

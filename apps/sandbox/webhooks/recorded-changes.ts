@@ -20,14 +20,14 @@ export interface TableChanges {
   destroyedRecords: Set<string>;
 }
 
-export interface ChangeSet {
+export interface RecordedChanges {
   /** Of tables that still exist. */
   tables: Map<string, TableChanges>;
   destroyedTables: Set<string>;
 }
 
-export function changeSetOf(base: SandboxBase, change: StoreChange): ChangeSet {
-  const set: ChangeSet = { tables: new Map(), destroyedTables: new Set() };
+export function changeSetOf(base: SandboxBase, change: StoreChange): RecordedChanges {
+  const set: RecordedChanges = { tables: new Map(), destroyedTables: new Set() };
   for (const event of change.events) add(set, event);
   for (const [tableId, changes] of set.tables) {
     const table = base.tables.get(tableId);
@@ -38,7 +38,7 @@ export function changeSetOf(base: SandboxBase, change: StoreChange): ChangeSet {
 }
 
 /** The table's part of the set, created if it is new. */
-export function changesOf(set: ChangeSet, tableId: string): TableChanges {
+export function changesOf(set: RecordedChanges, tableId: string): TableChanges {
   let changes = set.tables.get(tableId);
   if (!changes) {
     changes = {
@@ -55,7 +55,7 @@ export function changesOf(set: ChangeSet, tableId: string): TableChanges {
   return changes;
 }
 
-function add(set: ChangeSet, event: ChangeEvent): void {
+function add(set: RecordedChanges, event: ChangeEvent): void {
   if (event.kind === "table_deleted") {
     if (!set.tables.get(event.tableId)?.isCreated) set.destroyedTables.add(event.tableId);
     set.tables.delete(event.tableId);

@@ -1,0 +1,181 @@
+/**
+ * The calls of a change set: requests to this proxy itself, with the base's own key. So a set waits for the base's
+ * quota, and is shown in every replica, as a write of any client.
+ */
+import type { Config } from "../../../core/config";
+import type { CellValues, HeldItem, OperationKind } from "../../../core/control/change-sets";
+import { proxied } from "../../../core/source";
+import { COMPUTED_TYPES } from "./cells";
+
+type Fetch = (request: Request) => Response | Promise<Response>;
+
+/**
+ * `refused`: the source has not made the write. `unsent`: it has not got it. `unknown`: it may have made it.
+ */
+export type Answer =
+  | { kind: "made"; body: Record<string, unknown> }
+  | { kind: "refused"; status: number; type: string; message: string }
+  | { kind: "unsent" | "unknown"; afterMs: number; message: string };
+
+export interface ReadRecord {
+  id: string;
+  createdTime: string;
+  fields: CellValues;
+}
+
+type Named<T> = T & { id: string; name: string };
+
+/** The proxy's own answers to a request that the source may have got. */
+const MAYBE_SENT = new Set(["PROXY_TIMEOUT", "PROXY_UPSTREAM_UNREACHABLE", "PROXY_ERROR"]);
+/** Statuses of the proxy's own answers to a request that it never sends. */
+const NEVER_SENT = new Set([400, 404, 410, 413]);
+const SECOND_MS = 1000;
+/** Pause if an answer names none, ms. */
+const PAUSE_MS = 5000;
+
+const methodOf: Record<OperationKind, string> = { create: "POST", update: "PATCH", delete: "DELETE" };
+
+export class BaseCalls {
+  readonly #fetch: Fetch;
+  readonly #address: string;
+  readonly #sourceBaseId: string;
+  readonly #headers: Record<string, string>;
+  #computed: Map<string, Set<string>> | undefined;
+  /** How far the source's clock is ahead of this process's, ms; undefined until it has answered. */
+  sourceAheadMs: number | undefined;
+
+  /** @param config has this proxy's own URL, and the hosts that it forwards to */
+  constructor(
+    fetch: Fetch,
+    config: Pick<Config, "proxyUrl" | "upstreams">,
+    { sourceBaseId, apiKey }: { sourceBaseId: string; apiKey: string },
+  ) {
+    const [host] = Object.keys(config.upstreams);
+    this.#fetch = fetch;
+    this.#address = `${config.proxyUrl.replace(/\/$/, "")}/${host}/${proxied.dialect.version}`;
+    this.#sourceBaseId = sourceBaseId;
+    this.#headers = { authorization: `Bearer ${apiKey}`, "content-type": "application/json" };
+  }
+
+  /** Makes the operations, of one table and kind. */
+  write(
+    operation: OperationKind,
+    table: string,
+    items: Pick<HeldItem, "recordId" | "cells">[],
+    typecast: boolean,
+  ) {
+    const query = new URLSearchParams();
+    if (operation === "delete") for (const { recordId } of items) query.append("records[]", recordId!);
+    const records = items.map(({ recordId, cells }) => ({
+      ...(recordId === null ? {} : { id: recordId }),
+      fields: cells,
+    }));
+    const body = operation === "delete" ? undefined : { records, ...(typecast ? { typecast } : {}) };
+    return this.#ask(methodOf[operation], this.#pathOf(table, query), body);
+  }
+
+  /** Reads the records with these ids; those that are gone are missing from the result. */
+  async records(table: string, ids: string[], byId: boolean): Promise<ReadRecord[] | Answer> {
+    const formula = `OR(${ids.map((id) => `RECORD_ID()='${id}'`).join(",")})`;
+    return this.#list(table, {
+      filterByFormula: formula,
+      ...(byId ? { returnFieldsByFieldId: "true" } : {}),
+    });
+  }
+
+  /** Lists the records that were created at a moment of the source's clock (ms) or later. */
+  createdSince(table: string, sinceMs: number, byId: boolean): Promise<ReadRecord[] | Answer> {
+    // Creation times have a resolution of one second, and IS_AFTER is strict.
+    const since = new Date(Math.floor(sinceMs / SECOND_MS) * SECOND_MS - 1).toISOString();
+    const formula = `IS_AFTER(CREATED_TIME(), '${since}')`;
+    return this.#list(table, {
+      filterByFormula: formula,
+      ...(byId ? { returnFieldsByFieldId: "true" } : {}),
+    });
+  }
+
+  /** Returns the ids and names of the fields whose cells cannot be written, by id and name of their table. */
+  async computedFields(): Promise<Map<string, Set<string>> | Answer> {
+    if (this.#computed) return this.#computed;
+    const answer = await this.#ask("GET", `/meta/bases/${this.#sourceBaseId}/tables`);
+    if (answer.kind !== "made") return answer;
+    const tables = answer.body.tables as Named<{ fields: Named<{ type: string }>[] }>[];
+    this.#computed = new Map(
+      tables.flatMap(({ id, name, fields }) => {
+        const computed = fields.filter(({ type }) => COMPUTED_TYPES.has(type));
+        const keys = new Set(computed.flatMap((field) => [field.id, field.name]));
+        return [
+          [id, keys],
+          [name, keys],
+        ];
+      }),
+    );
+    return this.#computed;
+  }
+
+  #pathOf(table: string, query: URLSearchParams): string {
+    const text = query.size > 0 ? `?${query}` : "";
+    return `/${this.#sourceBaseId}/${encodeURIComponent(table)}${text}`;
+  }
+
+  async #list(table: string, parameters: Record<string, string>): Promise<ReadRecord[] | Answer> {
+    const records: ReadRecord[] = [];
+    for (let offset: string | undefined; ; ) {
+      const query = new URLSearchParams({ ...parameters, ...(offset === undefined ? {} : { offset }) });
+      const answer = await this.#ask("GET", this.#pathOf(table, query));
+      if (answer.kind !== "made") return answer;
+      records.push(...(answer.body.records as ReadRecord[]));
+      offset = answer.body.offset as string | undefined;
+      if (offset === undefined) return records;
+    }
+  }
+
+  async #ask(method: string, path: string, body?: object): Promise<Answer> {
+    const request = new Request(this.#address + path, {
+      method,
+      headers: this.#headers,
+      ...(body ? { body: JSON.stringify(body) } : {}),
+    });
+    const response = await this.#fetch(request);
+    const text = await response.text();
+    return this.#answerOf(response, text);
+  }
+
+  #answerOf({ status, headers }: Response, text: string): Answer {
+    const body = parsed(text);
+    const isOwn = body?.sender === "proxy";
+    const at = isOwn ? Number.NaN : Date.parse(headers.get("date") ?? "");
+    if (Number.isFinite(at)) this.sourceAheadMs = at - Date.now();
+    if (status >= 200 && status < 300 && body) return { kind: "made", body };
+    const { type = "", message = "" } = errorIn(body);
+    const said = message || `HTTP ${status}${type ? ` ${type}` : ""}`;
+    const after = Number(headers.get("retry-after")) * 1000 || PAUSE_MS;
+    const refused = { kind: "refused", status, type, message: said } as const;
+    const unsent = { kind: "unsent", afterMs: after, message: said } as const;
+    if (isOwn && NEVER_SENT.has(status)) return refused;
+    // A key that is refused may be replaced.
+    if (isOwn ? !MAYBE_SENT.has(type) : status === 429 || status === 401) return unsent;
+    if (isOwn || status >= 500 || status < 300) return { ...unsent, kind: "unknown" };
+    return refused;
+  }
+}
+
+function parsed(text: string): Record<string, unknown> | undefined {
+  try {
+    const body: unknown = JSON.parse(text);
+    return typeof body === "object" && body !== null ? (body as Record<string, unknown>) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function errorIn(body: Record<string, unknown> | undefined): { type?: string; message?: string } {
+  const error = body?.error;
+  if (typeof error === "string") return { type: error };
+  if (typeof error !== "object" || error === null) return {};
+  const { type, message } = error as Record<string, unknown>;
+  return {
+    ...(typeof type === "string" ? { type } : {}),
+    ...(typeof message === "string" ? { message } : {}),
+  };
+}

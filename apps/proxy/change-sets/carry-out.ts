@@ -1,0 +1,319 @@
+/**
+ * Carries out one change set, in the order of its operations, ten to a call.
+ *
+ * An operation is recorded as sent before its request, and gets its result after the answer. If there was no answer (this
+ * process died, or the source did not answer), the source is asked after the time for which the
+ * proxy waits for an answer whether it has made it: a late request has arrived by then. An update or a delete that it has not made is sent again; so is a create, if the source has no
+ * record with these cells that was created since.
+ */
+import { linkedAbort, Notifier } from "../../../core/async";
+import type { Context } from "../../../core/context";
+import {
+  areById,
+  type CellValues,
+  endChangeSet,
+  type HeldItem,
+  type HeldSet,
+  knownRecords,
+  linksIn,
+  madeRecords,
+  type Outcome,
+  RENEW_EVERY_MS,
+  recordOutcomes,
+  recordSent,
+  renewChangeSet,
+  unfinishedItems,
+} from "../../../core/control/change-sets";
+import { BasetideError } from "../../../core/errors";
+import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../core/time-units";
+import type { Answer, BaseCalls, ReadRecord } from "./base-calls";
+import { firstBatch, untilRepeated, withLinks } from "./batches";
+import { differingCells } from "./cells";
+
+/** Operations that are prepared together: one call reads as many records. */
+const PREPARED = 100;
+/** A set that could not be sent for this long ends without the rest. */
+const LONGEST_MS = DAY_MS;
+/** The source's times have a resolution of one second, and so has what is known of its clock. */
+const CLOCK_MS = 2 * SECOND_MS;
+/** Statuses with which the source refuses a call because of one of its records. */
+const OF_ONE_RECORD = new Set([404, 413, 422]);
+
+interface CarryingOut {
+  ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
+  set: HeldSet;
+  calls: BaseCalls;
+  stop: AbortSignal;
+}
+
+/**
+ * Returns when the set has ended.
+ *
+ * @throws BasetideError `lease_lost` if another proxy has it, `sync_stopped`, `control_unavailable`
+ */
+export async function carryOut({ ctx, set, calls, stop }: CarryingOut): Promise<void> {
+  const { db } = ctx;
+  using over = linkedAbort(stop);
+  let problem = "";
+  let isLost = false;
+  const goOn = new Notifier();
+  const renew = async () => {
+    const state = await renewChangeSet(db, set, problem);
+    if (state === "canceled") goOn.notify();
+    if (state !== undefined) return;
+    isLost = true;
+    over.abort();
+  };
+  const renewing = setInterval(() => {
+    renew().catch((error: unknown) => ctx.log.debug({ error, changeSet: set.id }, "renewing a hold failed"));
+  }, RENEW_EVERY_MS);
+  /** Waits because of `why`, which people see meanwhile. */
+  const pause = async (ms: number, why: string) => {
+    problem = why;
+    await renew();
+    await goOn.wait(ms, over.signal);
+  };
+  const settled = (outcomes: Outcome[]) =>
+    outcomes.length === 0 ? Promise.resolve() : recordOutcomes(db, set.id, outcomes);
+  const run: Run = { ctx, set, calls, pause, settled };
+  const lastMs = performance.now() + LONGEST_MS - set.decidedAgoMs;
+  try {
+    for (;;) {
+      over.signal.throwIfAborted();
+      const items = await unfinishedItems(ctx, set.id, PREPARED);
+      if (items.length === 0) return await endChangeSet(db, set);
+      const sent = items.filter(({ state }) => state === "sent");
+      if (sent.length > 0) await settleSent(run, sent);
+      else if (performance.now() < lastMs) await sendInTurn(run, untilRepeated(items));
+      else
+        await settled(
+          items.map(({ id }) => ({ id, state: "not_applied", error: `Not sent for a day: ${problem}` })),
+        );
+    }
+  } catch (error) {
+    throw isLost ? new BasetideError("lease_lost") : error;
+  } finally {
+    clearInterval(renewing);
+  }
+}
+
+interface Run extends Pick<CarryingOut, "ctx" | "set" | "calls"> {
+  pause(ms: number, why: string): Promise<void>;
+  settled(outcomes: Outcome[]): Promise<void>;
+}
+
+/** Sends the operations, which change each record once; returns early if the rest must be looked at again. */
+async function sendInTurn(run: Run, items: HeldItem[]): Promise<void> {
+  const before = await cellsBefore(run, items);
+  if (!before) return;
+  const refused = items.flatMap((item) => refusalOf(item, before));
+  await run.settled(refused);
+  const refusedIds = new Set(refused.map(({ id }) => id));
+  let left = items.filter(({ id }) => !refusedIds.has(id));
+  while (left.length > 0) {
+    const batch = firstBatch(left);
+    if (!(await sendBatch(run, batch, before))) return;
+    left = left.slice(batch.length);
+  }
+}
+
+/** What records have now, by record id; undefined: the record is gone. */
+type Before = Map<string, CellValues | undefined>;
+
+/** Reads the records that updates and deletes change. Returns undefined after a pause if they cannot be read now. */
+async function cellsBefore(run: Run, items: HeldItem[]): Promise<Before | undefined> {
+  const before: Before = new Map();
+  const existing = items.filter(({ operation }) => operation !== "create");
+  const isById = (item: HeldItem) => (item.operation === "delete" && !item.expected ? true : byId(item));
+  const computed = existing.some(({ operation }) => operation === "delete")
+    ? await run.calls.computedFields()
+    : new Map<string, Set<string>>();
+  if (!(computed instanceof Map) && computed.kind !== "refused") {
+    await answeredBadly(run, computed, existing);
+    return undefined;
+  }
+  for (const group of Object.values(
+    Object.groupBy(existing, (item) => JSON.stringify([item.table, item.operation, isById(item)])),
+  )) {
+    const [{ table } = { table: "" }] = group!;
+    const ids = group!.map(({ recordId }) => recordId!);
+    const read = await run.calls.records(table, ids, isById(group![0]!));
+    if (!Array.isArray(read)) {
+      await answeredBadly(run, read, group!);
+      return undefined;
+    }
+    // A record that comes back cannot be given these. Without the schema, the source refuses them then.
+    const unwritable =
+      (computed instanceof Map && group![0]!.operation === "delete" && computed.get(table)) || undefined;
+    const found = new Map(
+      read.map(({ id, fields }) => [id, unwritable ? without(fields, unwritable) : fields]),
+    );
+    for (const id of ids) before.set(id, found.get(id));
+  }
+  return before;
+}
+
+const without = (cells: CellValues, keys: ReadonlySet<string>): CellValues =>
+  Object.fromEntries(Object.entries(cells).filter(([key]) => !keys.has(key)));
+
+const byId = ({ cells, expected }: HeldItem) => areById(cells ?? expected ?? {});
+
+/** An answer to a read: the operations are refused, or tried again after a pause. */
+async function answeredBadly(run: Run, answer: Answer, items: HeldItem[]): Promise<void> {
+  if (answer.kind === "refused") {
+    const { type: errorType, message: error } = answer;
+    return run.settled(items.map(({ id }) => ({ id, state: "refused", errorType, error })));
+  }
+  if (answer.kind !== "made") await run.pause(answer.afterMs, answer.message);
+}
+
+function refusalOf({ id, operation, recordId, expected }: HeldItem, before: Before): Outcome[] {
+  if (operation === "create") return [];
+  const cells = before.get(recordId!);
+  if (!cells)
+    return [{ id, state: "refused", errorType: "ROW_DOES_NOT_EXIST", error: "The record does not exist" }];
+  const changed = differingCells(expected ?? {}, cells);
+  if (changed.length === 0) return [];
+  const error = `The record has other values than expected in ${changed.join(", ")}`;
+  return [{ id, state: "refused", errorType: "STALE", error }];
+}
+
+/** @returns false if the rest must be looked at again, with what was sent */
+async function sendBatch(run: Run, batch: HeldItem[], before: Before): Promise<boolean> {
+  const { ctx, set, calls, settled } = run;
+  const [{ operation, table } = { operation: "create" as const, table: "" }] = batch;
+  const linked = [...new Set(batch.flatMap(({ cells }) => linksIn(cells)))];
+  const made =
+    linked.length > 0 ? await madeRecords(ctx.db, set.id, linked) : new Map<number, string | null>();
+  const items = batch.map((item) => ({ ...item, cells: withLinks(item.cells, made) }));
+  const lost = items.filter(({ cells }) => cells === null);
+  if (lost.length > 0) {
+    const error = "The record that it links to was not created";
+    await settled(lost.map(({ id }) => ({ id, state: "refused", errorType: "LINK_NOT_CREATED", error })));
+    return false;
+  }
+  const kept = batch.map((item) => ({ id: item.id, before: replacedBy(item, before) }));
+  if (!(await recordSent(ctx, set, kept))) {
+    // It was canceled, or another proxy has it: then this throws.
+    await run.pause(0, "");
+    return false;
+  }
+  const sending = items.map(({ recordId, cells }) => ({ recordId, cells: cells ?? undefined }));
+  const answer = await calls.write(operation, table, sending, set.typecast);
+  if (answer.kind === "made") {
+    const records = answer.body.records as { id: string }[] | undefined;
+    if (records?.length !== batch.length) return false;
+    await settled(batch.map(({ id }, at) => ({ id, state: "applied", recordId: records[at]!.id })));
+    return true;
+  }
+  if (answer.kind === "refused") {
+    if (batch.length > 1 && OF_ONE_RECORD.has(answer.status)) {
+      const middle = Math.ceil(batch.length / 2);
+      return (
+        (await sendBatch(run, batch.slice(0, middle), before)) &&
+        (await sendBatch(run, batch.slice(middle), before))
+      );
+    }
+    const { type: errorType, message: error } = answer;
+    await settled(batch.map(({ id }) => ({ id, state: "refused", errorType, error })));
+    return true;
+  }
+  if (answer.kind === "unsent") await settled(batch.map(({ id }) => ({ id, state: "waiting" })));
+  await run.pause(answer.kind === "unsent" ? answer.afterMs : 0, answer.message);
+  return false;
+}
+
+/** The cells of the record that the operation replaces; undefined for a create. */
+function replacedBy({ operation, recordId, cells }: HeldItem, before: Before): CellValues | undefined {
+  const had = recordId === null ? undefined : before.get(recordId);
+  if (operation === "create" || !had) return undefined;
+  if (operation === "delete") return had;
+  return Object.fromEntries(Object.keys(cells!).map((key) => [key, had[key] ?? null]));
+}
+
+/** Finds out what became of operations that were sent and have no result. */
+async function settleSent(run: Run, items: HeldItem[]): Promise<void> {
+  const leastAgoMs = Math.min(...items.map(({ sentAgoMs }) => sentAgoMs ?? 0));
+  const settledMs = run.ctx.config.upstreamTimeoutMs;
+  if (leastAgoMs < settledMs)
+    return run.pause(
+      settledMs - leastAgoMs,
+      "Airtable did not answer: whether it has made the changes is looked up",
+    );
+  for (const group of Object.values(
+    Object.groupBy(items, (item) => JSON.stringify([item.table, byId(item), item.operation === "create"])),
+  )) {
+    const [first] = group!;
+    const isDone = await (first!.operation === "create"
+      ? settleCreates(run, group!)
+      : settleChanges(run, group!));
+    if (!isDone) return;
+  }
+}
+
+async function settleChanges(run: Run, items: HeldItem[]): Promise<boolean> {
+  const [{ table } = { table: "" }] = items;
+  const read = await run.calls.records(
+    table,
+    items.map(({ recordId }) => recordId!),
+    byId(items[0]!),
+  );
+  if (!Array.isArray(read)) return answeredBadly(run, read, items).then(() => false);
+  const found = new Map(read.map((record) => [record.id, record.fields]));
+  await run.settled(
+    items.map(({ id, operation, recordId, cells }) => {
+      const has = found.get(recordId!);
+      const isMade = operation === "delete" ? !has : has && differingCells(cells!, has).length === 0;
+      return { id, state: isMade ? "applied" : "waiting" };
+    }),
+  );
+  return true;
+}
+
+async function settleCreates(run: Run, items: HeldItem[]): Promise<boolean> {
+  const { ctx, set, calls } = run;
+  const [{ table } = { table: "" }] = items;
+  const longestAgoMs = Math.max(...items.map(({ sentAgoMs }) => sentAgoMs ?? 0));
+  // Its clock is known when it has answered.
+  const marginMs = calls.sourceAheadMs === undefined ? MINUTE_MS : CLOCK_MS;
+  const sinceMs = Date.now() + (calls.sourceAheadMs ?? 0) - longestAgoMs - marginMs;
+  const read = await calls.createdSince(table, sinceMs, byId(items[0]!));
+  if (!Array.isArray(read)) return answeredBadly(run, read, items).then(() => false);
+  const known = await knownRecords(
+    ctx.db,
+    set.baseId,
+    read.map(({ id }) => id),
+  );
+  const links = [...new Set(items.flatMap(({ cells }) => linksIn(cells)))];
+  const made = links.length > 0 ? await madeRecords(ctx.db, set.id, links) : new Map<number, string | null>();
+  const candidates = read.filter(
+    ({ id, createdTime }) => !known.has(id) && Date.parse(createdTime) >= sinceMs - SECOND_MS,
+  );
+  await run.settled(matched(items, candidates, made));
+  return true;
+}
+
+/** Matches creates with records that have their cells; a create that fits more records than creates fit is unknown. */
+function matched(
+  items: HeldItem[],
+  candidates: ReadRecord[],
+  made: ReadonlyMap<number, string | null>,
+): Outcome[] {
+  const free = new Set(candidates);
+  const fits = (item: HeldItem) => {
+    const cells = withLinks(item.cells, made);
+    return [...free].filter(({ fields }) => cells && differingCells(cells, fields).length === 0);
+  };
+  return items.map((item, at) => {
+    const fitting = fits(item);
+    const [record] = fitting;
+    if (!record) return { id: item.id, state: "waiting" };
+    const others = items.slice(at).filter((other) => fits(other).includes(record)).length;
+    if (fitting.length > others) {
+      const error = `Airtable has ${fitting.length} new records with these values: ${fitting.map(({ id }) => id).join(", ")}`;
+      return { id: item.id, state: "unknown", errorType: "AMBIGUOUS", error };
+    }
+    free.delete(record);
+    return { id: item.id, state: "applied", recordId: record.id };
+  });
+}

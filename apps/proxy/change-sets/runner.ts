@@ -1,0 +1,87 @@
+/** Carries out the change sets that wait. Every proxy does: each set is held by one of them. */
+import { Notifier } from "../../../core/async";
+import type { Context } from "../../../core/context";
+import { decryptApiKey } from "../../../core/control/bases";
+import {
+  CHANGE_SET_CHANNEL,
+  claimChangeSet,
+  type HeldSet,
+  releaseChangeSet,
+} from "../../../core/control/change-sets";
+import { isBasetideError } from "../../../core/errors";
+import type { Running } from "../../../core/process";
+import { BaseCalls } from "./base-calls";
+import { carryOut } from "./carry-out";
+
+/** Sets that a process carries out at a time; one of each base, and a few of each account. */
+const MOST_SETS = 200;
+/** How often sets of proxies that have died are looked for, ms; others are announced. */
+const POLL_MS = 10_000;
+
+type RunnerContext = Pick<Context, "config" | "db" | "log" | "secrets">;
+
+/** @param fetch this proxy, which the calls of a set go through */
+export function startChangeSets(
+  ctx: RunnerContext,
+  fetch: (request: Request) => Response | Promise<Response>,
+): Running {
+  const { db, log } = ctx;
+  const over = new AbortController();
+  const wake = new Notifier();
+  const holder = crypto.randomUUID();
+  const running = new Set<Promise<void>>();
+  let listening: Promise<{ unlisten(): Promise<void> }> | undefined;
+
+  function listen(): void {
+    const notify = () => wake.notify();
+    listening ??= db.listen(CHANGE_SET_CHANNEL, notify, notify);
+    listening.catch((error: unknown) => {
+      listening = undefined;
+      log.debug({ error }, "listening for change sets failed");
+    });
+  }
+
+  async function run(set: HeldSet): Promise<void> {
+    try {
+      const apiKey = decryptApiKey(ctx, { id: set.baseId, encryptedApiKey: set.encryptedApiKey });
+      const calls = new BaseCalls(fetch, ctx.config, { sourceBaseId: set.sourceBaseId, apiKey });
+      await carryOut({ ctx, set, calls, stop: over.signal });
+    } catch (error) {
+      const isExpected = over.signal.aborted || isBasetideError(error, "lease_lost");
+      if (!isExpected)
+        log.warn({ error, baseId: set.baseId, changeSet: set.id }, "a change set was interrupted");
+      // Another proxy need not wait until this one no longer holds it. After an error, the set rests for that long.
+      if (over.signal.aborted) await releaseChangeSet(db, set).catch(() => {});
+    }
+  }
+
+  async function loop(): Promise<void> {
+    while (!over.signal.aborted) {
+      listen();
+      try {
+        while (running.size < MOST_SETS && !over.signal.aborted) {
+          const set = await claimChangeSet(db, holder);
+          if (!set) break;
+          const work = run(set).finally(() => {
+            running.delete(work);
+            wake.notify();
+          });
+          running.add(work);
+        }
+      } catch (error) {
+        log.debug({ error }, "looking for change sets failed");
+      }
+      await wake.wait(POLL_MS, over.signal).catch(() => {});
+    }
+  }
+
+  const looping = loop();
+  return {
+    async stop() {
+      over.abort();
+      await looping;
+      await Promise.all(running);
+      await (await listening?.catch(() => undefined))?.unlisten().catch(() => {});
+    },
+  };
+}

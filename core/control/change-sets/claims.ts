@@ -1,0 +1,224 @@
+/**
+ * The sets that a proxy carries out. It holds each by a time that it renews; a set whose proxy has died is taken over
+ * with what that proxy had sent.
+ *
+ * Every record of what was sent is written before the request, and only by the holder, so that no two proxies send one
+ * operation.
+ */
+import type { Context, Db } from "../../context";
+import type { ChangeSetState, ItemState } from "./change-sets";
+import type { CellValues, OperationKind } from "./operations";
+
+/** How long a proxy holds a set without renewing that. */
+const HELD_FOR = "15 seconds";
+/** Sets of an account that are carried out at once: those that wait for their sources for long delay no other account's. */
+const MOST_OF_ACCOUNT = 5;
+/** How often it renews it, ms. */
+export const RENEW_EVERY_MS = 5000;
+
+export interface HeldSet {
+  id: string;
+  baseId: string;
+  platform: string;
+  sourceBaseId: string;
+  encryptedApiKey: string;
+  typecast: boolean;
+  holder: string;
+  /** Time since it was approved, ms. */
+  decidedAgoMs: number;
+}
+
+export interface HeldItem {
+  id: string;
+  position: number;
+  operation: OperationKind;
+  table: string;
+  recordId: string | null;
+  cells: CellValues | undefined;
+  expected: CellValues | undefined;
+  state: ItemState;
+  /** Time since it was sent, ms; null: it was not. */
+  sentAgoMs: number | null;
+}
+
+/** The result of an operation. */
+export interface Outcome {
+  id: string;
+  state: Exclude<ItemState, "sent">;
+  recordId?: string | undefined;
+  errorType?: string;
+  error?: string;
+}
+
+type Secrets = Pick<Context, "db" | "secrets">;
+
+/** Takes the set that waits longest, and that no living proxy holds; one set of a base at a time. */
+export async function claimChangeSet(db: Db, holder: string): Promise<HeldSet | undefined> {
+  const [set] = await db<HeldSet[]>`
+    update change_sets as s
+    set holder = ${holder}, held_until = now() + ${HELD_FOR}::interval,
+      state = case when s.state = 'approved' then 'running' else s.state end
+    from bases as b
+    where b.id = s.base_id and b.state not in ('moving', 'deleting') and s.id = (
+      select due.id from change_sets as due
+      where due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
+        and not exists (
+          select from change_sets as held where held.base_id = due.base_id and held.held_until >= now())
+        and (select count(*) from change_sets as held join bases as its on its.id = held.base_id
+          where its.account_id = (select account_id from bases where id = due.base_id)
+            and held.held_until >= now()) < ${MOST_OF_ACCOUNT}
+      order by due.decided_at limit 1 for update skip locked)
+    returning s.id, s.base_id as "baseId", b.platform, b.source_base_id as "sourceBaseId",
+      b.encrypted_api_key as "encryptedApiKey", s.typecast, s.holder,
+      extract(epoch from now() - s.decided_at)::float8 * 1000 as "decidedAgoMs"`;
+  return set;
+}
+
+/**
+ * Renews the hold, and stores why the set cannot continue at the moment.
+ *
+ * @returns its state; undefined if another proxy has it
+ */
+export async function renewChangeSet(
+  db: Db,
+  { id, holder }: HeldSet,
+  problem: string,
+): Promise<ChangeSetState | undefined> {
+  const [set] = await db<{ state: ChangeSetState }[]>`
+    update change_sets set held_until = now() + ${HELD_FOR}::interval, problem = ${problem}
+    where id = ${id} and holder = ${holder} and ended_at is null returning state`;
+  return set?.state;
+}
+
+/** Lets another proxy take the set at once. */
+export async function releaseChangeSet(db: Db, { id, holder }: HeldSet): Promise<void> {
+  await db`update change_sets set held_until = null where id = ${id} and holder = ${holder}`;
+}
+
+/** Returns the next operations that have no result, in their order: first those that were sent. */
+export async function unfinishedItems(
+  { db, secrets }: Secrets,
+  setId: string,
+  limit: number,
+): Promise<HeldItem[]> {
+  const rows = await db<
+    (Omit<HeldItem, "cells" | "expected"> & { cells: string | null; expected: string | null })[]
+  >`
+    select id, position, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells,
+      encrypted_expected as expected, state,
+      extract(epoch from clock_timestamp() - sent_at)::float8 * 1000 as "sentAgoMs"
+    from change_items where set_id = ${setId} and state in ('waiting', 'sent')
+    order by state = 'waiting', position limit ${limit}`;
+  return rows.map((row) => ({
+    ...row,
+    cells: opened(secrets, row.cells, "cells", row.id),
+    expected: opened(secrets, row.expected, "expected", row.id),
+  }));
+}
+
+function opened(
+  secrets: Context["secrets"],
+  encrypted: string | null,
+  column: string,
+  id: string,
+): CellValues | undefined {
+  return encrypted === null
+    ? undefined
+    : JSON.parse(secrets.decrypt(encrypted, `change_items.${column}:${id}`));
+}
+
+/** Returns the records that these creates of the set have made, by position; null: it has not made one. */
+export async function madeRecords(
+  db: Db,
+  setId: string,
+  positions: number[],
+): Promise<Map<number, string | null>> {
+  const rows = await db<{ position: number; recordId: string | null }[]>`
+    select position, record_id as "recordId" from change_items
+    where set_id = ${setId} and position = any (${positions})`;
+  return new Map(rows.map(({ position, recordId }) => [position, recordId]));
+}
+
+/**
+ * Records that operations are about to be sent, with the cells that they replace.
+ *
+ * @returns false if they must not be sent: the set was canceled, or another proxy has it
+ */
+export async function recordSent(
+  { db, secrets }: Secrets,
+  { id, holder }: HeldSet,
+  items: { id: string; before: CellValues | undefined }[],
+): Promise<boolean> {
+  const before = items.map((item) =>
+    item.before === undefined
+      ? null
+      : secrets.encrypt(JSON.stringify(item.before), `change_items.before:${item.id}`),
+  );
+  const sent = await db`
+    with held as materialized (
+      select id from change_sets
+      where id = ${id} and holder = ${holder} and held_until > now() and state = 'running' for share)
+    update change_items as i
+    set state = 'sent', sent_at = clock_timestamp(), encrypted_before = coalesce(n.before, i.encrypted_before)
+    from held, unnest(${items.map((item) => item.id)}::text[], ${before}::text[]) as n (id, before)
+    where i.id = n.id and i.set_id = held.id and i.state in ('waiting', 'sent')`;
+  return sent.count === items.length;
+}
+
+/** Records the results of operations; those of a canceled set do not wait again. Those that have one keep it. */
+export async function recordOutcomes(db: Db, setId: string, outcomes: Outcome[]): Promise<void> {
+  const column = (of: (outcome: Outcome) => string | null) => outcomes.map(of);
+  await db`
+    with set as materialized (select state from change_sets where id = ${setId} for share)
+    update change_items as i
+    set record_id = coalesce(n.record_id, i.record_id), error_type = n.error_type, error = n.error,
+      state = case when n.state = 'waiting' and set.state = 'canceled' then 'not_applied' else n.state end
+    from set, unnest(${column(({ id }) => id)}::text[], ${column(({ state }) => state)}::text[],
+      ${column(({ recordId }) => recordId ?? null)}::text[], ${column(({ errorType }) => errorType ?? "")}::text[],
+      ${column(({ error }) => error ?? "")}::text[]) as n (id, state, record_id, error_type, error)
+    where i.id = n.id and i.set_id = ${setId} and i.state in ('waiting', 'sent')`;
+}
+
+/** Ends the set, whose operations all have results. */
+export async function endChangeSet(db: Db, { id, holder }: HeldSet): Promise<void> {
+  await db`
+    update change_sets as s
+    set ended_at = now(), holder = null, held_until = null, problem = '', state = case
+      when s.state = 'canceled' then 'canceled'
+      when c.applied = c.all then 'applied' when c.applied = 0 and c.unknown = 0 then 'failed' else 'partly' end
+    from (select count(*) as "all", count(*) filter (where state = 'applied') as applied,
+      count(*) filter (where state = 'unknown') as unknown from change_items where set_id = ${id}) as c
+    where s.id = ${id} and s.holder = ${holder} and s.ended_at is null`;
+}
+
+/** Returns which of these records other operations on the base are known to have made. */
+export async function knownRecords(db: Db, baseId: string, recordIds: string[]): Promise<Set<string>> {
+  const rows = await db<{ id: string }[]>`
+    select i.record_id as id from change_items as i join change_sets as s on s.id = i.set_id
+    where s.base_id = ${baseId} and i.record_id = any (${recordIds})`;
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** An operation that was applied, and what it replaced. */
+export interface AppliedItem {
+  operation: OperationKind;
+  table: string;
+  recordId: string;
+  cells: CellValues | undefined;
+  before: CellValues | undefined;
+}
+
+/** Returns the operations of the set that were applied, the last first. */
+export async function appliedItems({ db, secrets }: Secrets, setId: string): Promise<AppliedItem[]> {
+  const rows = await db<
+    (Omit<AppliedItem, "cells" | "before"> & { id: string; cells: string | null; before: string | null })[]
+  >`
+    select id, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells,
+      encrypted_before as before
+    from change_items where set_id = ${setId} and state = 'applied' order by position desc`;
+  return rows.map(({ id, ...row }) => ({
+    ...row,
+    cells: opened(secrets, row.cells, "cells", id),
+    before: opened(secrets, row.before, "before", id),
+  }));
+}

@@ -1,0 +1,39 @@
+/** Change sets: ordered changes of records that Basetide makes in the source, their approval, results and undoing. */
+export {
+  CHANGE_SET_CHANNEL,
+  type ChangeItem,
+  type ChangeSet,
+  changeSetStates,
+  createChangeSet,
+  decideChangeSet,
+  decisions,
+  getChangeSet,
+  itemStates,
+  listChangeItems,
+  listChangeSets,
+} from "./change-sets";
+export {
+  claimChangeSet,
+  endChangeSet,
+  type HeldItem,
+  type HeldSet,
+  knownRecords,
+  madeRecords,
+  type Outcome,
+  RENEW_EVERY_MS,
+  recordOutcomes,
+  recordSent,
+  releaseChangeSet,
+  renewChangeSet,
+  unfinishedItems,
+} from "./claims";
+export {
+  areById,
+  type CellValues,
+  isCreatedBy,
+  linksIn,
+  MOST_OPERATIONS,
+  type OperationKind,
+  operationKinds,
+} from "./operations";
+export { undoChangeSet } from "./undo";

@@ -1,0 +1,39 @@
+/** The inverse of a change set, as another one. */
+import type { Context } from "../../context";
+import { BasetideError } from "../../errors";
+import type { Base } from "../bases";
+import { type ChangeSet, createChangeSet, getChangeSet } from "./change-sets";
+import { type AppliedItem, appliedItems } from "./claims";
+import { type CellValues, type ChangeOperation, linksIn } from "./operations";
+
+/**
+ * Undoes what the set has applied, in the opposite order: records that it created are deleted, and cells and records
+ * get back what they had. A record that somebody has changed since stays as it is, and is refused.
+ *
+ * @throws BasetideError `not_found`; `conflict` if the set has not ended, or nothing was applied
+ */
+export async function undoChangeSet(
+  ctx: Pick<Context, "db" | "secrets" | "actor">,
+  base: Base,
+  id: string,
+): Promise<ChangeSet> {
+  const set = await getChangeSet(ctx.db, base.id, id);
+  if (set.endedAt === null || (set.counts.applied ?? 0) === 0)
+    throw new BasetideError("conflict", `This change set is ${set.state}: there is nothing to undo`);
+  const operations = (await appliedItems(ctx, id)).map(inverseOf);
+  return createChangeSet(ctx, base, { operations, undoes: id, note: `Undoes ${id}` });
+}
+
+function inverseOf({ operation, table, recordId: record, cells, before = {} }: AppliedItem): ChangeOperation {
+  if (operation === "create") return { operation: "delete", table, record, expected: withoutLinks(cells) };
+  if (operation === "delete") return { operation: "create", table, fields: before };
+  const fields = Object.fromEntries(Object.keys(cells!).map((key) => [key, before[key] ?? null]));
+  return { operation: "update", table, record, fields, expected: withoutLinks(cells) };
+}
+
+/** Leaves out cells that link to records of the set: their ids were not known when it was written down. */
+function withoutLinks(cells: CellValues = {}): CellValues {
+  return Object.fromEntries(
+    Object.entries(cells).filter(([key, cell]) => linksIn({ [key]: cell }).length === 0),
+  );
+}

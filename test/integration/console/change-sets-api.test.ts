@@ -1,0 +1,90 @@
+/** Change sets over the management API; no proxy runs, so what is approved waits. */
+import { expect, test } from "vitest";
+import { connectBase, managementApi } from "../../support/control-support";
+
+const api = managementApi();
+const { call, newAccount } = api;
+
+const create = { operation: "create", table: "Tasks", fields: { Name: "A secret text" } };
+
+async function connected() {
+  const { token } = await newAccount();
+  const base = await connectBase(call, token, {});
+  expect(base.status).toBe(201);
+  const path = `/api/v1/bases/${base.body.id}`;
+  return { token, path, sets: `${path}/change-sets` };
+}
+
+test("a set is made only where the base allows it, and only of well-formed operations", async () => {
+  const { token, path, sets } = await connected();
+  const post = (body: unknown) => call("POST", sets, { token, body });
+  const off = await post({ operations: [create] });
+  expect([off.status, off.body.error.code]).toEqual([409, "conflict"]);
+  expect(off.body.error.message).toContain("change_sets");
+  expect((await call("PATCH", path, { token, body: { change_sets: true } })).body.settings.change_sets).toBe(
+    true,
+  );
+  const wrong = await post({ operations: [create, { ...create, record: "recAAAAAAAAAAAAAA" }] });
+  expect([wrong.status, wrong.body.error.code]).toEqual([422, "invalid_request"]);
+  expect(wrong.body.error.message).toContain("operations[1]: a create has neither");
+  expect((await post({ operations: [create] })).status).toBe(201);
+});
+
+test("a proposal waits, is approved once, and can be canceled; its cells are stored encrypted", async () => {
+  const { token, path, sets } = await connected();
+  await call("PATCH", path, { token, body: { change_sets: true } });
+  const body = { operations: [create, create], note: "Two tasks", proposal: true };
+  const made = (await call("POST", sets, { token, body })).body;
+  expect(made).toMatchObject({
+    id: expect.stringMatching(/^chs_/),
+    state: "proposed",
+    note: "Two tasks",
+    counts: { waiting: 2 },
+    decided_at: null,
+    ended_at: null,
+  });
+  expect(Date.parse(made.expires_at) - Date.parse(made.created_at)).toBe(7 * 86_400_000);
+  const stored = await api.control.ctx.db`select encrypted_cells from change_items`;
+  expect(stored.map((row) => row.encrypted_cells).join()).not.toContain("secret");
+
+  const one = `${sets}/${made.id}`;
+  const decide = async (decision: string) => {
+    const answer = await call("POST", `${one}/${decision}`, { token });
+    return [answer.status, answer.body.state ?? answer.body.error.message];
+  };
+  expect(await decide("cancel")).toEqual([409, "This change set is proposed"]);
+  expect(await decide("approve")).toEqual([200, "approved"]);
+  expect(await decide("approve")).toEqual([409, "This change set is approved"]);
+  expect(await decide("cancel")).toEqual([200, "canceled"]);
+  expect((await call("POST", `${one}/undo`, { token })).status).toBe(409);
+  expect((await call("GET", one, { token })).body).toMatchObject({
+    state: "canceled",
+    counts: { not_applied: 2 },
+  });
+  expect((await call("GET", `${one}/items?from=1`, { token })).body).toEqual({
+    items: [
+      {
+        position: 1,
+        operation: "create",
+        table: "Tasks",
+        record: null,
+        fields: { Name: "A secret text" },
+        state: "not_applied",
+        error_type: "",
+        error: "",
+      },
+    ],
+    next: null,
+  });
+  expect((await call("GET", sets, { token })).body).toHaveLength(1);
+});
+
+test("a proposal that nobody has approved for seven days is expired", async () => {
+  const { token, path, sets } = await connected();
+  await call("PATCH", path, { token, body: { change_sets: true } });
+  const { id } = (await call("POST", sets, { token, body: { operations: [create], proposal: true } })).body;
+  await api.control.ctx.db`update change_sets set created_at = now() - interval '7 days' where id = ${id}`;
+  expect((await call("GET", `${sets}/${id}`, { token })).body.state).toBe("expired");
+  const late = await call("POST", `${sets}/${id}/approve`, { token });
+  expect([late.status, late.body.error.message]).toEqual([409, "This change set is expired"]);
+});

@@ -1,0 +1,377 @@
+/** Change sets: changes of records that proxies make in the source, exactly once, and in SQL. */
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { getBase, updateSettings } from "../../../core/control/bases";
+import {
+  type ChangeSet,
+  claimChangeSet,
+  createChangeSet,
+  decideChangeSet,
+  getChangeSet,
+  listChangeItems,
+  recordSent,
+  undoChangeSet,
+  unfinishedItems,
+} from "../../../core/control/change-sets";
+import { fuzzRuns } from "../../support/fuzz";
+import { until } from "../../support/poll";
+import { type ProxyStack, proxyStack } from "../../support/proxy-stack";
+
+let stack: ProxyStack;
+
+beforeAll(async () => {
+  stack = await proxyStack({ UPSTREAM_TIMEOUT_MS: "1000" });
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+afterEach(() => stack.sandbox.control.clearFaults());
+
+type Operations = Parameters<typeof createChangeSet>[2]["operations"];
+
+/** A base with records `Task 0` … and their people, connected and synced, whose change sets are on. */
+async function tasks(count = 3) {
+  const { control } = stack.sandbox;
+  const sourceBaseId = control.createBase({
+    name: "Work",
+    tables: [
+      {
+        id: "tblTasks000000001",
+        name: "Tasks",
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Hours", type: "number", options: { precision: 1 } },
+          {
+            name: "Status",
+            type: "singleSelect",
+            options: { choices: [{ name: "Open" }, { name: "Done" }] },
+          },
+          { name: "Loud", type: "formula", options: { formula: "UPPER({Name})" } },
+        ],
+        records: Array.from({ length: count }, (_, at) => ({
+          fields: { Name: `Task ${at}`, Hours: at, Status: "Open" },
+        })),
+      },
+      {
+        name: "People",
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Tasks", type: "multipleRecordLinks", options: { linkedTableId: "tblTasks000000001" } },
+        ],
+        records: [],
+      },
+    ],
+  });
+  const replicated = await stack.connect(sourceBaseId);
+  await replicated.sync();
+  await updateSettings(stack.managed, replicated.base, { changeSets: true });
+  const base = await getBase(stack.ctx.db, replicated.base.id);
+  const inSource = (tableName = "Tasks") => {
+    const table = control.dump(sourceBaseId).tables.find(({ name }) => name === tableName)!;
+    const fields = table.fields as { id: string; name: string }[];
+    const nameOf = new Map(fields.map(({ id, name }) => [id, name]));
+    return table.records.map(({ id, fields }) => ({
+      id,
+      fields: Object.fromEntries(Object.entries(fields).map(([key, cell]) => [nameOf.get(key)!, cell])),
+    }));
+  };
+  const ended = async ({ id }: ChangeSet) => {
+    await until(async () => (await getChangeSet(stack.ctx.db, base.id, id)).endedAt !== null, {
+      what: "the change set has ended",
+      timeoutMs: 40_000,
+    });
+    return getChangeSet(stack.ctx.db, base.id, id);
+  };
+  return {
+    base,
+    sourceBaseId,
+    inSource,
+    ended,
+    ids: inSource().map(({ id }) => id),
+    rows: () => replicated.rows("tasks"),
+    create: (operations: Operations, more: object = {}) =>
+      createChangeSet(stack.ctx, base, { operations, ...more }),
+    make: async (operations: Operations, more: object = {}) =>
+      ended(await createChangeSet(stack.ctx, base, { operations, ...more })),
+    items: ({ id }: ChangeSet) => listChangeItems(stack.ctx, id, { from: 0, limit: 1000 }),
+  };
+}
+
+type Scene = Awaited<ReturnType<typeof tasks>>;
+
+const named = (records: { fields: Record<string, unknown> }[]) =>
+  records.map(({ fields }) => fields.Name).sort();
+
+function callsOf(sourceBaseId: string, method: string): number {
+  return stack.sandbox.control
+    .log()
+    .filter((call) => call.method === method && call.path.startsWith(`/v0/${sourceBaseId}/Tasks`)).length;
+}
+
+test("operations are made in their order, ten to a call, and are in SQL when the set has ended; undoing restores all", async () => {
+  const at = await tasks(12);
+  const before = at.inSource();
+  const set = await at.make([
+    ...Array.from({ length: 25 }, (_, nth) => ({
+      operation: "create" as const,
+      table: "Tasks",
+      fields: { Name: `New ${nth}` },
+    })),
+    ...at.ids.slice(0, 11).map((record) => ({
+      operation: "update" as const,
+      table: "Tasks",
+      record,
+      fields: { Status: "Done", Hours: 9.5 },
+    })),
+    { operation: "delete" as const, table: "Tasks", record: at.ids[11]! },
+  ]);
+  expect(set).toMatchObject({ state: "applied", counts: { applied: 37 }, problem: "" });
+  expect([callsOf(at.sourceBaseId, "POST"), callsOf(at.sourceBaseId, "PATCH")]).toEqual([3, 2]);
+  const rows = await at.rows();
+  expect(rows).toHaveLength(36);
+  expect(rows.filter(({ status, hours }) => status === "Done" && Number(hours) === 9.5)).toHaveLength(11);
+
+  const undone = await at.ended(await undoChangeSet(stack.ctx, at.base, set.id));
+  expect(undone).toMatchObject({ state: "applied", undoes: set.id, counts: { applied: 37 } });
+  const cells = (records: typeof before) => records.map(({ fields }) => JSON.stringify(fields)).sort();
+  expect(cells(at.inSource())).toEqual(cells(before));
+  expect(await at.rows()).toHaveLength(12);
+});
+
+test("a record can link to one that the same set creates", async () => {
+  const at = await tasks(0);
+  const set = await at.make([
+    { operation: "create", table: "Tasks", fields: { Name: "First" } },
+    { operation: "create", table: "Tasks", fields: { Name: "Second" } },
+    { operation: "create", table: "People", fields: { Name: "Ada", Tasks: [{ created_by: 1 }] } },
+  ]);
+  expect(await at.items(set)).toMatchObject([{ error: "" }, { error: "" }, { error: "" }]);
+  const second = at.inSource().find(({ fields }) => fields.Name === "Second")!;
+  expect(at.inSource("People")[0]!.fields.Tasks).toEqual([second.id]);
+});
+
+test("a record that Airtable refuses does not stop the others, and has its error", async () => {
+  const at = await tasks(0);
+  const set = await at.make(
+    Array.from({ length: 10 }, (_, nth) => ({
+      operation: "create" as const,
+      table: "Tasks",
+      fields: { Name: `Task ${nth}`, Status: nth === 6 ? "No such choice" : "Open" },
+    })),
+  );
+  expect(set).toMatchObject({ state: "partly", counts: { applied: 9, refused: 1 } });
+  expect((await at.items(set))[6]).toMatchObject({
+    state: "refused",
+    errorType: "INVALID_MULTIPLE_CHOICE_OPTIONS",
+  });
+  expect(at.inSource()).toHaveLength(9);
+});
+
+test("an operation whose record has other values than expected, or is gone, is refused, and changes nothing", async () => {
+  const at = await tasks(3);
+  const [first, second] = at.ids;
+  const set = await at.make([
+    {
+      operation: "update",
+      table: "Tasks",
+      record: first!,
+      fields: { Hours: 5 },
+      expected: { Status: "Done" },
+    },
+    { operation: "delete", table: "Tasks", record: second!, expected: { Name: "Task 1", Hours: 1 } },
+    { operation: "update", table: "Tasks", record: "recAAAAAAAAAAAAAA", fields: { Hours: 5 } },
+  ]);
+  expect(await at.items(set)).toMatchObject([
+    { state: "refused", errorType: "STALE", error: "The record has other values than expected in Status" },
+    { state: "applied" },
+    { state: "refused", errorType: "ROW_DOES_NOT_EXIST" },
+  ]);
+  expect(named(at.inSource())).toEqual(["Task 0", "Task 2"]);
+});
+
+test("what somebody has changed since is not undone", async () => {
+  const at = await tasks(2);
+  const update = (record: string, Hours: number): Operations => [
+    { operation: "update", table: "Tasks", record, fields: { Hours } },
+  ];
+  const set = await at.make([...update(at.ids[0]!, 7), ...update(at.ids[1]!, 7)]);
+  await at.make(update(at.ids[0]!, 8));
+  const undone = await at.ended(await undoChangeSet(stack.ctx, at.base, set.id));
+  expect(undone).toMatchObject({ state: "partly", counts: { applied: 1, refused: 1 } });
+  expect(at.inSource().map(({ fields }) => fields.Hours)).toEqual([8, 1]);
+});
+
+test("nothing of a proposal is made until it is approved; one that is rejected is never made", async () => {
+  const at = await tasks(0);
+  const propose = (Name: string) =>
+    at.create([{ operation: "create", table: "Tasks", fields: { Name } }], { isProposal: true });
+  const [good, bad] = [await propose("Good"), await propose("Bad")];
+  expect([good.state, bad.state]).toEqual(["proposed", "proposed"]);
+  await decideChangeSet(stack.ctx, at.base, bad.id, "reject");
+  await expect(decideChangeSet(stack.ctx, at.base, bad.id, "approve")).rejects.toMatchObject({
+    code: "conflict",
+  });
+  const approvals = await Promise.allSettled(
+    [1, 2].map(() => decideChangeSet(stack.ctx, at.base, good.id, "approve")),
+  );
+  expect(approvals.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  await at.ended(good);
+  expect(named(at.inSource())).toEqual(["Good"]);
+  expect(await at.items(bad)).toMatchObject([{ state: "not_applied" }]);
+});
+
+test("a canceled set ends with the results of what was sent", async () => {
+  const at = await tasks(0);
+  stack.sandbox.control.addFault({ kind: "rate_limited", count: 1, base: at.sourceBaseId, method: "POST" });
+  const set = await at.create([{ operation: "create", table: "Tasks", fields: { Name: "Late" } }]);
+  await until(async () => (await getChangeSet(stack.ctx.db, at.base.id, set.id)).problem !== "", {
+    what: "the set waits",
+  });
+  await decideChangeSet(stack.ctx, at.base, set.id, "cancel");
+  expect(await at.ended(set)).toMatchObject({ state: "canceled", counts: { not_applied: 1 } });
+  expect(at.inSource()).toEqual([]);
+});
+
+test("change sets must be turned on, and say what is wrong with an operation", async () => {
+  const at = await tasks(1);
+  const refused = (operations: Operations, message: RegExp) =>
+    expect(at.create(operations)).rejects.toMatchObject({
+      code: "invalid_request",
+      message: expect.stringMatching(message),
+    });
+  await refused([], /1 to 10000/);
+  await refused(
+    [{ operation: "update", table: "Tasks", record: "Task 1", fields: { Hours: 1 } }],
+    /operations\[0\]/,
+  );
+  await refused(
+    [{ operation: "create", table: "Tasks", fields: { Tasks: [{ created_by: 0 }] } }],
+    /earlier create/,
+  );
+  await updateSettings(stack.managed, at.base, { changeSets: false });
+  const off = await getBase(stack.ctx.db, at.base.id);
+  const operations: Operations = [{ operation: "create", table: "Tasks", fields: {} }];
+  await expect(createChangeSet(stack.ctx, off, { operations })).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("change_sets"),
+  });
+});
+
+/** A proxy has taken the set, and died after it recorded that the operations are sent. */
+async function sentByDead(at: Scene, operations: Operations): Promise<ChangeSet> {
+  const { ctx } = stack;
+  const set = await at.create(operations, { isProposal: true });
+  // No proxy is told.
+  await ctx.db`update change_sets set state = 'approved', decided_at = '-infinity' where id = ${set.id}`;
+  const held = (await claimChangeSet(ctx.db, "dead"))!;
+  expect(held.id).toBe(set.id);
+  await ctx.db`update change_sets set decided_at = now() where id = ${set.id}`;
+  const items = await unfinishedItems(ctx, set.id, 100);
+  expect(
+    await recordSent(
+      ctx,
+      held,
+      items.map(({ id }) => ({ id, before: undefined })),
+    ),
+  ).toBe(true);
+  return set;
+}
+
+const letGo = async ({ id }: ChangeSet) => {
+  await stack.ctx.db`update change_sets set held_until = now() where id = ${id}`;
+  await stack.ctx.db.notify("basetide_change_sets", id);
+};
+
+const api = (method: string, at: Scene, body: unknown) =>
+  fetch(`${stack.sandbox.url}/v0/${at.sourceBaseId}/Tasks`, {
+    method,
+    headers: { authorization: `Bearer ${stack.sandbox.key}`, "content-type": "application/json" },
+    body: JSON.stringify(body),
+  });
+
+test("after a proxy has died, what Airtable has made of what it had sent is found, and the rest is sent again", async () => {
+  const at = await tasks(2);
+  const set = await sentByDead(at, [
+    { operation: "create", table: "Tasks", fields: { Name: "Made", Hours: 4 } },
+    { operation: "create", table: "Tasks", fields: { Name: "Not made" } },
+    { operation: "update", table: "Tasks", record: at.ids[0]!, fields: { Hours: 8 } },
+    { operation: "delete", table: "Tasks", record: at.ids[1]! },
+  ]);
+  await api("POST", at, { records: [{ fields: { Name: "Made", Hours: 4 } }] });
+  await letGo(set);
+  expect(await at.ended(set)).toMatchObject({ state: "applied", counts: { applied: 4 } });
+  expect(named(at.inSource())).toEqual(["Made", "Not made", "Task 0"]);
+  expect(at.inSource().find(({ id }) => id === at.ids[0])!.fields.Hours).toBe(8);
+});
+
+test("a create that fits more new records than were sent is left to people", async () => {
+  const at = await tasks(0);
+  const set = await sentByDead(at, [{ operation: "create", table: "Tasks", fields: { Name: "Same" } }]);
+  for (const _ of [1, 2]) await api("POST", at, { records: [{ fields: { Name: "Same" } }] });
+  await letGo(set);
+  expect(await at.ended(set)).toMatchObject({ state: "partly", counts: { unknown: 1 } });
+  expect((await at.items(set))[0]).toMatchObject({ errorType: "AMBIGUOUS" });
+  expect(at.inSource()).toHaveLength(2);
+});
+
+test("a proxy that stops leaves its set to another one", async () => {
+  const at = await tasks(0);
+  const other = await stack.startAnother();
+  const sets = await Promise.all(
+    [0, 1, 2].map((nth) =>
+      at.create(
+        Array.from({ length: 30 }, (_, one) => ({
+          operation: "create" as const,
+          table: "Tasks",
+          fields: { Name: `${nth}-${one}` },
+        })),
+      ),
+    ),
+  );
+  await other[Symbol.asyncDispose]();
+  for (const set of sets) expect((await at.ended(set)).state).toBe("applied");
+  expect(new Set(named(at.inSource())).size).toBe(90);
+  expect(at.inSource()).toHaveLength(90);
+});
+
+const FAULTS = ["status_500", "status_502_html", "reset", "hang", "broken_json", "truncated"] as const;
+
+test("whatever fails on the way, each operation is made once", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.constantFrom("create" as const, "update" as const, "delete" as const), {
+        minLength: 1,
+        maxLength: 25,
+      }),
+      fc.array(
+        fc.record({
+          kind: fc.constantFrom(...FAULTS),
+          when: fc.constantFrom("before" as const, "after" as const),
+          after: fc.nat({ max: 4 }),
+        }),
+        { minLength: 1, maxLength: 3 },
+      ),
+      async (kinds, faults) => {
+        const at = await tasks(kinds.length);
+        const operations = kinds.map((operation, nth) => {
+          const record = at.ids[nth]!;
+          if (operation === "create") return { operation, table: "Tasks", fields: { Name: `New ${nth}` } };
+          if (operation === "delete") return { operation, table: "Tasks", record };
+          return { operation, table: "Tasks", record, fields: { Hours: 100 + nth } };
+        });
+        for (const fault of faults)
+          stack.sandbox.control.addFault({ ...fault, count: 1, base: at.sourceBaseId, delayMs: 2000 });
+        const set = await at.make(operations);
+        stack.sandbox.control.clearFaults();
+        expect(set).toMatchObject({ state: "applied", counts: { applied: kinds.length } });
+        const records = at.inSource();
+        for (const [nth, kind] of kinds.entries()) {
+          const record = records.find(({ id }) => id === at.ids[nth]);
+          if (kind === "create")
+            expect(records.filter(({ fields }) => fields.Name === `New ${nth}`)).toHaveLength(1);
+          else if (kind === "delete") expect(record).toBeUndefined();
+          else expect(record!.fields.Hours).toBe(100 + nth);
+        }
+      },
+    ),
+    { numRuns: 4 * fuzzRuns, endOnFailure: true },
+  );
+}, 180_000);
