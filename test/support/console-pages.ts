@@ -13,6 +13,7 @@ export interface PageIds {
   sqlUser: string;
   webhook: string;
   workspace: string;
+  changeSet: string;
   member: string;
   statusToken: string;
   invitation: string;
@@ -88,6 +89,8 @@ const BASES: Record<string, Address> = {
   "/bases": "/bases",
   "/bases/:id": ({ base }) => `/bases/${base}`,
   "/bases/:id/tables/:table": ({ base, table }) => `/bases/${base}/tables/${table}`,
+  "/bases/:id/changes/": ({ base }) => `/bases/${base}/changes`,
+  "/bases/:id/changes/:set": ({ base, changeSet }) => `/bases/${base}/changes/${changeSet}`,
   "/bases/:id/freshness": ({ base }) =>
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),
   "/bases/:id/:place": ({ base }) => ["runs", "issues"].map((place) => `/bases/${base}/${place}`),

@@ -6,8 +6,9 @@
 import { startConsole } from "../../apps/console/start";
 import { createWebhook } from "../../core/alerts";
 import { type CurrentUser, createToken, makeResetLink } from "../../core/control/accounts";
-import { type Base, recordRun, updateSettings } from "../../core/control/bases";
+import { type Base, getBase, recordRun, updateSettings } from "../../core/control/bases";
 import { createWorkspace } from "../../core/control/budgets";
+import { createChangeSet } from "../../core/control/change-sets";
 import { newStatusPage, statusToken } from "../../core/control/history";
 import { inviteMember } from "../../core/control/members";
 import { createDraft, setDraftBase, setDraftDestination, setDraftKey } from "../../core/control/onboarding";
@@ -157,6 +158,20 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
   const [token] = await db<{ id: string }[]>`select id from api_tokens where account_id = ${accountId}`;
   const database = await getDatabase(db, base.database.id);
   const sqlUser = await createSqlUser({ ...ctx, actor }, database, "Metabase");
+  await updateSettings(ctx, base, { changeSets: true });
+  const changeSet = await createChangeSet({ ...ctx, actor }, await getBase(db, base.id), {
+    isProposal: true,
+    note: "Raise prices",
+    operations: [
+      {
+        operation: "update",
+        table: "Products 0",
+        record: "recAAAAAAAAAAAAAA",
+        fields: { Price: 2 },
+        expected: { Price: 1 },
+      },
+    ],
+  });
   const reader = await fleet.reader(base);
   const [row] = await reader<{ id: string }[]>`select id from products_0 order by id limit 1`;
   return {
@@ -167,6 +182,7 @@ async function addEverything(fleet: Fleet, base: Base, unconnected: string): Pro
     sqlUser: sqlUser.id,
     webhook: webhook.id,
     workspace: workspace.id,
+    changeSet: changeSet.id,
     member: "usr_guest",
     statusToken: (await statusToken(db, accountId))!,
     invitation,

@@ -44,7 +44,7 @@ function aboutOf(entry: AuditEntry, subjects: Subjects): { name: string; href?: 
 
 function pageOf(id: string, { kind, baseId }: AuditSubject): string | undefined {
   if (kind === "base") return `/bases/${id}`;
-  if (kind === "change_set") return `/bases/${baseId}`;
+  if (kind === "change_set") return `/bases/${baseId}/changes/${id}`;
   if (kind === "database") return baseId === null ? undefined : `/bases/${baseId}/connect`;
   if (kind === "sql_user") return baseId === null ? undefined : `/bases/${baseId}/connect?user=${id}`;
   if (kind === "workspace") return `/account/workspaces/${id}`;

@@ -2,6 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import { Button, Card, CopyField, Form, Link } from "../components";
 import { ProgramText } from "../components/program";
+import { changesPath } from "./change-sets";
 import { proxyEndpoint, proxySnippets, type Snippet } from "./snippets";
 import { airtableJsWrite, curlWrite, pythonWrite, type WriteExample } from "./write-snippets";
 
@@ -57,6 +58,12 @@ export function ProxyPage(props: ProxyProps) {
           The proxy has the same API as Airtable: you only change the base address and keep your API key. When
           it has answered a create, update or delete, the next <code>SELECT</code> shows the change.
         </p>
+        {base.settings.changeSets ? (
+          <p>
+            To change many records at once, with a review or an undo, use{" "}
+            <Link href={changesPath(base)}>change sets</Link>.
+          </p>
+        ) : null}
         <CopyField id="proxy-address" label="Base address" value={proxyEndpoint(proxyUrl)} />
         <p class="muted">
           If all of the base's requests go through the proxy, they have priority over the sync and never get a

@@ -146,6 +146,6 @@ function toJson(set: ChangeSet) {
   };
 }
 
-function itemJson({ position, operation, table, recordId, fields, state, errorType, error }: ChangeItem) {
-  return { position, operation, table, record: recordId, fields, state, error_type: errorType, error };
+function itemJson({ recordId, errorType, ...item }: ChangeItem) {
+  return { ...item, record: recordId, error_type: errorType };
 }

@@ -84,6 +84,7 @@ export const changeItems = named(
         table: t.String(),
         record: nullable(t.String({ description: "Null for a create that has not been made" })),
         fields: nullable(t.Record(t.String(), t.Unknown())),
+        expected: nullable(t.Record(t.String(), t.Unknown())),
         state: t.UnionEnum(itemStates),
         error_type: t.String({
           description: "Airtable's type of the error, or STALE, ROW_DOES_NOT_EXIST, …",

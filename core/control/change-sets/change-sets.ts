@@ -8,6 +8,7 @@ import { isId, newId } from "../../ids";
 import { cleanText } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Base } from "../bases";
+import { type CellColumn, encryptCells, openCells } from "./cells";
 import { type CellValues, type ChangeOperation, checkOperations, type OperationKind } from "./operations";
 
 /** Sent to proxies, with the id of the set, when there is one to carry out. */
@@ -65,6 +66,8 @@ export interface ChangeItem {
   /** Null for a create that has not been made. */
   recordId: string | null;
   fields: CellValues | null;
+  /** Cells that the record must have when it is changed; null: any. */
+  expected: CellValues | null;
   state: ItemState;
   /** The source's type of the error. */
   errorType: string;
@@ -129,8 +132,8 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
 
 function toRow({ secrets }: SetContext, operation: ChangeOperation, position: number) {
   const id = newId("change_item");
-  const encrypted = (cells: CellValues | undefined, column: string) =>
-    cells === undefined ? null : secrets.encrypt(JSON.stringify(cells), `change_items.${column}:${id}`);
+  const encrypted = (cells: CellValues | undefined, column: CellColumn) =>
+    cells === undefined ? null : encryptCells(secrets, cells, column, id);
   return {
     id,
     position,
@@ -162,13 +165,20 @@ export async function listChangeItems(
   setId: string,
   { from, limit }: { from: number; limit: number },
 ): Promise<ChangeItem[]> {
-  const rows = await db<(Omit<ChangeItem, "fields"> & { id: string; cells: string | null })[]>`
-    select id, position, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells, state,
-      error_type as "errorType", error
+  const rows = await db<
+    (Omit<ChangeItem, "fields" | "expected"> & {
+      id: string;
+      cells: string | null;
+      expected: string | null;
+    })[]
+  >`
+    select id, position, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells,
+      encrypted_expected as expected, state, error_type as "errorType", error
     from change_items where set_id = ${setId} and position >= ${from} order by position limit ${limit}`;
-  return rows.map(({ id, cells, ...row }) => ({
+  return rows.map(({ id, cells, expected, ...row }) => ({
     ...row,
-    fields: cells === null ? null : JSON.parse(secrets.decrypt(cells, `change_items.cells:${id}`)),
+    fields: openCells(secrets, cells, "cells", id) ?? null,
+    expected: openCells(secrets, expected, "expected", id) ?? null,
   }));
 }
 

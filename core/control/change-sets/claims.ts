@@ -6,6 +6,7 @@
  * operation.
  */
 import type { Context, Db } from "../../context";
+import { encryptCells, openCells } from "./cells";
 import type { ChangeSetState, ItemState } from "./change-sets";
 import type { CellValues, OperationKind } from "./operations";
 
@@ -111,20 +112,9 @@ export async function unfinishedItems(
     order by state = 'waiting', position limit ${limit}`;
   return rows.map((row) => ({
     ...row,
-    cells: opened(secrets, row.cells, "cells", row.id),
-    expected: opened(secrets, row.expected, "expected", row.id),
+    cells: openCells(secrets, row.cells, "cells", row.id),
+    expected: openCells(secrets, row.expected, "expected", row.id),
   }));
-}
-
-function opened(
-  secrets: Context["secrets"],
-  encrypted: string | null,
-  column: string,
-  id: string,
-): CellValues | undefined {
-  return encrypted === null
-    ? undefined
-    : JSON.parse(secrets.decrypt(encrypted, `change_items.${column}:${id}`));
 }
 
 /** Returns the records that these creates of the set have made, by position; null: it has not made one. */
@@ -150,9 +140,7 @@ export async function recordSent(
   items: { id: string; before: CellValues | undefined }[],
 ): Promise<boolean> {
   const before = items.map((item) =>
-    item.before === undefined
-      ? null
-      : secrets.encrypt(JSON.stringify(item.before), `change_items.before:${item.id}`),
+    item.before === undefined ? null : encryptCells(secrets, item.before, "before", item.id),
   );
   const sent = await db`
     with held as materialized (
@@ -218,7 +206,7 @@ export async function appliedItems({ db, secrets }: Secrets, setId: string): Pro
     from change_items where set_id = ${setId} and state = 'applied' order by position desc`;
   return rows.map(({ id, ...row }) => ({
     ...row,
-    cells: opened(secrets, row.cells, "cells", id),
-    before: opened(secrets, row.before, "before", id),
+    cells: openCells(secrets, row.cells, "cells", id),
+    before: openCells(secrets, row.before, "before", id),
   }));
 }

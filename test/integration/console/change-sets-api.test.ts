@@ -1,6 +1,10 @@
-/** Change sets over the management API; no proxy runs, so what is approved waits. */
+/** Change sets over the management API and in the console; no proxy runs, so what is approved waits. */
 import { expect, test } from "vitest";
-import { connectBase, managementApi } from "../../support/control-support";
+import { consoleApp } from "../../../apps/console/app";
+import { createBase, getBase } from "../../../core/control/bases";
+import { createChangeSet, getChangeSet } from "../../../core/control/change-sets";
+import { asker, authByHeader } from "../../support/console";
+import { connectBase, GOOD_KEY, managementApi } from "../../support/control-support";
 
 const api = managementApi();
 const { call, newAccount } = api;
@@ -69,6 +73,7 @@ test("a proposal waits, is approved once, and can be canceled; its cells are sto
         table: "Tasks",
         record: null,
         fields: { Name: "A secret text" },
+        expected: null,
         state: "not_applied",
         error_type: "",
         error: "",
@@ -87,4 +92,40 @@ test("a proposal that nobody has approved for seven days is expired", async () =
   expect((await call("GET", `${sets}/${id}`, { token })).body.state).toBe("expired");
   const late = await call("POST", `${sets}/${id}/approve`, { token });
   expect([late.status, late.body.error.message]).toEqual([409, "This change set is expired"]);
+});
+
+test("a page shows what a proposal changes, from what to what, and its buttons decide", async () => {
+  const account = await api.control.addAccount("proposals@example.com");
+  const ask = asker(consoleApp(api.control.ctx, authByHeader()));
+  const { ctx } = api.control;
+  const connected = await createBase(ctx, account.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+    settings: { changeSets: true },
+  });
+  const base = await getBase(ctx.db, connected.id);
+  const record = "recAAAAAAAAAAAAAA";
+  const { id } = await createChangeSet(ctx, base, {
+    note: "Close it <b>",
+    isProposal: true,
+    operations: [
+      {
+        operation: "update",
+        table: "Tasks",
+        record,
+        fields: { Status: "Done" },
+        expected: { Status: "Open" },
+      },
+    ],
+  });
+  const path = `/bases/${base.id}/changes`;
+  expect((await ask(path, { account })).text).toContain("Close it &lt;b>");
+  const page = (await ask(`${path}/${id}`, { account })).text;
+  expect(page).toMatch(/<b>Status<\/b>: <del>Open<\/del> <ins>Done<\/ins>/);
+  expect((await ask(`${path}/${id}/approve`, { account, form: {} })).status).toBe(303);
+  expect(await getChangeSet(ctx.db, base.id, id)).toMatchObject({ state: "approved" });
+  expect((await ask(`${path}/${id}/reject`, { account, form: {} })).status).toBe(409);
+  expect((await ask(`${path}/${id}/cancel`, { account, form: {} })).status).toBe(303);
+  expect(await getChangeSet(ctx.db, base.id, id)).toMatchObject({ state: "canceled" });
 });

@@ -7,6 +7,7 @@ import { activityPages } from "./activity";
 import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
+import { changeSetPages } from "./change-set-pages";
 import { confirmationPages } from "./confirmations";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
@@ -56,6 +57,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(proxyPages(ctx))
     .use(dataPages(ctx))
     .use(selectionPages(ctx))
+    .use(changeSetPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))

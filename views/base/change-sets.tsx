@@ -1,0 +1,197 @@
+/** The change sets of a base, and one of them: what it changes, the result of each operation, and what can be decided. */
+import type { Base } from "../../core/control/bases";
+import type {
+  ChangeItem,
+  ChangeSet,
+  ChangeSetState,
+  Decision,
+  ItemState,
+} from "../../core/control/change-sets";
+import { Badge, Button, Card, Empty, Form, type Tone } from "../components";
+import { Ago } from "../components/ago";
+import { Table } from "../components/table";
+import { counted, inDigits } from "../format";
+
+const setWords: Record<ChangeSetState, [word: string, tone: Tone]> = {
+  proposed: ["Waits for approval", "yellow"],
+  approved: ["Waits", "neutral"],
+  running: ["Running", "neutral"],
+  applied: ["Applied", "green"],
+  partly: ["Partly applied", "yellow"],
+  failed: ["Not applied", "red"],
+  rejected: ["Rejected", "neutral"],
+  canceled: ["Canceled", "neutral"],
+  expired: ["Expired", "neutral"],
+};
+
+const itemWords: Record<ItemState, [word: string, tone: Tone]> = {
+  waiting: ["Waits", "neutral"],
+  sent: ["Sent", "neutral"],
+  applied: ["Applied", "green"],
+  refused: ["Refused", "red"],
+  unknown: ["Unknown", "yellow"],
+  not_applied: ["Not applied", "neutral"],
+};
+
+const operationWords = { create: "Create", update: "Change", delete: "Delete" } as const;
+
+export const changesPath = (base: Pick<Base, "id">) => `/bases/${base.id}/changes`;
+
+export function ChangeSetsPage({ base, sets, now }: { base: Base; sets: ChangeSet[]; now: Date }) {
+  return (
+    <Card id="change-sets" title="Change sets">
+      <p class="muted">
+        Changes of many records at once, which Basetide makes in Airtable with the key of this base.{" "}
+        <a href="/docs/change-sets">How to make one</a>
+      </p>
+      {sets.length === 0 ? (
+        <Empty title={base.settings.changeSets ? "No change set yet" : "Change sets are off"}>
+          {base.settings.changeSets
+            ? "Programs make them with the API of the console."
+            : "Turn them on in the settings of this base, under Writes through the proxy."}
+        </Empty>
+      ) : (
+        <Table
+          caption="Change sets, newest first"
+          head={[
+            { text: "Change set" },
+            { text: "State" },
+            { text: "Operations", isNumber: true },
+            { text: "Applied", isNumber: true },
+            { text: "By" },
+            { text: "Created" },
+          ]}
+        >
+          {sets.map((set) => (
+            <tr key={set.id}>
+              <th scope="row" class="wrap">
+                <a href={`${changesPath(base)}/${set.id}`}>{set.note || set.id}</a>
+              </th>
+              <td>
+                <SetState state={set.state} />
+              </td>
+              <td class="number">{inDigits(total(set))}</td>
+              <td class="number">{inDigits(set.counts.applied ?? 0)}</td>
+              <td class="wrap">{set.createdBy ?? "–"}</td>
+              <td class="nowrap">
+                <Ago at={set.createdAt} now={now} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
+
+interface OneProps {
+  base: Base;
+  set: ChangeSet;
+  items: ChangeItem[];
+  /** Position of the first operation of the next page. */
+  next: number | null;
+  now: Date;
+}
+
+export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
+  const path = `${changesPath(base)}/${set.id}`;
+  return (
+    <Card id="change-set" title={set.note || "Change set"} actions={<Decisions path={path} set={set} />}>
+      <p>
+        <SetState state={set.state} /> {counted(total(set), "operation")} by {set.createdBy ?? "Basetide"},{" "}
+        <Ago at={set.createdAt} now={now} />
+        {set.decidedBy && set.decidedBy !== set.createdBy ? <>, decided by {set.decidedBy}</> : null}.{" "}
+        {Object.entries(set.counts)
+          .map(([state, count]) => `${itemWords[state as ItemState][0]}: ${inDigits(count)}`)
+          .join(" · ")}
+      </p>
+      {set.undoes ? (
+        <p>
+          It undoes <a href={`${changesPath(base)}/${set.undoes}`}>another change set</a>.
+        </p>
+      ) : null}
+      {set.problem ? <p class="muted">It waits: {set.problem}</p> : null}
+      <Table
+        caption="Operations, in their order"
+        head={[{ text: "Operation" }, { text: "Table" }, { text: "Cells" }, { text: "Result" }]}
+      >
+        {items.map((item) => (
+          <tr key={item.position}>
+            <th scope="row" class="nowrap">
+              {operationWords[item.operation]}
+            </th>
+            <td class="wrap">
+              {item.table}
+              {item.recordId ? (
+                <>
+                  {" "}
+                  <code>{item.recordId}</code>
+                </>
+              ) : null}
+            </td>
+            <td class="wrap">
+              <CellChanges item={item} />
+            </td>
+            <td class="wrap">
+              <Badge tone={itemWords[item.state][1]}>{itemWords[item.state][0]}</Badge>
+              {item.error ? (
+                <p class="small muted">
+                  {item.error} {item.errorType ? <code>{item.errorType}</code> : null}
+                </p>
+              ) : null}
+            </td>
+          </tr>
+        ))}
+      </Table>
+      {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
+    </Card>
+  );
+}
+
+/** Each cell as `Status: Open → Done`, as far as the author has said what was there. */
+function CellChanges({ item: { fields, expected } }: { item: ChangeItem }) {
+  const names = [...new Set([...Object.keys(fields ?? {}), ...Object.keys(expected ?? {})])];
+  if (names.length === 0) return <span class="muted">–</span>;
+  return (
+    <ul class="plain">
+      {names.map((name) => (
+        <li key={name}>
+          <b>{name}</b>: {expected && name in expected ? <del>{textOf(expected[name])}</del> : null}{" "}
+          {fields && name in fields ? <ins>{textOf(fields[name])}</ins> : null}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function textOf(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "(empty)";
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+function Decisions({ path, set }: { path: string; set: ChangeSet }) {
+  const offered: Record<Decision | "undo", string | false> = {
+    approve: set.state === "proposed" && "Approve",
+    reject: set.state === "proposed" && "Reject",
+    cancel: (set.state === "approved" || set.state === "running") && "Cancel",
+    undo: set.endedAt !== null && (set.counts.applied ?? 0) > 0 && "Undo",
+  };
+  return (
+    <>
+      {Object.entries(offered).map(([decision, text]) =>
+        text ? (
+          <Form key={decision} action={`${path}/${decision}`}>
+            <Button kind={decision === "approve" ? "primary" : "plain"}>{text}</Button>
+          </Form>
+        ) : null,
+      )}
+    </>
+  );
+}
+
+function SetState({ state }: { state: ChangeSetState }) {
+  const [word, tone] = setWords[state];
+  return <Badge tone={tone}>{word}</Badge>;
+}
+
+const total = ({ counts }: ChangeSet) => Object.values(counts).reduce((sum, count) => sum + count, 0);
