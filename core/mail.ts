@@ -5,7 +5,7 @@
  *
  * Every mail needs a permit, which counts it (`mail-permits.ts`).
  */
-import { createTransport } from "nodemailer";
+import type { Transporter } from "nodemailer";
 import type { Config } from "./config";
 import type { Logger } from "./log";
 import type { MailPermit } from "./mail-permits";
@@ -60,13 +60,22 @@ export function createMailer(
 /** Delivers a mail or throws, for callers that retry; null if SMTP_URL is not set. */
 export function mailDelivery({ smtpUrl, mailFrom }: Pick<Config, "smtpUrl" | "mailFrom">): SendMail | null {
   if (smtpUrl === undefined) return null;
-  const transport = createTransport({ url: smtpUrl, ...TIMEOUTS }, { from: mailFrom });
-  return async (mail) => void (await transport.sendMail(mail));
+  let transport: Promise<Transporter> | undefined;
+  return async (mail) => {
+    transport ??= openTransport(smtpUrl, mailFrom);
+    await (await transport).sendMail(mail);
+  };
+}
+
+/** Most processes send no mail, and need not keep the library in memory. */
+async function openTransport(url: string, from?: string): Promise<Transporter> {
+  const { createTransport } = await import("nodemailer");
+  return createTransport({ url, ...TIMEOUTS }, { from });
 }
 
 /** Connects to the mail server and logs in, without sending a mail. @returns the reason if it cannot */
 export async function checkMail({ smtpUrl }: Pick<Config, "smtpUrl">): Promise<string | undefined> {
-  const transport = createTransport({ url: smtpUrl!, ...TIMEOUTS });
+  const transport = await openTransport(smtpUrl!);
   try {
     await transport.verify();
     return undefined;

@@ -3,7 +3,7 @@ import { Elysia } from "elysia";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { pathOf } from "../../core/http";
-import { answerError, healthRoutes } from "../../core/http/service";
+import { answerError, healthAnswers } from "../../core/http/service";
 import { requireWritable } from "../../core/postgres";
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
@@ -38,6 +38,13 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
   const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
   const refuse = attemptGate(auth);
+  const health = healthAnswers({
+    config: ctx.config,
+    publicUrl: ctx.config.consoleUrl,
+    metrics: ctx.metrics,
+    ready: () => requireWritable(ctx.db),
+  });
+  const hidden = { detail: { hide: true } };
   let pageOfForm = formPages([]);
   const app = new Elysia({ name: "console", normalize: false })
     .onRequest(({ request }) => {
@@ -54,14 +61,9 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
       ),
     )
     .use(openApiRoute(api))
-    .use(
-      healthRoutes({
-        config: ctx.config,
-        publicUrl: ctx.config.consoleUrl,
-        metrics: ctx.metrics,
-        ready: () => requireWritable(ctx.db),
-      }),
-    )
+    .get("/healthz", ({ request }) => health(request), hidden)
+    .get("/readyz", ({ request }) => health(request), hidden)
+    .get("/metrics", ({ request }) => health(request), hidden)
     .use(sourceRoutes(ctx))
     .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))

@@ -1,7 +1,7 @@
 /** The proxy as an app: forwards `/{upstream_host}/v0/…` and `/v0/…`, and serves the health routes. */
 import { Elysia } from "elysia";
 import { RateWindow } from "../../core/http";
-import { healthRoutes } from "../../core/http/service";
+import { healthAnswers } from "../../core/http/service";
 import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
 import { requireWritable } from "../../core/postgres";
 import { type WritesContext, WriteThrough } from "../../core/proxy";
@@ -46,14 +46,13 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     ownHosts,
     underWay: new Set(),
   };
-  const health = new Elysia({ name: "proxy" }).use(
-    healthRoutes({
-      config: ctx.config,
-      publicUrl: ctx.config.proxyUrl,
-      metrics: ctx.metrics,
-      ready: () => requireWritable(ctx.db),
-    }),
-  );
+  const answers = healthAnswers({
+    config: ctx.config,
+    publicUrl: ctx.config.proxyUrl,
+    metrics: ctx.metrics,
+    ready: () => requireWritable(ctx.db),
+  });
+  const health = new Elysia({ name: "proxy" }).get("/*", ({ request }) => answers(request));
   return {
     // Elysia would parse the path and body of forwarded requests.
     app: { fetch: (request) => (isHealth(request.url) ? health.fetch(request) : forward(context, request)) },

@@ -5,7 +5,7 @@ import type { Context } from "../../core/context";
 import { startReports } from "../../core/control/fleet";
 import { type ListenOptions, listen } from "../../core/http";
 import { createProcessLimiter } from "../../core/limiter";
-import { openQueue } from "../../core/queue";
+import { type OpenQueue, openQueue } from "../../core/queue";
 import { platforms } from "../../core/source";
 import { type ProxyApp, proxyApp } from "./app";
 import { startChangeSets } from "./change-sets/runner";
@@ -29,7 +29,7 @@ export interface RunningProxy {
  * @throws BasetideError `port_taken`, `control_unavailable`
  */
 export async function startProxy(ctx: Context, options: { port?: number } = {}): Promise<RunningProxy> {
-  const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false });
+  const queue = queueOf(ctx);
   const port = options.port ?? ctx.config.proxyPort;
   const limiter = createProcessLimiter(ctx, { instanceId: nameOf(port) });
   const proxy = proxyApp({ ...ctx, limiter, platforms: platforms(ctx.config), queue });
@@ -73,6 +73,27 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
   releases.defer(() => reports.stop());
   const whileRunning = releases.move();
   return { port: listener.port, connectPort: connect?.port, stop: () => whileRunning.disposeAsync() };
+}
+
+/** The queue of a proxy, which is opened when it first requests a sync: few do. */
+function queueOf(ctx: Context) {
+  let opened: Promise<OpenQueue> | undefined;
+  const open = () => {
+    opened ??= openQueue(ctx, ctx.config.databaseUrl!, { isWorker: false }).catch((error: unknown) => {
+      opened = undefined;
+      throw error;
+    });
+    return opened;
+  };
+  return {
+    async requestSync(baseId: string): Promise<void> {
+      await (await open()).requestSync(baseId);
+    },
+    async close(): Promise<void> {
+      const queue = await opened?.catch(() => undefined);
+      await queue?.close();
+    },
+  };
 }
 
 type App = ProxyApp["app"];

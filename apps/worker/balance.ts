@@ -30,7 +30,12 @@ export interface BalancedWorker extends Holder {
 }
 
 /** @param self the worker's id, which is among `workers` if it is to have a share */
-export function balance(self: string, held: number, load: QueueLoad, workers: BalancedWorker[]): Balance {
+export function balance(
+  self: string,
+  held: number,
+  load: Pick<QueueLoad, "jobs" | "overdue">,
+  workers: BalancedWorker[],
+): Balance {
   const known = workers.map((worker) => (worker.id === self ? { ...worker, bases: held } : worker));
   const settled = known.filter((worker) => worker.isSettled || worker.id === self);
   const lasting = fairShares(load.jobs, settled);

@@ -7,16 +7,17 @@ import { removeWorker, reportWorker } from "../../core/control/fleet";
 export function workerReport({ db, config }: { db: Db; config: Config }) {
   const id = crypto.randomUUID();
   const startedAt = new Date();
-  let latest: Promise<void> = Promise.resolve();
+  let latest: Promise<unknown> = Promise.resolve();
   let hasEnded = false;
   return {
     id,
-    /** @param bases the number of bases that the worker holds */
-    async send(bases: number): Promise<void> {
-      if (hasEnded) return;
+    /** @param bases the number of bases that the worker holds. @returns all workers that are alive */
+    async send(bases: number): ReturnType<typeof reportWorker> {
+      if (hasEnded) return [];
       const [host, capacity] = [hostname(), config.workerConcurrency];
-      latest = reportWorker(db, { id, host, pid: process.pid, startedAt, bases, capacity });
-      return latest;
+      const sent = reportWorker(db, { id, host, pid: process.pid, startedAt, bases, capacity });
+      latest = sent;
+      return sent;
     },
     async end(): Promise<void> {
       hasEnded = true;

@@ -1,10 +1,9 @@
 /** Starts a worker: its rate limiter and queue, its jobs, and its port for health and metrics. */
-import { Elysia } from "elysia";
 import { startAlerts } from "../../core/alerts";
 import type { Context } from "../../core/context";
 import { startWatchdog } from "../../core/control/placement";
 import { listen } from "../../core/http";
-import { healthRoutes } from "../../core/http/service";
+import { healthAnswers } from "../../core/http/service";
 import { CallCounter, createProcessLimiter, type RateLimiter } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { openQueue } from "../../core/queue";
@@ -29,17 +28,20 @@ export async function startWorker(
   ctx: Context,
   options: { port?: number; limiter?: RateLimiter; lease?: typeof holdLease } = {},
 ): Promise<RunningWorker> {
-  const health = healthRoutes({
+  const health = healthAnswers({
     config: ctx.config,
     metrics: ctx.metrics,
     ready: () => requireWritable(ctx.db),
   });
-  const listener = listen(new Elysia().use(health), {
-    port: options.port ?? ctx.config.workerPort,
-    portVariable: "WORKER_PORT",
-    host: ctx.config.host,
-    log: ctx.log,
-  });
+  const listener = listen(
+    { fetch: health },
+    {
+      port: options.port ?? ctx.config.workerPort,
+      portVariable: "WORKER_PORT",
+      host: ctx.config.host,
+      log: ctx.log,
+    },
+  );
   const queue = await openQueue(ctx, ctx.config.databaseUrl!, { isWorker: true });
   await runHousekeeping(queue.boss, ctx);
   const alerts = await startAlerts(ctx, queue.boss);

@@ -5,7 +5,7 @@
  */
 import { Counter, Gauge } from "prom-client";
 import { Notifier, withTimeout } from "../../core/async";
-import { basesBuilding, livingWorkers } from "../../core/control/fleet";
+import { basesBuilding } from "../../core/control/fleet";
 import type { Queue } from "../../core/queue";
 import { shareServers } from "../../core/replica";
 import { holdLease } from "../../core/sync/lease";
@@ -17,16 +17,14 @@ import { repeat } from "./repeat";
 import { workerReport } from "./report";
 import type { WorkerContext } from "./sync-context";
 
+/** How often a heartbeat is sent, the load is balanced, and the first of all workers looks for bases without a job. */
 const HEARTBEAT_MS = 3000;
-/** How often the load is balanced, and how often the first of all workers looks for bases without a job. */
-const BALANCE_MS = 2000;
 /**
  * How often the other workers look for them, in case the first does not; and how often the memory of fingerprints is
  * checked. A full sync reads no more than 50,000 records of a base meanwhile.
  */
 const SELDOM_MS = 10_000;
-/** How often the queue is polled without a notification; and while it may contain more jobs than were taken. */
-const POLL_MS = 1000;
+/** How soon more jobs are taken while the queue may contain more than were taken. */
 const POLL_MORE_MS = 200;
 /**
  * Leases that may be starting at the same time: each connects to a replica, and takes CPU of this process and of the
@@ -71,26 +69,42 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
 
   async function takeJobs(): Promise<void> {
     while (!stopping.signal.aborted) {
-      let isMore = false;
+      const waitMs = queue.load.readyAt - performance.now();
+      // What cannot be taken now is tried again after the next heartbeat.
+      let restMs = waitMs > 0 ? waitMs : Infinity;
       try {
-        const most = mayTake();
-        const jobs = most > 0 ? await queue.fetch(most) : [];
-        isMore = jobs.length === most;
-        await holds.take(jobs);
+        if (waitMs <= 0 && (await takeSome())) restMs = POLL_MORE_MS;
       } catch (error) {
         log.warn({ error }, "fetching jobs failed");
       }
-      await notifier.wait(isMore ? POLL_MORE_MS : POLL_MS, stopping.signal).catch(() => {});
+      await notifier.wait(restMs, stopping.signal).catch(() => {});
     }
   }
 
-  function mayTake(): number {
-    const due = Math.max(now.share - holds.size, now.overdue);
-    return Math.min(capacity - holds.size, due, MOST_OPENING - holds.opening);
+  /** Returns whether there may be more to take soon. */
+  async function takeSome(): Promise<boolean> {
+    const most = Math.min(wanted(), MOST_OPENING - holds.opening);
+    if (most <= 0) return wanted() > 0;
+    const jobs = await queue.fetch(most);
+    await holds.take(jobs);
+    return jobs.length === most;
+  }
+
+  function wanted(): number {
+    return Math.min(capacity - holds.size, Math.max(now.share - holds.size, now.overdue));
   }
 
   async function beat(): Promise<void> {
-    const lost = await queue.heartbeat(holds.jobs);
+    await keepJobs();
+    // A stopping worker leaves its share to the others before it gives its bases back.
+    if (!stopping.signal.aborted) await shareOut();
+  }
+
+  let lookedAt = Number.NEGATIVE_INFINITY;
+  async function keepJobs(): Promise<void> {
+    const looks = now.isFirst || performance.now() - lookedAt >= SELDOM_MS;
+    if (looks) lookedAt = performance.now();
+    const lost = await queue.heartbeat(holds.jobs, looks);
     const known = new Set(holds.jobs);
     const baseIds = lost.filter((job) => known.has(job)).map((job) => job.baseId);
     if (baseIds.length === 0) return;
@@ -103,24 +117,16 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
 
   async function shareOut(): Promise<void> {
     const held = holds.lasting;
-    await report.send(held);
-    const [load, workers] = await Promise.all([queue.load(), livingWorkers(db)]);
+    const workers = await report.send(held);
     shareServers(workers.length);
-    now = balance(report.id, held, load, workers);
+    now = balance(report.id, held, queue.load, workers);
     holds.forgetOld();
     if (now.excess > 0) {
       const bases = await holds.giveUp(now.excess, (ids) => basesBuilding(db, ids));
       if (bases > 0) log.info({ bases, share: now.share }, "bases released to other workers");
       metrics.givenUp.inc(bases);
     }
-    if (mayTake() > 0) notifier.notify();
-  }
-
-  let reconciledAt = Number.NEGATIVE_INFINITY;
-  async function reconcile(): Promise<void> {
-    if (!now.isFirst && performance.now() - reconciledAt < SELDOM_MS) return;
-    reconciledAt = performance.now();
-    if ((await queue.reconcile()) > 0) notifier.notify();
+    if (wanted() > 0) notifier.notify();
   }
 
   async function evict(): Promise<void> {
@@ -131,12 +137,9 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
   }
 
   const beating = repeat(HEARTBEAT_MS, log, "sending a heartbeat failed", beat);
-  const sharing = repeat(BALANCE_MS, log, "balancing load failed", shareOut);
-  const reconciling = repeat(BALANCE_MS, log, "queue reconcile failed", reconcile);
   const evicting = repeat(SELDOM_MS, log, "evicting fingerprints failed", evict);
-  // A stopping worker leaves its share to the others before it gives its bases back.
-  await queue.onRequest(() => void sharing.now().then(() => notifier.notify()));
-  await sharing.now();
+  await queue.onRequest(() => void beating.now());
+  await beating.now();
   const taking = takeJobs();
 
   return {
@@ -148,8 +151,6 @@ export async function runWorker(ctx: WorkerContext, queue: Queue, leaseBase = ho
     },
     async stop() {
       stopping.abort();
-      sharing.stop();
-      reconciling.stop();
       evicting.stop();
       const signingOff = report
         .end()

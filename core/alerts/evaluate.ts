@@ -57,9 +57,10 @@ export async function evaluate(
 ): Promise<number | null> {
   return ctx.db.begin(async (tx) => {
     // A process that freezes here must not keep the others from evaluating.
-    await tx`set local idle_in_transaction_session_timeout = ${tx.unsafe(String(FROZEN_MS))}`;
     const [clock] = await tx<{ now: Date }[]>`
-      select coalesce(${given ?? null}::timestamptz, now()) as now from alert_clock
+      select coalesce(${given ?? null}::timestamptz, now()) as now,
+        set_config('idle_in_transaction_session_timeout', ${String(FROZEN_MS)}, true)
+      from alert_clock
       where checked_at <= coalesce(${given ?? null}::timestamptz, now()) - ${everyMs} * interval '1 ms'
       for update skip locked`;
     if (!clock) return null;

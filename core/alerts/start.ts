@@ -17,9 +17,8 @@ import { NotDelivered } from "./post";
 
 const QUEUE = "alerts";
 const GIVEN_UP_QUEUE = "alerts_given_up";
-/** How often states are evaluated, over all processes, ms. */
-const EVERY_MS = 15_000;
-const POLL_SECONDS = 3;
+/** How often states are evaluated, over all processes, ms; and how often each looks for messages that another has queued. */
+const EVERY_MS = 30_000;
 /** Messages that a process delivers concurrently. */
 const AT_ONCE = 20;
 /** Longer than AT_ONCE attempts in sequence can take. */
@@ -49,7 +48,7 @@ export async function startAlerts(
   boss: PgBoss,
   options: AlertOptions = {},
 ): Promise<RunningAlerts> {
-  const { everyMs = EVERY_MS, pollSeconds = POLL_SECONDS, retries = RETRIES } = options;
+  const { everyMs = EVERY_MS, pollSeconds = EVERY_MS / 1000, retries = RETRIES } = options;
   const delivery: DeliveryContext = {
     ...ctx,
     sendMail: mailDelivery(ctx.config),
@@ -57,16 +56,18 @@ export async function startAlerts(
     counts: alertCounts(ctx),
   };
   await makeQueues(boss, retries);
-  const polling = { pollingIntervalSeconds: pollSeconds, batchSize: AT_ONCE };
-  await boss.work(QUEUE, { ...polling, perJobResults: true }, (jobs: { id: string; data: Job }[]) =>
-    deliverAll(delivery, jobs),
+  const polling = { pollingIntervalSeconds: pollSeconds, batchSize: AT_ONCE, burstWhenBatchFull: true };
+  const worker = await boss.work(
+    QUEUE,
+    { ...polling, perJobResults: true },
+    (jobs: { id: string; data: Job }[]) => deliverAll(delivery, jobs),
   );
   await boss.work<Job>(GIVEN_UP_QUEUE, polling, async (jobs) => {
     for (const { data } of jobs) await giveUp(delivery, data.messageId);
   });
   let looking: Promise<void> | undefined;
   const look = () => {
-    looking ??= lookOnce(ctx, boss, everyMs).finally(() => {
+    looking ??= lookOnce(ctx, boss, everyMs, worker).finally(() => {
       looking = undefined;
     });
     return looking;
@@ -87,23 +88,23 @@ interface Job {
 }
 
 /**
- * Queues the alerts of one evaluation. If this process dies before, any process queues them after the next
- * evaluation.
+ * Queues the alerts of one evaluation, and wakes the worker that delivers them. If this process dies before, any process
+ * queues them after the next evaluation.
  */
-async function lookOnce(ctx: Context, boss: PgBoss, everyMs: number): Promise<void> {
+async function lookOnce(ctx: Context, boss: PgBoss, everyMs: number, worker: string): Promise<void> {
   try {
     const alerts = await evaluate(ctx, { everyMs });
     if (alerts) ctx.log.info({ alerts }, "alerts recorded");
-    await queueMessages(ctx, boss);
+    if (await queueMessages(ctx, boss)) boss.notifyWorker(worker);
   } catch (error) {
     ctx.log.warn({ error }, "evaluating alert conditions failed");
   }
 }
 
-/** Idempotent: the job has the message's own id. */
-async function queueMessages({ db }: Pick<Context, "db">, boss: PgBoss): Promise<void> {
+/** Idempotent: the job has the message's own id. @returns whether there were any */
+async function queueMessages({ db }: Pick<Context, "db">, boss: PgBoss): Promise<boolean> {
   const messages = await unqueuedMessages(db);
-  if (messages.length === 0) return;
+  if (messages.length === 0) return false;
   await boss.insert(
     QUEUE,
     messages.map(({ id, jobId }) => ({ id: jobId, data: { messageId: id } satisfies Job })),
@@ -112,6 +113,7 @@ async function queueMessages({ db }: Pick<Context, "db">, boss: PgBoss): Promise
     db,
     messages.map(({ id }) => id),
   );
+  return true;
 }
 
 async function makeQueues(boss: PgBoss, retries: typeof RETRIES): Promise<void> {

@@ -11,7 +11,7 @@ import { CONTROL_SETTINGS } from "./session-settings";
 /** Connections per process: enough for its concurrent requests, few enough for a fleet on one server. */
 const POOL_SIZE = 10;
 const CONNECT_TIMEOUT_SECONDS = 5;
-const IDLE_TIMEOUT_SECONDS = 60;
+export const IDLE_TIMEOUT_SECONDS = 60;
 
 const READ_ONLY_MESSAGE =
   "The control plane's server accepts no writes: it is a standby or read-only. Basetide retries automatically and resolves the host name again.";

@@ -4,6 +4,7 @@ import { withTimeout } from "../async";
 import { liveSocket, offersTls, tlsOptions } from "../net";
 import type { PostgresUrl } from "../postgres-url";
 import { ownServer } from "./client";
+import { IDLE_TIMEOUT_SECONDS } from "./control-database";
 import { WATCHED_BY_SERVER } from "./options";
 import { primaryClients } from "./pg-primary";
 import { prepareSession } from "./session";
@@ -27,6 +28,8 @@ export async function pgOptions(url: string) {
     ssl: await sslOf(parsed),
     ...(parsed.isDirectTls ? { sslnegotiation: "direct" as const } : {}),
     ...(options === undefined ? {} : { options }),
+    // Otherwise ten seconds, after which each poll of pg-boss would log in again.
+    idleTimeoutMillis: IDLE_TIMEOUT_SECONDS * 1000,
     stream: liveSocket,
     Client: primaryClients(),
     onConnect: (client: pg.ClientBase) => prepare(client, settings),

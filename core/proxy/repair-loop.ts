@@ -6,8 +6,11 @@ import type { Claim, Repairs } from "./repairs";
 import type { ReplicaPool } from "./replica-pool";
 import { type ShowContext, showWrite } from "./show-write";
 
-/** How often repairs that other processes recorded are looked for, ms. */
+/** How often repairs are looked for while some wait, and otherwise, in case the notification of one is lost, ms. */
 const POLL_MS = 2000;
+const SELDOM_MS = 20_000;
+/** A trigger of `repairs` notifies it. */
+const CHANNEL = "basetide_repairs";
 /**
  * Tables that are repaired at the same time. Databases on customers' own servers have a separate limit: however many of
  * them hang, no hosted database waits.
@@ -28,9 +31,18 @@ const OF_ONE_RECORD: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: ReplicaPool): Running {
   const over = new AbortController();
   const notifiers = { hosted: new Notifier(), external: new Notifier() };
-  repairs.onRecorded = () => {
+  const notifyAll = () => {
     notifiers.hosted.notify();
     notifiers.external.notify();
+  };
+  repairs.onRecorded = notifyAll;
+  let isListening = false;
+  const listen = () => {
+    if (isListening) return;
+    isListening = true;
+    ctx.db.listen(CHANNEL, notifyAll, notifyAll).catch(() => {
+      isListening = false;
+    });
   };
 
   async function repair(claim: Claim): Promise<void> {
@@ -90,11 +102,12 @@ export function startRepairLoop(ctx: ShowContext, repairs: Repairs, pool: Replic
       try {
         // Only one of the two loops flushes.
         if (!isExternal) await repairs.flush();
+        listen();
         const { count, nextInMs } = await repairs.pending(isExternal);
         ctx.writeMetrics.repairsPending(count, repairs.inMemory);
         if (nextInMs === 0)
           await Promise.all(Array.from({ length: CONCURRENCY }, () => repairAll(isExternal)));
-        else pauseMs = Math.min(POLL_MS, nextInMs ?? POLL_MS);
+        else pauseMs = Math.min(count + repairs.inMemory > 0 ? POLL_MS : SELDOM_MS, nextInMs ?? SELDOM_MS);
       } catch (error) {
         ctx.log.debug({ error }, "reading repairs failed");
         ctx.writeMetrics.repairsPending(0, repairs.inMemory);

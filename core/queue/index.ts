@@ -10,23 +10,21 @@
  * A worker keeps a job for as long as the base must be synced and the worker may hold it, which saves a new row per
  * lease. To move a job to another worker, the same row is requeued, in one statement.
  */
-import { PgBoss } from "pg-boss";
+import type { PgBoss } from "pg-boss";
 import type { Db } from "../context";
-import { activeBaseIds } from "../control/bases";
+import { activeBaseIds, activeBases } from "../control/bases";
 import type { Logger } from "../log";
 import { pgOptions } from "../postgres";
 import { clearSuspect, countCrashes, forgiveJobs, recordCrash, type Suspect } from "./crashes";
 import {
+  addHolder,
   beat,
   bringForward,
+  checkJobs,
   endHolder,
-  failSilent,
-  heldJobs,
   keepJobs,
   type QueueLoad,
-  queueLoad,
   releaseJob,
-  releaseUnknown,
   SYNC_QUEUE,
   type SyncJob,
   takeJobs,
@@ -38,8 +36,12 @@ export { fairShares, type Holder } from "./fair-share";
 export { type QueueLoad, queueDepth, type SyncJob } from "./jobs";
 
 const WAKE_CHANNEL = "basetide_sync_queued";
-/** How often pg-boss looks for jobs that are over; those of dead workers are found by `reconcile`. */
-const MONITOR_SECONDS = 10;
+/** How often pg-boss looks for jobs that are over; those of dead workers are found by heartbeats. */
+const MONITOR_SECONDS = 300;
+/** How often it looks for jobs that depend on others, of which there are none: once a day. */
+const FLOW_SECONDS = 24 * 3600;
+/** The longest interval at which pg-boss can send the jobs of schedules, which run once an hour. */
+const SCHEDULE_SECONDS = 45;
 /**
  * Every so many heartbeats all jobs are looked at, too: one may have ended without its holder, or be unknown to it, as the
  * answer to the statement that took it was lost.
@@ -60,8 +62,13 @@ export interface Queue {
   requestSync(baseId: string): Promise<void>;
   /** Takes up to `limit` jobs for this process, the longest waiting first. */
   fetch(limit: number): Promise<SyncJob[]>;
-  /** Sends a heartbeat for the jobs; call it every few seconds. @returns the jobs that this process has lost */
-  heartbeat(jobs: SyncJob[]): Promise<SyncJob[]>;
+  /**
+   * Sends a heartbeat for the jobs, and queues the bases of silent processes again; call it every few seconds.
+   *
+   * @param looksForMissing queues every base that must be synced and has no job
+   * @returns the jobs that this process has lost
+   */
+  heartbeat(jobs: SyncJob[], looksForMissing?: boolean): Promise<SyncJob[]>;
   /** Takes back the lost jobs of these bases that no other process has taken. */
   reclaim(baseIds: string[]): Promise<SyncJob[]>;
   /** Ends the job. The base is queued again only if it must be synced and has no job. */
@@ -80,7 +87,8 @@ export interface Queue {
   crashed(baseIds: string[]): Promise<number | null>;
   /** Records that a lease of a suspect ended normally. @returns whether it is no longer a suspect */
   behaved(baseId: string): Promise<boolean>;
-  load(): Promise<QueueLoad>;
+  /** As of the last heartbeat. */
+  readonly load: QueueLoad;
   /** Queues every base that must be synced and has no job. @returns how many */
   reconcile(): Promise<number>;
   /** Calls `wake` whenever a process requests a sync or requeues a job. */
@@ -106,14 +114,19 @@ export async function openQueue(
 ): Promise<OpenQueue> {
   const { db, log } = ctx;
   const { now = () => performance.now() } = options;
-  const boss = new PgBoss({
+  // Processes that never open a queue need not keep the library in memory.
+  const { PgBoss: Boss } = await import("pg-boss");
+  const boss: PgBoss = new Boss({
     ...(await pgOptions(databaseUrl)),
     application_name: "basetide queue",
     max: CONNECTIONS,
     supervise: options.isWorker,
     superviseIntervalSeconds: MONITOR_SECONDS,
     monitorIntervalSeconds: MONITOR_SECONDS,
+    flowIntervalSeconds: FLOW_SECONDS,
     schedule: options.isWorker,
+    cronWorkerIntervalSeconds: SCHEDULE_SECONDS,
+    cronMonitorIntervalSeconds: SCHEDULE_SECONDS,
   });
   boss.on("error", (error) => log.warn({ error }, "queue error"));
   await boss.start();
@@ -131,6 +144,7 @@ export async function openQueue(
   let beatAt = Number.NEGATIVE_INFINITY;
   /** Since when heartbeats were sent without a gap. */
   let steadySince = 0;
+  let load: QueueLoad = { jobs: 0, overdue: 0, readyAt: Infinity };
   async function reconcile(): Promise<number> {
     const missing = await activeBaseIds(db, hasJob(db));
     if (missing.length > 0) await boss.insert(SYNC_QUEUE, missing.map(jobOf));
@@ -143,21 +157,39 @@ export async function openQueue(
       if (sent === null) await bringForward(db, baseId);
       await wakeAll();
     },
+    get load() {
+      return load;
+    },
     async fetch(limit) {
-      if (beatAt === Number.NEGATIVE_INFINITY) await beat(db, holder);
+      if (beatAt === Number.NEGATIVE_INFINITY) await addHolder(db, holder);
       return takeJobs(db, holder, limit);
     },
-    async heartbeat(jobs) {
-      const isNew = await beat(db, holder);
-      const hadGap = now() - beatAt > STEADY_MS;
-      beatAt = now();
-      if (hadGap) steadySince = beatAt;
-      await failSilent(db, beatAt - steadySince < STEADY_MS);
+    async heartbeat(jobs, looksForMissing = false) {
+      const at = now();
+      const hadGap = at - beatAt > STEADY_MS;
+      const {
+        isNew,
+        failed,
+        isMissing,
+        jobs: count,
+        overdue,
+        readyMs,
+      } = await beat(
+        db,
+        holder,
+        hadGap || at - steadySince < STEADY_MS,
+        looksForMissing ? db`exists (${activeBases(db, hasJob(db))})` : undefined,
+      );
+      beatAt = at;
+      // After a crash, the holders' table is as new as this one's row.
+      if (hadGap || isNew) steadySince = at;
+      const isFurther = (failed > 0 || isMissing) && (await reconcile()) > 0;
+      const readyAt = isFurther ? now() : readyMs === null ? Infinity : now() + Math.max(0, readyMs);
+      load = { jobs: count, overdue, readyAt };
       // After an outage, what this process has released meanwhile may still be its own.
       if (!isNew && !hadGap && ++beats % CHECK_EVERY > 0) return [];
-      if ((await releaseUnknown(db, holder, jobs)) > 0) await wakeAll();
-      if (jobs.length === 0) return [];
-      const held = await heldJobs(db, holder, jobs);
+      const { released, held } = await checkJobs(db, holder, jobs);
+      if (released > 0) await wakeAll();
       return jobs.filter((job) => !held.has(job.id));
     },
     async reclaim(baseIds) {
@@ -176,7 +208,6 @@ export async function openQueue(
     forgive: (jobs) => forgiveJobs(db, jobs),
     crashed: (baseIds) => recordCrash(db, baseIds),
     behaved: (baseId) => clearSuspect(db, baseId),
-    load: () => queueLoad(db),
     reconcile,
     async onRequest(wake) {
       unlisten = (await db.listen(WAKE_CHANNEL, wake, wake)).unlisten;

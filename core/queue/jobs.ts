@@ -26,6 +26,8 @@ export interface QueueLoad {
   jobs: number;
   /** Ready jobs that have waited too long. */
   overdue: number;
+  /** When the first waiting job may be taken, performance.now(); Infinity: none waits. */
+  readyAt: number;
 }
 
 /**
@@ -37,15 +39,6 @@ export async function keepJobs(db: Db): Promise<void> {
   await db`
     update pgboss.queue set expire_seconds = ${NEVER_SECONDS}, retention_seconds = ${NEVER_SECONDS}
     where name = ${SYNC_QUEUE} and (expire_seconds, retention_seconds) <> (${NEVER_SECONDS}::int, ${NEVER_SECONDS}::int)`;
-}
-
-export async function queueLoad(db: Db): Promise<QueueLoad> {
-  const [row] = await db<QueueLoad[]>`
-    select count(*) filter (where state = 'active' or start_after <= now())::int as jobs,
-      count(*) filter (where state < 'active' and start_after < now() - ${OVERDUE_SECONDS} * interval '1 s')::int
-        as overdue
-    from pgboss.job where name = ${SYNC_QUEUE} and state <= 'active'`;
-  return row!;
 }
 
 /**
@@ -64,60 +57,95 @@ export async function takeJobs(db: Db, holder: string, limit: number): Promise<S
     returning j.id, j.singleton_key as "baseId"`;
 }
 
-/** Sends a heartbeat for all jobs of the holder. @returns whether it may have lost some since the last one */
-export async function beat(db: Db, holder: string): Promise<boolean> {
-  // `failSilent` deletes the row of a holder in the statement that fails its jobs.
-  const [row] = await db<{ isNew: boolean }[]>`
-    insert into job_holders (id, seen_at) values (${holder}, now())
-    on conflict (id) do update set seen_at = now()
-    returning xmax = 0 as "isNew"`;
-  return row!.isNew;
+/** Creates the holder's row, without which it gets no job. */
+export async function addHolder(db: Db, holder: string): Promise<void> {
+  await db`insert into job_holders (id, seen_at) values (${holder}, now()) on conflict (id) do update set seen_at = now()`;
 }
 
-/** Returns the ids of those jobs that the holder still has. */
-export async function heldJobs(db: Db, holder: string, jobs: SyncJob[]): Promise<Set<string>> {
-  const rows = await db<{ id: string }[]>`
-    select id from pgboss.job
-    where name = ${SYNC_QUEUE} and id = any (${jobs.map((job) => job.id)}::uuid[]) and state = 'active'
-      and data->>'holder' = ${holder}`;
-  return new Set(rows.map((row) => row.id));
+interface Beat {
+  /** The holder may have lost jobs since its last heartbeat. */
+  isNew: boolean;
+  /** Jobs of silent holders that failed now. */
+  failed: number;
+  isMissing: boolean;
+  /** As in `QueueLoad`. */
+  jobs: number;
+  overdue: number;
+  /** Time until the first waiting job may be taken, negative since then; null: none waits. */
+  readyMs: number | null;
+}
+
+/**
+ * Sends a heartbeat for all jobs of the holder, and fails the jobs of other holders without one for HEARTBEAT_SECONDS.
+ *
+ * @param onlyEnded true to fail only those of holders that will send no more heartbeats
+ * @param isMissing a condition for `isMissing` of the answer
+ */
+export async function beat(
+  db: Db,
+  holder: string,
+  onlyEnded: boolean,
+  isMissing: ReturnType<Db> = db`false`,
+): Promise<Beat> {
+  // The row of a silent holder is deleted in the statement that fails its jobs: it is new then.
+  const [row] = await db<Beat[]>`
+    with own as (
+      insert into job_holders (id, seen_at) values (${holder}, now())
+      on conflict (id) do update set seen_at = now()
+      returning xmax = 0 as is_new),
+    silent as (
+      delete from job_holders
+      where id <> ${holder} and (seen_at = '-infinity'
+        or (not ${onlyEnded} and seen_at < now() - ${HEARTBEAT_SECONDS} * interval '1 s'))
+      returning id),
+    failed as (
+      update pgboss.job as j set state = 'failed', completed_on = now()
+      where name = ${SYNC_QUEUE} and state = 'active' and (data->>'holder' in (select id from silent)
+        -- A crash of the server has emptied the table of holders, and this one did not come back.
+        or (not ${onlyEnded} and data->>'holder' <> ${holder}
+          and exists (select from job_holders where id = ${holder})
+          and not exists (select from job_holders as h where h.id = j.data->>'holder')))
+      returning true)
+    select (select is_new from own) as "isNew", (select count(*)::int from failed) as failed,
+      ${isMissing} as "isMissing", load.*
+    from (
+      select count(*) filter (where state = 'active' or start_after <= now())::int as jobs,
+        count(*) filter (where state < 'active' and start_after < now() - ${OVERDUE_SECONDS} * interval '1 s')::int
+          as overdue,
+        extract(epoch from min(start_after) filter (where state < 'active') - now())::float8 * 1000 as "readyMs"
+      from pgboss.job where name = ${SYNC_QUEUE} and state <= 'active') as load`;
+  return row!;
 }
 
 /**
  * Requeues jobs that the holder has and does not know: the answer to the statement that took or released them was lost.
  * Its heartbeats would keep them from every worker. One that was taken a moment ago may not be known yet.
  *
- * @returns how many there were
+ * @returns how many there were, and the ids of the known jobs that the holder still has
  */
-export async function releaseUnknown(db: Db, holder: string, known: SyncJob[]): Promise<number> {
-  const { count } = await db`
-    update pgboss.job set state = 'created', created_on = now(), started_on = null, data = data - 'holder',
-      start_after = now()
-    where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' = ${holder}
-      and started_on < now() - ${HEARTBEAT_SECONDS} * interval '1 s'
-      and id <> all (${known.map((job) => job.id)}::uuid[])`;
-  return count;
+export async function checkJobs(
+  db: Db,
+  holder: string,
+  known: SyncJob[],
+): Promise<{ released: number; held: Set<string> }> {
+  const ids = known.map((job) => job.id);
+  const [row] = await db<{ released: number; held: string[] }[]>`
+    with released as (
+      update pgboss.job set state = 'created', created_on = now(), started_on = null, data = data - 'holder',
+        start_after = now()
+      where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' = ${holder}
+        and started_on < now() - ${HEARTBEAT_SECONDS} * interval '1 s' and id <> all (${ids}::uuid[])
+      returning true)
+    select (select count(*)::int from released) as released,
+      array(select id::text from pgboss.job
+        where name = ${SYNC_QUEUE} and id = any (${ids}::uuid[]) and state = 'active'
+          and data->>'holder' = ${holder}) as held`;
+  return { released: row!.released, held: new Set(row!.held) };
 }
 
 /** The holder sends no more heartbeats: what it has not released is lost at once. */
 export async function endHolder(db: Db, holder: string): Promise<void> {
   await db`update job_holders set seen_at = '-infinity' where id = ${holder}`;
-}
-
-/**
- * Fails the jobs of holders without a heartbeat for HEARTBEAT_SECONDS.
- *
- * @param onlyEnded true to fail only those of holders that will send no more heartbeats
- */
-export async function failSilent(db: Db, onlyEnded: boolean): Promise<void> {
-  await db`
-    with silent as (
-      delete from job_holders
-      where seen_at = '-infinity'
-        or (not ${onlyEnded} and seen_at < now() - ${HEARTBEAT_SECONDS} * interval '1 s')
-      returning id)
-    update pgboss.job set state = 'failed', completed_on = now()
-    where name = ${SYNC_QUEUE} and state = 'active' and data->>'holder' in (select id from silent)`;
 }
 
 /** Requeues an active job of the holder behind the waiting ones, for any worker, in `afterMs`. */

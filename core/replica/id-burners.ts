@@ -2,9 +2,10 @@
  * Finds readers that use up transaction ids, for example by `notify` in a loop.
  *
  * An id in `pg_stat_activity` is proof: a reader's session gets none for queries, cursors, prepared statements,
- * savepoints or `listen`. But the id is visible for microseconds only. So the search asks at random moments how many ids
- * the server has assigned, and takes a burst of samples of the sessions whenever these are many. Each burst is a statement
- * of its own of about 20 ms: a customer could see the locks of a longer one in `pg_locks` and pause meanwhile.
+ * savepoints or `listen`. But the id is visible for microseconds only. So, if the server has assigned many ids lately, the
+ * search asks at random moments how many it has assigned, and takes a burst of samples of the sessions whenever these are
+ * many. Each burst is a statement of its own of about 20 ms: a customer could see the locks of a longer one in `pg_locks`
+ * and pause meanwhile.
  *
  * To see all sessions takes the server 3 ms of CPU if there are a thousand, so the samples of a burst are those of readers
  * that have just been active.
@@ -12,6 +13,12 @@
 import type { Sql } from "postgres";
 
 export interface IdWatch {
+  /**
+   * Returns whether to search: for a minute after the server has assigned ids fast, on average between two calls.
+   *
+   * @param nextId the next id that the server assigns
+   */
+  isDue(nextId: string): boolean;
   /**
    * @returns those of `readers` that use up ids on the cluster that `admin` is connected to; takes one or two seconds
    */
@@ -38,10 +45,22 @@ interface Position {
   at: number;
 }
 
+function isFast(from: Position, to: Position): boolean {
+  return Number(to.next - from.next) * 1000 > IDS_PER_SECOND * (to.at - from.at);
+}
+
 /** Watches one cluster. Sightings of a role are remembered for a minute. */
 export function watchIds(): IdWatch {
   const seen = new Map<string, number[]>();
+  let known: Position | undefined;
+  let fastAt = Number.NEGATIVE_INFINITY;
   return {
+    isDue(nextId) {
+      const now = { next: BigInt(nextId), at: performance.now() };
+      if (!known || isFast(known, now)) fastAt = now.at;
+      known = now;
+      return now.at - fastAt < REMEMBERED_MS;
+    },
     async find(admin, readers) {
       const begun = performance.now();
       let last: Position | undefined;
@@ -49,10 +68,9 @@ export function watchIds(): IdWatch {
         if (index > 0) await Bun.sleep(2 * Math.random() * CHECK_EVERY_MS);
         const now = await position(admin);
         // An id that is held while the server assigns ids slowly is not the cause of their use.
-        const isFast =
-          last !== undefined && Number(now.next - last.next) * 1000 > IDS_PER_SECOND * (now.at - last.at);
+        const isBurst = last !== undefined && isFast(last, now);
         last = now;
-        if (!isFast) continue;
+        if (!isBurst) continue;
         for (const role of await holders(admin, readers)) seen.set(role, [...(seen.get(role) ?? []), now.at]);
       }
       for (const [role, times] of seen) {

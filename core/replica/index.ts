@@ -201,4 +201,4 @@ export {
 export { type StatementCount, statementCounts } from "./statements";
 export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, retiredTables, settleDependents } from "./views";
-export { connectedRoles, type EndReason, endExcess } from "./watchdog";
+export { type EndReason, endExcess, readActivity } from "./watchdog";

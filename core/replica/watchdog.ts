@@ -100,12 +100,22 @@ export async function endExcess(
     where case when reason is null then false else pg_terminate_backend(pid) end`;
 }
 
-/** Returns those of `roles` that have a session on the cluster. */
-export async function connectedRoles(admin: Sql, roles: string[]): Promise<string[]> {
-  const rows = await admin<{ role: string }[]>`
-    select distinct usename::text as role from pg_stat_activity
-    where usename = any (${roles}::text[]) and backend_type = 'client backend'`;
-  return rows.map(({ role }) => role);
+/** What shows in one statement whether there is anything to examine on a cluster. */
+interface Activity {
+  /** Roles that have a session. */
+  connected: string[];
+  isAnyPaused: boolean;
+  /** The next transaction id that the server assigns. */
+  nextId: string;
+}
+
+export async function readActivity(admin: Sql, roles: string[]): Promise<Activity> {
+  const [row] = await admin<Activity[]>`
+    select pg_snapshot_xmax(pg_current_snapshot())::text as "nextId",
+      exists (select from pg_roles where rolconnlimit = 0 and rolname = any (${roles}::text[])) as "isAnyPaused",
+      array(select distinct usename::text from pg_stat_activity
+        where usename = any (${roles}::text[]) and backend_type = 'client backend') as connected`;
+  return row!;
 }
 
 /** Returns bytes of temporary files by session; empty if the admin may not see them. */

@@ -8,7 +8,7 @@ import postgres from "postgres";
 import { recordRun } from "../../core/control/bases";
 import { recordNotification, recordRead, saveCursor } from "../../core/control/feeds";
 import { reportWorker } from "../../core/control/fleet";
-import { beat } from "../../core/queue/jobs";
+import { addHolder } from "../../core/queue/jobs";
 import { markSyncCompleted, markSyncStarted, markSyncUnchanged, type Replica } from "../../core/replica";
 import { until } from "./poll";
 
@@ -88,7 +88,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
       }),
     },
     { tables: ["processes"], statements: await recorded((db) => reportWorker(db, worker)) },
-    { tables: ["job_holders"], statements: await recorded((db) => beat(db, `holder${ROW}`)) },
+    { tables: ["job_holders"], statements: await recorded((db) => addHolder(db, `holder${ROW}`)) },
     {
       tables: ["quota_permits"],
       statements: [

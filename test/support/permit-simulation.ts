@@ -93,7 +93,7 @@ export class World {
 
   async reset(): Promise<void> {
     await this
-      .#db`truncate quota_holders, quota_keys, quota_permits, quota_wants, quota_blocks, quota_throttled`;
+      .#db`truncate quota_holders, quota_proxies, quota_keys, quota_permits, quota_wants, quota_blocks, quota_throttled`;
     await this.#db`update quota_epochs set opened_at = 0`;
   }
 
@@ -132,7 +132,9 @@ export class World {
 
   /** Empties what a crash of the server empties. */
   async crash(): Promise<void> {
-    await this.during((db) => db`truncate quota_epochs, quota_keys, quota_permits, quota_wants`);
+    await this.during(
+      (db) => db`truncate quota_epochs, quota_holders, quota_keys, quota_permits, quota_wants`,
+    );
   }
 
   /** Time stands still during a statement. @returns undefined once the test is over, which has closed the database */
@@ -285,6 +287,7 @@ export class SimulatedProcess implements Plane {
   }
 
   async heartbeat({ name, session, isProxy, seen, owed, usesOwed }: HeartbeatCall): Promise<HeartbeatAnswer> {
+    this.#world.heartbeats++;
     const [row] = await this.#call(
       (db, time) => db<HeartbeatAnswer[]>`
         select * from quota_heartbeat(${name}, ${session}, ${isProxy}, ${seen}, ${owed}, ${usesOwed}, 5, ${time})`,

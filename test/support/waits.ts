@@ -23,7 +23,10 @@ export const waits: Wait[] = [
     at: "core/control/fleet/processes.ts startReports",
     ...process("none: while the control plane is away, nothing needs to know of the process"),
   },
-  { at: "core/control/placement/watchdog.ts startWatchdog", ...process("log and metrics of clusters") },
+  {
+    at: "core/control/placement/watchdog.ts startWatchdog.lookIn",
+    ...process("log and metrics of clusters"),
+  },
   { at: "core/external/gateway/main.ts (module)", ...process("sessions that are late are closed") },
   {
     at: "core/external/gateway-process.ts startGatewayProcess",
@@ -52,7 +55,11 @@ export const waits: Wait[] = [
     end: "no connection waits: each turn adds one",
     report: "metric of waiting connections",
   },
-  { at: "core/control/bases/settings-watch.ts SettingsWatch.#poll", end: "no base is held", report: "log" },
+  {
+    at: "core/control/bases/settings-watch.ts SettingsWatch.#schedule",
+    end: "no base is held",
+    report: "log",
+  },
   { at: "core/sync/pacing/budget-watch.ts BudgetWatch.#poll", end: "no base is held", report: "log" },
   { at: "apps/up/life.ts startLife", ...process("the sandbox's records") },
   { at: "apps/worker/freeze-watch.ts watchFreezes", ...process("none: it only measures") },

@@ -225,7 +225,7 @@ test.for([
   ["apps/proxy/a.ts", 'import { app } from "../console/app";'],
   ["apps/proxy/a.ts", 'import { page } from "../../views/page";'],
   ["apps/sandbox/a.ts", 'import { BasetideError } from "../../core/errors"; throw new BasetideError("x");'],
-  ["apps/sandbox/a.ts", 'import { healthRoutes } from "../../core/http/service";'],
+  ["apps/sandbox/a.ts", 'import { healthAnswers } from "../../core/http/service";'],
   ["apps/worker/a.ts", 'const file = "../../sql/replica/journal.sql";'],
   // Up instead of down: a value, a type, a re-export, a type in braces, from the bottom.
   ["core/replica/a.ts", 'import { getBase } from "../control/bases";'],

@@ -1,11 +1,10 @@
 /** Access to metrics: this machine on the process's own port, or every client that reaches METRICS_PORT. */
 import { networkInterfaces } from "node:os";
-import { Elysia } from "elysia";
 import { Counter, Registry } from "prom-client";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { listen } from "../../core/http";
 import { recordAddress } from "../../core/http/client-address";
-import { healthRoutes, listenForMetrics } from "../../core/http/service";
+import { healthAnswers, listenForMetrics } from "../../core/http/service";
 import { createLogger } from "../../core/log";
 
 const log = createLogger("silent", "test");
@@ -20,10 +19,11 @@ function registryOf(role: string): Registry {
   return registry;
 }
 
-type Parts = Parameters<typeof healthRoutes>[0];
+type Parts = Parameters<typeof healthAnswers>[0];
 
-const appWith = (config: Parts["config"], more: Pick<Parts, "publicUrl"> = {}) =>
-  new Elysia().use(healthRoutes({ config, metrics: registryOf("worker"), ready: async () => {}, ...more }));
+const appWith = (config: Parts["config"], more: Pick<Parts, "publicUrl"> = {}) => ({
+  fetch: healthAnswers({ config, metrics: registryOf("worker"), ready: async () => {}, ...more }),
+});
 
 function serve(config = OPEN, host = "127.0.0.1", more: Pick<Parts, "publicUrl"> = {}): string {
   const listener = listen(appWith(config, more), { port: 0, portVariable: "PORT", host });
@@ -57,7 +57,7 @@ describe("on the process's own port", () => {
     async (address) => {
       const request = new Request("http://localhost/metrics");
       recordAddress(request, address);
-      expect((await appWith(OPEN).handle(request)).status).toBe(404);
+      expect((await appWith(OPEN).fetch(request)).status).toBe(404);
     },
   );
 

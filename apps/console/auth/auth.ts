@@ -9,6 +9,7 @@
  * A2. The server creates a session's token at sign-in; a token that the browser sent is never adopted.
  */
 import { createAttemptCounter } from "../../../core/attempts";
+import type { SignInProvider } from "../../../core/config";
 import type { Context } from "../../../core/context";
 import {
   COMMON_PASSWORD,
@@ -30,12 +31,11 @@ import { createMailPermits, type MailPermit, type MailRequest } from "../../../c
 import { derivedKeys } from "../../../core/secrets";
 import { maySignUp } from "./closed-sign-ups";
 import { createDevices } from "./devices";
-import { createLibrary, SESSION_SECONDS, sessionKeys } from "./library";
 import { createLibraryCall, type LibraryAnswer } from "./library-call";
 import { type ClientAttempt, createAttemptLimits, crowded, type LimitedAttempt, tooMany } from "./limits";
 import { mails } from "./mails";
 import { createProviders, type Providers } from "./providers";
-import { createResigner, hasSignedSession } from "./resign";
+import { createResigner, hasSignedSession, SESSION_SECONDS } from "./resign";
 import { codeOptions, codePath, createTwoFactor, type TwoFactor } from "./two-factor";
 
 /** The result of a call: cookies to set, or a message to show. */
@@ -132,7 +132,7 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
   const isSecure = config.consoleUrl.startsWith("https://");
   const devices = createDevices(db, derivedKeys(config, "devices"), isSecure);
   const notices = mails(config.consoleUrl);
-  const keys = sessionKeys(config);
+  const keys = derivedKeys(config, "sessions");
   const resign = createResigner(
     keys,
     `Max-Age=${SESSION_SECONDS}; Path=/; HttpOnly; SameSite=Lax${isSecure ? "; Secure" : ""}`,
@@ -152,9 +152,16 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       notify(notices.resetDone(user.email), "reset_notice");
     },
   };
-  const library = createLibrary(ctx, parts);
-  const providers = createProviders(ctx, () => createLibrary(ctx, parts, config.signInProviders), resign);
-  const call = createLibraryCall(config, library.handler, resign);
+  const load = async (providers?: SignInProvider[]) =>
+    (await import("./library")).createLibrary(ctx, parts, providers);
+  let loaded: ReturnType<typeof load> | undefined;
+  // Its 20 MB are needed when someone signs in.
+  const library = () => {
+    loaded ??= load();
+    return loaded;
+  };
+  const providers = createProviders(ctx, () => load(config.signInProviders), resign);
+  const call = createLibraryCall(config, async (request) => (await library()).handler(request), resign);
 
   const networkOfClient = (request: Request) =>
     networkOf(clientAddress(request, config.clientIpHeader) ?? UNKNOWN_CLIENT);
@@ -239,7 +246,10 @@ export function createAuth(ctx: AuthContext, mailer: Mailer = createMailer(ctx.c
       if (!hasSignedSession(keys, request)) return { currentUser: null, cookies: [] };
       const sent = new Headers(request.headers);
       const resigned = resign(sent);
-      const { response, headers } = await library.api.getSession({ headers: sent, returnHeaders: true });
+      const { response, headers } = await (await library()).api.getSession({
+        headers: sent,
+        returnHeaders: true,
+      });
       const currentUser = response && (await currentUserOf(db, response.user, response.session.id));
       const cookies = headers.getSetCookie();
       return { currentUser, cookies: resigned && currentUser && cookies.length === 0 ? [resigned] : cookies };

@@ -5,8 +5,11 @@ import type { PasswordPlace } from "../../../core/control/accounts";
 import { clientAddress } from "../../../core/http";
 import type { MailPermit } from "../../../core/mail-permits";
 import type { AuthAnswer, AuthError } from "./auth";
-import { ADDRESS_HEADER, BASE_PATH } from "./library";
 import { leaveSession } from "./resign";
+
+export const BASE_PATH = "/auth";
+/** Passes the client's address to the library, on requests that we create ourselves. */
+export const ADDRESS_HEADER = "x-basetide-client";
 
 /** Our code for a right code that was used before. */
 export const CODE_USED = "CODE_USED";

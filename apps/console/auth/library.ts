@@ -15,18 +15,13 @@ import {
 } from "../../../core/control/accounts";
 import { newId } from "../../../core/ids";
 import type { Mail, Mailer } from "../../../core/mail";
-import type { loadSecretKeys } from "../../../core/secrets";
-import { derivedKeys, numberedKeys } from "../../../core/secrets";
+import { numberedKeys } from "../../../core/secrets";
 import { controlAdapter } from "./adapter";
-import { CODE_USED, callScope, USED_CODE } from "./library-call";
+import { ADDRESS_HEADER, BASE_PATH, CODE_USED, callScope, USED_CODE } from "./library-call";
 import { mails } from "./mails";
-
-export const BASE_PATH = "/auth";
-/** Passes the client's address to the library, on requests that we create ourselves. */
-export const ADDRESS_HEADER = "x-basetide-client";
+import { SESSION_SECONDS } from "./resign";
 
 const DAY_SECONDS = 24 * 60 * 60;
-export const SESSION_SECONDS = 30 * DAY_SECONDS;
 const CONFIRM_SECONDS = DAY_SECONDS;
 /** At least the window of the limit on these mails (M2). */
 const RESET_SECONDS = 60 * 60;
@@ -54,11 +49,6 @@ interface LibraryParts {
   later(work: Promise<unknown>): void;
   /** Called after a user has set a new password with a mailed link. */
   onPasswordReset(user: { id: string; email: string }): Promise<void>;
-}
-
-/** The keys that sign sessions, the current key first. */
-export function sessionKeys(config: Parameters<typeof loadSecretKeys>[0]): string[] {
-  return derivedKeys(config, "sessions");
 }
 
 /**

@@ -43,6 +43,8 @@ export interface Providers {
   complete(request: Request, provider: string): Promise<Completed | (AuthFailure & { isLink?: boolean })>;
 }
 
+type Library = Promise<ReturnType<typeof createLibrary>>;
+
 type ProviderContext = Pick<Context, "db" | "log"> & {
   config: Pick<Config, "clientIpHeader" | "consoleUrl" | "signInProviders">;
 };
@@ -50,15 +52,15 @@ type ProviderContext = Pick<Context, "db" | "log"> & {
 /** @param create the library, with the providers */
 export function createProviders(
   { config, db, log }: ProviderContext,
-  create: () => ReturnType<typeof createLibrary>,
+  create: () => Library,
   prepare: (headers: Headers) => unknown,
 ): Providers {
   const list = config.signInProviders.map(({ id, name }) => ({ id, name }));
-  let library: ReturnType<typeof createLibrary> | undefined;
+  let library: Library | undefined;
   const call = async (request: Request, path: string, body?: object) => {
     library ??= create();
-    const { handler } = library;
     try {
+      const { handler } = await library;
       const answer = createRawCall(config, handler, prepare)(request, path, body ? { body } : {});
       return await withTimeout(TIMEOUT_MS, noAnswer, answer);
     } catch (error) {

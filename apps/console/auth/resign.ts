@@ -6,6 +6,8 @@
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
+export const SESSION_SECONDS = 30 * 24 * 60 * 60;
+
 /** A browser has at most one of each name; the others only cost time. */
 const MAX_SESSION_COOKIES = 4;
 const COOKIE = /^(?:__Secure-)?basetide\.session_token$/;

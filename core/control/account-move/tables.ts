@@ -63,6 +63,7 @@ export const STAYING: Record<string, string> = {
   quota_holders: "processes of this control plane",
   quota_keys: "the last seconds; the new rate limiter opens each base after a pause",
   quota_permits: "the last seconds; the new rate limiter opens each base after a pause",
+  quota_proxies: "processes of this control plane",
   quota_wants: "the last seconds",
   rate_limits: "counts requests of minutes",
   sessions: "people sign in again, at another address",

@@ -166,7 +166,13 @@ export async function listBaseNames(
  * @param except a condition on `bases`: rows to exclude
  */
 export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`): Promise<string[]> {
-  const rows = await db<{ id: string }[]>`
+  const rows = await db<{ id: string }[]>`${activeBases(db, except)} order by id`;
+  return rows.map(({ id }) => id);
+}
+
+/** The query of `activeBaseIds`. */
+export function activeBases(db: Db, except: ReturnType<Db>) {
+  return db`
     select id from bases
     where not (${except}) and (
       (state in ('starting', 'active') and (rests_until is null or rests_until <= now()
@@ -180,9 +186,7 @@ export async function activeBaseIds(db: Db, except: ReturnType<Db> = db`false`):
               else ${ATTENTION_RETRY}::interval end
           or (error_code = 'source_billing_limit'
             and attempted_at < date_trunc('month', now() at time zone 'UTC') at time zone 'UTC')
-          or resync_requested_at > attempted_at)))
-    order by id`;
-  return rows.map((row) => row.id);
+          or resync_requested_at > attempted_at)))`;
 }
 
 /**

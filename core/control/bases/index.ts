@@ -20,6 +20,7 @@ export {
 } from "./base-row";
 export {
   activeBaseIds,
+  activeBases,
   createBase,
   decryptApiKey,
   getBase,

@@ -2,10 +2,12 @@
  * Informs leases of changes that people make to their bases while a sync is running: settings, the API key, a pause, a
  * deletion, a requested sync or schema check.
  *
- * Polls with one query a second for all bases that a worker holds, which only reads in which groups of them rows have
- * changed: nearly none, where bases are at rest. The rows of those groups are then compared one by one. Runs change
- * them as well: a third query shows which rows were changed by people. A notification could get lost and would need the
- * same queries as a fallback. A base in a group without changes costs the worker nothing: it may hold thousands.
+ * One query for all bases that a worker holds reads in which groups of them rows have changed: nearly none, where bases
+ * are at rest. The rows of those groups are then compared one by one. Runs change them as well: a third query shows
+ * which rows were changed by people. A base in a group without changes costs the worker nothing: it may hold thousands.
+ *
+ * Triggers of the tables notify the workers of changes that are no runs. The query follows within a second, and without a
+ * notification every ten: one may get lost.
  */
 import type { Context } from "../../context";
 import { arrayOf } from "../../postgres";
@@ -20,6 +22,10 @@ import {
 } from "./sync-facts";
 
 const POLL_MS = 1000;
+/** Of so many polls only the last is made if no change was notified, and no watcher waits for one. */
+const RARELY = 10;
+/** Triggers of `bases` and `clusters` notify it. */
+const CHANNEL = "basetide_facts";
 
 interface Watcher {
   baseId: string;
@@ -55,6 +61,12 @@ export class SettingsWatch {
   #digests = new Map<string, string>();
   #readAt = Number.NEGATIVE_INFINITY;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  /** When the last poll began, performance.now(). */
+  #polledAt = 0;
+  /** Since then, a change was notified. */
+  #isNotified = false;
+  #isPolling = false;
+  #listening: Promise<unknown> | undefined;
 
   constructor(ctx: Pick<Context, "db" | "log">, pollMs = POLL_MS) {
     this.#ctx = ctx;
@@ -65,8 +77,8 @@ export class SettingsWatch {
     const watcher: Watcher = { baseId, onFacts, isQueued: false, isOver: false };
     const watchers = this.#watched.get(baseId) ?? this.#add(baseId);
     watchers.add(watcher);
+    if (!this.#timer) this.#polledAt = performance.now();
     this.#enqueue(watcher);
-    this.#timer ??= setTimeout(() => this.#poll(), this.#pollMs);
     const readAt = () => (this.#unread.has(baseId) ? Number.NEGATIVE_INFINITY : this.#readAt);
     return {
       get readAt() {
@@ -100,17 +112,45 @@ export class SettingsWatch {
     this.#ids = undefined;
   }
 
+  /** Sets the time of the next poll, which may have become earlier. */
+  #schedule(): void {
+    clearTimeout(this.#timer);
+    const polls = this.#isNotified || this.#queued.length > 0 ? 1 : RARELY;
+    const atMs = this.#polledAt + polls * this.#pollMs;
+    this.#timer = setTimeout(
+      async () => {
+        await this.#poll();
+        this.#timer = undefined;
+        if (this.#watched.size > 0) this.#schedule();
+      },
+      Math.max(0, atMs - performance.now()),
+    );
+  }
+
   async #poll(): Promise<void> {
-    if (this.#watched.size === 0) {
-      this.#timer = undefined;
-      return;
-    }
+    if (this.#watched.size === 0) return;
+    this.#listen();
+    this.#polledAt = performance.now();
+    this.#isNotified = false;
+    this.#isPolling = true;
     try {
       await this.#read();
     } catch (error) {
       this.#ctx.log.debug({ error }, "reading settings failed");
     }
-    this.#timer = setTimeout(() => this.#poll(), this.#pollMs);
+    this.#isPolling = false;
+  }
+
+  /** Listens once per process. If that fails, the next poll tries again. */
+  #listen(): void {
+    const notified = () => {
+      this.#isNotified = true;
+      if (this.#timer && !this.#isPolling) this.#schedule();
+    };
+    this.#listening ??= this.#ctx.db.listen(CHANNEL, notified, notified).catch((error: unknown) => {
+      this.#ctx.log.warn({ error }, "listening for changes of settings failed");
+      this.#listening = undefined;
+    });
   }
 
   async #read(): Promise<void> {
@@ -142,6 +182,8 @@ export class SettingsWatch {
     if (watcher.isQueued) return;
     watcher.isQueued = true;
     this.#queued.push(watcher);
+    // The first that waits makes the next poll earlier.
+    if ((!this.#timer || this.#queued.length === 1) && !this.#isPolling) this.#schedule();
   }
 
   #notifyQueued(): void {

@@ -6,7 +6,6 @@ export {
   type FleetState,
   fleetState,
   listWorkers,
-  livingWorkers,
   removeWorker,
   reportWorker,
   type WorkerStatus,

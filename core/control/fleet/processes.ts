@@ -6,7 +6,7 @@ import type { Db } from "../../context";
 
 /** A process without a report for this long is shown as dead. */
 export const SILENCE = "15 seconds";
-const REPORT_MS = 5000;
+const REPORT_MS = 6000;
 /** Longest time that a stopping process waits for the control plane, ms. Its row counts as dead soon after. */
 const STOP_MS = 1000;
 
@@ -27,10 +27,10 @@ interface RunningVersion {
   processes: number;
 }
 
-/** Reports that the process is alive; call it every few seconds. */
-export async function reportProcess(db: Db, process: ProcessReport): Promise<void> {
+/** The statement that reports that the process is alive, for every few seconds. */
+export function reported(db: Db, process: ProcessReport) {
   const { id, role, host, pid, startedAt, bases = 0, capacity = 0 } = process;
-  await db`
+  return db`
     insert into processes (id, role, version, host, pid, started_at, seen_at, bases, capacity)
     values (${id}, ${role}, ${version}, ${host}, ${pid}, ${startedAt}, now(), ${bases}, ${capacity})
     on conflict (id) do update set seen_at = now(), bases = excluded.bases`;
@@ -46,8 +46,11 @@ export function startReports(db: Db, role: "proxy" | "console") {
   const own = { id: crypto.randomUUID(), role, host: hostname(), pid: process.pid, startedAt: new Date() };
   let sending: Promise<void> | undefined;
   const send = () => {
-    sending ??= reportProcess(db, own)
-      .catch(() => {})
+    sending ??= reported(db, own)
+      .then(
+        () => {},
+        () => {},
+      )
       .finally(() => {
         sending = undefined;
       });

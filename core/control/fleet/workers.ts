@@ -1,6 +1,6 @@
 /** The fleet: which workers are alive, how many bases they hold, and how far behind the oldest base is. */
 import type { Db } from "../../context";
-import { type ProcessReport, removeProcess, reportProcess, SILENCE } from "./processes";
+import { type ProcessReport, removeProcess, reported, SILENCE } from "./processes";
 
 /** After this time, its share goes to the other workers, which find its jobs free a moment later. */
 const SHARE_SILENCE = "9 seconds";
@@ -29,11 +29,6 @@ export interface FleetState {
   oldestBaseName: string | null;
 }
 
-/** Reports that the worker is alive; call it every few seconds. */
-export async function reportWorker(db: Db, worker: WorkerReport): Promise<void> {
-  await reportProcess(db, { ...worker, role: "worker" });
-}
-
 /** A worker that takes part in the distribution of bases. */
 interface LivingWorker {
   id: string;
@@ -43,10 +38,16 @@ interface LivingWorker {
   isSettled: boolean;
 }
 
-export async function livingWorkers(db: Db): Promise<LivingWorker[]> {
+/** Reports that the worker is alive; call it every few seconds. @returns all workers that are */
+export async function reportWorker(db: Db, worker: WorkerReport): Promise<LivingWorker[]> {
   return db<LivingWorker[]>`
+    with own as (${reported(db, { ...worker, role: "worker" })} returning *)
     select id, bases, capacity, joined_at < now() - ${SETTLED}::interval as "isSettled"
-    from processes where role = 'worker' and seen_at > now() - ${SHARE_SILENCE}::interval`;
+    from (
+      select * from own
+      union all
+      select * from processes
+      where role = 'worker' and id <> ${worker.id} and seen_at > now() - ${SHARE_SILENCE}::interval) as living`;
 }
 
 /** Returns those of the bases that run a first sync or a rebuild. */

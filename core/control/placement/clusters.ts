@@ -179,7 +179,15 @@ export async function clusterAdminUrl(ctx: SecretContext, clusterId: string): Pr
   const [row] = await ctx.db<{ encrypted_admin_url: string }[]>`
     select encrypted_admin_url from clusters where id = ${clusterId}`;
   if (!row) throw new BasetideError("not_found", `There is no cluster ${clusterId}`);
-  return ctx.secrets.decrypt(row.encrypted_admin_url, adminUrlContext(clusterId));
+  return decryptAdminUrl(ctx, clusterId, row.encrypted_admin_url);
+}
+
+export function decryptAdminUrl(
+  { secrets }: Pick<Context, "secrets">,
+  clusterId: string,
+  encrypted: string,
+): string {
+  return secrets.decrypt(encrypted, adminUrlContext(clusterId));
 }
 
 /** @throws BasetideError `not_found` */
@@ -240,8 +248,8 @@ async function connectionsLeft(adminUrl: string, overcommit: number): Promise<nu
 
 /**
  * Records the timeline of a cluster's server, for all leases on it. An idle base writes nothing, and would notice
- * late that a promoted standby lacks some of its rows. If the server does not reveal it, the recorded timeline
- * stays.
+ * late that a promoted standby lacks some of its rows. A timeline does not change while a connection to a primary lasts.
+ * If the server does not reveal it, the recorded one stays.
  */
 export async function recordTimeline(db: Db, clusterId: string, admin: Sql): Promise<void> {
   const timeline = await admin<{ timeline: string }[]>`

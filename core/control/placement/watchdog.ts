@@ -9,7 +9,6 @@ import type { Context } from "../../context";
 import { WATCHED_BY_SERVER } from "../../postgres";
 import type { Running } from "../../process";
 import {
-  connectedRoles,
   connectionsOfUser,
   consoleRoleOf,
   type EndReason,
@@ -17,18 +16,17 @@ import {
   endPauses,
   type IdWatch,
   pauseRole,
+  readActivity,
   SAFE_SEARCH_PATH,
   serverPool,
   watchIds,
 } from "../../replica";
-import { clusterAdminUrl, listClusters, recordTimeline } from "./clusters";
+import { decryptAdminUrl, recordTimeline } from "./clusters";
 import { recordSqlUsersSeen } from "./sql-user-rows";
 
 const CONSOLE_SUFFIX = consoleRoleOf("");
 /** How often all clusters are checked, regardless of the number of workers. */
 const EVERY_MS = 3000;
-/** How often a worker tries to run the check, which is due only EVERY_MS after the last one. */
-const ASK_MS = 1000;
 /** Longest time that a cluster may take to answer; the next check skips a cluster that is still being asked. */
 const CLUSTER_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_SECONDS = 30;
@@ -36,7 +34,6 @@ const IDLE_TIMEOUT_SECONDS = 30;
 type WatchContext = Pick<Context, "config" | "db" | "secrets" | "log" | "metrics">;
 
 interface Customer {
-  clusterId: string;
   accountId: string;
   role: string;
   database: string;
@@ -47,6 +44,22 @@ interface Customer {
   sqlUser: string | null;
   /** The database's own role. */
   isOwn: boolean;
+}
+
+/** A cluster with databases of customers. */
+interface WatchedCluster {
+  id: string;
+  name: string;
+  encryptedAdminUrl: string;
+  customers: Customer[];
+}
+
+/** What this process keeps of a cluster from check to check. */
+interface ClusterWatch {
+  admin: Sql;
+  ids: IdWatch;
+  /** It has connected, and its server may be another one. */
+  isReconnected: boolean;
 }
 
 export function startWatchdog(ctx: WatchContext): Running {
@@ -61,46 +74,39 @@ export function startWatchdog(ctx: WatchContext): Running {
     help: "Pauses of customers' roles that consumed transaction ids too fast",
     registers: [ctx.metrics],
   });
-  const pools = new Map<string, Sql>();
-  const idWatches = new Map<string, IdWatch>();
-  let looking: Promise<void> | undefined;
+  const watches = new Map<string, ClusterWatch>();
+  let looking = Promise.resolve();
+  let timer: ReturnType<typeof setTimeout> | undefined;
   /** The pools end although a check may be running. */
   let isStopped = false;
   const warn = (error: unknown, facts = {}) => {
     if (!isStopped) ctx.log.warn({ ...facts, error }, "watchdog: checking a cluster failed");
   };
-  const timer = setInterval(() => {
-    looking ??= look()
-      .catch(warn)
-      .finally(() => {
-        looking = undefined;
+  function lookIn(ms: number): void {
+    if (isStopped) return;
+    timer = setTimeout(() => {
+      looking = look().catch((error: unknown) => {
+        warn(error);
+        lookIn(EVERY_MS);
       });
-  }, ASK_MS);
+    }, Math.ceil(ms));
+  }
+  lookIn(0);
 
   async function look(): Promise<void> {
-    if (!(await takeTurn(ctx))) return;
-    const customers = await ctx.db<Customer[]>`
-      select cluster_id as "clusterId", account_id as "accountId", role_name as role, name as database,
-        is_writable as "isWritable", connection_limit as connections, null as "sqlUser", true as "isOwn"
-      from databases where cluster_id is not null
-      union all
-      select cluster_id, account_id, role_name || ${CONSOLE_SUFFIX}, name, false, connection_limit, null, false
-      from databases where encrypted_console_password is not null
-      union all
-      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, u.name, false
-      from sql_users as u join databases as d on d.id = u.database_id where d.cluster_id is not null`;
+    const { dueMs, clusters } = await takeTurn(ctx);
+    const dueAt = performance.now() + dueMs;
     await Promise.all(
-      (await listClusters(ctx.db)).map(async ({ id, name }) => {
+      (clusters ?? []).map(async ({ id, name, encryptedAdminUrl, customers }) => {
         try {
-          const own = customers.filter(({ clusterId }) => clusterId === id);
-          if (own.length === 0) return;
-          const looking = lookAt({ id, name }, await clusterAdminUrl(ctx, id), own);
+          const looking = lookAt({ id, name }, decryptAdminUrl(ctx, id, encryptedAdminUrl), customers);
           await withTimeout(CLUSTER_TIMEOUT_MS, isSilent, looking);
         } catch (error) {
           warn(error, { cluster: name });
         }
       }),
     );
+    lookIn(Math.max(0, dueAt - performance.now()));
   }
 
   async function lookAt(
@@ -108,31 +114,37 @@ export function startWatchdog(ctx: WatchContext): Running {
     adminUrl: string,
     customers: Customer[],
   ): Promise<void> {
-    const admin = poolOf(adminUrl);
-    await recordTimeline(ctx.db, id, admin);
+    const watch = watchOf(adminUrl);
+    const { admin } = watch;
+    const roles = customers.map(({ role }) => role);
+    const { connected, isAnyPaused, nextId } = await readActivity(admin, roles);
+    if (watch.isReconnected) {
+      await recordTimeline(ctx.db, id, admin);
+      watch.isReconnected = false;
+    }
     const limits = new Map(customers.map((customer) => [customer.role, limitOf(customer)]));
     const named = (role: string) => {
       const sqlUser = customers.find((customer) => customer.role === role)?.sqlUser;
       return sqlUser ? { sqlUser } : {};
     };
-    for (const role of await endPauses(admin, limits))
+    for (const role of isAnyPaused ? await endPauses(admin, limits) : [])
       ctx.log.info({ cluster, role }, "customer's pause ended");
-    const roles = customers.map(({ role }) => role);
     const databases = customers.map(({ database }) => database);
     const connections = customers.map((customer) => customer.connections);
-    const users = customers.filter(({ sqlUser }) => sqlUser !== null).map(({ role }) => role);
-    if (users.length > 0) await recordSqlUsersSeen(ctx.db, await connectedRoles(admin, users));
+    await recordSqlUsersSeen(
+      ctx.db,
+      connected.filter((role) => named(role).sqlUser),
+    );
     const ids = customers.map(({ accountId }) => accountId);
     const accounts = { ids, connections: ctx.config.accountConnections };
     const writers = customers.filter(({ isWritable }) => isWritable).map(({ role }) => role);
-    for (const session of await endExcess(admin, { roles, databases, connections, writers, accounts })) {
+    const watched = { roles, databases, connections, writers, accounts };
+    for (const session of connected.length > 0 ? await endExcess(admin, watched) : []) {
       ended.inc({ reason: session.reason satisfies EndReason });
       ctx.log.warn({ cluster, ...session, ...named(session.role) }, "session of a customer terminated");
     }
     const readers = roles.filter((role) => !writers.includes(role));
-    const idWatch = idWatches.get(adminUrl) ?? watchIds();
-    idWatches.set(adminUrl, idWatch);
-    for (const role of await idWatch.find(admin, readers)) {
+    for (const role of watch.ids.isDue(nextId) ? await watch.ids.find(admin, readers) : []) {
       // The search takes seconds, in which a database may have been made writable.
       const [writer] = await ctx.db`
         select from databases as d where is_writable and (role_name = ${role}
@@ -148,8 +160,8 @@ export function startWatchdog(ctx: WatchContext): Running {
     }
   }
 
-  function poolOf(adminUrl: string): Sql {
-    const known = pools.get(adminUrl);
+  function watchOf(adminUrl: string): ClusterWatch {
+    const known = watches.get(adminUrl);
     if (known) return known;
     const options = {
       max: 1,
@@ -164,16 +176,23 @@ export function startWatchdog(ctx: WatchContext): Running {
         ...WATCHED_BY_SERVER,
       },
     };
-    const { sql: pool } = serverPool(adminUrl, options, { use: "watchdog", patienceMs: CLUSTER_TIMEOUT_MS });
-    pools.set(adminUrl, pool);
-    return pool;
+    const { sql: admin } = serverPool(adminUrl, options, {
+      use: "watchdog",
+      patienceMs: CLUSTER_TIMEOUT_MS,
+      onSession: () => {
+        watch.isReconnected = true;
+      },
+    });
+    const watch = { admin, ids: watchIds(), isReconnected: false };
+    watches.set(adminUrl, watch);
+    return watch;
   }
 
   return {
     async stop() {
       isStopped = true;
-      clearInterval(timer);
-      await Promise.all([...pools.values()].map((pool) => pool.end({ timeout: 1 })));
+      clearTimeout(timer);
+      await Promise.all([...watches.values()].map(({ admin }) => admin.end({ timeout: 1 })));
       await looking;
     },
   };
@@ -184,12 +203,37 @@ function limitOf({ connections, isOwn }: Customer): number {
   return isOwn ? connections : connectionsOfUser(connections);
 }
 
-/** Whether a check is due and this process runs it. A row decides, so no leader election is needed. */
-async function takeTurn({ db }: WatchContext): Promise<boolean> {
-  const [taken] = await db`
-    update watchdog_clock set checked_at = now()
-    where checked_at < now() - ${EVERY_MS} * interval '1 ms' returning checked_at`;
-  return taken !== undefined;
+/**
+ * Takes the turn to check all clusters, if a check is due. A row decides, so no leader election is needed.
+ *
+ * @returns when the next check is due; the clusters, if this process has the turn
+ */
+async function takeTurn({ db }: WatchContext): Promise<{ dueMs: number; clusters: WatchedCluster[] | null }> {
+  const [row] = await db<{ leftMs: number | null; isMine: boolean; clusters: WatchedCluster[] | null }[]>`
+    with turn as (
+      insert into watchdog_clock as clock (checked_at) values (now())
+      on conflict ((true)) do update set checked_at = now()
+        where clock.checked_at <= now() - ${EVERY_MS} * interval '1 ms'
+      returning true),
+    customers as (
+      select cluster_id, account_id as "accountId", role_name as role, name as database, is_writable as "isWritable",
+        connection_limit as connections, null as "sqlUser", true as "isOwn"
+      from databases where cluster_id is not null
+      union all
+      select cluster_id, account_id, role_name || ${CONSOLE_SUFFIX}, name, false, connection_limit, null, false
+      from databases where encrypted_console_password is not null and cluster_id is not null
+      union all
+      select d.cluster_id, d.account_id, u.role_name, d.name, d.is_writable, d.connection_limit, u.name, false
+      from sql_users as u join databases as d on d.id = u.database_id where d.cluster_id is not null)
+    select exists (select from turn) as "isMine",
+      (select extract(epoch from checked_at - now())::float8 * 1000 + ${EVERY_MS} from watchdog_clock) as "leftMs",
+      case when exists (select from turn) then (
+        select json_agg(json_build_object('id', id, 'name', name, 'encryptedAdminUrl', encrypted_admin_url,
+          'customers', (select json_agg(own) from customers as own where own.cluster_id = clusters.id)))
+        from clusters where id in (select cluster_id from customers)) end as clusters`;
+  const { leftMs, isMine, clusters } = row!;
+  // Without the turn, and without time left: another process has taken it meanwhile.
+  return { clusters, dueMs: !isMine && leftMs !== null && leftMs > 0 ? leftMs : EVERY_MS };
 }
 
 function isSilent(): never {

@@ -76,6 +76,11 @@ export const retention: Record<string, Retention> = {
   quota_permits: { bound: "five per base, fifty per user; deleted with their key" },
   quota_epochs: { bound: "one row" },
   quota_holders: { kept: "1 day", column: "to_timestamp(seen_at / 1000)", about: "after the last heartbeat" },
+  quota_proxies: {
+    kept: "1 day",
+    column: "to_timestamp(owed_until / 1000)",
+    about: "after what the proxy was owed",
+  },
   quota_keys: { bound: "one per base and user of the source; deleted after a day without a request" },
   quota_throttled: { kept: "1 day", column: "until", about: "after its end" },
   quota_wants: { bound: "one per permit that a process waits for" },

@@ -12,7 +12,7 @@ import { isTemplateOutdated, templateVersion } from "../../postgres";
 
 const FUNCTIONS_DIR = join(import.meta.dirname, "../../../sql/control/functions");
 /** Raised with every released change of the functions. */
-const REVISION = 5;
+const REVISION = 6;
 
 const text = readdirSync(FUNCTIONS_DIR)
   .sort()

@@ -1,10 +1,9 @@
-/** The routes that every process serves for its operators: `/healthz`, `/readyz`, `/metrics`. */
-import { Elysia } from "elysia";
+/** The addresses that every process serves for its operators: `/healthz`, `/readyz`, `/metrics`. */
 import type { Registry } from "prom-client";
 import { SharedLookup, withTimeout } from "../../async";
 import type { Config } from "../../config";
 import { asControlError } from "../../postgres";
-import { isFromThisMachine, isLoopbackUrl } from "..";
+import { isFromThisMachine, isLoopbackUrl, pathOf } from "..";
 import { answerMetrics, noMetrics } from "./metrics";
 
 /** A dependency that does not answer within this time counts as unreachable. */
@@ -18,12 +17,12 @@ const READY_TIMEOUT_MS = 3_000;
  * @param parts.publicUrl where clients reach the process. If that is not this machine itself, requests come through a
  *   reverse proxy that may look like a local client, and `/metrics` is on METRICS_PORT only
  */
-export function healthRoutes(parts: {
+export function healthAnswers(parts: {
   config: Pick<Config, "metricsPort" | "clientIpHeader">;
   publicUrl?: string;
   metrics: Registry;
   ready: () => Promise<void>;
-}) {
+}): (request: Request) => Promise<Response> {
   const { metricsPort, clientIpHeader } = parts.config;
   const isPublic = parts.publicUrl !== undefined && !isLoopbackUrl(parts.publicUrl);
   const isHidden = (request: Request) =>
@@ -33,15 +32,21 @@ export function healthRoutes(parts: {
     await parts.ready();
     return new Map();
   });
-  const hidden = { detail: { hide: true } };
-  return new Elysia({ name: "health" })
-    .get("/healthz", () => Response.json({ status: "ok" }), hidden)
-    .get("/readyz", () => readiness(() => isReady.get("")), hidden)
-    .get(
-      "/metrics",
-      ({ request }) => (isHidden(request) ? noMetrics() : answerMetrics([parts.metrics])),
-      hidden,
-    );
+  return async (request) => {
+    switch (pathOf(request)) {
+      case "/healthz":
+        return Response.json({ status: "ok" });
+      case "/readyz":
+        return readiness(() => isReady.get(""));
+      case "/metrics":
+        return isHidden(request) ? noMetrics() : answerMetrics([parts.metrics]);
+      default:
+        return Response.json(
+          { error: { code: "not_found", message: "This address does not exist" } },
+          { status: 404 },
+        );
+    }
+  };
 }
 
 async function readiness(ready: () => Promise<unknown>): Promise<Response> {

@@ -1,4 +1,4 @@
 /** The service's own answers: health, metrics, errors. */
-export { healthRoutes } from "./health";
+export { healthAnswers } from "./health";
 export { listenForMetrics } from "./metrics";
 export { answerError, type ErrorForCaller, explainError } from "./on-error";

@@ -3,7 +3,7 @@
  * internal error the caller gets only a code and the request's id; the log gets the rest.
  */
 import { randomUUID } from "node:crypto";
-import { ValidationError } from "elysia";
+import type { ValidationError } from "elysia";
 import { BasetideError, type ErrorCode, httpStatus } from "../../errors";
 import type { Logger } from "../../log";
 import { asControlError } from "../../postgres";
@@ -72,14 +72,19 @@ export function explainError(
 
 /** A failed validation contains the whole value, even of an answer: it may include a password. */
 function loggable(error: unknown): unknown {
-  return error instanceof ValidationError ? new Error(describe(error)) : error;
+  return isValidationError(error) ? new Error(describe(error)) : error;
+}
+
+/** By its code: processes without Elysia need not keep it in memory. */
+function isValidationError(error: unknown): error is ValidationError {
+  return error instanceof Error && "code" in error && error.code === "VALIDATION";
 }
 
 function toBasetideError(error: unknown, code: string | number): BasetideError {
   if (error instanceof BasetideError) return error;
   // The library wraps the error of a body that could not be received.
   if (code === "PARSE" && error instanceof Error && error.cause instanceof BasetideError) return error.cause;
-  if (error instanceof ValidationError && error.type !== "response") {
+  if (isValidationError(error) && error.type !== "response") {
     return new BasetideError("invalid_request", describe(error), { cause: error });
   }
   if (code === "PARSE") return new BasetideError("invalid_request", "The body is not JSON", { cause: error });

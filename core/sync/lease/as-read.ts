@@ -1,6 +1,6 @@
 /**
- * Decides whether a base must be read again before its next sync. Once a second, one query for all bases of the worker
- * finds what people have changed (`SettingsWatch`); everything else about a base is changed by its own syncs.
+ * Decides whether a base must be read again before its next sync. One query for all bases of the worker finds what
+ * people have changed (`SettingsWatch`); everything else about a base is changed by its own syncs.
  */
 import type { SyncedBase, SyncFacts } from "../host";
 import { MOST_PATIENCE_MS } from "../pacing";
@@ -12,7 +12,8 @@ type Changeable = Pick<
 >;
 
 /**
- * Facts are read every second. Old ones mean that the control plane does not answer, or that this process was held up.
+ * While a base is synced, facts are read every second. Old ones mean that the base was at rest, that the control plane
+ * does not answer, or that this process was held up.
  *
  * Returns whether the facts show nothing that differs from `base`. A change after they were read interrupts the sync
  * that is running then, if it must.

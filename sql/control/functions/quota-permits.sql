@@ -253,7 +253,6 @@ create or replace function quota_heartbeat(
 returns table (asked_at float8, epoch float8, owed integer, silent integer)
 language plpgsql as $$
 begin
-  perform set_config('synchronous_commit', 'off', true);
   if p_is_proxy then
     perform quota_lock('proxies');
   end if;
@@ -270,16 +269,28 @@ begin
     case when p_uses_owed then asked_at + 3 * quota_lease_ms() else 0 end)
   on conflict (session) do update set owed = excluded.owed, seen_at = excluded.seen_at, heard_at = excluded.heard_at,
     owed_until = greatest(h.owed_until, excluded.owed_until);
+  if p_is_proxy and not exists (
+    select from quota_proxies x where x.name = p_name and x.owed = greatest(quota_heartbeat.owed, p_owed)
+      and x.owed_until > asked_at + 900000)
+  then
+    insert into quota_proxies (name, owed, owed_until) values (p_name, greatest(owed, p_owed), asked_at + 1200000)
+    on conflict (name) do update set owed = excluded.owed, owed_until = excluded.owed_until;
+  end if;
   silent := quota_silent(asked_at);
   return next;
 end $$;
 
 -- quota_owed(now): what each proxy is owed. One that was killed and did not come back looks the same as one that serves clients
--- by itself: for a quarter of an hour.
+-- by itself: for a quarter of an hour. So does one that has not been heard since this server crashed.
 create or replace function quota_owed(p_now float8) returns table (name text, owed integer, owed_until float8, seen_at float8)
 language sql stable as $$
-  select h.name, max(h.owed), max(h.owed_until), max(h.seen_at) from quota_holders h
-  where h.name <> h.session group by h.name having greatest(max(h.owed_until), max(h.seen_at) + 900000) > p_now;
+  select o.name, max(o.owed), max(o.owed_until), max(o.seen_at)
+  from (
+    select h.name, h.owed, h.owed_until, h.seen_at from quota_holders h where h.name <> h.session
+    union all
+    select x.name, x.owed, x.owed_until, 0 from quota_proxies x
+    where not exists (select from quota_holders h where h.name = x.name)) o
+  group by o.name having greatest(max(o.owed_until), max(o.seen_at) + 900000) > p_now;
 $$;
 
 -- quota_silent(now): how many permits of every key are left to silent proxies.
@@ -302,6 +313,9 @@ begin
     heard_at = case when h.session = p_session then now_ms - 2 * quota_lease_ms() else h.heard_at end
   where h.name = (select o.name from quota_holders o where o.session = p_session)
     and (h.session = p_session or h.heard_at < now_ms - quota_lease_ms());
+  delete from quota_proxies x
+  where x.name = (select o.name from quota_holders o where o.session = p_session) and not exists (
+    select from quota_holders h where h.name = x.name and h.seen_at > now_ms - 900000);
   update quota_permits p set session = null, rests_until = greatest(p.rests_until, now_ms + quota_longest_rest_ms())
   where p.session = p_session;
 end $$;

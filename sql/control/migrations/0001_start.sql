@@ -6,6 +6,16 @@
 
 -- ---------------------------------------------------------------------------------------------- accounts and users
 
+-- notify_channel(channel): a trigger that tells processes that a table has changed; they read what has. They also look by
+-- themselves from time to time, because a notification may get lost with its connection.
+create function notify_channel() returns trigger
+language plpgsql as $$
+begin
+  perform pg_notify(tg_argv[0], '');
+  return null;
+end $$;
+revoke execute on function notify_channel() from public;
+
 create table accounts (
   id text not null,
   email text not null,
@@ -328,12 +338,11 @@ create table installation (
 );
 create unique index installation_one_row on installation ((true));
 
--- When the watchdog last examined all clusters; one worker at a time does.
-create table watchdog_clock (
+-- When the watchdog last examined all clusters; one worker at a time does. No row: not since the last crash.
+create unlogged table watchdog_clock (
   checked_at timestamptz not null
 );
 create unique index watchdog_clock_one_row on watchdog_clock ((true));
-insert into watchdog_clock (checked_at) values ('-infinity');
 
 -- ------------------------------------------------------------------------------------------------- workspaces and bases
 
@@ -493,6 +502,13 @@ comment on column bases.sweep_started_at is 'with completed_at: the last full re
 comment on column bases.sweep_background_ms is 'expected duration of a background sweep';
 
 create index bases_source_idx on bases (platform, source_base_id);
+
+-- Workers that hold bases read again what people may change of them (core/control/bases/settings-watch.ts): after each change
+-- but those of a run, which sets attempted_at.
+create trigger bases_changed after update on bases for each row
+when (old.attempted_at is not distinct from new.attempted_at) execute function notify_channel('basetide_facts');
+create trigger bases_deleted after delete on bases for each row execute function notify_channel('basetide_facts');
+create trigger clusters_changed after update on clusters for each row execute function notify_channel('basetide_facts');
 create index bases_workspace_idx on bases (workspace_id) where workspace_id is not null;
 create index bases_source_user_idx on bases (platform, source_user_id) where source_user_id is not null;
 
@@ -865,6 +881,7 @@ create table repairs (
 );
 
 create index repairs_due_idx on repairs (due_at);
+create trigger repairs_requested after insert on repairs for each statement execute function notify_channel('basetide_repairs');
 create index repairs_unsettled_idx on repairs (base_id) where unsettled > 0;
 
 -- Running processes: each updates its own row every few seconds, and deletes it when it stops. Unlogged, because a crash
@@ -904,8 +921,9 @@ create table base_crashes (
   constraint base_crashes_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );
 
--- Processes that hold sync jobs (pgboss.job, `data.holder`). Each sends one heartbeat for all of its jobs.
-create table job_holders (
+-- Processes that hold sync jobs (pgboss.job, `data.holder`). Each sends one heartbeat for all of its jobs. Unlogged: after a
+-- crash, those that are alive add themselves again, and the jobs of all others fail.
+create unlogged table job_holders (
   id text not null,
   seen_at timestamptz not null,
   constraint job_holders_pkey primary key (id)
@@ -940,9 +958,9 @@ create unlogged table quota_epochs (
 );
 insert into quota_epochs (opened_at) values (0);
 
--- Processes that send requests; each sends a heartbeat twice a second. One that serves clients and that this server no longer
--- hears may be using `owed` permits of every key.
-create table quota_holders (
+-- Processes that send requests; each sends a heartbeat once or twice a second. One that serves clients and that this server no
+-- longer hears may be using `owed` permits of every key.
+create unlogged table quota_holders (
   -- changes whenever the process has lost what it held; its channel for notifications
   session text not null,
   -- a proxy's host and port, which its replacement has, too; else the session
@@ -958,6 +976,13 @@ create table quota_holders (
 ) with (fillfactor = 50);
 
 create index quota_holders_name_idx on quota_holders (name);
+
+-- What those that serve clients may be using after a crash of this server, until it hears them.
+create table quota_proxies (
+  name text constraint quota_proxies_pkey primary key,
+  owed integer not null,
+  owed_until float8 not null
+) with (fillfactor = 50);
 
 create unlogged table quota_keys (
   key text constraint quota_keys_pkey primary key,

@@ -152,3 +152,39 @@ test("a callback that fails is called again, and keeps no other from being calle
     what: "all are called",
   });
 });
+
+test("what people change is notified, and what runs change is not", async () => {
+  await using scene = await watched(["appOne", "appTwo"]);
+  const { db } = scene;
+  const [one, two] = scene.bases as [(typeof scene.bases)[0], (typeof scene.bases)[0]];
+  let notified = 0;
+  const { unlisten } = await db.listen("basetide_facts", () => void notified++);
+  /** Messages arrive in the order of the commits. */
+  const heard = async (work: PromiseLike<unknown>) => {
+    const before = notified;
+    await work;
+    const marker = Promise.withResolvers<void>();
+    const end = await db.listen("settings_watch_test", () => marker.resolve());
+    await db.notify("settings_watch_test", "");
+    await marker.promise;
+    await end.unlisten();
+    return notified > before;
+  };
+  expect(await heard(run(db, one.id))).toBe(false);
+  expect(await heard(db`update bases set turbo = not turbo where id = ${one.id}`)).toBe(true);
+  expect(await heard(db`update bases set state = 'paused', is_paused = true where id = ${one.id}`)).toBe(
+    true,
+  );
+  expect(await heard(db`update clusters set timeline = '0000000A'`)).toBe(true);
+  expect(await heard(db`delete from bases where id = ${two.id}`)).toBe(true);
+  await unlisten();
+});
+
+test("a change whose notification is lost is read all the same", async () => {
+  await using scene = await watched(["appOne"]);
+  const [{ id, calls }] = scene.bases as [(typeof scene.bases)[0]];
+  await until(() => calls.length > 0, { what: "the first call" });
+  await scene.db`alter table bases disable trigger bases_changed`;
+  await scene.db`update bases set turbo = not turbo where id = ${id}`;
+  await until(() => calls.length > 1, { what: "the change is seen" });
+});

@@ -1,7 +1,8 @@
 /** Holders of jobs: one heartbeat for all jobs of a process, and how the jobs of a silent process fail. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { createBase } from "../../../core/control/bases";
 import { type OpenQueue, openQueue, type SyncJob } from "../../../core/queue";
-import { type TestControl, testControl } from "../../support/control-support";
+import { GOOD_KEY, type TestControl, testControl } from "../../support/control-support";
 
 let control: TestControl;
 let one: OpenQueue;
@@ -160,4 +161,58 @@ test("released jobs have no holder; those that a closed queue has not released a
   await other.heartbeat(taken);
   expect(await states()).toEqual(["active", "failed", "failed"]);
   expect(rest).toHaveLength(2);
+});
+
+test("a heartbeat tells the load, and when the next job may be taken", async () => {
+  const [first, ...rest] = await takeAll(one);
+  await other.heartbeat([]);
+  expect(other.load).toEqual({ jobs: 3, overdue: 0, readyAt: Infinity });
+  await one.giveBack(first!, 60_000);
+  await other.heartbeat([]);
+  expect(other.load).toMatchObject({ jobs: 2, overdue: 0 });
+  expect(other.load.readyAt - clockMs).toBeGreaterThan(30_000);
+  expect(other.load.readyAt - clockMs).toBeLessThanOrEqual(60_000);
+  await one.giveBack(rest[0]!, 0);
+  await other.heartbeat([]);
+  expect(other.load).toEqual({ jobs: 2, overdue: 0, readyAt: clockMs });
+});
+
+test("the bases of a silent holder may be taken after the heartbeat that finds it silent", async () => {
+  const account = await control.addAccount("holders@example.com");
+  const base = await createBase(control.ctx, account.id, {
+    platform: "airtable",
+    apiKey: GOOD_KEY,
+    sourceBaseId: "appOne",
+  });
+  await one.reconcile();
+  const taken = await one.fetch(10);
+  expect(taken.map(({ baseId }) => baseId)).toContain(base.id);
+  await one.heartbeat(taken);
+  await steady(other);
+  await age("holders");
+  await other.heartbeat([]);
+  expect(other.load.readyAt).toBeLessThanOrEqual(clockMs);
+  expect((await other.fetch(10)).map(({ baseId }) => baseId)).toEqual([base.id]);
+});
+
+test("after a crash of the control plane's server, those that are alive keep their jobs, and those of the dead fail", async () => {
+  await control.ctx.db`delete from bases`;
+  const [first, ...rest] = await takeAll(one);
+  await one.giveBack(first!, 0);
+  const [taken] = await other.fetch(1);
+  await other.heartbeat([taken!]);
+  const third = await open();
+  await steady(third);
+  // The effect of recovery on an unlogged table.
+  await control.ctx.db`truncate job_holders`;
+  await third.heartbeat([]);
+  clockMs += 3000;
+  expect(await other.heartbeat([taken!])).toEqual([]);
+  await third.heartbeat([]);
+  expect(await states()).toEqual(["active", "active", "active"]);
+  await steady(third);
+  expect(await states()).toEqual(["active", "failed", "failed"]);
+  expect(await other.heartbeat([taken!])).toEqual([]);
+  expect(await one.heartbeat(rest)).toEqual(rest);
+  await third.close();
 });

@@ -34,6 +34,39 @@ test("a permit that was granted in a lost answer is returned, although its reque
   expect(await held()).toHaveLength(0);
 });
 
+test("a proxy without requests sends fewer heartbeats, keeps its lease, and its first request waits for none", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  const proxy = world.process("proxy");
+  await world.run(30_000);
+  expect(world.heartbeats).toBeLessThan(32);
+  const askedAt = world.now;
+  await world.run(30_900);
+  expect(proxy.holder.isConnected).toBe(true);
+  void proxy.send(KEY, "client");
+  const resting = world.heartbeats;
+  await world.run(40_000);
+  expect(world.sent).toHaveLength(1);
+  expect(world.sent[0]!.sentAt - askedAt).toBeLessThan(1000);
+  expect(world.heartbeats - resting).toBeGreaterThan(10);
+});
+
+test("I4: what a silent proxy is owed is left to it after a crash of the server, until it is heard", async () => {
+  const world = new World(database.sql, LOOPBACK, 1);
+  await world.reset();
+  const proxy = world.process("proxy");
+  const other = world.process("other");
+  await world.run(3000);
+  proxy.way = "cut";
+  await world.run(6000);
+  await world.crash();
+  await world.run(15_000);
+  expect(other.holder.silent).toBe(2);
+  proxy.way = "open";
+  await world.run(30_000);
+  expect(other.holder.silent).toBe(0);
+});
+
 test("requests whose keys are unproven take nothing from the sync of a throttled base", async () => {
   const world = new World(database.sql, LOOPBACK, 1);
   await world.reset();

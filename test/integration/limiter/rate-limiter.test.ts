@@ -62,6 +62,7 @@ async function proxyLimiter(name: string) {
     await line[Symbol.asyncDispose]();
     // One that was cut off until its end left it behind.
     await database.sql`delete from quota_holders where name = ${name}`;
+    await database.sql`delete from quota_proxies where name = ${name}`;
   }
   return { ...limiter, line, [Symbol.asyncDispose]: dispose };
 }
@@ -203,7 +204,10 @@ test("a limiter that closes returns its permits, and others wait only for their 
 test("I4: a process that ends takes nothing from another with the same name", async () => {
   const key = newKey();
   await using after = new AsyncDisposableStack();
-  after.defer(async () => void (await database.sql`delete from quota_holders where name = 'same'`));
+  after.defer(async () => {
+    await database.sql`delete from quota_holders where name = 'same'`;
+    await database.sql`delete from quota_proxies where name = 'same'`;
+  });
   await using staying = newLimiter({ instanceId: "same" });
   await using other = newLimiter();
   await until(() => staying.acquireClient(newKey(), client()).then(() => true), {
@@ -313,7 +317,7 @@ test("I7: a crash of the server keeps every pause, and grants no request early t
     await limiter.block(blocked, 30_000, "rate_limited");
   }
   // The effect of recovery on unlogged tables.
-  await database.sql`truncate quota_epochs, quota_keys, quota_permits, quota_wants`;
+  await database.sql`truncate quota_epochs, quota_holders, quota_keys, quota_permits, quota_wants`;
   await using limiter = newLimiter();
   await expect(limiter.acquireClient(used, client(1500))).rejects.toMatchObject({ code: "quota_timeout" });
   await expect(limiter.acquireClient(blocked, client(20_000))).rejects.toMatchObject({

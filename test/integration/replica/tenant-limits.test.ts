@@ -3,7 +3,7 @@
  * the service. Defaults are lifted first, as an attacker would.
  */
 import postgres from "postgres";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from "vitest";
 import {
   databaseUrl,
   endExcess,
@@ -216,6 +216,23 @@ test.each(Object.keys(BURNERS))(
     ).toEqual([{ is: 7 }]);
   },
 );
+
+test("transaction ids: a search is due at first, and for a minute after ids were assigned fast", () => {
+  const clock = vi.spyOn(performance, "now");
+  onTestFinished(() => clock.mockRestore());
+  const ids = watchIds();
+  const isDue = (atMs: number, nextId: number) => {
+    clock.mockReturnValue(atMs);
+    return ids.isDue(String(nextId));
+  };
+  expect(isDue(0, 1000)).toBe(true);
+  expect(isDue(59_000, 1200)).toBe(true);
+  expect(isDue(61_000, 1500)).toBe(false);
+  expect(isDue(64_000, 2000)).toBe(false);
+  expect(isDue(67_000, 2700)).toBe(true);
+  expect(isDue(126_000, 2700)).toBe(true);
+  expect(isDue(128_000, 2700)).toBe(false);
+});
 
 test("transaction ids: while the server assigns few, no session is looked at", async () => {
   const { role } = await tenant();
