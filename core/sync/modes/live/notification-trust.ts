@@ -1,8 +1,9 @@
 /**
- * Decides whether notifications can be relied on. One that arrives proves that they do; a change that was found
- * without one, and is not followed by one soon, proves the opposite.
+ * Decides whether notifications can be relied on. One that arrives for any base proves that the address can be reached;
+ * a change of this base that was found without one, and is not followed by one soon, proves that this base's do not arrive.
  */
 import type { Notifier } from "../../../async";
+import type { Notifications } from "../../host";
 
 /** A notification may arrive this long after its change was found. */
 const GRACE_MS = 30_000;
@@ -10,18 +11,23 @@ const GRACE_MS = 30_000;
 /** Times are performance.now(). */
 export class NotificationTrust {
   #notifier: Notifier;
-  #isTrusted: boolean;
+  #addressState: () => Notifications;
+  #hasMissed: boolean;
   #since = performance.now();
   #foundAt: number | undefined;
 
-  /** @param isTrusted whether notifications were trusted before */
-  constructor(notifier: Notifier, isTrusted: boolean) {
+  /**
+   * @param addressState returns what is known of the address of all bases
+   * @param hasMissed whether this base's notifications did not arrive before
+   */
+  constructor(notifier: Notifier, addressState: () => Notifications, hasMissed: boolean) {
     this.#notifier = notifier;
-    this.#isTrusted = isTrusted;
+    this.#addressState = addressState;
+    this.#hasMissed = hasMissed;
   }
 
-  get isTrusted(): boolean {
-    return this.#isTrusted || this.#notifier.notifiedAt >= this.#since;
+  get state(): Notifications {
+    return this.#hasMissed && this.#notifier.notifiedAt < this.#since ? "none" : this.#addressState();
   }
 
   /**
@@ -44,8 +50,8 @@ export class NotificationTrust {
     const isNotified = this.#notifier.notifiedAt >= this.#foundAt;
     if (!isNotified && this.graceMs > 0) return false;
     this.#foundAt = undefined;
-    if (isNotified || !this.isTrusted) return false;
-    this.#isTrusted = false;
+    if (isNotified || this.state === "none") return false;
+    this.#hasMissed = true;
     this.#since = performance.now();
     return true;
   }
