@@ -4,8 +4,8 @@
  * edited for the first time. Two installations are measured at the same time, each with a server and a process of its
  * own (worker, proxy and console): one whose console the sandbox notifies, and one that must poll.
  *
- * Nothing is simulated or shortened: the ten minutes pass. WAL an hour is six times that of the ten minutes, in which a
- * base makes more calls than later.
+ * Nothing is simulated or shortened: the ten minutes pass. WAL an hour is twelve times that of the last five of them: in
+ * the first ones, the new server analyzes its catalogs for the first time, which has nothing to do with the base.
  *
  * Run: `REST_FRESH=1 bun run bench rest`
  */
@@ -26,6 +26,7 @@ import { createPattern } from "./rest-bases";
 import { WORKER_ENVIRONMENT } from "./runtime-environment";
 
 const MINUTES = 10;
+const WAL_MINUTES = 5;
 const RECORDS = 100;
 const TIMEOUT_MS = 60_000;
 const MB = 1e6;
@@ -112,7 +113,9 @@ async function measure(source: SandboxProcess, livePings: string): Promise<Measu
     return { calls: bases[pattern.baseId]!.requests, bytes: Number(row!.bytes) };
   };
   const before = await counters();
-  await Bun.sleep(MINUTES * 60_000);
+  await Bun.sleep((MINUTES - WAL_MINUTES) * 60_000);
+  const later = await counters();
+  await Bun.sleep(WAL_MINUTES * 60_000);
   const after = await counters();
 
   const owner = await fleet.owner(base);
@@ -125,7 +128,7 @@ async function measure(source: SandboxProcess, livePings: string): Promise<Measu
   const lagMs = performance.now() - from;
   service.kill("SIGTERM");
   await service.exited;
-  const walMb = ((after.bytes - before.bytes) / MB) * (60 / MINUTES);
+  const walMb = ((after.bytes - later.bytes) / MB) * (60 / WAL_MINUTES);
   return { calls: after.calls - before.calls, walMb, lagMs };
 }
 

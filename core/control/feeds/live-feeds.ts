@@ -11,7 +11,7 @@ import type { TransactionSql } from "postgres";
 import { SharedLookup } from "../../async";
 import type { Context, Db } from "../../context";
 import { cleanText, serverTime } from "../../postgres";
-import type { Notifications, ReadFacts, SavedFeed } from "../../sync/host";
+import type { NotificationState, ReadFacts, SavedFeed } from "../../sync/host";
 
 /** Postgres channel that passes notifications on to workers; the payload is the base's id, or `ADDRESS_CHANGED`. */
 export const NOTIFICATION_CHANNEL = "basetide_notification";
@@ -178,7 +178,7 @@ export async function recordMissedNotification(db: Db, address: string, baseId: 
     select pg_notify(${NOTIFICATION_CHANNEL}, ${ADDRESS_CHANGED}) from lost`;
 }
 
-export async function loadAddressState(db: Db, address: string): Promise<Notifications> {
+export async function loadAddressState(db: Db, address: string): Promise<NotificationState> {
   const [row] = await db<{ isProven: boolean }[]>`
     select is_proven as "isProven" from notification_addresses where address = ${address}`;
   if (!row) return "expected";

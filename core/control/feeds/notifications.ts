@@ -11,7 +11,7 @@
 
 import { Notifier } from "../../async";
 import type { Context } from "../../context";
-import type { Notifications } from "../../sync/host";
+import type { NotificationState } from "../../sync/host";
 import { ADDRESS_CHANGED, loadAddressState, NOTIFICATION_CHANNEL } from "./live-feeds";
 
 /** One listening connection for all bases of a process. */
@@ -19,7 +19,7 @@ export class NotificationListener {
   #ctx: Pick<Context, "config" | "db" | "log">;
   #notifiers = new Map<string, Notifier>();
   #listening: Promise<unknown> | undefined;
-  #addressState: Notifications = "expected";
+  #addressState: NotificationState = "expected";
   #readings: Promise<void> = Promise.resolve();
 
   constructor(ctx: Pick<Context, "config" | "db" | "log">) {
@@ -27,7 +27,7 @@ export class NotificationListener {
   }
 
   /** What is known of the address of all bases, as far as this process has heard. */
-  get addressState(): Notifications {
+  get addressState(): NotificationState {
     return this.#addressState;
   }
 

@@ -4,7 +4,7 @@
  * Whether the source's notifications arrive at the address of this installation. `proven`: one has arrived, for any base.
  * `expected`: there is an address, and no change has been found without one. `none`: otherwise; changes must be polled for.
  */
-export type Notifications = "proven" | "expected" | "none";
+export type NotificationState = "proven" | "expected" | "none";
 
 export interface SavedFeed {
   state: "making" | "on" | "refused" | "failing";
@@ -50,7 +50,7 @@ export interface ReadFacts {
 /** Changes of it, each by the base's id. */
 export interface FeedStore {
   /** Returns what all bases of the installation know of its address; the latest state that this process has heard of. */
-  addressState(): Notifications;
+  addressState(): NotificationState;
   load(baseId: string): Promise<SavedFeed | undefined>;
   /**
    * Replaces the webhook `replaced` by a new one, which is read from its beginning.

@@ -8,7 +8,7 @@
 import { LONGEST_TIMER_MS } from "../../async";
 import { strictest } from "../../source";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../time-units";
-import type { Notifications } from "../host";
+import type { NotificationState } from "../host";
 import { REST_MS, SHORTEST_MS, TICK_MS, TWICE_A_DAY_MS, UNPROMPTED_MS } from "./limits";
 
 export interface CadenceFacts {
@@ -16,7 +16,7 @@ export interface CadenceFacts {
   ratePerSecond: number;
   mode: "live" | "rapid" | "sweep";
   /** Live: whether the source notifies us, so that the feed need not be polled. */
-  notifications: Notifications;
+  notifications: NotificationState;
   /** Live: whether anything changed lately (`ACTIVE_FOR_MS`). */
   isActive: boolean;
   /** Live: time from the last change, or from the beginning of live mode, to the last read of the feed, ms. */

@@ -13,7 +13,7 @@ import type { Context } from "../../../context";
 import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextStep } from "../../../errors";
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
 import { type Reader, watchAnswers, withPatience } from "../../engine";
-import type { FeedStore, Host, Notifications, SavedFeed, SyncedBase } from "../../host";
+import type { FeedStore, Host, NotificationState, SavedFeed, SyncedBase } from "../../host";
 import { isOutage, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, UNPROMPTED_MS } from "../../pacing";
 import type { BaseCache } from "../../state";
 import type { Comparisons } from "./comparisons";
@@ -131,7 +131,7 @@ export class LiveFeed implements Feed {
     if (saved) this.#adopt(saved);
   }
 
-  get notifications(): Notifications {
+  get notifications(): NotificationState {
     const isNotified = this.#webhook?.notificationUrl != null && this.#context.ctx.config.livePings !== "off";
     return isNotified ? this.#trust.state : "none";
   }

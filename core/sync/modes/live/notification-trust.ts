@@ -3,7 +3,7 @@
  * a change of this base that was found without one, and is not followed by one soon, proves that this base's do not arrive.
  */
 import type { Notifier } from "../../../async";
-import type { Notifications } from "../../host";
+import type { NotificationState } from "../../host";
 
 /** A notification may arrive this long after its change was found. */
 const GRACE_MS = 30_000;
@@ -11,7 +11,7 @@ const GRACE_MS = 30_000;
 /** Times are performance.now(). */
 export class NotificationTrust {
   #notifier: Notifier;
-  #addressState: () => Notifications;
+  #addressState: () => NotificationState;
   #hasMissed: boolean;
   #since = performance.now();
   #foundAt: number | undefined;
@@ -20,13 +20,13 @@ export class NotificationTrust {
    * @param addressState returns what is known of the address of all bases
    * @param hasMissed whether this base's notifications did not arrive before
    */
-  constructor(notifier: Notifier, addressState: () => Notifications, hasMissed: boolean) {
+  constructor(notifier: Notifier, addressState: () => NotificationState, hasMissed: boolean) {
     this.#notifier = notifier;
     this.#addressState = addressState;
     this.#hasMissed = hasMissed;
   }
 
-  get state(): Notifications {
+  get state(): NotificationState {
     return this.#hasMissed && this.#notifier.notifiedAt < this.#since ? "none" : this.#addressState();
   }
 
