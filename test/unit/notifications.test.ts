@@ -137,7 +137,7 @@ describe("notifications", () => {
   test("are not relied on after a change came without one, until one comes", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const notifier = new Notifier();
-    const trust = new NotificationTrust(notifier, () => "proven", false);
+    const trust = new NotificationTrust(notifier, () => "proven", false, { foundAt: undefined });
     const readAt = performance.now();
     vi.advanceTimersByTime(1000);
     trust.found(readAt);
@@ -152,10 +152,23 @@ describe("notifications", () => {
     expect(trust.state).toBe("proven");
   });
 
+  test("that did not come before the end of a lease are missed by the next one", () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const feedState = { foundAt: undefined };
+    const lease = () => new NotificationTrust(new Notifier(), () => "proven", false, feedState);
+    vi.advanceTimersByTime(1000);
+    lease().found(performance.now());
+    vi.advanceTimersByTime(20_000);
+    const next = lease();
+    expect([next.judge(), next.graceMs]).toEqual([false, 10_000]);
+    vi.advanceTimersByTime(10_000);
+    expect([next.judge(), next.state]).toEqual([true, "none"]);
+  });
+
   test("one that comes soon after its change was found still counts", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const notifier = new Notifier();
-    const trust = new NotificationTrust(notifier, () => "proven", false);
+    const trust = new NotificationTrust(notifier, () => "proven", false, { foundAt: undefined });
     vi.advanceTimersByTime(1000);
     trust.found(performance.now() - 500);
     vi.advanceTimersByTime(20_000);
@@ -167,8 +180,9 @@ describe("notifications", () => {
   test("of a base follow what is known of the address, except while its own do not arrive", () => {
     let address: "proven" | "expected" | "none" = "expected";
     const notifier = new Notifier();
-    const trust = new NotificationTrust(notifier, () => address, false);
-    const other = new NotificationTrust(notifier, () => address, true);
+    const feedState = { foundAt: undefined };
+    const trust = new NotificationTrust(notifier, () => address, false, feedState);
+    const other = new NotificationTrust(notifier, () => address, true, feedState);
     for (address of ["expected", "none", "proven"] as const)
       expect([trust.state, other.state]).toEqual([address, "none"]);
     notifier.notifyFromWebhook();

@@ -124,6 +124,7 @@ export class LiveFeed implements Feed {
       notifier,
       () => feeds.addressState(),
       saved?.hasMissedNotification ?? false,
+      feedState,
     );
     this.#recorder = new FeedRecorder(context.ctx, context.base.id);
     // A notification arrived while no worker held the base, or got lost on the way here.
