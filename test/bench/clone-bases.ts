@@ -93,8 +93,6 @@ async function copiedFeed(
     webhook_id: webhook.id,
     encrypted_secret: ctx.secrets.encrypt(webhook.secretBase64, webhookSecretContext(id)),
     cursor: 1,
-    // As if a notification had arrived: the feed is not polled.
-    notified_at: new Date(0),
   };
 }
 

@@ -250,12 +250,13 @@ function callRows(): { what: string; calls: number; limit: number }[] {
     mode: "live",
     ratePerSecond: Infinity,
     isActive: false,
+    quietMs: Number.POSITIVE_INFINITY,
     tables: 5,
     changesByItself: false,
   } as const;
   const polled = {
     mode: "live",
-    hasNotifications: false,
+    notifications: "none",
     tables: 10,
     sweepCalls: 300,
     activePart: 0.3,
@@ -271,7 +272,7 @@ function callRows(): { what: string; calls: number; limit: number }[] {
   return [
     {
       what: "idle live base of 5,000 records with pings, a day, and its daily sweep",
-      calls: simulateDay(cadenceOf({ ...idle, hasNotifications: true, sweepCalls }), sweepCalls),
+      calls: simulateDay(cadenceOf({ ...idle, notifications: "proven", sweepCalls }), sweepCalls),
       limit: 300 + sweepCalls,
     },
     {

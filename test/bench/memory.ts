@@ -28,6 +28,7 @@ import { FakeSource } from "../support/fake-source";
 import { startLiveFleet } from "../support/live-fleet";
 import { until } from "../support/poll";
 import { cpuSeconds, parentOf, residentBytes } from "../support/process-usage";
+import { proveAddress } from "../support/prove-address";
 import { startTestServer } from "../support/server";
 import { startWorkerProcess } from "../support/worker-process";
 import { largeTable, pagesOf } from "./large-table";
@@ -217,15 +218,13 @@ async function workerBytes(databaseUrl: string): Promise<{ emptyBytes: number; p
           timeoutMs: 120_000,
         },
       );
-      // As if a notification had arrived: the feed is no longer polled.
-      await db`update live_feeds set notified_at = now() where base_id = ${id}`;
-      await db`select pg_notify('basetide_notification', ${id})`;
     }
   };
   const settled = async () => {
     await Bun.sleep(SECONDS * 1000);
     return residentBytes(worker.pid);
   };
+  await proveAddress(fleet.ctx);
   await addBases();
   const some = await settled();
   await addBases();

@@ -15,9 +15,7 @@ export async function connectPattern(
   records: number,
 ): Promise<Base> {
   const { db } = fleet.ctx;
-  const { baseId } = (await source.call("POST", "bases", { tables: tablesOf(records) })) as {
-    baseId: string;
-  };
+  const { baseId } = await createPattern(source, records);
   const { id } = await fleet.connect(baseId, { live: true, turbo: true }, (await userOf(source, 0)).key);
   const isOn = () =>
     db`select from live_feeds where base_id = ${id} and state = 'on' and gap_since is null and read_at is not null`;
@@ -25,7 +23,17 @@ export async function connectPattern(
   return getBase(db, id);
 }
 
-function tablesOf(records: number): object[] {
+/** Creates the base at the source. */
+export async function createPattern(
+  source: SandboxProcess,
+  records: number,
+): Promise<{ baseId: string; tableId: string }> {
+  const tables = tablesOf(records);
+  const { baseId } = (await source.call("POST", "bases", { tables })) as { baseId: string };
+  return { baseId, tableId: tables[0]!.id };
+}
+
+function tablesOf(records: number): { id: string }[] {
   const id = (prefix: string, nth: number) => `${prefix}Pattern${String(nth).padStart(7, "0")}`;
   return Array.from({ length: TABLES }, (_, nth) => ({
     id: id("tbl", nth),

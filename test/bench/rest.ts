@@ -11,7 +11,8 @@
  * REST_RECORDS (100 of each base) and REST_MOST (100, max_connections of the replicas' server). With few bases,
  * REST_READS (0) lets notifications cause as many reads a second as many bases would: 10,000 read 33. REST_PROFILE
  * names a folder for a CPU profile of the worker with all bases. REST_FOLDER names the folder for the databases
- * (`database-folder.ts`): `REST_FOLDER=/mnt/bench REST_BASES=2000,10000 bun run bench rest`.
+ * (`database-folder.ts`): `REST_FOLDER=/mnt/bench REST_BASES=2000,10000 bun run bench rest`. With REST_FRESH, it measures
+ * a base that nobody has edited yet instead (`rest-fresh.ts`).
  */
 import { join } from "node:path";
 import postgres from "postgres";
@@ -22,6 +23,7 @@ import { startLiveFleet } from "../support/live-fleet";
 import { until } from "../support/poll";
 import { cpuSeconds, parentOf, residentBytes } from "../support/process-usage";
 import { startProgram } from "../support/program";
+import { proveAddress } from "../support/prove-address";
 import { startSandboxProcess } from "../support/sandbox-process";
 import { unsafeButFast } from "../support/server";
 import { cloneUpTo } from "./clone-bases";
@@ -29,6 +31,7 @@ import { databaseFolder } from "./database-folder";
 import { type HeapReport, heapOf } from "./heap-report";
 import { ratio, table } from "./print";
 import { connectPattern } from "./rest-bases";
+import { runFresh } from "./rest-fresh";
 import { WORKER_ENVIRONMENT } from "./runtime-environment";
 import { countingStatements, StatementCounts } from "./statements";
 
@@ -73,6 +76,7 @@ interface Measured {
 }
 
 export async function run(): Promise<boolean> {
+  if (process.env.REST_FRESH) return runFresh();
   await using releases = new AsyncDisposableStack();
   const log = createLogger("fatal", "bench");
   const folder = releases.use(databaseFolder("rest", FOLDER, BASES * DATABASE_BYTES + 2 * 1024 ** 3));
@@ -136,6 +140,7 @@ export async function run(): Promise<boolean> {
     return worker;
   };
   const connecting = await startWorker();
+  await proveAddress(fleet.ctx);
   const pattern = await connectPattern(fleet, source, RECORDS);
   connecting.kill("SIGTERM");
   await connecting.exited;

@@ -14,7 +14,7 @@ export interface MonthPlan {
   reservePart: number;
   bases: {
     mode: CadenceFacts["mode"];
-    hasNotifications: boolean;
+    notifications: CadenceFacts["notifications"];
     tables: number;
     sweepCalls: number;
     activePart: number;
@@ -103,14 +103,17 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
   }
 
   for (const base of plan.bases) {
-    const cadence = (atMs: number, batchCalls: number) =>
-      cadenceOf({
+    const cadence = (atMs: number, batchCalls: number) => {
+      const isActive = random() < base.activePart;
+      return cadenceOf({
         ...base,
         ratePerSecond: rateOf(leftForSync(cap, used), new Date(atMs), plan.bases.length),
-        isActive: random() < base.activePart,
+        isActive,
+        quietMs: isActive ? 0 : Number.POSITIVE_INFINITY,
         changesByItself: false,
         batchCalls,
       });
+    };
     /** Repeats at the current pace, which is computed again during the wait. */
     const repeat = (calls: () => number, everyMs: (atMs: number) => number) => {
       let lastMs = Number.NEGATIVE_INFINITY;
@@ -135,7 +138,7 @@ export function simulateMonth(plan: MonthPlan): MonthEnd {
         },
         (atMs) => {
           const { pollMs, notificationGapMs } = cadence(atMs, meanRound);
-          return base.hasNotifications && random() < base.activePart ? notificationGapMs : pollMs;
+          return base.notifications !== "none" && random() < base.activePart ? notificationGapMs : pollMs;
         },
       );
       repeat(

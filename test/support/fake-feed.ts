@@ -57,7 +57,7 @@ export class FakeWebhook {
 }
 
 class FakeFeed implements Feed {
-  readonly hasNotifications = true;
+  readonly notifications = "proven";
   readonly isFailing = false;
   readonly patienceMs = 60_000;
   readonly isSettled = true;

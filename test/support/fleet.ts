@@ -79,6 +79,8 @@ export async function startFleet<Source extends FleetSource = SandboxHandle>(
     DATA_DIR: join(tmpdir(), "basetide-unused"),
     LOG_LEVEL: process.env.TEST_LOG_LEVEL ?? "silent",
     UPSTREAMS: `api.airtable.com=${sandbox.url},content.airtable.com=${sandbox.url}`,
+    // Without an address of its own, no console receives notifications.
+    ...(!options.env?.CONSOLE_URL && { LIVE_PINGS: "off" }),
     ...options.env,
   });
   const open = (role: string) => {

@@ -82,7 +82,7 @@ export async function controlHotRows(url: string, sql: postgres.Sql, rows: numbe
     {
       tables: ["live_feeds"],
       statements: await recorded(async (db) => {
-        await recordNotification(db, baseId);
+        await recordNotification(db, "http://localhost:3000", baseId);
         await recordRead(db, baseId, read);
         await saveCursor(db, baseId, `whbas${ROW}`, 7);
       }),

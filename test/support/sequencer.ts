@@ -19,6 +19,7 @@ const LONG = [
   "timelapse/short",
   "integration/fleet/scaling",
   "integration/sync/failing-tables",
+  "integration/live/notification-address",
   "integration/sync/catch-up",
   "browser/base-page",
   "browser/sql-and-schema",

@@ -189,7 +189,8 @@ describe("a base in live mode", () => {
     expect(colorOf({ ...slow, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
     expect(colorOf({ ...slow, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
     // A base that relies on notifications is polled every five minutes.
-    const resting = { readAt: ago(0), dueAt: new Date(now.getTime() + 298_000) };
+    const by = "notification" as const;
+    const resting = { by, readAt: ago(0), dueAt: new Date(now.getTime() + 298_000) };
     expect(colorOf({ ...resting, comparedAt: ago(6 * HOUR_MS) })).toBe("green");
     expect(colorOf({ ...resting, comparedAt: ago(7 * HOUR_MS) })).toBe("yellow");
   });

@@ -137,31 +137,56 @@ describe("notifications", () => {
   test("are not relied on after a change came without one, until one comes", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const notifier = new Notifier();
-    const trust = new NotificationTrust(notifier, true);
+    const trust = new NotificationTrust(notifier, () => "proven", false, { foundAt: undefined });
     const readAt = performance.now();
     vi.advanceTimersByTime(1000);
     trust.found(readAt);
-    expect([trust.judge(), trust.isTrusted, trust.graceMs]).toEqual([false, true, 30_000]);
+    expect([trust.judge(), trust.state, trust.graceMs]).toEqual([false, "proven", 30_000]);
     vi.advanceTimersByTime(29_999);
-    expect([trust.judge(), trust.isTrusted]).toEqual([false, true]);
+    expect([trust.judge(), trust.state]).toEqual([false, "proven"]);
     vi.advanceTimersByTime(1);
-    expect([trust.judge(), trust.isTrusted]).toEqual([true, false]);
+    expect([trust.judge(), trust.state]).toEqual([true, "none"]);
     expect(trust.judge()).toBe(false);
     vi.advanceTimersByTime(1000);
     notifier.notifyFromWebhook();
-    expect(trust.isTrusted).toBe(true);
+    expect(trust.state).toBe("proven");
+  });
+
+  test("that did not come before the end of a lease are missed by the next one", () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const feedState = { foundAt: undefined };
+    const lease = () => new NotificationTrust(new Notifier(), () => "proven", false, feedState);
+    vi.advanceTimersByTime(1000);
+    lease().found(performance.now());
+    vi.advanceTimersByTime(20_000);
+    const next = lease();
+    expect([next.judge(), next.graceMs]).toEqual([false, 10_000]);
+    vi.advanceTimersByTime(10_000);
+    expect([next.judge(), next.state]).toEqual([true, "none"]);
   });
 
   test("one that comes soon after its change was found still counts", () => {
     vi.useFakeTimers({ toFake: ["performance"] });
     const notifier = new Notifier();
-    const trust = new NotificationTrust(notifier, true);
+    const trust = new NotificationTrust(notifier, () => "proven", false, { foundAt: undefined });
     vi.advanceTimersByTime(1000);
     trust.found(performance.now() - 500);
     vi.advanceTimersByTime(20_000);
     notifier.notifyFromWebhook();
     vi.advanceTimersByTime(20_000);
-    expect([trust.judge(), trust.isTrusted]).toEqual([false, true]);
+    expect([trust.judge(), trust.state]).toEqual([false, "proven"]);
+  });
+
+  test("of a base follow what is known of the address, except while its own do not arrive", () => {
+    let address: "proven" | "expected" | "none" = "expected";
+    const notifier = new Notifier();
+    const feedState = { foundAt: undefined };
+    const trust = new NotificationTrust(notifier, () => address, false, feedState);
+    const other = new NotificationTrust(notifier, () => address, true, feedState);
+    for (address of ["expected", "none", "proven"] as const)
+      expect([trust.state, other.state]).toEqual([address, "none"]);
+    notifier.notifyFromWebhook();
+    expect(other.state).toBe("proven");
   });
 });
 

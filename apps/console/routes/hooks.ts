@@ -15,7 +15,7 @@ import { platformFacts } from "../../../core/source";
 /** A notification has about 120 bytes. */
 const MAX_BODY_BYTES = 64 * 1024;
 
-export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
+export function webhookRoutes(ctx: Pick<ManagementContext, "config" | "db" | "secrets">) {
   const secretOf = webhookSecrets(ctx);
   return new Elysia({ name: "hooks", detail: { hide: true } }).post(
     "/hooks/:platform/:id",
@@ -31,7 +31,7 @@ export function webhookRoutes(ctx: Pick<ManagementContext, "db" | "secrets">) {
           "The notification is not signed with the secret of this base's webhook",
         );
       }
-      await recordNotification(ctx.db, id);
+      await recordNotification(ctx.db, ctx.config.consoleUrl, id);
       return new Response(null, { status: 204 });
     },
     // The signature covers the raw bytes.

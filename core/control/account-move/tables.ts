@@ -58,6 +58,7 @@ export const STAYING: Record<string, string> = {
   installed_functions: "of this control plane",
   job_holders: "processes of this control plane",
   moved_bases: "what this control plane no longer has",
+  notification_addresses: "of this control plane",
   quota_minutes: "the last hour",
   quota_epochs: "of this control plane",
   quota_holders: "processes of this control plane",

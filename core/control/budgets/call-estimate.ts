@@ -53,12 +53,12 @@ export function estimateCalls(input: EstimateInput): CallEstimate {
     ratePerSecond,
     sweepCalls,
     tables,
-    hasNotifications: input.hasNotifications,
+    notifications: input.hasNotifications ? ("proven" as const) : ("none" as const),
     changesByItself: false,
   };
   const mode = input.isLive ? ("live" as const) : ("sweep" as const);
-  const quiet = cadenceOf({ ...facts, mode, isActive: false });
-  const busy = cadenceOf({ ...facts, mode, isActive: true, batchCalls: BATCH_CALLS });
+  const quiet = cadenceOf({ ...facts, mode, isActive: false, quietMs: Number.POSITIVE_INFINITY });
+  const busy = cadenceOf({ ...facts, mode, isActive: true, quietMs: 0, batchCalls: BATCH_CALLS });
   const first = { firstSync, isFirstSyncWithin: left >= firstSync };
   const most = (Math.min(input.share, ratePerSecond) * DAY_MS) / SECOND_MS;
   const perDay = (calls: number) => Math.floor(Math.min(most, calls));

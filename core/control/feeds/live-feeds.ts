@@ -11,10 +11,12 @@ import type { TransactionSql } from "postgres";
 import { SharedLookup } from "../../async";
 import type { Context, Db } from "../../context";
 import { cleanText, serverTime } from "../../postgres";
-import type { ReadFacts, SavedFeed } from "../../sync/host";
+import type { NotificationState, ReadFacts, SavedFeed } from "../../sync/host";
 
-/** Postgres channel that passes notifications on to workers; the payload is the base's id. */
+/** Postgres channel that passes notifications on to workers; the payload is the base's id, or `ADDRESS_CHANGED`. */
 export const NOTIFICATION_CHANNEL = "basetide_notification";
+/** What is known of an address has changed. */
+export const ADDRESS_CHANGED = "address";
 
 /** How long after a refusal the source is asked again; with another key it is asked at once. */
 const REFUSED_RETRY = "1 hour";
@@ -35,7 +37,7 @@ export async function loadFeed(db: Db, baseId: string): Promise<StoredFeed | und
     select state, webhook_id as "webhookId", encrypted_secret as "encryptedSecret", cursor,
       notification_url as "notificationUrl", expires_at as "expiresAt", gap_since as "gapSince",
       (extract(epoch from clock_timestamp() - gap_since) * 1000)::double precision as "gapMsAgo",
-      ${hasNotifications(db)} as "hasNotifications",
+      ${hasMissedNotification(db)} as "hasMissedNotification",
       coalesce(state = 'refused' and refused_at > now() - ${REFUSED_RETRY}::interval, false) as "isResting",
       coalesce(notified_at > read_at, notified_at is not null) as "isNotified",
       coalesce(extract(epoch from now() - checked_at) * 1000, 'Infinity')::double precision as "checkedMsAgo"
@@ -163,9 +165,24 @@ export async function recordRead(db: Db, baseId: string, facts: ReadFacts): Prom
     where base_id = ${baseId}`;
 }
 
-/** Records that a change was found without a notification. */
-export async function recordMissedNotification(db: Db, baseId: string): Promise<void> {
-  await db`update live_feeds set missed_notification_at = now() where base_id = ${baseId}`;
+/**
+ * Records that a change was found without a notification. If none has ever arrived at the address, it cannot be reached,
+ * and all workers are told so. Otherwise this says nothing about other bases: they may be those of other accounts.
+ */
+export async function recordMissedNotification(db: Db, address: string, baseId: string): Promise<void> {
+  await db`
+    with missed as (update live_feeds set missed_notification_at = now() where base_id = ${baseId} returning base_id),
+      lost as (
+        insert into notification_addresses (address, is_proven) select ${address}, false from missed
+        on conflict do nothing returning address)
+    select pg_notify(${NOTIFICATION_CHANNEL}, ${ADDRESS_CHANGED}) from lost`;
+}
+
+export async function loadAddressState(db: Db, address: string): Promise<NotificationState> {
+  const [row] = await db<{ isProven: boolean }[]>`
+    select is_proven as "isProven" from notification_addresses where address = ${address}`;
+  if (!row) return "expected";
+  return row.isProven ? "proven" : "none";
 }
 
 /** Records that a comparison of SQL with the source found no difference, as far as it went. */
@@ -218,11 +235,21 @@ export function webhookSecrets({ db, secrets }: Pick<Context, "db" | "secrets">)
   };
 }
 
-/** Records a notification of the source, and wakes the worker that has the base. */
-export async function recordNotification(db: Db, baseId: string): Promise<void> {
+/**
+ * Records a notification of the source, and wakes the worker that has the base. The first one at an address proves that it
+ * can be reached; the later ones do not write that row, which all bases share.
+ */
+export async function recordNotification(db: Db, address: string, baseId: string): Promise<void> {
   await db`
-    with notified as (update live_feeds set notified_at = now() where base_id = ${baseId} returning base_id)
-    select pg_notify(${NOTIFICATION_CHANNEL}, base_id) from notified`;
+    with notified as (
+        update live_feeds set notified_at = now() where base_id = ${baseId} returning base_id, notification_url),
+      proven as (
+        insert into notification_addresses (address, is_proven) select ${address}, true from notified
+        where starts_with(notification_url, ${`${address}/`})
+          and not exists (select from notification_addresses where address = ${address} and is_proven)
+        on conflict (address) do update set is_proven = true returning address),
+      news (payload) as (select base_id from notified union all select ${ADDRESS_CHANGED} from proven)
+    select pg_notify(${NOTIFICATION_CHANNEL}, payload) from news`;
 }
 
 /** Forgets a webhook that is no longer the base's, or cannot be seen, so that another one is created. */
@@ -255,10 +282,14 @@ function dateOf(ms: number | undefined): Date | null {
 
 /**
  * A condition on the row `f` of live_feeds: notifications have an address, none was missed since the last one
- * arrived, and one did arrive, for this feed or for another, which also shows that the console can be reached.
+ * arrived, and the address is not known to be out of reach.
  */
 export function hasNotifications(db: Db): ReturnType<Db> {
-  return db`(f.notification_url is not null
-    and (f.missed_notification_at is null or coalesce(f.notified_at > f.missed_notification_at, false))
-    and (f.notified_at is not null or exists (select from live_feeds as o where o.notified_at is not null)))`;
+  return db`(f.notification_url is not null and not ${hasMissedNotification(db)} and not exists (
+    select from notification_addresses as a where not a.is_proven and starts_with(f.notification_url, a.address || '/')))`;
+}
+
+/** A condition on the row `f` of live_feeds. */
+function hasMissedNotification(db: Db) {
+  return db`(f.missed_notification_at is not null and coalesce(f.notified_at <= f.missed_notification_at, true))`;
 }

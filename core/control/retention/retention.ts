@@ -67,6 +67,7 @@ export const retention: Record<string, Retention> = {
     column: "moved_at",
     about: "after the move: until then, clients of the old address learn the new one",
   },
+  notification_addresses: { bound: "one per `CONSOLE_URL` that was ever configured" },
   quota_blocks: { bound: "one per base" },
   quota_callers: { kept: CHARTS, column: "day" },
   quota_calls: { kept: YEAR, column: "month" },

@@ -17,10 +17,9 @@ const GRACE_MS = 60_000;
 const RED_MS = 5 * 60_000;
 /**
  * A base that is polled or in use is compared every minute or every 12 minutes; one that relies on notifications,
- * and is polled every five minutes, every 6 hours; if a budget slows all that down, once in five reads.
+ * every 6 hours; if a budget slows all that down, once in five reads.
  */
 const UNCOMPARED_MS = 60 * 60_000;
-const RESTING_PACE_MS = 4 * 60_000;
 const RESTING_UNCOMPARED_MS = 6.5 * 60 * 60_000;
 const UNCOMPARED_READS = 6;
 /** Reads of the feed that are this far apart are due to the call budget, ms. */
@@ -60,9 +59,9 @@ function stale({ live: { driftedSince } }: LiveBase, now: Date): Indicator | nul
 
 /** Counts sweeps too, because they compare everything. */
 function uncompared(base: LiveBase, now: Date): Indicator | null {
-  const { readAt, dueAt } = base.live;
+  const { by, readAt, dueAt } = base.live;
   const paceMs = readAt && dueAt ? dueAt.getTime() - readAt.getTime() : 0;
-  const usualMs = paceMs < RESTING_PACE_MS ? UNCOMPARED_MS : RESTING_UNCOMPARED_MS;
+  const usualMs = by === "notification" ? RESTING_UNCOMPARED_MS : UNCOMPARED_MS;
   const limitMs = Math.max(usualMs, UNCOMPARED_READS * paceMs);
   const ageMs = now.getTime() - (lastCompared(base) ?? base.createdAt).getTime();
   if (ageMs <= limitMs) return null;

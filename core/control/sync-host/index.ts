@@ -102,6 +102,7 @@ export function createSyncHost(ctx: HostContext, pollMs?: number): Host {
     restUntil: (id, ms) => restUntil(db, id, ms),
     notifier: (id) => notifications.notifier(id),
     feeds: {
+      addressState: () => notifications.addressState,
       async load(id) {
         const saved = await loadFeed(db, id);
         if (!saved) return undefined;
@@ -120,7 +121,7 @@ export function createSyncHost(ctx: HostContext, pollMs?: number): Host {
       closeGap: (id, gapSince) => closeFeedGap(db, id, gapSince),
       saveCursor: (id, webhookId, cursor) => saveCursor(db, id, webhookId, cursor),
       recordRead: (id, facts) => recordRead(db, id, facts),
-      recordMissedNotification: (id) => recordMissedNotification(db, id),
+      recordMissedNotification: (id) => recordMissedNotification(db, ctx.config.consoleUrl, id),
       recordInSync: (id) => recordInSync(db, id),
     },
   };

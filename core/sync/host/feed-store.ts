@@ -1,5 +1,11 @@
 /** What is stored of a base's feed of changes, for `LiveFeed`. */
 
+/**
+ * Whether the source's notifications arrive at the address of this installation. `proven`: one has arrived, for any base.
+ * `expected`: there is an address, and no change has been found without one. `none`: otherwise; changes must be polled for.
+ */
+export type NotificationState = "proven" | "expected" | "none";
+
 export interface SavedFeed {
   state: "making" | "on" | "refused" | "failing";
   /** Refused, and not to be retried yet. */
@@ -15,8 +21,8 @@ export interface SavedFeed {
   /** By the server's clock; `gapMsAgo` is its age and depends on no clock. */
   gapSince: Date | null;
   gapMsAgo: number | null;
-  /** Whether to wait for its notifications. */
-  hasNotifications: boolean;
+  /** Whether a change was found without a notification, and no notification has arrived since. */
+  hasMissedNotification: boolean;
   /** Whether a notification arrived since the feed was last read. */
   isNotified: boolean;
   /** Time since the source was asked for the webhook's state; Infinity: never. */
@@ -43,6 +49,8 @@ export interface ReadFacts {
 
 /** Changes of it, each by the base's id. */
 export interface FeedStore {
+  /** Returns what all bases of the installation know of its address; the latest state that this process has heard of. */
+  addressState(): NotificationState;
   load(baseId: string): Promise<SavedFeed | undefined>;
   /**
    * Replaces the webhook `replaced` by a new one, which is read from its beginning.
@@ -61,6 +69,7 @@ export interface FeedStore {
   closeGap(baseId: string, gapSince: Date | null): Promise<void>;
   saveCursor(baseId: string, webhookId: string, cursor: number): Promise<void>;
   recordRead(baseId: string, facts: ReadFacts): Promise<void>;
+  /** Records that a change was found without a notification. If none has ever arrived for any base, all are polled. */
   recordMissedNotification(baseId: string): Promise<void>;
   recordInSync(baseId: string): Promise<void>;
 }

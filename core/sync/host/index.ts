@@ -16,5 +16,5 @@ export type {
   SyncSettings,
   TableCount,
 } from "./base";
-export type { FeedStore, NewFeedWebhook, ReadFacts, SavedFeed } from "./feed-store";
+export type { FeedStore, NewFeedWebhook, NotificationState, ReadFacts, SavedFeed } from "./feed-store";
 export type { Findings, Host, OnFacts, ReplicaState, Watching } from "./host";

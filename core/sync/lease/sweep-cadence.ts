@@ -22,8 +22,9 @@ export function cadenceFor(budget: LeasedBudget, base: SyncedBase, mode: "rapid"
   return cadenceOf({
     mode,
     ratePerSecond: budget.ratePerSecond,
-    hasNotifications: false,
+    notifications: "none",
     isActive: true,
+    quietMs: 0,
     sweepCalls: sweepCallsOf(base.tables),
     tables: base.tables.length,
     changesByItself: true,

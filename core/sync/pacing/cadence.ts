@@ -8,16 +8,19 @@
 import { LONGEST_TIMER_MS } from "../../async";
 import { strictest } from "../../source";
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from "../../time-units";
-import { SHORTEST_MS, TICK_MS, TWICE_A_DAY_MS, UNPROMPTED_MS } from "./limits";
+import type { NotificationState } from "../host";
+import { REST_MS, SHORTEST_MS, TICK_MS, TWICE_A_DAY_MS, UNPROMPTED_MS } from "./limits";
 
 export interface CadenceFacts {
   /** Calls a second that the budget leaves this base until the end of the month; Infinity without a cap. */
   ratePerSecond: number;
   mode: "live" | "rapid" | "sweep";
-  /** Live: the source notifies us, so that the feed need not be polled. */
-  hasNotifications: boolean;
-  /** Live: whether anything changed lately (`ACTIVE_FOR_MS`); a base that is polled also begins as active. */
+  /** Live: whether the source notifies us, so that the feed need not be polled. */
+  notifications: NotificationState;
+  /** Live: whether anything changed lately (`ACTIVE_FOR_MS`). */
   isActive: boolean;
+  /** Live: time from the last change, or from the beginning of live mode, to the last read of the feed, ms. */
+  quietMs: number;
   /** Calls that one sweep of all tables takes. */
   sweepCalls: number;
   tables: number;
@@ -72,10 +75,15 @@ export const NOTIFICATION_BURST = 20;
 const IDLE_POLL_MS = 5 * MINUTE_MS - 2 * SECOND_MS;
 const IDLE_SWEEP_MS = DAY_MS;
 /**
- * An idle live base that is polled makes a call in this time, for the feed or for the sweep; with comparisons and schema
- * checks, fewer than 0.2 a second. A sweep makes one a minute, and up to half of them if it would take too long.
+ * Without notifications, the interval between polls grows with the time since the last change, up to this after
+ * `ACTIVE_FOR_MS`: a change is found within a fiftieth of the time that the base was quiet.
  */
-const IDLE_CALL_MS = 6 * SECOND_MS;
+const LONGEST_POLL_MS = 6 * SECOND_MS;
+/**
+ * While notifications are expected but none has arrived, each poll is this many times later than the one before, counted
+ * from the last change: after 10 s, after a minute, then every five minutes.
+ */
+const EXPECTED_GROWTH = 6;
 const ACTIVE_FRESHNESS_MS = MINUTE_MS;
 const LIVE_SCHEMA_MS = HOUR_MS;
 /** Signed URLs expire after two hours, and the value of NOW() should not be an hour old. */
@@ -102,31 +110,32 @@ export function cadenceOf(facts: CadenceFacts): Cadence {
 }
 
 function live(facts: CadenceFacts): Cadence {
-  const { hasNotifications, isActive, batchCalls = 1 } = facts;
+  const { notifications, isActive, batchCalls = 1 } = facts;
   const calls = Math.max(1, batchCalls);
-  const isIdle = hasNotifications && !isActive;
-  // A third of sync's share or less for the sweep: calls for the feed fit between two of its calls.
-  const polled = isActive ? { pollMs: SHORTEST_MS, sweepCallMs: SECOND_MS } : polledIdle(facts);
+  const isIdle = notifications !== "none" && !isActive;
   return {
-    pollMs: paced(facts, LIVE_PARTS.polls, calls, hasNotifications ? IDLE_POLL_MS : polled.pollMs),
+    pollMs: paced(facts, LIVE_PARTS.polls, calls, unhurriedPollMs(facts)),
     notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, TICK_MS),
     freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isIdle ? UNPROMPTED_MS : ACTIVE_FRESHNESS_MS),
     schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? TWICE_A_DAY_MS : LIVE_SCHEMA_MS),
     sweepEveryMs: paced(facts, LIVE_PARTS.sweeps, facts.sweepCalls, unhurriedSweepMs(facts)),
-    sweepCallMs: hasNotifications ? SECOND_MS : polled.sweepCallMs,
+    // A third of sync's share or less: calls for the feed fit between two calls of the sweep.
+    sweepCallMs: SECOND_MS,
     cycleMs: LONGEST_TIMER_MS,
   };
 }
 
-function polledIdle({ changesByItself, sweepCalls }: CadenceFacts) {
-  const inTimeMs = (changesByItself ? CHANGING_SWEEP_MS : IDLE_SWEEP_MS) / Math.max(1, sweepCalls);
-  const sweepCallMs = Math.min(MINUTE_MS, Math.max(2 * IDLE_CALL_MS, inTimeMs));
-  return { pollMs: 1 / (1 / IDLE_CALL_MS - 1 / sweepCallMs), sweepCallMs };
+/** Live mode without a cap: the less the source can be expected to notify us of a change, the more often it is polled. */
+function unhurriedPollMs({ notifications, quietMs }: CadenceFacts): number {
+  const grown = (fromMs: number, growth: number, toMs: number) =>
+    Math.min(toMs, Math.max(fromMs, quietMs * growth));
+  if (notifications === "none") return grown(SHORTEST_MS, LONGEST_POLL_MS / ACTIVE_FOR_MS, LONGEST_POLL_MS);
+  return notifications === "expected" ? grown(REST_MS, EXPECTED_GROWTH - 1, IDLE_POLL_MS) : IDLE_POLL_MS;
 }
 
-/** Live mode without a cap: one sweep follows another while the feed is polled, or while records change. */
-function unhurriedSweepMs({ hasNotifications, isActive, changesByItself }: CadenceFacts): number {
-  if (isActive || !hasNotifications) return SHORTEST_MS;
+/** Live mode without a cap: one sweep follows another while records change. */
+function unhurriedSweepMs({ isActive, changesByItself }: CadenceFacts): number {
+  if (isActive) return SHORTEST_MS;
   return changesByItself ? CHANGING_SWEEP_MS : IDLE_SWEEP_MS;
 }
 

@@ -864,6 +864,14 @@ create table live_feeds (
   constraint live_feeds_webhook_check check ((webhook_id is null) = (encrypted_secret is null))
 ) with (fillfactor = 50);
 
+-- What all bases know of an address that the source notifies (CONSOLE_URL). No row: nothing yet.
+create table notification_addresses (
+  address text not null,
+  -- True: a notification has arrived there, for any base. False: before that, a change was found without one.
+  is_proven boolean not null,
+  constraint notification_addresses_pkey primary key (address)
+);
+
 -- Records that the source has written and a replica may not show yet: they are read again and applied.
 create table repairs (
   base_id text not null,

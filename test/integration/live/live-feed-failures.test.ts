@@ -79,7 +79,7 @@ describe("a webhook", () => {
     try {
       const worker = live.worker();
       const feed = await worker.open();
-      expect(feed.hasNotifications).toBe(false);
+      expect(feed.notifications).toBe("none");
       await expectNewWebhook(live, id, from);
       expect(live.webhooks()).toMatchObject([{ notificationUrl: null }]);
       expect((await live.now()).live).toMatchObject({ by: "poll" });

@@ -16,6 +16,7 @@ import { connectLive, readOut, startLiveFleet } from "../../support/live-fleet";
 import { slowness } from "../../support/machine-speed";
 import { until } from "../../support/poll";
 import type { Program } from "../../support/program";
+import { proveAddress } from "../../support/prove-address";
 import { startWorkerProcess } from "../../support/worker-process";
 
 const RECORDS = 300;
@@ -205,8 +206,8 @@ test.concurrent("a live base at rest keeps its lease and no connection, and a re
     tables: [{ name: "Tasks", fields, records: [{ fields: { Name: "first" } }] }],
   });
   const base = await connectLive(fleet, source);
-  // As if a notification had arrived: the feed is read at the next one, and after five minutes.
-  await fleet.ctx.db`update live_feeds set notified_at = now() where base_id = ${base.id}`;
+  // The feed is read at the next notification, and after five minutes.
+  await proveAddress(fleet.ctx);
   await fleet.ctx.db`select pg_notify('basetide_notification', ${base.id})`;
 
   const server = postgres(inject("postgresUrl"), { max: 1 });

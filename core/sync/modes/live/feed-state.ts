@@ -12,6 +12,8 @@ export class FeedState {
   position = 1;
   /** When the last successful read of the feed began. */
   readAt: number | undefined;
+  /** When a change was found without a notification that may still arrive: a lease may end before that is judged. */
+  foundAt: number | undefined;
   /** Until then the base is swept: the source's feeds are out of order. */
   outUntil = Number.NEGATIVE_INFINITY;
   readonly comparisons = new Comparisons();

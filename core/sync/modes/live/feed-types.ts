@@ -6,10 +6,11 @@
 import type { BasetideError } from "../../../errors";
 import type { ChangeBatch } from "../../../source";
 import type { Reader } from "../../engine";
+import type { NotificationState } from "../../host";
 
 export interface Feed {
-  /** False: there are no notifications, and the feed must be polled. */
-  readonly hasNotifications: boolean;
+  /** Whether changes are notified of, or must be polled for. */
+  readonly notifications: NotificationState;
   /** Changes from before this time may be missing from the feed: a scan that begins later must complete. */
   readonly gapSince: Date | null;
   /** True while it cannot be read, or is not answered for: scans find the changes meanwhile. */

@@ -13,7 +13,7 @@ import type { Context } from "../../../context";
 import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextStep } from "../../../errors";
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
 import { type Reader, watchAnswers, withPatience } from "../../engine";
-import type { FeedStore, Host, SavedFeed, SyncedBase } from "../../host";
+import type { FeedStore, Host, NotificationState, SavedFeed, SyncedBase } from "../../host";
 import { isOutage, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, UNPROMPTED_MS } from "../../pacing";
 import type { BaseCache } from "../../state";
 import type { Comparisons } from "./comparisons";
@@ -119,16 +119,22 @@ export class LiveFeed implements Feed {
     this.#context = context;
     this.#feedState = feedState;
     this.#notifier = notifier;
-    this.#trust = new NotificationTrust(notifier, saved?.hasNotifications ?? false);
+    const { feeds } = context.ctx.host;
+    this.#trust = new NotificationTrust(
+      notifier,
+      () => feeds.addressState(),
+      saved?.hasMissedNotification ?? false,
+      feedState,
+    );
     this.#recorder = new FeedRecorder(context.ctx, context.base.id);
     // A notification arrived while no worker held the base, or got lost on the way here.
     if (saved?.isNotified) notifier.notifyFromWebhook();
     if (saved) this.#adopt(saved);
   }
 
-  get hasNotifications(): boolean {
+  get notifications(): NotificationState {
     const isNotified = this.#webhook?.notificationUrl != null && this.#context.ctx.config.livePings !== "off";
-    return isNotified && this.#trust.isTrusted;
+    return isNotified ? this.#trust.state : "none";
   }
 
   get gapSince(): Date | null {

@@ -31,24 +31,16 @@ export interface Rest {
 export type RestEnd = { isOver: boolean; first?: FeedRead };
 
 /** Returns the intervals of all activities. */
-export function liveCadence(
-  input: Pick<LiveInput, "feed" | "cadence"> & { cache: { failing: { readonly size: number } } },
-  cache: LiveCache,
-  sizes: Sizes,
-) {
-  const { changedAt, startedAt, batchCalls } = cache;
-  const { isFailing } = input.feed;
-  const hasNotifications = input.feed.hasNotifications && !isFailing;
-  // Whether it is idle is not known when live mode begins. Many bases may begin at once: polling has its own limit.
-  const activeMs = changedAt?.getTime() ?? (hasNotifications ? Number.NEGATIVE_INFINITY : startedAt);
+export function liveCadence(input: Pick<LiveInput, "feed" | "cadence">, cache: LiveCache, sizes: Sizes) {
+  const { changedAt, startedAt, readAt, batchCalls } = cache;
+  const { isFailing, notifications } = input.feed;
+  const agoMs = (at: number) => Date.now() - at;
+  const readAgoMs = performance.now() - readAt;
   return input.cadence({
     mode: "live",
-    hasNotifications,
-    // A table that fails is tried again when its status says.
-    isActive:
-      isFailing ||
-      Date.now() - activeMs < ACTIVE_FOR_MS ||
-      (!hasNotifications && input.cache.failing.size > 0),
+    notifications: isFailing ? "none" : notifications,
+    isActive: isFailing || (changedAt !== undefined && agoMs(changedAt.getTime()) < ACTIVE_FOR_MS),
+    quietMs: agoMs(changedAt?.getTime() ?? startedAt) - readAgoMs,
     ...sizes,
     batchCalls,
   });
