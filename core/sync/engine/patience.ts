@@ -1,8 +1,8 @@
 /**
- * Notices when the source no longer answers the requests for one table, so that other tables need not wait for it, and
- * when it answers again.
+ * Notices when the source no longer answers the requests for one table, or when the replica takes long to write its rows, so
+ * that other tables need not wait for it, and when that is over.
  *
- * Time that a request waits for its permit, or that the replica takes, does not count.
+ * Time that a request waits for its permit does not count.
  */
 import { linkedAbort } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
@@ -15,18 +15,33 @@ interface Watched extends Disposable {
   reader: Reader;
   /** The last failure since the source last answered; undefined while it is not late. */
   readonly silence: BasetideError | undefined;
+  /** True while one write of the table's rows takes longer than `writing.patienceMs`. */
+  readonly isWritingLong: boolean;
+}
+
+interface WritingPatience {
+  patienceMs: number;
+  onLong(): void;
 }
 
 /**
  * Returns a reader that behaves like `reader`.
  *
  * @param onSilent called when a request, with its retries, has not been answered for `patienceMs`
+ * @param writing absent: writes may take any time
  */
 export function watchAnswers(
   reader: Reader,
   patienceMs: number,
   onSilent: (error: BasetideError) => void,
+  writing?: WritingPatience,
 ): Watched {
+  let writeTimer: ReturnType<typeof setTimeout> | undefined;
+  let isWritingLong = false;
+  const written = () => {
+    clearTimeout(writeTimer);
+    isWritingLong = false;
+  };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failure: BasetideError | undefined;
   let silence: BasetideError | undefined;
@@ -56,11 +71,25 @@ export function watchAnswers(
         if (isBasetideError(error, "source_rate_limited")) answered();
         else failure = asBasetideError(error);
       },
+      onWrite(isOver) {
+        written();
+        if (isOver || !writing) return;
+        writeTimer = setTimeout(() => {
+          isWritingLong = true;
+          writing.onLong();
+        }, writing.patienceMs);
+      },
     },
     get silence() {
       return silence;
     },
-    [Symbol.dispose]: answered,
+    get isWritingLong() {
+      return isWritingLong;
+    },
+    [Symbol.dispose]() {
+      answered();
+      written();
+    },
   };
 }
 

@@ -162,7 +162,10 @@ export async function onLiveTable(
     const images = await imagesFor(table);
     if (liveTable(writing, known) !== table && attempt < MANY_TRIES) continue;
     try {
-      const applied = await applyRowImages(writing.replica, table.live, images);
+      writing.reader.onWrite?.(false);
+      const applied = await applyRowImages(writing.replica, table.live, images).finally(() =>
+        writing.reader.onWrite?.(true),
+      );
       reportLost(writing, applied);
       return applied;
     } catch (error) {
