@@ -50,6 +50,7 @@ export interface Applied {
 /**
  * Applies row images to the table, as one transaction.
  *
+ * @param signal cancels the statement
  * @throws BasetideError `shape_changed` if the rows were mapped for another shape, `lease_lost`,
  *   `replica_unavailable`, `replica_busy` with the detail `isOfRows` if another transaction locks the table or its rows;
  *   nothing is written after any of them
@@ -58,6 +59,7 @@ export function applyRowImages(
   replica: Replica,
   table: CatalogTable,
   images: RowImageBatch,
+  signal?: AbortSignal,
 ): Promise<Applied> {
   const { sql, swap } = replica;
   const byId = images.records && Object.fromEntries(images.records.map((record) => [record.id, record]));
@@ -67,7 +69,7 @@ export function applyRowImages(
         ${images.epoch}, ${table.spec.tableId}, ${table.shape}, ${images.readVersion},
         ${JSON.stringify(images.rows)}::text::json, ${images.rows.map((row) => row.id as string)}::text[],
         ${images.gone}::text[], ${JSON.stringify(issueRows(images.issues))}::text::json, ${byId ? logText(byId) : null}::text::jsonb)`;
-    const over = cancelLate(query);
+    const over = cancelLate(query, signal);
     try {
       const [applied] = await query;
       return applied!;
@@ -84,14 +86,21 @@ interface Cancelable<T> extends Promise<T> {
   active?: boolean;
 }
 
-/** Cancels the statement if it takes too long; one that waits for a connection does not. @returns ends that */
-function cancelLate(query: Cancelable<unknown>): () => void {
+/** Cancels the statement if it takes too long, or `signal` aborts while it runs. @returns ends that */
+function cancelLate(query: Cancelable<unknown>, signal?: AbortSignal): () => void {
   const late = () => {
     if (query.active) query.cancel();
     else over = beforeDeadline(LONGEST_WRITE_MS, late);
   };
   let over = beforeDeadline(LONGEST_WRITE_MS, late);
-  return () => over();
+  const stopped = () => {
+    if (query.active) query.cancel();
+  };
+  signal?.addEventListener("abort", stopped, { once: true });
+  return () => {
+    signal?.removeEventListener("abort", stopped);
+    over();
+  };
 }
 
 /**

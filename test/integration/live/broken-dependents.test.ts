@@ -1,4 +1,4 @@
-/** A table whose rows cannot be read or written delays no change of the tables that it depends on. */
+/** A table whose rows cannot be read or written delays no change of the tables that it depends on, and no lease that ends. */
 import postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import { asAdmin, superuserUrl } from "../../support/admin";
@@ -53,4 +53,13 @@ test.for(Object.keys(FAULTS))("a change arrives while the table of its dependent
     retryErrors: true,
   });
   await until(() => engine.cache.failing.size === 0, { what: "no table fails", timeoutMs: 40_000 });
+});
+
+test("live mode ends although a table is not answered for", async () => {
+  const { engine, edit, source, running } = await liveTeams();
+  const hung = Promise.withResolvers<void>();
+  source.before = (call) => (call === "ids tblT" ? hung.promise : undefined);
+  edit.teams.put(teamRecord("recT2", "Navy"));
+  await until(() => engine.cache.failing.has("tblT"), { what: "teams are named", timeoutMs: 20_000 });
+  await running.over();
 });
