@@ -12,6 +12,7 @@ import {
 } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { Catalog, SchemaPlan } from "./plan";
+import { asRefusal } from "./refusal";
 import type { Replica } from "./replica";
 import { type ShapeChange, shapeChanges } from "./shape-changes";
 import type { ReadAs, TableSpec } from "./spec";
@@ -52,9 +53,9 @@ export async function changeShape(
     try {
       await changeGroup(replica, epoch, catalog, group, plan.isPinned === true);
     } catch (error) {
-      const isRefused = isBasetideError(error, "replica_refused");
-      if (!isRefused && !isBasetideError(error, "replica_busy")) throw error;
-      if (isRefused) blocked = error;
+      const refusal = asRefusal(error);
+      if (!refusal && !isBasetideError(error, "replica_busy")) throw error;
+      if (refusal) blocked = refusal;
       else blocked ??= error;
       continue;
     }

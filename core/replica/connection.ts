@@ -30,10 +30,11 @@ const SYNC_IDLE_TIMEOUT = 45;
 const EXTERNAL_WRITES_IDLE_TIMEOUT = 90;
 const CONNECT_TIMEOUT = 10;
 /**
- * Our own locks last for one statement. Where the server's admin cannot forbid customers advisory locks (managed
- * servers), a customer who takes one of ours delays their own base, but must not block a worker forever.
+ * Our own locks last for one statement. A customer who locks one table, or takes one of our advisory locks where the
+ * server's admin cannot forbid that (managed servers), must not use a connection that other tables wait for: they go on,
+ * and this one is tried again. A proxied write learns in time that only its table is locked.
  */
-const LOCK_TIMEOUT_MS = 30_000;
+const LOCK_TIMEOUT_MS = 2000;
 /**
  * The search path of every connection that has more rights than the customer's. In a writable database the customer can
  * create functions, and one whose arguments fit better than those of Postgres' own function would run with our rights.
@@ -145,6 +146,21 @@ function denied(message: string): string {
 /** Returns whether the lease was lost because the server changed, not because another worker took it. */
 export function isOtherTimeline(error: unknown): boolean {
   return isBasetideError(error, "lease_lost") && error.details.sqlState === OTHER_TIMELINE;
+}
+
+/**
+ * The same for a statement that needs only one table.
+ *
+ * @throws BasetideError `replica_busy` with the detail `isOfRows` if another transaction locks the table or its rows
+ */
+export async function onTable<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await onReplica(work);
+  } catch (error) {
+    if (!isBasetideError(error, "replica_busy")) throw error;
+    const { code, message, details } = error;
+    throw new BasetideError(code, message, { cause: error, details: { ...details, isOfRows: true } });
+  }
 }
 
 /** Runs `work` and translates its errors to ours. */

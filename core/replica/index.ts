@@ -109,7 +109,7 @@ export {
   labelledDatabases,
   restoreHosted,
 } from "./reconcile";
-export { nameConflict } from "./refusal";
+export { asRefusal, nameConflict } from "./refusal";
 export { type ColumnSlots, columnSlots, POSTGRES_COLUMNS, replaceTable } from "./replace-table";
 export {
   beginSync,
@@ -131,6 +131,7 @@ export {
   readCatalog,
   recordDamage,
   renewLease,
+  requireOwn,
   takeReadVersion,
 } from "./replica";
 export { reservedWords } from "./reserved-words";

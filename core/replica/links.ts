@@ -1,18 +1,20 @@
 /** Follows links between records in the replica. */
 import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
-import type { Replica } from "./replica";
+import { type Replica, requireOwn } from "./replica";
 import type { ColumnSpec } from "./spec";
 
 /** Returns the ids in the link cells `fieldId` of these records, found by primary key. Empty for unknown fields. */
-export function linkedIds(
+export async function linkedIds(
   { sql, schema }: Replica,
-  { spec }: CatalogTable,
+  table: CatalogTable,
   fieldId: string,
   recordIds: readonly string[],
 ): Promise<string[]> {
+  requireOwn(table);
+  const { spec } = table;
   const column = columnOf(spec.columns, fieldId);
-  if (!column || recordIds.length === 0) return Promise.resolve([]);
+  if (!column || recordIds.length === 0) return [];
   const cells = column.columnType === "text[]" ? sql`unnest(${sql(column.name)})` : sql(column.name);
   return ids(
     () => sql<{ id: string | null }[]>`
@@ -24,14 +26,16 @@ export function linkedIds(
  * Returns the ids of the records whose link cell `fieldId` holds one of these. Reads the whole table, about 100 ms for
  * 300,000 rows.
  */
-export function linkingIds(
+export async function linkingIds(
   { sql, schema }: Replica,
-  { spec }: CatalogTable,
+  table: CatalogTable,
   fieldId: string,
   linked: readonly string[],
 ): Promise<string[]> {
+  requireOwn(table);
+  const { spec } = table;
   const column = columnOf(spec.columns, fieldId);
-  if (!column || linked.length === 0) return Promise.resolve([]);
+  if (!column || linked.length === 0) return [];
   const given = linked as string[];
   const holds =
     column.columnType === "text[]"

@@ -6,14 +6,16 @@ import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
 
 /**
+ * @param all tables; those that belong to another role are not searched
  * @returns record ids by table id; ids without a row are in none
  * @throws BasetideError `shape_changed` if tables have been renamed, `replica_unavailable`
  */
 export async function locateRecords(
   { sql, schema }: Replica,
-  tables: CatalogTable[],
+  all: CatalogTable[],
   ids: readonly string[],
 ): Promise<Map<string, string[]>> {
+  const tables = all.filter(({ taken }) => taken === undefined);
   if (tables.length === 0 || ids.length === 0) return new Map();
   const parts = tables.map(
     ({ spec }, index) => sql`${index > 0 ? sql`union all` : sql``}

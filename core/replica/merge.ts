@@ -5,13 +5,14 @@
  * I6. A new column appears under its name only together with its values. If there are many, they are first written to a
  * column with a name of ours, in batches that do not block readers.
  */
-import { BasetideError, isBasetideError } from "../errors";
+import { BasetideError } from "../errors";
 import type { Build } from "./build";
 import { catalogRow, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
 import { columnStorage, comments } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
+import { asRefusal } from "./refusal";
 import type { Replica } from "./replica";
 import { issueRows } from "./row-images";
 import type { CellIssue, ReadAs, TableSpec } from "./spec";
@@ -271,6 +272,6 @@ export async function dropUnfinished(
     );
   } catch (error) {
     // They cost space, and an object of the customer's that refuses changes must not stop the rows.
-    if (!isBasetideError(error, "replica_refused")) throw error;
+    if (!asRefusal(error)) throw error;
   }
 }

@@ -25,6 +25,8 @@ export interface CatalogTable {
   /** Increases with every change of the columns. */
   shape: number;
   readAs?: ReadAs | undefined;
+  /** Why it must be neither read nor written: the table of its name belongs to another role. */
+  taken?: string | undefined;
 }
 
 /** By table id. */
@@ -71,7 +73,8 @@ export function planSchema(
   const plan: SchemaPlan = { inPlace: [], rebuild: [], drop: [] };
   if (settings.pinnedNames) plan.isPinned = true;
   for (const table of source.tables) {
-    const live = catalog.get(table.id)?.spec;
+    const { spec: live, taken } = catalog.get(table.id) ?? {};
+    if (taken !== undefined) continue;
     const wanted = tableSpec(table, names.get(table.id)!, live, settings, chosen.get(table.id) ?? []);
     if (!live) plan.rebuild.push(wanted);
     else if (live.isDamaged) plan.rebuild.push(undamaged(live, wanted));
@@ -88,10 +91,20 @@ export function planSchema(
     }
   }
   const wantedIds = new Set(source.tables.map((table) => table.id));
-  for (const [id, { spec }] of catalog) if (!wantedIds.has(id)) plan.drop.push(spec);
-  // A needed name may belong to a missing table, which cannot be renamed.
-  if ([...catalog.values()].some(({ spec }) => spec.isDamaged)) plan.inPlace = [];
+  for (const [id, { spec, taken }] of catalog) {
+    if (!wantedIds.has(id) && taken === undefined) plan.drop.push(spec);
+  }
+  plan.inPlace = withFreeNames(catalog, plan);
   return plan;
+}
+
+/** Returns the changes whose names are free: a needed one may belong to a table that is missing or taken, and keeps it. */
+function withFreeNames(catalog: Catalog, { inPlace, drop }: SchemaPlan): TableSpec[] {
+  const changing = new Set([...inPlace, ...drop].map(({ tableId }) => tableId));
+  const kept = new Set([...catalog].flatMap(([id, { spec }]) => (changing.has(id) ? [] : [spec.name])));
+  const free = inPlace.filter(({ name }) => !kept.has(name));
+  // Those that are not changed keep their names, too.
+  return free.length < inPlace.length ? withFreeNames(catalog, { inPlace: free, drop, rebuild: [] }) : free;
 }
 
 /**

@@ -6,7 +6,7 @@ import { BasetideError } from "../errors";
 import type { ReplicaSql } from "./connection";
 import { byName } from "./locate";
 import type { CatalogTable } from "./plan";
-import type { Replica } from "./replica";
+import { type Replica, requireOwn } from "./replica";
 import { type Condition, conditionSql, isCertain, joined, type SqlFragment } from "./row-conditions";
 import type { TableSpec } from "./spec";
 
@@ -67,9 +67,11 @@ export interface ReadRows {
 /** @throws BasetideError `shape_changed` if the table's shape is not `CatalogTable`'s, `replica_unavailable` */
 export async function readRows(
   { sql, schema, swap }: Replica,
-  { spec, shape }: CatalogTable,
+  live: CatalogTable,
   query: RowQuery,
 ): Promise<ReadRows> {
+  requireOwn(live);
+  const { spec, shape } = live;
   const { condition, after, ids, limit, sort = [], conditionColumns = [], maxSortedBytes } = query;
   const { blankColumns = [] } = query;
   const place = sql.unsafe(schema);

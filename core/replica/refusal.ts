@@ -52,6 +52,21 @@ function shortened(statement: string): string {
   return text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)}…` : text;
 }
 
+/**
+ * Returns `replica_refused` for an error of a change of tables that only others can clear: their objects, the owner of a
+ * table, or a right. Undefined for any other: a lock, a change meanwhile, a server or a lease that is gone.
+ */
+export function asRefusal(error: unknown): BasetideError | undefined {
+  if (!(error instanceof BasetideError)) return undefined;
+  const { code, message, details } = error;
+  if (code === "replica_refused") return error;
+  if (code !== "destination_invalid" && code !== "internal") return undefined;
+  return new BasetideError("replica_refused", `A table cannot be changed. ${message}`, {
+    cause: error,
+    details,
+  });
+}
+
 /** Objects whose names an error of Postgres can be about. */
 const NAME_TAKEN: ReadonlySet<unknown> = new Set(["42P07", "42710"]);
 

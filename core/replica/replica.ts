@@ -2,7 +2,7 @@
 import { BasetideError } from "../errors";
 import type { ServerUrl } from "../external";
 import { onReplica, type ReplicaSql, replicaPool, type Schemas, schemasOf } from "./connection";
-import type { Catalog } from "./plan";
+import type { Catalog, CatalogTable } from "./plan";
 import { type ServerUse, serverName } from "./server-pools";
 import type { ReadAs, TableSpec } from "./spec";
 
@@ -230,17 +230,12 @@ export interface KnownCatalog {
   state: string;
 }
 
-/** Returns the live tables, by the source's table id. @throws BasetideError `destination_invalid` */
+/** Returns the live tables, by the source's table id. */
 export async function loadCatalog(replica: Replica): Promise<Catalog> {
   return (await readCatalog(replica)).catalog;
 }
 
-/**
- * Returns the live tables, by the source's table id, and the catalog's state.
- *
- * @throws BasetideError `destination_invalid` if somebody else's relation has replaced one of them: reading a view of
- *   theirs would run its code
- */
+/** Returns the live tables, by the source's table id, and the catalog's state. */
 export function readCatalog({ schema, sql, swap }: Replica): Promise<KnownCatalog> {
   return onReplica(async () => {
     const rows = await sql<
@@ -250,24 +245,33 @@ export function readCatalog({ schema, sql, swap }: Replica): Promise<KnownCatalo
         spec: TableSpec;
         readAs: ReadAs | null;
         other: string | null;
+        us: string;
         state: string;
       }[]
     >`
       select t.table_id as id, t.shape, t.spec, t.read_as as "readAs",
-        case when r.rolname <> current_user then r.rolname end as other, ${sql.unsafe(swap)}.catalog_state()::text as state
+        case when r.rolname <> current_user then r.rolname end as other, current_user::text as us, ${sql.unsafe(swap)}.catalog_state()::text as state
       from ${sql.unsafe(swap)}._tables as t
         left join pg_class as c on c.relnamespace = to_regnamespace(${schema}) and c.relname = t.name
         left join pg_roles as r on r.oid = c.relowner`;
-    for (const { spec, other } of rows) {
-      if (other === null) continue;
-      const message = `${schema}.${spec.name} belongs to the role ${other}, and Basetide needs this name. Rename or drop it`;
-      throw new BasetideError("destination_invalid", message);
-    }
     const catalog: Catalog = new Map(
-      rows.map(({ id, shape, spec, readAs }) => [id, { shape, spec, readAs: readAs ?? undefined }]),
+      rows.map(({ id, shape, spec, readAs, other, us }) => {
+        const remedy = `Basetide needs this name: give it to the role ${us}, or rename or drop it`;
+        const taken = other && `${schema}.${spec.name} belongs to the role ${other}, and ${remedy}`;
+        return [id, { shape, spec, readAs: readAs ?? undefined, ...(taken && { taken }) }];
+      }),
     );
     return { catalog, state: rows[0]?.state ?? "0" };
   });
+}
+
+/**
+ * Called before a live table is read or written by its name. Reading a view of another role would run its code.
+ *
+ * @throws BasetideError `destination_invalid` if the table of that name belongs to another role
+ */
+export function requireOwn({ taken }: CatalogTable): void {
+  if (taken !== undefined) throw new BasetideError("destination_invalid", taken);
 }
 
 /** Records in the catalog that all cells of the table have been read. */

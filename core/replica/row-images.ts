@@ -6,13 +6,12 @@
  * `sql/replica`.
  */
 import { beforeDeadline } from "../async";
-import { BasetideError, isBasetideError } from "../errors";
 import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
-import { onReplica } from "./connection";
+import { onReplica, onTable } from "./connection";
 import { storable } from "./map-record-text";
 import type { CatalogTable } from "./plan";
-import type { Replica } from "./replica";
+import { type Replica, requireOwn } from "./replica";
 import type { CellIssue, Row } from "./spec";
 
 /**
@@ -51,6 +50,7 @@ export interface Applied {
 /**
  * Applies row images to the table, as one transaction.
  *
+ * @param signal cancels the statement
  * @throws BasetideError `shape_changed` if the rows were mapped for another shape, `lease_lost`,
  *   `replica_unavailable`, `replica_busy` with the detail `isOfRows` if another transaction locks the table or its rows;
  *   nothing is written after any of them
@@ -59,6 +59,7 @@ export function applyRowImages(
   replica: Replica,
   table: CatalogTable,
   images: RowImageBatch,
+  signal?: AbortSignal,
 ): Promise<Applied> {
   const { sql, swap } = replica;
   const byId = images.records && Object.fromEntries(images.records.map((record) => [record.id, record]));
@@ -68,7 +69,7 @@ export function applyRowImages(
         ${images.epoch}, ${table.spec.tableId}, ${table.shape}, ${images.readVersion},
         ${JSON.stringify(images.rows)}::text::json, ${images.rows.map((row) => row.id as string)}::text[],
         ${images.gone}::text[], ${JSON.stringify(issueRows(images.issues))}::text::json, ${byId ? logText(byId) : null}::text::jsonb)`;
-    const over = cancelLate(query);
+    const over = cancelLate(query, signal);
     try {
       const [applied] = await query;
       return applied!;
@@ -76,13 +77,7 @@ export function applyRowImages(
       over();
     }
   };
-  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () => onReplica(write)).catch(
-    (error: unknown) => {
-      if (!isBasetideError(error, "replica_busy")) throw error;
-      const { message, details } = error;
-      throw new BasetideError(error.code, message, { cause: error, details: { ...details, isOfRows: true } });
-    },
-  );
+  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () => onTable(write));
 }
 
 interface Cancelable<T> extends Promise<T> {
@@ -91,14 +86,21 @@ interface Cancelable<T> extends Promise<T> {
   active?: boolean;
 }
 
-/** Cancels the statement if it takes too long; one that waits for a connection does not. @returns ends that */
-function cancelLate(query: Cancelable<unknown>): () => void {
+/** Cancels the statement if it takes too long, or `signal` aborts while it runs. @returns ends that */
+function cancelLate(query: Cancelable<unknown>, signal?: AbortSignal): () => void {
   const late = () => {
     if (query.active) query.cancel();
     else over = beforeDeadline(LONGEST_WRITE_MS, late);
   };
   let over = beforeDeadline(LONGEST_WRITE_MS, late);
-  return () => over();
+  const stopped = () => {
+    if (query.active) query.cancel();
+  };
+  signal?.addEventListener("abort", stopped, { once: true });
+  return () => {
+    signal?.removeEventListener("abort", stopped);
+    over();
+  };
 }
 
 /**
@@ -141,13 +143,15 @@ export interface RecentWrite {
 
 /**
  * Returns the entries of one table after `appliedVersion`: all of them up to the greatest applied version among them.
+ *
+ * @throws BasetideError `replica_busy`, as `applyRowImages`
  */
 export function recentWritesSince(
   { sql, swap }: Replica,
   tableId: string,
   appliedVersion: number,
 ): Promise<RecentWrite[]> {
-  return onReplica(
+  return onTable(
     () => sql<RecentWrite[]>`
       select record_id as "recordId", applied_version as "appliedVersion", read_version as "readVersion", gone as "isGone",
         written as "isWritten", image as record
@@ -213,15 +217,20 @@ export async function trimRecentWrites(
   await onReplica(() => sql`select ${sql.unsafe(swap)}.trim_recent_writes(${epoch}, ${appliedVersion})`);
 }
 
-/** Yields the ids of all rows of the live table, in batches. */
+/**
+ * Yields the ids of all rows of the live table, in batches.
+ *
+ * @throws BasetideError `replica_busy`, as `applyRowImages`
+ */
 export async function* rowIds(
   { sql, schema }: Replica,
   table: CatalogTable,
 ): AsyncGenerator<string[], void, void> {
-  const batches = sql<{ id: string }[]>`select id from ${sql.unsafe(schema)}.${sql(table.spec.name)}`.cursor(
-    10_000,
-  );
-  for await (const batch of batches) yield batch.map((row) => row.id);
+  requireOwn(table);
+  const query = sql<{ id: string }[]>`select id from ${sql.unsafe(schema)}.${sql(table.spec.name)}`;
+  const batches = query.cursor(10_000)[Symbol.asyncIterator]();
+  const next = () => onTable(() => batches.next());
+  for (let batch = await next(); !batch.done; batch = await next()) yield batch.value.map((row) => row.id);
 }
 
 /** Returns the issues with the column names of `_sync_issues`. */

@@ -29,6 +29,7 @@ export {
   type NewTables,
   type SourceSelection,
   selectedCells,
+  selectedTable,
   type TableSelection,
   treatmentsOf,
   viewOf,

@@ -100,7 +100,11 @@ export function selectedSchema(
   };
 }
 
-function selectedTable({ views, ...table }: SourceTable, chosen: TableSelection | undefined): SourceTable {
+/** Returns what of the table is copied. */
+export function selectedTable(
+  { views, ...table }: SourceTable,
+  chosen: TableSelection | undefined,
+): SourceTable {
   const { viewId, fields: treatments = {} } = chosen ?? {};
   const fields = table.fields
     .filter(({ id }) => treatments[id] !== "omitted")

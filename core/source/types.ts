@@ -98,6 +98,10 @@ export interface SourceSchema {
   whole?: SourceTable[] | undefined;
   /** With a selection that asks about new tables: those that wait for an answer. */
   unanswered?: { id: string; name: string }[] | undefined;
+  /**
+   * Not an answer of the source, but what the replica knows: columns and their types, and not how fields are computed.
+   */
+  isRecalled?: true | undefined;
   /** The definitions that could not be read; absent if there are none. */
   unreadable?: UnreadableDefinition[] | undefined;
 }

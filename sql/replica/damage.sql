@@ -2,7 +2,8 @@
 -- Installed with install.sql.
 
 -- record_damage(epoch): marks tables that must be rebuilt, because they or some of their columns no longer exist.
--- Returns the ids of tables that may have lost rows: they have a new file (truncate, vacuum full, a restore).
+-- Returns the ids of tables whose rows may be others: they have a new file (truncate, vacuum full, a restore), or another
+-- owner.
 create or replace function {{swap}}.record_damage(p_epoch bigint) returns text[]
 language plpgsql set plan_cache_mode = force_generic_plan as $record_damage$
 declare
@@ -12,7 +13,7 @@ begin
   update {{swap}}._tables as t set spec = t.spec || '{"isDamaged": true}', shape = nextval('{{swap}}._shapes')
   where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec);
   with found as (
-    select t.table_id, t.file, pg_relation_filenode({{swap}}.live_table(t.name)) as now from {{swap}}._tables as t
+    select t.table_id, t.file, {{swap}}.own_file(t.name) as now from {{swap}}._tables as t
   ), noted as (
     update {{swap}}._tables as t set file = f.now from found as f
     where t.table_id = f.table_id and f.now is distinct from f.file
@@ -56,7 +57,7 @@ begin
     and not exists (
       select from {{swap}}._tables as t
       where not t.spec ? 'isDamaged' and not {{swap}}.is_whole(t.name, t.spec)
-        or t.file <> pg_relation_filenode({{swap}}.live_table(t.name)));
+        or t.file <> {{swap}}.own_file(t.name));
 end $is_as_left$;
 
 -- live_table(name): the table of that name in {{schema}}, or null.
@@ -64,6 +65,12 @@ create or replace function {{swap}}.live_table(p_name text) returns oid language
   select c.oid from pg_class as c
   where c.relnamespace = to_regnamespace('{{schema}}') and c.relname = p_name and c.relkind = 'r'
 $live_table$;
+
+-- own_file(name): pg_relation_filenode() of the live table; 0 while it belongs to another role.
+create or replace function {{swap}}.own_file(p_name text) returns oid language sql stable as $own_file$
+  select case when c.relowner = {{swap}}.our_role() then pg_relation_filenode(c.oid) else 0 end
+  from pg_class as c where c.oid = {{swap}}.live_table(p_name)
+$own_file$;
 
 -- is_whole(name, spec): returns whether the table and all columns of its spec exist.
 create or replace function {{swap}}.is_whole(p_name text, p_spec jsonb) returns boolean language plpgsql stable as $is_whole$

@@ -173,7 +173,7 @@ begin
       execute format('alter table {{schema}}.%I %s', one.name, one.drops);
       perform {{swap}}.may_change('{}');
       perform {{swap}}.show_columns(one.table_id, {{swap}}.live_table(one.name));
-    exception when sqlstate 'BT007' or lock_not_available or deadlock_detected or dependent_objects_still_exist then null;
+    exception when sqlstate 'BT003' or sqlstate 'BT007' or lock_not_available or deadlock_detected or dependent_objects_still_exist then null;
     end;
   end loop;
   perform set_config('lock_timeout', v_timeout, true);

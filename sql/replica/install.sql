@@ -87,7 +87,7 @@ create table if not exists {{swap}}._tables (
   columns_since bigint not null default 0,
   -- the source's fields when all cells were last read: core/sync/engine/read-as.ts
   read_as jsonb,
-  -- pg_relation_filenode() of the live table, as last seen: damage.sql
+  -- own_file() of the live table, as last seen: damage.sql
   file oid,
   -- The spec has columns with details of attachments: link-views.sql. Reading the specs of a thousand tables is slow.
   has_files boolean generated always as (jsonb_path_exists(spec, '$.columns[*].filesOf')) stored,
@@ -259,6 +259,7 @@ declare
   built text;
 begin
   perform {{swap}}.prepare_session();
+  perform set_config('lock_timeout', '30s', true);
   perform pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' epoch', 0));
   -- Also where the incarnation is the same, as in a snapshot of a running machine.
   update {{swap}}._state as s set incarnation = null where s.epoch < p_above;

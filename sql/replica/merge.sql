@@ -142,7 +142,7 @@ begin
     union (select unnest(v_ids) except select unnest(v_changed.inserted_ids))) as u);
   -- Images requested before this lose.
   update {{swap}}._tables
-  set columns_since = nextval('{{swap}}._versions'), file = pg_relation_filenode({{swap}}.live_table(v_name))
+  set columns_since = nextval('{{swap}}._versions'), file = {{swap}}.own_file(v_name)
   where table_id = p_table ->> 'table_id';
   if v_state.notify and v_is_reshaped then
     perform {{swap}}.notify_listeners(jsonb_build_object('table', v_name, 'rebuilt', true));

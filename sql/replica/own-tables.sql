@@ -62,8 +62,8 @@ begin
   from pg_catalog.pg_class as c join pg_catalog.pg_roles as r on r.oid = c.relowner
   where c.relnamespace = '{{schema}}'::regnamespace and c.relname = p_name;
   if v_owner <> current_user then
-    raise exception '% belongs to the role %, and Basetide needs this name: rename or drop it',
-      {{swap}}.shown_name(p_name), v_owner using errcode = 'BT003';
+    raise exception '% belongs to the role %, and Basetide needs this name: give it to the role %, or rename or drop it',
+      {{swap}}.shown_name(p_name), v_owner, current_user using errcode = 'BT003';
   end if;
   return v_kind;
 end $own_kind$;

@@ -71,10 +71,6 @@ declare
   prepared name;
 begin
   perform {{swap}}.fence(p_epoch);
-  if p_epoch is not null then
-    -- A sync writes to other tables meanwhile, and tries this one again.
-    perform set_config('lock_timeout', '3s', true);
-  end if;
   perform {{swap}}.lock_table(p_table);
   select * into target from {{swap}}._tables as t where t.table_id = p_table;
   if target.shape is distinct from p_shape then

@@ -211,7 +211,7 @@ begin
   perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
   perform {{swap}}.move_relation(format('{{swap}}.%I', p_built)::regclass, '{{schema}}', v_name);
   update {{swap}}._tables
-  set columns_since = nextval('{{swap}}._versions'), file = pg_relation_filenode({{swap}}.live_table(v_name))
+  set columns_since = nextval('{{swap}}._versions'), file = {{swap}}.own_file(v_name)
   where table_id = p_table ->> 'table_id';
   perform {{swap}}.make_again(v_views);
   if (select s.notify from {{swap}}._state as s) then

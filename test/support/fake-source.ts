@@ -110,8 +110,8 @@ export class FakeSource {
         const listed = this.#listed(page, part);
         return this.onPage(what, pageOf(listed, next < ids.length ? `${iterator}/${next}` : undefined));
       },
-      listByIds: async (_base, table, ids, part) => {
-        await call(`ids ${table.id}`);
+      listByIds: async (_base, table, ids, part, signal) => {
+        await unlessAborted(call(`ids ${table.id}`), signal);
         const found = ids.flatMap((id) => find(table.id).records.get(id) ?? []);
         return this.onPage(`ids ${table.id}`, pageOf(this.#listed(found, part)));
       },

@@ -170,11 +170,6 @@ export const waits: Wait[] = [
   },
   { at: "core/replica/provision.ts overRaces", end: "MAX_ATTEMPTS", report: "the caller's error" },
   {
-    at: "core/sync/engine/keep-up.ts askInTurn",
-    end: "the sync ends",
-    report: "the runs: the sync takes long",
-  },
-  {
     at: "core/sync/engine/reader.ts restarting",
     end: "the caller's number of attempts",
     report: "the base's error",

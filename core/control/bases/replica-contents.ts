@@ -10,6 +10,7 @@ import {
   quoteIdent,
   type ReplicaViews,
   replaceTable,
+  requireOwn,
   type TableSpec,
 } from "../../replica";
 import type { Base } from "./base-row";
@@ -77,7 +78,7 @@ const MAX_LENGTH = 1000;
  * not have it.
  *
  * @param sourceTable the table's name in the source
- * @throws BasetideError `replica_unavailable`
+ * @throws BasetideError `replica_unavailable`, `destination_invalid`
  */
 export async function readRecordRow(
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">,
@@ -88,10 +89,11 @@ export async function readRecordRow(
   const replica = openReplica(await replicaTarget(ctx, base));
   try {
     const tables = [...(await loadCatalog(replica)).values()];
-    const spec = tables.find((table) => table.spec.sourceName === sourceTable)?.spec;
-    if (!spec) return null;
+    const live = tables.find((table) => table.spec.sourceName === sourceTable);
+    if (!live) return null;
+    requireOwn(live);
     const { sql } = replica;
-    const table = sql.unsafe(`${quoteIdent(base.database.schema)}.${quoteIdent(spec.name)}`);
+    const table = sql.unsafe(`${quoteIdent(base.database.schema)}.${quoteIdent(live.spec.name)}`);
     const [row] = await sql<{ row: string }[]>`
       select left(json_strip_nulls(to_json(t))::text, ${MAX_LENGTH}) as row from ${table} as t where id = ${recordId}`;
     return row?.row ?? null;

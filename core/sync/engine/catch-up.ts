@@ -88,8 +88,8 @@ async function catchUp({ modifiedSince, ...input }: CatchUpInput, at: Date): Pro
   const found = await Promise.all(
     schemaTracker.tables.map(async ({ id }) => {
       const { source, live, rebuild } = schemaTracker.table(id);
-      // A table that is being built is read completely.
-      if (!source || !live || rebuild) return { inserted: 0, updated: 0 };
+      // A table that is being built, or fails, is read completely.
+      if (!source || !live || rebuild || cache.failing.has(id)) return { inserted: 0, updated: 0 };
       try {
         return await pollForChanges(poll, source, tableCache(cache, live));
       } catch (caught) {

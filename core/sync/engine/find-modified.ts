@@ -62,6 +62,7 @@ export function pollForChanges(
 
 async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache): Promise<PollResult> {
   const { replica, reader, cache } = poll;
+  await poll.schemaTracker.ownTable(source.id);
   const { fingerprints } = table;
   const found: PollResult = { askedAt: 0, seen: 0, inserted: 0, updated: 0 };
   const since = poll.sinceMs ?? lastPollMs(poll, source.id);

@@ -1,12 +1,13 @@
 /**
- * Notices when the source no longer answers the requests for one table, so that other tables need not wait for it, and
- * when it answers again.
+ * Notices when the source no longer answers the requests for one table, or when the replica takes long to write its rows, so
+ * that other tables need not wait for it, and when that is over.
  *
- * Time that a request waits for its permit, or that the replica takes, does not count.
+ * Time that a request waits for its permit does not count.
  */
 import { linkedAbort } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import type { SourceTable } from "../../source";
+import { SHORTEST_MS } from "../pacing";
 import { isOfTable, type TableFailures } from "../state";
 import { metered, type Reader } from "./reader";
 
@@ -15,18 +16,33 @@ interface Watched extends Disposable {
   reader: Reader;
   /** The last failure since the source last answered; undefined while it is not late. */
   readonly silence: BasetideError | undefined;
+  /** True while one write of the table's rows takes longer than `writing.patienceMs`. */
+  readonly isWritingLong: boolean;
+}
+
+interface WritingPatience {
+  patienceMs: number;
+  onLong(): void;
 }
 
 /**
  * Returns a reader that behaves like `reader`.
  *
  * @param onSilent called when a request, with its retries, has not been answered for `patienceMs`
+ * @param writing absent: writes may take any time
  */
 export function watchAnswers(
   reader: Reader,
   patienceMs: number,
   onSilent: (error: BasetideError) => void,
+  writing?: WritingPatience,
 ): Watched {
+  let writeTimer: ReturnType<typeof setTimeout> | undefined;
+  let isWritingLong = false;
+  const written = () => {
+    clearTimeout(writeTimer);
+    isWritingLong = false;
+  };
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failure: BasetideError | undefined;
   let silence: BasetideError | undefined;
@@ -56,11 +72,25 @@ export function watchAnswers(
         if (isBasetideError(error, "source_rate_limited")) answered();
         else failure = asBasetideError(error);
       },
+      onWrite(isOver) {
+        written();
+        if (isOver || !writing) return;
+        writeTimer = setTimeout(() => {
+          isWritingLong = true;
+          writing.onLong();
+        }, writing.patienceMs);
+      },
     },
     get silence() {
       return silence;
     },
-    [Symbol.dispose]: answered,
+    get isWritingLong() {
+      return isWritingLong;
+    },
+    [Symbol.dispose]() {
+      answered();
+      written();
+    },
   };
 }
 
@@ -89,7 +119,8 @@ export async function withPatience<T>(
 
 /**
  * Returns a reader for one table, in the modes in which each table is read by itself: the table fails as soon as it is
- * not answered for, and is then tried with one request at a time.
+ * not answered for, and is then tried with one request at a time. What ends does not wait for it: a request that is late, or
+ * a write that takes long, is given up as soon as `reader.stop` aborts.
  */
 export function readerOfTable(
   reader: Reader,
@@ -97,11 +128,35 @@ export function readerOfTable(
   failing: TableFailures,
   onSilent?: () => void,
 ): Watched {
+  const { stop } = reader;
+  const kill = linkedAbort(reader.kill);
   const mayTryAgain = () => !failing.has(table.id) && (reader.mayTryAgain?.() ?? true);
-  return watchAnswers({ ...reader, mayTryAgain }, failing.patienceMs(table.id), (error) => {
+  const giveUp = () => {
+    if (stop.aborted && (watched.silence || watched.isWritingLong)) kill.abort();
+  };
+  const own = { ...reader, mayTryAgain, kill: kill.signal, writeSignal: kill.signal };
+  const onLate = (error: BasetideError) => {
     failing.failed(table, error);
     onSilent?.();
-  });
+    giveUp();
+  };
+  const writing = { patienceMs: SHORTEST_MS, onLong: giveUp };
+  const watched = watchAnswers(own, failing.patienceMs(table.id), onLate, writing);
+  stop.addEventListener("abort", giveUp, { once: true });
+  return {
+    reader: watched.reader,
+    get silence() {
+      return watched.silence;
+    },
+    get isWritingLong() {
+      return watched.isWritingLong;
+    },
+    [Symbol.dispose]() {
+      stop.removeEventListener("abort", giveUp);
+      kill[Symbol.dispose]();
+      watched[Symbol.dispose]();
+    },
+  };
 }
 
 /**
@@ -123,21 +178,29 @@ export function askFailing(
     due.map(async (table) => {
       failing.probing.add(table.id);
       await ask(reader, table, failing);
-      failing.probing.delete(table.id);
     }),
   );
 }
 
+/** A request that is late does not keep the table from being asked for again, and still counts when it is answered. */
 async function ask(reader: Reader, table: SourceTable, failing: TableFailures): Promise<void> {
   let askedAt = 0;
+  let isLate = false;
+  using watched = readerOfTable({ ...reader, mayTryAgain: () => false }, table, failing, () => {
+    isLate = true;
+    failing.probing.delete(table.id);
+  });
   try {
-    await metered({ ...reader, mayTryAgain: () => false }).send((source, signal) => {
+    await metered(watched.reader).send((source, signal) => {
       askedAt = performance.now();
       return source.listPage(reader.sourceBaseId, table, {}, signal);
     });
     failing.answered(table.id, performance.now() - askedAt);
   } catch (caught) {
     const error = asBasetideError(caught);
-    if (isOfTable(error)) failing.failed(table, error);
+    if (isOfTable(error) && !isLate) failing.failed(table, error);
+  } finally {
+    // Otherwise another request may be running.
+    if (!isLate) failing.probing.delete(table.id);
   }
 }

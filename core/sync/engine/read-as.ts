@@ -19,7 +19,7 @@ export function readAsNow(
   { schema }: Pick<BaseCache, "schema">,
   { changeFeed }: Pick<SourceConnection, "changeFeed">,
 ): ReadonlyMap<string, ReadAs> {
-  if (!schema) return new Map();
+  if (!schema || schema.isRecalled) return new Map();
   const found = known.get(schema);
   if (found) return found;
   const dependents = changeFeed?.dependents(schema);

@@ -47,6 +47,10 @@ export interface Reader {
   onAnswer?: (() => void) | undefined;
   /** Called for every answer that is a failure. */
   onFailure?: ((error: BasetideError) => void) | undefined;
+  /** Aborts a write of rows that is running. */
+  writeSignal?: AbortSignal | undefined;
+  /** Called before rows are written, and when that is over. */
+  onWrite?: ((isOver: boolean) => void) | undefined;
   /** Returns whether a transient failure may be retried; always true if absent. */
   mayTryAgain?: (() => boolean) | undefined;
   /** Called with the number of read images that lost to a later one. */

@@ -69,6 +69,7 @@ export function rebuildTable(
   onWaiting?: () => void,
 ): Promise<TableOutcome> {
   return restarting(async () => {
+    await sweep.schemaTracker.ownTable(spec.tableId);
     const stored = onWaiting ? undefined : takeBuild(sweep, spec);
     const { live } = sweep.schemaTracker.table(spec.tableId);
     try {
@@ -304,7 +305,8 @@ async function goLiveWhenFree(
     for (const { appliedVersion } of entries) table.loggedUpTo = Math.max(table.loggedUpTo, appliedVersion);
     const { live } = schemaTracker.table(build.spec.tableId);
     try {
-      const put = await putLive(sweep, filled, live);
+      reader.onWrite?.(false);
+      const put = await putLive(sweep, filled, live).finally(() => reader.onWrite?.(true));
       if (put) return { before: live?.spec, put };
     } catch (error) {
       const isStale = isBasetideError(error, "shape_changed");

@@ -8,6 +8,7 @@
 import { wait, withTimeout } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError } from "../../errors";
 import {
+  asRefusal,
   type Catalog,
   type CatalogTable,
   type CellsToForget,
@@ -21,6 +22,7 @@ import {
   planSchema,
   type Replica,
   readCatalog,
+  requireOwn,
   retiredTables,
   type SchemaPlan,
   type ShapeChange,
@@ -30,11 +32,12 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
-import type { SchemaError } from "../host";
+import type { SchemaError, SyncedBase } from "../host";
 import { itemPauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
-import { type BaseCache, isOfTable, patienceAfter } from "../state";
+import { type BaseCache, forgetRows, isOfTable, patienceAfter, unpackCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
 import { metered, type Reader } from "./reader";
+import { recalledSchema } from "./recalled-schema";
 import { knownTables, reportDefinitions } from "./unreadable";
 import { withVanished } from "./vanished";
 
@@ -48,6 +51,8 @@ const REFUSED_PAUSES = 10;
 const settled = new WeakMap<Catalog, { schema: SourceSchema; settings: TypeSettings }>();
 
 export interface SchemaTrackerOptions {
+  /** Without a completed sync, the replica does not know all tables. */
+  base: Pick<SyncedBase, "sync">;
   replica: Replica;
   reader: Reader;
   epoch: number;
@@ -121,11 +126,20 @@ export class SchemaTracker {
       // An answer is compared with what readers can see.
       await schemaTracker.#runOrJoin(() => schemaTracker.#readCatalog(catalog));
       catalog = schemaTracker.#catalog;
+      schemaTracker.#recall();
       if (options.cache.schema) await schemaTracker.#look();
       else await schemaTracker.#ask();
     }
     await schemaTracker.#runOrJoin(() => schemaTracker.#apply(TRIES, catalog));
     return schemaTracker;
+  }
+
+  /** Lets a worker that does not know the schema go on with that of the replica until the source answers. */
+  #recall(): void {
+    const { cache, base } = this.#options;
+    unpackCache(cache);
+    if (cache.schema || !base.sync || this.#catalog.size === 0) return;
+    cache.schema = recalledSchema(this.#catalog, cache.selection);
   }
 
   /** The source's tables. */
@@ -178,6 +192,17 @@ export class SchemaTracker {
   /** Returns the time until the table may be rebuilt, ms; 0 or less: now. */
   postponedMs(tableId: string): number {
     return (this.#options.cache.refusals.get(tableId)?.until ?? 0) - performance.now();
+  }
+
+  /**
+   * To be called before a live table is read or written. Looks again whether it belongs to another role.
+   *
+   * @throws BasetideError `destination_invalid` if it does
+   */
+  async ownTable(id: string): Promise<void> {
+    if (this.#catalog.get(id)?.taken !== undefined) await this.reload();
+    const live = this.#catalog.get(id);
+    if (live) requireOwn(live);
   }
 
   table(id: string): TableShape {
@@ -378,6 +403,8 @@ export class SchemaTracker {
     const answer = await metered({ ...reader, mayTryAgain, onFailure }, "schema").send(getSchema);
     cache.schemaTookMs = performance.now() - askedAt;
     const schema = await withVanished({ reader, cache, catalog: this.#catalog }, answer);
+    // Cells that depend on others were not looked for meanwhile.
+    if (cache.schema?.isRecalled && cache.schemaError) cache.scanStartedAt = Number.NEGATIVE_INFINITY;
     cache.schemaFailures = 0;
     cache.schemaRetryAt = Number.NEGATIVE_INFINITY;
     if (cache.schemaError) {
@@ -450,8 +477,9 @@ export class SchemaTracker {
         await settleDependents(replica);
         this.#refusal = undefined;
       } catch (error) {
-        if (isBasetideError(error, "replica_refused")) {
-          this.#refusal = error;
+        const refusal = asRefusal(error);
+        if (refusal) {
+          this.#refusal = refusal;
           this.#refusedUntil = performance.now() + OBSTACLE_MS;
           this.#retryAt = this.#refusedUntil;
           await this.#readCatalog();
@@ -503,6 +531,12 @@ export class SchemaTracker {
     if (known) this.#catalog = known;
     else {
       const read = await readCatalog(replica);
+      // Another role may have changed their rows.
+      if (cache.catalog) forgetRows(cache, returned(cache.catalog.catalog, read.catalog));
+      for (const [id, { spec, taken }] of read.catalog) {
+        if (taken === undefined || cache.failing.has(id)) continue;
+        cache.failing.failed({ id, name: spec.sourceName }, new BasetideError("destination_invalid", taken));
+      }
       cache.catalog = read;
       this.#catalog = read.catalog;
     }
@@ -564,6 +598,12 @@ export class SchemaTracker {
     for (const id of refusals.keys()) if (!ids.has(id)) refusals.delete(id);
     failing.keepUnchanged(ids);
   }
+}
+
+/** Returns the ids of tables that belonged to another role, and do so no longer. */
+function returned(before: Catalog, now: Catalog): string[] {
+  const isTaken = (catalog: Catalog, id: string) => catalog.get(id)?.taken !== undefined;
+  return [...now.keys()].filter((id) => isTaken(before, id) && !isTaken(now, id));
 }
 
 /** Returns whether a request for the schema failed in a way that does not keep records from being read. */

@@ -60,12 +60,17 @@ export interface Sweep {
   onChanges?: ((tableId: string, recordIds: string[]) => void) | undefined;
 }
 
-/** Sweeps `source` into its live table. */
+/**
+ * Sweeps `source` into its live table.
+ *
+ * @throws BasetideError `destination_invalid` if that belongs to another role
+ */
 export async function sweepTable(
   sweep: Sweep,
   source: SourceTable,
   table: TableCache,
 ): Promise<TableOutcome> {
+  await sweep.schemaTracker.ownTable(source.id);
   using _ = table.fingerprints.hold();
   const isComparing = !table.isComplete || performance.now() - table.comparedAt >= sweep.cache.compareEveryMs;
   const read = () => restarting(() => sweepOnce(sweep, source, table, isComparing));

@@ -11,8 +11,8 @@ import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } fr
 import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
-import { gravity, isWholeBases, MANY_TRIES, TRIES } from "../pacing";
-import { type BaseCache, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
+import { gravity, isWholeBases, MANY_TRIES, MOST_PATIENCE_MS, SHORTEST_MS, TRIES } from "../pacing";
+import { type BaseCache, forgetRows, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
 import { keepUp } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
@@ -257,6 +257,9 @@ function noneRead(schemaTracker: SchemaTracker, left: ReadonlyMap<string, Baseti
     [string, BasetideError],
   ];
   const name = schemaTracker.table(id).source?.name;
+  // Others' objects and rights keep all tables from being written: they are tried again.
+  if (isBasetideError(error, "destination_invalid"))
+    return new BasetideError("replica_refused", error.message, { cause: error, details: error.details });
   // No table can be read: the remedy is the base's.
   if (isRefusedRead(error) || left.size > 1 || name === undefined) return error;
   return ofTable(name, error);
@@ -275,6 +278,8 @@ async function leaveFailing(
   for (const [tableId, error] of left) {
     const { source } = schemaTracker.table(tableId);
     if (!source) continue;
+    // Why it failed before is still the reason.
+    if (cache.failing.has(tableId) && cache.failing.probing.has(tableId)) continue;
     if (nextStep[error.code] === "check_schema") cache.schemaSeenAt = Number.NEGATIVE_INFINITY;
     if (!cache.failing.has(tableId))
       reader.log.warn({ error, tableId }, "table cannot be read; the other tables are synced");
@@ -284,7 +289,15 @@ async function leaveFailing(
     const { live } = schemaTracker.table(id);
     if (!live) continue;
     const table = tableCache(cache, live);
-    if (unwritten.get(id) !== table.loggedUpTo) await expectLogged(replica, table);
+    // One that is being written is read later: the log keeps its entries for longer than that takes.
+    if (unwritten.get(id) === table.loggedUpTo || cache.failing.probing.has(id)) continue;
+    try {
+      await expectLogged(replica, table);
+    } catch (caught) {
+      const error = asBasetideError(caught);
+      if (!isOfTable(error)) throw error;
+      forgetRows(cache, [id]);
+    }
   }
 }
 
@@ -459,7 +472,8 @@ interface Outcomes {
 /**
  * Processes all tables concurrently, so that the quota is the limit and not the latency. A table that fails does not
  * keep the others from being brought up to date, unless the error concerns the whole base; nor does one that the source
- * no longer answers for, once all others have been read.
+ * no longer answers for, or whose rows take long to write, once all others have been read. Such a write ends in the
+ * background, and the table is not tried again before.
  *
  * @param done the number of records of each table that was read
  * @throws BasetideError `sync_stopped`, when all tables have ended
@@ -473,35 +487,54 @@ async function allTables(
 ): Promise<Outcomes> {
   using over = linkedAbort(reader.stop);
   using kill = linkedAbort(reader.kill);
-  const open = new Set<{ readonly silence: BasetideError | undefined }>();
+  const open = new Set<ReturnType<typeof watchAnswers>>();
   const found: Outcomes = { outcomes: new Map(), failed: new Map(), error: undefined };
   const errors: BasetideError[] = [];
-  const leaveSilent = () => {
-    if (done.size === 0 || [...open].some(({ silence }) => !silence)) return;
+  const left = Promise.withResolvers<void>();
+  const leaveLate = () => {
+    if (done.size === 0 || [...open].some(({ silence, isWritingLong }) => !silence && !isWritingLong)) return;
     over.abort();
     kill.abort();
+    left.resolve();
   };
   await Promise.all(
     tables.map(async (table) => {
       const own = { ...reader, stop: over.signal, kill: kill.signal };
-      using watched = watchAnswers(own, failing.patienceMs(table.id), leaveSilent);
+      const patienceMs = failing.has(table.id) ? SHORTEST_MS : MOST_PATIENCE_MS;
+      const writing = { patienceMs, onLong: leaveLate };
+      const watched = watchAnswers(own, failing.patienceMs(table.id), leaveLate, writing);
       open.add(watched);
-      try {
-        const outcome = await work(table, watched.reader);
-        failing.read(table.id);
-        if (!outcome) return;
-        found.outcomes.set(table.id, outcome);
-        done.set(table.id, outcome.seen);
-      } catch (caught) {
-        const error = (kill.signal.aborted && watched.silence) || asBasetideError(caught);
-        reader.log.debug({ error, tableId: table.id }, "syncing a table failed");
-        if (isOfTable(error)) found.failed.set(table.id, error);
-        else errors.push(error);
-        if (!isOfTable(error) && isWholeBases(error)) over.abort();
-      } finally {
-        open.delete(watched);
-        leaveSilent();
-      }
+      let isLeft = false;
+      const run = async () => {
+        try {
+          const outcome = await work(table, watched.reader);
+          failing.read(table.id);
+          if (!outcome || isLeft) return;
+          found.outcomes.set(table.id, outcome);
+          done.set(table.id, outcome.seen);
+        } catch (caught) {
+          const error = (kill.signal.aborted && watched.silence) || asBasetideError(caught);
+          reader.log.debug({ error, tableId: table.id }, "syncing a table failed");
+          if (isLeft) {
+            if (isOfTable(error)) failing.failed(table, error);
+          } else if (isOfTable(error)) found.failed.set(table.id, error);
+          else errors.push(error);
+          if (!isOfTable(error) && isWholeBases(error)) over.abort();
+        } finally {
+          if (isLeft) failing.probing.delete(table.id);
+          open.delete(watched);
+          watched[Symbol.dispose]();
+          leaveLate();
+        }
+      };
+      const leave = left.promise.then(() => {
+        if (!watched.isWritingLong) return running;
+        isLeft = true;
+        failing.probing.add(table.id);
+        found.failed.set(table.id, writesLong());
+      });
+      const running = run();
+      await Promise.race([running, leave]);
     }),
   );
   if (reader.stop.aborted) throw new BasetideError("sync_stopped");
@@ -510,6 +543,11 @@ async function allTables(
     .filter((error) => error.code !== "sync_stopped")
     .toSorted((a, b) => gravity(b) - gravity(a));
   return found;
+}
+
+function writesLong(): BasetideError {
+  const text = "Writing its rows takes long: a trigger of yours may not end, or the server is slow.";
+  return new BasetideError("replica_busy", text, { details: { isOfRows: true } });
 }
 
 /**
@@ -535,6 +573,8 @@ export async function tableFailed(
     if (isWholeBases(error)) throw error;
     return error;
   }
+  // The owner may have changed.
+  if (isBasetideError(error, "destination_invalid")) await schemaTracker.reload();
   const isNew = !cache.failing.has(tableId);
   log[isNew ? "warn" : "debug"]({ error, tableId }, "table cannot be read; the other tables are synced");
   cache.failing.failed({ id: tableId, name: shape.source?.name ?? tableId }, error);

@@ -6,6 +6,7 @@
 import { type Catalog, recordUnreadable, type UnreadableIssue } from "../../replica";
 import type { RecordPage, SourceSchema, SourceTable, UnreadableRecord } from "../../source";
 import type { BaseCache, TableCache } from "../state";
+import { tableOf } from "./recalled-schema";
 import type { Sweep } from "./sweep";
 
 /** The most unreadable parts that are reported of one answer, or of one table. */
@@ -16,25 +17,7 @@ export const NOT_AMONG_READABLE = "it exists, and is not among the records that 
 
 /** Returns the tables as they were last known: from the last schema, and those that only the catalog has. */
 export function knownTables({ schema }: Pick<BaseCache, "schema">, catalog: Catalog): SourceTable[] {
-  const known = new Map<string, SourceTable>();
-  for (const [id, { spec }] of catalog) {
-    const { sourceName: name, description } = spec;
-    const fields = spec.columns
-      .filter(({ filesOf }) => filesOf === undefined)
-      .map(
-        ({ fieldId, sourceName, type, sourceType, description: text, result, choices, linkedTableId }) => ({
-          id: fieldId,
-          name: sourceName,
-          type,
-          sourceType,
-          description: text,
-          result,
-          ...(choices && { choices }),
-          ...(linkedTableId !== undefined && { linkedTableId }),
-        }),
-      );
-    known.set(id, { id, name, description, primaryFieldId: "", fields });
-  }
+  const known = new Map([...catalog].map(([id, { spec }]) => [id, tableOf({ ...spec, partial: undefined })]));
   for (const { partial: _, viewId: _view, isViewGone: _gone, ...table } of schema?.whole ??
     schema?.tables ??
     []) {
@@ -46,9 +29,10 @@ export function knownTables({ schema }: Pick<BaseCache, "schema">, catalog: Cata
 /** Records the definitions that the latest schema could not be read of, unless these are recorded. */
 export async function reportDefinitions(
   { replica, epoch, cache }: Pick<Sweep, "replica" | "epoch" | "cache">,
-  { tables, unreadable = [] }: SourceSchema,
+  { tables, unreadable = [], isRecalled }: SourceSchema,
   catalog: Catalog,
 ): Promise<void> {
+  if (isRecalled) return;
   const nameOf = (id: string | undefined) =>
     catalog.get(id ?? "")?.spec.name ?? tables.find((table) => table.id === id)?.name ?? id ?? "";
   const reasons = new Map<string, UnreadableIssue>();

@@ -6,11 +6,12 @@
  * much later. A table or field whose records answer is there.
  */
 import { BasetideError, isBasetideError } from "../../errors";
-import type { Catalog, ColumnSpec, TableSpec } from "../../replica";
+import type { Catalog, TableSpec } from "../../replica";
 import type { SourceField, SourceSchema, SourceTable } from "../../source";
 import { MINUTE_MS } from "../../time-units";
 import type { BaseCache } from "../state";
 import { metered, type Reader } from "./reader";
+import { fieldOf, tableOf } from "./recalled-schema";
 
 /**
  * While something is missing, and for a minute after it was removed, the schema is read again after this time, ms. What is
@@ -134,21 +135,4 @@ function fieldsOf({ columns }: TableSpec, { fields }: SourceTable): SourceField[
   return columns
     .filter(({ filesOf }) => filesOf === undefined)
     .map((column) => known.get(column.fieldId) ?? fieldOf(column));
-}
-
-/** Returns a table as far as the replica knows it: no schema of this process has listed it. */
-function tableOf({ tableId, sourceName, description, columns, partial }: TableSpec): SourceTable {
-  return {
-    id: tableId,
-    name: sourceName,
-    description,
-    primaryFieldId: "",
-    fields: columns.filter(({ filesOf }) => filesOf === undefined).map(fieldOf),
-    partial,
-  };
-}
-
-function fieldOf(column: ColumnSpec): SourceField {
-  const { fieldId, sourceName, description, type, sourceType, result, choices, linkedTableId } = column;
-  return { id: fieldId, name: sourceName, description, type, sourceType, result, choices, linkedTableId };
 }

@@ -162,7 +162,11 @@ export async function onLiveTable(
     const images = await imagesFor(table);
     if (liveTable(writing, known) !== table && attempt < MANY_TRIES) continue;
     try {
-      const applied = await applyRowImages(writing.replica, table.live, images);
+      const { onWrite, writeSignal } = writing.reader;
+      onWrite?.(false);
+      const applied = await applyRowImages(writing.replica, table.live, images, writeSignal).finally(() =>
+        onWrite?.(true),
+      );
       reportLost(writing, applied);
       return applied;
     } catch (error) {

@@ -8,6 +8,7 @@ import type { Logger } from "../../log";
 import {
   applyLinkViews,
   applySettings,
+  asRefusal,
   expireAliases,
   type Replica,
   settleDependents,
@@ -66,9 +67,9 @@ export class OptionalFeatureApplier {
       if (!isHistoryRefused) void this.#settle();
       return true;
     } catch (error) {
+      // What a customer's object or a table's owner refuses is no reason to stop the rows.
       const isPassing = isBasetideError(error, "replica_busy") || isBasetideError(error, "shape_changed");
-      // What a customer's object refuses is no reason to stop the rows.
-      if (!isPassing && !isBasetideError(error, "replica_refused")) throw error;
+      if (!isPassing && !asRefusal(error)) throw error;
       log.info({ error }, "updating views over links or old names failed; retrying later");
       return false;
     }

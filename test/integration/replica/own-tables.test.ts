@@ -6,8 +6,10 @@ import {
   applyRowImages,
   applySettings,
   installReplica,
+  linkingIds,
   loadCatalog,
   markSyncStarted,
+  rowIds,
   trimHistory,
 } from "../../../core/replica";
 import { readersOf } from "../../../core/replica/database-roles";
@@ -215,7 +217,10 @@ test("a table with which the schema's owner has replaced ours is neither written
     message: expect.stringContaining(`orders belongs to the role ${made.role}`),
   };
   await expect(applyRowImages(replica, table, images)).rejects.toMatchObject(refusal);
-  await expect(loadCatalog(replica)).rejects.toMatchObject(refusal);
+  const taken = (await loadCatalog(replica)).get(table.spec.tableId)!;
+  expect(taken.taken).toEqual(expect.stringContaining(`orders belongs to the role ${made.role}`));
+  await expect(rowIds(replica, taken).next()).rejects.toMatchObject(refusal);
+  await expect(linkingIds(replica, taken, "fld0", ["rec1"])).rejects.toMatchObject(refusal);
   // An object that is bound to our table is dropped with it, or blocks it.
   await expect(customer`drop table public._sync_meta`).rejects.toMatchObject({ code: "2BP01" });
   await customer.unsafe(`drop table public._sync_meta cascade;

@@ -1,6 +1,8 @@
 /** The unit of failure is the table: the others are synced, and it is tried again by itself. */
+import postgres from "postgres";
 import { expect, test, vi } from "vitest";
 import { BasetideError } from "../../../core/errors";
+import { recordDamage } from "../../../core/replica";
 import { syncBase } from "../../../core/sync/engine";
 import { asAdmin, superuserUrl } from "../../support/admin";
 import { type Engine, testEngine } from "../../support/engine";
@@ -92,7 +94,7 @@ test("a table that never answers does not keep a sync from ending, and a slow on
   });
 });
 
-test("a write that does not end is given up, and the others are synced", async () => {
+test("a write that does not end keeps no sync from ending, is given up, and its trigger is named", async () => {
   const { engine, a, z } = await twoTables();
   await engine.sync();
   const admin = superuserUrl(engine.replica.ownerUrl);
@@ -106,13 +108,131 @@ test("a write that does not end is given up, and the others are synced", async (
   );
   a.records.set("recA1", note("recA1", "changed"));
   z.records.set("recZ1", note("recZ1", "new"));
+  expect(await engine.sync()).toMatchObject({ failing: [{ name: "A", code: "replica_busy" }] });
+  expect(await names(engine, "z")).toContain("new");
+  // The same statement is still running, and is not sent again.
+  expect(engine.cache.failing.probing).toEqual(new Set(["tblA"]));
+  z.records.set("recZ1", note("recZ1", "newer"));
+  await engine.sync();
+  expect(await names(engine, "z")).toContain("newer");
+  await until(() => engine.cache.failing.probing.size === 0, { what: "it is given up", timeoutMs: 20_000 });
+  const [failing] = engine.cache.failing.list();
+  expect(failing).toMatchObject({ code: "replica_refused", message: expect.stringContaining("wait_long()") });
+  await asAdmin((sql) => sql`drop trigger wait_long on public.a`.simple(), admin);
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is written",
+    timeoutMs: 20_000,
+  });
+  expect(await names(engine, "a")).toContain("changed");
+});
+
+/** Runs statements as the administrator of the server. */
+const administer = (engine: Engine, text: string) =>
+  asAdmin((sql) => sql.unsafe(text).simple(), superuserUrl(engine.replica.ownerUrl));
+
+test("a table that an administrator gives to another role fails by itself, and is compared when it is ours again", async () => {
+  const { engine, z } = await twoTables();
+  const { sql } = engine.replica.replica;
+  await engine.sync();
+  await administer(engine, "alter table public.a owner to pg_monitor");
+  for (const text of ["first", "second"]) {
+    z.records.set("recZ1", note("recZ1", text));
+    expect(await engine.sync()).toMatchObject({
+      completedAt: expect.any(Date),
+      failing: [
+        {
+          name: "A",
+          code: "destination_invalid",
+          message: expect.stringContaining("belongs to the role pg_monitor"),
+        },
+      ],
+    });
+    expect(await names(engine, "z")).toContain(text);
+  }
+  // Other tables are renamed, and a worker that starts now goes on.
+  z.table.name = "Zed";
+  await engine.restart();
+  expect(await recordDamage(engine.replica.replica, engine.input().epoch)).toEqual(["tblA"]);
+  expect(await engine.sync()).toMatchObject({ failing: [{ name: "A" }] });
+  expect(await names(engine, "zed")).toContain("second");
+  // Its new owner changes a row.
+  await administer(
+    engine,
+    `update public.a set name = 'theirs' where id = 'recA1';
+     do $$ begin execute format('alter table public.a owner to %I',
+       (select tableowner from pg_tables where tablename = '_sync_meta')); end $$`,
+  );
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is compared",
+    timeoutMs: 30_000,
+  });
+  expect(await names(engine, "a")).toEqual(["A1", "A2", "A3"]);
+  const [kept] = await sql`select 1 from pg_tables where schemaname = 'public' and tablename = 'a'`;
+  expect(kept).toBeDefined();
+});
+
+test("a lock of a customer's keeps no other table from being judged, and none of a failing table's log", async () => {
+  const { engine, a, z } = await twoTables();
+  await engine.sync();
+  const holder = postgres(superuserUrl(engine.replica.ownerUrl), { max: 1, onnotice: () => {} });
+  await holder`begin; lock table public.a in access exclusive mode`.simple();
+  // The sweep asks SQL for all rows of A, since one is missing.
+  a.records.delete("recA1");
+  z.records.set("recZ1", note("recZ1", "new"));
   expect(await engine.sync()).toMatchObject({
-    failing: [{ name: "A", code: "replica_refused", message: expect.stringContaining("wait_long()") }],
+    completedAt: expect.any(Date),
+    failing: [{ name: "A", code: "replica_busy" }],
   });
   expect(await names(engine, "z")).toContain("new");
-  await asAdmin((sql) => sql`drop trigger wait_long on public.a`.simple(), admin);
-  await until(async () => (await engine.sync()).failing === undefined, { what: "A is written" });
-  expect(await names(engine, "a")).toContain("changed");
+  await holder.end({ timeout: 1 });
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is swept",
+    timeoutMs: 20_000,
+  });
+  expect(await names(engine, "a")).toEqual(["A2", "A3"]);
+});
+
+test.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as const)(
+  "a worker that has just started syncs the rows of known tables while the schema answers %s",
+  async (code) => {
+    const { engine, a, z } = await twoTables();
+    await engine.sync();
+    const sync = () => {
+      const input = engine.input();
+      return syncBase({ ...input, base: { ...input.base, sync: { startedAt: new Date() } as never } });
+    };
+    await engine.restart();
+    engine.source.before = (call) => {
+      if (call === "schema") throw new BasetideError(code);
+    };
+    z.records.set("recZ1", note("recZ1", "new"));
+    a.records.delete("recA1");
+    expect(await sync()).toMatchObject({ kind: "sweep", completedAt: expect.any(Date) });
+    expect(await names(engine, "z")).toContain("new");
+    expect(await names(engine, "a")).toEqual(["A2", "A3"]);
+    expect(engine.cache.schemaError).toMatchObject({ code });
+    expect(engine.changes.length).toBe(2);
+    // What the replica does not know comes with the schema.
+    z.table.fields.push({ id: "fld2", name: "More", type: "text", sourceType: "text" });
+    engine.source.before = () => {};
+    await until(async () => (await sync()) && engine.cache.schemaError === null, {
+      what: "the schema is read",
+      timeoutMs: 20_000,
+    });
+    await sync();
+    expect(Object.keys((await engine.rows("z"))[0] as object)).toContain("more");
+  },
+);
+
+test("a first sync that was interrupted does not complete with the tables that it has built", async () => {
+  const { engine } = await twoTables();
+  engine.source.before = refused("source_unavailable");
+  await engine.sync();
+  await engine.restart();
+  engine.source.before = (call) => {
+    if (call === "schema") throw new BasetideError("source_unavailable");
+  };
+  expect(await engine.sync()).toMatchObject({ completedAt: null, error: { code: "source_unavailable" } });
 });
 
 test("a sync that no other follows soon reads a table that answers again", async () => {

@@ -77,6 +77,10 @@ const raising = (body: string) => (table: string) =>
   `
   create function public.${table}() returns trigger language plpgsql as $$ begin ${body}; return new; end $$;
   create trigger odd before insert or update on public.${table} for each row execute function public.${table}()`;
+/** @param statement gets the placeholder of the service's role */
+const asOwner = (statement: (us: string) => string) => `
+  do $$ begin execute format('${statement("%I")}',
+    (select tableowner from pg_tables where (schemaname, tablename) = ('public', '_sync_meta'))); end $$`;
 const dropped = (table: string) => `drop function public.${table} cascade`;
 
 /** What makes every write to a table fail in the database. */
@@ -87,6 +91,19 @@ const OBJECTS: [
   off?: (table: string) => string,
 ][] = [
   ["a lock", "replica_busy", (table) => `begin; lock table public.${table} in share mode`],
+  ["an exclusive lock", "replica_busy", (table) => `lock table public.${table}`],
+  [
+    "another owner",
+    "destination_invalid",
+    (table) => `alter table public.${table} owner to pg_monitor`,
+    (table) => asOwner((us) => `alter table public.${table} owner to ${us}`),
+  ],
+  [
+    "no rights",
+    "destination_invalid",
+    (table) => asOwner((us) => `revoke all on public.${table} from ${us}`),
+    (table) => asOwner((us) => `grant all on public.${table} to ${us}`),
+  ],
   ["a full disk", "replica_refused", raising("raise 'no' using errcode = '53100'"), dropped],
   ["a state of ours", "replica_refused", raising("raise 'no' using errcode = 'BT001'"), dropped],
   [
@@ -191,7 +208,7 @@ test.concurrent.for(["sweep", "rapid", "live"] as const)(
     const run = (statement: string) => asAdmin((sql) => sql.unsafe(statement).simple(), admin);
     for (const [index, [what, code, on]] of OBJECTS.entries()) {
       const statement = on(sqlName(odd[index]!));
-      await (what === "a lock" ? holder.unsafe(statement).simple() : run(statement));
+      await (what.endsWith("lock") ? holder.unsafe(statement).simple() : run(statement));
       codes.set(odd[index]!, code);
     }
     source.answer(made.id, answerer);

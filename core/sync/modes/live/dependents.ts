@@ -5,7 +5,7 @@
  * for the links in their cells. Links without an inverse leave only one way to find the records that hold them: to read
  * their whole table.
  */
-import { isBasetideError } from "../../../errors";
+import { asBasetideError, isBasetideError } from "../../../errors";
 import { type CatalogTable, linkedIds, linkingIds, type Replica } from "../../../replica";
 import type {
   ChangedCells,
@@ -16,7 +16,7 @@ import type {
   SourceSchema,
 } from "../../../source";
 import { metered, type Reader, type SchemaTracker } from "../../engine";
-import { type BaseCache, type DirtyRecord, MAX_BATCH } from "../../state";
+import { type BaseCache, type DirtyRecord, isOfTable, MAX_BATCH } from "../../state";
 
 export interface Reached {
   /** Records that must be read again, by table. */
@@ -28,7 +28,7 @@ export interface Reached {
 interface Setting {
   replica: Replica;
   schemaTracker: SchemaTracker;
-  cache: Pick<BaseCache, "schema">;
+  cache: Pick<BaseCache, "schema" | "failing">;
   connection: SourceConnection;
   /** For records whose links are not all in the replica. */
   reader: Reader;
@@ -59,7 +59,7 @@ export class DependentFinder {
     const { cache, connection, hasLastingUrls } = this.#setting;
     const { schema } = cache;
     const feed = connection.changeFeed;
-    if (schema && feed && schema !== this.#schema) {
+    if (schema && !schema.isRecalled && feed && schema !== this.#schema) {
       this.#schema = schema;
       const changesByItself = feed.changesByItself(schema, { hasLastingUrls });
       this.#known = { graph: feed.dependents(schema), changesByItself };
@@ -82,14 +82,23 @@ export class DependentFinder {
     return { records, tables: this.#withTablesBehind(tables, hops) };
   }
 
+  /** The changed records do not wait for a table that cannot be read: it is read whole when it can be. */
   async #linking(hop: Hop, ids: string[], search: Search): Promise<Set<string>> {
-    try {
-      return await this.#find(hop, ids, search);
-    } catch (error) {
-      if (!isBasetideError(error, "shape_changed")) throw error;
-      await this.#setting.schemaTracker.reload();
-      return this.#find(hop, ids, search);
+    const { schemaTracker, cache } = this.#setting;
+    if (!cache.failing.has(hop.tableId)) {
+      try {
+        return await this.#find(hop, ids, search).catch(async (error: unknown) => {
+          if (!isBasetideError(error, "shape_changed")) throw error;
+          await schemaTracker.reload();
+          return this.#find(hop, ids, search);
+        });
+      } catch (caught) {
+        const error = asBasetideError(caught);
+        if (!isOfTable(error) && error.code !== "replica_busy") throw error;
+      }
     }
+    search.tables.add(hop.tableId);
+    return new Set();
   }
 
   /**

@@ -72,6 +72,7 @@ async function workOn(work: Work, tableId: string, massChange: MassChange): Prom
       namedReader: named.reader,
       foreground: { ...work.foreground, reader: followed.reader },
     };
+    await schemaTracker.ownTable(tableId);
     batch = dirty.takeDestroyed(tableId);
     if (batch) await removeDestroyed(watched, batch);
     if (isToBeSwept(work, tableId)) {

@@ -6,7 +6,7 @@
  */
 
 import { linkedAbort, wait } from "../../../async";
-import { isBasetideError } from "../../../errors";
+import { asBasetideError, isBasetideError } from "../../../errors";
 import { agoMs } from "../../../postgres";
 import {
   askFailing,
@@ -21,7 +21,7 @@ import {
 } from "../../engine";
 import type { RunReport, SyncedBase } from "../../host";
 import { type DueItem, periodic, TICK_MS, type WorkKind } from "../../pacing";
-import { type SweepScan, tableCache } from "../../state";
+import { isOfTable, type SweepScan, tableCache } from "../../state";
 import { type SyncSession, whileReading } from "./sync-session";
 
 export interface ScanWatch {
@@ -135,7 +135,15 @@ export function asking({ input, schemaTracker, background }: SyncSession): WorkK
     void askFailing(cache.failing, background.reader, schemaTracker.tables);
     for (const id of cache.failing.ids) {
       // A scan that could not read it must do so now; otherwise there is nothing to read but what is named.
-      if (cache.failing.isReadable(id) && !cache.partialScan?.remaining.includes(id)) cache.failing.read(id);
+      if (!cache.failing.isReadable(id) || cache.partialScan?.remaining.includes(id)) continue;
+      try {
+        await schemaTracker.ownTable(id);
+        cache.failing.read(id);
+      } catch (caught) {
+        const error = asBasetideError(caught);
+        if (!isOfTable(error)) throw error;
+        cache.failing.failed({ id, name: schemaTracker.table(id).source?.name ?? id }, error);
+      }
     }
   }
   return periodic(run);
