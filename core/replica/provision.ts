@@ -62,10 +62,10 @@ export async function provisionDatabase(
 ): Promise<Provisioned> {
   const isLocked = await withAdmin(adminUrl, async (admin) => {
     await createRole(admin, made);
-    const isPrepared = await createDatabase(admin, made.database, installation);
+    const isLockedInside = await createDatabase(admin, made.database, installation);
     await lockOut(admin, made);
     await also(admin);
-    return isPrepared;
+    return isLockedInside;
   });
   if (!isLocked) await lockDownInside(adminUrl, made.database);
   return made;
@@ -116,20 +116,23 @@ export async function restoreLimits(
   });
 }
 
-/** @returns whether it is a copy of the prepared template, which is locked down inside */
+/**
+ * @returns whether it is a copy of the prepared template, which is locked down inside. Only a superuser could add what an
+ *   outdated one lacks: then, false
+ */
 export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<boolean> {
   // The template may be replaced meanwhile.
-  const isPrepared = await overRaces(async () => {
+  const isLocked = await overRaces(async () => {
     // Its owner is the admin that the server was prepared for, and owns what is copied: another could not use it.
-    const [prepared] = await admin`
-      select from pg_database
+    const [prepared] = await admin<{ is_locked: boolean }[]>`
+      select not (select rolsuper from pg_roles where rolname = current_user) as is_locked from pg_database
       where datname = ${TEMPLATE_DATABASE} and datistemplate and datdba = to_regrole(quote_ident(current_user))`;
     const template = prepared ? TEMPLATE_DATABASE : "template0";
     await admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
-    return prepared !== undefined;
+    return prepared?.is_locked ?? false;
   });
   if (installation !== undefined) await labelDatabase(admin, database, installation);
-  return isPrepared;
+  return isLocked;
 }
 
 /** Writes to the database's comment which installation owns it and since when, by the server's clock. */
