@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type postgres from "postgres";
 import { isBasetideError } from "../errors";
 import type { ServerUrl } from "../external";
-import { isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
+import { ARRAY_TYPES, isNewer, isTemplateOutdated, templateVersion, WATCHED_BY_SERVER } from "../postgres";
 import { onReplica, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { ensureReaders, grantReads } from "./database-roles";
 import { overRaces, databaseUrl as urlOf, withAdmin } from "./provision";
@@ -108,7 +108,7 @@ export async function installReplica(
   };
   const { sql } = serverPool(
     databaseUrl,
-    { max: 1, onnotice: () => {}, connection },
+    { max: 1, onnotice: () => {}, connection, types: ARRAY_TYPES, fetch_types: false },
     { use: options.use ?? "admin" },
   );
   try {

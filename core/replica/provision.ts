@@ -7,7 +7,7 @@
 import { randomBytes } from "node:crypto";
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
-import { WATCHED_BY_SERVER } from "../postgres";
+import { ARRAY_TYPES, WATCHED_BY_SERVER } from "../postgres";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
 import { consoleRoleOf, ensureReaders, readersOf, revokedOf, shareOwn, usersOf } from "./database-roles";
 import { quoteIdent } from "./naming";
@@ -52,17 +52,22 @@ export function nameDatabase(): Provisioned {
  * Creates a database and a read-only role for it.
  *
  * @param installation the owner, on a cluster that several installations may share
+ * @param also runs at the end, on the same connection
  */
 export async function provisionDatabase(
   adminUrl: string,
   installation?: string,
   made = nameDatabase(),
+  also: (admin: Sql) => Promise<void> = async () => {},
 ): Promise<Provisioned> {
-  await withAdmin(adminUrl, async (admin) => {
+  const isLocked = await withAdmin(adminUrl, async (admin) => {
     await createRole(admin, made);
-    await createDatabase(admin, made.database, installation);
+    const isLockedInside = await createDatabase(admin, made.database, installation);
+    await lockOut(admin, made);
+    await also(admin);
+    return isLockedInside;
   });
-  await lockDownDatabase(adminUrl, made);
+  if (!isLocked) await lockDownInside(adminUrl, made.database);
   return made;
 }
 
@@ -111,17 +116,23 @@ export async function restoreLimits(
   });
 }
 
-export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<void> {
+/**
+ * @returns whether it is a copy of the prepared template, which is locked down inside. Only a superuser could add what an
+ *   outdated one lacks: then, false
+ */
+export async function createDatabase(admin: Sql, database: string, installation?: string): Promise<boolean> {
   // The template may be replaced meanwhile.
-  await overRaces(async () => {
+  const isLocked = await overRaces(async () => {
     // Its owner is the admin that the server was prepared for, and owns what is copied: another could not use it.
-    const [prepared] = await admin`
-      select from pg_database
+    const [prepared] = await admin<{ is_locked: boolean }[]>`
+      select not (select rolsuper from pg_roles where rolname = current_user) as is_locked from pg_database
       where datname = ${TEMPLATE_DATABASE} and datistemplate and datdba = to_regrole(quote_ident(current_user))`;
     const template = prepared ? TEMPLATE_DATABASE : "template0";
     await admin.unsafe(`create database ${quoteIdent(database)} template ${template} encoding 'UTF8'`);
+    return prepared?.is_locked ?? false;
   });
   if (installation !== undefined) await labelDatabase(admin, database, installation);
+  return isLocked;
 }
 
 /** Writes to the database's comment which installation owns it and since when, by the server's clock. */
@@ -143,15 +154,22 @@ export async function lockDownDatabase(
   adminUrl: string,
   { database, role }: Omit<Provisioned, "password">,
 ): Promise<void> {
-  await withAdmin(adminUrl, async (admin) => {
-    await ensureReaders(admin, role);
-    const [name, own, readers] = [database, role, readersOf(role)].map(quoteIdent);
-    await overRaces(() =>
-      admin.unsafe(`
-        revoke all on database ${name} from public;
-        grant connect on database ${name} to ${own}, ${readers}`),
-    );
-  });
+  await withAdmin(adminUrl, (admin) => lockOut(admin, { database, role }));
+  await lockDownInside(adminUrl, database);
+}
+
+/** Lets only the role and the other readers of the database connect to it. */
+async function lockOut(admin: Sql, { database, role }: Omit<Provisioned, "password">): Promise<void> {
+  await ensureReaders(admin, role);
+  const [name, own, readers] = [database, role, readersOf(role)].map(quoteIdent);
+  await overRaces(() =>
+    admin.unsafe(`
+      revoke all on database ${name} from public;
+      grant connect on database ${name} to ${own}, ${readers}`),
+  );
+}
+
+async function lockDownInside(adminUrl: string, database: string): Promise<void> {
   await withAdmin(databaseUrl(adminUrl, database), async (sql) => {
     // Before version 15 every role may create objects in `public`. If the schema is not ours, this changes nothing.
     await sql`
@@ -286,11 +304,10 @@ export function databaseUrl(adminUrl: string, database: string): string {
 }
 
 /** Repeats `work` if another session changed the rights of a database, or dropped it, concurrently. */
-export async function overRaces(work: () => Promise<unknown>): Promise<void> {
+export async function overRaces<T>(work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
-      await work();
-      return;
+      return await work();
     } catch (error) {
       const isRace = CONCURRENT_CHANGE.includes((error as { code?: string }).code ?? "");
       if (!isRace || attempt === MAX_ATTEMPTS) throw error;
@@ -332,7 +349,8 @@ async function revokeForbidden(sql: Sql): Promise<void> {
 /** Runs `work` on a connection of its own, which may have to wait until the server has room for it. */
 export async function withAdmin<T>(url: ServerUrl, work: (admin: Sql) => Promise<T>): Promise<T> {
   const connection = { search_path: SAFE_SEARCH_PATH, ...WATCHED_BY_SERVER };
-  const options = { max: 1, onnotice: () => {}, connect_timeout: 10, connection };
+  const types = { types: ARRAY_TYPES, fetch_types: false };
+  const options = { max: 1, onnotice: () => {}, connect_timeout: 10, connection, ...types };
   const { sql: admin } = serverPool(url, options, { use: "admin" });
   try {
     return await work(admin);

@@ -52,8 +52,8 @@ export async function createSqlUserRole(adminUrl: string, home: Home, user: SqlU
 }
 
 /** Creates the role with which the console logs in to a database that was just installed. */
-export async function createConsoleRole(adminUrl: string, home: Home, password: string): Promise<void> {
-  await addRole(adminUrl, { ...home, isWritable: false }, { role: consoleRoleOf(home.role), password });
+export async function createConsoleRole(admin: Sql, home: Home, password: string): Promise<void> {
+  await addRole(admin, { ...home, isWritable: false }, { role: consoleRoleOf(home.role), password });
 }
 
 /** Creates the role with which the console logs in, or gives it this password if it exists. */
@@ -65,15 +65,13 @@ export async function ensureConsoleRole(adminUrl: string, home: Home, password: 
 
 async function createMember(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
   await installReaders(adminUrl, home);
-  await addRole(adminUrl, home, user);
+  await withAdmin(adminUrl, (admin) => addRole(admin, home, user));
 }
 
-async function addRole(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
-  await withAdmin(adminUrl, async (admin) => {
-    const limited = { ...user, connections: connectionsOfUser(home.connections) };
-    await createRole(admin, limited, membership(await majorVersion(admin), home, user.role));
-    if (home.isWritable) await admin.unsafe(writableDefault(home.database, user.role, true));
-  });
+async function addRole(admin: Sql, home: Home, user: SqlUserRole): Promise<void> {
+  const limited = { ...user, connections: connectionsOfUser(home.connections) };
+  await createRole(admin, limited, membership(await majorVersion(admin), home, user.role));
+  if (home.isWritable) await admin.unsafe(writableDefault(home.database, user.role, true));
 }
 
 /** Lets the user's sessions write by default, as those of a writable database's own role, or no longer. Idempotent. */

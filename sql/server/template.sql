@@ -30,4 +30,8 @@ begin
     execute format('revoke execute on function %s from public', signature);
     execute format('grant execute on function %s to {{role}}', signature);
   end loop;
+  -- On a server that was upgraded from version 14, every role may create objects there.
+  if to_regnamespace('public') is not null then
+    revoke create on schema public from public;
+  end if;
 end $$;

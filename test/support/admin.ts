@@ -1,13 +1,14 @@
 /** Access to the test server as its superuser. */
 import postgres from "postgres";
 import { inject } from "vitest";
+import { KNOWN_TYPES } from "./known-types";
 
 /** Runs `work` on one connection to the server's own database; to the test server's unless given. */
 export async function asAdmin<T>(
   work: (admin: postgres.Sql) => Promise<T>,
   url = inject("postgresUrl"),
 ): Promise<T> {
-  const admin = postgres(url, { max: 1, onnotice: () => {} });
+  const admin = postgres(url, { max: 1, onnotice: () => {}, ...KNOWN_TYPES });
   try {
     return await work(admin);
   } finally {

@@ -6,6 +6,7 @@ import postgres from "postgres";
 import { inject } from "vitest";
 import { migrateControl } from "../../core/control/setup";
 import { createLogger } from "../../core/log";
+import { KNOWN_TYPES } from "./known-types";
 
 export interface TestDatabase {
   url: string;
@@ -31,7 +32,7 @@ async function createFrom(template: string): Promise<TestDatabase> {
   const name = `bt_${inject("runId")}_${crypto.randomUUID().replaceAll("-", "").slice(0, 12)}`;
   await createOwned(adminOfWorker(), name, template);
   const url = urlOf(name);
-  const sql = postgres(url, { max: POOL_SIZE, onnotice: () => {} });
+  const sql = postgres(url, { max: POOL_SIZE, onnotice: () => {}, ...KNOWN_TYPES });
   return {
     url,
     sql,

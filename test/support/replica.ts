@@ -10,6 +10,7 @@ import {
   provisionDatabase,
   type Replica,
 } from "../../core/replica";
+import { KNOWN_TYPES } from "./known-types";
 
 export interface TestReplica {
   replica: Replica;
@@ -53,7 +54,7 @@ export async function testReplica(
 
 /** Opens a connection as the customer. */
 export function readerOf(url: string): postgres.Sql & AsyncDisposable {
-  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  const sql = postgres(url, { max: 1, onnotice: () => {}, ...KNOWN_TYPES });
   return Object.assign(sql, { [Symbol.asyncDispose]: () => sql.end({ timeout: 1 }) });
 }
 

@@ -13,8 +13,13 @@ import { scratchFolder } from "./scratch";
 const PROBE_MS = 1000;
 const IMAGE = "postgres:18.4";
 
-/** Durability after a crash does not matter here; the time that it costs does. */
-export const unsafeButFast = { fsync: "off", full_page_writes: "off", synchronous_commit: "off" };
+/** Durability after a crash does not matter here; the time that it costs does. PL/pgSQL is loaded once, not by each session. */
+export const unsafeButFast = {
+  fsync: "off",
+  full_page_writes: "off",
+  synchronous_commit: "off",
+  shared_preload_libraries: "plpgsql",
+};
 
 /** The server's URLs, by the rights of their role. */
 export interface ServerUrls {

@@ -118,9 +118,10 @@ export async function createHostedDatabase(
         ${ctx.secrets.encrypt(consolePassword, consoleContext(id))}, ${connections})`;
   });
   try {
-    await provisionDatabase(adminUrl, await installationId(ctx.db), named);
+    await provisionDatabase(adminUrl, await installationId(ctx.db), named, (admin) =>
+      createConsoleRole(admin, { ...named, isWritable: false }, consolePassword),
+    );
     await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role, isNew: true });
-    await createConsoleRole(adminUrl, { ...named, isWritable: false }, consolePassword);
     return await getDatabase(ctx.db, id);
   } catch (error) {
     await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>

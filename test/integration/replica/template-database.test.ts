@@ -108,6 +108,20 @@ test("I8: while an upgrade replaces the template, no database is created without
   });
 });
 
+test("I8: no role may create objects in a new database, also on a server whose template lets all roles do so", async () => {
+  const opened = Object.assign(new URL(server.superuserUrl), { pathname: "/template0" }).href;
+  const allow = (isAllowed: boolean) =>
+    query(server.superuserUrl, `alter database template0 allow_connections ${isAllowed}`);
+  await allow(true);
+  await query(opened, "grant create on schema public to public");
+  await allow(false);
+  await query(server.superuserUrl, `comment on database ${TEMPLATE_DATABASE} is 'an earlier version'`);
+  await prepareCluster(server.superuserUrl, loginOf(server.clusterUrl, "the cluster's URL"));
+  const { database, role } = await provisionDatabase(server.clusterUrl);
+  const may = `select has_schema_privilege('${role}', 'public', 'create') as create`;
+  expect(await query(databaseUrl(server.clusterUrl, database), may)).toEqual([{ create: false }]);
+});
+
 test("preparing the server for another role replaces the template, while databases are created from it", async () => {
   const login = { role: "basetide_successor", password: "pw", database: "postgres" };
   const successor = Object.assign(new URL(server.clusterUrl), {
