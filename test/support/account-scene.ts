@@ -64,6 +64,8 @@ export async function accountScene(
     values (${one.id}, 'tblA', 'fldA', '[{"id":"fldA"}]', 'A', '{Name}', 'a')`;
   await db`insert into saved_queries (id, account_id, base_id, name, sql)
     values ('qry_scene', ${accountId}, ${one.id}, 'All', 'select 1')`;
+  await db`insert into query_history (id, account_id, user_id, base_id, sql, ms, rows)
+    values ('pqr_scene', ${accountId}, ${memberId}, ${one.id}, 'select 2', 3, 1)`;
   await db`insert into schema_changes (base_id, kind, table_name)
     select ${one.id}, 'field_added', 't' || n from generate_series(1, 3) as n`;
   await db`insert into sync_runs (base_id, kind, started_at, seen, inserted, updated, deleted, requests, wait_ms)

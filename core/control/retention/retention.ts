@@ -65,6 +65,11 @@ export const retention: Record<string, Retention> = {
     column: "moved_at",
     about: "after the move: until then, clients of the old address learn the new one",
   },
+  query_history: {
+    kept: "90 days",
+    column: "ran_at",
+    about: "after the last run; a hundred per person and base",
+  },
   quota_blocks: { bound: "one per base" },
   quota_callers: { kept: CHARTS, column: "day" },
   quota_calls: { kept: YEAR, column: "month" },
