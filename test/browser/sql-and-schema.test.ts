@@ -65,14 +65,18 @@ async function visit(path: string, options: Omit<VisitorOptions, "baseUrl"> = {}
   await context.addCookies(cookies);
   if (cookies.length === 0) {
     await visitor.page.goto("/sign-in");
-    await visitor.page.getByLabel("E-mail").fill("fleet@example.org");
-    await visitor.page.getByLabel("Password").fill("correct horse");
-    await visitor.page.getByRole("button", { name: "Sign in" }).click();
+    await signIn(visitor.page);
     await visitor.page.getByRole("heading", { level: 1, name: "Bases" }).waitFor();
     cookies = await context.cookies();
   }
   await visitor.page.goto(`/bases/${id}/${path}`);
   return visitor;
+}
+
+async function signIn(page: Page) {
+  await page.getByLabel("E-mail").fill("fleet@example.org");
+  await page.getByLabel("Password").fill("correct horse");
+  await page.getByRole("button", { name: "Sign in" }).click();
 }
 
 /** The parts of the SQL page. */
@@ -252,8 +256,10 @@ test.skipIf(noBrowser)(
     await page.getByRole("button", { name: /^Close select o\.name/ }).click();
     await editor.getByText(":last").waitFor();
     expect(await result.locator(".plan").count()).toBe(0);
+    await page.context().clearCookies();
     await page.goto("about:blank");
     await page.goto(shared);
+    await signIn(page);
     await editor.getByText("select o.name from orders").waitFor();
     // It has not run.
     expect(await result.locator(".sql-panel:visible *").count()).toBe(0);
