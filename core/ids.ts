@@ -24,6 +24,7 @@ export const idPrefixes = {
   alert_webhook: "whk",
   alert_message: "msg",
   saved_query: "qry",
+  past_query: "pqr",
   sql_user: "squ",
   change_set: "chs",
   change_item: "chi",

@@ -35,7 +35,8 @@ const pageRules: Rule[] = [
   // It costs calls to the source.
   ["GET", /^\/bases\/:id\/selection$/, "write"],
   // The result of a query is read, whatever the method.
-  ["POST", /^\/bases\/:id\/sql(\/csv)?$/, "read"],
+  ["POST", /^\/bases\/:id\/sql(\/(csv|rows))?$/, "read"],
+  ["POST", /^\/bases\/:id\/sql\/history\/clear$/, "own"],
 ];
 
 const apiRules: Rule[] = [

@@ -72,20 +72,24 @@ export const siteAssetUrls = { style: style.path, siteStyle: siteStyle.path, scr
 /** The script of the schema page alone. */
 export const schemaScript = schema.path;
 
-/** The SQL editor's script. It takes half a second of processor time, so it is made when it is first needed. */
-let editor: Promise<Asset> | undefined;
-const EDITOR_PATH = "/assets/sql-editor.";
+/** Scripts with libraries. They take half a second of processor time, so each is made when it is first needed. */
+const bundles = new Map<string, Promise<Asset>>();
+const BUNDLE_PATH = /^\/assets\/(sql-editor|sql-chart)\./;
 
-function editorAsset(): Promise<Asset> {
-  editor ??= bundle("assets/sql-editor.js").then((text) =>
-    compressedAsset("sql-editor.js", "text/javascript; charset=utf-8", text),
+function bundledAsset(name: string): Promise<Asset> {
+  const known = bundles.get(name);
+  if (known) return known;
+  const made = bundle(`assets/${name}.js`).then((text) =>
+    compressedAsset(`${name}.js`, "text/javascript; charset=utf-8", text),
   );
-  return editor;
+  bundles.set(name, made);
+  return made;
 }
 
-/** The URL of the SQL editor's script. */
-export async function editorScript(): Promise<string> {
-  return (await editorAsset()).path;
+/** The URLs of the SQL editor's script, and of the one that it loads to draw charts. */
+export async function editorScripts(): Promise<{ script: string; chartScript: string }> {
+  const [editor, chart] = await Promise.all([bundledAsset("sql-editor"), bundledAsset("sql-chart")]);
+  return { script: editor.path, chartScript: chart.path };
 }
 
 const byPath = new Map([style, siteStyle, script, htmx, schema].map((asset) => [asset.path, asset]));
@@ -129,7 +133,8 @@ function compressedAsset(file: string, type: string, plain: Uint8Array<ArrayBuff
 
 async function answerAsset(request: Request): Promise<Response> {
   const { pathname } = new URL(request.url);
-  const known = byPath.get(pathname) ?? (pathname.startsWith(EDITOR_PATH) ? await editorAsset() : undefined);
+  const [, bundled] = BUNDLE_PATH.exec(pathname) ?? [];
+  const known = byPath.get(pathname) ?? (bundled ? await bundledAsset(bundled) : undefined);
   const asset = known?.path === pathname ? known : undefined;
   if (!asset) return new Response("Not found", { status: 404, headers: securityHeaders });
   const encoding = chooseEncoding(request.headers.get("accept-encoding") ?? "");

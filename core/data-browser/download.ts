@@ -6,10 +6,10 @@
  */
 import type { Base } from "../control/bases";
 import { getDatabase } from "../control/placement";
+import { csvCell, csvHeader, csvLine } from "../csv";
 import { BasetideError } from "../errors";
 import { browseRows, loadTable } from "./browse";
 import type { BrowsedColumn, BrowsedTable } from "./columns";
-import { csvCell, csvHeader, csvLine } from "./csv";
 import { type ReadContext, reading } from "./reading";
 import type { Cursor } from "./statements";
 import { type CheckedState, checkState, type ViewState } from "./view-state";

@@ -12,7 +12,6 @@ export {
 } from "./browse";
 export { browseIssues, type IssuePage } from "./browse-issues";
 export type { BrowsedColumn } from "./columns";
-export { csvCell, csvHeader, csvLine } from "./csv";
 export { startDownload } from "./download";
 export { OPERATORS, OPERATORS_OF } from "./filters";
 export { isTooSlow } from "./reading";

@@ -2,8 +2,11 @@
 export { adviceOn } from "./advice";
 export { NUMERIC_TYPES } from "./column-types";
 export { type OldNames, type OldNameUse, oldNames, textsThatName } from "./old-names";
+export { type PlanNode, planOf } from "./plan";
+export { clearHistory, listHistory, type PastQuery, pastQuery, recordQuery } from "./query-history";
 export {
   MOST_TEXT,
+  type PlanKind,
   type QueryFailure,
   type QueryOutcome,
   runQuery,

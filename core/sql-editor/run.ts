@@ -56,20 +56,28 @@ export interface QueryOutcome {
   ms: number;
 }
 
+/** Shows how Postgres would run a statement, or how it ran it. */
+export type PlanKind = "estimated" | "actual";
+
+const PLAN_PREFIXES: Record<PlanKind, string> = {
+  estimated: "explain (format json) ",
+  actual: "explain (analyze, format json) ",
+};
+
 /** Receives rows as they arrive; the next ones are read when the promise resolves. */
 type OnRows = (rows: ResultRow[], columns: ResultColumn[]) => Promise<void> | void;
 
 /**
  * Runs the statements of `sql` in order, up to the first that fails.
  *
- * @param isExplain shows the plan of each statement, which does not run
+ * @param plan returns the plan of each statement as JSON, instead of its rows
  * @throws BasetideError `invalid_request` if there is no statement, or too much text; `replica_unavailable`
  */
 export async function runQuery(
   target: ReaderTarget,
   sql: string,
   limits: QueryLimits,
-  isExplain = false,
+  plan?: PlanKind,
 ): Promise<QueryOutcome> {
   const statements = checkedStatements(sql);
   const results: StatementResult[] = [];
@@ -79,12 +87,12 @@ export async function runQuery(
     failure,
     ms: Math.round(performance.now() - began),
   });
-  let current = toSend(statements[0]!, target, isExplain);
+  let current = toSend(statements[0]!, target, plan);
   try {
     await withReader(target, limits, async (session) => {
       for (const [at, statement] of statements.entries()) {
         if (at > 0) await session.begin();
-        current = toSend(statement, target, isExplain);
+        current = toSend(statement, target, plan);
         const result: StatementResult = { columns: [], rows: [], isCut: false };
         result.isCut = await runStatement(session, current, limits.rows, (rows, columns) => {
           result.columns = columns;
@@ -102,8 +110,9 @@ export async function runQuery(
 }
 
 /**
- * Runs the only statement of `sql`, and passes its rows on as they arrive.
+ * Runs one statement of `sql`, and passes its rows on as they arrive.
  *
+ * @param at which one; absent: there must be only one
  * @returns whether there are more rows than the limit
  * @throws BasetideError `query_failed`, `query_stopped`, `invalid_request`, `replica_unavailable`
  */
@@ -112,16 +121,18 @@ export async function streamQuery(
   sql: string,
   limits: QueryLimits,
   onRows: OnRows,
+  at?: number,
 ): Promise<boolean> {
-  const [statement, ...others] = checkedStatements(sql);
-  if (others.length > 0) {
+  const statements = checkedStatements(sql);
+  const statement = statements[at ?? 0];
+  if (!statement || (at === undefined && statements.length > 1)) {
     throw new BasetideError(
       "invalid_request",
       "A download has the result of one statement. Select one of them",
     );
   }
   return withReader(target, limits, (session) =>
-    runStatement(session, toSend(statement!, target, false), limits.rows, onRows),
+    runStatement(session, toSend(statement, target), limits.rows, onRows),
   );
 }
 
@@ -151,15 +162,13 @@ const CURSOR = "basetide_query";
 /** Rows per message to `onRows`. */
 const BATCH = 500;
 
-function toSend(statement: SqlStatement, { mayWrite }: ReaderTarget, isExplain: boolean): Sent {
+function toSend(statement: SqlStatement, { mayWrite }: ReaderTarget, plan?: PlanKind): Sent {
   const first = firstWord(statement.text);
   const isPlan = first === "explain";
-  const hasCursor = mayWrite && !isPlan && !isExplain && first !== "show";
-  const prefix = hasCursor
-    ? `declare ${CURSOR} no scroll cursor for `
-    : isExplain && !isPlan
-      ? "explain "
-      : "";
+  const hasCursor = mayWrite && !isPlan && !plan && first !== "show";
+  let prefix = "";
+  if (hasCursor) prefix = `declare ${CURSOR} no scroll cursor for `;
+  else if (plan && !isPlan) prefix = PLAN_PREFIXES[plan];
   return { text: `${prefix}${statement.text}`, prefix: prefix.length, statement, hasCursor };
 }
 

@@ -1,6 +1,6 @@
 /** The SQL editor and the schema page in a real browser, with and without scripts. */
 import { readFile } from "node:fs/promises";
-import type { Browser, Cookie } from "playwright-core";
+import type { Browser, Cookie, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type RunningConsole, startConsole } from "../../apps/console/start";
 import type { Base } from "../../core/control/bases";
@@ -65,9 +65,7 @@ async function visit(path: string, options: Omit<VisitorOptions, "baseUrl"> = {}
   await context.addCookies(cookies);
   if (cookies.length === 0) {
     await visitor.page.goto("/sign-in");
-    await visitor.page.getByLabel("E-mail").fill("fleet@example.org");
-    await visitor.page.getByLabel("Password").fill("correct horse");
-    await visitor.page.getByRole("button", { name: "Sign in" }).click();
+    await signIn(visitor.page);
     await visitor.page.getByRole("heading", { level: 1, name: "Bases" }).waitFor();
     cookies = await context.cookies();
   }
@@ -75,18 +73,31 @@ async function visit(path: string, options: Omit<VisitorOptions, "baseUrl"> = {}
   return visitor;
 }
 
+async function signIn(page: Page) {
+  await page.getByLabel("E-mail").fill("fleet@example.org");
+  await page.getByLabel("Password").fill("correct horse");
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+/** The parts of the SQL page. */
+function workbench(page: Page) {
+  const editor = page.getByRole("textbox", { name: "SQL", exact: true });
+  const write = async (sql: string) => {
+    await editor.focus();
+    await page.keyboard.press("Control+a");
+    await page.keyboard.insertText(sql);
+  };
+  return { editor, write, result: page.locator("#sql-result") };
+}
+
+const clipboard = (page: Page) => page.evaluate(() => navigator.clipboard.readText());
+
 test.skipIf(noBrowser)(
   "a query is written with completion, run, cancelled, saved and downloaded",
   async () => {
     await using visitor = await visit("sql");
     const { page } = visitor;
-    const editor = page.getByRole("textbox", { name: "SQL", exact: true });
-    const result = page.locator("#sql-result");
-    const write = async (sql: string) => {
-      await editor.click();
-      await page.keyboard.press("Control+a");
-      await page.keyboard.insertText(sql);
-    };
+    const { editor, result, write } = workbench(page);
     await write("select name, price from ite");
     // The names arrive after the page, and a list that has just opened ignores a click.
     await until(
@@ -116,6 +127,7 @@ test.skipIf(noBrowser)(
       await write("select pg_sleep(100)");
       await page.getByRole("button", { name: "Run" }).click();
       await until(sessions, { what: "the query runs", timeoutMs: 30_000 });
+      await page.getByText(/^Running \d+\.\d s$/).waitFor();
       if (end === "cancel") await page.getByRole("button", { name: "Cancel" }).click();
       else await page.goto(`/bases/${base.id}`);
       await until(async () => (await sessions()) === 0, {
@@ -126,22 +138,144 @@ test.skipIf(noBrowser)(
     }
 
     await page.goto(`/bases/${base.id}/sql`);
+    // The tab is as it was left.
+    await editor.getByText("select pg_sleep(100)").waitFor();
+    await page.getByRole("button", { name: "Queries" }).click();
     await page.getByRole("link", { name: "Newest Items" }).click();
-    await page.getByText("Save this query").click();
-    await page.getByLabel("Name").fill("Latest");
+    await editor.getByText("created_time desc").waitFor();
+    await page.getByText("Save query").click();
+    await page.getByRole("textbox", { name: "Name" }).fill("Latest");
     await page.getByRole("button", { name: "Save", exact: true }).click();
     await page.getByText("Query saved.").waitFor();
+    await page.getByRole("button", { name: "Queries" }).click();
     expect(await page.getByRole("link", { name: "Latest" }).getAttribute("aria-current")).toBe("true");
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name: "Download CSV" }).click();
     expect(await readFile(await (await download).path(), "utf8")).toMatch(/^name,price,created_time\r\n/);
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    expect(await clipboard(page)).toMatch(/\/sql\?saved=qry_\w+$/);
     await page.getByRole("button", { name: "Delete Latest" }).click();
     await page.getByText("Query deleted.").waitFor();
+    await write("select oops from items");
+    await page.getByRole("button", { name: "Download CSV" }).click();
+    await page.getByText('column "oops" does not exist').waitFor();
+    await editor.getByText("select oops from items").waitFor();
+    expect(new URL(page.url()).pathname).toBe(`/bases/${base.id}/sql`);
     visitor.expectNoProblems();
+  },
+);
 
-    const script = await page.locator("script[src*=sql-editor]").getAttribute("src");
-    const response = await fetch(`${baseUrl}${script}`, { headers: { "accept-encoding": "gzip" } });
-    expect(Bun.gzipSync(new Uint8Array(await response.arrayBuffer())).length).toBeLessThan(200_000);
+test.skipIf(noBrowser)(
+  "tables, tabs, parameters, pages, charts, plans and the history are at hand",
+  async () => {
+    await using visitor = await visit("sql");
+    const { page } = visitor;
+    const { editor, result, write } = workbench(page);
+    await page.getByRole("searchbox", { name: "Find tables and columns" }).fill("pri");
+    await page.keyboard.press("ArrowDown");
+    const tree = page.getByRole("tree");
+    expect(
+      await tree.getByRole("treeitem").evaluateAll((items) => items.map(({ ariaLabel }) => ariaLabel)),
+    ).toEqual([...["items", "price, numeric"]]);
+    await write("select ");
+    await tree.getByText("price").click();
+    await editor.getByText("select price").waitFor();
+    await tree.getByRole("treeitem", { name: "items" }).focus();
+    await page.keyboard.press("ArrowLeft");
+    expect(await tree.getByRole("treeitem", { name: "items" }).getAttribute("aria-expanded")).toBe("false");
+
+    const bar = page.getByRole("separator", { name: "Width of the tables" });
+    const before = Number(await bar.getAttribute("aria-valuenow"));
+    await bar.press("ArrowRight");
+    expect(Number(await bar.getAttribute("aria-valuenow"))).toBe(before + 2);
+    const { x, width } = (await page.locator("#sql-side").boundingBox())!;
+    await bar.hover();
+    await page.mouse.down();
+    await page.mouse.move(x + width + 100, 300, { steps: 3 });
+    await page.mouse.up();
+    expect((await page.locator("#sql-side").boundingBox())!.width).toBeGreaterThan(width + 50);
+
+    const many = "select n, case when n % 2 = 0 then 'it''s \"|\"' end as t, array['a,', null] as l";
+    await write(`${many} from generate_series(1, :last) as n`);
+    await page.getByLabel(":last").fill("1201");
+    await page.keyboard.press("Enter");
+    await result.getByText("there are more").waitFor();
+    const range = result.locator("[data-range]");
+    await result.getByRole("button", { name: "Next rows" }).click();
+    await range.getByText("501–1,000 of 1,201").waitFor();
+    await result.getByRole("button", { name: "Next rows" }).click();
+    await range.getByText("1,001–1,201 of 1,201").waitFor();
+    const last = result.locator("tbody tr").last().locator("td");
+    expect(await last.allTextContents()).toEqual(["1201", "1201", "null", '{"a,",NULL}']);
+    const copies = new Map<string, string[]>();
+    for (const form of ["CSV", "JSON", "Markdown"]) {
+      await result.getByRole("button", { name: `Copy as ${form}` }).click();
+      await page.getByText(`1,201 rows copied as ${form}`).waitFor();
+      copies.set(form, (await clipboard(page)).trim().split(/\r?\n/));
+    }
+    expect(copies.get("CSV")!.slice(0, 3)).toEqual([
+      "n,t,l",
+      '1,,"{""a,"",NULL}"',
+      `2,"it's ""|""","{""a,"",NULL}"`,
+    ]);
+    expect(JSON.parse(copies.get("JSON")!.join("\n")).slice(0, 2)).toEqual([
+      { n: 1, t: null, l: ["a,", null] },
+      { n: 2, t: `it's "|"`, l: ["a,", null] },
+    ]);
+    expect(copies.get("Markdown")!.slice(0, 4)).toEqual([
+      ...[
+        "| n | t | l |",
+        "| ---: | --- | --- |",
+        '| 1 |  | {"a,",NULL} |',
+        `| 2 | it's "\\|" | {"a,",NULL} |`,
+      ],
+    ]);
+    await result.getByRole("button", { name: "Chart" }).click();
+    await result.getByRole("img", { name: "Bars of n by t" }).waitFor();
+    await result.getByLabel("X axis").selectOption("Rows");
+    await result.getByLabel("Type").selectOption("Line");
+    await result.getByRole("img", { name: "Lines of n by row" }).locator("canvas").waitFor();
+    await visitor.inspect("sql-chart");
+
+    await page.getByRole("button", { name: "New query" }).click();
+    await write("select o.name from orders as o join items as i on i.id = any (o.items) order by 1");
+    for (const [button, said] of [
+      ["Explain", /the query did not run$/],
+      ["Analyze", /ran [\d.]+ ms$/],
+    ] as const) {
+      await page.getByRole("button", { name: button }).click();
+      await result.getByText(said).waitFor();
+      await result.locator(".plan-step", { hasText: /Scan.* on orders as o/ }).waitFor();
+    }
+    await visitor.inspect("sql-plan");
+    await page.getByRole("button", { name: "Copy link" }).click();
+    await page.getByRole("button", { name: "Copied" }).waitFor();
+    const shared = await clipboard(page);
+    expect(new URL(shared).search).toBe("");
+    await page.getByRole("button", { name: /^Close select o\.name/ }).click();
+    await editor.getByText(":last").waitFor();
+    expect(await result.locator(".plan").count()).toBe(0);
+    await page.context().clearCookies();
+    await page.goto("about:blank");
+    await page.goto(shared);
+    await signIn(page);
+    await editor.getByText("select o.name from orders").waitFor();
+    // It has not run.
+    expect(await result.locator(".sql-panel:visible *").count()).toBe(0);
+
+    await page.getByRole("button", { name: "History" }).click();
+    const history = page.getByRole("region", { name: "History" });
+    expect(await history.getByRole("link").allInnerTexts()).toContainEqual(
+      expect.stringMatching(/^select n, case.*:last.*\n.* · 500 rows$/),
+    );
+    await visitor.inspect("sql-history");
+    await history.getByRole("link", { name: /^select n, case/ }).click();
+    await page.getByLabel(":last").waitFor();
+    await history.getByRole("button", { name: "Clear history" }).click();
+    await page.getByText("History cleared.").waitFor();
+    expect(await page.locator("#sql-history").textContent()).toMatch(/for you alone/);
+    visitor.expectNoProblems();
   },
 );
 
@@ -153,7 +287,7 @@ test.skipIf(noBrowser)("columns of the tables that the query names are completed
   /** Writes a query, and returns the first of what is offered where `|` is. */
   const offered = async (query: string, count: number) => {
     const [before, after] = query.split("|") as [string, string];
-    await editor.click();
+    await editor.focus();
     await page.keyboard.press("Control+a");
     await page.keyboard.insertText(before + after);
     for (let left = after.length; left > 0; left--) await page.keyboard.press("ArrowLeft");
@@ -187,11 +321,20 @@ test.skipIf(noBrowser)("columns of the tables that the query names are completed
 test.skipIf(noBrowser)("the editor and the schema work without scripts", async () => {
   await using visitor = await visit("sql?sample=1", { hasScript: false });
   const { page } = visitor;
-  await page.getByRole("textbox", { name: "SQL" }).fill("select count(*) from items");
+  const sql = "select count(*) from items where price > :least";
+  await page.getByRole("textbox", { name: "SQL" }).fill(sql);
   await page.getByRole("button", { name: "Run" }).click();
-  await page.getByText("1 row").waitFor();
-  expect(await page.getByRole("textbox", { name: "SQL" }).inputValue()).toBe("select count(*) from items");
+  await page.getByText("Enter values for :least").waitFor();
+  await page.getByLabel(":least").fill("1");
+  await page.getByRole("button", { name: "Run" }).click();
+  await page.getByText("1 row", { exact: true }).waitFor();
+  expect(await page.locator("tbody td").allTextContents()).toEqual(["1", "1"]);
+  expect(await page.getByRole("textbox", { name: "SQL" }).inputValue()).toBe(sql);
+  await page.getByRole("link", { name: sql }).click();
+  expect(await page.getByRole("textbox", { name: "SQL" }).inputValue()).toBe(sql);
   await visitor.inspect("sql-noscript");
+  await page.getByRole("button", { name: "Explain" }).click();
+  await page.getByText("the query did not run").waitFor();
   await page.goto(`/bases/${base.id}/schema`);
   await page.getByRole("link", { name: /^orders name/ }).click();
   await page.getByRole("heading", { name: "orders" }).waitFor();

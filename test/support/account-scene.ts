@@ -68,6 +68,8 @@ export async function accountScene(
   await db`insert into change_items (id, set_id, position, operation, table_ref, state, encrypted_cells)
     values ('chi_scene', 'chs_scene', 0, 'create', 'tblA', 'applied',
       ${secrets.encrypt("{}", "change_items.cells:chi_scene")})`;
+  await db`insert into query_history (id, account_id, user_id, base_id, sql, ms, rows)
+    values ('pqr_scene', ${accountId}, ${memberId}, ${one.id}, 'select 2', 3, 1)`;
   await db`insert into schema_changes (base_id, kind, table_name)
     select ${one.id}, 'field_added', 't' || n from generate_series(1, 3) as n`;
   await db`insert into sync_runs (base_id, kind, started_at, seen, inserted, updated, deleted, requests, wait_ms)

@@ -121,6 +121,7 @@ const BASES: Record<string, Address> = {
 /** Parts of pages, which htmx requests. */
 const FRAGMENTS: Record<string, Address> = {
   "/bases/:id/live": ({ base }) => `/bases/${base}/live`,
+  "/bases/:id/sql/history": ({ base }) => `/bases/${base}/sql/history`,
 };
 
 /** Routes that answer with something else than a page: data, files, redirects. */

@@ -18,7 +18,7 @@ const routesWith = (permission: Permission) =>
 test("what changes the account needs more than `read`, unless it is listed here", () => {
   const changes = needed.filter(({ method }) => method !== "GET");
   const open = changes.filter(({ permission }) => permission === "read").map(({ path }) => path);
-  expect(open.sort()).toEqual(["/bases/:id/sql", "/bases/:id/sql/csv"]);
+  expect(open.sort()).toEqual(["/bases/:id/sql", "/bases/:id/sql/csv", "/bases/:id/sql/rows"]);
   const own = changes.filter(({ permission, path }) => permission === "own" && !path.startsWith("/operator"));
   expect(own.map(({ path }) => path).sort()).toEqual([
     "/account/alerts",
@@ -32,6 +32,7 @@ test("what changes the account needs more than `read`, unless it is listed here"
     "/account/sign-in/two-factor/confirm",
     "/account/sign-in/two-factor/disable",
     "/account/switch",
+    "/bases/:id/sql/history/clear",
     "/invitation",
   ]);
 });

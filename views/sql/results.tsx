@@ -1,13 +1,14 @@
-/** What a run of the SQL editor returned: a grid per statement, and the error of the one that failed. */
+/** What a run of the SQL editor returned: a grid or a plan per statement, and the error of the one that failed. */
 import {
   NUMERIC_TYPES,
+  planOf,
   type QueryFailure,
   type QueryOutcome,
   type StatementResult,
 } from "../../core/sql-editor";
+import { countOf } from "./history";
+import { Plan } from "./plan";
 
-/** Longest text of a cell that is shown, in UTF-16 units. */
-const CELL_LENGTH = 500;
 /** Characters around an error in a long line. */
 const EXCERPT = 80;
 
@@ -21,31 +22,52 @@ interface Props {
 export function QueryResults({ outcome, sql, advice }: Props) {
   const { results, failure, ms } = outcome;
   const hasSeveral = results.length + (failure ? 1 : 0) > 1;
+  const time = ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`;
   return (
     <>
       {results.map((result, at) => (
-        <Result key={at} result={result} number={hasSeveral ? at + 1 : undefined} />
+        <Result
+          key={at}
+          result={result}
+          at={at}
+          hasSeveral={hasSeveral}
+          time={hasSeveral ? undefined : time}
+        />
       ))}
       {failure ? (
         <Failure {...{ failure, sql, advice }} number={hasSeveral ? results.length + 1 : undefined} />
-      ) : (
-        <p class="muted small">{ms < 1000 ? `${ms} ms` : `${(ms / 1000).toFixed(1)} s`}</p>
-      )}
+      ) : hasSeveral ? (
+        <p class="muted small">{time}</p>
+      ) : null}
     </>
   );
 }
 
-function Result({ result, number }: { result: StatementResult; number: number | undefined }) {
+function Result(props: {
+  result: StatementResult;
+  at: number;
+  hasSeveral: boolean;
+  time: string | undefined;
+}) {
+  const { result, at, hasSeveral, time } = props;
   const { columns, rows, isCut } = result;
-  const name = number === undefined ? "Result" : `Result ${number}`;
+  const name = hasSeveral ? `Result ${at + 1}` : "Result";
   if (columns.length === 0) return <p class="muted">{name}: done, no rows</p>;
-  const count = `${rows.length.toLocaleString("en-US")} ${rows.length === 1 ? "row" : "rows"}`;
+  const plan = planOf(result);
+  if (plan) return <Plan plan={plan} name={hasSeveral ? `Plan ${at + 1}` : "Plan"} />;
   return (
-    <section class="result" aria-label={name}>
-      <p class="result-head">
-        <strong>{number === undefined ? count : `${name}: ${count}`}</strong>
-        {isCut ? <span class="muted"> shown; there are more. Download CSV to get them.</span> : null}
-      </p>
+    <section class="result" aria-label={name} data-statement={at} data-cut={isCut ? "" : undefined}>
+      <div class="result-head">
+        <p>
+          <strong>{hasSeveral ? `${name}: ${countOf(rows.length)}` : countOf(rows.length)}</strong>
+          <span class="muted result-note">
+            {isCut ? " shown, there are more" : null}
+            {time ? ` · ${time}` : null}
+          </span>
+        </p>
+        <ResultTools hasMore={isCut} />
+      </div>
+      <div class="result-chart" hidden />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
       <section class="grid-scroll" tabIndex={0} aria-label={`${name}, scrollable`}>
         <table class="result-grid">
@@ -55,7 +77,13 @@ function Result({ result, number }: { result: StatementResult; number: number | 
                 <span class="visually-hidden">Row</span>
               </th>
               {columns.map((column, at) => (
-                <th key={at} scope="col" class={NUMERIC_TYPES.has(column.type) ? "number" : undefined}>
+                <th
+                  key={at}
+                  scope="col"
+                  class={NUMERIC_TYPES.has(column.type) ? "number" : undefined}
+                  data-name={column.name}
+                  data-type={column.type}
+                >
                   {column.name}
                   {column.type ? <span class="column-type">{column.type}</span> : null}
                 </th>
@@ -78,11 +106,48 @@ function Result({ result, number }: { result: StatementResult; number: number | 
   );
 }
 
+/** What the editor's script does with a result. */
+function ResultTools({ hasMore }: { hasMore: boolean }) {
+  return (
+    <div class="result-tools needs-script">
+      <span class="result-pager" hidden={!hasMore}>
+        <button type="button" class="button quiet small" data-page="-1" aria-label="Previous rows" disabled>
+          ‹
+        </button>
+        <span class="small" data-range />
+        <button type="button" class="button quiet small" data-page="1" aria-label="Next rows">
+          ›
+        </button>
+      </span>
+      <fieldset class="segments">
+        <legend class="visually-hidden">Show as</legend>
+        <button type="button" aria-pressed="true" data-view="table">
+          Table
+        </button>
+        <button type="button" aria-pressed="false" data-view="chart">
+          Chart
+        </button>
+      </fieldset>
+      <fieldset class="segments">
+        <legend class="visually-hidden">Copy the rows</legend>
+        <span class="muted" aria-hidden="true">
+          Copy
+        </span>
+        {["CSV", "JSON", "Markdown"].map((form) => (
+          <button key={form} type="button" data-copy-as={form}>
+            <span class="visually-hidden">Copy as </span>
+            {form}
+          </button>
+        ))}
+      </fieldset>
+    </div>
+  );
+}
+
 function Cell({ value, type }: { value: string | null; type: string }) {
   const isNumber = NUMERIC_TYPES.has(type);
   if (value === null) return <td class={isNumber ? "null number" : "null"}>null</td>;
-  const text = value.length > CELL_LENGTH ? `${value.slice(0, CELL_LENGTH)}…` : value;
-  return <td class={isNumber ? "number" : undefined}>{text}</td>;
+  return <td class={isNumber ? "number" : undefined}>{value}</td>;
 }
 
 function Failure(props: Omit<Props, "outcome"> & { failure: QueryFailure; number: number | undefined }) {

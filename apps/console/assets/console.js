@@ -108,3 +108,8 @@ document.addEventListener("htmx:after:swap", dismissToasts);
 document.addEventListener("click", (event) =>
   event.target.closest?.("[data-close-toast]")?.closest(".toast").remove(),
 );
+
+/** The page after the sign-in gets the fragment of the address, which may be a query: browsers keep it when redirected. */
+for (const form of location.hash ? document.querySelectorAll('form[action^="/sign-in"]') : []) {
+  form.action += location.hash;
+}

@@ -18,6 +18,8 @@ interface Name {
   name: string;
   /** How SQL writes the name, if it needs quotes. */
   written?: string | undefined;
+  /** Of a column of a table. */
+  type?: string | undefined;
 }
 
 export interface Option {

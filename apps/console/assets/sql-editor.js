@@ -1,308 +1,385 @@
 /*
- * The SQL editor's script: replaces the text area by CodeMirror, completes the names of tables and columns, runs the
- * query without leaving the page, and cancels it. The form works without it.
+ * The SQL editor's script: puts CodeMirror in the place of the text area, opens queries in tabs, runs them without leaving
+ * the page, and cancels them. The form works without it.
  *
- * The editor is in a shadow root, where CodeMirror's styles are constructed sheets: no inline style for the policy to
- * forbid, and the page's own styles do not reach in.
+ * A tab's text and values are kept for the session. An address may bring a query in its fragment, which browsers do not
+ * send: it is shown, and not run.
  */
-import {
-  autocompletion,
-  closeBrackets,
-  closeBracketsKeymap,
-  completionKeymap,
-  pickedCompletion,
-} from "@codemirror/autocomplete";
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import { PostgreSQL } from "@codemirror/lang-sql";
-import { bracketMatching, HighlightStyle, indentOnInput, syntaxHighlighting } from "@codemirror/language";
-import { EditorState, Prec, StateEffect, StateField } from "@codemirror/state";
-import {
-  Decoration,
-  drawSelection,
-  EditorView,
-  highlightActiveLine,
-  highlightActiveLineGutter,
-  highlightSpecialChars,
-  keymap,
-  lineNumbers,
-  placeholder,
-} from "@codemirror/view";
-import { tags } from "@lezer/highlight";
-import { completeSql } from "./sql-completion";
+import { parametersOf } from "../../../core/sql-parameters";
+import { codeEditor } from "./sql/code-editor";
+import { showPanes } from "./sql/panes";
+import { showResults } from "./sql/results";
+import { showTree } from "./sql/tree";
+
+const SHARED = "#sql=";
+/** Longer addresses are cut on their way. */
+const MOST_SHARED = 8000;
+/** How long "Copied" is shown, ms. */
+const SHOWN_MS = 1600;
+const TITLE_LENGTH = 40;
 
 const form = document.getElementById("sql-form");
 const text = document.getElementById("sql-text");
 const result = document.getElementById("sql-result");
-const cancel = document.getElementById("sql-cancel");
-
-const theme = EditorView.theme({
-  "&": { color: "var(--text)", backgroundColor: "var(--surface)", fontSize: "0.875rem" },
-  "&.cm-focused": { outline: "none" },
-  ".cm-scroller": {
-    fontFamily: "var(--mono)",
-    lineHeight: "1.55",
-    minHeight: "10rem",
-    maxHeight: "24rem",
-    overflow: "auto",
-  },
-  ".cm-content": { padding: "0.625rem 0", caretColor: "var(--text)" },
-  ".cm-gutters": { backgroundColor: "transparent", color: "var(--muted)", border: "0" },
-  ".cm-activeLine, .cm-activeLineGutter": { backgroundColor: "transparent" },
-  "&.cm-focused .cm-activeLine": { backgroundColor: "color-mix(in srgb, var(--sunken) 60%, transparent)" },
-  "&.cm-focused .cm-activeLineGutter": { color: "var(--text)" },
-  ".cm-cursor": { borderLeftColor: "var(--text)" },
-  "&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground": {
-    backgroundColor: "var(--client-soft)",
-  },
-  ".cm-placeholder": { color: "var(--muted)" },
-  "&.cm-focused .cm-matchingBracket": { backgroundColor: "var(--accent-soft)" },
-  ".cm-error": { textDecoration: "underline wavy var(--red)", textUnderlineOffset: "0.2em" },
-  ".cm-tooltip": {
-    color: "var(--text)",
-    backgroundColor: "var(--surface)",
-    border: "1px solid var(--line)",
-    borderRadius: "0.375rem",
-    boxShadow: "var(--shadow-high)",
-    overflow: "hidden",
-  },
-  ".cm-tooltip.cm-tooltip-autocomplete > ul": { fontFamily: "var(--mono)", fontSize: "0.8125rem" },
-  ".cm-tooltip.cm-tooltip-autocomplete > ul > li": { padding: "0.1875rem 0.5rem" },
-  ".cm-tooltip-autocomplete > ul > li[aria-selected]": {
-    color: "var(--on-accent)",
-    backgroundColor: "var(--accent)",
-  },
-});
-
-const colors = syntaxHighlighting(
-  HighlightStyle.define([
-    { tag: [tags.keyword, tags.operatorKeyword], color: "var(--accent)", fontWeight: "600" },
-    { tag: [tags.string, tags.special(tags.string)], color: "var(--green)" },
-    { tag: [tags.number, tags.bool, tags.null], color: "var(--yellow)" },
-    { tag: [tags.comment], color: "var(--muted)", fontStyle: "italic" },
-    { tag: [tags.typeName, tags.standard(tags.name)], color: "var(--client)" },
-  ]),
-);
-
-/** The position of the last run's error, until the text changes there. */
-const setError = StateEffect.define();
-const errorMark = StateField.define({
-  create: () => Decoration.none,
-  update(marks, transaction) {
-    let next = marks.map(transaction.changes);
-    for (const effect of transaction.effects) {
-      if (!effect.is(setError)) continue;
-      const { value } = effect;
-      if (value === null) next = Decoration.none;
-      else {
-        const rest = transaction.state.sliceDoc(value, value + 200);
-        const length = /^(?:\w+|"[^"]*"|'[^']*'|.)/s.exec(rest)?.[0].length ?? 0;
-        const mark = Decoration.mark({ class: "cm-error" });
-        next = length > 0 ? Decoration.set([mark.range(value, value + length)]) : Decoration.none;
-      }
-    }
-    return next;
-  },
-  provide: (field) => EditorView.decorations.from(field),
-});
-
-/**
- * Replaces a selection by what is typed. Left to do it, Chromium copies the style of the replaced text into the page,
- * and reports that the policy forbids that.
- */
-const replaceTyped = EditorView.domEventHandlers({
-  beforeinput(event, editor) {
-    const { from, to, empty } = editor.state.selection.main;
-    if (event.inputType !== "insertText" || !event.data || event.isComposing || empty) return false;
-    event.preventDefault();
-    const insert = () =>
-      editor.state.update(editor.state.replaceSelection(event.data), {
-        userEvent: "input.type",
-        scrollIntoView: true,
-      });
-    const handlers = editor.state.facet(EditorView.inputHandler);
-    if (!handlers.some((handler) => handler(editor, from, to, event.data, insert))) editor.dispatch(insert());
-    return true;
-  },
-});
+const bar = document.getElementById("sql-tabs");
+const fields = document.getElementById("sql-parameters");
+const running = document.getElementById("sql-running");
+const timer = document.getElementById("sql-timer");
+const status = document.getElementById("sql-status");
+/** Of the page: after a form that failed, the address is another one. */
+const { pathname } = new URL(form.action);
+const keptKey = `sql ${form.dataset.owner} ${pathname}`;
 
 /** The names of tables and columns; until they have arrived, keywords are completed. */
 let names = { schema: "", relations: [] };
+const tabs = [];
+let current;
 
-/** What `completeSql` offers, in its order. */
-function complete({ state, pos, explicit }) {
-  const found = completeSql(state.doc.toString(), pos, names, explicit);
-  if (!found) return null;
-  const options = found.options.map((option) => ({
-    ...option,
-    apply: option.kind === "function" ? insertCall : option.apply,
-  }));
-  const getMatch = ({ label }) => {
-    const start = label.toLowerCase().indexOf(found.typed.toLowerCase());
-    return start === -1 ? [] : [start, start + found.typed.length];
-  };
-  return { ...found, options, filter: false, getMatch };
-}
-
-/** Inserts a function's name and parentheses, with the cursor between them. */
-function insertCall(editor, completion, from, to) {
-  const hasParenthesis = editor.state.sliceDoc(to, to + 1) === "(";
-  const call = hasParenthesis ? completion.label : `${completion.label}()`;
-  editor.dispatch({
-    changes: { from, to, insert: call },
-    selection: { anchor: from + completion.label.length + 1 },
-    annotations: pickedCompletion.of(completion),
-    userEvent: "input.complete",
-  });
-}
-
-const draftKey = `draft ${location.pathname}`;
-const host = document.createElement("div");
-host.className = "sql-editor";
-const root = host.attachShadow({ mode: "open" });
-text.before(host);
-
-const view = new EditorView({
-  root,
-  parent: root,
-  state: EditorState.create({
-    doc: text.value,
-    extensions: [
-      Prec.highest(keymap.of([{ key: "Mod-Enter", run: runByKey }])),
-      lineNumbers(),
-      highlightSpecialChars(),
-      history(),
-      drawSelection(),
-      indentOnInput(),
-      bracketMatching(),
-      closeBrackets(),
-      autocompletion({ icons: false, override: [complete] }),
-      highlightActiveLine(),
-      highlightActiveLineGutter(),
-      EditorView.lineWrapping,
-      placeholder("select …"),
-      // Tab leaves the editor after Escape, as CodeMirror's help says.
-      keymap.of([
-        ...closeBracketsKeymap,
-        ...defaultKeymap,
-        ...historyKeymap,
-        ...completionKeymap,
-        indentWithTab,
-      ]),
-      PostgreSQL.language,
-      EditorView.contentAttributes.of({ "aria-label": "SQL", spellcheck: "false" }),
-      replaceTyped,
-      errorMark,
-      theme,
-      colors,
-      EditorView.updateListener.of(({ docChanged }) => {
-        if (!docChanged) return;
-        text.value = view.state.doc.toString();
-        sessionStorage.setItem(draftKey, text.value);
-      }),
-    ],
-  }),
-});
-text.hidden = true;
-// A field that is not shown cannot ask to be filled.
-text.required = false;
-form.classList.add("scripted");
-// An address that names a query shows that one, and a page that was left the text as it was left.
-const draft = sessionStorage.getItem(draftKey);
-if (location.search === "" && draft && result.childElementCount === 0) show(draft);
-
+const editor = codeEditor(text, { names: () => names, run: () => start("rows"), changed });
+showPanes();
 loadNames();
+showResults(result, { readRows, say, chartScript: form.dataset.chart });
+showFirst();
 
 async function loadNames() {
+  const tree = document.getElementById("sql-tree");
   try {
-    const response = await fetch(form.dataset.names, { headers: { accept: "application/json" } });
-    if (!response.ok) return;
-    names = await response.json();
+    const answer = await fetch(form.dataset.names, { headers: { accept: "application/json" } });
+    if (!answer.ok) throw new Error(answer.statusText);
+    names = await answer.json();
+    showTree(tree, document.getElementById("sql-find"), names, editor.insert);
   } catch {
     // Keywords are completed all the same.
+    tree.textContent = "The tables cannot be read now.";
   }
 }
 
-/** Replaces the text, so that it can be undone. */
-function show(sqlText) {
-  view.dispatch({
-    changes: { from: 0, to: view.state.doc.length, insert: sqlText },
-    selection: { anchor: 0 },
-    effects: setError.of(null),
+function say(message) {
+  status.textContent = message;
+}
+
+/** The query that the address names, and the tabs of the session. */
+function showFirst() {
+  // Showing a tab changes the address.
+  const { hash } = location;
+  const kept = JSON.parse(sessionStorage.getItem(keptKey) ?? "null");
+  for (const one of kept?.tabs ?? []) tabs.push(tabOf(one));
+  const panel = result.firstElementChild;
+  const values = [...fields.querySelectorAll("input")].map((input) => [input.name.slice(1), input.value]);
+  if (panel.childElementCount > 0) panel.ran = { sql: text.value, values: new Map(values) };
+  const { saved: id, name } = text.dataset;
+  const isAsked = location.search !== "" || panel.childElementCount > 0 || tabs.length === 0;
+  if (isAsked) open({ sql: text.value, id, name, values }, panel);
+  else {
+    panel.remove();
+    select(tabs[kept.current] ?? tabs[0]);
+  }
+  openShared(hash);
+  addEventListener("hashchange", () => openShared(location.hash));
+}
+
+function openShared(hash) {
+  if (!hash.startsWith(SHARED)) return;
+  try {
+    open({ sql: decodeURIComponent(hash.slice(SHARED.length)) });
+  } catch {
+    say("The address does not contain a query");
+  }
+}
+
+/** @param query.values of its parameters, by name */
+function tabOf({ sql, id, name, values = [] }, panel = document.createElement("div")) {
+  panel.className = "sql-panel";
+  return { sql, id, name, values: new Map(values), panel };
+}
+
+/** Shows a query in its tab; else instead of one that has only been looked at, else in a new one. */
+function open(query, panel) {
+  const known =
+    tabs.find(({ id }) => query.id && id === query.id) ??
+    tabs.find(({ id, sql }) => !id && sql.trim() === query.sql.trim());
+  const tab = known ?? tabOf(query, panel);
+  if (known) {
+    Object.assign(known, { id: query.id, name: query.name });
+    if (panel) {
+      known.panel.remove();
+      Object.assign(known, { panel, values: new Map(query.values) });
+    }
+  } else {
+    const place = current?.shown === current?.sql ? tabs.indexOf(current) : -1;
+    if (place >= 0) {
+      current.panel.remove();
+      tabs[place] = tab;
+    } else tabs.push(tab);
+    if (tab.panel.childElementCount === 0) tab.shown = tab.sql;
+  }
+  if (query.id) tab.saved = query.sql;
+  select(tab);
+}
+
+function select(tab) {
+  if (current) current.state = editor.state;
+  current = tab;
+  result.append(tab.panel);
+  for (const { panel } of tabs) panel.hidden = panel !== tab.panel;
+  editor.state = tab.state ?? editor.stateOf(tab.sql);
+  text.value = tab.sql;
+  const field = document.getElementById("sql-name");
+  if (field) field.value = tab.name ?? "";
+  for (const link of document.querySelectorAll("a[data-query]")) {
+    if (tab.id && link.dataset.query === tab.id) link.setAttribute("aria-current", "true");
+    else link.removeAttribute("aria-current");
+  }
+  window.history.replaceState(null, "", tab.id ? `${pathname}?saved=${tab.id}` : pathname);
+  drawTabs();
+  drawFields();
+  drawRunning();
+  keep();
+}
+
+function close(tab) {
+  tab.run?.controller.abort();
+  tab.panel.remove();
+  const at = tabs.indexOf(tab);
+  tabs.splice(at, 1);
+  if (tabs.length === 0) tabs.push(tabOf({ sql: "" }));
+  if (tab === current) {
+    current = undefined;
+    select(tabs[Math.min(at, tabs.length - 1)]);
+  } else {
+    drawTabs();
+    drawRunning();
+    keep();
+  }
+}
+
+function changed(sql) {
+  text.value = sql;
+  current.sql = sql;
+  const shows = bar.querySelector('[aria-current="true"]');
+  shows.textContent = titleOf(current);
+  shows.nextElementSibling.ariaLabel = `Close ${titleOf(current)}`;
+  drawFields();
+  keep();
+}
+
+function keep() {
+  const kept = tabs.map(({ sql, id, name, values }) => ({ sql, id, name, values: [...values] }));
+  try {
+    sessionStorage.setItem(keptKey, JSON.stringify({ tabs: kept, current: tabs.indexOf(current) }));
+  } catch {
+    // Full: the tabs remain until the page is left.
+  }
+}
+
+function titleOf({ name, sql }) {
+  return name || sql.trim().replaceAll(/\s+/g, " ").slice(0, TITLE_LENGTH) || "New query";
+}
+
+function drawTabs() {
+  const buttonOf = (label, act) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = label;
+    button.addEventListener("click", act);
+    return button;
+  };
+  const items = tabs.map((tab) => {
+    const item = document.createElement("li");
+    const shows = buttonOf(titleOf(tab), () => {
+      select(tab);
+      editor.focus();
+    });
+    shows.ariaCurrent = String(tab === current);
+    const closes = buttonOf("×", () => {
+      close(tab);
+      editor.focus();
+    });
+    closes.ariaLabel = `Close ${titleOf(tab)}`;
+    item.append(shows, closes);
+    return item;
   });
+  const more = document.createElement("li");
+  const adds = buttonOf("+", () => {
+    const tab = tabOf({ sql: "" });
+    tabs.push(tab);
+    select(tab);
+    editor.focus();
+  });
+  adds.ariaLabel = adds.title = "New query";
+  more.append(adds);
+  bar.replaceChildren(...items, more);
+  bar.querySelector('[aria-current="true"]').scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-let running;
+/** A field for each parameter of the query. */
+function drawFields() {
+  const wanted = parametersOf(current.sql);
+  const inputs = [...fields.querySelectorAll("input")];
+  if (inputs.length === wanted.length && wanted.every((name, at) => inputs[at].name === `:${name}`)) {
+    for (const input of inputs) input.value = current.values.get(input.name.slice(1)) ?? "";
+    return;
+  }
+  fields.replaceChildren(
+    ...wanted.map((name) => {
+      const label = document.createElement("label");
+      const input = document.createElement("input");
+      label.textContent = label.htmlFor = input.id = input.name = `:${name}`;
+      Object.assign(input, { placeholder: "null", autocomplete: "off", spellcheck: false });
+      input.value = current.values.get(name) ?? "";
+      const field = document.createElement("div");
+      field.className = "sql-parameter";
+      field.append(label, input);
+      return field;
+    }),
+  );
+}
 
-function runByKey() {
+fields.addEventListener("input", ({ target }) => {
+  current.values.set(target.name.slice(1), target.value);
+  keep();
+});
+fields.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
   start("rows");
-  return true;
-}
+});
+
+// In a form, Enter presses the first button.
+document.getElementById("sql-name")?.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter") return;
+  event.preventDefault();
+  form.requestSubmit(form.querySelector('[formaction$="/saved"]'));
+});
 
 form.addEventListener("submit", (event) => {
-  const as = event.submitter?.name === "as" ? event.submitter.value : undefined;
-  text.value = view.state.doc.toString();
   // The other buttons lead to a page or a file.
-  if (!as) return;
+  if (event.submitter?.name !== "as") return;
   event.preventDefault();
-  start(as);
+  start(event.submitter.value);
 });
 
-cancel.addEventListener("click", () => running?.abort());
+document.getElementById("sql-cancel").addEventListener("click", () => current.run?.controller.abort());
 
-document.addEventListener("click", (event) => {
-  const link = event.target.closest?.("a[data-sql]");
+document.addEventListener("click", async (event) => {
+  const link = event.target.closest?.("a[data-query]");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
-  show(link.dataset.sql);
-  document.getElementById("sql-name").value = link.dataset.name;
-  for (const other of document.querySelectorAll("a[data-sql]")) other.removeAttribute("aria-current");
-  link.setAttribute("aria-current", "true");
-  view.focus();
+  const answer = await fetch(link.href, { headers: { accept: "application/json" } }).catch(() => undefined);
+  const query = answer?.ok ? await answer.json() : { sql: null };
+  // It has been deleted, or the session has ended: the page says which.
+  if (query.sql === null) return location.assign(link.href);
+  open(query);
+  editor.focus();
 });
 
+document.getElementById("sql-share").addEventListener("click", async ({ currentTarget: button }) => {
+  const { id, sql, saved } = current;
+  const address = new URL(form.action);
+  if (id && saved === sql) address.search = `saved=${id}`;
+  else address.hash = SHARED + encodeURIComponent(sql);
+  let said = "Copied";
+  if (address.href.length > MOST_SHARED) said = "Too long: save it first";
+  else {
+    try {
+      await navigator.clipboard.writeText(address.href);
+    } catch {
+      window.history.replaceState(null, "", address.href);
+      said = "See the address bar";
+    }
+  }
+  const before = "Copy link";
+  button.textContent = said;
+  say(said);
+  setTimeout(() => {
+    button.textContent = before;
+  }, SHOWN_MS);
+});
+
+function bodyOf(sql, values, more) {
+  const body = new URLSearchParams({ sql, ...more });
+  for (const name of parametersOf(sql)) body.append(`:${name}`, values.get(name) ?? "");
+  return body;
+}
+
 async function start(as) {
-  if (running) return;
-  const { from, to, empty } = view.state.selection.main;
-  const offset = empty ? 0 : from;
-  const body = new URLSearchParams({
-    sql: empty ? view.state.doc.toString() : view.state.sliceDoc(from, to),
-    as,
+  const tab = current;
+  const { sql, offset } = editor.selected();
+  const values = new Map(tab.values);
+  editor.markError();
+  tab.shown = undefined;
+  const isDone = await whileRunning(tab, async (signal) => {
+    try {
+      const answer = await fetch(form.action, {
+        method: "POST",
+        body: bodyOf(sql, values, { as }),
+        signal,
+        headers: { "hx-request": "true", accept: "text/html" },
+      });
+      // A session that has ended leads to the sign-in page.
+      if (answer.redirected || answer.headers.has("hx-redirect")) return location.reload();
+      tab.panel.innerHTML = await answer.text();
+      tab.panel.ran = { sql, values };
+      const failed = tab.panel.querySelector("[data-position]");
+      if (failed && tab === current) editor.markError(Number(failed.dataset.position) + offset);
+      say(tab.panel.querySelector("strong, .note-title")?.textContent ?? "Done");
+      return true;
+    } catch (error) {
+      const note = document.createElement("p");
+      note.className = "muted";
+      note.textContent =
+        error.name === "AbortError" ? "Cancelled." : "The console could not be reached. Run the query again.";
+      tab.panel.replaceChildren(note);
+      say(note.textContent);
+    }
   });
-  running = new AbortController();
-  setRunning(true);
-  view.dispatch({ effects: setError.of(null) });
+  if (isDone && as === "rows") showHistory();
+}
+
+/** Shows that a query of the tab runs, and lets it be cancelled. Does nothing while another one runs. */
+async function whileRunning(tab, work) {
+  if (tab.run) return;
+  tab.run = { controller: new AbortController(), began: performance.now() };
+  drawRunning();
   try {
-    const response = await fetch(form.action, {
-      method: "POST",
-      body,
-      signal: running.signal,
-      headers: { "hx-request": "true", accept: "text/html" },
-    });
-    // A session that has ended leads to the sign-in page.
-    if (response.redirected || response.headers.has("hx-redirect")) return location.reload();
-    result.innerHTML = await response.text();
-    const failed = result.querySelector("[data-position]");
-    if (failed) markError(Number(failed.dataset.position) + offset);
-  } catch (error) {
-    const note = document.createElement("p");
-    note.className = "muted";
-    note.textContent =
-      error.name === "AbortError" ? "Cancelled." : "The console could not be reached. Run the query again.";
-    result.replaceChildren(note);
+    return await work(tab.run.controller.signal);
   } finally {
-    running = undefined;
-    setRunning(false);
+    tab.run = undefined;
+    drawRunning();
   }
 }
 
-function markError(position) {
-  const at = Math.min(position, view.state.doc.length);
-  view.dispatch({ effects: [setError.of(at), EditorView.scrollIntoView(at)] });
+/** Reads all rows of a result, by another run of the statement that it is of. */
+function readRows(section, read) {
+  const tab = tabs.find(({ panel }) => panel.contains(section));
+  const { sql, values } = tab.panel.ran ?? tab;
+  const body = bodyOf(sql, values, { statement: section.dataset.statement });
+  return whileRunning(tab, async (signal) =>
+    read(await fetch(`${form.action}/rows`, { method: "POST", body, signal })),
+  );
 }
 
-function setRunning(isRunning) {
-  form.classList.toggle("running", isRunning);
-  cancel.hidden = !isRunning;
-  result.setAttribute("aria-busy", String(isRunning));
-  for (const button of form.querySelectorAll('button[name="as"]')) button.disabled = isRunning;
+async function showHistory() {
+  const answer = await fetch(`${form.action}/history`, { headers: { "hx-request": "true" } }).catch(() => {});
+  if (answer?.ok) document.getElementById("sql-history").innerHTML = await answer.text();
+}
+
+let ticking;
+
+/** How long the current tab's query has been running, and the button that ends it. */
+function drawRunning() {
+  const { run, panel } = current;
+  running.hidden = !run;
+  panel.ariaBusy = String(Boolean(run));
+  for (const button of form.querySelectorAll('button[name="as"]')) button.disabled = Boolean(run);
+  tabs.forEach((tab, at) => {
+    bar.children[at].classList.toggle("running", Boolean(tab.run));
+  });
+  clearInterval(ticking);
+  if (!run) return;
+  const tick = () => {
+    timer.textContent = `Running ${((performance.now() - run.began) / 1000).toFixed(1)} s`;
+  };
+  tick();
+  ticking = setInterval(tick, 100);
 }

@@ -24,6 +24,7 @@ const MOVED: Record<string, { ownedBy?: "account_id" | "key" }> = {
   live_feeds: {},
   source_tables: {},
   saved_queries: {},
+  query_history: {},
   schema_changes: {},
   change_sets: {},
   change_items: {},

@@ -68,6 +68,11 @@ export const retention: Record<string, Retention> = {
     about: "after the move: until then, clients of the old address learn the new one",
   },
   notification_addresses: { bound: "one per `CONSOLE_URL` that was ever configured" },
+  query_history: {
+    kept: "90 days",
+    column: "ran_at",
+    about: "after the last run; a hundred per person and base",
+  },
   quota_blocks: { bound: "one per base" },
   quota_callers: { kept: CHARTS, column: "day" },
   quota_calls: { kept: YEAR, column: "month" },

@@ -817,6 +817,26 @@ create table change_items (
 
 create index change_items_unfinished_idx on change_items (set_id, position) where state in ('waiting', 'sent');
 
+-- Queries that a person ran in the console's SQL editor, the latest run of each. Other members of the account do not see them.
+create table query_history (
+  id text not null,
+  account_id text not null,
+  user_id text not null,
+  base_id text not null,
+  sql text not null,
+  ran_at timestamptz not null default now(),
+  ms integer not null,
+  -- Of the last statement; null: the query failed.
+  rows integer,
+  constraint query_history_pkey primary key (id),
+  constraint query_history_member_fkey foreign key (account_id, user_id)
+    references account_members (account_id, user_id) on delete cascade,
+  constraint query_history_base_fkey foreign key (base_id) references bases (id) on delete cascade
+);
+
+create index query_history_base_idx on query_history (base_id, user_id, ran_at);
+create index query_history_member_idx on query_history (account_id, user_id);
+
 -- The change feed of a base, and how far it has been read. One row from the first attempt on.
 create table live_feeds (
   base_id text not null,

@@ -14,7 +14,7 @@ import { parse } from "yaml";
 import { subjectOf, textOf } from "../../../core/alerts/format";
 import type { Alert } from "../../../core/alerts/kinds";
 import { bodyOf } from "../../../core/alerts/payload";
-import { csvCell, csvHeader, csvLine } from "../../../core/data-browser";
+import { csvCell, csvHeader, csvLine } from "../../../core/csv";
 import { dbtSources, erDiagram, typesIn } from "../../../core/exports";
 import { planSchema, type TableSpec } from "../../../core/replica";
 import { visibleText } from "../../../core/visible-text";

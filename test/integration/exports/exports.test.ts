@@ -128,11 +128,15 @@ test("the console and its API describe the tables for dbt and as a diagram, to t
     "types/ts/basetide.ts",
     "sql",
     "sql/names",
+    "sql/history",
   ]) {
     expect((await ask(`${path}/${name}`, { account: other })).status).toBe(404);
   }
   const form = { sql: "select 1", name: "mine", as: "rows" };
-  for (const name of ["sql", "sql/csv", "sql/saved", "sql/saved/qry_00000000000000000000/delete"]) {
+  for (const name of [
+    ...["sql", "sql/csv", "sql/rows", "sql/saved", "sql/saved/qry_00000000000000000000/delete"],
+    "sql/history/clear",
+  ]) {
     expect((await ask(`${path}/${name}`, { account: other, form })).status).toBe(404);
     expect((await ask(`${path}/${name}`, { account, form, from: "cross-site" })).status).toBe(403);
   }
@@ -150,8 +154,7 @@ test("the SQL editor runs, saves and downloads without a script, and escapes wha
   expect(run.text).not.toMatch(/<b>|<i>|<\/textarea> from/);
   expect(run.text).toContain("Statement 2: relation");
   const fragment = await ask(path, { account, form: { sql: "select 1", as: "plan" }, isHtmx: true });
-  expect(fragment.text).toMatch(/^<section class="result"/);
-  expect(fragment.text).toContain("QUERY PLAN");
+  expect(fragment.text).toMatch(/^<section class="plan" aria-label="Plan">.*<strong>Result<\/strong>/);
   const empty = await ask(path, { account, form: { sql: " -- nothing", as: "rows" } });
   expect([empty.status, empty.text.includes("Enter a query first")]).toEqual([422, true]);
 
@@ -165,6 +168,23 @@ test("the SQL editor runs, saves and downloads without a script, and escapes wha
     true,
   ]);
 
+  const several = "select 1; select n, null as nothing from generate_series(:from, 3) as n";
+  const rows = await ask(`${path}/rows`, { account, form: { sql: several, ":from": "2", statement: "1" } });
+  expect(rows.text).toBe('[["2",null],["3",null]]\n{"isCut":false}\n');
+  for (const [form, message] of [
+    [{ sql: several, statement: "1" }, "Enter values for :from, and run the query again"],
+    [{ sql: "select 1", statement: "1" }, "A download has the result of one statement. Select one of them"],
+    [{ sql: "select oops", statement: "0" }, 'column "oops" does not exist'],
+  ] as const) {
+    const refused = await ask(`${path}/rows`, { account, form });
+    expect([refused.status, JSON.parse(refused.text)]).toEqual([422, { error: message }]);
+  }
+  const late = "select case when n > 700 then 1 / (n - 701) end from generate_series(1, 900) as n";
+  const cut = (await ask(`${path}/rows`, { account, form: { sql: late, statement: "0" } })).text
+    .trim()
+    .split("\n");
+  expect([JSON.parse(cut[0]!).length, JSON.parse(cut.at(-1)!)]).toEqual([500, { error: "division by zero" }]);
+
   const saved = await ask(`${path}/saved`, { account, form: { sql: query, name: "<Mine>" } });
   expect(saved.status).toBe(303);
   const shown = await ask(saved.headers.get("location")!, { account });
@@ -176,7 +196,15 @@ test("the SQL editor runs, saves and downloads without a script, and escapes wha
   expect(names).toMatchObject({
     schema: "public",
     relations: expect.arrayContaining([
-      { name: "items", columns: ["name", "orders", "id", "created_time"].map((name) => ({ name })) },
+      {
+        name: "items",
+        columns: [
+          { name: "name", type: "text" },
+          { name: "orders", type: "text[]" },
+          { name: "id", type: "text" },
+          { name: "created_time", type: "timestamp" },
+        ],
+      },
     ]),
   });
 });

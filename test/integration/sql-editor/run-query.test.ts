@@ -7,8 +7,14 @@ import { sampleQueries } from "../../../core/exports";
 import { consoleRoleOf, type ReaderTarget, withReader } from "../../../core/replica";
 import {
   adviceOn,
+  clearHistory,
   deleteSavedQuery,
+  listHistory,
   listSavedQueries,
+  type PlanNode,
+  pastQuery,
+  planOf,
+  recordQuery,
   runQuery,
   saveQuery,
   streamQuery,
@@ -103,11 +109,38 @@ describe("what a person sees", () => {
     expect(sql.slice(failure!.position)).toBe('nmae from "order"');
   });
 
-  test("the plan of a statement that does not run", async () => {
-    const { results, failure } = await runQuery(target, "select pg_sleep(100) from nowhere", LIMITS, true);
+  test("the plan of a statement, which runs only if it is measured", async () => {
+    const { results, failure } = await runQuery(
+      target,
+      "select pg_sleep(100) from nowhere",
+      LIMITS,
+      "estimated",
+    );
     expect({ results, failure }).toMatchObject({ results: [], failure: { sqlState: "42P01", position: 26 } });
-    const plan = await runQuery(target, "select pg_sleep(100)", LIMITS, true);
-    expect(plan.results[0]?.rows[0]?.[0]).toMatch(/^Result {2}\(cost=/);
+    const planned = await runQuery(target, "select pg_sleep(100)", LIMITS, "estimated");
+    expect(planOf(planned.results[0]!)).toMatchObject({
+      title: "Result",
+      ms: undefined,
+      share: 1,
+      children: [],
+    });
+    const sql = `select o.id from "order" as o join its_a_table as t using (id) where o.id > 'a' order by 1`;
+    const measured = await runQuery(target, sql, LIMITS, "actual");
+    const nodes = (node: PlanNode): PlanNode[] => [node, ...node.children.flatMap(nodes)];
+    const all = nodes(planOf(measured.results[0]!)!);
+    expect(all.map(({ title }) => title)).toContainEqual(expect.stringMatching(/ on order as o$/));
+    expect(all.every(({ ms, estimatedRows }) => ms !== undefined && estimatedRows !== undefined)).toBe(true);
+    expect(all.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 1);
+    const asked = await runQuery(
+      target,
+      "explain (format json) select 1; explain select 1",
+      LIMITS,
+      "actual",
+    );
+    expect(asked.results.map((result) => planOf(result)?.title)).toEqual(["Result", undefined]);
+    // A measured statement is in a read-only transaction, as any other.
+    const writing = await runQuery(target, 'delete from "order"', LIMITS, "actual");
+    expect(writing.failure?.sqlState).toMatch(/42501|25006/);
   });
 
   test("a download of many rows, in parts", async () => {
@@ -368,4 +401,44 @@ test("queries are saved by name, for the account alone, up to a limit", async ()
   await saveQuery(ctx, base, { name: "Mine", sql: "select 3" });
   await deleteSavedQuery(ctx.db, base, first.id);
   expect(await listSavedQueries(ctx.db, base)).toHaveLength(99);
+});
+
+test("a person's history has each query once, up to a limit, and ends with their membership", async () => {
+  const { db } = fleet.ctx;
+  const people = ["usr_first", "usr_second"].map((userId) => ({ userId }));
+  const [first, second] = people as [{ userId: string }, { userId: string }];
+  for (const { userId } of people) {
+    await db`insert into users (id, name, email, email_verified)
+      values (${userId}, 'Reader', ${`${userId}@example.org`}, true)`;
+    await db`insert into account_members (account_id, user_id, role) values (${base.accountId}, ${userId}, 'viewer')`;
+  }
+  const record = (who: { userId: string }, sql: string, rows: number | null = 1) =>
+    recordQuery(db, base, who, { sql, ms: 5, rows });
+  const texts = async (who: { userId: string }) => (await listHistory(db, base, who)).map(({ sql }) => sql);
+  await record(first, "select 1");
+  await record(first, "select 2", null);
+  await record(second, "select 3");
+  await record(first, "select 1", 7);
+  expect(await listHistory(db, base, first)).toMatchObject([
+    { sql: "select 1", rows: 7 },
+    { sql: "select 2", rows: null },
+  ]);
+  const long = `select '${"x".repeat(1000)}'`;
+  await record(second, long);
+  const [{ id, sql } = { id: "", sql: "" }] = await listHistory(db, base, second);
+  expect(long.startsWith(sql) && sql.length < 200).toBe(true);
+  expect(await pastQuery(db, base, second, id)).toBe(long);
+  expect(await pastQuery(db, base, first, id)).toBeUndefined();
+  expect(await pastQuery(db, { ...base, id: "bas_other" }, second, id)).toBeUndefined();
+
+  for (let n = 0; n < 103; n++) await record(first, `select ${n} as n`);
+  const kept = await texts(first);
+  expect([kept.length, kept[0], kept.at(-1)]).toEqual([100, "select 102 as n", "select 3 as n"]);
+  await clearHistory(db, base, first);
+  expect(await texts(first)).toEqual([]);
+  expect(await texts(second)).toHaveLength(2);
+  await db`delete from account_members where user_id = ${second.userId}`;
+  // Of a query that was still running.
+  await record(second, "select 4");
+  expect(await texts(second)).toEqual([]);
 });

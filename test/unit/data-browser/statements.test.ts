@@ -1,9 +1,9 @@
 /** The statements of the data browser, for any names and any values: always one SELECT of a fixed form. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { csvCell, csvLine } from "../../../core/csv";
 import { OPERATORS_OF, readState, writeState } from "../../../core/data-browser";
 import type { BrowsedColumn, BrowsedTable, ColumnKind } from "../../../core/data-browser/columns";
-import { csvCell, csvLine } from "../../../core/data-browser/csv";
 import { type Filter, filterProblem } from "../../../core/data-browser/filters";
 import {
   type BrowseStatement,

@@ -2,7 +2,6 @@
  * Rows as CSV (RFC 4180) for spreadsheets, which would run a text that begins like a formula: such a text gets a leading
  * apostrophe. Numbers, dates and check marks are of the database's own types and stay as they are.
  */
-import type { ColumnKind } from "./columns";
 
 /** OWASP, "CSV Injection", with the full-width forms that some spreadsheets accept. */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
@@ -17,8 +16,8 @@ export function csvHeader(names: readonly string[]): string {
   return csvLine(names.map(harmless));
 }
 
-/** A cell as the driver returned it in whole form. */
-export function csvCell(value: unknown, kind: ColumnKind): string {
+/** A cell as the driver returned it in whole form. @param kind `text` and `list` are anybody's text */
+export function csvCell(value: unknown, kind: string): string {
   if (value === null || value === undefined) return "";
   if (typeof value === "boolean") return String(value);
   if (Array.isArray(value)) return harmless(value.map((element) => element ?? "").join(", "));
