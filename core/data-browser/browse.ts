@@ -138,6 +138,22 @@ export async function browsePage(
   });
 }
 
+/**
+ * Describes the filters that `asked` would apply, and reads no rows.
+ *
+ * @throws BasetideError `not_found` if the table does not exist; see `reading`
+ */
+export async function browseFilters(
+  ctx: ReadContext,
+  base: Base,
+  tableName: string,
+  asked: ViewState,
+): Promise<Pick<BrowsedPage, "table" | "state">> {
+  const database = await getDatabase(ctx.db, base.database.id);
+  const table = await reading(ctx, database, (sql) => loadTable(ctx, sql, base, tableName));
+  return { table, state: checkState(asked, table, undefined) };
+}
+
 /** @throws BasetideError `not_found` if the table or the record does not exist; see `reading` */
 export async function browseRecord(
   ctx: ReadContext,

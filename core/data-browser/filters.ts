@@ -1,4 +1,5 @@
 /** Filters of the data browser: the operators of each kind of column, the values that they take, and their SQL. */
+import { MOST_CHOICES } from "../control/bases";
 import { quoteIdent } from "../replica";
 import { type BrowsedColumn, type ColumnKind, cellSql } from "./columns";
 
@@ -12,10 +13,13 @@ export interface Filter {
 /** The operators of all kinds, with their texts, and whether they take a value. */
 export const OPERATORS = {
   contains: { text: "contains", hasValue: true },
+  not_contains: { text: "does not contain", hasValue: true },
   is: { text: "is", hasValue: true },
   is_not: { text: "is not", hasValue: true },
+  exactly: { text: "is exactly (Aa)", hasValue: true },
   starts_with: { text: "starts with", hasValue: true },
   has: { text: "has", hasValue: true },
+  has_not: { text: "does not have", hasValue: true },
   eq: { text: "=", hasValue: true },
   ne: { text: "≠", hasValue: true },
   gt: { text: ">", hasValue: true },
@@ -27,25 +31,62 @@ export const OPERATORS = {
   after: { text: "is after", hasValue: true },
   from: { text: "is on or after", hasValue: true },
   until: { text: "is on or before", hasValue: true },
+  today: { text: "is today", hasValue: false },
+  yesterday: { text: "is yesterday", hasValue: false },
+  this_week: { text: "is in this week", hasValue: false },
+  last_7_days: { text: "is in the last 7 days", hasValue: false },
+  next_7_days: { text: "is in the next 7 days", hasValue: false },
+  this_month: { text: "is in this month", hasValue: false },
+  last_30_days: { text: "is in the last 30 days", hasValue: false },
   checked: { text: "is checked", hasValue: false },
   unchecked: { text: "is not checked", hasValue: false },
   empty: { text: "is empty", hasValue: false },
   not_empty: { text: "is not empty", hasValue: false },
 } as const;
 
-type FilterOperator = keyof typeof OPERATORS;
+export type FilterOperator = keyof typeof OPERATORS;
 
-const ON_DATES: FilterOperator[] = ["on", "before", "after", "from", "until", "empty", "not_empty"];
+/** Spans of days in UTC: the first one, and the one after the last. `last` and `next` include today; weeks begin on Monday. */
+const SPANS: Partial<Record<FilterOperator, [first: string, end: string]>> = (() => {
+  const today = "date_trunc('day', now() at time zone 'UTC')";
+  const [week, month] = ["week", "month"].map((one) => `date_trunc('${one}', now() at time zone 'UTC')`);
+  const days = (count: number) => `${today} + interval '${count} days'`;
+  return {
+    today: [today, days(1)],
+    yesterday: [days(-1), today],
+    this_week: [week!, `${week} + interval '7 days'`],
+    last_7_days: [days(-6), days(1)],
+    next_7_days: [today, days(7)],
+    this_month: [month!, `${month} + interval '1 month'`],
+    last_30_days: [days(-29), days(1)],
+  };
+})();
+
+const ON_DATES: FilterOperator[] = [
+  "on",
+  "before",
+  "after",
+  "from",
+  "until",
+  ...(Object.keys(SPANS) as FilterOperator[]),
+  "empty",
+  "not_empty",
+];
+/** What a URL may say, by the kind of the column. The first one applies without a choice. */
 export const OPERATORS_OF: Record<ColumnKind, readonly FilterOperator[]> = {
-  text: ["contains", "is", "is_not", "starts_with", "empty", "not_empty"],
-  list: ["contains", "has", "empty", "not_empty"],
+  text: ["contains", "not_contains", "is", "is_not", "exactly", "starts_with", "empty", "not_empty"],
+  list: ["contains", "not_contains", "has", "has_not", "empty", "not_empty"],
   number: ["eq", "ne", "gt", "gte", "lt", "lte", "empty", "not_empty"],
   checkbox: ["checked", "unchecked"],
   date: ON_DATES,
   time: ON_DATES,
 };
 
-const MOST_CHARACTERS = 500;
+/** What a form offers for a column with choices. */
+const OF_CHOICE: readonly FilterOperator[] = ["is", "is_not", "empty", "not_empty"];
+const OF_CHOICES: readonly FilterOperator[] = ["has", "has_not", "empty", "not_empty"];
+
+export const MOST_CHARACTERS = 500;
 const NUMBER = /^[+-]?(\d{1,100}(\.\d{0,100})?|\.\d{1,100})$/;
 const DATE = /^(\d{4})-(\d\d)-(\d\d)$/;
 const TIME = /^(\d{4}-\d\d-\d\d)[T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?Z?$/;
@@ -54,11 +95,29 @@ export function isOperator(text: string): text is FilterOperator {
   return Object.hasOwn(OPERATORS, text);
 }
 
+/** The operators that fit the column, the usual one first. */
+export function operatorsFor(column: BrowsedColumn): readonly FilterOperator[] {
+  const { kind } = column;
+  if (!choicesOf(column)) return OPERATORS_OF[kind];
+  return kind === "list" ? OF_CHOICES : OF_CHOICE;
+}
+
+/** The names of a select's choices; undefined: the column has none, or too many to list. */
+export function choicesOf({ kind, shownAs, display }: BrowsedColumn): string[] | undefined {
+  const isSelect = shownAs === "single_select" || shownAs === "multiple_select";
+  const names = Object.keys(display?.colors ?? {});
+  if (!isSelect || !(kind === "text" || kind === "list")) return undefined;
+  if (names.length === 0 || names.length >= MOST_CHOICES) return undefined;
+  return names.sort((one, other) => one.localeCompare(other, "en"));
+}
+
 /** @returns why the filter is not possible, for people; undefined if it is */
 export function filterProblem({ operator, value }: Filter, column: BrowsedColumn): string | undefined {
   const { kind, sourceName } = column;
   if (!OPERATORS_OF[kind].includes(operator)) {
-    const possible = OPERATORS_OF[kind].map((one) => OPERATORS[one].text).join(", ");
+    const possible = operatorsFor(column)
+      .map((one) => OPERATORS[one].text)
+      .join(", ");
     return `“${OPERATORS[operator].text}” does not apply to ${sourceName}. Choose one of: ${possible}.`;
   }
   if (!OPERATORS[operator].hasValue) return undefined;
@@ -74,7 +133,7 @@ export function filterProblem({ operator, value }: Filter, column: BrowsedColumn
 }
 
 /**
- * Returns the condition for one filter that has no problem. Never null.
+ * Returns the condition for one filter that has no problem. Never null. Texts are compared without regard to case.
  *
  * @param add adds a value to the statement's parameters, and returns its placeholder
  */
@@ -85,17 +144,23 @@ export function filterSql(
   add: (value: string) => string,
 ): string {
   const cell = cellSql(column);
+  const like = (pattern: string) => containing(column, schema, `${add(pattern)}::text`);
+  const escaped = escapeLike(value);
   switch (operator) {
     case "contains":
-      return containing(cell, column, schema, `${add(`%${escapeLike(value)}%`)}::text`);
+      return like(`%${escaped}%`);
+    case "not_contains":
+      return `not ${like(`%${escaped}%`)}`;
     case "starts_with":
-      return `coalesce(${cell} ilike ${add(`${escapeLike(value)}%`)}::text, false)`;
+      return like(`${escaped}%`);
     case "is":
-      return `coalesce(${cell} = ${add(value)}::text, false)`;
-    case "is_not":
-      return `${cell} is distinct from ${add(value)}::text`;
     case "has":
-      return `coalesce(${cell} @> array[${add(value)}::text], false)`;
+      return like(escaped);
+    case "is_not":
+    case "has_not":
+      return `not ${like(escaped)}`;
+    case "exactly":
+      return `coalesce(${cell} = ${add(value)}::text, false)`;
     case "eq":
     case "gt":
     case "gte":
@@ -119,16 +184,22 @@ export function filterSql(
 
 const SIGNS = { eq: "=", gt: ">", gte: ">=", lt: "<", lte: "<=" };
 
-/** A link is found by the text of the linked record. */
-function containing(cell: string, { kind, link }: BrowsedColumn, schema: string, pattern: string): string {
+/**
+ * A link is found by the text of the linked record, or its id. Never null.
+ *
+ * @param pattern the SQL of what the text, or an element of the list, must be like
+ */
+export function containing(column: BrowsedColumn, schema: string, pattern: string): string {
+  const { kind, link } = column;
+  const cell = cellSql(column);
   if (link) {
-    const linked = `array(select l.id from ${quoteIdent(schema)}.${quoteIdent(link.table)} as l where l.${quoteIdent(link.primary)}::text ilike ${pattern})`;
+    const linked = `array(select l.id from ${quoteIdent(schema)}.${quoteIdent(link.table)} as l where l.${quoteIdent(link.primary)}::text ilike ${pattern} or l.id ilike ${pattern})`;
     return kind === "list"
       ? `coalesce(${cell} && ${linked}, false)`
       : `coalesce(${cell} = any (${linked}), false)`;
   }
   if (kind === "list") return `exists (select from unnest(${cell}) as e where e ilike ${pattern})`;
-  return `coalesce(${cell} ilike ${pattern}, false)`;
+  return `coalesce(${kind === "text" ? cell : `${cell}::text`} ilike ${pattern}, false)`;
 }
 
 /** A date stands for the whole day. */
@@ -138,6 +209,8 @@ function inTime(
   value: string,
   add: (value: string) => string,
 ): string {
+  const span = SPANS[operator];
+  if (span) return `${cell} >= ${span[0]} and ${cell} < ${span[1]}`;
   const isDay = DATE.test(value);
   const at = `${add(value.replace(/Z$/, ""))}::text::timestamp`;
   const day = isDay ? at : `date_trunc('day', ${at})`;

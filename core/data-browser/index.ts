@@ -2,6 +2,7 @@
 export {
   type BrowsedPage,
   type BrowsedRecord,
+  browseFilters,
   browsePage,
   browseRecord,
   type Cell,
@@ -13,7 +14,15 @@ export {
 export { browseIssues, type IssuePage } from "./browse-issues";
 export type { BrowsedColumn } from "./columns";
 export { startDownload } from "./download";
-export { OPERATORS, OPERATORS_OF } from "./filters";
+export {
+  choicesOf,
+  type FilterOperator,
+  isOperator,
+  MOST_CHARACTERS,
+  OPERATORS,
+  OPERATORS_OF,
+  operatorsFor,
+} from "./filters";
 export { isTooSlow } from "./reading";
 export { CELL_CHARACTERS } from "./statements";
 export { browsableTables } from "./tables";

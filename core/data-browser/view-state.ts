@@ -4,7 +4,7 @@
  * the first row.
  */
 import type { BrowsedColumn, BrowsedTable } from "./columns";
-import { type Filter, filterProblem, isOperator, OPERATORS, OPERATORS_OF } from "./filters";
+import { type Filter, filterProblem, isOperator, OPERATORS, operatorsFor } from "./filters";
 import type { Cursor, Sort } from "./statements";
 
 /** A filter as it was sent, with its problem. */
@@ -33,6 +33,8 @@ export interface CheckedState extends Omit<ViewState, "sort"> {
   sort: Sort;
   /** The filters without a problem. */
   usable: Filter[];
+  /** The column of a filter whose operator is still to choose. */
+  chosenColumn: BrowsedColumn | undefined;
   shown: BrowsedColumn[];
   /** What of the state no longer applies, for people. */
   notes: string[];
@@ -97,13 +99,18 @@ export function checkState(state: ViewState, table: BrowsedTable, records: numbe
   const notes: string[] = [];
   const filters: StatedFilter[] = [];
   const usable: Filter[] = [];
+  let chosenColumn: BrowsedColumn | undefined;
   for (const { column: name, operator: asked, value } of state.filters) {
     const column = byName.get(name);
     if (!column) {
       notes.push(`The link filters by “${name}”, a column that does not exist. The filter is left out.`);
       continue;
     }
-    const operator = asked === "" ? OPERATORS_OF[column.kind][0]! : asked;
+    if (asked === "" && value === "") {
+      chosenColumn = column;
+      continue;
+    }
+    const operator = asked === "" ? operatorsFor(column)[0]! : asked;
     if (!isOperator(operator)) {
       const problem = `“${operator.slice(0, 40)}” is not an operator. Choose one from the list.`;
       filters.push({ column: name, operator, value, problem });
@@ -129,6 +136,7 @@ export function checkState(state: ViewState, table: BrowsedTable, records: numbe
     ...state,
     filters,
     usable,
+    chosenColumn,
     notes,
     columns,
     chosenSort: isSorted ? state.sort : undefined,

@@ -144,6 +144,7 @@ export const notPages = [
   "/bases/:id/sql/names",
   "/bases/:id/data",
   "/bases/:id/data/:table/download",
+  "/bases/:id/data/:table/filters",
 ];
 
 const groups = [PUBLIC, ACCOUNT, ONBOARDING, BASES, FRAGMENTS];

@@ -21,6 +21,11 @@ export function downloadPath(
   return `${tablePath(baseId, table)}/download?${query}`;
 }
 
+/** The form of filters alone, for a form that is not sent yet. */
+export function filtersPath(baseId: string, table: string): string {
+  return `${tablePath(baseId, table)}/filters`;
+}
+
 /** A URL from a cell, if a browser may open it. */
 export function webLink(text: string): string | undefined {
   const url = /^https?:\/\//i.test(text) ? URL.parse(text) : null;

@@ -2,19 +2,30 @@
 import {
   type BrowsedColumn,
   type BrowsedPage,
+  choicesOf,
+  type FilterOperator,
+  isOperator,
+  MOST_CHARACTERS,
   MOST_COLUMNS,
   MOST_FILTERS,
   OPERATORS,
   OPERATORS_OF,
+  operatorsFor,
   type StatedFilter,
 } from "../../core/data-browser";
 import { Button } from "../components";
 import { counted } from "../format";
-import { downloadPath, tablePath } from "./paths";
+import { downloadPath, filtersPath, tablePath } from "./paths";
 
 interface ToolsProps {
   baseId: string;
   page: BrowsedPage;
+}
+
+/** What a form needs of the page. */
+interface FormProps {
+  baseId: string;
+  page: Pick<BrowsedPage, "table" | "state">;
 }
 
 export function Tools({ baseId, page }: ToolsProps) {
@@ -23,7 +34,7 @@ export function Tools({ baseId, page }: ToolsProps) {
   const download = { filters: state.filters, sort: state.chosenSort, columns: state.columns };
   return (
     <div class="data-tools">
-      <details class="tool" open={hasProblem}>
+      <details class="tool" open={hasProblem || state.chosenColumn !== undefined}>
         <summary class="button small">
           {state.filters.length === 0 ? "Filter" : counted(state.filters.length, "filter")}
         </summary>
@@ -47,28 +58,45 @@ export function Tools({ baseId, page }: ToolsProps) {
   );
 }
 
-function FilterForm({ baseId, page }: ToolsProps) {
+/**
+ * The lines of filters. A column that is chosen brings its operators: by the script at once, without it by *Apply*.
+ *
+ * @param props.isDraft the lines were not sent yet, so nothing is wrong with them
+ */
+export function FilterForm({ baseId, page, isDraft }: FormProps & { isDraft?: boolean }) {
   const { table, state } = page;
-  const isFull = state.filters.length >= MOST_FILTERS;
+  const { filters, chosenColumn } = state;
+  const isFull = filters.length >= MOST_FILTERS;
+  const isOfDays = [...filters.map(({ column }) => columnOf(page, column)), chosenColumn].some(
+    (column) => column?.kind === "date" || column?.kind === "time",
+  );
   return (
-    <form class="tool-panel filters" action={tablePath(baseId, table.name)}>
+    <form id="filters" class="tool-panel filters" action={tablePath(baseId, table.name)}>
       <Kept page={page} isKept={{ sort: true, columns: true }} />
-      {state.filters.map((filter, index) => (
+      {filters.map((filter, index) => (
         <FilterLine
           key={`${index} ${filter.column}`}
           baseId={baseId}
           page={page}
-          filter={filter}
+          filter={isDraft ? { ...filter, problem: undefined } : filter}
           number={index + 1}
-          without={state.filters.filter((_, other) => other !== index)}
+          without={filters.filter((_, other) => other !== index)}
         />
       ))}
-      {isFull ? null : <FilterLine baseId={baseId} page={page} number={state.filters.length + 1} />}
+      {isFull ? null : (
+        <FilterLine
+          baseId={baseId}
+          page={page}
+          number={filters.length + 1}
+          filter={chosenColumn && { column: chosenColumn.name, operator: "", value: "" }}
+        />
+      )}
+      {isOfDays ? <p class="muted small">Days begin at midnight UTC, weeks on Monday.</p> : null}
       <div class="actions">
         <Button kind="primary" isSmall>
           Apply
         </Button>
-        {state.filters.length === 0 ? null : (
+        {filters.length === 0 ? null : (
           <a href={tablePath(baseId, table.name, { sort: state.chosenSort, columns: state.columns })}>
             Remove all
           </a>
@@ -78,35 +106,30 @@ function FilterForm({ baseId, page }: ToolsProps) {
   );
 }
 
-function FilterLine(props: ToolsProps & { number: number; filter?: StatedFilter; without?: StatedFilter[] }) {
+function FilterLine(props: FormProps & { number: number; filter?: StatedFilter; without?: StatedFilter[] }) {
   const { baseId, page, number, filter, without } = props;
   const { columns, name } = page.table;
-  const column = columns.find((one) => one.name === filter?.column);
+  const column = columnOf(page, filter?.column);
   const errorId = filter?.problem ? `filter-${number}-error` : undefined;
   return (
     <div class={filter?.problem ? "filter-line wrong" : "filter-line"}>
-      <select name="f" aria-label={`Filter ${number}: column`}>
-        {filter ? null : <option value="">Column…</option>}
+      <select
+        id={`filter-${number}`}
+        name="f"
+        aria-label={`Filter ${number}: column`}
+        hx-get={filtersPath(baseId, name)}
+        hx-include="closest form"
+        hx-target="closest form"
+        hx-swap="outerMorph"
+      >
+        {without ? null : <option value="">Column…</option>}
         {columns.map((one) => (
           <option key={one.name} value={one.name} selected={one === column}>
             {one.sourceName}
           </option>
         ))}
       </select>
-      <select name="o" aria-label={`Filter ${number}: operator`}>
-        {column ? <OperatorsOf column={column} chosen={filter?.operator} /> : <AllOperators />}
-      </select>
-      <input
-        name="v"
-        value={filter?.value ?? ""}
-        aria-label={`Filter ${number}: value`}
-        aria-invalid={errorId ? "true" : undefined}
-        aria-describedby={errorId}
-        autofocus={errorId !== undefined}
-        placeholder="Value"
-        autocomplete="off"
-        maxLength={500}
-      />
+      {column ? <Comparison {...props} column={column} filter={filter!} errorId={errorId} /> : null}
       {without ? (
         <a
           class="button quiet small"
@@ -128,52 +151,83 @@ function FilterLine(props: ToolsProps & { number: number; filter?: StatedFilter;
   );
 }
 
-function OperatorsOf({ column, chosen }: { column: BrowsedColumn; chosen: string | undefined }) {
+/** The operators that fit the column, and its kind of value. The style hides the value of an operator without one. */
+function Comparison(props: {
+  number: number;
+  column: BrowsedColumn;
+  filter: StatedFilter;
+  errorId: string | undefined;
+}) {
+  const { number, column, filter, errorId } = props;
+  const fitting = operatorsFor(column);
+  const isKnown = isOperator(filter.operator) && OPERATORS_OF[column.kind].includes(filter.operator);
+  const chosen = isKnown ? filter.operator : undefined;
+  // A link may have one that the form does not offer.
+  const offered = [...new Set([...fitting, ...(isOperator(chosen ?? "") ? [chosen as FilterOperator] : [])])];
+  const value = isKnown ? filter.value : "";
+  const input = {
+    name: "v",
+    "aria-label": `Filter ${number}: value`,
+    "aria-invalid": errorId ? ("true" as const) : undefined,
+    "aria-describedby": errorId,
+    autofocus: errorId !== undefined,
+  };
+  const choices = fitting.includes((chosen ?? fitting[0]) as FilterOperator) ? choicesOf(column) : undefined;
+  // A date field shows nothing of a text that is not a date.
+  const typed =
+    column.kind === "date" && !errorId
+      ? ({ type: "date" } as const)
+      : ({ type: "text", inputMode: column.kind === "number" ? "decimal" : undefined } as const);
+  const takesValue = offered.some((operator) => OPERATORS[operator].hasValue);
   return (
     <>
-      {OPERATORS_OF[column.kind].map((operator) => (
-        <option key={operator} value={operator} selected={operator === chosen}>
-          {OPERATORS[operator].text}
-        </option>
-      ))}
+      <select name="o" aria-label={`Filter ${number}: operator`}>
+        {offered.map((operator) => (
+          <option
+            key={operator}
+            class={OPERATORS[operator].hasValue ? undefined : "bare"}
+            value={operator}
+            selected={operator === chosen}
+          >
+            {OPERATORS[operator].text}
+          </option>
+        ))}
+      </select>
+      {!takesValue ? (
+        <input type="hidden" name="v" value="" />
+      ) : choices ? (
+        <select {...input}>
+          <option value="">Choose…</option>
+          {[...new Set([...choices, ...(value ? [value] : [])])].map((one) => (
+            <option key={one} value={one} selected={one === value}>
+              {one}
+            </option>
+          ))}
+        </select>
+      ) : (
+        <input
+          {...input}
+          {...typed}
+          value={value}
+          placeholder={PLACEHOLDERS[column.kind] ?? "Value"}
+          autocomplete="off"
+          maxLength={MOST_CHARACTERS}
+        />
+      )}
     </>
   );
 }
 
-/** Before a column is known. Without a choice, the first operator of the column's kind applies. */
-function AllOperators() {
-  const groups: [string, keyof typeof OPERATORS_OF][] = [
-    ["Text", "text"],
-    ["List", "list"],
-    ["Number", "number"],
-    ["Date", "date"],
-    ["Checkbox", "checkbox"],
-  ];
-  const any = ["empty", "not_empty"] as const;
-  return (
-    <>
-      <option value="">matches</option>
-      {any.map((operator) => (
-        <option key={operator} value={operator}>
-          {OPERATORS[operator].text}
-        </option>
-      ))}
-      {groups.map(([label, kind]) => (
-        <optgroup key={kind} label={label}>
-          {OPERATORS_OF[kind]
-            .filter((operator) => operator !== "empty" && operator !== "not_empty")
-            .map((operator) => (
-              <option key={operator} value={operator}>
-                {OPERATORS[operator].text}
-              </option>
-            ))}
-        </optgroup>
-      ))}
-    </>
-  );
+const PLACEHOLDERS: Partial<Record<BrowsedColumn["kind"], string>> = {
+  number: "Number",
+  time: "2026-11-22 or 2026-11-22 14:30",
+};
+
+function columnOf({ table }: FormProps["page"], name: string | undefined): BrowsedColumn | undefined {
+  return table.columns.find((column) => column.name === name);
 }
 
-function ColumnForm({ baseId, page }: ToolsProps) {
+function ColumnForm({ baseId, page }: FormProps) {
   const { table, state } = page;
   return (
     <form class="tool-panel" action={tablePath(baseId, table.name)}>
@@ -204,7 +258,7 @@ function Kept({
   page: { state },
   isKept,
 }: {
-  page: BrowsedPage;
+  page: FormProps["page"];
   isKept: { sort?: boolean; filters?: boolean; columns?: boolean };
 }) {
   return (

@@ -105,6 +105,12 @@ export {
   settings,
 } from "./settings";
 export { SettingsWatch } from "./settings-watch";
-export { type FieldDisplay, type SourceTableDisplay, saveSourceTables, sourceTables } from "./source-tables";
+export {
+  type FieldDisplay,
+  MOST_CHOICES,
+  type SourceTableDisplay,
+  saveSourceTables,
+  sourceTables,
+} from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export { syncFacts } from "./sync-facts";

@@ -8,8 +8,8 @@ import { jsonParameter } from "../../postgres";
 import type { FieldType, SourceField, SourceSchema } from "../../source";
 import { searchLines } from "./search";
 
-/** The colors of a field with more choices are not stored beyond these. */
-const MOST_CHOICES = 500;
+/** The choices of a field with more of them are not stored beyond these. */
+export const MOST_CHOICES = 500;
 
 /** How one field is shown. */
 export interface FieldDisplay {
@@ -18,7 +18,7 @@ export interface FieldDisplay {
   result?: FieldType | undefined;
   /** For links: the source's id of the linked table. */
   linkedTableId?: string | undefined;
-  /** The source's name of the color by the name of a choice. */
+  /** The source's name of the color by the name of a choice; empty: the choice has none. */
   colors?: Record<string, string> | undefined;
   /** Digits after the decimal point. */
   precision?: number | undefined;
@@ -118,10 +118,8 @@ function colorsOf(choices: unknown): Record<string, string> | undefined {
   if (!Array.isArray(choices)) return undefined;
   const named = choices
     .slice(0, MOST_CHOICES)
-    .filter(
-      (choice) => isObject(choice) && typeof choice.name === "string" && typeof choice.color === "string",
-    )
-    .map(({ name, color }): [string, string] => [name, color]);
+    .filter((choice) => isObject(choice) && typeof choice.name === "string")
+    .map(({ name, color }): [string, string] => [name, typeof color === "string" ? color : ""]);
   return named.length === 0 ? undefined : Object.fromEntries(named);
 }
 

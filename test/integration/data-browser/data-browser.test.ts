@@ -83,6 +83,25 @@ test("filters and sorting are in the URL; what is not possible is said", async (
   expect(wrong.text).not.toContain("grid-scroll");
   expect((await page("/tasks?f=done&o=contains&v=x")).status).toBe(422);
 
+  // Texts are compared without regard to case, unless asked.
+  for (const [query, count] of [
+    ["f=status&o=is&v=dONE", 57],
+    ["f=status&o=is_not&v=done", TASKS - 57],
+    ["f=status&o=exactly&v=dONE", 0],
+    ["f=title&o=is&v=draft LANDING page 0", 1],
+    ["f=title&o=is&v=draft landing page %25", 0],
+    ["f=areas&o=has&v=design", 77],
+    ["f=areas&o=has_not&v=design", TASKS - 77],
+    ["f=project&o=has&v=website", 77],
+    ["f=title&o=not_contains&v=LANDING", TASKS - 33],
+    ["f=done&o=checked&v=", 115],
+    ["f=done&o=unchecked", 115],
+  ] as const) {
+    const { status, text } = await page(`/tasks?${query}`);
+    const shown = count === 0 ? "No records match" : `of ${count}<`;
+    expect([query, status, text.includes(shown)]).toEqual([query, 200, true]);
+  }
+
   const saved = await page("/tasks?f=gone&o=is&v=x&sort=gone&col=gone&col=due");
   expect(saved.status).toBe(200);
   expectPart(saved.text, "The link filters by “gone”");
@@ -97,6 +116,95 @@ test("filters and sorting are in the URL; what is not possible is said", async (
   for (const private_ of ["/_sync_meta", "/_sync_issues", "/pg_class"]) {
     expect([private_, (await page(private_)).status]).toEqual([private_, 404]);
   }
+});
+
+test("a filter offers the operators and values that fit the column, at once and without a script", async () => {
+  /** The texts of the options of line `number`, and the form of its value. */
+  const lineOf = (text: string, number: number) => {
+    const line = text.split('class="filter-line')[number]!;
+    const operators = /name="o".*?<\/select>/s.exec(line)?.[0] ?? "";
+    return {
+      operators: [...operators.matchAll(/<option[^>]*>([^<]+)/g)].map(([, one]) => one),
+      value: /<(?:input|select) (?:type="hidden" )?name="v".*?>/s.exec(line)?.[0],
+      rest: line,
+    };
+  };
+  for (const ask_ of [
+    (query: string) => page(`/tasks?${query}`),
+    (query: string) => ask(`/bases/${base.id}/data/tasks/filters?${query}`, { account: owner, isHtmx: true }),
+  ]) {
+    // A column without an operator is a filter that is still to choose: rows are shown.
+    const checkbox = await ask_("f=done");
+    expect(checkbox.status).toBe(200);
+    expect(lineOf(checkbox.text, 1).operators).toEqual(["is checked", "is not checked"]);
+    expectPart(lineOf(checkbox.text, 1).value!, 'type="hidden"');
+    const status = lineOf((await ask_("f=status")).text, 1);
+    expect(status.operators).toEqual(["is", "is not", "is empty", "is not empty"]);
+    expect(status.value).toMatch(/^<select/);
+    for (const choice of ["Planned", "In progress", "Review", "Done"]) expectPart(status.rest, choice);
+    expect(lineOf((await ask_("f=areas")).text, 1).operators[0]).toBe("has");
+    const due = lineOf((await ask_("f=due")).text, 1);
+    expect(due.operators).toEqual(expect.arrayContaining(["is today", "is in this week", "is before"]));
+    expectPart(due.value!, 'type="date"');
+    expect(lineOf((await ask_("f=estimate")).text, 1).operators).not.toContain("contains");
+    expectPart(lineOf((await ask_("f=estimate&o=gt&v=3&f=title")).text, 1).value!, 'value="3"');
+    // The line for one more.
+    expect(lineOf((await ask_("f=estimate&o=gt&v=3&f=title")).text, 2).operators[0]).toBe("contains");
+  }
+  // The column of a line changed: its operators are offered, and nothing is wrong yet.
+  const changed = await ask(`/bases/${base.id}/data/tasks/filters?f=done&o=is&v=Done`, {
+    account: owner,
+    isHtmx: true,
+  });
+  expect([changed.status, changed.text.includes("field-error")]).toEqual([200, false]);
+  const shown = await page("/tasks?f=done");
+  expectPart(shown.text, `1–100 of ${TASKS}`);
+  expectPart(shown.text, '<details class="tool" open>');
+});
+
+test("relative dates are days of UTC: today, this week, the last 7 days", async () => {
+  const { sql } = rows;
+  await sql.begin(async (tx) => {
+    const table = `"ro'ws"" """`;
+    await tx.unsafe(`truncate ${table}`);
+    // A row for each of 90 days, and one for the last microsecond of each.
+    await tx.unsafe(`insert into ${table} (id, d, "$1")
+      select 'rec' || n || e, day, day + e * interval '1 day' - e * interval '1 microsecond'
+      from generate_series(-45, 45) as n, generate_series(0, 1) as e,
+        lateral (select date_trunc('day', now() at time zone 'UTC') + n * interval '1 day' as day) as days`);
+    await tx`set local time zone 'Pacific/Auckland'`;
+    const [{ today }] = (await tx`select to_char(now() at time zone 'UTC', 'YYYY-MM-DD') as today`) as [
+      { today: string },
+    ];
+    const at = Date.parse(today);
+    const [weekday, date] = [(new Date(at).getUTCDay() + 6) % 7, new Date(at).getUTCDate()];
+    const month = new Date(Date.UTC(new Date(at).getUTCFullYear(), new Date(at).getUTCMonth() + 1, 0));
+    const spans = {
+      today: [0, 0],
+      yesterday: [-1, -1],
+      this_week: [-weekday, 6 - weekday],
+      last_7_days: [-6, 0],
+      next_7_days: [0, 6],
+      this_month: [1 - date, month.getUTCDate() - date],
+      last_30_days: [-29, 0],
+    } as const;
+    for (const [operator, [first, last]] of Object.entries(spans)) {
+      for (const column of ["d", "$1"]) {
+        const selection = {
+          filters: [{ column, operator: operator as keyof typeof spans, value: "" }],
+          sort: { column: "id", isDescending: false },
+        };
+        const found = await browseRows(tx as never, NAMED, [], selection, { limit: 1000, form: "whole" });
+        const days = Array.from({ length: last - first + 1 }, (_, index) => first + index);
+        const expected = days.flatMap((day) => [`rec${day}0`, `rec${day}1`]).sort();
+        expect([operator, column, found.map(([id]) => id as string).sort()]).toEqual([
+          operator,
+          column,
+          expected,
+        ]);
+      }
+    }
+  });
 });
 
 test("a record shows all fields, its issues and, with history, its changes", async () => {

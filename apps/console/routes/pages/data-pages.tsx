@@ -3,6 +3,7 @@ import { Elysia } from "elysia";
 import { type Base, getBase } from "../../../../core/control/bases";
 import {
   browsableTables,
+  browseFilters,
   browsePage,
   browseRecord,
   isTooSlow,
@@ -17,6 +18,7 @@ import { ErrorNote } from "../../../../views/components";
 import { DataFrame, IndexHint, NoTables, TablePage } from "../../../../views/data/page";
 import { tablePath } from "../../../../views/data/paths";
 import { RecordPanel, RecordView, titleOf } from "../../../../views/data/record";
+import { FilterForm } from "../../../../views/data/tools";
 import { isHtmx, securityHeaders } from "../../../../views/render";
 import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
@@ -105,6 +107,15 @@ export function dataPages(ctx: ConsoleContext) {
           "content-disposition": `attachment; filename*=UTF-8''${encodeURIComponent(`${table.name}.${format}`)}`,
         },
       });
+    })
+    .get("/bases/:id/data/:table/filters", async ({ request, currentUser, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      await requireReadable(ctx, currentUser, base);
+      const state = readState(new URL(request.url).searchParams);
+      if (!isHtmx(request)) return goTo(request, tablePath(base.id, params.table, state));
+      const read = await browseFilters(ctx, base, params.table, state);
+      const page = { title: "Filters", currentUser, active: "bases", base } as const;
+      return answer(request, page, <FilterForm isDraft baseId={base.id} page={read} />);
     })
     .get("/bases/:id/data/:table/:record", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
