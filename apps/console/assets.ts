@@ -62,12 +62,16 @@ const htmx = makeAsset("htmx.min.js", "text/javascript; charset=utf-8", [
 ]);
 
 const schema = makeAsset("schema.js", "text/javascript; charset=utf-8", ["apps/console/assets/schema.js"]);
+const data = makeAsset("data.js", "text/javascript; charset=utf-8", ["apps/console/assets/data.js"]);
 
 /** The URLs that pages use. */
 export const assetUrls = { style: style.path, script: script.path, htmx: htmx.path };
 
 /** For the public pages, which have no parts that refresh themselves. */
 export const siteAssetUrls = { style: style.path, siteStyle: siteStyle.path, script: script.path };
+
+/** The script of the data browser's pages alone. */
+export const dataScript = data.path;
 
 /** The script of the schema page alone. */
 export const schemaScript = schema.path;
@@ -92,7 +96,7 @@ export async function editorScripts(): Promise<{ script: string; chartScript: st
   return { script: editor.path, chartScript: chart.path };
 }
 
-const byPath = new Map([style, siteStyle, script, htmx, schema].map((asset) => [asset.path, asset]));
+const byPath = new Map([style, siteStyle, script, htmx, schema, data].map((asset) => [asset.path, asset]));
 
 export function assetRoutes() {
   return new Elysia({ name: "assets" }).get("/assets/:file", ({ request }) => answerAsset(request), {

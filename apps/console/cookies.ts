@@ -1,5 +1,5 @@
 /**
- * Reads and writes cookies of the console, and the one with the user's color theme. None of them is readable by scripts
+ * Reads and writes cookies of the console, such as the one with the user's color theme. None of them is readable by scripts
  * or sent with other sites' requests.
  */
 import { type Theme, themes } from "../../views/frame/theme";
@@ -18,20 +18,21 @@ export function readCookie(request: Request, name: string): string | undefined {
  *
  * @param value only characters that cookies allow
  * @param options.maxAgeS 0 deletes the cookie
+ * @param options.path the pages that get it; default: all
  */
 export function writeCookie(
   name: string,
   value: string,
-  options: { consoleUrl: string; maxAgeS: number },
+  options: { consoleUrl: string; maxAgeS: number; path?: string },
 ): string {
   const secure = options.consoleUrl.startsWith("https:") ? "; Secure" : "";
-  const { maxAgeS } = options;
-  return `${name}=${maxAgeS === 0 ? "" : value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${secure}`;
+  const { maxAgeS, path = "/" } = options;
+  return `${name}=${maxAgeS === 0 ? "" : value}; Path=${path}; Max-Age=${maxAgeS}; HttpOnly; SameSite=Lax${secure}`;
 }
 
 /** It is not secret, and any other value than a theme means the system's. */
 const THEME = "basetide_theme";
-const YEAR_S = 365 * 24 * 3600;
+export const YEAR_S = 365 * 24 * 3600;
 
 export function themeOf(request: Request): Theme {
   return knownTheme(readCookie(request, THEME));

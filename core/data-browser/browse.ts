@@ -19,6 +19,7 @@ import {
   MOST_COUNTED,
   pageStatements,
   recordStatement,
+  SEARCH_MS,
   type Selection,
 } from "./statements";
 import { browsableTables } from "./tables";
@@ -61,6 +62,8 @@ export interface BrowsedPage {
   linked: Map<string, Map<string, string>>;
   /** How long the rows took, ms. */
   tookMs: number;
+  /** The search took too long: there may be more rows that match. */
+  isSearchCut: boolean;
   /** The record where the page was to begin is gone, and the first page is shown. */
   isCursorGone: boolean;
 }
@@ -101,13 +104,13 @@ export async function browsePage(
     const table = await loadTable(ctx, sql, base, tableName);
     const known = browsableTables(base).find(({ name }) => name === tableName)?.records;
     const state = checkState(asked, table, known);
-    const page = { table, state, linked: new Map(), isCursorGone: false };
+    const page = { table, state, linked: new Map(), isCursorGone: false, isSearchCut: false };
     if (state.filters.some(({ problem }) => problem)) {
       return { ...page, rows: [], hasPrevious: false, hasNext: false, count: undefined, tookMs: 0 };
     }
     const isCursorGone = state.cursor !== undefined && !(await hasRecord(sql, table, state.cursor.id));
     if (isCursorGone) Object.assign(state, { cursor: undefined, firstRow: 1 });
-    const selection = { filters: state.usable, sort: state.sort };
+    const selection = { filters: state.usable, sort: state.sort, search: state.search };
     const { cursor } = state;
     const startedAt = performance.now();
     const read = await browseRows(sql, table, state.shown, selection, {
@@ -117,6 +120,7 @@ export async function browsePage(
     });
     const tookMs = performance.now() - startedAt;
     const isMore = read.length > PAGE_ROWS;
+    const isSearchCut = state.search !== "" && !isMore && tookMs >= SEARCH_MS;
     const found = read.slice(0, PAGE_ROWS);
     if (cursor?.isBefore) found.reverse();
     const rows = found.map(([id, ...cells]) => ({
@@ -130,9 +134,15 @@ export async function browsePage(
       rows,
       hasPrevious: cursor === undefined ? false : cursor.isBefore ? isMore : true,
       hasNext: cursor?.isBefore ? true : isMore,
-      count: await countOf(sql, table, state, { isWhole: !isMore && !cursor, rows: rows.length, known }),
+      count: await countOf(sql, table, state, {
+        isWhole: !isMore && !cursor,
+        isSearchCut,
+        rows: rows.length,
+        known,
+      }),
       linked: await linkedTexts(sql, table, state.shown, rows),
       tookMs,
+      isSearchCut,
       isCursorGone,
     };
   });
@@ -240,13 +250,16 @@ async function hasRecord(sql: ReaderSql, table: BrowsedTable, id: string): Promi
 async function countOf(
   sql: ReaderSql,
   table: BrowsedTable,
-  { usable, cursor }: CheckedState,
-  { isWhole, rows, known }: { isWhole: boolean; rows: number; known: number | undefined },
+  { usable, cursor, search }: CheckedState,
+  page: { isWhole: boolean; isSearchCut: boolean; rows: number; known: number | undefined },
 ): Promise<BrowsedPage["count"]> {
+  const { isWhole, isSearchCut, rows, known } = page;
+  if (isSearchCut) return undefined;
   if (isWhole) return { rows, isMore: false };
-  if (usable.length === 0) return known === undefined ? undefined : { rows: known, isMore: false };
+  if (usable.length === 0 && search === "")
+    return known === undefined ? undefined : { rows: known, isMore: false };
   if (cursor) return undefined;
-  const { text, values } = countStatement(table, usable);
+  const { text, values } = countStatement(table, { filters: usable, search });
   try {
     const count = await sql.begin("read only", async (tx) => {
       await tx.unsafe(`set local statement_timeout = ${COUNT_MS}`);

@@ -29,6 +29,8 @@ export interface BrowsedColumn {
   /** The type that decides how a cell is shown: of a computed field, its result's. */
   shownAs: FieldType | undefined;
   display: FieldDisplay | undefined;
+  /** What the source says of the field. */
+  description?: string | undefined;
   /** Whether an index begins with the column. */
   isIndexed: boolean;
   /** Of a column with links, if the linked table exists. */
@@ -69,8 +71,9 @@ const KINDS: Record<string, ColumnKind> = {
   "double precision": "number",
 };
 const OWN_NAMES: Record<string, string> = { id: "Record ID", created_time: "Created" };
-/** Our comments: the name, then the id and type in the source, each a paragraph. */
+/** Our comments: the name, then the id and type in the source, then the description, each a paragraph. */
 const FIELD = /\n\n(fld\w+), /;
+const DESCRIPTION = /\n\nfld\w+, [^\n]*\n\n(.+)$/s;
 const TABLE = /\n\n(tbl\w+)(?:\n\n|$)/;
 /** The details of a field's attachments: no column of the grid, but the attachments get their names from there. */
 const FILES = /\n\n(fld\w+)\/files, /;
@@ -147,6 +150,7 @@ export function browsedTable(
       isForeign: !Object.hasOwn(KINDS, column.type),
       shownAs: column.name === "created_time" && isOurs ? "created_time" : (display?.result ?? display?.type),
       display,
+      description: DESCRIPTION.exec(column.comment ?? "")?.[1],
       isIndexed: column.isIndexed,
       link: display?.type === "links" ? linked.get(display.linkedTableId ?? "") : undefined,
       files: fieldId === undefined ? undefined : files.get(fieldId),

@@ -55,7 +55,7 @@ export async function startDownload(
   let isDone = false;
 
   async function next(): Promise<string> {
-    const selection = { filters: state.usable, sort: state.sort };
+    const selection = { filters: state.usable, sort: state.sort, search: state.search };
     const options = { cursor, limit, form: "whole" as const };
     const rows = await reading(ctx, database, (sql) => browseRows(sql, table, columns, selection, options));
     isDone = rows.length < limit;

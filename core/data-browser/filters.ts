@@ -185,7 +185,7 @@ export function filterSql(
 const SIGNS = { eq: "=", gt: ">", gte: ">=", lt: "<", lte: "<=" };
 
 /**
- * A link is found by the text of the linked record, or its id. Never null.
+ * A link is found by the text of the linked record, or its id; an attachment by its name, if known. Never null.
  *
  * @param pattern the SQL of what the text, or an element of the list, must be like
  */
@@ -197,6 +197,9 @@ export function containing(column: BrowsedColumn, schema: string, pattern: strin
     return kind === "list"
       ? `coalesce(${cell} && ${linked}, false)`
       : `coalesce(${cell} = any (${linked}), false)`;
+  }
+  if (column.files) {
+    return `exists (select from jsonb_array_elements(t.${quoteIdent(column.files)}) as e where e ->> 'filename' ilike ${pattern})`;
   }
   if (kind === "list") return `exists (select from unnest(${cell}) as e where e ilike ${pattern})`;
   return `coalesce(${kind === "text" ? cell : `${cell}::text`} ilike ${pattern}, false)`;
@@ -227,7 +230,7 @@ function emptiness(cell: string, kind: ColumnKind): string {
   return kind === "text" ? `coalesce(${cell}, '') = ''` : `${cell} is null`;
 }
 
-function escapeLike(text: string): string {
+export function escapeLike(text: string): string {
   return text.replace(/[\\%_]/g, "\\$&");
 }
 

@@ -24,13 +24,14 @@ export {
   operatorsFor,
 } from "./filters";
 export { isTooSlow } from "./reading";
-export { CELL_CHARACTERS } from "./statements";
+export { CELL_CHARACTERS, SEARCH_MS } from "./statements";
 export { browsableTables } from "./tables";
 export {
   MOST_COLUMNS,
   MOST_FILTERS,
   readState,
   type StatedFilter,
+  selectionOf,
   type ViewState,
   writeState,
 } from "./view-state";

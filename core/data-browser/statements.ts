@@ -6,7 +6,7 @@
  */
 import { quoteIdent } from "../replica";
 import { type BrowsedColumn, type BrowsedTable, type ColumnKind, cellSql } from "./columns";
-import { type Filter, filterSql } from "./filters";
+import { containing, escapeLike, type Filter, filterSql } from "./filters";
 
 export interface Sort {
   /** SQL name. */
@@ -30,6 +30,8 @@ export interface Cursor {
 export interface Selection {
   filters: readonly Filter[];
   sort: Sort;
+  /** What a cell of any column contains; empty: anything. */
+  search?: string;
 }
 
 /** Rows with a value in the sorted column, or without one. */
@@ -41,6 +43,8 @@ const CELL_ELEMENTS = 8;
 /** The same for a record that is shown alone. */
 const RECORD_CHARACTERS = 20_000;
 const RECORD_ELEMENTS = 200;
+/** Rows that a search reaches later are left out, ms. */
+export const SEARCH_MS = 2000;
 /** Filtered rows are counted up to here. */
 export const MOST_COUNTED = 10_000;
 
@@ -64,22 +68,21 @@ export type CellForm = "grid" | "record" | "whole";
 export function pageStatements(
   table: BrowsedTable,
   columns: readonly BrowsedColumn[],
-  { filters, sort }: Selection,
+  selection: Selection,
   options: { cursor?: Cursor | undefined; limit: number; form: CellForm },
 ): ((limit: number) => BrowseStatement)[] {
-  const sorted = columnNamed(table, sort.column);
+  const sorted = columnNamed(table, selection.sort.column);
   const segments: Segment[] = isNeverEmpty(sorted) ? ["values"] : ["values", "empty"];
   if (options.cursor?.isBefore) segments.reverse();
   return segments.map(
-    (segment) => (limit) =>
-      segmentStatement(table, columns, { filters, sort }, { ...options, limit }, segment),
+    (segment) => (limit) => segmentStatement(table, columns, selection, { ...options, limit }, segment),
   );
 }
 
 function segmentStatement(
   table: BrowsedTable,
   columns: readonly BrowsedColumn[],
-  { filters, sort }: Selection,
+  { filters, sort, search = "" }: Selection,
   { cursor, limit, form }: { cursor?: Cursor | undefined; limit: number; form: CellForm },
   segment: Segment,
 ): BrowseStatement {
@@ -87,9 +90,12 @@ function segmentStatement(
   const add = (value: string) => `$${values.push(clean(value))}`;
   const sorted = columnNamed(table, sort.column);
   const cell = cellSql(sorted);
-  const conditions = filters.map((filter) =>
-    filterSql(filter, columnNamed(table, filter.column), table.schema, add),
-  );
+  const conditions = conditionsOf(table, { filters, search }, add);
+  // The check comes first for each row: after the time, the rest of a scan is cheap. A file has all rows or none.
+  if (search !== "" && form !== "whole") {
+    const inTime = `clock_timestamp() < statement_timestamp() + interval '${SEARCH_MS} milliseconds'`;
+    conditions.push(`case when ${inTime} then ${conditions.pop()} else false end`);
+  }
   const isReversed = sort.isDescending !== (cursor?.isBefore ?? false);
   if (!isNeverEmpty(sorted)) conditions.push(`${cell} is ${segment === "empty" ? "" : "not "}null`);
   if (cursor) conditions.push(beyond(table, sorted, cursor, { segment, isReversed }, add));
@@ -143,15 +149,35 @@ function beyond(
 }
 
 /** Counts the filtered rows, up to one more than `MOST_COUNTED`. */
-export function countStatement(table: BrowsedTable, filters: readonly Filter[]): BrowseStatement {
+export function countStatement(
+  table: BrowsedTable,
+  selection: Pick<Selection, "filters" | "search">,
+): BrowseStatement {
   const values: string[] = [];
   const add = (value: string) => `$${values.push(clean(value))}`;
-  const conditions = filters.map((filter) =>
-    filterSql(filter, columnNamed(table, filter.column), table.schema, add),
-  );
+  const conditions = conditionsOf(table, selection, add);
   const text = `select count(*)::int as count from (select from ${nameOf(table)} as t${where(conditions)}
 limit ${MOST_COUNTED + 1}) as f`;
   return { text, values };
+}
+
+/** Those of the filters, then that of the search. */
+function conditionsOf(
+  table: BrowsedTable,
+  { filters, search = "" }: Pick<Selection, "filters" | "search">,
+  add: (value: string) => string,
+): string[] {
+  const conditions = filters.map((filter) =>
+    filterSql(filter, columnNamed(table, filter.column), table.schema, add),
+  );
+  if (search === "") return conditions;
+  if (table.columns.every(({ kind }) => kind === "checkbox")) return [...conditions, "false"];
+  const pattern = `${add(`%${escapeLike(search)}%`)}::text`;
+  const searched = table.columns.filter(({ kind }) => kind !== "checkbox");
+  return [
+    ...conditions,
+    `(${searched.map((column) => containing(column, table.schema, pattern)).join(" or ")})`,
+  ];
 }
 
 /** Reads one record with all its cells. */

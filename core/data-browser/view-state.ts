@@ -1,10 +1,10 @@
 /**
  * The state of a grid in its URL, so that it can be shared and works without JavaScript: `f`, `o` and `v` repeated for
- * each filter, `sort` and `dir`, `col` repeated for each shown column, `after` or `before` a record, and `n`, the number of
+ * each filter, `q` that any column contains, `sort` and `dir`, `col` repeated for each shown column, `after` or `before` a record, and `n`, the number of
  * the first row.
  */
 import type { BrowsedColumn, BrowsedTable } from "./columns";
-import { type Filter, filterProblem, isOperator, OPERATORS, operatorsFor } from "./filters";
+import { type Filter, filterProblem, isOperator, MOST_CHARACTERS, OPERATORS, operatorsFor } from "./filters";
 import type { Cursor, Sort } from "./statements";
 
 /** A filter as it was sent, with its problem. */
@@ -17,9 +17,13 @@ export interface StatedFilter {
 
 export interface ViewState {
   filters: StatedFilter[];
+  /** What a cell of any column contains; empty: anything. */
+  search: string;
   sort: Sort | undefined;
   /** SQL names of the shown columns; none: the first ones. */
   columns: string[];
+  /** The columns are those that this browser was told to keep, not a link's. */
+  areColumnsKept?: boolean;
   cursor: Cursor | undefined;
   /** The number of the first row, for display only. */
   firstRow: number;
@@ -64,6 +68,7 @@ export function readState(query: URLSearchParams): ViewState {
   const firstRow = Number(query.get("n") ?? 1);
   return {
     filters,
+    search: (query.get("q") ?? "").trim().slice(0, MOST_CHARACTERS).trim(),
     sort: sort ? { column: sort, isDescending: query.get("dir") === "desc" } : undefined,
     columns: [...new Set(query.getAll("col"))].slice(0, MOST_COLUMNS),
     cursor: id ? { id, isBefore: !after } : undefined,
@@ -79,6 +84,7 @@ export function writeState(state: Partial<ViewState>): string {
     query.append("o", operator);
     query.append("v", value);
   }
+  if (state.search) query.set("q", state.search);
   if (state.sort) query.set("sort", state.sort.column);
   if (state.sort?.isDescending) query.set("dir", "desc");
   for (const column of state.columns ?? []) query.append("col", column);
@@ -86,6 +92,12 @@ export function writeState(state: Partial<ViewState>): string {
   if (state.firstRow && state.firstRow > 1) query.set("n", String(state.firstRow));
   const text = query.toString();
   return text === "" ? "" : `?${text}`;
+}
+
+/** What the links of a page keep: everything but the position. */
+export function selectionOf(state: CheckedState): Pick<ViewState, "filters" | "search" | "sort" | "columns"> {
+  const { filters, search, chosenSort, columns } = state;
+  return { filters, search, sort: chosenSort, columns };
 }
 
 /**
@@ -122,7 +134,7 @@ export function checkState(state: ViewState, table: BrowsedTable, records: numbe
     if (!problem) usable.push(filter);
   }
   const missing = state.columns.filter((name) => !byName.has(name));
-  if (missing.length > 0) {
+  if (missing.length > 0 && !state.areColumnsKept) {
     notes.push(`These columns of the link do not exist: ${missing.map((name) => `“${name}”`).join(", ")}.`);
   }
   if (state.sort && !byName.has(state.sort.column)) {

@@ -24,18 +24,20 @@ export interface Ask {
   /** Sent as a form. */
   form?: Record<string, string>;
   isHtmx?: boolean;
+  cookie?: string;
   /** What the browser reports about a form's origin. */
   from?: "same-origin" | "cross-site";
 }
 
 /** Requests a page of the app, or sends it a form, as a browser does. */
 export function asker(app: Pick<Elysia, "handle">) {
-  return async (path: string, { account, role, form, isHtmx, from = "same-origin" }: Ask = {}) => {
+  return async (path: string, { account, role, form, isHtmx, cookie, from = "same-origin" }: Ask = {}) => {
     const headers = new Headers({ accept: "text/html", "sec-fetch-site": from });
     if (account) {
       const { id, email, isOperator } = account;
       headers.set(ACCOUNT_HEADER, JSON.stringify({ id, email, isOperator, role }));
     }
+    if (cookie) headers.set("cookie", cookie);
     if (isHtmx) headers.set("hx-request", "true");
     const method = form ? "POST" : "GET";
     const body = form && new URLSearchParams(form);

@@ -58,7 +58,12 @@ export function projectBase(sandbox: SandboxHandle, name = "Project Tracker"): s
             options: { linkedTableId: "tblProjects000001", inverseLinkFieldId: "fldItsTasks000001" },
           },
           { name: "Done", type: "checkbox", options: { icon: "check", color: "greenBright" } },
-          { name: "Estimate", type: "number", options: { precision: 1 } },
+          {
+            name: "Estimate",
+            type: "number",
+            description: "Hours of work.\n\nWithout <meetings>.",
+            options: { precision: 1 },
+          },
           { name: "Budget", type: "currency", options: { precision: 2, symbol: "$" } },
           { name: "Due", type: "date", options: { dateFormat: { name: "iso", format: "YYYY-MM-DD" } } },
           { name: "Owner", type: "singleCollaborator" },

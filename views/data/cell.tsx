@@ -41,6 +41,13 @@ export function CellValue(props: CellProps) {
   return <Text {...props} text={text} />;
 }
 
+/** Does the grid show less than the record has? */
+export function isClipped(cell: Cell): boolean {
+  if (typeof cell === "string") return cell.length > CELL_CHARACTERS;
+  if (typeof cell !== "object" || cell === null) return false;
+  return cell.total > cell.elements.length || cell.elements.some((one) => one.length > CELL_CHARACTERS);
+}
+
 function CheckMark({ isChecked }: { isChecked: boolean }) {
   return isChecked ? (
     <span class="check on" role="img" aria-label="Checked" />
@@ -111,7 +118,7 @@ function Chips({ more, children }: { more: number; children: ComponentChildren }
   return (
     <span class="chips">
       {children}
-      {more > 0 ? <span class="muted">+{more}</span> : null}
+      {more > 0 ? <span class="more muted">+{more}</span> : null}
     </span>
   );
 }

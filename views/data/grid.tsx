@@ -1,7 +1,10 @@
 /** The grid of one page of rows: a header that sorts, and a row for each record. */
-import type { BrowsedColumn, BrowsedPage } from "../../core/data-browser";
-import { CellValue } from "./cell";
+import { type BrowsedColumn, type BrowsedPage, selectionOf } from "../../core/data-browser";
+import { CellValue, isClipped } from "./cell";
 import { recordPath, tablePath } from "./paths";
+
+/** A description is shown up to here. */
+const DESCRIPTION_CHARACTERS = 1000;
 
 export function Grid({ baseId, page }: { baseId: string; page: BrowsedPage }) {
   const { table, state, rows, linked } = page;
@@ -29,10 +32,11 @@ export function Grid({ baseId, page }: { baseId: string; page: BrowsedPage }) {
                     <CellValue baseId={baseId} linked={linked} column={column} cell={cells[index]!} />
                   );
                   const hasIssue = issues.includes(column.name);
+                  const clipped = isClipped(cells[index]!) ? "" : undefined;
                   const mark = hasIssue ? <IssueMark /> : null;
                   if (index > 0) {
                     return (
-                      <td key={column.name} class={cellClass(column)}>
+                      <td key={column.name} class={cellClass(column)} data-clipped={clipped}>
                         {value}
                         {mark}
                       </td>
@@ -41,7 +45,7 @@ export function Grid({ baseId, page }: { baseId: string; page: BrowsedPage }) {
                   const isEmpty = cells[0] === null || cells[0] === "";
                   const isText = !isEmpty && column.kind !== "list" && !column.link;
                   return (
-                    <th key={column.name} scope="row">
+                    <th key={column.name} scope="row" data-clipped={clipped}>
                       <a href={path} hx-get={path}>
                         {isText ? value : <span class="muted">{id}</span>}
                       </a>
@@ -68,22 +72,31 @@ function Head({ baseId, page, column }: { baseId: string; page: BrowsedPage; col
     : state.sort.isDescending
       ? undefined
       : { column: column.name, isDescending: true };
-  const { columns } = state;
-  const href = tablePath(baseId, table.name, {
-    filters: state.filters,
-    columns,
-    ...(next ? { sort: next } : {}),
-  });
+  const href = tablePath(baseId, table.name, { ...selectionOf(state), sort: next });
   const order = isSorted ? (state.sort.isDescending ? "descending" : "ascending") : undefined;
+  const what = `${column.name}${column.display ? `, ${column.display.type.replaceAll("_", " ")}` : ""}`;
+  const noteId = `about-${table.columns.indexOf(column)}`;
   return (
-    <th scope="col" class={column.kind === "number" ? "number" : undefined} aria-sort={order}>
+    <th
+      scope="col"
+      class={column.kind === "number" ? "number" : undefined}
+      aria-sort={order}
+      data-column={column.name}
+    >
       <a
         href={href}
-        title={`${column.name}${column.display ? `, ${column.display.type.replaceAll("_", " ")}` : ""}`}
+        title={column.description ? undefined : what}
+        aria-describedby={column.description ? noteId : undefined}
       >
         {column.sourceName}
         {order ? <span aria-hidden="true">{order === "ascending" ? " ↑" : " ↓"}</span> : null}
       </a>
+      {column.description ? (
+        <span class="head-note" role="tooltip" id={noteId}>
+          <span class="muted">{what}</span>
+          {`\n${column.description.slice(0, DESCRIPTION_CHARACTERS).toWellFormed()}`}
+        </span>
+      ) : null}
     </th>
   );
 }

@@ -1,7 +1,14 @@
 /** The data browser of a base: its tables, and a page of one of them. */
 import type { ComponentChildren } from "preact";
 import type { Base } from "../../core/control/bases";
-import { type BrowsedPage, browsableTables, PAGE_ROWS, type ViewState } from "../../core/data-browser";
+import {
+  type BrowsedPage,
+  browsableTables,
+  PAGE_ROWS,
+  SEARCH_MS,
+  selectionOf,
+  type ViewState,
+} from "../../core/data-browser";
 import { factsOf } from "../../core/source";
 import { Empty, Note } from "../components";
 import { formatDuration, inDigits } from "../format";
@@ -12,9 +19,17 @@ import { Tools } from "./tools";
 /** A query that takes longer gets a hint how to make it faster, ms. */
 const SLOW_MS = 1000;
 
-/** @param props.children the table, or why it cannot be shown */
-export function DataFrame(props: { base: Base; table?: string | undefined; children: ComponentChildren }) {
-  const { base, table, children } = props;
+/**
+ * @param props.children the table, or why it cannot be shown
+ * @param props.panel the record that is open at the side
+ */
+export function DataFrame(props: {
+  base: Base;
+  table?: string | undefined;
+  panel?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  const { base, table, panel, children } = props;
   const tables = browsableTables(base);
   return (
     <div class="data">
@@ -39,7 +54,16 @@ export function DataFrame(props: { base: Base; table?: string | undefined; child
         </nav>
       )}
       <div class="data-main">{children}</div>
-      <div id="record" class="side-panel" role="dialog" aria-labelledby="record-title" popover="auto" />
+      {/* An open one is no popover without the script, which would be hidden. */}
+      <div
+        id="record"
+        class="side-panel"
+        role="dialog"
+        aria-labelledby="record-title"
+        popover={panel ? undefined : "auto"}
+      >
+        {panel}
+      </div>
     </div>
   );
 }
@@ -89,7 +113,7 @@ export function TablePage({ base, page }: { base: Base; page: BrowsedPage }) {
 }
 
 function Notes({ base, page }: { base: Base; page: BrowsedPage }) {
-  const { state, table, tookMs, isCursorGone } = page;
+  const { state, table, tookMs, isCursorGone, isSearchCut } = page;
   const sorted = table.columns.find(({ name }) => name === state.sort.column);
   const isSlow = tookMs > SLOW_MS;
   return (
@@ -110,7 +134,12 @@ function Notes({ base, page }: { base: Base; page: BrowsedPage }) {
       {isCursorGone ? (
         <Note tone="warn">The record where this page began no longer exists. This is the first page.</Note>
       ) : null}
-      {isSlow ? (
+      {isSearchCut ? (
+        <Note tone="warn">
+          The search was stopped after {SEARCH_MS / 1000} seconds: these are the records found until then. Add
+          a filter to search fewer records.
+        </Note>
+      ) : isSlow ? (
         <Note>
           This page took {formatDuration(tookMs)}.{" "}
           {sorted && !sorted.isIndexed ? (
@@ -137,20 +166,30 @@ export function IndexHint({ base, table, column }: { base: Base; table: string; 
 
 function NoRows({ base, page }: { base: Base; page: BrowsedPage }) {
   const { state, table } = page;
-  if (state.usable.length === 0) {
+  if (state.usable.length === 0 && state.search === "") {
     return <Empty title="No records">This table has no records in Airtable.</Empty>;
   }
-  const href = tablePath(base.id, table.name, { sort: state.chosenSort, columns: state.columns });
+  const href = tablePath(base.id, table.name, { ...selectionOf(state), filters: [], search: "" });
+  const what =
+    state.search === ""
+      ? "all filters"
+      : state.usable.length === 0
+        ? "the search"
+        : "the search and all filters";
   return (
-    <Empty title="No records match" action={<a href={href}>Remove all filters</a>}>
-      Change a filter to see more.
+    <Empty title="No records match" action={<a href={href}>Remove {what}</a>}>
+      {state.search === ""
+        ? "Change a filter to see more."
+        : page.isSearchCut
+          ? "None was found until the search was stopped."
+          : "No cell of any column contains the text."}
     </Empty>
   );
 }
 
 function Pager({ baseId, page }: { baseId: string; page: BrowsedPage }) {
   const { table, state, rows, hasPrevious, hasNext, count } = page;
-  const common = { filters: state.filters, sort: state.sort, columns: state.columns };
+  const common = { ...selectionOf(state), sort: state.sort };
   const to = (change: Partial<ViewState>) => tablePath(baseId, table.name, { ...common, ...change });
   const [first, last] = [rows[0]!, rows.at(-1)!];
   const end = state.firstRow + rows.length - 1;

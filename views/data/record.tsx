@@ -15,24 +15,49 @@ interface RecordProps {
   record: BrowsedRecord;
 }
 
-/** The content of the side panel. */
-export function RecordPanel({ base, record }: RecordProps) {
+/**
+ * The content of the side panel.
+ *
+ * @param props.closed where the page is without it; absent: only the script closes it
+ */
+export function RecordPanel({ base, record, closed }: RecordProps & { closed?: string }) {
   return (
     <>
-      <div class="dialog-head">
-        <h2 id="record-title">{titleOf(record)}</h2>
-        <button
-          type="button"
-          class="button quiet small"
-          popovertarget="record"
-          popovertargetaction="hide"
-          autofocus
-        >
-          Close
-        </button>
-      </div>
+      <PanelHead title={titleOf(record)} closed={closed} />
       <RecordFields base={base} record={record} />
     </>
+  );
+}
+
+/** In place of a record that is gone. */
+export function NoRecord({ message, closed }: { message: string; closed: string }) {
+  return (
+    <>
+      <PanelHead title="No record" closed={closed} />
+      <p>{message}.</p>
+    </>
+  );
+}
+
+function PanelHead({ title, closed }: { title: string; closed: string | undefined }) {
+  return (
+    <div class="dialog-head">
+      <h2 id="record-title">{title}</h2>
+      <button
+        type="button"
+        class="button quiet small needs-script"
+        popovertarget="record"
+        popovertargetaction="hide"
+        autofocus
+      >
+        Close
+      </button>
+      {closed === undefined ? null : (
+        <a class="button quiet small needs-no-script" href={closed}>
+          Close
+        </a>
+      )}
+    </div>
   );
 }
 
@@ -67,7 +92,7 @@ function RecordFields({ base, record }: RecordProps) {
     fields.filter(({ column }) => column.fieldId === undefined),
   ];
   return (
-    <div class="record" hx-target:inherited="#record">
+    <div class="record" hx-target:inherited="#record" data-record={`${table.name}/${id}`}>
       {table.tableId === undefined ? null : (
         <a
           class="button plain small"
@@ -90,9 +115,10 @@ function RecordFields({ base, record }: RecordProps) {
       )}
       <dl class="record-fields">
         {[...own, ...ours].map(({ column, cell }) => (
-          <div key={column.name}>
+          <div key={column.name} data-column={column.name}>
             <dt>
               <bdi>{column.sourceName}</bdi> <code class="muted">{column.name}</code>
+              {column.description ? <p class="muted pre-line">{column.description}</p> : null}
             </dt>
             <dd>
               <CellValue isWhole baseId={base.id} linked={linked} column={column} cell={cell} />

@@ -12,6 +12,9 @@ import {
   OPERATORS_OF,
   operatorsFor,
   type StatedFilter,
+  selectionOf,
+  type ViewState,
+  writeState,
 } from "../../core/data-browser";
 import { Button } from "../components";
 import { counted } from "../format";
@@ -31,7 +34,7 @@ interface FormProps {
 export function Tools({ baseId, page }: ToolsProps) {
   const { state, table } = page;
   const hasProblem = state.filters.some(({ problem }) => problem);
-  const download = { filters: state.filters, sort: state.chosenSort, columns: state.columns };
+  const download = selectionOf(state);
   return (
     <div class="data-tools">
       <details class="tool" open={hasProblem || state.chosenColumn !== undefined}>
@@ -46,6 +49,21 @@ export function Tools({ baseId, page }: ToolsProps) {
         </summary>
         <ColumnForm baseId={baseId} page={page} />
       </details>
+      <search>
+        <form class="data-search" action={tablePath(baseId, table.name)}>
+          <Kept state={{ ...selectionOf(state), search: "" }} />
+          <input
+            type="search"
+            name="q"
+            value={state.search}
+            placeholder="Search all columns"
+            aria-label="Search all columns"
+            autocomplete="off"
+            maxLength={MOST_CHARACTERS}
+          />
+        </form>
+      </search>
+      <span id="grid-status" class="small muted" role="status" />
       <span class="tool-end">
         <a class="button quiet small" href={downloadPath(baseId, table.name, "csv", download)} download>
           CSV
@@ -72,7 +90,7 @@ export function FilterForm({ baseId, page, isDraft }: FormProps & { isDraft?: bo
   );
   return (
     <form id="filters" class="tool-panel filters" action={tablePath(baseId, table.name)}>
-      <Kept page={page} isKept={{ sort: true, columns: true }} />
+      <Kept state={{ ...selectionOf(state), filters: [] }} />
       {filters.map((filter, index) => (
         <FilterLine
           key={`${index} ${filter.column}`}
@@ -97,9 +115,7 @@ export function FilterForm({ baseId, page, isDraft }: FormProps & { isDraft?: bo
           Apply
         </Button>
         {filters.length === 0 ? null : (
-          <a href={tablePath(baseId, table.name, { sort: state.chosenSort, columns: state.columns })}>
-            Remove all
-          </a>
+          <a href={tablePath(baseId, table.name, { ...selectionOf(state), filters: [] })}>Remove all</a>
         )}
       </div>
     </form>
@@ -133,11 +149,7 @@ function FilterLine(props: FormProps & { number: number; filter?: StatedFilter; 
       {without ? (
         <a
           class="button quiet small"
-          href={tablePath(baseId, name, {
-            filters: without,
-            sort: page.state.chosenSort,
-            columns: page.state.columns,
-          })}
+          href={tablePath(baseId, name, { ...selectionOf(page.state), filters: without })}
         >
           Remove<span class="visually-hidden"> filter {number}</span>
         </a>
@@ -231,7 +243,7 @@ function ColumnForm({ baseId, page }: FormProps) {
   const { table, state } = page;
   return (
     <form class="tool-panel" action={tablePath(baseId, table.name)}>
-      <Kept page={page} isKept={{ sort: true, filters: true }} />
+      <Kept state={{ ...selectionOf(state), columns: [] }} />
       <fieldset class="column-list">
         <legend class="visually-hidden">Shown columns, at most {MOST_COLUMNS}</legend>
         {table.columns
@@ -244,39 +256,24 @@ function ColumnForm({ baseId, page }: FormProps) {
           ))}
       </fieldset>
       <div class="actions">
-        <Button kind="primary" isSmall>
+        <Button kind="primary" isSmall name="keep" value="shown">
           Show
         </Button>
-        <a href={tablePath(baseId, table.name, { sort: state.chosenSort, filters: state.filters })}>Reset</a>
+        <Button kind="quiet" isSmall name="keep" value="usual">
+          Reset
+        </Button>
       </div>
     </form>
   );
 }
 
 /** The rest of the state, which a form of one part keeps. */
-function Kept({
-  page: { state },
-  isKept,
-}: {
-  page: FormProps["page"];
-  isKept: { sort?: boolean; filters?: boolean; columns?: boolean };
-}) {
+function Kept({ state }: { state: Partial<ViewState> }) {
   return (
     <>
-      {isKept.sort && state.chosenSort ? (
-        <input type="hidden" name="sort" value={state.chosenSort.column} />
-      ) : null}
-      {isKept.sort && state.chosenSort?.isDescending ? <input type="hidden" name="dir" value="desc" /> : null}
-      {isKept.columns
-        ? state.columns.map((name) => <input key={name} type="hidden" name="col" value={name} />)
-        : null}
-      {isKept.filters
-        ? state.filters.flatMap(({ column, operator, value }, index) => [
-            <input key={`f${index}`} type="hidden" name="f" value={column} />,
-            <input key={`o${index}`} type="hidden" name="o" value={operator} />,
-            <input key={`v${index}`} type="hidden" name="v" value={value} />,
-          ])
-        : null}
+      {[...new URLSearchParams(writeState(state))].map(([name, value], index) => (
+        <input key={`${index} ${name}`} type="hidden" name={name} value={value} />
+      ))}
     </>
   );
 }

@@ -52,6 +52,13 @@ test("a table's rows are shown by type, in pages, without a call to Airtable", a
   expectPart(first.text, "&lt;b>Billing&lt;/b>");
   expectPart(first.text, `<span class="tag green strong">Done</span>`);
   expectPart(first.text, "$1,979.75");
+  // A field's description is at its head, for the pointer, the keyboard and screen readers.
+  const about = /aria-describedby="(about-\d+)">Estimate/.exec(first.text)?.[1];
+  expectPart(
+    first.text,
+    `role="tooltip" id="${about}"><span class="muted">estimate, number</span>\nHours of work.\n\nWithout &lt;meetings>.</span>`,
+  );
+  expect(first.text.match(/role="tooltip"/g)).toHaveLength(1);
   expect(first.text).not.toContain("issue-mark");
   expect((await page("/tasks?col=code")).text.match(/issue-mark/g)).toHaveLength(2);
 
@@ -207,6 +214,46 @@ test("relative dates are days of UTC: today, this week, the last 7 days", async 
   });
 });
 
+test("a search finds records by any column, hidden ones and linked records too, and says when it was cut", async () => {
+  for (const [query, count] of [
+    ["q=TEST ONBOARDING", 5],
+    ["q=website", 77],
+    ["q=website&f=status&o=is&v=Done", 19],
+    ["q=bo@example", 46],
+    ["q=1979.75", 1],
+    ["q=line of task 12.&col=due", 1],
+    ["q=recTask0000000007", 1],
+    ["q=brief.pdf", 77],
+    ["q=%25", 0],
+    [`q=${"x".repeat(600)}%00`, 0],
+  ] as const) {
+    const { status, text } = await page(`/tasks?${query}`);
+    const shown = count === 0 ? "No cell of any column contains the text" : `of ${count}<`;
+    expect([query, status, text.includes(shown)]).toEqual([query, 200, true]);
+  }
+  // The links of the page keep it.
+  expectPart((await page("/tasks?q=o&sort=due")).text, 'rel="next" class="button small" href="/bases/');
+  expectPart((await page("/tasks?q=o&sort=due")).text, "?q=o&amp;sort=due&amp;after=");
+  const csv = await page("/tasks/download?format=csv&q=test onboarding");
+  expect(csv.text.match(/^recTask/gm)).toHaveLength(5);
+
+  // A search that takes long shows what it has found until then.
+  const admin = await fleet.owner(base);
+  await admin.unsafe(`create policy slow on tasks to public
+    using (case when id < 'recTask0000000100' then pg_sleep(0.03) is not null else true end)`);
+  await admin.unsafe("alter table tasks enable row level security");
+  try {
+    const cut = await page("/tasks?q=landing page&sort=id");
+    expect(cut.status).toBe(200);
+    expectPart(cut.text, "The search was stopped after 2 seconds");
+    const ids = idsIn(cut.text);
+    expect([ids[0], ids.length < 15]).toEqual(["recTask0000000000", true]);
+  } finally {
+    await admin.unsafe("alter table tasks disable row level security");
+    await admin.unsafe("drop policy slow on tasks");
+  }
+});
+
 test("a record shows all fields, its issues and, with history, its changes", async () => {
   const [record] = ["recTask0000000001"];
   const before = await page(`/tasks/${record}`);
@@ -230,6 +277,50 @@ test("a record shows all fields, its issues and, with history, its changes", asy
   expect(text).not.toContain("<html");
   expectPart(text, `https://airtable.com/${base.sourceBaseId}/tblTasks000000001/${record}`);
   expect((await page("/tasks/recNone0000000000")).status).toBe(404);
+});
+
+test("the address of a grid has the record that is open at the side, of any table", async () => {
+  for (const [record, title] of [
+    ["recTask0000000003", "Test onboarding 3"],
+    ["tasks/recTask0000000003", "Test onboarding 3"],
+    ["projects_more/recProject0000000", "Website"],
+    ["tasks/recNone0000000000", "No record"],
+    ["pg_class/x", "No record"],
+    ["/", "No record"],
+  ]) {
+    const { status, text } = await page(`/tasks?sort=due&record=${encodeURIComponent(record!)}`);
+    expect([record, status]).toEqual([record, 200]);
+    expectPart(text, `<h2 id="record-title">${title}</h2>`);
+    // Without a script it is shown at once, and a link closes it.
+    expectPart(text, 'class="side-panel" role="dialog" aria-labelledby="record-title">');
+    expectPart(text, `needs-no-script" href="/bases/${base.id}/data/tasks?sort=due"`);
+    expect(idsIn(text)).toHaveLength(100);
+  }
+  const closed = (await page("/tasks")).text;
+  expectPart(closed, 'aria-labelledby="record-title" popover="auto"></div>');
+});
+
+test("the chosen columns of a table are kept for the browser, and a link's columns are not", async () => {
+  const path = `/bases/${base.id}/data/tasks`;
+  const visit = (query: string, cookie?: string) => ask(`${path}${query}`, { account: owner, cookie });
+  const kept = await visit("?sort=due&col=due&col=budget&keep=shown");
+  expect([kept.status, kept.headers.get("location")]).toEqual([303, `${path}?sort=due&col=due&col=budget`]);
+  const header = kept.headers.get("set-cookie")!;
+  expect(header).toMatch(new RegExp(`; Path=${path}; Max-Age=\\d+; HttpOnly; SameSite=Lax`));
+  const cookie = header.split(";")[0]!;
+  const heads = (text: string) => [...text.matchAll(/data-column="([^"]+)"/g)].map(([, name]) => name);
+  const later = await visit("", cookie);
+  expect(heads(later.text)).toEqual(["title", "budget", "due"]);
+  const linked = await visit("?col=notes", cookie);
+  expect([heads(linked.text), linked.headers.get("set-cookie")]).toEqual([["title", "notes"], null]);
+  // A column that is gone since is left out.
+  const gone = await visit("", `${cookie}&col=gone`);
+  expect([heads(gone.text), gone.text.includes("do not exist")]).toEqual([["title", "budget", "due"], false]);
+  const usual = await visit("?sort=due&col=due&keep=usual", cookie);
+  expect([usual.headers.get("location"), usual.headers.get("set-cookie")]).toEqual([
+    `${path}?sort=due`,
+    expect.stringContaining("Max-Age=0"),
+  ]);
 });
 
 test("what is filtered is downloaded, as CSV without formulas and as JSON", async () => {
@@ -402,7 +493,8 @@ fuzz(
     fc.constantFrom(...NAMED.columns),
     fc.boolean(),
     fc.integer({ min: 1, max: 7 }),
-    async (cells, filters, sorted, isDescending, limit) => {
+    fc.constantFrom("", "", "a", "1", "2026", "%"),
+    async (cells, filters, sorted, isDescending, limit, search) => {
       const { sql } = rows;
       await sql.unsafe(`truncate "ro'ws"" """`);
       for (const [index, row] of cells.entries()) {
@@ -412,7 +504,7 @@ fuzz(
           [...values.slice(0, 2), JSON.stringify(row[1] ?? []), ...values.slice(3)],
         );
       }
-      const selection = { filters, sort: { column: sorted.name, isDescending } };
+      const selection = { filters, sort: { column: sorted.name, isDescending }, search };
       const read = (cursor: Parameters<typeof browseRows>[4]["cursor"], most: number) =>
         browseRows(sql, NAMED, [sorted], selection, { cursor, limit: most, form: "whole" });
       const whole = (await read(undefined, 1000)).map(([id]) => id as string);
@@ -439,7 +531,7 @@ fuzz(
         first = page_.at(-1);
       }
       expect(back.toReversed()).toEqual(whole.slice(0, -1));
-      if (filters.length === 0) expect(whole).toHaveLength(cells.length);
+      if (filters.length === 0 && search === "") expect(whole).toHaveLength(cells.length);
     },
   ),
 );

@@ -30,6 +30,7 @@ interface Case {
   kinds: ColumnKind[];
   filters: { column: number; operator: number; value: string }[];
   sort: { column: number; isDescending: boolean };
+  search: string;
   cursor: { id: string; isBefore: boolean; value?: string | null } | undefined;
 }
 
@@ -47,6 +48,7 @@ const anyCase: fc.Arbitrary<Case> = fc
         { maxLength: 3 },
       ),
       sort: fc.record({ column, isDescending: fc.boolean() }),
+      search: fc.oneof(fc.constant(""), anyText),
       cursor: fc.option(
         fc.record(
           { id: anyText, isBefore: fc.boolean(), value: fc.option(anyText) },
@@ -58,7 +60,7 @@ const anyCase: fc.Arbitrary<Case> = fc
   });
 
 /** All statements that the browser makes for a case. */
-function statementsOf({ names, kinds, filters, sort, cursor }: Case): BrowseStatement[] {
+function statementsOf({ names, kinds, filters, sort, search, cursor }: Case): BrowseStatement[] {
   const [schema, name, linked] = names.slice(-3) as [string, string, string];
   const columns = kinds.map(
     (kind, index): BrowsedColumn => ({
@@ -92,13 +94,14 @@ function statementsOf({ names, kinds, filters, sort, cursor }: Case): BrowseStat
   const selection = {
     filters: used,
     sort: { column: columns[sort.column]!.name, isDescending: sort.isDescending },
+    search,
   };
   const page = (["grid", "whole"] as const).flatMap((form) =>
     pageStatements(table, columns, selection, { cursor, limit: 101, form }).map((make) => make(101)),
   );
   return [
     ...page,
-    countStatement(table, used),
+    countStatement(table, selection),
     recordStatement(table, names[0]!),
     linkedStatement(schema, { table: linked, primary: names[0]! }, names),
   ];
@@ -118,6 +121,7 @@ fuzz(
         ...filter,
         value: VALUES[given.kinds[filter.column]!] ? filter.value : "plain",
       })),
+      search: given.search && "plain",
       cursor: given.cursor && {
         ...given.cursor,
         id: "recPlain",
@@ -159,7 +163,9 @@ fuzz(
   "any URL is read, and the state that was read is written and read again unchanged",
   200,
   fc.property(
-    fc.array(fc.tuple(fc.constantFrom("f", "o", "v", "sort", "dir", "col", "after", "before", "n"), anyText)),
+    fc.array(
+      fc.tuple(fc.constantFrom("f", "o", "v", "q", "sort", "dir", "col", "after", "before", "n"), anyText),
+    ),
     (pairs) => {
       const state = readState(new URLSearchParams(pairs));
       expect(readState(new URLSearchParams(writeState(state)))).toEqual(state);

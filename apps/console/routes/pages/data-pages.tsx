@@ -9,6 +9,7 @@ import {
   isTooSlow,
   readState,
   startDownload,
+  type ViewState,
   writeState,
 } from "../../../../core/data-browser";
 import { type BasetideError, httpStatus, isBasetideError } from "../../../../core/errors";
@@ -16,10 +17,12 @@ import { allowLongAnswer } from "../../../../core/http";
 import { BaseFrame } from "../../../../views/base/frame";
 import { ErrorNote } from "../../../../views/components";
 import { DataFrame, IndexHint, NoTables, TablePage } from "../../../../views/data/page";
-import { tablePath } from "../../../../views/data/paths";
-import { RecordPanel, RecordView, titleOf } from "../../../../views/data/record";
+import { recordPath, tablePath } from "../../../../views/data/paths";
+import { NoRecord, RecordPanel, RecordView, titleOf } from "../../../../views/data/record";
 import { FilterForm } from "../../../../views/data/tools";
 import { isHtmx, securityHeaders } from "../../../../views/render";
+import { dataScript } from "../../assets";
+import { readCookie, writeCookie, YEAR_S } from "../../cookies";
 import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
 
@@ -42,7 +45,10 @@ export function dataPages(ctx: ConsoleContext) {
     })
     .get("/bases/:id/data/:table", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
-      const state = readState(new URL(request.url).searchParams);
+      const query = new URL(request.url).searchParams;
+      const keep = query.get("keep");
+      if (keep !== null) return keepColumns(ctx, request, query, keep);
+      const state = stateOf(request, query);
       const known = base.tables.find(({ name }) => name === params.table)?.source_name;
       const page = {
         title: `${known ?? params.table} · ${base.name}`,
@@ -53,11 +59,18 @@ export function dataPages(ctx: ConsoleContext) {
       try {
         await requireReadable(ctx, currentUser, base);
         const read = await browsePage(ctx, base, params.table, state);
+        const panel = await openRecord(
+          ctx,
+          base,
+          params.table,
+          query,
+          tablePath(base.id, params.table, state),
+        );
         const status = read.state.filters.some(({ problem }) => problem) ? 422 : 200;
         return answer(
           request,
           { ...page, status },
-          <InFrame base={base} table={params.table}>
+          <InFrame base={base} table={params.table} panel={panel}>
             <TablePage base={base} page={read} />
           </InFrame>,
         );
@@ -124,7 +137,19 @@ export function dataPages(ctx: ConsoleContext) {
       const view = isHtmx(request) ? (
         <RecordPanel base={base} record={record} />
       ) : (
-        <InFrame base={base} table={params.table}>
+        <InFrame
+          base={base}
+          table={params.table}
+          panel={
+            await openRecord(
+              ctx,
+              base,
+              params.table,
+              new URL(request.url).searchParams,
+              recordPath(base.id, params.table, params.record),
+            )
+          }
+        >
           <RecordView base={base} record={record} />
         </InFrame>
       );
@@ -136,20 +161,68 @@ export function dataPages(ctx: ConsoleContext) {
     });
 }
 
+/** The columns that this browser keeps for a table, as the query of a link. */
+const COLUMNS = "basetide_columns";
+/** Browsers ignore a cookie that is longer than 4096 bytes with its name and attributes. */
+const MOST_COOKIE = 3500;
+
+/** The state that the address asks for; without columns in it, with those that the browser keeps. */
+function stateOf(request: Request, query: URLSearchParams): ViewState {
+  const state = readState(query);
+  if (state.columns.length > 0) return state;
+  const { columns } = readState(new URLSearchParams(readCookie(request, COLUMNS)));
+  return { ...state, columns, areColumnsKept: true };
+}
+
+/** Keeps the chosen columns in a cookie of the table. A link with columns changes nothing: only the form keeps them. */
+function keepColumns(ctx: ConsoleContext, request: Request, query: URLSearchParams, keep: string): Response {
+  query.delete("keep");
+  if (keep !== "shown") query.delete("col");
+  const { pathname } = new URL(request.url);
+  const value = writeState({ columns: readState(query).columns }).slice(1);
+  const isKept = value !== "" && value.length <= MOST_COOKIE;
+  const options = { consoleUrl: ctx.config.consoleUrl, maxAgeS: isKept ? YEAR_S : 0, path: pathname };
+  const headers = new Headers({ "set-cookie": writeCookie(COLUMNS, value, options) });
+  return goTo(request, query.size === 0 ? pathname : `${pathname}?${query}`, headers);
+}
+
+/** The record that the address has open at the side: `<table>/<id>`, or an id of this table. */
+async function openRecord(
+  ctx: ConsoleContext,
+  base: Base,
+  table: string,
+  query: URLSearchParams,
+  closed: string,
+) {
+  const asked = query.get("record");
+  if (!asked) return undefined;
+  const at = asked.lastIndexOf("/");
+  try {
+    const record = await browseRecord(ctx, base, at < 0 ? table : asked.slice(0, at), asked.slice(at + 1));
+    return <RecordPanel base={base} record={record} closed={closed} />;
+  } catch (error) {
+    if (!isBasetideError(error, "not_found")) throw error;
+    return <NoRecord message={error.message} closed={closed} />;
+  }
+}
+
 function InFrame({
   base,
   table,
+  panel,
   children,
 }: {
   base: Base;
   table?: string;
+  panel?: preact.ComponentChildren;
   children: preact.ComponentChildren;
 }) {
   return (
     <BaseFrame base={base} place="data">
-      <DataFrame base={base} table={table}>
+      <DataFrame base={base} table={table} panel={panel}>
         {children}
       </DataFrame>
+      <script src={dataScript} defer />
     </BaseFrame>
   );
 }
