@@ -61,9 +61,18 @@ test.for([
     await page.getByRole("cell", { name: "Website" }).first().waitFor();
     await visitor.inspect(`data-grid-${name}`);
     if (hasScript) {
+      await page.getByText("Filter", { exact: true }).click();
+      await page.getByLabel("Filter 1: column").selectOption("due");
+      await page.getByText("Days begin at midnight UTC").waitFor();
+      const size = page.viewportSize()!;
       await page.emulateMedia({ colorScheme: "dark" });
-      await visitor.inspect("data-grid-dark");
+      for (const width of [390, 1280, 1920]) {
+        await page.setViewportSize({ width, height: 900 });
+        await visitor.inspect(`data-filter-dark-${width}`);
+      }
       await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize(size);
+      await page.getByText("Filter", { exact: true }).click();
     }
 
     await page.getByRole("link", { name: "Estimate" }).focus();
@@ -72,6 +81,7 @@ test.for([
 
     await page.getByText("Filter", { exact: true }).click();
     await page.getByLabel("Filter 1: column").selectOption("status");
+    if (hasScript) await page.getByLabel("Filter 1: value").and(page.locator("select")).waitFor();
     // Without a script, the operators come with the next page.
     if (!hasScript) await page.getByRole("button", { name: "Apply" }).click();
     await page.getByLabel("Filter 1: operator").selectOption("is");

@@ -45,6 +45,7 @@ test("a table's rows are shown by type, in pages, without a call to Airtable", a
 
   const first = await page("/tasks");
   expect(first.status).toBe(200);
+  expect(Bun.gzipSync(first.text).length).toBeLessThan(20_000);
   expect(idsIn(first.text)).toHaveLength(100);
   expectPart(first.text, `1–100 of ${TASKS}`);
   // Links carry the text of the linked record, escaped; choices Airtable's color; numbers their format.
