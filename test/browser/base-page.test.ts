@@ -86,7 +86,6 @@ test("the overview is updated without a reload, and pauses while it is hidden", 
   await page.getByRole("link", { name: "Live & well" }).click();
   await page.getByRole("heading", { level: 1, name: "Live & well" }).waitFor();
   expect(await figure(page, "Records").textContent()).toBe("3");
-  await page.getByText("As a table").click();
   await page.evaluate(() => Object.assign(window, { isSamePage: true }));
 
   fleet.sandbox.control.createRecords(base.sourceBaseId, "People", [{ fields: { Name: "Bo" } }]);
@@ -99,15 +98,21 @@ test("the overview is updated without a reload, and pauses while it is hidden", 
     .getByText("2", { exact: true })
     .waitFor();
   expect(await page.evaluate(() => "isSamePage" in window)).toBe(true);
-  // What was opened stays open.
-  expect(await page.locator("#history details").getAttribute("open")).not.toBeNull();
 
-  // One table's columns, in a dialog that the keyboard closes.
-  await page.getByRole("link", { name: "Columns of people" }).click();
-  await page.locator("#dialog").getByRole("row", { name: "created_time timestamp" }).waitFor();
-  await visitor.inspect("columns-dialog");
-  await page.keyboard.press("Escape");
-  expect(await page.locator("#dialog").isVisible()).toBe(false);
+  // Each table leads to its rows, its schema and SQL by keyboard.
+  await page.getByRole("link", { name: "Schema of people" }).press("Enter");
+  await page.getByRole("heading", { name: "people" }).waitFor();
+  await page.goBack();
+  await page.getByRole("button", { name: "SQL of people" }).press("Enter");
+  await page
+    .getByRole("gridcell", { name: "Bo" })
+    .or(page.getByRole("cell", { name: "Bo" }))
+    .waitFor();
+  await page.goBack();
+  await page.getByRole("link", { name: "Schema changes" }).click();
+  await page.getByText("New table people").waitFor();
+  await visitor.inspect("schema-changes");
+  await page.goBack();
 
   await page.evaluate(() => {
     Object.defineProperty(document, "hidden", { value: true, configurable: true });
@@ -330,12 +335,31 @@ test("issues are muted without scripts, and every part of their pages is accessi
   await page.getByRole("heading", { name: "1 record" }).waitFor();
   await visitor.inspect("issue-records");
   await page.goto(`/bases/${id}`);
-  await page.locator("#issues-card").getByRole("heading", { name: "Issues: 1" }).waitFor();
+  await page.locator("#tables-card").getByRole("link", { name: "1 of members" }).waitFor();
   await visitor.inspect("issues-overview");
   visitor.expectNoProblems();
   await plain.page.goto(`/bases/${id}/issues`);
   await plain.page.getByRole("button", { name: "Unmute Members, Code" }).click();
   await plain.page.getByRole("heading", { name: "Issues: 2" }).waitFor();
+});
+
+test("the overview of a healthy base of six tables fits two thirds of a page, and leads to all that it sums up", async ({
+  skip,
+}) => {
+  skip(noBrowser !== undefined, noBrowser);
+  const sourceId = fleet.sandbox.control.generate({ name: "Six tables", records: 60, tables: 6 });
+  const base = await fleet.synced((await fleet.connect(sourceId)).id);
+  await using visitor = await visit(OWNER, { isTwofold: true });
+  const { page } = visitor;
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await page.goto(`/bases/${base.id}`);
+  await page.locator(".first-queries details").waitFor();
+  expect(await page.locator("#now dl > div").count()).toBe(4);
+  expect(await page.evaluate(() => document.documentElement.scrollHeight)).toBeLessThanOrEqual(1100);
+  for (const link of ["Freshness", "Usage", "Schema changes"])
+    await page.locator(".overview").getByRole("link", { name: link, exact: true }).waitFor();
+  await visitor.inspect("overview-six");
+  visitor.expectNoProblems();
 });
 
 test("every page of a base and the admin page is accessible and fits", async ({ skip }) => {
@@ -353,7 +377,7 @@ test("every page of a base and the admin page is accessible and fits", async ({ 
   await look(OWNER, {
     bases: "/bases",
     overview: path,
-    columns: `${path}/tables/items_i_more`,
+    "schema-changes": `${path}/schema-changes`,
     issues: `${path}/issues`,
     proxy: `${path}/proxy`,
     runs: `${path}/runs`,

@@ -192,7 +192,7 @@ test.for([
       byKind: { payloads: 21_000, records: 6_300, sweep: 3_100, schema: 610, freshness: 900, webhooks: 12 },
     });
     await page.goto(`/bases/${base.id}`);
-    await page.getByRole("heading", { name: "Call budget" }).waitFor();
+    await page.getByRole("link", { name: "Usage of Marketing <b>" }).waitFor();
     await inspect("4-base");
     await page.goto("/account/workspaces");
     await inspect("5-list");
@@ -233,7 +233,7 @@ test("the last step of connecting a base asks for the plan", { timeout: BROWSER_
   await visitor.inspect("budget-start");
   await page.getByRole("button", { name: "Start syncing" }).click();
   await page.waitForURL(/\/bases\/bas_/);
-  await page.getByRole("link", { name: "Agency" }).waitFor();
+  await page.getByRole("link", { name: "Usage of Agency" }).waitFor();
   visitor.expectNoProblems();
 });
 

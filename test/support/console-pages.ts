@@ -88,12 +88,12 @@ const ONBOARDING: Record<string, Address> = {
 const BASES: Record<string, Address> = {
   "/bases": "/bases",
   "/bases/:id": ({ base }) => `/bases/${base}`,
-  "/bases/:id/tables/:table": ({ base, table }) => `/bases/${base}/tables/${table}`,
   "/bases/:id/changes/": ({ base }) => `/bases/${base}/changes`,
   "/bases/:id/changes/:set": ({ base, changeSet }) => `/bases/${base}/changes/${changeSet}`,
   "/bases/:id/freshness": ({ base }) =>
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),
-  "/bases/:id/:place": ({ base }) => ["runs", "issues"].map((place) => `/bases/${base}/${place}`),
+  "/bases/:id/:place": ({ base }) =>
+    ["runs", "issues", "schema-changes"].map((place) => `/bases/${base}/${place}`),
   "/bases/:id/issues/records": ({ base, table }) =>
     `/bases/${base}/issues/records?table=${table}&field=price&reason=not+a+number`,
   "/bases/:id/settings": ({ base }) => `/bases/${base}/settings`,

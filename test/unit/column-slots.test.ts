@@ -1,13 +1,11 @@
-/** What a table's page says about the columns that the table has used up. */
+/** What the schema of a table says about the columns that the table has used up. */
+import { h } from "preact";
 import { renderToString } from "preact-render-to-string";
 import { expect, test } from "vitest";
-import type { TableSpec } from "../../core/replica";
-import { Columns } from "../../views/base/tables";
-
-const spec: TableSpec = { tableId: "tblO", name: "orders", sourceName: "Orders", columns: [] };
+import { Slots } from "../../views/schema/schema-page";
 
 function shown(used: number, dropped: number): string {
-  const page = renderToString(Columns({ spec, baseId: "bas_1", slots: { name: "orders", used, dropped } }));
+  const page = renderToString(h(Slots, { baseId: "bas_1", slots: { name: "orders", used, dropped } }));
   return page.replaceAll(/<[^>]+>/g, "").replaceAll(/\s+/g, " ");
 }
 

@@ -1,28 +1,9 @@
-/** The call budget of a base's workspace: on the overview, and in the settings. */
+/** The choice of a base's workspace, whose call budget applies. */
 import type { Base } from "../../core/control/bases";
-import type { Budget, Workspace } from "../../core/control/budgets";
-import { BudgetPicture } from "../budget/budget";
+import type { Workspace } from "../../core/control/budgets";
 import { capOf } from "../budget/plans";
-import { Button, ButtonLink, Card, Form } from "../components";
+import { Button, Card, Form } from "../components";
 import { SelectField } from "../components/field";
-
-/** Without a cap there is nothing to show; the settings explain how to set one. */
-export function BudgetCard({ budget }: { budget: Budget | null }) {
-  if (!budget || budget.callsPerMonth === null) return null;
-  return (
-    <Card
-      id="budget-card"
-      title="Call budget"
-      actions={
-        <ButtonLink isSmall kind="quiet" href={`/account/workspaces/${budget.workspaceId}`}>
-          {budget.name}
-        </ButtonLink>
-      }
-    >
-      <BudgetPicture budget={budget} />
-    </Card>
-  );
-}
 
 /** The value for no workspace. */
 export const NO_WORKSPACE = "none";

@@ -1,6 +1,6 @@
 /** The schema changes of the source, which the replica has followed. */
 import type { SchemaChange } from "../../core/control/bases";
-import { Badge, Card, type Tone } from "../components";
+import { Badge, Card, Empty, type Tone } from "../components";
 import { Ago } from "../components/ago";
 
 const words: Record<SchemaChange["kind"], string> = {
@@ -22,7 +22,13 @@ const tones: Record<SchemaChange["severity"], Tone> = {
 };
 
 export function SchemaChanges({ changes, now }: { changes: SchemaChange[]; now: Date }) {
-  if (changes.length === 0) return null;
+  if (changes.length === 0) {
+    return (
+      <Empty title="No schema changes">
+        When tables or fields change in Airtable, what Basetide changes in the database is listed here.
+      </Empty>
+    );
+  }
   return (
     <Card id="changes-card" title="Schema changes">
       <ul class="log">

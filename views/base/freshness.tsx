@@ -1,16 +1,19 @@
 /** The freshness of a base over an hour, a day or a month: lag, calls, changed rows, issues. */
+import type { Base } from "../../core/control/bases";
 import { type BaseHistory, type HistoryRange, historyRanges } from "../../core/control/history";
+import { isLive, statusOf } from "../../core/control/status";
 import { Card } from "../components";
 import { Time } from "../components/time";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 import { CallsCard } from "./calls-card";
 import { ChartEnd, footOf, formOf, LagChart, LagLegend, LagTable, lagSummary, timeOf } from "./lag-chart";
+import { LiveReads } from "./live-mode";
 
-export function FreshnessPage({ baseId, history }: { baseId: string; history: BaseHistory }) {
+export function FreshnessPage({ base, history, now }: { base: Base; history: BaseHistory; now: Date }) {
   return (
     <>
-      <RangeChoice baseId={baseId} range={history.range} />
+      <RangeChoice baseId={base.id} range={history.range} />
       <Card id="lag-card" title="Lag">
         <p class="muted">
           How old the data in the database was. {lagSummary(history)} It is empty where nothing was synced.
@@ -24,6 +27,7 @@ export function FreshnessPage({ baseId, history }: { baseId: string; history: Ba
         <ChangedRows history={history} />
       </div>
       {history.issues.some(({ count }) => count !== null) ? <IssueCounts history={history} /> : null}
+      {isLive(base) && statusOf(base, now).isCurrent ? <LiveReads base={base} now={now} /> : null}
     </>
   );
 }

@@ -12,20 +12,9 @@ import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
 import { plainValue } from "../plain-value";
 
-/** Groups on the overview; the page of issues has more. */
-const ON_OVERVIEW = 5;
-
-export function Issues({ base }: { base: Base }) {
-  if (base.openIssueCount === 0) return null;
-  const { open } = sorted(base);
-  return (
-    <Card id="issues-card" title={`Issues: ${inDigits(base.openIssueCount)}`}>
-      <Groups base={base} shape={[]} groups={open.slice(0, ON_OVERVIEW)} isBrief />
-      <p>
-        <a href={`/bases/${base.id}/issues`}>All issues</a>
-      </p>
-    </Card>
-  );
+/** The groups that count, without muted fields and the source's own errors. */
+export function openIssues(base: Pick<Base, "issues" | "issueCount" | "settings">): IssueGroup[] {
+  return sorted(base).open;
 }
 
 interface IssuesProps {
@@ -89,8 +78,6 @@ function fieldOf({ table_id, field_id }: Pick<IssueGroup, "table_id" | "field_id
 
 interface GroupsProps extends IssuesProps {
   groups: IssueGroup[];
-  /** Without what to do about them. */
-  isBrief?: boolean;
 }
 
 function Groups({ groups, ...props }: GroupsProps) {
@@ -140,15 +127,18 @@ function ObjectTable({ issues }: { issues: IssueGroup[] }) {
   );
 }
 
-function CellTable({ caption, base, shape, groups, isBrief }: GroupsProps & { caption: string }) {
-  const head = [
-    { text: "Field" },
-    { text: "Reason" },
-    { text: "Records", isNumber: true },
-    { text: "Example" },
-  ];
+function CellTable({ caption, base, shape, groups }: GroupsProps & { caption: string }) {
   return (
-    <Table caption={caption} head={isBrief ? head : [...head, { text: "Mute", isHidden: true }]}>
+    <Table
+      caption={caption}
+      head={[
+        { text: "Field" },
+        { text: "Reason" },
+        { text: "Records", isNumber: true },
+        { text: "Example" },
+        { text: "Mute", isHidden: true },
+      ]}
+    >
       {groups.map((group) => (
         <tr key={`${group.table} ${group.column} ${group.reason}`}>
           <th scope="row" class="wrap">
@@ -161,11 +151,9 @@ function CellTable({ caption, base, shape, groups, isBrief }: GroupsProps & { ca
           <td class="wrap">
             <Example base={base} group={group} />
           </td>
-          {isBrief ? null : (
-            <td class="nowrap">
-              <MuteForm base={base} field={group} label={nameOf(shape, group)} />
-            </td>
-          )}
+          <td class="nowrap">
+            <MuteForm base={base} field={group} label={nameOf(shape, group)} />
+          </td>
         </tr>
       ))}
     </Table>

@@ -16,7 +16,7 @@ const periodNames: Record<Period["kind"], string> = {
   budget: "Call budget",
 };
 
-/** On the overview: the last hour, day or month, and the way to more. */
+/** On the overview: a small chart of the last hour, day or month, and the way to more. */
 export function LagCard({ baseId, history }: { baseId: string; history: LagHistory }) {
   return (
     <Card
@@ -28,15 +28,15 @@ export function LagCard({ baseId, history }: { baseId: string; history: LagHisto
         </ButtonLink>
       }
     >
-      <LagChart history={history} />
-      <LagLegend history={history} most={2} />
-      <p class="small muted">{lagSummary(history)}</p>
-      <LagTable history={history} />
+      <LagChart history={history} numbersAt="on the page Freshness" />
+      <p class="small">{lagSummary(history)}</p>
+      <LagLegend history={history} most={1} />
     </Card>
   );
 }
 
-export function LagChart({ history }: { history: LagHistory }) {
+export function LagChart(props: { history: LagHistory; numbersAt?: string }) {
+  const { history, numbersAt = "in the table below" } = props;
   const { lag, periods, markers, range, now } = history;
   const placeOf = scaleOfTime(history);
   const values = lag.flatMap(({ p50Ms, maxMs }) => [p50Ms ?? 0, maxMs ?? 0]).filter((value) => value > 0);
@@ -51,7 +51,7 @@ export function LagChart({ history }: { history: LagHistory }) {
   );
   return (
     <TimeChart
-      summary={`Lag, the last ${historyRanges[range].text}. ${lagSummary(history)} The same numbers are in the table below.`}
+      summary={`Lag, the last ${historyRanges[range].text}. ${lagSummary(history)} The same numbers are ${numbersAt}.`}
       form="range"
       scale={durationScale(values)}
       spans={spans}

@@ -1,18 +1,13 @@
 /** Live mode of a base in plain words: how changes arrive, whether SQL has them, and the remedy if it does not work. */
 import type { Base, LiveState } from "../../core/control/bases";
 import { isLive, median } from "../../core/control/status";
-import { Note } from "../components";
+import { Card, Note } from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
 import { counted, formatDuration, inDigits } from "../format";
 
 /** An active base without a cap is polled at least this often, ms. */
 const LONGEST_ACTIVE_MS = 2000;
-
-interface Props {
-  base: Base;
-  now: Date;
-}
 
 export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; now: Date }) {
   const { live } = base;
@@ -26,18 +21,6 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         </dd>
       </div>
       <div>
-        <dt>Sync time</dt>
-        <dd>{base.sync ? formatDuration(base.sync.durationMs) : "–"}</dd>
-        <dd class="muted small">
-          {base.sync?.kind === "live" ? "of the last change" : "of the last full sync"}
-        </dd>
-      </div>
-      <div>
-        <dt>Last read</dt>
-        <dd>{live.readAt ? <Ago at={live.readAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">{readNote(base)}</dd>
-      </div>
-      <div>
         <dt>Last change</dt>
         <dd>{live.changedAt ? <Ago at={live.changedAt} now={now} /> : "–"}</dd>
         <dd class="muted small">{live.changedAt ? roundNote(base) : "none since live sync started"}</dd>
@@ -48,26 +31,54 @@ export function LiveFigures({ base, now }: { base: Base & { live: LiveState }; n
         <dd class="muted small">
           {live.waiting > 0 && live.waitingSince
             ? `changed records, the oldest for ${formatDuration(now.getTime() - live.waitingSince.getTime())}`
-            : "every known change is in the database"}
-        </dd>
-      </div>
-      <div>
-        <dt>Last comparison</dt>
-        <dd>{live.comparedAt ? <Ago at={live.comparedAt} now={now} /> : "–"}</dd>
-        <dd class="muted small">
-          {live.comparedAt === null
-            ? "not run yet"
-            : live.driftedSince
-              ? "the database was behind Airtable"
-              : "the database matched Airtable"}
+            : "every known change is in SQL"}
         </dd>
       </div>
     </>
   );
 }
 
-/** Notes in addition to the figures: missed changes, possible gaps, and why a base is not live. */
-export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: string | undefined }) {
+/** How live sync reads and verifies: for the page of freshness, because none of it changes what SQL shows. */
+export function LiveReads({ base, now }: { base: Base & { live: LiveState }; now: Date }) {
+  const { live } = base;
+  return (
+    <Card id="live-reads" title="Live sync">
+      <dl class="figures">
+        <div>
+          <dt>Sync time</dt>
+          <dd>{base.sync ? formatDuration(base.sync.durationMs) : "–"}</dd>
+          <dd class="muted small">
+            {base.sync?.kind === "live" ? "of the last change" : "of the last full sync"}
+          </dd>
+        </div>
+        <div>
+          <dt>Last read</dt>
+          <dd>{live.readAt ? <Ago at={live.readAt} now={now} /> : "–"}</dd>
+          <dd class="muted small">{readNote(base)}</dd>
+        </div>
+        <div>
+          <dt>Last comparison</dt>
+          <dd>{live.comparedAt ? <Ago at={live.comparedAt} now={now} /> : "–"}</dd>
+          <dd class="muted small">
+            {live.comparedAt === null
+              ? "not run yet"
+              : live.driftedSince
+                ? "the database was behind Airtable"
+                : "the database matched Airtable"}
+          </dd>
+        </div>
+      </dl>
+      <p class="muted small">
+        While nothing changes, no sync runs. <code>completed_at</code> in <code>_sync_meta</code> is then the
+        time of the last read of Airtable's changes, which found everything in the database.
+      </p>
+      <Missed live={live} sweep={base.sweep} now={now} />
+    </Card>
+  );
+}
+
+/** Notes in addition to the figures: possible gaps, and why a base is not live. */
+export function LiveNotes({ base, keyHelpUrl }: { base: Base; keyHelpUrl: string | undefined }) {
   const { live, settings } = base;
   if (settings.rapid) return null;
   if (!settings.live) {
@@ -81,20 +92,12 @@ export function LiveNotes({ base, now, keyHelpUrl }: Props & { keyHelpUrl: strin
   if (live.state === "refused") return <Refused base={base} keyHelpUrl={keyHelpUrl} />;
   if (!isLive(base))
     return <p class="muted small">Live sync is being set up. Until then we poll every table.</p>;
+  if (!live.gapSince) return null;
   return (
-    <>
-      {live.gapSince ? (
-        <p>
-          Airtable cannot report what changed before <Time at={live.gapSince} form="clock" />, so we are
-          re-reading every record. Newer changes continue to arrive.
-        </p>
-      ) : null}
-      <p class="muted small">
-        While nothing changes, no sync runs. <code>completed_at</code> in <code>_sync_meta</code> is then the
-        time of the last read of Airtable's changes, which found everything in the database.
-      </p>
-      <Missed live={live} sweep={base.sweep} now={now} />
-    </>
+    <p>
+      Airtable cannot report what changed before <Time at={live.gapSince} form="clock" />, so we are
+      re-reading every record. Newer changes continue to arrive.
+    </p>
   );
 }
 

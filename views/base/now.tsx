@@ -1,4 +1,4 @@
-/** The current state of a base: in words, in figures, and the progress of its first sync or a rebuild. */
+/** The current state of a base: one line with one action, four figures, and the progress of its first sync or a rebuild. */
 import type { Base, SyncKind } from "../../core/control/bases";
 import { quotaKeyOf } from "../../core/control/budgets";
 import { type BaseStatus, isLive, median, statusOf } from "../../core/control/status";
@@ -8,7 +8,7 @@ import { Ago } from "../components/ago";
 import { counted, formatDuration, inDigits } from "../format";
 import { FailingTables } from "./failing-tables";
 import { LiveFigures, LiveNotes } from "./live-mode";
-import { BaseProblem } from "./problem";
+import { BaseProblem, RemedyAction } from "./problem";
 import { ProgressBars } from "./progress";
 import { StateBadge } from "./state";
 
@@ -27,16 +27,17 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
   const isStarting = status.word === "First sync";
   return (
     <Card id="now">
-      <p class="now-state">
+      <div class="now-state">
         <StateBadge status={status} now={now} isAnnounced />
+        <p class="wrap">{sentenceOf(status)}</p>
         {base.openIssueCount > 0 ? <IssueLink base={base} /> : null}
-        {isStarting ? <span class="wrap">{status.headline}</span> : null}
-      </p>
+        {status.remedy ? <RemedyAction base={base} status={status} remedy={status.remedy} /> : null}
+      </div>
       {status.isCurrent || isStarting ? null : <BaseProblem base={base} status={status} now={now} />}
       <FailingTables base={base} now={now} />
       {/* Before the first sync there is nothing to count. */}
       {base.sync ? <Figures base={base} now={now} isCurrent={status.isCurrent} /> : null}
-      {mayExplain(base, status) ? <LiveNotes base={base} now={now} keyHelpUrl={keyHelpUrl} /> : null}
+      {mayExplain(base, status) ? <LiveNotes base={base} keyHelpUrl={keyHelpUrl} /> : null}
       {status.isCurrent && base.repairs > 0 ? (
         <p>
           {counted(base.repairs, "record")} written through the proxy will be updated in the database shortly.
@@ -53,6 +54,13 @@ export function Now({ base, now, keyHelpUrl }: { base: Base; now: Date; keyHelpU
       ) : null}
     </Card>
   );
+}
+
+/** Without the word that the badge has: `The database matched Airtable 17 s ago.` */
+function sentenceOf({ isCurrent, word, headline }: BaseStatus): string {
+  if (!isCurrent || !headline.startsWith(`${word}; `)) return headline;
+  const rest = headline.slice(word.length + 2);
+  return rest.charAt(0).toUpperCase() + rest.slice(1);
 }
 
 /** Calls a second that a sync of the base may make. */

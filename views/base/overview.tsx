@@ -1,17 +1,14 @@
 /**
- * The overview of a base: its current state, its history, and its contents.
+ * The overview of a base: its current state, its tables, and two small charts that lead to more.
  *
  * One small part polls every two seconds and is morphed into the page, so that only what has changed is replaced. Its
  * request says what the page already shows; larger parts are included only if they have changed. Those that need queries
  * of their own are compared only every few polls.
  */
-import type { Base, SchemaChange } from "../../core/control/bases";
+import type { Base } from "../../core/control/bases";
 import type { Budget, QuotaUse } from "../../core/control/budgets";
 import type { LagBucket, LagHistory } from "../../core/control/history";
 import { live } from "../live";
-import { BudgetCard } from "./budget";
-import { SchemaChanges } from "./changes";
-import { Issues } from "./issues";
 import { LagCard } from "./lag-chart";
 import { Now } from "./now";
 import { isJustReady, ReadyCard } from "./ready";
@@ -33,14 +30,12 @@ export interface SlowFacts {
   use: QuotaUse;
   /** Of the base's workspace; null: no cap. */
   budget: Budget | null;
-  /** Newest first. */
-  changes: SchemaChange[];
 }
 
 type OverviewProps = CurrentFacts & SlowFacts;
 
 /** What these parts count begins when the first sync has finished. */
-const afterFirstSync: readonly string[] = ["history", "tables", "issues", "changes"];
+const afterFirstSync: readonly string[] = ["history", "tables"];
 
 /** While a first sync runs, its progress is all there is. */
 function isHidden(name: Section, { sync, progress }: Base): boolean {
@@ -48,34 +43,30 @@ function isHidden(name: Section, { sync, progress }: Base): boolean {
 }
 
 const sections = {
-  history: ({ base, history }: OverviewProps) => <LagCard baseId={base.id} history={history} />,
-  usage: ({ use }: OverviewProps) => <Usage use={use} />,
-  budget: ({ budget }: OverviewProps) => <BudgetCard budget={budget} />,
-  tables: ({ base }: OverviewProps) => <Tables base={base} />,
-  issues: ({ base }: OverviewProps) => <Issues base={base} />,
-  changes: ({ changes, now }: OverviewProps) => <SchemaChanges changes={changes} now={now} />,
   ready: ({ base, now }: OverviewProps) => <ReadyCard base={base} now={now} />,
+  tables: ({ base }: OverviewProps) => <Tables base={base} />,
+  history: ({ base, history }: OverviewProps) => <LagCard baseId={base.id} history={history} />,
+  usage: ({ use, budget }: OverviewProps) => <Usage use={use} budget={budget} />,
 };
 type Section = keyof typeof sections;
 const names = Object.keys(sections) as Section[];
-const slowSections: readonly Section[] = ["history", "usage", "budget", "changes"];
+const slowSections: readonly Section[] = ["history", "usage"];
 /** The age, ms, from which slow facts are read again. */
 const SLOW_FACTS_MS = 7000;
 
 export function Overview(props: OverviewProps) {
   return (
-    <>
+    <div class="overview">
       <Live {...props} versions={versionsOf(props)} slowAt={props.now} />
-      <Part name="ready" {...props} />
-      <div class="pair">
-        {names.slice(0, 2).map((name) => (
+      {names.slice(0, 2).map((name) => (
+        <Part key={name} name={name} {...props} />
+      ))}
+      <div class="pair small-charts">
+        {names.slice(2).map((name) => (
           <Part key={name} name={name} {...props} />
         ))}
       </div>
-      {names.slice(2, -1).map((name) => (
-        <Part key={name} name={name} {...props} />
-      ))}
-    </>
+    </div>
   );
 }
 
@@ -145,12 +136,11 @@ function versionOf(name: Section, facts: OverviewProps): string {
 }
 
 const contents: Record<Section, (facts: OverviewProps) => unknown> = {
-  history: ({ history }) => [history.lag.map(coarse), history.periods, history.markers],
-  usage: ({ use }) => use,
-  budget: ({ budget }) =>
-    budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
-  tables: ({ base }) => base.tables,
-  issues: ({ base }) => [base.openIssueCount, base.issues],
-  changes: ({ changes }) => changes[0]?.id,
   ready: ({ base, now }) => isJustReady(base, now),
+  tables: ({ base }) => [base.tables, base.openIssueCount, base.issues],
+  history: ({ history }) => [history.lag.map(coarse), history.periods, history.markers],
+  usage: ({ use, budget }) => [
+    use,
+    budget && [budget.name, budget.callsPerMonth, budget.reserve, budget.used, budget.state],
+  ],
 };

@@ -1,6 +1,6 @@
 /**
- * A base that is not current: how old its data is, one cause, one action, and the next try. The words of the source or
- * of a server are under Details.
+ * A base that is not current: one action, how old its data is, and the next try. The words of the source or of a server
+ * are under Details.
  */
 import type { Base } from "../../core/control/bases";
 import type { BaseStatus, Remedy } from "../../core/control/status";
@@ -10,12 +10,10 @@ import { Time } from "../components/time";
 import { formatDuration } from "../format";
 
 export function BaseProblem({ base, status, now }: { base: Base; status: BaseStatus; now: Date }) {
-  const { asOf, headline, remedy, details } = status;
+  const { asOf, details } = status;
   return (
     <div class="base-problem">
       {asOf ? <DataAsOf asOf={asOf} now={now} /> : null}
-      <p class="wrap">{headline}</p>
-      {remedy ? <Action base={base} remedy={remedy} /> : null}
       <NextTry status={status} now={now} />
       {details ? (
         <details class="small">
@@ -63,34 +61,33 @@ function NextTry({ status: { nextAt, next }, now }: { status: BaseStatus; now: D
   );
 }
 
-function Action({ base, remedy }: { base: Base; remedy: Remedy }) {
+/** What is spread out to keep within a budget is well: the action is offered, and does not stand out. */
+export function RemedyAction(props: { base: Base; status: BaseStatus; remedy: Remedy }) {
+  const { base, status, remedy } = props;
   const path = `/bases/${base.id}`;
-  if (remedy.to === "resume") {
+  const kind = status.color === "neutral" ? "plain" : "primary";
+  const forms: Partial<Record<Remedy["to"], string>> = {
+    resume: "pause",
+    resync: "sync",
+    feed: "live/check",
+  };
+  if (forms[remedy.to]) {
     return (
-      <Form action={`${path}/pause`}>
-        <input type="hidden" name="paused" value="off" />
-        <Button kind="primary">{remedy.text}</Button>
+      <Form action={`${path}/${forms[remedy.to]}`}>
+        {remedy.to === "resume" ? <input type="hidden" name="paused" value="off" /> : null}
+        <Button kind={kind}>{remedy.text}</Button>
       </Form>
     );
   }
-  if (remedy.to === "resync" || remedy.to === "feed") {
-    return (
-      <Form action={`${path}/${remedy.to === "feed" ? "live/check" : "sync"}`}>
-        <Button kind="primary">{remedy.text}</Button>
-      </Form>
-    );
-  }
-  const places = {
+  const places: Partial<Record<Remedy["to"], string>> = {
     key: `${path}/settings#key`,
     budget: base.workspaceId ? `/account/workspaces/${base.workspaceId}` : `${path}/settings#call-budget`,
     runs: `${path}/runs`,
     issues: `${path}/issues`,
   };
   return (
-    <p>
-      <ButtonLink kind="primary" href={places[remedy.to]}>
-        {remedy.text}
-      </ButtonLink>
-    </p>
+    <ButtonLink kind={kind} href={places[remedy.to]!}>
+      {remedy.text}
+    </ButtonLink>
   );
 }

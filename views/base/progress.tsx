@@ -4,11 +4,10 @@
  */
 import type { Base, Progress } from "../../core/control/bases";
 import { atRate, LEAST_MS, type TimeRange, timeLeft } from "../../core/control/status";
-import { qualifiedName } from "../../core/exports";
 import { Button, Form } from "../components";
 import { tablePath } from "../data/paths";
 import { aboutDigits, counted, formatDuration, inDigits, rangeText } from "../format";
-import { RunQuery } from "./run-query";
+import { QueryTable } from "./run-query";
 
 type TableProgress = Progress["tables"][number];
 
@@ -38,7 +37,11 @@ export function ProgressBars({ base, progress, share, turboShare, now }: Progres
             {announcement(ready, isFirst)}
           </p>
         </div>
-        {isFirst && ready[0] ? <TryIt base={base} table={ready[0]} /> : null}
+        {isFirst && ready[0] ? (
+          <QueryTable base={base} table={ready[0].name} kind="primary">
+            Query <bdi>{ready[0].source_name}</bdi>
+          </QueryTable>
+        ) : null}
       </div>
       <Figures progress={progress} left={left} now={now} />
       <ul class="progress-list">
@@ -52,17 +55,6 @@ export function ProgressBars({ base, progress, share, turboShare, now }: Progres
         <Faster baseId={base.id} left={left} share={share} turboShare={turboShare} />
       ) : null}
     </section>
-  );
-}
-
-/** Opens the SQL page with a query of the table, and its rows. */
-function TryIt({ base, table }: { base: ProgressProps["base"]; table: TableProgress }) {
-  const from = qualifiedName(base.database.schema, table.name);
-  const sql = `select *\nfrom ${from}\norder by created_time desc\nlimit 20;`;
-  return (
-    <RunQuery baseId={base.id} sql={sql} kind="primary">
-      Query <bdi>{table.source_name}</bdi>
-    </RunQuery>
   );
 }
 

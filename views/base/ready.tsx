@@ -1,9 +1,8 @@
 /** "Your data is ready": shown for a day after a base was connected, with queries of its own tables. */
 import type { Base } from "../../core/control/bases";
 import type { SampleQuery } from "../../core/exports";
-import { ButtonLink, Card, useMay } from "../components";
+import { Card, useMay } from "../components";
 import { ProgramText } from "../components/program";
-import { counted } from "../format";
 import { RunQuery } from "./run-query";
 
 const SHOWN_MS = 24 * 3600_000;
@@ -20,17 +19,12 @@ export function ReadyCard({ base, now }: { base: Base; now: Date }) {
   if (!isOpenTo || !isJustReady(base, now)) return null;
   return (
     <div hx-get={path} hx-trigger="load" hx-target="this" hx-swap="innerHTML">
-      <Card id="first-queries" title="Your data is ready">
-        <p>
-          <a href={path}>Start with queries of your own tables</a>
-        </p>
-      </Card>
+      <a href={path}>Your data is ready: start with queries of your own tables</a>
     </div>
   );
 }
 
 export function FirstQueries({ base, queries }: { base: Base; queries: SampleQuery[] }) {
-  const records = base.tables.reduce((sum, table) => sum + table.records, 0);
   if (queries.length === 0) {
     return (
       <Card id="first-queries" title="Your data is on its way">
@@ -39,28 +33,25 @@ export function FirstQueries({ base, queries }: { base: Base; queries: SampleQue
     );
   }
   return (
-    <Card
-      id="first-queries"
-      title="Your data is ready"
-      actions={
-        <ButtonLink href={`/bases/${base.id}/connect?with=psql`} isSmall>
-          Connect with psql
-        </ButtonLink>
-      }
-    >
-      <p class="muted">
-        {base.sync ? `${counted(records, "record")} in ${counted(base.tables.length, "table")}. ` : null}
-        Run one of these here, or in any SQL client:
-      </p>
-      <div class="first-queries">
-        {queries.map(({ title, sql }, index) => (
-          <ProgramText key={title} id={`first-query-${index + 1}`} name={title} code={sql}>
-            <RunQuery baseId={base.id} sql={sql} kind={index === 0 ? "primary" : "plain"} isSmall>
-              Run<span class="visually-hidden"> {title}</span>
-            </RunQuery>
-          </ProgramText>
-        ))}
-      </div>
-    </Card>
+    <section class="first-queries" aria-labelledby="first-queries-heading">
+      <h2 id="first-queries-heading">Your data is ready</h2>
+      {queries.map(({ title, sql }, index) => (
+        <RunQuery key={title} baseId={base.id} sql={sql} kind={index === 0 ? "primary" : "plain"} isSmall>
+          <span class="visually-hidden">Run </span>
+          {title}
+        </RunQuery>
+      ))}
+      <details class="small">
+        <summary>Copy the SQL</summary>
+        <div>
+          {queries.map(({ title, sql }, index) => (
+            <ProgramText key={title} id={`first-query-${index + 1}`} name={title} code={sql} />
+          ))}
+        </div>
+        <p>
+          For any SQL client: <a href={`/bases/${base.id}/connect?with=psql`}>Connect with psql</a>
+        </p>
+      </details>
+    </section>
   );
 }

@@ -1,11 +1,13 @@
-/** A button that opens the SQL page with a query, and runs it. */
+/** Buttons that open the SQL page with a query, and run it. */
 import type { ComponentChildren } from "preact";
+import type { Base } from "../../core/control/bases";
+import { qualifiedName } from "../../core/exports";
 import { Button, Form } from "../components";
 
 export function RunQuery(props: {
   baseId: string;
   sql: string;
-  kind?: "primary" | "plain";
+  kind?: "primary" | "plain" | "quiet";
   isSmall?: boolean;
   children: ComponentChildren;
 }) {
@@ -19,4 +21,18 @@ export function RunQuery(props: {
       </Button>
     </Form>
   );
+}
+
+/** Queries the newest rows of a table. */
+export function QueryTable(props: {
+  base: Pick<Base, "id" | "database">;
+  table: string;
+  kind?: "primary" | "quiet";
+  isSmall?: boolean;
+  children: ComponentChildren;
+}) {
+  const { base, table, ...rest } = props;
+  const from = qualifiedName(base.database.schema, table);
+  const sql = `select *\nfrom ${from}\norder by created_time desc\nlimit 20;`;
+  return <RunQuery baseId={base.id} sql={sql} {...rest} />;
 }

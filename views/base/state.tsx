@@ -4,17 +4,17 @@ import type { BaseStatus } from "../../core/control/status";
 interface StateProps {
   status: BaseStatus;
   now: Date;
-  /** Whether screen readers announce a change of the word. For one badge on a page. */
+  /** Screen readers announce a change of the word. For one badge on a page, with the headline next to it. */
   isAnnounced?: boolean;
 }
 
-/** Shows the cause on hover; for users without a mouse, it is also in hidden text. */
+/** Shows the cause on hover; for users without a mouse, it is also in hidden text, or next to the badge. */
 export function StateBadge({ status, now, isAnnounced }: StateProps) {
   const word = badgeText(status, now);
   return (
     <span class={`badge state ${status.color}`} title={status.headline}>
       {isAnnounced ? <span role="status">{word}</span> : word}
-      <span class="visually-hidden">: {status.headline}</span>
+      {isAnnounced ? null : <span class="visually-hidden">: {status.headline}</span>}
     </span>
   );
 }

@@ -1,14 +1,24 @@
-/** The replicated tables with their counts, and one table's columns. */
+/** The replicated tables: their records, last changes and issues, and the ways to their rows, to SQL and to their schema. */
 import type { Base } from "../../core/control/bases";
-import { type ColumnSlots, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
-import { Card } from "../components";
+import { ButtonLink, Card } from "../components";
 import { Table } from "../components/table";
-import { inDigits } from "../format";
-import { fieldTypeName } from "../schema/field-types";
+import { tablePath } from "../data/paths";
+import { counted, inDigits } from "../format";
+import { openIssues } from "./issues";
+import { QueryTable } from "./run-query";
 
 export function Tables({ base }: { base: Base }) {
+  const issues = openIssues(base);
   return (
-    <Card id="tables-card" title="Tables">
+    <Card
+      id="tables-card"
+      title="Tables"
+      actions={
+        <ButtonLink isSmall kind="quiet" href={`/bases/${base.id}/schema-changes`}>
+          Schema changes
+        </ButtonLink>
+      }
+    >
       {base.tables.length === 0 ? (
         <p class="muted">The base has no tables that are copied.</p>
       ) : (
@@ -18,11 +28,17 @@ export function Tables({ base }: { base: Base }) {
             { text: "In Airtable" },
             { text: "In the database" },
             { text: "Records", isNumber: true },
-            { text: "Columns", isHidden: true },
+            { text: "Issues", isNumber: true },
+            { text: "Open", isHidden: true },
           ]}
         >
           {base.tables.map((table) => (
-            <TableRow key={table.name} baseId={base.id} table={table} />
+            <TableRow
+              key={table.name}
+              base={base}
+              table={table}
+              issues={issues.reduce((sum, one) => sum + (one.table === table.name ? one.count : 0), 0)}
+            />
           ))}
         </Table>
       )}
@@ -30,96 +46,49 @@ export function Tables({ base }: { base: Base }) {
   );
 }
 
-function TableRow({ baseId, table }: { baseId: string; table: Base["tables"][number] }) {
-  const path = `/bases/${baseId}/tables/${encodeURIComponent(table.name)}`;
+function TableRow(props: { base: Base; table: Base["tables"][number]; issues: number }) {
+  const { base, table, issues } = props;
+  const { name, source_name: sourceName, records } = table;
+  const rows = tablePath(base.id, name);
+  const of = <span class="visually-hidden"> of {name}</span>;
   return (
     <tr>
       <th scope="row" class="wrap">
-        <a href={`/bases/${baseId}/data/${encodeURIComponent(table.name)}`}>
-          <bdi>{table.source_name}</bdi>
+        <a href={rows}>
+          <bdi>{sourceName}</bdi>
         </a>
       </th>
       <td class="wrap">
-        <code>{table.name}</code>
+        <code>{name}</code>
       </td>
-      <td class="number">{inDigits(table.records)}</td>
-      <td class="number">
-        <a href={path} hx-get={path}>
-          Columns<span class="visually-hidden"> of {table.name}</span>
-        </a>
+      <td class="number">{inDigits(records)}</td>
+      <td class={issues === 0 ? "number minor" : "number"}>
+        {issues === 0 ? (
+          <span class="muted">–</span>
+        ) : (
+          <a href={`/bases/${base.id}/issues`} title={counted(issues, "issue")}>
+            {inDigits(issues)}
+            {of}
+          </a>
+        )}
       </td>
-    </tr>
-  );
-}
-
-/** From this share of the columns that Postgres allows on, the page says that the table should be rebuilt. */
-const FULL = 0.75;
-
-/** How many columns the table has used; dropped ones count. */
-function Slots({ baseId, slots: { name, used, dropped } }: { baseId: string; slots: ColumnSlots }) {
-  if (dropped === 0 && used < POSTGRES_COLUMNS * FULL) return null;
-  return (
-    <p class={used < POSTGRES_COLUMNS * FULL ? "muted" : undefined}>
-      The table has used {inDigits(used)} of the {inDigits(POSTGRES_COLUMNS)} columns that Postgres allows.{" "}
-      {inDigits(dropped)} of them were dropped: each field that is deleted or gets another type leaves one.
-      {used >= POSTGRES_COLUMNS * FULL && (
-        <>
-          {" "}
-          A rebuild is due, which makes room: ask the operator to run{" "}
-          <code>
-            operator base rebuild {baseId} {name}
-          </code>
-          .
-        </>
-      )}
-    </p>
-  );
-}
-
-export function Columns(props: { spec: TableSpec; baseId: string; slots: ColumnSlots | undefined }) {
-  const { spec, baseId, slots } = props;
-  return (
-    <>
-      {slots && <Slots baseId={baseId} slots={slots} />}
-      <ColumnTable spec={spec} />
-    </>
-  );
-}
-
-function ColumnTable({ spec }: { spec: TableSpec }) {
-  return (
-    <Table
-      caption={`${spec.name}: columns, their types and fields`}
-      head={[{ text: "Column" }, { text: "Type" }, { text: "Field in Airtable" }, { text: "Field type" }]}
-    >
-      <ColumnRow name="id" type="text" source="Record ID" fieldType="" />
-      <ColumnRow name="created_time" type="timestamp" source="Created time, UTC" fieldType="" />
-      {spec.columns.map((column) => (
-        <ColumnRow
-          key={column.fieldId}
-          name={column.name}
-          type={column.columnType}
-          source={column.sourceName}
-          fieldType={fieldTypeName(column)}
-        />
-      ))}
-    </Table>
-  );
-}
-
-function ColumnRow(props: { name: string; type: string; source: string; fieldType: string }) {
-  return (
-    <tr>
-      <th scope="row" class="wrap">
-        <code>{props.name}</code>
-      </th>
       <td>
-        <code>{props.type}</code>
+        <div class="row-links">
+          <ButtonLink kind="quiet" isSmall href={rows}>
+            Rows{of}
+          </ButtonLink>
+          <QueryTable base={base} table={name} kind="quiet" isSmall>
+            SQL{of}
+          </QueryTable>
+          <ButtonLink
+            kind="quiet"
+            isSmall
+            href={`/bases/${base.id}/schema?table=${encodeURIComponent(name)}#columns`}
+          >
+            Schema{of}
+          </ButtonLink>
+        </div>
       </td>
-      <td class="wrap">
-        <bdi>{props.source}</bdi>
-      </td>
-      <td class="wrap muted">{props.fieldType}</td>
     </tr>
   );
 }

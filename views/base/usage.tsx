@@ -1,7 +1,7 @@
-/** The use of the base's quota: the last minutes as a chart, the month in figures. */
-import type { MinuteUse, QuotaUse } from "../../core/control/budgets";
-import { Slowed } from "../budget/budget";
-import { Card } from "../components";
+/** The calls to the source: the last minutes as a chart, the month in a sentence, and its budget. */
+import type { Budget, MinuteUse, QuotaUse } from "../../core/control/budgets";
+import { BudgetAnswer, explanationOf, Slowed } from "../budget/budget";
+import { ButtonLink, Card } from "../components";
 import { Bars } from "../components/bars";
 import { Time } from "../components/time";
 import { counted, inDigits, timeText } from "../format";
@@ -17,12 +17,25 @@ const reasons: Record<string, string> = {
   billing_limit: "Airtable's monthly call limit is reached",
 };
 
-export function Usage({ use }: { use: QuotaUse }) {
+/** @param props.budget of the base's workspace; null: no cap */
+export function Usage({ use, budget }: { use: QuotaUse; budget: Budget | null }) {
   const { minutes, month, blocked, slowed } = use;
   const recent = minutes.reduce((sum, minute) => sum + minute.sync + minute.client, 0);
   const most = Math.max(...minutes.map((minute) => minute.sync + minute.client));
   return (
-    <Card id="usage-card" title="Quota">
+    <Card
+      id="usage-card"
+      title="Calls to Airtable"
+      actions={
+        <ButtonLink
+          isSmall
+          kind="quiet"
+          href={`/account/workspaces${budget === null ? "" : `/${budget.workspaceId}`}`}
+        >
+          Usage{budget === null ? "" : ` of ${budget.name}`}
+        </ButtonLink>
+      }
+    >
       {blocked ? (
         <p>
           {reasons[blocked.reason] ?? "Requests to Airtable are paused"}. No requests are sent until{" "}
@@ -30,10 +43,6 @@ export function Usage({ use }: { use: QuotaUse }) {
         </p>
       ) : null}
       <Slowed slowed={slowed} />
-      <p>
-        Using {rateOf(minutes)} of {QUOTA_PER_SECOND} calls a second{" "}
-        <span class="muted">(the {RATE_MINUTES} minutes before this one)</span>
-      </p>
       <div class="chart">
         <span class="chart-top small muted" aria-hidden="true">
           {QUOTA_PER_MINUTE} a minute
@@ -57,6 +66,11 @@ export function Usage({ use }: { use: QuotaUse }) {
           <span>now</span>
         </p>
       </div>
+      <p class="small">
+        Using {rateOf(minutes)} of {QUOTA_PER_SECOND} calls a second{" "}
+        <span class="muted">(the {RATE_MINUTES} minutes before this one)</span>. This month: sync{" "}
+        {inDigits(month.sync)}, your apps {inDigits(month.client)}, console {inDigits(month.console)}.
+      </p>
       {/* A minute does not tell the two apart. */}
       <p class="chart-key small muted">
         <span>
@@ -66,25 +80,12 @@ export function Usage({ use }: { use: QuotaUse }) {
           <span class="key client" aria-hidden="true" /> your apps and the console
         </span>
       </p>
-      <p class="small muted">Calls this month</p>
-      <dl class="figures">
-        <div>
-          <dt>Sync</dt>
-          <dd>{inDigits(month.sync)}</dd>
-        </div>
-        <div>
-          <dt>Your apps</dt>
-          <dd>{inDigits(month.client)}</dd>
-        </div>
-        <div>
-          <dt>Console</dt>
-          <dd>{inDigits(month.console)}</dd>
-        </div>
-        <div>
-          <dt>Total</dt>
-          <dd>{inDigits(month.sync + month.client + month.console)}</dd>
-        </div>
-      </dl>
+      {budget?.callsPerMonth == null ? null : (
+        // How fast a base may sync is on the page of the workspace.
+        <BudgetAnswer budget={budget}>
+          {budget.state === "inside" ? undefined : explanationOf(budget)}
+        </BudgetAnswer>
+      )}
     </Card>
   );
 }

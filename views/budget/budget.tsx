@@ -13,21 +13,9 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
       <p>No cap: sync runs at full speed. {counted(used.sync + used.client, "call")} so far this month.</p>
     );
   }
-  const spent = used.sync + used.client;
   return (
     <>
-      <p class="budget-answer">
-        <strong>{answerOf(budget)}</strong> {explanationOf(budget)}
-      </p>
-      <BudgetBar
-        summary={`${inDigits(spent)} of ${inDigits(callsPerMonth)} calls used this month${forecast.calls === null ? "" : `; about ${inDigits(forecast.calls)} forecast by the end of the month`}.`}
-        cap={callsPerMonth}
-        sync={used.sync}
-        client={used.client}
-        console={used.console}
-        reserve={reserve}
-        forecast={forecast.calls}
-      />
+      <BudgetAnswer budget={budget}>{explanationOf(budget)}</BudgetAnswer>
       <dl class="figures three">
         <Figure kind="key" name="Used by sync" calls={used.sync} />
         <Figure kind="key client" name="Used by your apps" calls={used.client - used.console} />
@@ -46,6 +34,29 @@ export function BudgetPicture({ budget }: { budget: Budget }) {
         )}
       </dl>
       {forecast.missing === null ? null : <p class="muted small">{noForecast[forecast.missing]}</p>}
+    </>
+  );
+}
+
+/** Whether the calls of a budget with a cap will last, as a sentence and a bar. @param props.children more about it */
+export function BudgetAnswer({ budget, children }: { budget: Budget; children?: string }) {
+  const { used, reserve, forecast } = budget;
+  const cap = budget.callsPerMonth ?? 0;
+  const spent = used.sync + used.client;
+  return (
+    <>
+      <p class="budget-answer">
+        <strong>{answerOf(budget)}</strong> {children}
+      </p>
+      <BudgetBar
+        summary={`${inDigits(spent)} of ${inDigits(cap)} calls used this month${forecast.calls === null ? "" : `; about ${inDigits(forecast.calls)} forecast by the end of the month`}.`}
+        cap={cap}
+        sync={used.sync}
+        client={used.client}
+        console={used.console}
+        reserve={reserve}
+        forecast={forecast.calls}
+      />
     </>
   );
 }

@@ -1,7 +1,7 @@
 /** The schema of a base: the diagram of its tables, their columns, and the same as text for other programs. */
 import type { Base } from "../../core/control/bases";
 import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
-import type { ColumnSpec, TableSpec } from "../../core/replica";
+import { type ColumnSlots, type ColumnSpec, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
 import { ButtonLink, Card, Empty } from "../components";
 import { Program } from "../components/program";
@@ -20,6 +20,7 @@ export type SchemaView = (typeof schemaViews)[number]["as"];
 
 export interface ShownTable {
   spec: TableSpec;
+  slots: ColumnSlots | undefined;
   /** Undefined if the rows cannot be read now. */
   sample: TableSample | undefined;
 }
@@ -50,7 +51,8 @@ export function SchemaPage({ base, tables, view, children }: SchemaProps & { vie
           ))}
         </nav>
         <p class="muted small">
-          {counted(tables.length, "table")}, {counted(links, "link field")}
+          {counted(tables.length, "table")}, {counted(links, "link field")} ·{" "}
+          <a href={`/bases/${base.id}/schema-changes`}>Schema changes</a>
         </p>
       </div>
       {children}
@@ -122,9 +124,33 @@ export function SchemaTables({
   );
 }
 
+/** From this share of the columns that Postgres allows on, the page says that the table should be rebuilt. */
+const FULL = 0.75;
+
+/** How many columns the table has used; dropped ones count. */
+export function Slots({ baseId, slots: { name, used, dropped } }: { baseId: string; slots: ColumnSlots }) {
+  if (dropped === 0 && used < POSTGRES_COLUMNS * FULL) return null;
+  return (
+    <p class={used < POSTGRES_COLUMNS * FULL ? "muted" : undefined}>
+      The table has used {inDigits(used)} of the {inDigits(POSTGRES_COLUMNS)} columns that Postgres allows.{" "}
+      {inDigits(dropped)} of them were dropped: each field that is deleted or gets another type leaves one.
+      {used >= POSTGRES_COLUMNS * FULL && (
+        <>
+          {" "}
+          A rebuild is due, which makes room: ask the operator to run{" "}
+          <code>
+            operator base rebuild {baseId} {name}
+          </code>
+          .
+        </>
+      )}
+    </p>
+  );
+}
+
 function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]; path: string }) {
   const { base, shown, tables, path } = props;
-  const { spec, sample } = shown;
+  const { spec, slots, sample } = shown;
   const byId = new Map(tables.map((table) => [table.tableId, table]));
   return (
     <Card
@@ -150,6 +176,7 @@ function ColumnsCard(props: { base: Base; shown: ShownTable; tables: TableSpec[]
           </>
         ) : null}
       </p>
+      {slots ? <Slots baseId={base.id} slots={slots} /> : null}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard */}
       {/* biome-ignore lint/a11y/useSemanticElements: as all tables that scroll */}
       <div class="table-scroll" tabIndex={0} role="group" aria-label={`Columns of ${spec.name}`}>

@@ -216,7 +216,8 @@ test("a base is added to a workspace and removed from it in its settings, and sh
   const { text } = await person.get(`/bases/${base.id}`);
   expect(text).toContain("Sync keeps within this month's calls.");
   expect(text).toMatch(/aria-label="5,0(09|1\d) of 100,000 calls used this month\."/);
-  expect(text).toContain("Not enough history for a forecast yet");
+  expect(text).toContain("Usage of Ours");
+  expect((await person.get(`${PATH}/${id}`)).text).toContain("Not enough history for a forecast yet");
   // A week of whole days with the same base.
   await db()`update bases set created_at = now() - interval '9 days' where id = ${base.id}`;
   await db()`
@@ -239,7 +240,7 @@ test("a base is added to a workspace and removed from it in its settings, and sh
   );
   await choose("none");
   expect((await getBase(db(), base.id)).workspaceId).toBeNull();
-  expect((await person.get(`/bases/${base.id}`)).text).not.toContain("Call budget");
+  expect((await person.get(`/bases/${base.id}`)).text).not.toContain("calls used this month");
 });
 
 test("usage lists the calls of every base by day and purpose, with or without a cap, in one vocabulary", async () => {
@@ -264,7 +265,7 @@ test("usage lists the calls of every base by day and purpose, with or without a 
 
   // The same figures on the base's own pages; its month may have begun since.
   const overview = (await person.get(`/bases/${base.id}`)).text;
-  expect(overview).toMatch(/Console<\/dt><dd>5<\/dd>/);
+  expect(overview).toContain("sync 1,234, your apps 44, console 5.");
   const stranger = await site.person();
   expect((await stranger.get(PATH)).text).toContain("No calls to Airtable yet.");
 });

@@ -1,4 +1,4 @@
-/** The pages of one base: overview with the sync state, tables, issues, runs, proxy. */
+/** The pages of one base: overview with the sync state and tables, freshness, schema changes, issues, runs. */
 import { Elysia } from "elysia";
 import { type Account, actorOf } from "../../../../core/control/accounts";
 import {
@@ -14,6 +14,7 @@ import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../..
 import { browseIssues } from "../../../../core/data-browser";
 import { BasetideError, isBasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
+import { SchemaChanges } from "../../../../views/base/changes";
 import { BaseFrame } from "../../../../views/base/frame";
 import { FreshnessPage } from "../../../../views/base/freshness";
 import { IssueRecords } from "../../../../views/base/issue-records";
@@ -22,8 +23,6 @@ import { BaseList, BaseRows, isFreshList } from "../../../../views/base/list";
 import { needsSlowFacts, Overview, OverviewNews, type SlowFacts } from "../../../../views/base/overview";
 import type { BasePlace } from "../../../../views/base/pages";
 import { RunsPage } from "../../../../views/base/runs";
-import { Columns } from "../../../../views/base/tables";
-import { Card, DialogContent } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
@@ -31,7 +30,7 @@ import { cachedShape } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
 
-const SHOWN_CHANGES = 10;
+const LISTED_CHANGES = 100;
 const LISTED_RUNS = 200;
 
 export function basePages(ctx: ConsoleContext) {
@@ -44,13 +43,12 @@ export function basePages(ctx: ConsoleContext) {
   }
 
   async function slowFacts(base: Base, now: Date): Promise<SlowFacts> {
-    const [changes, history, use, budget] = await Promise.all([
-      listSchemaChanges(db, base.id, SHOWN_CHANGES),
+    const [history, use, budget] = await Promise.all([
       lagHistory(db, base, undefined, now),
       quotaUse(db, base),
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
     ]);
-    return { changes, history, use, budget };
+    return { history, use, budget };
   }
 
   /** The issues are of use without the fields' names, too. */
@@ -96,30 +94,6 @@ export function basePages(ctx: ConsoleContext) {
         view,
       );
     })
-    .get("/bases/:id/tables/:table", async ({ request, currentUser, account, params }) => {
-      const base = await getBase(db, params.id, account.id);
-      const { tables, slots } = await cachedShape(ctx, base);
-      const spec = tables.find(({ name }) => name === params.table);
-      if (!spec) throw new BasetideError("not_found", `There is no table ${params.table} in this database`);
-      const columns = (
-        <Columns spec={spec} baseId={base.id} slots={slots.find(({ name }) => name === spec.name)} />
-      );
-      const title = (
-        <>
-          Columns of <code>{spec.name}</code>
-        </>
-      );
-      const view = isHtmx(request) ? (
-        <DialogContent title={title}>{columns}</DialogContent>
-      ) : (
-        <BaseFrame base={base} place="schema">
-          <Card id="columns" title={`Columns of ${spec.name}`}>
-            {columns}
-          </Card>
-        </BaseFrame>
-      );
-      return answer(request, { title: spec.name, currentUser, active: "bases", base }, view);
-    })
     .get("/bases/:id/freshness", async ({ request, currentUser, account, params, query }) => {
       const base = await getBase(db, params.id, account.id);
       const { range } = query;
@@ -132,7 +106,7 @@ export function basePages(ctx: ConsoleContext) {
       );
       const view = (
         <BaseFrame base={base} place="freshness">
-          <FreshnessPage baseId={base.id} history={history} />
+          <FreshnessPage base={base} history={history} now={serverNow(base)} />
         </BaseFrame>
       );
       return answer(request, { title: `Freshness · ${base.name}`, currentUser, active: "bases", base }, view);
@@ -184,6 +158,11 @@ export function basePages(ctx: ConsoleContext) {
         );
       if (params.place === "runs")
         return page("runs", "Runs", <RunsPage runs={runs} now={serverNow(base)} />);
+      if (params.place === "schema-changes") {
+        const changes = await listSchemaChanges(db, base.id, LISTED_CHANGES);
+        const view = <SchemaChanges changes={changes} now={serverNow(base)} />;
+        return page("schema", "Schema changes", view);
+      }
       if (params.place === "issues") {
         const hasFields = base.issueCount > 0 || base.settings.mutedFields.length > 0;
         const shape = hasFields ? await fieldsOf(base) : [];

@@ -54,13 +54,18 @@ export function schemaPages(ctx: ConsoleContext) {
   }
 
   /** The table with its examples; the page is of use without them. */
-  async function showTable(currentUser: CurrentUser, base: Base, spec: TableSpec): Promise<ShownTable> {
+  async function showTable(
+    currentUser: CurrentUser,
+    base: Base,
+    spec: TableSpec,
+    slots: ShownTable["slots"],
+  ): Promise<ShownTable> {
     try {
       await requireReadable(ctx, currentUser, base);
-      return { spec, sample: await cachedSample(ctx, base, spec) };
+      return { spec, slots, sample: await cachedSample(ctx, base, spec) };
     } catch (error) {
       if (!isBasetideError(error)) throw error;
-      return { spec, sample: undefined };
+      return { spec, slots, sample: undefined };
     }
   }
 
@@ -90,7 +95,12 @@ export function schemaPages(ctx: ConsoleContext) {
         return page(<SchemaText base={base} view={view} code={textOf(base, shape, view)} />);
       const spec = query.table === undefined ? tables[0] : tables.find(({ name }) => name === query.table);
       if (!spec) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
-      const shown = await showTable(currentUser, base, spec);
+      const shown = await showTable(
+        currentUser,
+        base,
+        spec,
+        shape.slots.find(({ name }) => name === spec.name),
+      );
       const columns = <SchemaTables base={base} tables={tables} shown={shown} />;
       if (isHtmx(request)) return answer(request, { title: spec.name, currentUser }, columns);
       return page(
