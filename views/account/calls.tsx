@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import type { AccountCalls, CallsOfBase } from "../../core/control/history";
 import { callKinds } from "../base/calls-card";
 import { ChartEnd } from "../base/lag-chart";
-import { Card } from "../components";
+import { Card, Link } from "../components";
 import { Table } from "../components/table";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits, monthDay } from "../format";
@@ -12,6 +12,15 @@ export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
   const { days, bases } = calls;
   const sums = days.map((day) => day.sync + day.client + day.console);
   const total = sums.reduce((sum, one) => sum + one, 0);
+  if (bases.length === 0) {
+    return (
+      <Card id="account-calls" title="Calls per day">
+        <p class="muted">
+          No base is connected, so nothing calls Airtable. <Link href="/new">Connect a base</Link>
+        </p>
+      </Card>
+    );
+  }
   return (
     <Card id="account-calls" title="Calls per day">
       {total === 0 ? (
@@ -51,7 +60,7 @@ export function AccountCallsCard({ calls }: { calls: AccountCalls }) {
           </Row>
         ))}
       </CallsTable>
-      <details>
+      <details hidden={total === 0}>
         <summary>By day and base</summary>
         <CallsTable caption="Calls by day and base, the latest day first" first="Day (UTC), base">
           {days

@@ -5,7 +5,7 @@ import type { Budget, Workspace } from "../../core/control/budgets";
 import type { AccountCalls } from "../../core/control/history";
 import { BudgetPicture, Slowed } from "../budget/budget";
 import { capOf, PlanChoices, type PlanForm, planChoices } from "../budget/plans";
-import { Badge, Button, ButtonLink, Card, Empty, ErrorNote, Field, Form, FormPanel } from "../components";
+import { Badge, Button, ButtonLink, Card, ErrorNote, Field, Form, FormPanel } from "../components";
 import { counted } from "../format";
 import { AccountCallsCard } from "./calls";
 import { AccountFrame } from "./frame";
@@ -34,11 +34,9 @@ export function Workspaces({ currentUser, workspaces, calls, form, errors }: Wor
       <p class="muted">
         Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
         its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
+        {workspaces.length === 0 ? "Until you add one, syncs are not paced to a monthly cap. " : null}
         <a href="/docs/syncing#the-call-budget">How budgets work</a>
       </p>
-      {workspaces.length === 0 ? (
-        <Empty title="No workspace yet">Until you add one, syncs are not paced to a monthly cap.</Empty>
-      ) : null}
       {workspaces.map(({ workspace, budget }) => (
         <Card
           key={workspace.id}

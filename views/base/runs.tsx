@@ -1,10 +1,12 @@
-/** The log of syncs, with similar ones in one row. */
+/** The log of syncs, with similar ones in one row: a bar of changed rows for each, and the numbers. */
 import type { SyncKind, SyncRun } from "../../core/control/bases";
 import { statusOfError } from "../../core/control/status";
 import { Badge, Card } from "../components";
 import { Ago } from "../components/ago";
+import { Bars } from "../components/bars";
 import { Table } from "../components/table";
-import { formatDuration, inDigits } from "../format";
+import { Time } from "../components/time";
+import { counted, formatDuration, inDigits, timeText } from "../format";
 
 export const runKindLabels: Record<SyncKind, string> = {
   first: "First sync",
@@ -20,10 +22,65 @@ export function RunsPage({ runs, now }: { runs: SyncRun[]; now: Date }) {
       {runs.length === 0 ? (
         <p class="muted">No sync has finished yet. Each sync will be listed here with its results.</p>
       ) : (
-        <RunTable caption="Runs, newest first" runs={runs} now={now} />
+        <>
+          <RunBars runs={runs} />
+          <RunTable caption="Runs, newest first" runs={runs} now={now} />
+        </>
       )}
     </Card>
   );
+}
+
+/** At least so many places for bars: few runs are not drawn as wide blocks. */
+const LEAST_SLOTS = 40;
+
+/** What a first sync or a rebuild writes would hide the changes of all others: its bar ends at the upper edge. */
+function RunBars({ runs }: { runs: SyncRun[] }) {
+  const usual = runs.filter(({ kind }) => kind !== "first" && kind !== "rebuild");
+  const top = Math.max(1, ...usual.map(changesOf));
+  const changed = usual.filter((run) => changesOf(run) > 0).length;
+  const failed = runs.filter(({ error_code: code }) => code !== null).length;
+  const oldest = runs.at(-1)!.started_at;
+  return (
+    <div class="chart">
+      <span class="chart-top small muted" aria-hidden="true">
+        {counted(top, "row")} changed
+      </span>
+      <Bars
+        summary={`Rows changed by each run: ${inDigits(changed)} of ${counted(usual.length, "later run")} changed rows, at most ${inDigits(top)}; ${inDigits(failed)} failed or left tables out. The numbers are in the table below.`}
+        slots={Math.max(LEAST_SLOTS, runs.length)}
+        top={top}
+        timeForm="minute"
+        bars={runs.toReversed().map((run) => ({
+          key: run.id,
+          title: `${timeText.minute(run.started_at)}: ${runKindLabels[run.kind]}, ${run.error_code === null ? "" : `${statusOfError(run.error_code).word}, `}${inDigits(run.inserted)} inserted, ${inDigits(run.updated)} updated, ${inDigits(run.deleted)} deleted`,
+          at: run.started_at,
+          parts:
+            run.error_code === null
+              ? [{ value: changesOf(run), class: "bar" }]
+              : [{ value: Math.max(changesOf(run), top / 4), class: "bar failed" }],
+        }))}
+      />
+      <p class="chart-foot small muted" aria-hidden="true">
+        <Time at={oldest} form="minute" />
+        <span>latest run</span>
+      </p>
+      <p class="chart-key small muted">
+        <span>
+          <span class="key" aria-hidden="true" /> rows inserted, updated and deleted
+        </span>
+        {failed > 0 ? (
+          <span>
+            <span class="key failed" aria-hidden="true" /> failed or left tables out
+          </span>
+        ) : null}
+      </p>
+    </div>
+  );
+}
+
+function changesOf({ inserted, updated, deleted }: SyncRun): number {
+  return inserted + updated + deleted;
 }
 
 function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; now: Date }) {

@@ -5,7 +5,7 @@
  * drawn without a `style` attribute, which the Content-Security-Policy forbids.
  */
 
-import { TimedTitle } from "./time";
+import { TimedTitle, type TimeForm } from "./time";
 
 /** Units of the drawing; the stylesheet sets its size. */
 const HEIGHT = 100;
@@ -33,9 +33,11 @@ interface BarsProps {
   top: number;
   /** A value for comparison: a horizontal line. */
   line?: number | undefined;
+  /** The form of times in titles. */
+  timeForm?: TimeForm;
 }
 
-export function Bars({ summary, bars, slots, top, line }: BarsProps) {
+export function Bars({ summary, bars, slots, top, line, timeForm = "clock" }: BarsProps) {
   const shown = bars.slice(-slots);
   const width = slots * SLOT;
   const scale = top > 0 ? HEIGHT / top : 0;
@@ -48,7 +50,13 @@ export function Bars({ summary, bars, slots, top, line }: BarsProps) {
       preserveAspectRatio="none"
     >
       {shown.map((bar, index) => (
-        <Column key={bar.key} bar={bar} x={width - (shown.length - index) * SLOT} scale={scale} />
+        <Column
+          key={bar.key}
+          bar={bar}
+          x={width - (shown.length - index) * SLOT}
+          scale={scale}
+          form={timeForm}
+        />
       ))}
       {line === undefined ? null : (
         <line
@@ -63,11 +71,11 @@ export function Bars({ summary, bars, slots, top, line }: BarsProps) {
   );
 }
 
-function Column({ bar, x, scale }: { bar: Bar; x: number; scale: number }) {
+function Column({ bar, x, scale, form }: { bar: Bar; x: number; scale: number; form: TimeForm }) {
   let y = HEIGHT;
   return (
     <g>
-      <TimedTitle at={bar.at ? [bar.at] : []} form="clock">
+      <TimedTitle at={bar.at ? [bar.at] : []} form={form}>
         {bar.title}
       </TimedTitle>
       {/* The full height of the column reacts to the pointer, not only the bar. */}

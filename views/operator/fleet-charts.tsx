@@ -7,9 +7,16 @@ import { Time, Zone } from "../components/time";
 import { type ChartBar, countScale, TimeChart } from "../components/time-chart";
 import { counted, inDigits } from "../format";
 
+const COLLECTING = "Collecting: each hour is added when it is over.";
+
 interface ChartProps {
   hours: FleetHour[];
   now: Date;
+}
+
+interface HourProps extends Pick<ChartProps, "hours"> {
+  /** An hour is over in which a base was synced. */
+  isMeasured: boolean;
 }
 
 export function FleetCharts({ hours, now }: ChartProps) {
@@ -27,14 +34,14 @@ export function FleetCharts({ hours, now }: ChartProps) {
       <Card id="fleet-lag" title="Lag of all bases, last 24 hours">
         <p class="muted small">
           The median of the bases' medians, and the greatest, of whole hours.{" "}
-          {isMeasured ? lagSummary(history) : "None was measured yet: each hour is added when it is over."}
+          {isMeasured ? lagSummary(history) : COLLECTING}
         </p>
         <LagChart history={history} />
         <LagTable history={history} />
       </Card>
       <div class="pair">
-        <Calls hours={hours} />
-        <Outages hours={hours} />
+        <Calls hours={hours} isMeasured={isMeasured} />
+        <Outages hours={hours} isMeasured={isMeasured} />
       </div>
       <details>
         <summary>Calls and outages as a table</summary>
@@ -44,7 +51,7 @@ export function FleetCharts({ hours, now }: ChartProps) {
   );
 }
 
-function Calls({ hours }: Pick<ChartProps, "hours">) {
+function Calls({ hours, isMeasured }: HourProps) {
   const sums = hours.map(({ sync, client }) => sync + client);
   return (
     <Card id="fleet-calls" title="Calls per hour">
@@ -65,7 +72,7 @@ function Calls({ hours }: Pick<ChartProps, "hours">) {
         foot={footOf(hours)}
       />
       {total(sums) === 0 ? (
-        <p class="muted small">No calls in these hours. Each hour is added when it is over.</p>
+        <p class="muted small">{isMeasured ? "No calls in these hours." : COLLECTING}</p>
       ) : (
         <p class="chart-key small muted">
           <span>
@@ -80,7 +87,7 @@ function Calls({ hours }: Pick<ChartProps, "hours">) {
   );
 }
 
-function Outages({ hours }: Pick<ChartProps, "hours">) {
+function Outages({ hours, isMeasured }: HourProps) {
   const counts = hours.map(({ outages }) => outages);
   return (
     <Card id="fleet-outages" title="Bases with an outage">
@@ -97,7 +104,9 @@ function Outages({ hours }: Pick<ChartProps, "hours">) {
         )}
         foot={footOf(hours)}
       />
-      {total(counts) === 0 ? <p class="muted small">None in these hours.</p> : null}
+      {total(counts) === 0 ? (
+        <p class="muted small">{isMeasured ? "None in these hours." : COLLECTING}</p>
+      ) : null}
     </Card>
   );
 }
