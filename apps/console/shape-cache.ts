@@ -3,6 +3,7 @@
  * to a database for each request. Callers check first that the base is the account's.
  */
 import { type Base, listSchemaChanges, readerTarget, replicaShape } from "../../core/control/bases";
+import { isBasetideError } from "../../core/errors";
 import type { TableSpec } from "../../core/replica";
 import {
   inSampleTurn,
@@ -56,6 +57,16 @@ const samples = new TimedCache<TableSample>({ keptMs: KEPT_MS, most: 200 });
 export function cachedShape(ctx: ConsoleContext, base: Base): Promise<Shape> {
   const key = JSON.stringify([base.id, base.database.id, base.tables.map(({ name }) => name)]);
   return shapes.get(key, () => replicaShape(ctx, base));
+}
+
+/** The tables with their columns, for pages that are of use without them: none while the database cannot be reached. */
+export async function fieldsOf(ctx: ConsoleContext, base: Base): Promise<TableSpec[]> {
+  try {
+    return (await cachedShape(ctx, base)).tables;
+  } catch (error) {
+    if (isBasetideError(error, "replica_unavailable")) return [];
+    throw error;
+  }
 }
 
 /**

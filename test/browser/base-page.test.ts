@@ -104,10 +104,7 @@ test("the overview is updated without a reload, and pauses while it is hidden", 
   await page.getByRole("heading", { name: "people" }).waitFor();
   await page.goBack();
   await page.getByRole("button", { name: "SQL of people" }).press("Enter");
-  await page
-    .getByRole("gridcell", { name: "Bo" })
-    .or(page.getByRole("cell", { name: "Bo" }))
-    .waitFor();
+  await page.getByRole("cell", { name: "Bo", exact: true }).waitFor();
   await page.goBack();
   await page.getByRole("link", { name: "Schema changes" }).click();
   await page.getByText("New table people").waitFor();
@@ -251,6 +248,36 @@ test.for([
     }
     await page.reload();
     expect(await page.getByRole("switch", { checked: true }).count()).toBe(0);
+
+    // An index is chosen from lists, or written as text.
+    const indexes = async () =>
+      (await getBase(fleet.ctx.db, base.id)).settings.indexes.map(({ column }) => column);
+    if (hasScript) {
+      await page.getByLabel("Table", { exact: true }).selectOption("people");
+      await until(
+        async () => (await page.getByLabel("Column", { exact: true }).locator("option").count()) === 2,
+        {
+          what: "the columns are those of people",
+        },
+      );
+      await page.getByLabel("Column", { exact: true }).selectOption("name");
+      await page.getByRole("button", { name: "Add index" }).click();
+    } else {
+      await page.getByText("Indexed columns as text").click();
+      await page.getByRole("textbox", { name: "One per line" }).fill("people.nam");
+      await page.getByRole("button", { name: "Save the indexed columns" }).click();
+      await page.getByText("Table people has no column nam: it has name").waitFor();
+      await page.getByRole("textbox", { name: "One per line" }).fill("people.name");
+      await page.getByRole("button", { name: "Save the indexed columns" }).click();
+    }
+    await page.locator(".index-list code", { hasText: "people.name" }).waitFor();
+    expect(await indexes()).toEqual(["name"]);
+    await page.getByText("More about Turbo").click();
+    await page.getByText("Leave it off if other integrations call the same base.").waitFor();
+    await visitor.inspect(`settings-index-${hasScript ? "with" : "without"}-script`);
+    await page.getByRole("button", { name: "Remove the index people.name" }).click();
+    await page.locator(".index-list").waitFor({ state: "detached" });
+    expect(await indexes()).toEqual([]);
     visitor.expectNoProblems();
   },
 );

@@ -2,7 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
 import { capOf } from "../budget/plans";
-import { Button, Card, Form } from "../components";
+import { Button, Form } from "../components";
 import { SelectField } from "../components/field";
 
 /** The value for no workspace. */
@@ -11,18 +11,17 @@ export const NO_WORKSPACE = "none";
 export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; error?: string | undefined }) {
   const { base, workspaces, error } = props;
   return (
-    <Card id="call-budget" title="Call budget">
-      <p class="muted">
-        If your Airtable plan limits API calls per month, Basetide paces its syncs so that the calls last, and
-        reserves some for your apps.
-      </p>
+    <div id="call-budget" class="rows">
       {workspaces.length === 0 ? (
-        <p>
-          No cap is set. <a href="/account/workspaces">Add your workspace and its plan</a> if your Airtable
-          plan has one.
-        </p>
+        <>
+          <strong>Call budget</strong>
+          <p class="hint">
+            No cap is set. <a href="/account/workspaces">Add your workspace and its plan</a> if your Airtable
+            plan limits calls per month: Basetide then paces its syncs.
+          </p>
+        </>
       ) : (
-        <Form action={`/bases/${base.id}/workspace`} class="stack rows">
+        <Form action={`/bases/${base.id}/workspace`} class="rows one-line wide">
           <SelectField
             label="Workspace"
             name="workspace"
@@ -30,7 +29,8 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
             error={error}
             hint={
               <>
-                Change plans and reserves under <a href="/account/workspaces">Workspaces</a>.
+                Whose call budget paces the syncs. Change plans and reserves under{" "}
+                <a href="/account/workspaces">Usage</a>.
               </>
             }
             options={[
@@ -41,6 +41,6 @@ export function WorkspaceChoice(props: { base: Base; workspaces: Workspace[]; er
           <Button>Save</Button>
         </Form>
       )}
-    </Card>
+    </div>
   );
 }

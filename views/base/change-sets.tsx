@@ -48,7 +48,7 @@ export function ChangeSetsPage({ base, sets, now }: { base: Base; sets: ChangeSe
         <Empty title={base.settings.changeSets ? "No change set yet" : "Change sets are off"}>
           {base.settings.changeSets
             ? "Programs make them with the API of the console."
-            : "Turn them on in the settings of this base, under Writes through the proxy."}
+            : "Turn them on in the settings of this base, under Proxy."}
         </Empty>
       ) : (
         <Table

@@ -7,9 +7,7 @@ import {
   type Setting,
 } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
-import { Button, Field, Form, TextAreaField, Toggle, useMay } from "../components";
-
-const MOST_ROWS = 12;
+import { Button, Field, Form, Toggle, useMay } from "../components";
 
 /** The rejected input for a setting, and the reason. */
 export interface RefusedSetting {
@@ -31,45 +29,45 @@ export function SettingForm(props: FormProps) {
   if (props.setting.type === "boolean") return <ToggleForm {...props} />;
   const { base, setting, refused } = props;
   const mine = refused?.name === setting.name ? refused : undefined;
-  const written = mine?.written ?? writtenValue(base, setting);
   const path = pathOf(base, setting);
   const mayChange = useMay()("POST", path);
-  const common = {
-    label: setting.label,
-    name: "value",
-    id: setting.name,
-    value: written,
-    error: mine?.error,
-    hint: withCode(setting.hint),
-    disabled: !mayChange,
-  };
-  const content = (
-    <>
-      {setting.type === "integer" ? (
-        <Field {...common} type="number" inputMode="numeric" required />
-      ) : (
-        <TextAreaField
-          {...common}
-          spellcheck={false}
-          autocomplete="off"
-          rows={Math.min(MOST_ROWS, Math.max(3, written.split("\n").length + 1))}
-          placeholder="projects.status"
-        />
-      )}
-    </>
+  const field = (
+    <Field
+      label={setting.label}
+      name="value"
+      id={setting.name}
+      value={mine?.written ?? writtenValue(base, setting)}
+      error={mine?.error}
+      {...explained(setting)}
+      disabled={!mayChange}
+      type="number"
+      inputMode="numeric"
+      required
+    />
   );
-  if (!mayChange) return <div class="stack rows">{content}</div>;
+  if (!mayChange) return <div class="rows">{field}</div>;
   return (
-    <Form action={path} class="stack rows">
-      {content}
-      <Button>Save</Button>
+    <Form action={path} class="rows one-line">
+      {field}
+      <Button>
+        Save<span class="visually-hidden"> {setting.label}</span>
+      </Button>
     </Form>
   );
 }
 
+/** The first sentence of its text in sight, and the rest on demand. */
+export function explained({ hint }: Pick<Setting, "hint">) {
+  const end = hint.search(/\. [A-Z0-9`]/) + 1;
+  return end === 0
+    ? { hint: withCode(hint) }
+    : { hint: withCode(hint.slice(0, end)), more: withCode(hint.slice(end + 1)) };
+}
+
 /** Sent at once if a script runs, else by its button. */
 function ToggleForm({ base, setting, isNews }: FormProps) {
-  const { name, key, label, hint } = setting;
+  const { name, key, label } = setting;
+  const { hint, more } = explained(setting);
   const path = pathOf(base, setting);
   const mayChange = useMay()("POST", path);
   // A setting that retypes columns opens its confirmation, which sends the form; other settings are sent at once.
@@ -84,12 +82,13 @@ function ToggleForm({ base, setting, isNews }: FormProps) {
       id={name}
       hint={
         <>
-          {withCode(hint)}
+          {hint}
           {name === "live" && base.settings.rapid ? (
             <strong> Rapid mode is on and replaces it.</strong>
           ) : null}
         </>
       }
+      more={more}
       checked={base.settings[key] === true}
       {...(mayChange ? { "hx-trigger": "change", ...sends } : { disabled: true })}
     />
@@ -122,8 +121,8 @@ export function readSetting(setting: Setting, written: string): boolean | number
   throw new BasetideError("invalid_request", `Enter a whole number of ${unit} from ${minimum} to ${maximum}`);
 }
 
-function writtenValue({ settings }: Base, { type, key }: Setting): string {
-  return type === "indexes" ? indexLines(settings.indexes) : String(settings[key]);
+function writtenValue({ settings }: Base, { key }: Setting): string {
+  return String(settings[key]);
 }
 
 function pathOf(base: Base, setting: Setting): string {
@@ -134,7 +133,7 @@ function withCode(text: string) {
   return text.split("`").map((part, index) => (index % 2 === 0 ? part : <code key={part}>{part}</code>));
 }
 
-function indexLines(indexes: readonly AskedIndex[]): string {
+export function indexLines(indexes: readonly AskedIndex[]): string {
   return indexes
     .map(({ table, column, kind }) => `${table}.${column}${kind === "trigram" ? " trigram" : ""}`)
     .join("\n");

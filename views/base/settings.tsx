@@ -1,4 +1,5 @@
-/** The settings of a base with their explanations; a new API key; and the deletion of the base. */
+/** The settings of a base in groups, one line each, with the rest of an explanation on demand; a new API key; the deletion. */
+import type { ComponentChildren } from "preact";
 import {
   type Base,
   type Setting,
@@ -8,6 +9,7 @@ import {
   settingSections,
 } from "../../core/control/bases";
 import type { Workspace } from "../../core/control/budgets";
+import type { TableSpec } from "../../core/replica";
 import {
   Button,
   ButtonLink,
@@ -21,25 +23,30 @@ import {
 } from "../components";
 import { ToastNews } from "../frame/toasts";
 import { WorkspaceChoice } from "./budget";
+import { IndexForm } from "./index-form";
 import { selectionPath } from "./selection";
 import { type RefusedSetting, SettingForm } from "./setting-form";
 
 /** The sections that are not settings of the base itself. */
 const otherSections = [
+  ["key", "API key"],
   ["copied-data", "Copied data"],
   ["call-budget", "Call budget"],
-  ["key", "API key"],
   ["end", "Delete"],
 ] as const;
 
-export function SettingsPage(props: {
+export interface SettingsProps {
   base: Base;
   workspaces: Workspace[];
+  /** The tables with their columns; empty while the database cannot be reached. */
+  shape: TableSpec[];
   keyError?: string | undefined;
   workspaceError?: string | undefined;
   refused?: RefusedSetting | undefined;
-}) {
-  const { base, workspaces, keyError, workspaceError, refused } = props;
+}
+
+export function SettingsPage(props: SettingsProps) {
+  const { base, workspaces, shape, keyError, workspaceError, refused } = props;
   const path = `/bases/${base.id}`;
   const may = useMay();
   const isOpen = { key: may("POST", `${path}/key`), end: may("GET", `${path}/delete`) };
@@ -50,56 +57,77 @@ export function SettingsPage(props: {
         <Card key={section} id={section} title={title}>
           {settingList
             .filter((setting) => setting.section === section)
-            .map((setting) => (
-              <SettingForm key={setting.name} base={base} setting={setting} refused={refused} />
-            ))}
+            .map((setting) =>
+              setting.type === "indexes" ? (
+                <IndexForm key={setting.name} base={base} shape={shape} refused={refused} />
+              ) : (
+                <SettingForm key={setting.name} base={base} setting={setting} refused={refused} />
+              ),
+            )}
           {section === "attachments" ? <RevokeLinks base={base} /> : null}
           {section === "names" ? (
             <ButtonLink href={`${path}/names`}>Choose names of your own</ButtonLink>
           ) : null}
         </Card>
       ))}
-      <Card id="copied-data" title="Copied data">
-        <p class="muted">
-          Which tables, fields and records are copied from Airtable, and which fields only as hashes.{" "}
-          {base.selection ? "Some are left out." : "Everything is copied."}
-        </p>
-        <ButtonLink href={selectionPath(base)}>Choose what is copied</ButtonLink>
-      </Card>
-      <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
-      {isOpen.key ? (
-        <Card id="key" title="API key">
-          <p class="muted">Encrypted at rest, and never shown.</p>
-          <FormPanel
-            id="new-key"
-            action={`${path}/key`}
-            button="Replace the key"
-            isOpen={keyError !== undefined}
+      <Card id="base" title="This base">
+        {isOpen.key ? (
+          <Line id="key" title="API key" text="Encrypted at rest, and never shown.">
+            <FormPanel
+              id="new-key"
+              action={`${path}/key`}
+              button="Replace the key"
+              isOpen={keyError !== undefined}
+            >
+              <Form action={`${path}/key`} class="stack rows">
+                <Field
+                  label="New API key"
+                  name="api_key"
+                  type="password"
+                  required
+                  autocomplete="off"
+                  error={keyError}
+                  hint="We check the new key with Airtable before it replaces the current one, which is never shown."
+                />
+                <Button>Replace key</Button>
+              </Form>
+            </FormPanel>
+          </Line>
+        ) : null}
+        <Line
+          id="copied-data"
+          title="Copied data"
+          text={`The tables, fields and records that are copied. ${base.selection ? "Some are left out." : "Everything is copied."}`}
+        >
+          <ButtonLink href={selectionPath(base)}>Choose what is copied</ButtonLink>
+        </Line>
+        <WorkspaceChoice base={base} workspaces={workspaces} error={workspaceError} />
+        {isOpen.end ? (
+          <Line
+            id="end"
+            title="Delete"
+            text="Deletes the synced data and the credentials. The base in Airtable is not changed."
           >
-            <Form action={`${path}/key`} class="stack rows">
-              <Field
-                label="New API key"
-                name="api_key"
-                type="password"
-                required
-                autocomplete="off"
-                error={keyError}
-                hint="We check the new key with Airtable before it replaces the current one, which is never shown."
-              />
-              <Button>Replace key</Button>
-            </Form>
-          </FormPanel>
-        </Card>
-      ) : null}
-      {isOpen.end ? (
-        <Card id="end" title="Delete">
-          <p>Deletes the synced data and the credentials. The base in Airtable is not changed.</p>
-          <ButtonLink kind="danger" href={`${path}/delete`}>
-            Delete this base…
-          </ButtonLink>
-        </Card>
-      ) : null}
+            <ButtonLink kind="danger" href={`${path}/delete`}>
+              Delete this base…
+            </ButtonLink>
+          </Line>
+        ) : null}
+      </Card>
     </SettingsLayout>
+  );
+}
+
+/** A line with a title and a text at the left, and what is done about it at the right. */
+function Line(props: { id: string; title: string; text: string; children: ComponentChildren }) {
+  return (
+    <div id={props.id} class="rows line">
+      <div>
+        <strong>{props.title}</strong>
+        <p class="hint">{props.text}</p>
+      </div>
+      {props.children}
+    </div>
   );
 }
 

@@ -3,6 +3,7 @@
  * (`autocomplete`, `hx-get`, …) are passed on to the input. After an error, the invalid input has the focus.
  */
 import type { ComponentChildren, JSX } from "preact";
+import { More } from "./more";
 
 interface Question {
   label: string;
@@ -10,6 +11,8 @@ interface Question {
   /** Default: the name. It must be unique on the page. */
   id?: string | undefined;
   hint?: ComponentChildren;
+  /** More than the hint, on demand. */
+  more?: ComponentChildren;
   error?: string | undefined;
 }
 
@@ -32,11 +35,11 @@ interface FieldProps extends Question, Typing {
   pattern?: string;
 }
 
-export function Field({ label, name, id = name, hint, error, type = "text", ...rest }: FieldProps) {
+export function Field({ label, name, id = name, hint, more, error, type = "text", ...rest }: FieldProps) {
   // Preact ties an input's role to its type, and these types have only their own.
   const input = { ...rest, ...described(id, hint, error), id, name, type } as JSX.IntrinsicElements["input"];
   return (
-    <Frame label={label} id={id} hint={hint} error={error}>
+    <Frame label={label} id={id} hint={hint} more={more} error={error}>
       {type === "password" ? (
         <div class="secret">
           <input {...input} />
@@ -105,7 +108,7 @@ export function SelectField(
 }
 
 function Frame(props: Omit<Question, "name"> & { id: string; children: ComponentChildren }) {
-  const { label, id, hint, error, children } = props;
+  const { label, id, hint, more, error, children } = props;
   return (
     <div class={error ? "field wrong" : "field"}>
       <label for={id}>{label}</label>
@@ -116,9 +119,12 @@ function Frame(props: Omit<Question, "name"> & { id: string; children: Component
         </p>
       ) : null}
       {hint ? (
-        <p class="hint" id={`${id}-hint`}>
-          {hint}
-        </p>
+        <div>
+          <p class="hint" id={`${id}-hint`}>
+            {hint}
+          </p>
+          <More about={label}>{more}</More>
+        </div>
       ) : null}
     </div>
   );

@@ -6,6 +6,7 @@ export { CopyField } from "./copy-field";
 export { Confirm, type Confirmation, DialogContent, DialogLink } from "./dialog";
 export { Field, SelectField, TextAreaField } from "./field";
 export { FormPanel } from "./form-panel";
+export { More } from "./more";
 export { Empty, ErrorNote, Note } from "./notes";
 export { PageHead } from "./page-head";
 export { Form, Link, type May, PermittedProvider, useMay } from "./permitted";

@@ -3,16 +3,19 @@
  * sent when it changes; without JavaScript, by the form's button.
  */
 import type { ComponentChildren, InputHTMLAttributes } from "preact";
+import { More } from "./more";
 
 interface ToggleProps extends Omit<InputHTMLAttributes, "type" | "label" | "name" | "id"> {
   label: string;
   name: string;
   id?: string;
   hint?: ComponentChildren;
+  /** More than the hint, on demand. */
+  more?: ComponentChildren;
   checked: boolean;
 }
 
-export function Toggle({ label, name, id = name, hint, checked, ...rest }: ToggleProps) {
+export function Toggle({ label, name, id = name, hint, more, checked, ...rest }: ToggleProps) {
   return (
     <div class="toggle">
       <input
@@ -33,6 +36,7 @@ export function Toggle({ label, name, id = name, hint, checked, ...rest }: Toggl
             {hint}
           </p>
         ) : null}
+        <More about={label}>{more}</More>
       </div>
     </div>
   );

@@ -11,13 +11,10 @@ import type { MutedField } from "./muted-fields";
 /** The parts of the settings page, in its order. */
 export const settingSections = {
   speed: "Speed",
-  advanced: "Advanced",
-  names: "Names",
+  names: "Columns and names",
   analysts: "For analysts",
-  indexes: "Indexes",
   attachments: "Attachments",
-  reads: "Reads through the proxy",
-  writes: "Writes through the proxy",
+  proxy: "Proxy",
 } as const;
 
 /** Which running syncs a change of the setting restarts: none, those that update tables, or also first syncs and rebuilds. */
@@ -29,7 +26,7 @@ interface Row {
   /** The section of the settings page; undefined for a setting that has a button elsewhere. */
   section?: keyof typeof settingSections;
   label: string;
-  /** The text below the label on the settings page. Text between backticks is code. */
+  /** Below the label on the settings page: the first sentence in one line, the others on demand. Text between backticks is code. */
   hint: string;
   /** The effect in a sentence or two, for the docs and the API reference. Text between backticks is code. */
   effect: string;
@@ -54,7 +51,7 @@ export const settings = {
     default: true,
     section: "speed",
     label: "Live changes",
-    hint: "Airtable reports each change, and the change is in SQL within a second or two, regardless of the size of the base. Requires a key that may manage webhooks. With any other key, Basetide sweeps all tables continuously.",
+    hint: "Airtable reports each change, and it is in SQL within a second or two. The size of the base does not matter. Requires a key that may manage webhooks. With any other key, Basetide sweeps all tables continuously.",
     effect: "Airtable reports changes, if the key may manage webhooks. `rapid` takes precedence.",
     docs: "syncing.md#live-mode",
     interrupts: "updates",
@@ -70,12 +67,22 @@ export const settings = {
     docs: "syncing.md#turbo",
     interrupts: "nothing",
   },
+  rapid: {
+    type: "boolean",
+    default: false,
+    section: "speed",
+    label: "Rapid creates and updates",
+    hint: "Creates and updates arrive within seconds. Deletes and computed fields take longer: about 10 minutes for 30,000 records. Use it if slow deletes are acceptable, the base has few computed fields, and the key may not manage webhooks. It replaces live changes.",
+    effect: "Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`.",
+    docs: "syncing.md#rapid-mode",
+    interrupts: "updates",
+  },
   linked_records_as_text: {
     type: "boolean",
     default: false,
-    section: "advanced",
+    section: "names",
     label: "Linked records as text",
-    hint: "Columns of linked records become `text` with the first link instead of `text[]` with all of them. Affected tables are rebuilt.",
+    hint: "Columns of linked records are `text` with the first link. Off, they are `text[]` with all links. Affected tables are rebuilt.",
     effect:
       "Columns of linked records are `text` with the first link instead of `text[]`. Rebuilds affected tables.",
     interrupts: "every sync",
@@ -83,28 +90,18 @@ export const settings = {
   lookups_as_text: {
     type: "boolean",
     default: false,
-    section: "advanced",
+    section: "names",
     label: "Lookups as text",
-    hint: "Lookup columns become `text` with the first value instead of `text[]` with all of them. Affected tables are rebuilt.",
+    hint: "Lookup columns are `text` with the first value. Off, they are `text[]` with all values. Affected tables are rebuilt.",
     effect: "Lookup columns are `text` with the first value instead of `text[]`. Rebuilds affected tables.",
     interrupts: "every sync",
-  },
-  rapid: {
-    type: "boolean",
-    default: false,
-    section: "advanced",
-    label: "Rapid creates and updates",
-    hint: "Creates and updates arrive within seconds. Deletes and computed fields take longer: about 10 minutes for 30,000 records. Use it if slow deletes are acceptable, the base has few computed fields, and the key may not manage webhooks. It replaces live changes.",
-    effect: "Creates and updates arrive first; deletes and computed fields take longer. Replaces `live`.",
-    docs: "syncing.md#rapid-mode",
-    interrupts: "updates",
   },
   pinned_names: {
     type: "boolean",
     default: false,
     section: "names",
     label: "Pinned names",
-    hint: "Tables and columns keep their names when they are renamed in Airtable: only the comment and the console show the new name. New tables and fields get names that none had before. When you turn it off, tables and columns that were renamed meanwhile get the names that follow from Airtable's.",
+    hint: "Tables and columns keep their names when they are renamed in Airtable. Only the comment and the console show the new name. New tables and fields get names that none had before. When you turn it off, tables and columns that were renamed meanwhile get the names that follow from Airtable's.",
     effect:
       "Tables and columns keep their names when they are renamed in Airtable; only their comments change.",
     docs: "names.md#pinned-names",
@@ -118,7 +115,7 @@ export const settings = {
     unit: "days",
     section: "names",
     label: "Days that old names answer",
-    hint: "When a table or a column gets another name, the old one works for so long, until another table or column needs it. 0: it stops working at once.",
+    hint: "The old name of a renamed table or column works for so long. It ends earlier if another table or column needs the name. 0: it stops working at once.",
     effect:
       "Number of days that the old name of a renamed table or column still works. 0: it stops working at once.",
     docs: "names.md#old-names",
@@ -139,7 +136,7 @@ export const settings = {
     default: false,
     section: "analysts",
     label: "Views over links",
-    hint: "Creates a view `table__column` for each column of linked records, with one row per link, ready to join.",
+    hint: "Creates a view `table__column` for each column of linked records, one row per link.",
     effect: "Creates a view `table__column` for each array of links, with one row per link.",
     docs: "sql.md#views-over-links",
     interrupts: "nothing",
@@ -149,7 +146,7 @@ export const settings = {
     default: false,
     section: "analysts",
     label: "History of changes",
-    hint: "Records every change of a record in the table `_sync_history`: old and new values, when Basetide saw it, and whether it came from a sync or from a write through the proxy.",
+    hint: "Records every change of a record in the table `_sync_history`. It has old and new values, when Basetide saw the change, and whether it came from a sync or from a write through the proxy.",
     effect: "Records changes of records in the table `_sync_history`.",
     docs: "sql.md#history",
     interrupts: "nothing",
@@ -172,7 +169,7 @@ export const settings = {
     default: false,
     section: "analysts",
     label: "Notifications",
-    hint: "Sessions that ran `LISTEN basetide` in the database receive the table and the ids of the records that changed.",
+    hint: "Sessions that ran `LISTEN basetide` receive the table and the ids of changed records.",
     effect: "Sends changes of records to sessions that listen to the channel `basetide`.",
     docs: "sql.md#listening-for-changes",
     interrupts: "nothing",
@@ -180,9 +177,9 @@ export const settings = {
   indexes: {
     type: "indexes",
     default: [],
-    section: "indexes",
+    section: "analysts",
     label: "Indexed columns",
-    hint: "One per line, as `table.column`: a B-tree, or GIN if the column is an array. Add `trigram` for searches with `like '%…%'` if the database has the extension `pg_trgm`. Building an index does not block readers. Indexes survive renames and rebuilds.",
+    hint: "A B-tree for each column, or GIN if it is an array. A trigram index is for searches with `like '%…%'`, if the database has the extension `pg_trgm`. Building an index does not block readers. Indexes survive renames and rebuilds.",
     effect: "Columns with an index, which survives renames and rebuilds. Available after the first sync.",
     docs: "sql.md#indexes",
     interrupts: "nothing",
@@ -202,7 +199,7 @@ export const settings = {
     default: false,
     section: "attachments",
     label: "Views over attachments",
-    hint: "Creates a view `table__column` for each column of attachments, with one row per file: its name, type, size, dimensions and link. Tables with attachments are read again.",
+    hint: "Creates a view `table__column` for each column of attachments, one row per file. It has the file's name, type, size, dimensions and link. Tables with attachments are read again.",
     effect:
       "Creates a view `table__column` for each column of attachments, with one row per file: name, type, size, dimensions and URL. Reads tables with attachments again.",
     docs: "attachments.md#views-over-attachments",
@@ -213,7 +210,7 @@ export const settings = {
     default: false,
     section: "attachments",
     label: "Attachment links that last",
-    hint: "Stores permanent links of this console instead of Airtable's, which expire after about two hours. Anyone with a link can open the file. Affected rows are read and written again.",
+    hint: "Stores permanent links of this console instead of Airtable's. Those expire after about two hours. Anyone with a link can open the file. Affected rows are read and written again.",
     effect:
       "Stores attachments as signed links of the console, which redirect to current URLs of Airtable. Affected rows are read and written again.",
     docs: "attachments.md",
@@ -222,9 +219,9 @@ export const settings = {
   replica_reads: {
     type: "boolean",
     default: false,
-    section: "reads",
+    section: "proxy",
     label: "Reads from the replica",
-    hint: "The proxy answers reads from the database if the database holds everything the request needs. These reads use no Airtable calls. This applies to requests with the API key of this base. Clients with other keys, and all clients while this is off, can request it with the header `x-basetide-read: replica`. The response header `x-basetide-answered-by` says who answered. Writable databases and databases that you host answer no reads.",
+    hint: "The proxy answers reads from the database if it holds everything that they need. These reads use no Airtable calls. This applies to requests with the API key of this base. Clients with other keys, and all clients while this is off, can request it with the header `x-basetide-read: replica`. The response header `x-basetide-answered-by` says who answered. Writable databases and databases that you host answer no reads.",
     effect:
       "The proxy answers reads with the base's own key from Postgres if the answer is exact; a response header says who answered.",
     docs: "proxy.md#reads-from-the-replica",
@@ -233,9 +230,9 @@ export const settings = {
   coalesce_writes: {
     type: "boolean",
     default: false,
-    section: "writes",
+    section: "proxy",
     label: "Write coalescing",
-    hint: "Creates and updates of single records that arrive at the proxy within 25 ms, or while they wait for Airtable's rate limit, go to Airtable in one call of up to ten records. Each client gets the response that its own call would have had. 5 calls a second then carry up to 50 writes. Turn this on if many clients write single records. A write that does not have to wait takes 25 ms longer.",
+    hint: "Creates and updates of single records share calls to Airtable of up to ten records. They do if they arrive at the proxy within 25 ms, or while they wait for Airtable's rate limit. Each client gets the response that its own call would have had. 5 calls a second then carry up to 50 writes. Turn this on if many clients write single records. A write that does not have to wait takes 25 ms longer.",
     effect:
       "The proxy sends creates and updates of single records to Airtable in calls of up to ten, and answers each client as if its call had been sent alone.",
     docs: "proxy.md#write-coalescing",
@@ -244,9 +241,9 @@ export const settings = {
   change_sets: {
     type: "boolean",
     default: false,
-    section: "writes",
+    section: "proxy",
     label: "Change sets",
-    hint: "Members who may change this base, and API tokens with the scope write, can change records in Airtable through Basetide, many at a time, with the API key of this base. Each set is recorded with its author and its results, and can be undone.",
+    hint: "Basetide changes records in Airtable, many at a time, with the API key of this base. Members who may change this base and API tokens with the scope write can ask for it. Each set is recorded with its author and its results, and can be undone.",
     effect:
       "Allows change sets: changes of records that Basetide makes in Airtable with the base's own key, and can undo.",
     docs: "change-sets.md",

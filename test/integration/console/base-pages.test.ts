@@ -249,6 +249,28 @@ test("news contain the small part, and of the larger ones only what has changed"
   expect(after).not.toContain("hx-swap-oob");
 });
 
+test("each run is a bar of what it changed, and a first sync does not hide the others", async () => {
+  const owner = await newAccount();
+  const base = await connect(owner);
+  const runs = async () => (await ask(`/bases/${base.id}/runs`, { account: owner })).text;
+  expect(await runs()).not.toContain('class="bars"');
+  await completed(base, { kind: "first", inserted: 30_000 });
+  await completed(base, { completedAt: null, error: { code: "source_timeout", message: "No answer" } });
+  await completed(base, { inserted: 1, updated: 2, deleted: 1 });
+  const text = await runs();
+  expect(text).toContain("4 rows changed");
+  expect(text).toContain("1 of 2 later runs changed rows, at most 4; 1 failed or left tables out.");
+  const bars = [...text.matchAll(/<rect class="(bar[^"]*)"[^>]* height="([\d.]+)"/g)].map(
+    ([, kind, height]) => [kind, Number(height)],
+  );
+  expect(bars.filter(([kind]) => kind !== "bars-slot")).toEqual([
+    ["bar", 100],
+    ["bar failed", 25],
+    ["bar", 100],
+  ]);
+  expect(text).toMatch(/UTC: Full sync, 1 inserted, 2 updated, 1 deleted<\/title>/);
+});
+
 test("a failing base shows one headline, the age of its data and one action; the raw answer only under Details", async () => {
   const owner = await newAccount();
   const base = await connect(owner);

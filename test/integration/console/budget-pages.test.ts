@@ -267,7 +267,7 @@ test("usage lists the calls of every base by day and purpose, with or without a 
   const overview = (await person.get(`/bases/${base.id}`)).text;
   expect(overview).toContain("sync 1,234, your apps 44, console 5.");
   const stranger = await site.person();
-  expect((await stranger.get(PATH)).text).toContain("No calls to Airtable yet.");
+  expect((await stranger.get(PATH)).text).toContain("No base is connected, so nothing calls Airtable.");
 });
 
 test("a spent budget is shown, with when it continues, and so is a source that has throttled the base", async () => {

@@ -20,11 +20,13 @@ import { BasetideError, httpStatus, isBasetideError } from "../../../../core/err
 import { NO_WORKSPACE } from "../../../../views/base/budget";
 import { DeletePage, nameToType } from "../../../../views/base/delete";
 import { BaseFrame } from "../../../../views/base/frame";
+import { IndexColumns } from "../../../../views/base/index-form";
 import { readSetting } from "../../../../views/base/setting-form";
-import { ChangedSetting, SettingsPage } from "../../../../views/base/settings";
+import { ChangedSetting, SettingsPage, type SettingsProps } from "../../../../views/base/settings";
 import { isHtmx } from "../../../../views/render";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
+import { cachedShape, fieldsOf } from "../../shape-cache";
 
 export function baseActions(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -32,23 +34,43 @@ export function baseActions(ctx: ConsoleContext) {
   const find = (id: string, account: Account) => getBase(db, id, account.id);
   const databaseOf = (base: Base) => getDatabase(db, base.database.id);
 
+  async function settingsPage(
+    { request, currentUser, account }: { request: Request; currentUser: CurrentUser; account: Account },
+    base: Base,
+    { status, ...shown }: Partial<SettingsProps> & { status?: number } = {},
+  ) {
+    const [workspaces, shape] = await Promise.all([listWorkspaces(db, account.id), fieldsOf(ctx, base)]);
+    return answer(
+      request,
+      {
+        title: `Settings · ${base.name}`,
+        currentUser,
+        active: "bases",
+        base,
+        ...(status === undefined ? {} : { status }),
+      },
+      <BaseFrame base={base} place="settings">
+        <SettingsPage base={base} workspaces={workspaces} shape={shape} {...shown} />
+      </BaseFrame>,
+    );
+  }
+
   return new Elysia({ name: "base-actions", detail: { hide: true } })
     .use(signedIn(ctx))
-    .get("/bases/:id/settings", async ({ request, currentUser, account, params }) => {
-      const base = await find(params.id, account);
-      return answer(
-        request,
-        { title: `Settings · ${base.name}`, currentUser, active: "bases", base },
-        <BaseFrame base={base} place="settings">
-          <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} />
-        </BaseFrame>,
-      );
+    .get("/bases/:id/settings", async ({ request, currentUser, account, params }) =>
+      settingsPage({ request, currentUser, account }, await find(params.id, account)),
+    )
+    .get("/bases/:id/settings/indexes/columns", async ({ request, currentUser, account, params, query }) => {
+      const { tables } = await cachedShape(ctx, await find(params.id, account));
+      const table = tables.find(({ name }) => name === query.table);
+      if (!table) throw new BasetideError("not_found", `There is no table ${query.table} in this database`);
+      return answer(request, { title: "Settings", currentUser }, <IndexColumns table={table} />);
     })
     .post("/bases/:id/settings/:name", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
       const setting = settingByName(params.name);
       if (!setting?.section) throw new BasetideError("not_found", "This setting does not exist");
-      const written = formText(body, "value");
+      const written = setting.type === "indexes" ? indexesIn(body) : formText(body, "value");
       const save = async () => {
         const read = readSetting(setting, written);
         const value = Array.isArray(read) ? await resolveIndexes(ctx, base, read) : read;
@@ -61,13 +83,7 @@ export function baseActions(ctx: ConsoleContext) {
       const formError = await formErrorOf(save);
       if (!formError) return finish(request, `/bases/${base.id}/settings`, savedText(setting));
       const refused = { name: setting.name, written, error: formError.message };
-      return answer(
-        request,
-        { title: `Settings · ${base.name}`, currentUser, active: "bases", base, status: formError.status },
-        <BaseFrame base={base} place="settings">
-          <SettingsPage base={base} workspaces={await listWorkspaces(db, account.id)} refused={refused} />
-        </BaseFrame>,
-      );
+      return settingsPage({ request, currentUser, account }, base, { refused, status: formError.status });
     })
     .post("/bases/:id/turbo", async ({ request, currentUser, account, params }) => {
       const base = await find(params.id, account);
@@ -87,14 +103,10 @@ export function baseActions(ctx: ConsoleContext) {
         await updateSettings(by(currentUser), base, { workspaceId: workspace?.id ?? null });
       });
       if (!formError) return finish(request, `/bases/${base.id}/settings`, "Saved.");
-      const workspaces = await listWorkspaces(db, account.id);
-      return answer(
-        request,
-        { title: `Settings · ${base.name}`, currentUser, active: "bases", base, status: formError.status },
-        <BaseFrame base={base} place="settings">
-          <SettingsPage base={base} workspaces={workspaces} workspaceError={formError.message} />
-        </BaseFrame>,
-      );
+      return settingsPage({ request, currentUser, account }, base, {
+        workspaceError: formError.message,
+        status: formError.status,
+      });
     })
     .post("/bases/:id/key", async ({ request, currentUser, account, params, body }) => {
       const base = await find(params.id, account);
@@ -102,23 +114,10 @@ export function baseActions(ctx: ConsoleContext) {
         await updateSettings(by(currentUser), base, { apiKey: checkKey(formText(body, "api_key")) });
       } catch (error) {
         if (!isBasetideError(error)) throw error;
-        return answer(
-          request,
-          {
-            title: `Settings · ${base.name}`,
-            currentUser,
-            active: "bases",
-            base,
-            status: httpStatus[error.code],
-          },
-          <BaseFrame base={base} place="settings">
-            <SettingsPage
-              base={base}
-              workspaces={await listWorkspaces(db, account.id)}
-              keyError={error.message}
-            />
-          </BaseFrame>,
-        );
+        return settingsPage({ request, currentUser, account }, base, {
+          keyError: error.message,
+          status: httpStatus[error.code],
+        });
       }
       const text = "API key replaced. The new key works and is now in use.";
       return finish(request, `/bases/${base.id}/settings`, text);
@@ -179,6 +178,14 @@ export function baseActions(ctx: ConsoleContext) {
         </BaseFrame>,
       );
     });
+}
+
+/** The lines of the form, and the column that was chosen from its lists. */
+function indexesIn(body: unknown): string {
+  const [lines, table, column, kind] = ["value", "table", "column", "kind"].map((name) =>
+    formText(body, name),
+  );
+  return [lines, table && `${table}.${column} ${kind}`.trim()].filter(Boolean).join("\n");
 }
 
 /** Checks the format as the management API does: text that cannot be a key is not sent to the source. */

@@ -12,7 +12,7 @@ import {
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
 import { baseHistory, type HistoryRange, historyRanges, lagHistory } from "../../../../core/control/history";
 import { browseIssues } from "../../../../core/data-browser";
-import { BasetideError, isBasetideError } from "../../../../core/errors";
+import { BasetideError } from "../../../../core/errors";
 import { serverNow } from "../../../../core/postgres";
 import { SchemaChanges } from "../../../../views/base/changes";
 import { BaseFrame } from "../../../../views/base/frame";
@@ -26,7 +26,7 @@ import { RunsPage } from "../../../../views/base/runs";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
-import { cachedShape } from "../../shape-cache";
+import { fieldsOf } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
 
@@ -49,16 +49,6 @@ export function basePages(ctx: ConsoleContext) {
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
     ]);
     return { history, use, budget };
-  }
-
-  /** The issues are of use without the fields' names, too. */
-  async function fieldsOf(base: Base) {
-    try {
-      return (await cachedShape(ctx, base)).tables;
-    } catch (error) {
-      if (isBasetideError(error, "replica_unavailable")) return [];
-      throw error;
-    }
   }
 
   return new Elysia({ name: "base-pages", detail: { hide: true } })
@@ -116,7 +106,7 @@ export function basePages(ctx: ConsoleContext) {
       await requireReadable(ctx, currentUser, base);
       const names = { table: textOf(query.table), column: textOf(query.field), reason: textOf(query.reason) };
       const after = textOf(query.after);
-      const [page, shape] = await Promise.all([browseIssues(ctx, base, names, after), fieldsOf(base)]);
+      const [page, shape] = await Promise.all([browseIssues(ctx, base, names, after), fieldsOf(ctx, base)]);
       const known = base.issues.find(
         ({ table, column, reason }) =>
           table === names.table && column === names.column && reason === names.reason,
@@ -165,7 +155,7 @@ export function basePages(ctx: ConsoleContext) {
       }
       if (params.place === "issues") {
         const hasFields = base.issueCount > 0 || base.settings.mutedFields.length > 0;
-        const shape = hasFields ? await fieldsOf(base) : [];
+        const shape = hasFields ? await fieldsOf(ctx, base) : [];
         return page("issues", "Issues", <IssuesPage base={base} shape={shape} />);
       }
       throw new BasetideError("not_found", "This page does not exist");
