@@ -60,7 +60,7 @@ export function cachedShape(ctx: ConsoleContext, base: Base): Promise<Shape> {
 }
 
 /** The tables with their columns, for pages that are of use without them: none while the database cannot be reached. */
-export async function fieldsOf(ctx: ConsoleContext, base: Base): Promise<TableSpec[]> {
+export async function cachedTables(ctx: ConsoleContext, base: Base): Promise<TableSpec[]> {
   try {
     return (await cachedShape(ctx, base)).tables;
   } catch (error) {

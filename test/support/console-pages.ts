@@ -122,6 +122,8 @@ const BASES: Record<string, Address> = {
 const FRAGMENTS: Record<string, Address> = {
   "/bases/:id/live": ({ base }) => `/bases/${base}/live`,
   "/bases/:id/sql/history": ({ base }) => `/bases/${base}/sql/history`,
+  "/bases/:id/settings/indexes/columns": ({ base, table }) =>
+    `/bases/${base}/settings/indexes/columns?table=${table}`,
 };
 
 /** Routes that answer with something else than a page: data, files, redirects. */

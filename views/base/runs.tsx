@@ -37,7 +37,7 @@ const LEAST_SLOTS = 40;
 /** What a first sync or a rebuild writes would hide the changes of all others: its bar ends at the upper edge. */
 function RunBars({ runs }: { runs: SyncRun[] }) {
   const usual = runs.filter(({ kind }) => kind !== "first" && kind !== "rebuild");
-  const top = Math.max(1, ...usual.map(changesOf));
+  const top = Math.max(1, ...(usual.some((run) => changesOf(run) > 0) ? usual : runs).map(changesOf));
   const changed = usual.filter((run) => changesOf(run) > 0).length;
   const failed = runs.filter(({ error_code: code }) => code !== null).length;
   const oldest = runs.at(-1)!.started_at;

@@ -26,7 +26,7 @@ import { ChangedSetting, SettingsPage, type SettingsProps } from "../../../../vi
 import { isHtmx } from "../../../../views/render";
 import { formErrorOf } from "../../form-error";
 import { answer, type ConsoleContext, finish, formSecret, formText, signedIn } from "../../page-kit";
-import { cachedShape, fieldsOf } from "../../shape-cache";
+import { cachedShape, cachedTables } from "../../shape-cache";
 
 export function baseActions(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -39,7 +39,7 @@ export function baseActions(ctx: ConsoleContext) {
     base: Base,
     { status, ...shown }: Partial<SettingsProps> & { status?: number } = {},
   ) {
-    const [workspaces, shape] = await Promise.all([listWorkspaces(db, account.id), fieldsOf(ctx, base)]);
+    const [workspaces, shape] = await Promise.all([listWorkspaces(db, account.id), cachedTables(ctx, base)]);
     return answer(
       request,
       {

@@ -26,7 +26,7 @@ import { RunsPage } from "../../../../views/base/runs";
 import { isHtmx } from "../../../../views/render";
 import { answer, type ConsoleContext, finish, formText, noNews, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
-import { fieldsOf } from "../../shape-cache";
+import { cachedTables } from "../../shape-cache";
 import { readChoice } from "./base-choice";
 import { readList } from "./base-listing";
 
@@ -106,7 +106,10 @@ export function basePages(ctx: ConsoleContext) {
       await requireReadable(ctx, currentUser, base);
       const names = { table: textOf(query.table), column: textOf(query.field), reason: textOf(query.reason) };
       const after = textOf(query.after);
-      const [page, shape] = await Promise.all([browseIssues(ctx, base, names, after), fieldsOf(ctx, base)]);
+      const [page, shape] = await Promise.all([
+        browseIssues(ctx, base, names, after),
+        cachedTables(ctx, base),
+      ]);
       const known = base.issues.find(
         ({ table, column, reason }) =>
           table === names.table && column === names.column && reason === names.reason,
@@ -155,7 +158,7 @@ export function basePages(ctx: ConsoleContext) {
       }
       if (params.place === "issues") {
         const hasFields = base.issueCount > 0 || base.settings.mutedFields.length > 0;
-        const shape = hasFields ? await fieldsOf(ctx, base) : [];
+        const shape = hasFields ? await cachedTables(ctx, base) : [];
         return page("issues", "Issues", <IssuesPage base={base} shape={shape} />);
       }
       throw new BasetideError("not_found", "This page does not exist");
