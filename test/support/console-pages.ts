@@ -88,7 +88,7 @@ const ONBOARDING: Record<string, Address> = {
 const BASES: Record<string, Address> = {
   "/bases": "/bases",
   "/bases/:id": ({ base }) => `/bases/${base}`,
-  "/bases/:id/changes/": ({ base }) => `/bases/${base}/changes`,
+  "/bases/:id/changes": ({ base }) => `/bases/${base}/changes`,
   "/bases/:id/changes/:set": ({ base, changeSet }) => `/bases/${base}/changes/${changeSet}`,
   "/bases/:id/freshness": ({ base }) =>
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),

@@ -51,6 +51,15 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
     insert into live_feeds (base_id, webhook_id, encrypted_secret)
     values (${base.id}, 'ach1', ${ctx.secrets.encrypt("mac", webhookSecretContext(base.id))})
     on conflict (base_id) do update set webhook_id = 'ach1', encrypted_secret = excluded.encrypted_secret`;
+  const item = `chi_${randomBytes(10).toString("hex")}`;
+  const set = `chs_${item.slice(4)}`;
+  const cells = (column: string) => encrypt("change_items", column, item, "{}");
+  await ctx.db`insert into change_sets (id, base_id, state, ended_at) values (${set}, ${base.id}, 'applied', now())`;
+  await ctx.db`
+    insert into change_items (
+      id, set_id, position, operation, table_ref, encrypted_cells, encrypted_expected, encrypted_before)
+    values (${item}, ${set}, 0, 'create', 'tblA', ${cells("encrypted_cells")}, ${cells("encrypted_expected")},
+      ${cells("encrypted_before")})`;
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
   await ctx.db`
     update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)},

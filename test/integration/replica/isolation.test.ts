@@ -335,16 +335,16 @@ test("where the server's admin cannot keep customers from advisory locks, one th
   // Of the single connection, since nothing here runs two queries at once.
   await replica.sql`set lock_timeout = '200ms'`;
   await customer`select pg_advisory_lock(hashtextextended('public_swap epoch', 0))`;
-  await expect(claimEpoch(replica)).rejects.toMatchObject({ code: "replica_busy" });
   await expect(markSyncStarted(replica, epoch)).rejects.toMatchObject({ code: "replica_busy" });
+  const claiming = claimEpoch(replica);
   await customer`select pg_advisory_unlock_all()`;
-  expect(await claimEpoch(replica)).toBe(epoch + 1);
+  expect(await claiming).toBe(epoch + 1);
 });
 
 test("our connections to a replica never wait for a lock without a limit", async () => {
   const { replica } = await filledReplica();
   const [row] = await replica.sql`select current_setting('lock_timeout') as timeout`;
-  expect(row).toEqual({ timeout: "30s" });
+  expect(row).toEqual({ timeout: "2s" });
 });
 
 async function asOwner<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {

@@ -94,7 +94,7 @@ test("a second connection closes no other pool's unless its statement waits for 
   for (const one of [...others, sql]) await one`select 1`;
   const blocked = await database.sql.begin(async (holder) => {
     await holder`select pg_advisory_xact_lock(1)`;
-    const waiting = [sql`select pg_advisory_lock(1)`.execute()];
+    const waiting = [sql`select set_config('lock_timeout', '30s', false), pg_advisory_lock(1)`.execute()];
     const from = performance.now();
     let tookMs: number | undefined;
     const answered = sql`select 1`.then(() => {
