@@ -98,12 +98,12 @@ export function isOperator(text: string): text is FilterOperator {
 /** The operators that fit the column, the usual one first. */
 export function operatorsFor(column: BrowsedColumn): readonly FilterOperator[] {
   const { kind } = column;
-  if (!choicesOf(column)) return OPERATORS_OF[kind];
+  if (!choicesOfColumn(column)) return OPERATORS_OF[kind];
   return kind === "list" ? OF_CHOICES : OF_CHOICE;
 }
 
 /** The names of a select's choices; undefined: the column has none, or too many to list. */
-export function choicesOf({ kind, shownAs, display }: BrowsedColumn): string[] | undefined {
+export function choicesOfColumn({ kind, shownAs, display }: BrowsedColumn): string[] | undefined {
   const isSelect = shownAs === "single_select" || shownAs === "multiple_select";
   const names = Object.keys(display?.colors ?? {});
   if (!isSelect || !(kind === "text" || kind === "list")) return undefined;

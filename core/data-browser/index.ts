@@ -15,7 +15,7 @@ export { browseIssues, type IssuePage } from "./browse-issues";
 export type { BrowsedColumn } from "./columns";
 export { startDownload } from "./download";
 export {
-  choicesOf,
+  choicesOfColumn,
   type FilterOperator,
   isOperator,
   MOST_CHARACTERS,

@@ -2,7 +2,7 @@
 export { adviceOn } from "./advice";
 export { NUMERIC_TYPES } from "./column-types";
 export { type OldNames, type OldNameUse, oldNames, textsThatName } from "./old-names";
-export { type PlanNode, planOf } from "./plan";
+export { type PlanNode, queryPlanOf } from "./plan";
 export { clearHistory, listHistory, type PastQuery, pastQuery, recordQuery } from "./query-history";
 export {
   MOST_TEXT,

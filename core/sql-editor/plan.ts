@@ -43,7 +43,7 @@ const DETAILS = [
 ];
 
 /** The plan in a result; undefined if it has none of this form. */
-export function planOf({ columns, rows }: StatementResult): PlanNode | undefined {
+export function queryPlanOf({ columns, rows }: StatementResult): PlanNode | undefined {
   if (columns.length !== 1 || columns[0]!.type !== "json" || columns[0]!.name !== "QUERY PLAN")
     return undefined;
   const [whole] = JSON.parse(rows[0]?.[0] ?? "[]") as { Plan?: RawPlan }[];

@@ -274,7 +274,7 @@ export const waits: Wait[] = [
     report: "`control_unavailable`",
   },
   {
-    at: "apps/console/routes/pages/sql-pages.tsx csvOf",
+    at: "apps/console/routes/pages/sql-pages.tsx streamed",
     end: "the client reads on or leaves",
     report: "the download",
   },

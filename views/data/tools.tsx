@@ -2,7 +2,7 @@
 import {
   type BrowsedColumn,
   type BrowsedPage,
-  choicesOf,
+  choicesOfColumn,
   type FilterOperator,
   isOperator,
   MOST_CHARACTERS,
@@ -184,7 +184,9 @@ function Comparison(props: {
     "aria-describedby": errorId,
     autofocus: errorId !== undefined,
   };
-  const choices = fitting.includes((chosen ?? fitting[0]) as FilterOperator) ? choicesOf(column) : undefined;
+  const choices = fitting.includes((chosen ?? fitting[0]) as FilterOperator)
+    ? choicesOfColumn(column)
+    : undefined;
   // A date field shows nothing of a text that is not a date.
   const typed =
     column.kind === "date" && !errorId

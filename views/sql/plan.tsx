@@ -5,7 +5,7 @@ import { countOf } from "./history";
 /** Steps of at least this share of the whole are marked. */
 const HEAVY_SHARE = 0.3;
 
-export function Plan({ plan, name }: { plan: PlanNode; name: string }) {
+export function QueryPlan({ plan, name }: { plan: PlanNode; name: string }) {
   return (
     <section class="plan" aria-label={name}>
       <p class="result-head">

@@ -1,13 +1,13 @@
 /** What a run of the SQL editor returned: a grid or a plan per statement, and the error of the one that failed. */
 import {
   NUMERIC_TYPES,
-  planOf,
   type QueryFailure,
   type QueryOutcome,
+  queryPlanOf,
   type StatementResult,
 } from "../../core/sql-editor";
 import { countOf } from "./history";
-import { Plan } from "./plan";
+import { QueryPlan } from "./plan";
 
 /** Characters around an error in a long line. */
 const EXCERPT = 80;
@@ -53,8 +53,8 @@ function Result(props: {
   const { columns, rows, isCut } = result;
   const name = hasSeveral ? `Result ${at + 1}` : "Result";
   if (columns.length === 0) return <p class="muted">{name}: done, no rows</p>;
-  const plan = planOf(result);
-  if (plan) return <Plan plan={plan} name={hasSeveral ? `Plan ${at + 1}` : "Plan"} />;
+  const plan = queryPlanOf(result);
+  if (plan) return <QueryPlan plan={plan} name={hasSeveral ? `Plan ${at + 1}` : "Plan"} />;
   return (
     <section class="result" aria-label={name} data-statement={at} data-cut={isCut ? "" : undefined}>
       <div class="result-head">

@@ -1,5 +1,6 @@
 /** The operations of a change set, and what they must be like. */
 import { BasetideError } from "../../errors";
+import { proxied } from "../../source";
 
 /** Values by the name or id of their field, in the form of the source's API. */
 export type CellValues = Record<string, unknown>;
@@ -21,8 +22,8 @@ export interface ChangeOperation {
 
 export const MOST_OPERATIONS = 10_000;
 
-const RECORD_ID = /^rec[A-Za-z0-9]{14}$/;
-const FIELD_ID = /^fld[A-Za-z0-9]{14}$/;
+const { ids } = proxied;
+const isFieldId = (key: string) => ids.isSurely("field", key);
 
 /** In a cell of links: the record that the operation at this position creates. */
 interface CreatedBy {
@@ -35,7 +36,7 @@ export function isCreatedBy(value: unknown): value is CreatedBy {
 
 /** Returns whether the cells are by the ids of their fields, and not by their names. */
 export function areById(cells: CellValues): boolean {
-  return Object.keys(cells).some((key) => FIELD_ID.test(key));
+  return Object.keys(cells).some((key) => isFieldId(key));
 }
 
 /** Returns the positions of the operations whose new records these cells link to. */
@@ -63,13 +64,14 @@ function problemOf(
   if (operation === "create") {
     if (record !== undefined || expected !== undefined) return "a create has neither `record` nor `expected`";
     if (!fields) return "a create needs `fields`, which may be empty";
-  } else if (record === undefined || !RECORD_ID.test(record)) return "`record` must be a record's id (rec…)";
+  } else if (record === undefined || !ids.isSurely("record", record))
+    return "`record` must be the id of a record";
   if (operation === "update" && Object.keys(fields ?? {}).length === 0) return "an update needs `fields`";
   if (operation === "delete" && fields) return "a delete has no `fields`";
   const keys = [fields, expected]
     .filter((cells) => cells !== undefined)
     .flatMap((cells) => Object.keys(cells));
-  if (new Set(keys.map((key) => FIELD_ID.test(key))).size > 1)
+  if (new Set(keys.map((key) => isFieldId(key))).size > 1)
     return "use either ids or names of fields, not both";
   const unmade = linksIn(fields).find((at) => at >= position || all[at]?.operation !== "create");
   if (unmade !== undefined) return `created_by: operations[${unmade}] is not an earlier create`;

@@ -13,7 +13,7 @@ import {
   listSavedQueries,
   type PlanNode,
   pastQuery,
-  planOf,
+  queryPlanOf,
   recordQuery,
   runQuery,
   saveQuery,
@@ -118,7 +118,7 @@ describe("what a person sees", () => {
     );
     expect({ results, failure }).toMatchObject({ results: [], failure: { sqlState: "42P01", position: 26 } });
     const planned = await runQuery(target, "select pg_sleep(100)", LIMITS, "estimated");
-    expect(planOf(planned.results[0]!)).toMatchObject({
+    expect(queryPlanOf(planned.results[0]!)).toMatchObject({
       title: "Result",
       ms: undefined,
       share: 1,
@@ -127,7 +127,7 @@ describe("what a person sees", () => {
     const sql = `select o.id from "order" as o join its_a_table as t using (id) where o.id > 'a' order by 1`;
     const measured = await runQuery(target, sql, LIMITS, "actual");
     const nodes = (node: PlanNode): PlanNode[] => [node, ...node.children.flatMap(nodes)];
-    const all = nodes(planOf(measured.results[0]!)!);
+    const all = nodes(queryPlanOf(measured.results[0]!)!);
     expect(all.map(({ title }) => title)).toContainEqual(expect.stringMatching(/ on order as o$/));
     expect(all.every(({ ms, estimatedRows }) => ms !== undefined && estimatedRows !== undefined)).toBe(true);
     expect(all.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(1, 1);
@@ -137,7 +137,7 @@ describe("what a person sees", () => {
       LIMITS,
       "actual",
     );
-    expect(asked.results.map((result) => planOf(result)?.title)).toEqual(["Result", undefined]);
+    expect(asked.results.map((result) => queryPlanOf(result)?.title)).toEqual(["Result", undefined]);
     // A measured statement is in a read-only transaction, as any other.
     const writing = await runQuery(target, 'delete from "order"', LIMITS, "actual");
     expect(writing.failure?.sqlState).toMatch(/42501|25006/);
