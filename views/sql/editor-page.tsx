@@ -165,7 +165,7 @@ function Editor(props: EditorProps & { path: string }) {
 function Side({ saved, samples, history, current, path }: EditorProps & { path: string }) {
   return (
     <aside id="sql-side" class="sql-side" aria-label="Tables and queries">
-      <fieldset class="segments needs-script">
+      <fieldset class="sql-segments needs-script">
         <legend class="visually-hidden">Shown</legend>
         {["Tables", "Queries", "History"].map((name, at) => (
           <button key={name} type="button" aria-pressed={at === 0 ? "true" : "false"} data-shows-list={name}>

@@ -119,7 +119,7 @@ function ResultTools({ hasMore }: { hasMore: boolean }) {
           ›
         </button>
       </span>
-      <fieldset class="segments">
+      <fieldset class="sql-segments">
         <legend class="visually-hidden">Show as</legend>
         <button type="button" aria-pressed="true" data-view="table">
           Table
@@ -128,7 +128,7 @@ function ResultTools({ hasMore }: { hasMore: boolean }) {
           Chart
         </button>
       </fieldset>
-      <fieldset class="segments">
+      <fieldset class="sql-segments">
         <legend class="visually-hidden">Copy the rows</legend>
         <span class="muted" aria-hidden="true">
           Copy

@@ -4,7 +4,7 @@ import { isId } from "../../ids";
 
 /** The kinds of actions, by the prefixes of their names. */
 export const auditKinds = {
-  bases: ["base."],
+  bases: ["base.", "change_set."],
   access: ["credentials.", "sql_user.", "database."],
   people: ["sign_in.", "two_factor.", "password.", "session.", "member.", "invitation.", "account."],
   tokens: ["token."],
