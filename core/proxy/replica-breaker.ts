@@ -3,8 +3,8 @@
  *
  * A write waits for a hosted replica as long as it takes; after one could not be reached, writes skip it for
  * HOSTED_OPEN_MS. A replica that a customer hosts gets EXTERNAL_MS for each step; after a failure, or several slow
- * answers in a row, writes skip it for OPEN_MS. Skipped replicas are repaired in the background. The answer says
- * `pending` for each replica that did not show the write in time.
+ * answers in a row, writes skip it for OPEN_MS. After a table was locked, writes of that table skip it for as long. What is
+ * skipped is repaired in the background. The answer says `pending` for each replica that did not show the write in time.
  */
 import { withTimeout } from "../async";
 import { LruMap } from "../lru-map";
@@ -21,7 +21,7 @@ const OPEN_MS = 60_000;
 const HOSTED_OPEN_MS = 5000;
 /** Slow answers in a row that count as a failure. One is not enough: the first on a new connection is often slow. */
 const MOST_LATE = 3;
-/** Maximum number of replicas remembered. */
+/** Maximum number of replicas, and of tables that were locked, remembered. */
 const MAX_REMEMBERED = 10_000;
 
 interface Known {
@@ -39,16 +39,22 @@ type Replica = Pick<ConnectedBase, "databaseId" | "isExternal">;
 
 export class ReplicaBreaker {
   readonly #waitMs: number;
-  /** By database id. */
+  /** By database id; a table that was locked, by that and the name or id by which clients call it. */
   readonly #known = new LruMap<string, Known>(MAX_REMEMBERED);
 
   constructor(waitMs = EXTERNAL_MS) {
     this.#waitMs = waitMs;
   }
 
-  /** Did the replica fail a moment ago? */
-  isOpen({ databaseId }: Replica): boolean {
-    return performance.now() < (this.#known.get(databaseId) ?? CLOSED).openUntil;
+  /** Did the replica fail a moment ago, or was the table locked, if one is given? */
+  isOpen({ databaseId }: Replica, tableRef?: string): boolean {
+    const keys = tableRef === undefined ? [databaseId] : [databaseId, tableKey(databaseId, tableRef)];
+    return keys.some((key) => performance.now() < (this.#known.get(key) ?? CLOSED).openUntil);
+  }
+
+  /** Records that a transaction of somebody else locks the table, which fails no other. */
+  locked({ databaseId, isExternal }: Replica, tableRef: string): void {
+    this.#open(tableKey(databaseId, tableRef), isExternal ? OPEN_MS : HOSTED_OPEN_MS);
   }
 
   /** Records that the replica could not be reached. */
@@ -89,3 +95,5 @@ export class ReplicaBreaker {
     this.#known.set(databaseId, { late: 0, openUntil: performance.now() + ms });
   }
 }
+
+const tableKey = (databaseId: string, tableRef: string) => `${databaseId} ${tableRef}`;

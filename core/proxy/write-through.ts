@@ -224,7 +224,7 @@ export class WriteThrough {
     const share = this.#refused.has(base) && !writer.isWriters ? "none" : shareOf(base, writer.isWriters);
     if (share === "none") return undefined;
     const forRepair = { base, tableRef: write.tableRef, ids: write.ids };
-    if (writer.relation !== "awaited" || this.#breaker.isOpen(base)) {
+    if (writer.relation !== "awaited" || this.#breaker.isOpen(base, write.tableRef)) {
       await this.#repairs.record(forRepair);
       return writer.relation === "others" ? undefined : false;
     }
@@ -272,6 +272,8 @@ export class WriteThrough {
         return undefined;
       }
       if (isBasetideError(error, "replica_unavailable")) this.#breaker.failed(base);
+      if (isBasetideError(error, "replica_busy") && error.details.isOfRows)
+        this.#breaker.locked(base, write.tableRef);
       log.warn({ error, records: write.ids.length }, "write recorded for repair");
       await this.#repairs.record({ base, tableRef: write.tableRef, ids: write.ids });
       return false;

@@ -34,7 +34,7 @@ const CONNECT_TIMEOUT = 10;
  * server's admin cannot forbid that (managed servers), must not use a connection that other tables wait for: they go on,
  * and this one is tried again. A proxied write learns in time that only its table is locked.
  */
-const LOCK_TIMEOUT_MS = 1500;
+const LOCK_TIMEOUT_MS = 2000;
 /**
  * The search path of every connection that has more rights than the customer's. In a writable database the customer can
  * create functions, and one whose arguments fit better than those of Postgres' own function would run with our rights.

@@ -117,7 +117,7 @@ test("a table's failure is recorded with the table, which is not tried again bef
     },
   };
   await using scene = started([kind]);
-  await vi.waitUntil(() => ran === 1 && !scene.scheduler.isBusy(kind));
+  await vi.waitUntil(() => ran === 1 && scene.scheduler.running(kind).length === 0);
   for (let turn = 0; turn < 5; turn++) scene.wake.notify();
   expect([ran, read]).toEqual([1, []]);
 });

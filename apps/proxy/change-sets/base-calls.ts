@@ -5,6 +5,7 @@
 import type { Config } from "../../../core/config";
 import type { CellValues, HeldItem, OperationKind } from "../../../core/control/change-sets";
 import { proxied } from "../../../core/source";
+import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
 import { COMPUTED_TYPES } from "./cells";
 
 type Fetch = (request: Request) => Response | Promise<Response>;
@@ -29,7 +30,6 @@ type Named<T> = T & { id: string; name: string };
 const MAYBE_SENT = new Set(["PROXY_TIMEOUT", "PROXY_UPSTREAM_UNREACHABLE", "PROXY_ERROR"]);
 /** Statuses of the proxy's own answers to a request that it never sends. */
 const NEVER_SENT = new Set([400, 404, 410, 413]);
-const SECOND_MS = 1000;
 /** Pause if an answer names none, ms. */
 const PAUSE_MS = 5000;
 
@@ -37,6 +37,7 @@ const methodOf: Record<OperationKind, string> = { create: "POST", update: "PATCH
 
 export class BaseCalls {
   readonly #fetch: Fetch;
+  readonly #stop: AbortSignal;
   readonly #address: string;
   readonly #sourceBaseId: string;
   readonly #headers: Record<string, string>;
@@ -44,13 +45,17 @@ export class BaseCalls {
   /** How far the source's clock is ahead of this process's, ms; undefined until it has answered. */
   sourceAheadMs: number | undefined;
 
-  /** @param config has this proxy's own URL, and the hosts that it forwards to */
+  /**
+   * @param config has this proxy's own URL, and the hosts that it forwards to
+   * @param stop takes requests back that wait to be sent
+   */
   constructor(
     fetch: Fetch,
     config: Pick<Config, "proxyUrl" | "upstreams">,
-    { sourceBaseId, apiKey }: { sourceBaseId: string; apiKey: string },
+    { sourceBaseId, apiKey, stop }: { sourceBaseId: string; apiKey: string; stop: AbortSignal },
   ) {
     const [host] = Object.keys(config.upstreams);
+    this.#stop = stop;
     this.#fetch = fetch;
     this.#address = `${config.proxyUrl.replace(/\/$/, "")}/${host}/${proxied.dialect.version}`;
     this.#sourceBaseId = sourceBaseId;
@@ -134,8 +139,10 @@ export class BaseCalls {
     const request = new Request(this.#address + path, {
       method,
       headers: this.#headers,
+      signal: this.#stop,
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
+    this.#stop.throwIfAborted();
     const response = await this.#fetch(request);
     const text = await response.text();
     return this.#answerOf(response, text);
@@ -149,7 +156,7 @@ export class BaseCalls {
     if (status >= 200 && status < 300 && body) return { kind: "made", body };
     const { type = "", message = "" } = errorIn(body);
     const said = message || `HTTP ${status}${type ? ` ${type}` : ""}`;
-    const after = Number(headers.get("retry-after")) * 1000 || PAUSE_MS;
+    const after = Math.min(MINUTE_MS, Number(headers.get("retry-after")) * SECOND_MS || PAUSE_MS);
     const refused = { kind: "refused", status, type, message: said } as const;
     const unsent = { kind: "unsent", afterMs: after, message: said } as const;
     if (isOwn && NEVER_SENT.has(status)) return refused;

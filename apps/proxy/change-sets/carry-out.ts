@@ -2,11 +2,11 @@
  * Carries out one change set, in the order of its operations, ten to a call.
  *
  * An operation is recorded as sent before its request, and gets its result after the answer. If there was no answer (this
- * process died, or the source did not answer), the source is asked after the time for which the
- * proxy waits for an answer whether it has made it: a late request has arrived by then. An update or a delete that it has not made is sent again; so is a create, if the source has no
- * record with these cells that was created since.
+ * process died, or the source did not answer), the source is asked whether it has made it, after the time for which the proxy
+ * waits for an answer: a late request has arrived by then. An update or a delete that it has not made is sent again; so is a
+ * create, if the source has no record with these cells that was created since.
  */
-import { linkedAbort, Notifier } from "../../../core/async";
+import { linkedAbort, Notifier, wait } from "../../../core/async";
 import type { Context } from "../../../core/context";
 import {
   areById,
@@ -15,6 +15,7 @@ import {
   type HeldItem,
   type HeldSet,
   knownRecords,
+  LET_GO_MS,
   linksIn,
   madeRecords,
   type Outcome,
@@ -42,7 +43,8 @@ const OF_ONE_RECORD = new Set([404, 413, 422]);
 interface CarryingOut {
   ctx: Pick<Context, "config" | "db" | "secrets" | "log">;
   set: HeldSet;
-  calls: BaseCalls;
+  /** @param stop takes requests back that wait to be sent */
+  callsOf: (stop: AbortSignal) => BaseCalls;
   stop: AbortSignal;
 }
 
@@ -51,18 +53,24 @@ interface CarryingOut {
  *
  * @throws BasetideError `lease_lost` if another proxy has it, `sync_stopped`, `control_unavailable`
  */
-export async function carryOut({ ctx, set, calls, stop }: CarryingOut): Promise<void> {
+export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promise<void> {
   const { db } = ctx;
   using over = linkedAbort(stop);
+  const calls = callsOf(over.signal);
   let problem = "";
   let isLost = false;
   const goOn = new Notifier();
-  const renew = async () => {
-    const state = await renewChangeSet(db, set, problem);
-    if (state === "canceled") goOn.notify();
-    if (state !== undefined) return;
+  const letGo = () => {
     isLost = true;
     over.abort();
+  };
+  let lettingGo = setTimeout(letGo, LET_GO_MS);
+  const renew = async () => {
+    const state = await renewChangeSet(db, set, problem);
+    clearTimeout(lettingGo);
+    if (state === undefined) return letGo();
+    lettingGo = setTimeout(letGo, LET_GO_MS);
+    if (state === "canceled") goOn.notify();
   };
   const renewing = setInterval(() => {
     renew().catch((error: unknown) => ctx.log.debug({ error, changeSet: set.id }, "renewing a hold failed"));
@@ -73,9 +81,15 @@ export async function carryOut({ ctx, set, calls, stop }: CarryingOut): Promise<
     await renew();
     await goOn.wait(ms, over.signal);
   };
+  /** The same where nothing ends the wait. */
+  const waitFor = async (ms: number, why: string) => {
+    problem = why;
+    await renew();
+    await wait(ms, over.signal);
+  };
   const settled = (outcomes: Outcome[]) =>
     outcomes.length === 0 ? Promise.resolve() : recordOutcomes(db, set.id, outcomes);
-  const run: Run = { ctx, set, calls, pause, settled };
+  const run: Run = { ctx, set, calls, pause, waitFor, settled };
   const lastMs = performance.now() + LONGEST_MS - set.decidedAgoMs;
   try {
     for (;;) {
@@ -94,11 +108,15 @@ export async function carryOut({ ctx, set, calls, stop }: CarryingOut): Promise<
     throw isLost ? new BasetideError("lease_lost") : error;
   } finally {
     clearInterval(renewing);
+    clearTimeout(lettingGo);
   }
 }
 
-interface Run extends Pick<CarryingOut, "ctx" | "set" | "calls"> {
+interface Run extends Pick<CarryingOut, "ctx" | "set"> {
+  calls: BaseCalls;
+  /** Ends early if the set is canceled. */
   pause(ms: number, why: string): Promise<void>;
+  waitFor(ms: number, why: string): Promise<void>;
   settled(outcomes: Outcome[]): Promise<void>;
 }
 
@@ -236,7 +254,7 @@ async function settleSent(run: Run, items: HeldItem[]): Promise<void> {
   const leastAgoMs = Math.min(...items.map(({ sentAgoMs }) => sentAgoMs ?? 0));
   const settledMs = run.ctx.config.upstreamTimeoutMs;
   if (leastAgoMs < settledMs)
-    return run.pause(
+    return run.waitFor(
       settledMs - leastAgoMs,
       "Airtable did not answer: whether it has made the changes is looked up",
     );

@@ -7,8 +7,9 @@ import {
   claimChangeSet,
   type HeldSet,
   releaseChangeSet,
+  renewChangeSet,
 } from "../../../core/control/change-sets";
-import { isBasetideError } from "../../../core/errors";
+import { errorCodes, isBasetideError } from "../../../core/errors";
 import type { Running } from "../../../core/process";
 import { BaseCalls } from "./base-calls";
 import { carryOut } from "./carry-out";
@@ -28,7 +29,6 @@ export function startChangeSets(
   const { db, log } = ctx;
   const over = new AbortController();
   const wake = new Notifier();
-  const holder = crypto.randomUUID();
   const running = new Set<Promise<void>>();
   let listening: Promise<{ unlisten(): Promise<void> }> | undefined;
 
@@ -44,12 +44,16 @@ export function startChangeSets(
   async function run(set: HeldSet): Promise<void> {
     try {
       const apiKey = decryptApiKey(ctx, { id: set.baseId, encryptedApiKey: set.encryptedApiKey });
-      const calls = new BaseCalls(fetch, ctx.config, { sourceBaseId: set.sourceBaseId, apiKey });
-      await carryOut({ ctx, set, calls, stop: over.signal });
+      const callsOf = (stop: AbortSignal) =>
+        new BaseCalls(fetch, ctx.config, { sourceBaseId: set.sourceBaseId, apiKey, stop });
+      await carryOut({ ctx, set, callsOf, stop: over.signal });
     } catch (error) {
       const isExpected = over.signal.aborted || isBasetideError(error, "lease_lost");
-      if (!isExpected)
+      if (!isExpected) {
         log.warn({ error, baseId: set.baseId, changeSet: set.id }, "a change set was interrupted");
+        const why = isBasetideError(error) ? error.message : errorCodes.internal;
+        await renewChangeSet(db, set, why).catch(() => {});
+      }
       // Another proxy need not wait until this one no longer holds it. After an error, the set rests for that long.
       if (over.signal.aborted) await releaseChangeSet(db, set).catch(() => {});
     }
@@ -60,7 +64,7 @@ export function startChangeSets(
       listen();
       try {
         while (running.size < MOST_SETS && !over.signal.aborted) {
-          const set = await claimChangeSet(db, holder);
+          const set = await claimChangeSet(db);
           if (!set) break;
           const work = run(set).finally(() => {
             running.delete(work);

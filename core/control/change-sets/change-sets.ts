@@ -87,12 +87,7 @@ type SetContext = Pick<Context, "db" | "secrets" | "actor">;
 
 /** @throws BasetideError `invalid_request`, `conflict` if the base's setting is off, or too many sets wait */
 export async function createChangeSet(ctx: SetContext, base: Base, asked: NewChangeSet): Promise<ChangeSet> {
-  if (!base.settings.changeSets) {
-    throw new BasetideError(
-      "conflict",
-      "Change sets are off for this base. Turn on its setting `change_sets` first",
-    );
-  }
+  requireOn(base);
   checkOperations(asked.operations);
   const note = cleanText(asked.note ?? "").trim();
   if (note.length > MAX_NOTE_LENGTH)
@@ -128,6 +123,13 @@ export async function createChangeSet(ctx: SetContext, base: Base, asked: NewCha
     if (!asked.isProposal) await tx`select pg_notify(${CHANGE_SET_CHANNEL}, ${id})`;
   });
   return getChangeSet(ctx.db, base.id, id);
+}
+
+/** @throws BasetideError `conflict` */
+function requireOn({ settings }: Pick<Base, "settings">): void {
+  if (settings.changeSets) return;
+  const message = "Change sets are off for this base. Turn on its setting `change_sets` first";
+  throw new BasetideError("conflict", message);
 }
 
 function toRow({ secrets }: SetContext, operation: ChangeOperation, position: number) {
@@ -199,6 +201,7 @@ export async function decideChangeSet(
   decision: Decision,
 ): Promise<ChangeSet> {
   await getChangeSet(ctx.db, base.id, id);
+  if (decision === "approve") requireOn(base);
   const state = decided[decision];
   await ctx.db.begin(async (tx) => {
     const [set] = await tx<{ state: ChangeSetState; isExpired: boolean }[]>`

@@ -12,6 +12,8 @@ import type { CellValues, OperationKind } from "./operations";
 
 /** How long a proxy holds a set without renewing that. */
 const HELD_FOR = "15 seconds";
+/** A proxy that could not renew its hold for this long, ms, takes back what it has not sent: another may have the set soon. */
+export const LET_GO_MS = 12_000;
 /** Sets of an account that are carried out at once: those that wait for their sources for long delay no other account's. */
 const MOST_OF_ACCOUNT = 5;
 /** How often it renews it, ms. */
@@ -53,22 +55,26 @@ export interface Outcome {
 
 type Secrets = Pick<Context, "db" | "secrets">;
 
-/** Takes the set that waits longest, and that no living proxy holds; one set of a base at a time. */
-export async function claimChangeSet(db: Db, holder: string): Promise<HeldSet | undefined> {
+/**
+ * Takes the set that waits longest, and that no living proxy holds; one set of a base at a time, and none while the base's
+ * setting is off.
+ */
+export async function claimChangeSet(db: Db): Promise<HeldSet | undefined> {
+  // Each hold has a name of its own: a process that stood still may take over from itself.
+  const holder = crypto.randomUUID();
   const [set] = await db<HeldSet[]>`
     update change_sets as s
     set holder = ${holder}, held_until = now() + ${HELD_FOR}::interval,
       state = case when s.state = 'approved' then 'running' else s.state end
     from bases as b
-    where b.id = s.base_id and b.state not in ('moving', 'deleting') and s.id = (
-      select due.id from change_sets as due
-      where due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
+    where b.id = s.base_id and s.id = (
+      select due.id from change_sets as due join bases as its on its.id = due.base_id
+      where its.change_sets and its.state not in ('moving', 'deleting') and due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
         and not exists (
           select from change_sets as held where held.base_id = due.base_id and held.held_until >= now())
-        and (select count(*) from change_sets as held join bases as its on its.id = held.base_id
-          where its.account_id = (select account_id from bases where id = due.base_id)
-            and held.held_until >= now()) < ${MOST_OF_ACCOUNT}
-      order by due.decided_at limit 1 for update skip locked)
+        and (select count(*) from change_sets as held join bases as other on other.id = held.base_id
+          where other.account_id = its.account_id and held.held_until >= now()) < ${MOST_OF_ACCOUNT}
+      order by due.decided_at limit 1 for update of due skip locked)
     returning s.id, s.base_id as "baseId", b.platform, b.source_base_id as "sourceBaseId",
       b.encrypted_api_key as "encryptedApiKey", s.typecast, s.holder,
       extract(epoch from now() - s.decided_at)::float8 * 1000 as "decidedAgoMs"`;
@@ -78,7 +84,7 @@ export async function claimChangeSet(db: Db, holder: string): Promise<HeldSet | 
 /**
  * Renews the hold, and stores why the set cannot continue at the moment.
  *
- * @returns its state; undefined if another proxy has it
+ * @returns its state; undefined if another proxy has it, or the base's setting was turned off
  */
 export async function renewChangeSet(
   db: Db,
@@ -86,8 +92,10 @@ export async function renewChangeSet(
   problem: string,
 ): Promise<ChangeSetState | undefined> {
   const [set] = await db<{ state: ChangeSetState }[]>`
-    update change_sets set held_until = now() + ${HELD_FOR}::interval, problem = ${problem}
-    where id = ${id} and holder = ${holder} and ended_at is null returning state`;
+    update change_sets as s set held_until = now() + ${HELD_FOR}::interval, problem = ${problem}
+    from bases as b
+    where s.id = ${id} and s.holder = ${holder} and s.ended_at is null and b.id = s.base_id and b.change_sets
+    returning s.state`;
   return set?.state;
 }
 

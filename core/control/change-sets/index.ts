@@ -21,6 +21,7 @@ export {
   type HeldItem,
   type HeldSet,
   knownRecords,
+  LET_GO_MS,
   madeRecords,
   type Outcome,
   RENEW_EVERY_MS,

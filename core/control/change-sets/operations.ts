@@ -16,7 +16,7 @@ export interface ChangeOperation {
   record?: string | undefined;
   /** The cells that are written; undefined for a delete. */
   fields?: CellValues | undefined;
-  /** CellValues that the record must have when it is changed. */
+  /** Cells that the record must have when it is changed. */
   expected?: CellValues | undefined;
 }
 

@@ -76,9 +76,9 @@ export class Scheduler {
     for (const kind of kinds) this.#kinds.set(kind, { running: new Map(), failed: new Map() });
   }
 
-  /** Returns whether an item of this kind is running. */
-  isBusy(kind: WorkKind): boolean {
-    return (this.#kinds.get(kind)?.running.size ?? 0) > 0;
+  /** Returns the ids of the items of this kind that are running. */
+  running(kind: WorkKind): string[] {
+    return [...(this.#kinds.get(kind)?.running.keys() ?? [])];
   }
 
   /** Waits for the items of this kind that are running. */

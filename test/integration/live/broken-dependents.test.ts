@@ -54,3 +54,12 @@ test.for(Object.keys(FAULTS))("a change arrives while the table of its dependent
   });
   await until(() => engine.cache.failing.size === 0, { what: "no table fails", timeoutMs: 40_000 });
 });
+
+test("live mode ends although a table is not answered for", async () => {
+  const { engine, edit, source, running } = await liveTeams();
+  const hung = Promise.withResolvers<void>();
+  source.before = (call) => (call === "ids tblT" ? hung.promise : undefined);
+  edit.teams.put(teamRecord("recT2", "Navy"));
+  await until(() => engine.cache.failing.has("tblT"), { what: "teams are named", timeoutMs: 20_000 });
+  await running.over();
+});

@@ -119,7 +119,7 @@ withPooler(
         current_setting('default_transaction_isolation') as isolation`;
       const rows = await Promise.all(Array.from({ length: 6 }, read));
       for (const [row] of rows)
-        expect(row).toEqual({ path: "pg_catalog, pg_temp", lock: "1500ms", isolation: "read committed" });
+        expect(row).toEqual({ path: "pg_catalog, pg_temp", lock: "2s", isolation: "read committed" });
     } finally {
       await sql.end();
     }

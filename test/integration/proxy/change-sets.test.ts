@@ -230,6 +230,68 @@ test("a canceled set ends with the results of what was sent", async () => {
   expect(at.inSource()).toEqual([]);
 });
 
+test("what was sent when a set is canceled gets its result although Airtable has not answered", async () => {
+  const at = await tasks(0);
+  stack.sandbox.control.addFault({
+    kind: "hang",
+    count: 1,
+    base: at.sourceBaseId,
+    method: "POST",
+    delayMs: 2000,
+  });
+  const set = await at.create([{ operation: "create", table: "Tasks", fields: { Name: "Made" } }]);
+  await until(async () => (await getChangeSet(stack.ctx.db, at.base.id, set.id)).problem !== "", {
+    what: "the set waits for what became of it",
+  });
+  await decideChangeSet(stack.ctx, at.base, set.id, "cancel");
+  expect(await at.ended(set)).toMatchObject({ state: "canceled", counts: { applied: 1 } });
+  expect(named(at.inSource())).toEqual(["Made"]);
+});
+
+test("nothing is made while the setting is off: what was approved before waits", async () => {
+  const at = await tasks(0);
+  const create: Operations = [{ operation: "create", table: "Tasks", fields: { Name: "Later" } }];
+  const [first, second] = [
+    await at.create(create, { isProposal: true }),
+    await at.create(create, { isProposal: true }),
+  ];
+  const turn = async (changeSets: boolean) => {
+    await updateSettings(stack.managed, await getBase(stack.ctx.db, at.base.id), { changeSets });
+    return getBase(stack.ctx.db, at.base.id);
+  };
+  await decideChangeSet(stack.ctx, await turn(true), first.id, "reject");
+  const off = await turn(false);
+  await expect(decideChangeSet(stack.ctx, off, second.id, "approve")).rejects.toMatchObject({
+    code: "conflict",
+  });
+  await stack.ctx.db`update change_sets set state = 'approved', decided_at = now() where id = ${second.id}`;
+  // A set of another base that is made later shows that proxies have looked.
+  const other = await tasks(0);
+  await other.make(create);
+  expect(at.inSource()).toEqual([]);
+  await turn(true);
+  await letGo(second);
+  expect(await at.ended(second)).toMatchObject({ state: "applied" });
+});
+
+test("a proxy that stood still, and takes over from itself or from others, sends nothing twice", async () => {
+  const at = await tasks(0);
+  await using _other = await stack.startAnother();
+  const names = Array.from({ length: 40 }, (_, nth) => `Task ${nth}`);
+  const set = await at.create(
+    names.map((Name) => ({ operation: "create" as const, table: "Tasks", fields: { Name } })),
+  );
+  await until(
+    async () => {
+      await letGo(set);
+      return (await getChangeSet(stack.ctx.db, at.base.id, set.id)).endedAt !== null;
+    },
+    { what: "the set has ended", timeoutMs: 40_000 },
+  );
+  expect(await at.ended(set)).toMatchObject({ state: "applied", counts: { applied: 40 } });
+  expect(named(at.inSource())).toEqual(names.toSorted());
+});
+
 test("change sets must be turned on, and say what is wrong with an operation", async () => {
   const at = await tasks(1);
   const refused = (operations: Operations, message: RegExp) =>
@@ -261,7 +323,7 @@ async function sentByDead(at: Scene, operations: Operations): Promise<ChangeSet>
   const set = await at.create(operations, { isProposal: true });
   // No proxy is told.
   await ctx.db`update change_sets set state = 'approved', decided_at = '-infinity' where id = ${set.id}`;
-  const held = (await claimChangeSet(ctx.db, "dead"))!;
+  const held = (await claimChangeSet(ctx.db))!;
   expect(held.id).toBe(set.id);
   await ctx.db`update change_sets set decided_at = now() where id = ${set.id}`;
   const items = await unfinishedItems(ctx, set.id, 100);

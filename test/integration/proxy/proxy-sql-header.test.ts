@@ -27,6 +27,7 @@ function notes() {
         ],
         records: [{ fields: { Text: "old" } }],
       },
+      { name: "Others", fields: [{ name: "Text", type: "singleLineText" }], records: [] },
     ],
   });
   const [table] = control.dump(baseId).tables;
@@ -111,6 +112,8 @@ test("I1: a replica that does not answer in time is not waited for again, and th
       const from = performance.now();
       expect(await at.patch("meanwhile")).toEqual(PENDING);
       expect(performance.now() - from).toBeLessThan(2000);
+      // Those of other tables do not even notice.
+      expect(await at.call("POST", `${at.baseId}/Others`, { fields: { Text: "new" } })).toEqual(SHOWN);
     }),
   );
   const isShown = async () => (await texts(at))[0] === "meanwhile";

@@ -344,7 +344,7 @@ test("where the server's admin cannot keep customers from advisory locks, one th
 test("our connections to a replica never wait for a lock without a limit", async () => {
   const { replica } = await filledReplica();
   const [row] = await replica.sql`select current_setting('lock_timeout') as timeout`;
-  expect(row).toEqual({ timeout: "1500ms" });
+  expect(row).toEqual({ timeout: "2s" });
 });
 
 async function asOwner<T>(url: string, work: (sql: postgres.Sql) => Promise<T>): Promise<T> {

@@ -107,7 +107,8 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const session: SyncSession = {
     input: {
       ...input,
-      isOver: () => (input.isOver() && !batches.isActive && !isWorking()) || isAtRest(),
+      isOver: () =>
+        (input.isOver() && ((!batches.isActive && !isWorking()) || isHeldUp())) || isAtRest(),
     },
     schemaTracker,
     split: readers.split,
@@ -158,7 +159,12 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     trimming(session),
     comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
   ]);
-  const isWorking = () => scheduler.isBusy(work);
+  const isWorking = () => scheduler.running(work).length > 0;
+  /** Whether all changes that wait are of tables that cannot be read or written: the lease is renewed without them. */
+  const isHeldUp = () => {
+    const waiting = [...scheduler.running(work), ...dirty.tables()];
+    return waiting.length > 0 && waiting.every((id) => baseCache.failing.has(id));
+  };
   try {
     await taskGroup.run([keepReading(reading, input.first), scheduler.run()]);
   } finally {
