@@ -1,35 +1,25 @@
 /** A worker that has just started syncs the rows of known tables while the schema cannot be read, in every mode. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
 import { type Base, getBase } from "../../../core/control/bases";
-import { type BrokenSource, rawAnswer, startBrokenSource } from "../../support/broken-source";
+import { type BrokenFleet, MODES, startBrokenFleet } from "../../support/broken-fleet";
+import { rawAnswer } from "../../support/broken-source";
 import { expectEqualToSource } from "../../support/equal-to-source";
-import type { Fleet } from "../../support/fleet";
-import { startLiveFleet } from "../../support/live-fleet";
 import { until } from "../../support/poll";
 
 vi.setConfig({ testTimeout: 180_000 });
 
-const MODES = { sweep: {}, rapid: { rapid: true }, live: { live: true } } as const;
 const LONG_MS = 60_000;
 
-let fleet: Fleet;
-let sandbox: SandboxHandle;
-let source: BrokenSource;
+let scene: BrokenFleet;
+let fleet: BrokenFleet["fleet"];
+let sandbox: BrokenFleet["sandbox"];
+let source: BrokenFleet["source"];
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ port: 0, settings: { rateLimitOff: true } });
-  source = await startBrokenSource(sandbox.url);
-  fleet = await startLiveFleet({
-    source: { ...sandbox, url: source.url } as SandboxHandle,
-    env: { SCHEMA_POLL_SECONDS: "1" },
-  });
+  scene = await startBrokenFleet();
+  ({ fleet, sandbox, source } = scene);
 });
-afterAll(async () => {
-  await fleet?.[Symbol.asyncDispose]();
-  await source?.[Symbol.asyncDispose]();
-  await sandbox?.stop();
-});
+afterAll(() => scene?.[Symbol.asyncDispose]());
 
 const text = (name: string) => ({ name, type: "singleLineText" });
 

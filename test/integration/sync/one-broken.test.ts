@@ -6,45 +6,29 @@
  */
 import postgres from "postgres";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { type SandboxHandle, startSandbox } from "../../../apps/sandbox/server";
 import { type Base, getBase, replicaTarget } from "../../../core/control/bases";
 import type { ErrorCode } from "../../../core/errors";
 import { asAdmin, superuserUrl } from "../../support/admin";
-import {
-  type Answerer,
-  type BrokenSource,
-  type RawAnswer,
-  rawAnswer,
-  startBrokenSource,
-} from "../../support/broken-source";
+import { type BrokenFleet, MODES, startBrokenFleet } from "../../support/broken-fleet";
+import { type Answerer, type RawAnswer, rawAnswer } from "../../support/broken-source";
 import { expectEqualToSource } from "../../support/equal-to-source";
-import type { Fleet } from "../../support/fleet";
 import { hostedUrl } from "../../support/hosted-url";
-import { startLiveFleet } from "../../support/live-fleet";
 import { until } from "../../support/poll";
 
 vi.setConfig({ testTimeout: 180_000 });
 
-const MODES = { sweep: {}, rapid: { rapid: true }, live: { live: true } } as const;
 const LONG_MS = 60_000;
 
-let fleet: Fleet;
-let sandbox: SandboxHandle;
-let source: BrokenSource;
+let scene: BrokenFleet;
+let fleet: BrokenFleet["fleet"];
+let sandbox: BrokenFleet["sandbox"];
+let source: BrokenFleet["source"];
 
 beforeAll(async () => {
-  sandbox = await startSandbox({ port: 0, settings: { rateLimitOff: true } });
-  source = await startBrokenSource(sandbox.url);
-  fleet = await startLiveFleet({
-    source: { ...sandbox, url: source.url } as SandboxHandle,
-    env: { SCHEMA_POLL_SECONDS: "1" },
-  });
+  scene = await startBrokenFleet();
+  ({ fleet, sandbox, source } = scene);
 });
-afterAll(async () => {
-  await fleet?.[Symbol.asyncDispose]();
-  await source?.[Symbol.asyncDispose]();
-  await sandbox?.stop();
-});
+afterAll(() => scene?.[Symbol.asyncDispose]());
 
 type Reply = (passed: Parameters<Answerer>[1]) => RawAnswer | Promise<RawAnswer>;
 

@@ -107,8 +107,7 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
   const session: SyncSession = {
     input: {
       ...input,
-      isOver: () =>
-        (input.isOver() && ((!batches.isActive && !isWorking()) || isHeldUp())) || isAtRest(),
+      isOver: () => (input.isOver() && ((!batches.isActive && !isWorking()) || isHeldUp())) || isAtRest(),
     },
     schemaTracker,
     split: readers.split,
