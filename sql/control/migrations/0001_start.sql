@@ -803,9 +803,9 @@ create table change_items (
   encrypted_before text,
   state text not null default 'waiting',
   sent_at timestamptz,
-  -- The source's type and message of the error, or ours.
+  -- The source's type and message of the error, or ours. The message may quote a cell.
   error_type text not null default '',
-  error text not null default '',
+  encrypted_error text,
   constraint change_items_pkey primary key (id),
   constraint change_items_set_fkey foreign key (set_id) references change_sets (id) on delete cascade,
   constraint change_items_position_key unique (set_id, position),
