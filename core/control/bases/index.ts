@@ -8,7 +8,7 @@ export type {
   SyncProblem,
   TableCount,
 } from "../../sync/host";
-export { attachmentSigner, type LinkedBase, linkedBases } from "./attachment-keys";
+export { attachmentSigner, linkedBases } from "./attachment-keys";
 export {
   type Base,
   type LiveState,
