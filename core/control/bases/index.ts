@@ -111,6 +111,7 @@ export {
   type SourceTableDisplay,
   saveSourceTables,
   sourceTables,
+  tableChanges,
 } from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export { syncFacts } from "./sync-facts";
