@@ -1,9 +1,11 @@
 /** The console's HTTP app: its pages, the management API with its description at `/openapi`, and the health routes. */
 import { Elysia } from "elysia";
+import { FreshUrls } from "../../core/attachments";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { pathOf } from "../../core/http";
 import { answerError, healthAnswers } from "../../core/http/service";
+import { rateLimiterOf } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
@@ -37,6 +39,7 @@ import { workspaceRoutes } from "./routes/workspaces";
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
   const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
+  const attachmentUrls = new FreshUrls({ ...ctx, limiter: rateLimiterOf(ctx) });
   const refuse = attemptGate(auth);
   const health = healthAnswers({
     config: ctx.config,
@@ -78,13 +81,13 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(sqlUserRoutes(ctx))
     .use(requestRoutes(ctx))
     .use(webhookRoutes(ctx))
-    .use(attachmentRoutes(ctx))
+    .use(attachmentRoutes(ctx, attachmentUrls))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))
     .use(alertRoutes(ctx))
     .use(assetRoutes())
     .use(downloadRoutes())
-    .use(pageRoutes({ ...ctx, auth }, api));
+    .use(pageRoutes({ ...ctx, auth, attachmentUrls }, api));
   api.describe(app.routes as ApiRoute[]);
   pageOfForm = formPages(app.routes);
   return app;

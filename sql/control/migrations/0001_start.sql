@@ -731,6 +731,8 @@ create table source_tables (
   field_names text[] not null,
   -- The names of the table and its fields as the console's search compares them, one per line.
   search_text text not null,
+  -- When a sync last found a change of the table's records; null: none since the first sync.
+  changed_at timestamptz,
   constraint source_tables_pkey primary key (base_id, table_id),
   constraint source_tables_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );
