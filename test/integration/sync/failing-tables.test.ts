@@ -126,6 +126,34 @@ test("a write that does not end keeps no sync from ending, is given up, and its 
   expect(await names(engine, "a")).toContain("changed");
 });
 
+test("a table whose trigger ends our session fails by itself, and is written once the trigger is gone", async () => {
+  const { engine, a, z } = await twoTables();
+  await engine.sync();
+  await administer(
+    engine,
+    `create function public.end_session() returns trigger language plpgsql as $$
+       begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
+     create trigger end_session before update on public.a for each row execute function public.end_session()`,
+  );
+  a.records.set("recA1", note("recA1", "changed"));
+  for (const text of ["new", "newer"]) {
+    z.records.set("recZ1", note("recZ1", text));
+    expect(await engine.sync()).toMatchObject({
+      completedAt: expect.any(Date),
+      failing: [
+        { name: "A", code: "replica_refused", message: expect.stringContaining("pg_terminate_backend") },
+      ],
+    });
+    expect(await names(engine, "z")).toContain(text);
+  }
+  await administer(engine, "drop trigger end_session on public.a");
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is written",
+    timeoutMs: 20_000,
+  });
+  expect(await names(engine, "a")).toContain("changed");
+});
+
 /** Runs statements as the administrator of the server. */
 const administer = (engine: Engine, text: string) =>
   asAdmin((sql) => sql.unsafe(text).simple(), superuserUrl(engine.replica.ownerUrl));
