@@ -7,7 +7,7 @@
  */
 import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import { limitsOfKey } from "../../source";
-import { MOST_TABLES, Scheduler, type WorkKind } from "../pacing";
+import { MOST_TABLES, Scheduler, URGENT_PACE, type WorkKind } from "../pacing";
 import { tableCache } from "../state";
 import { asClient } from "./catch-up";
 import { OVERLAP_MS, pollForChanges } from "./find-modified";
@@ -18,8 +18,6 @@ import type { SyncInput } from "./sync-base";
 
 /** How often a table is asked for: 3 s, less the time that a call and a write take. */
 const EVERY_MS = 2500;
-/** The part of the rate that these calls may use: the other half is the sync's. */
-const MOST_OF_RATE = 0.5;
 
 type KeepingUp = Pick<SyncInput, "base" | "replica" | "epoch" | "cache" | "modifiedSince">;
 
@@ -68,7 +66,7 @@ function asked(poll: Poll, isDone: (tableId: string) => boolean, beganMs: number
   const { schemaTracker, cache, reader } = poll;
   const { sourceClock, failing } = cache;
   const { windowMs, requestsPerWindow } = limitsOfKey(reader.quotaKey);
-  const leastGapMs = windowMs / (requestsPerWindow * MOST_OF_RATE);
+  const leastGapMs = (windowMs / requestsPerWindow) * URGENT_PACE.every;
   /** Up to when each table is known (ms, the source's clock), by id. */
   const known = new Map<string, number>();
   /** By table id (performance.now()). */

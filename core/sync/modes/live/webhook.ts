@@ -13,9 +13,6 @@ import { metered, type Reader } from "../../engine";
 import type { FeedStore, NewFeedWebhook, SavedFeed, SyncedBase } from "../../host";
 import { type NotificationAddress, notificationAddress } from "./notification-address";
 
-/** A webhook is refreshed when less than this part of its lifetime is left. */
-const REFRESH_BEFORE = 3 / 7;
-
 export interface BaseFeedContext {
   ctx: Pick<Context, "log"> & {
     config: Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
@@ -70,15 +67,14 @@ export async function repairWebhook(
   return replace(context, reader, webhooks, saved?.webhookId ?? null, address);
 }
 
-/** Extends the webhook's expiry if it is near. Makes no call in the usual case. */
+/** Extends the webhook's expiry in the second half of its lifetime. Makes no call in the usual case. */
 export async function refreshInTime(
   { ctx, base, clock, webhooks }: BaseFeedContext,
   reader: Reader,
   webhook: FeedWebhook,
 ): Promise<FeedWebhook> {
   const now = clock.now() ?? Date.now();
-  if (webhook.expiresMs === undefined || webhook.expiresMs - now > webhooks.lifetimeMs * REFRESH_BEFORE)
-    return webhook;
+  if (webhook.expiresMs === undefined || webhook.expiresMs - now > webhooks.lifetimeMs / 2) return webhook;
   const expiresMs = await call(reader, (feed, signal) =>
     feed.refreshWebhook(base.sourceBaseId, webhook.id, signal),
   );
