@@ -24,6 +24,10 @@ export const waits: Wait[] = [
     ...process("none: while the control plane is away, nothing needs to know of the process"),
   },
   {
+    at: "core/control/placement/spares.ts startSpares",
+    ...process("log; a base that is connected waits for a new database"),
+  },
+  {
     at: "core/control/placement/watchdog.ts startWatchdog.lookIn",
     ...process("log and metrics of clusters"),
   },

@@ -135,6 +135,10 @@ export class LiveFeed implements Feed {
     return isNotified ? this.#trust.state : "none";
   }
 
+  get notifiedAt(): number {
+    return this.#notifier.notifiedAt;
+  }
+
   get gapSince(): Date | null {
     return this.#gap.since;
   }
