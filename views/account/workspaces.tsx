@@ -30,13 +30,27 @@ export function Workspaces({ currentUser, workspaces, calls, form, errors }: Wor
   return (
     <AccountFrame currentUser={currentUser} tab="/account/workspaces">
       <AccountCallsCard calls={calls} />
-      <h2>Workspaces</h2>
-      <p class="muted">
-        Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
-        its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
-        {workspaces.length === 0 ? "Until you add one, syncs are not paced to a monthly cap. " : null}
-        <a href="/docs/syncing#the-call-budget">How budgets work</a>
-      </p>
+      <Card id="workspaces" title="Workspaces">
+        <FormPanel
+          id="new-workspace"
+          action="/account/workspaces"
+          button={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
+          isOpen={Object.keys(errors).length > 0}
+        >
+          <WorkspaceFormView
+            action="/account/workspaces"
+            button="Add workspace"
+            form={form}
+            errors={errors}
+          />
+        </FormPanel>
+        <p class="muted">
+          Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide
+          paces its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
+          {workspaces.length === 0 ? "Until you add one, syncs are not paced to a monthly cap. " : null}
+          <a href="/docs/syncing#the-call-budget">How budgets work</a>
+        </p>
+      </Card>
       {workspaces.map(({ workspace, budget }) => (
         <Card
           key={workspace.id}
@@ -55,14 +69,6 @@ export function Workspaces({ currentUser, workspaces, calls, form, errors }: Wor
           <Slowed slowed={budget.slowed} />
         </Card>
       ))}
-      <FormPanel
-        id="new-workspace"
-        action="/account/workspaces"
-        button={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
-        isOpen={Object.keys(errors).length > 0}
-      >
-        <WorkspaceFormView action="/account/workspaces" button="Add workspace" form={form} errors={errors} />
-      </FormPanel>
     </AccountFrame>
   );
 }
