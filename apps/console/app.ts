@@ -14,7 +14,8 @@ import { formPages } from "./form-pages";
 import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
-import { alertRoutes } from "./routes/alerts";
+import { apiOf } from "./resource-kit/api-routes";
+import { alertsResource } from "./resources/alerts";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
@@ -35,6 +36,7 @@ import { sqlUserRoutes } from "./routes/sql-users";
 import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
+  const withAuth = { ...ctx, auth };
   const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
   const refuse = attemptGate(auth);
@@ -81,10 +83,10 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(attachmentRoutes(ctx))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))
-    .use(alertRoutes(ctx))
+    .use(apiOf(withAuth, alertsResource))
     .use(assetRoutes())
     .use(downloadRoutes())
-    .use(pageRoutes({ ...ctx, auth }, api));
+    .use(pageRoutes(withAuth, api));
   api.describe(app.routes as ApiRoute[]);
   pageOfForm = formPages(app.routes);
   return app;

@@ -1,6 +1,5 @@
 /** One workspace: the use of its calls, its bases, and its settings. */
 
-import type { CurrentUser } from "../../core/control/accounts";
 import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
@@ -9,7 +8,6 @@ import { AccountFrame } from "./frame";
 import { type WorkspaceErrors, type WorkspaceForm, WorkspaceFormView } from "./workspaces";
 
 export interface WorkspacePageProps {
-  currentUser: CurrentUser;
   workspace: Workspace;
   budget: Budget;
   bases: Pick<Base, "id" | "name" | "sourceBaseId">[];
@@ -20,10 +18,10 @@ export interface WorkspacePageProps {
 }
 
 export function WorkspacePage(props: WorkspacePageProps) {
-  const { currentUser, workspace, budget, bases, form, errors, problem } = props;
+  const { workspace, budget, bases, form, errors, problem } = props;
   const path = `/account/workspaces/${workspace.id}`;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/workspaces">
+    <AccountFrame tab="/account/workspaces">
       <p>
         <a href="/account/workspaces">
           <span aria-hidden="true">← </span>All workspaces

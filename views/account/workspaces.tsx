@@ -1,6 +1,5 @@
 /** The account's workspaces, by which the source counts calls, and whether each one's calls will last. */
 
-import type { CurrentUser } from "../../core/control/accounts";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import type { AccountCalls } from "../../core/control/history";
 import { BudgetPicture, Slowed } from "../budget/budget";
@@ -19,16 +18,15 @@ export interface WorkspaceForm extends PlanForm {
 export type WorkspaceErrors = Partial<Record<"name" | "plan" | "calls" | "reserve" | "form", string>>;
 
 export interface WorkspacesProps {
-  currentUser: CurrentUser;
   workspaces: { workspace: Workspace; budget: Budget }[];
   calls: AccountCalls;
   form: WorkspaceForm;
   errors: WorkspaceErrors;
 }
 
-export function Workspaces({ currentUser, workspaces, calls, form, errors }: WorkspacesProps) {
+export function Workspaces({ workspaces, calls, form, errors }: WorkspacesProps) {
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/workspaces">
+    <AccountFrame tab="/account/workspaces">
       <AccountCallsCard calls={calls} />
       <h2>Workspaces</h2>
       <p class="muted">

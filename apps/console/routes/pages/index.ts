@@ -2,9 +2,10 @@
 import { Elysia } from "elysia";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
+import { pagesOf } from "../../resource-kit/page-routes";
+import { resources } from "../../resources";
 import { accountPages } from "./account";
 import { activityPages } from "./activity";
-import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
 import { changeSetPages } from "./change-set-pages";
@@ -46,7 +47,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(signInServicePages(ctx))
     .use(statusPages(ctx))
     .use(activityPages(ctx))
-    .use(alertPages(ctx))
     .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
     .use(searchPages(ctx))
@@ -63,5 +63,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(requestPages(ctx))
     .use(operatorPages(ctx))
     .use(confirmationPages(ctx))
+    .use(resources.filter((one) => one.console).map((one) => pagesOf(ctx, one)))
     .use(themeRoute(ctx));
 }

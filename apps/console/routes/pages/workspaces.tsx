@@ -55,7 +55,7 @@ export function workspacePages(ctx: ConsoleContext) {
     return answer(
       request,
       { title: "Usage", currentUser, active: "usage", status },
-      <Workspaces {...{ currentUser, workspaces, calls, form: EMPTY, errors: {}, ...shown }} />,
+      <Workspaces {...{ workspaces, calls, form: EMPTY, errors: {}, ...shown }} />,
     );
   }
 
@@ -76,7 +76,7 @@ export function workspacePages(ctx: ConsoleContext) {
       request,
       { title: workspace.name, currentUser, active: "usage", status },
       <WorkspacePage
-        {...{ currentUser, workspace, budget, bases, form: formOf(workspace), errors: {}, ...shown }}
+        {...{ workspace, budget, bases, form: formOf(workspace), errors: {}, ...shown }}
       />,
     );
   }
