@@ -16,6 +16,7 @@ import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
 import { alertsResource } from "./resources/alerts";
+import { workspacesResource } from "./resources/workspaces";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
@@ -33,7 +34,6 @@ import { schemaChangeRoutes } from "./routes/schema-changes";
 import { selectionRoutes } from "./routes/selection";
 import { sourceRoutes } from "./routes/sources";
 import { sqlUserRoutes } from "./routes/sql-users";
-import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
   const withAuth = { ...ctx, auth };
@@ -69,7 +69,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(sourceRoutes(ctx))
     .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))
-    .use(workspaceRoutes(ctx))
+    .use(apiOf(withAuth, workspacesResource))
     .use(callRoutes(ctx))
     .use(changeSetRoutes(ctx))
     .use(nameRoutes(ctx))

@@ -1,5 +1,6 @@
 /** The resources of the console and of the management API. */
 import type { AnyResource } from "../resource-kit/resource";
 import { alertsResource } from "./alerts";
+import { workspacesResource } from "./workspaces";
 
-export const resources: AnyResource[] = [alertsResource];
+export const resources: AnyResource[] = [alertsResource, workspacesResource];

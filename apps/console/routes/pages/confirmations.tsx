@@ -14,7 +14,6 @@ import {
   settingByName,
   settingEffect,
 } from "../../../../core/control/bases";
-import { getWorkspace } from "../../../../core/control/budgets";
 import { BasetideError } from "../../../../core/errors";
 import { counted } from "../../../../core/format";
 import { AccountFrame } from "../../../../views/account/frame";
@@ -125,17 +124,6 @@ export function confirmationPages(ctx: ConsoleContext) {
         isDanger: true,
         back: "/account/tokens",
       });
-    })
-    .get("/account/workspaces/:id/delete", async ({ request, currentUser, account, params }) => {
-      const workspace = await getWorkspace(db, params.id, account.id);
-      return askAboutAccount(request, currentUser, "/account/workspaces", {
-        title: `Delete the workspace “${workspace.name}”?`,
-        effect: <p>Its plan and its month's figures are deleted. Nothing changes in Airtable.</p>,
-        button: "Delete workspace",
-        action: `/account/workspaces/${workspace.id}/delete`,
-        isDanger: true,
-        back: `/account/workspaces/${workspace.id}`,
-      });
     });
 }
 
@@ -157,7 +145,6 @@ function askAboutBase(request: Request, currentUser: CurrentUser, base: Base, qu
 
 const sections = {
   "/account/tokens": "api",
-  "/account/workspaces": "usage",
 } as const;
 
 function askAboutAccount(

@@ -31,7 +31,6 @@ import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
 import { twoFactorPages } from "./two-factor";
-import { workspacePages } from "./workspaces";
 
 export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
   return new Elysia({ name: "pages", detail: { hide: true } })
@@ -47,7 +46,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(signInServicePages(ctx))
     .use(statusPages(ctx))
     .use(activityPages(ctx))
-    .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
     .use(searchPages(ctx))
     .use(schemaPages(ctx))
