@@ -16,12 +16,12 @@ import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
 import { alertsResource } from "./resources/alerts";
+import { changeSetsResource } from "./resources/change-sets";
 import { workspacesResource } from "./resources/workspaces";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { callRoutes } from "./routes/calls";
-import { changeSetRoutes } from "./routes/change-sets";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
 import { analystRoutes } from "./routes/exports";
@@ -71,7 +71,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(baseRoutes(ctx))
     .use(apiOf(withAuth, workspacesResource))
     .use(callRoutes(ctx))
-    .use(changeSetRoutes(ctx))
+    .use(apiOf(withAuth, changeSetsResource))
     .use(nameRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(selectionRoutes(ctx))

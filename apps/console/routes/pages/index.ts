@@ -8,7 +8,6 @@ import { accountPages } from "./account";
 import { activityPages } from "./activity";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
-import { changeSetPages } from "./change-set-pages";
 import { confirmationPages } from "./confirmations";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
@@ -55,7 +54,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(proxyPages(ctx))
     .use(dataPages(ctx))
     .use(selectionPages(ctx))
-    .use(changeSetPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))
