@@ -1,9 +1,11 @@
 /** The console's HTTP app: its pages, the management API with its description at `/openapi`, and the health routes. */
 import { Elysia } from "elysia";
+import { FreshUrls } from "../../core/attachments";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
 import { pathOf } from "../../core/http";
 import { answerError, healthAnswers } from "../../core/http/service";
+import { rateLimiterOf } from "../../core/limiter";
 import { requireWritable } from "../../core/postgres";
 import { apiLimit } from "./api-limit";
 import { assetRoutes } from "./assets";
@@ -36,9 +38,10 @@ import { sourceRoutes } from "./routes/sources";
 import { sqlUserRoutes } from "./routes/sql-users";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
-  const withAuth = { ...ctx, auth };
   const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
+  const attachmentUrls = new FreshUrls({ ...ctx, limiter: rateLimiterOf(ctx) });
+  const pagesCtx = { ...ctx, auth, attachmentUrls };
   const refuse = attemptGate(auth);
   const health = healthAnswers({
     config: ctx.config,
@@ -69,9 +72,9 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(sourceRoutes(ctx))
     .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))
-    .use(apiOf(withAuth, workspacesResource))
+    .use(apiOf(pagesCtx, workspacesResource))
     .use(callRoutes(ctx))
-    .use(apiOf(withAuth, changeSetsResource))
+    .use(apiOf(pagesCtx, changeSetsResource))
     .use(nameRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(selectionRoutes(ctx))
@@ -80,13 +83,13 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(sqlUserRoutes(ctx))
     .use(requestRoutes(ctx))
     .use(webhookRoutes(ctx))
-    .use(attachmentRoutes(ctx))
+    .use(attachmentRoutes(ctx, attachmentUrls))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))
-    .use(apiOf(withAuth, alertsResource))
+    .use(apiOf(pagesCtx, alertsResource))
     .use(assetRoutes())
     .use(downloadRoutes())
-    .use(pageRoutes(withAuth, api));
+    .use(pageRoutes(pagesCtx, api));
   api.describe(app.routes as ApiRoute[]);
   pageOfForm = formPages(app.routes);
   return app;

@@ -11,6 +11,7 @@
  */
 import { Elysia } from "elysia";
 import type { VNode } from "preact";
+import type { FreshUrls } from "../../core/attachments";
 import type { CurrentUser } from "../../core/control/accounts";
 import type { ManagementContext } from "../../core/control/bases";
 import { BasetideError } from "../../core/errors";
@@ -27,6 +28,7 @@ import { refuseForeign } from "./same-origin";
 /** What pages need in addition to the management of bases. */
 export interface ConsoleContext extends ManagementContext {
   auth: Auth;
+  attachmentUrls: FreshUrls;
 }
 
 /** A placeholder for this console's own origin, whatever its name is. The name is reserved and belongs to no host. */

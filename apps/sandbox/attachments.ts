@@ -6,6 +6,7 @@
  * placeholder `URL_TOKEN` has a token's length.
  */
 import { createHmac, randomBytes } from "node:crypto";
+import { deflateSync } from "node:zlib";
 import { apiError } from "./errors";
 import { isSandboxId, type Random } from "./random";
 
@@ -71,9 +72,18 @@ export class AttachmentStore {
     this.#bytes.set(id, bytes);
   }
 
-  /** The uploaded bytes; for an attachment given by URL, a text in their place. */
-  bytes(id: string): Uint8Array {
-    return this.#bytes.get(id) ?? new TextEncoder().encode(`Attachment ${id}\n`);
+  /**
+   * The uploaded bytes, also in place of their thumbnails; for an attachment given by URL, a picture of two colors as its
+   * thumbnail, and else a text.
+   *
+   * @param name the last part of the URL
+   */
+  bytes(id: string, name: string): Uint8Array {
+    const uploaded = this.#bytes.get(id);
+    if (uploaded) return uploaded;
+    return ["small", "large", "full"].includes(name)
+      ? twoColors(id)
+      : new TextEncoder().encode(`Attachment ${id}\n`);
   }
 
   clear(): void {
@@ -102,6 +112,26 @@ export class AttachmentStore {
     }
     return shown;
   }
+}
+
+/** A PNG of two pixels, whose colors follow from `text`. */
+function twoColors(text: string): Uint8Array {
+  const chunk = (type: string, data: Uint8Array) => {
+    const body = Buffer.concat([Buffer.from(type), data]);
+    const [length, check] = [Buffer.alloc(4), Buffer.alloc(4)];
+    length.writeUInt32BE(data.length);
+    check.writeUInt32BE(Bun.hash.crc32(body));
+    return Buffer.concat([length, body, check]);
+  };
+  const colors = createHmac("sha256", "colors").update(text).digest().subarray(0, 6);
+  // 2 by 1 pixels, 8 bits each of red, green and blue; before each row its filter.
+  const header = Buffer.from([0, 0, 0, 2, 0, 0, 0, 1, 8, 2, 0, 0, 0]);
+  return Buffer.concat([
+    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
+    chunk("IHDR", header),
+    chunk("IDAT", deflateSync(Buffer.concat([Buffer.alloc(1), colors]))),
+    chunk("IEND", Buffer.alloc(0)),
+  ]);
 }
 
 /** Whether the cell contains attachments, whose URLs change with each read. */

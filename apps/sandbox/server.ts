@@ -162,9 +162,9 @@ function route(
 }
 
 /** `/v3/u/{token}/{attachment}/{name}`: the bytes of an attachment's URL. */
-function attachmentBytes(sandbox: Sandbox, [, token = "", id = ""]: string[]): Response {
+function attachmentBytes(sandbox: Sandbox, [, token = "", id = "", name = ""]: string[]): Response {
   const check = sandbox.attachments.check(token);
   if (check === "forged") return new Response("Forbidden\n", { status: 403 });
   if (check === "expired") return new Response("Gone\n", { status: 410 });
-  return new Response(sandbox.attachments.bytes(id) as Uint8Array<ArrayBuffer>);
+  return new Response(sandbox.attachments.bytes(id, name) as Uint8Array<ArrayBuffer>);
 }

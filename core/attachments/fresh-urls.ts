@@ -7,7 +7,7 @@
 
 import { withTimeout } from "../async";
 import type { Context } from "../context";
-import { connectOwn, type LinkedBase, sourceAccess } from "../control/bases";
+import { type Base, connectOwn, sourceAccess } from "../control/bases";
 import { quotaKeyOf } from "../control/budgets";
 import { BasetideError } from "../errors";
 import { MeteredSource, type RateLimiter } from "../limiter";
@@ -28,6 +28,17 @@ interface FreshUrl {
   url: string;
   /** How long the URL still opens the attachment, ms. */
   lastsMs: number;
+}
+
+/** The base whose attachments are looked for. */
+type AttachedBase = Pick<Base, "id" | "platform" | "sourceBaseId" | "selection">;
+
+/** Of the thumbnails that Airtable makes: 36 pixels high, and up to 512. */
+const SIZES = ["small", "large"] as const;
+export type ThumbnailSize = (typeof SIZES)[number];
+
+export function isThumbnailSize(text: unknown): text is ThumbnailSize {
+  return SIZES.some((size) => size === text);
 }
 
 interface FreshContext extends Pick<Context, "config" | "db" | "secrets"> {
@@ -61,14 +72,15 @@ export class FreshUrls {
   /**
    * Returns where the source has the attachment.
    *
-   * @returns null if the attachment, its record, or the field no longer exists
+   * @param size where it has this thumbnail of the attachment
+   * @returns null if the attachment, its record, or the field no longer exists, or the attachment has no such thumbnail
    * @throws BasetideError `rate_limited`, `source_…`, `quota_timeout`, `control_unavailable`, `secret_unreadable`
    */
-  async find(base: LinkedBase, place: AttachmentRef): Promise<FreshUrl | null> {
+  async find(base: AttachedBase, place: AttachmentRef, size?: ThumbnailSize): Promise<FreshUrl | null> {
     // What has been read of the record before may be more than what is copied now.
     if (!isCopied(base, place)) return null;
     const key = `${base.id}/${place.tableId}/${place.recordId}`;
-    const name = nameOf(place.fieldId, place.attachmentId);
+    const name = nameOf(place.fieldId, place.attachmentId, size);
     const known = this.#known.get(key);
     const answer = known && this.#answer(known, name);
     if (answer !== undefined) return answer;
@@ -88,7 +100,7 @@ export class FreshUrls {
     return url === undefined && gone.has(name) && ageMs < GONE_MS ? null : undefined;
   }
 
-  #cache(key: string, { platform }: LinkedBase, record: SourceRecord | null): Known {
+  #cache(key: string, { platform }: AttachedBase, record: SourceRecord | null): Known {
     const { attachmentUrlMs } = platformById(this.#ctx.platforms, platform).limits;
     const known: Known = {
       readAt: this.#now(),
@@ -100,7 +112,7 @@ export class FreshUrls {
     return known;
   }
 
-  #queueOf(base: LinkedBase): RecordQueue {
+  #queueOf(base: AttachedBase): RecordQueue {
     const known = this.#lines.get(base.id);
     if (known) return known;
     if (this.#lines.size >= MAX_LINES) {
@@ -113,7 +125,7 @@ export class FreshUrls {
 }
 
 /** Reads the base's records with its current own key, out of the clients' quota. */
-function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
+function recordSource(ctx: FreshContext, base: AttachedBase): RecordSource {
   const { limiter, config } = ctx;
   const { sourceBaseId } = base;
   const deadlineMs = config.upstreamTimeoutMs;
@@ -139,13 +151,17 @@ function recordSource(ctx: FreshContext, base: LinkedBase): RecordSource {
   };
 }
 
-/** Returns the URLs of a record's attachments. Accepts only web addresses: a client is redirected there. */
+/** Returns the URLs of a record's attachments and of their thumbnails. Accepts only web addresses: a client is redirected there. */
 function urlsOf(record: SourceRecord | null): Map<string, string> {
   const urls = new Map<string, string>();
   for (const [fieldId, cell] of Object.entries(record?.fields ?? {})) {
-    for (const { id, url } of attachmentsOf(cell)) {
-      const parsed = URL.parse(url);
-      if (parsed && /^https?:$/.test(parsed.protocol)) urls.set(nameOf(fieldId, id), parsed.href);
+    for (const { id, url, thumbnails } of attachmentsOf(cell)) {
+      const add = (text: unknown, size?: ThumbnailSize) => {
+        const parsed = typeof text === "string" ? URL.parse(text) : null;
+        if (parsed && /^https?:$/.test(parsed.protocol)) urls.set(nameOf(fieldId, id, size), parsed.href);
+      };
+      add(url);
+      for (const size of SIZES) add(thumbnails?.[size]?.url, size);
     }
   }
   return urls;
@@ -159,10 +175,11 @@ function attachmentsOf(cell: unknown) {
   }
 }
 
-function isCopied({ selection }: LinkedBase, { tableId, fieldId }: AttachmentRef): boolean {
+function isCopied({ selection }: AttachedBase, { tableId, fieldId }: AttachmentRef): boolean {
   return !selection || (isTableCopied(selection, tableId) && !selection.tables[tableId]?.fields?.[fieldId]);
 }
 
-function nameOf(fieldId: string, attachmentId: string): string {
-  return `${fieldId}/${attachmentId}`;
+function nameOf(fieldId: string, attachmentId: string, size?: ThumbnailSize): string {
+  const name = `${fieldId}/${attachmentId}`;
+  return size === undefined ? name : `${name}/${size}`;
 }

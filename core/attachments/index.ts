@@ -1,2 +1,3 @@
-/** Attachments under our own URLs: signs them, and finds the source's current URL for them. */
-export { FreshUrls } from "./fresh-urls";
+/** Attachments under our own URLs: finds the source's current URL for them, and reads their thumbnails. */
+export { FreshUrls, isThumbnailSize, type ThumbnailSize } from "./fresh-urls";
+export { fetchThumbnail } from "./thumbnail";

@@ -38,8 +38,19 @@ export type Cell = string | boolean | null | CellList;
 export interface CellList {
   elements: string[];
   total: number;
-  /** Of attachments: their names, as far as known. */
-  names?: (string | null)[] | undefined;
+  /** Of attachments, as far as known. */
+  files?: (AttachedFile | null)[] | undefined;
+}
+
+/** What the source says of an attachment. */
+export interface AttachedFile {
+  id: string | null;
+  filename: string | null;
+  /** Media type. */
+  type: string | null;
+  /** Pixels. */
+  width: number | null;
+  height: number | null;
 }
 
 interface BrowsedRow {
@@ -331,9 +342,9 @@ function issuesOf({ schema }: BrowsedTable): string {
   return `"${schema.replaceAll('"', '""')}"._sync_issues`;
 }
 
-/** A driver's value as a cell: a list arrives as `[total, elements]`, that of attachments with their names. */
+/** A driver's value as a cell: a list arrives as `[total, elements]`, that of attachments with what is known of them. */
 function toCell(value: unknown, { kind }: BrowsedColumn): Cell {
   if (kind !== "list" || !Array.isArray(value)) return (value ?? null) as string | boolean | null;
-  const [total, elements, names] = value as [number, (string | null)[], CellList["names"]];
-  return { total, elements: elements.map((element) => element ?? ""), names };
+  const [total, elements, files] = value as [number, (string | null)[], CellList["files"]];
+  return { total, elements: elements.map((element) => element ?? ""), files };
 }

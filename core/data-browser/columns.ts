@@ -35,7 +35,7 @@ export interface BrowsedColumn {
   isIndexed: boolean;
   /** Of a column with links, if the linked table exists. */
   link: LinkedTable | undefined;
-  /** Of a column with attachments: the SQL name of the column with their names, if there is one. */
+  /** Of a column with attachments: the SQL name of the column with their details, if there is one. */
   files?: string | undefined;
 }
 
@@ -75,7 +75,7 @@ const OWN_NAMES: Record<string, string> = { id: "Record ID", created_time: "Crea
 const FIELD = /\n\n(fld\w+), /;
 const DESCRIPTION = /\n\nfld\w+, [^\n]*\n\n(.+)$/s;
 const TABLE = /\n\n(tbl\w+)(?:\n\n|$)/;
-/** The details of a field's attachments: no column of the grid, but the attachments get their names from there. */
+/** The details of a field's attachments: no column of the grid, but names and thumbnails of the attachments come from there. */
 const FILES = /\n\n(fld\w+)\/files, /;
 
 /** @returns undefined if there is no such table of ours */

@@ -1,5 +1,6 @@
 /** The data browser: rows of a replica, read with the console's role. */
 export {
+  type AttachedFile,
   type BrowsedPage,
   type BrowsedRecord,
   browseFilters,

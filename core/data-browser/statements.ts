@@ -203,7 +203,7 @@ where t.id = any (array(select json_array_elements_text($1::text::json)))`,
   };
 }
 
-/** Text; a list is JSON: its length, its first elements, and the names of attachments. */
+/** Text; a list is JSON: its length, its first elements, and the details of attachments. */
 function cellOf(column: BrowsedColumn, form: CellForm): string {
   const cell = cellSql(column);
   if (column.kind === "checkbox") return cell;
@@ -214,15 +214,20 @@ function cellOf(column: BrowsedColumn, form: CellForm): string {
   const elements = form === "grid" ? CELL_ELEMENTS : RECORD_ELEMENTS;
   if (column.kind === "list") {
     return `case when ${cell} is not null then json_build_array(cardinality(${cell}), (select coalesce(json_agg(left(e.one, ${characters})
-order by e.at), '[]') from unnest(${cell}[1:${elements}]) with ordinality as e (one, at))${fileNames(column, elements)}) end`;
+order by e.at), '[]') from unnest(${cell}[1:${elements}]) with ordinality as e (one, at))${fileDetails(column, elements)}) end`;
   }
   return column.kind === "text" ? `left(${cell}, ${characters})` : `${cell}::text`;
 }
 
 /** Another member of the list's JSON. */
-function fileNames({ files }: BrowsedColumn, elements: number): string {
+function fileDetails({ files }: BrowsedColumn, elements: number): string {
   if (files === undefined) return "";
-  return `, (select coalesce(json_agg(left(f.one ->> 'filename', ${CELL_CHARACTERS + 1}) order by f.at), '[]')
+  const text = (name: string) => `'${name}', left(f.one ->> '${name}', ${CELL_CHARACTERS + 1})`;
+  const details = [
+    ...["id", "filename", "type"].map(text),
+    "'width', f.one -> 'width', 'height', f.one -> 'height'",
+  ];
+  return `, (select coalesce(json_agg(json_build_object(${details.join(", ")}) order by f.at), '[]')
 from jsonb_array_elements(t.${quoteIdent(files)}) with ordinality as f (one, at) where f.at <= ${elements})`;
 }
 

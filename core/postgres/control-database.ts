@@ -3,6 +3,7 @@
 import postgres from "postgres";
 import type { Db } from "../context";
 import { asBasetideError, BasetideError } from "../errors";
+import { ARRAY_TYPES } from "./array-types";
 import { connectServer, type SessionOptions } from "./client";
 import { CERTIFICATE_CODES, isConnectionError, isNotWritable, TransactionPooled } from "./errors";
 import { WATCHED_BY_SERVER } from "./options";
@@ -24,6 +25,8 @@ export function connectControl(url: string, options: { max?: number } & SessionO
     connect_timeout: CONNECT_TIMEOUT_SECONDS,
     idle_timeout: IDLE_TIMEOUT_SECONDS,
     onnotice: () => {},
+    types: ARRAY_TYPES,
+    fetch_types: false,
     connection: { application_name: "basetide", ...CONTROL_SETTINGS, ...WATCHED_BY_SERVER },
   };
   return connectServer(url, pool, session);

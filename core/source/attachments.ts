@@ -9,6 +9,8 @@ const MAY_BE_ATTACHMENT: ReadonlySet<FieldType> = new Set(["attachment", "unknow
 interface Attachment {
   id: string;
   url: string;
+  /** As the source gives them: nothing of this is checked. */
+  thumbnails?: Partial<Record<string, { url?: unknown } | null>> | null;
 }
 
 /**

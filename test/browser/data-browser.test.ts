@@ -18,8 +18,8 @@ let cookies: Cookie[] = [];
 
 beforeAll(async () => {
   if (noBrowser) return;
-  fleet = await startFleet();
-  base = await fleet.connect(projectBase(fleet.sandbox), { turbo: true });
+  fleet = await startFleet({ sandbox: { settings: { rateLimitOff: true } } });
+  base = await fleet.connect(projectBase(fleet.sandbox), { turbo: true, attachmentViews: true });
   await fleet.synced(base.id);
   running = await startConsole(fleet.ctx, { port: 0 });
   baseUrl = `http://localhost:${running.port}`;
@@ -107,6 +107,11 @@ test.for([
     await page.getByRole("heading", { level: 2, name: "Draft landing page 0" }).waitFor();
     expect(page.url()).not.toBe(before);
     await page.getByText("Values that do not fit their column").waitFor();
+    const picture = page.getByRole("link", { name: "sketch-0.png" }).getByRole("img").last();
+    await picture.scrollIntoViewIfNeeded();
+    await expect
+      .poll(() => picture.evaluate((image: HTMLImageElement) => image.complete && image.naturalWidth))
+      .toBe(2);
     await visitor.inspect(`data-record-${name}`);
     // A chip leads to the linked record.
     await (hasScript ? page.locator("#record") : page.locator(".record"))

@@ -147,6 +147,7 @@ export const notPages = [
   "/bases/:id/data",
   "/bases/:id/data/:table/download",
   "/bases/:id/data/:table/filters",
+  "/bases/:id/thumbnails/:table/:record/:field/:attachment",
 ];
 
 const groups = [PUBLIC, ACCOUNT, ONBOARDING, BASES, FRAGMENTS];

@@ -124,7 +124,19 @@ function task(index: number) {
       ...(has(3)
         ? {}
         : {
-            Files: [{ id: `att${index}`, url: "https://files.example.com/brief.pdf", filename: "brief.pdf" }],
+            Files: [
+              { id: `att${index}`, url: "https://files.example.com/brief.pdf", filename: "brief.pdf" },
+              {
+                ...{ id: `attPicture${String(index).padStart(7, "0")}`, url: "https://files.example.com/x" },
+                ...{
+                  filename: `sketch-${index}.png`,
+                  type: "image/png",
+                  size: 1000,
+                  width: 800,
+                  height: 600,
+                },
+              },
+            ],
           }),
       Priority: (index % 5) + 1,
       Link: `https://example.com/tasks/${index}`,

@@ -8,6 +8,7 @@
 import type { Base } from "../../core/control/bases";
 import type { Budget, QuotaUse } from "../../core/control/budgets";
 import type { LagBucket, LagHistory } from "../../core/control/history";
+import { ago } from "../format";
 import { live } from "../live";
 import { LagCard } from "./lag-chart";
 import { Now } from "./now";
@@ -30,6 +31,8 @@ export interface SlowFacts {
   use: QuotaUse;
   /** Of the base's workspace; null: no cap. */
   budget: Budget | null;
+  /** When the records of each table last changed, by the source's id. */
+  changes: ReadonlyMap<string, Date>;
 }
 
 type OverviewProps = CurrentFacts & SlowFacts;
@@ -44,13 +47,13 @@ function isHidden(name: Section, { sync, progress }: Base): boolean {
 
 const sections = {
   ready: ({ base, now }: OverviewProps) => <ReadyCard base={base} now={now} />,
-  tables: ({ base }: OverviewProps) => <Tables base={base} />,
+  tables: ({ base, changes, now }: OverviewProps) => <Tables base={base} changes={changes} now={now} />,
   history: ({ base, history }: OverviewProps) => <LagCard baseId={base.id} history={history} />,
   usage: ({ use, budget }: OverviewProps) => <Usage use={use} budget={budget} />,
 };
 type Section = keyof typeof sections;
 const names = Object.keys(sections) as Section[];
-const slowSections: readonly Section[] = ["history", "usage"];
+const slowSections: readonly Section[] = ["tables", "history", "usage"];
 /** The age, ms, from which slow facts are read again. */
 const SLOW_FACTS_MS = 7000;
 
@@ -137,7 +140,12 @@ function versionOf(name: Section, facts: OverviewProps): string {
 
 const contents: Record<Section, (facts: OverviewProps) => unknown> = {
   ready: ({ base, now }) => isJustReady(base, now),
-  tables: ({ base }) => [base.tables, base.openIssueCount, base.issues],
+  tables: ({ base, changes, now }) => [
+    base.tables,
+    base.openIssueCount,
+    base.issues,
+    [...changes].map(([id, at]) => [id, ago(at, now)]),
+  ],
   history: ({ history }) => [history.lag.map(coarse), history.periods, history.markers],
   usage: ({ use, budget }) => [
     use,

@@ -1,13 +1,21 @@
 /** The replicated tables: their records, last changes and issues, and the ways to their rows, to SQL and to their schema. */
 import type { Base } from "../../core/control/bases";
 import { ButtonLink, Card } from "../components";
+import { Ago } from "../components/ago";
 import { Table } from "../components/table";
 import { tablePath } from "../data/paths";
 import { counted, inDigits } from "../format";
 import { openIssues } from "./issues";
 import { QueryTable } from "./run-query";
 
-export function Tables({ base }: { base: Base }) {
+interface TablesProps {
+  base: Base;
+  /** When the records of each table last changed, by the source's id. */
+  changes: ReadonlyMap<string, Date>;
+  now: Date;
+}
+
+export function Tables({ base, changes, now }: TablesProps) {
   const issues = openIssues(base);
   return (
     <Card
@@ -28,6 +36,7 @@ export function Tables({ base }: { base: Base }) {
             { text: "In Airtable" },
             { text: "In the database" },
             { text: "Records", isNumber: true },
+            { text: "Last change", isNumber: true },
             { text: "Issues", isNumber: true },
             { text: "Open", isHidden: true },
           ]}
@@ -37,6 +46,8 @@ export function Tables({ base }: { base: Base }) {
               key={table.name}
               base={base}
               table={table}
+              changedAt={changes.get(table.source_id)}
+              now={now}
               issues={issues.reduce((sum, one) => sum + (one.table === table.name ? one.count : 0), 0)}
             />
           ))}
@@ -46,8 +57,15 @@ export function Tables({ base }: { base: Base }) {
   );
 }
 
-function TableRow(props: { base: Base; table: Base["tables"][number]; issues: number }) {
-  const { base, table, issues } = props;
+interface TableRowProps {
+  base: Base;
+  table: Base["tables"][number];
+  changedAt: Date | undefined;
+  now: Date;
+  issues: number;
+}
+
+function TableRow({ base, table, changedAt, now, issues }: TableRowProps) {
   const { name, source_name: sourceName, records } = table;
   const rows = tablePath(base.id, name);
   const of = <span class="visually-hidden"> of {name}</span>;
@@ -62,6 +80,9 @@ function TableRow(props: { base: Base; table: Base["tables"][number]; issues: nu
         <code>{name}</code>
       </td>
       <td class="number">{inDigits(records)}</td>
+      <td class={changedAt ? "number nowrap" : "number minor"}>
+        {changedAt ? <Ago at={changedAt} now={now} /> : <span class="muted">–</span>}
+      </td>
       <td class={issues === 0 ? "number minor" : "number"}>
         {issues === 0 ? (
           <span class="muted">–</span>

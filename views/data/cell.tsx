@@ -1,17 +1,32 @@
-/** One cell of a grid or of a record, by its field's type. */
+/** One cell of a grid or of a record, by its field's type. Pictures come through the console: its policy allows no other host. */
 import type { ComponentChildren } from "preact";
 import {
+  type AttachedFile,
   type BrowsedColumn,
   CELL_CHARACTERS,
   type Cell,
   type CellList,
   elementsOf,
 } from "../../core/data-browser";
-import { colorClass, fileName, formatNumber, formatTime, isPicture } from "./format-cell";
-import { recordPath, webLink } from "./paths";
+import {
+  colorClass,
+  fileName,
+  formatNumber,
+  formatTime,
+  isPicture,
+  isPictureType,
+  thumbnailSize,
+} from "./format-cell";
+import { recordPath, thumbnailPath, webLink } from "./paths";
+
+/** The height of thumbnails. */
+const GRID_PIXELS = 24;
+const RECORD_PIXELS = 160;
 
 interface CellContext {
   baseId: string;
+  /** Whose cell it is; `tableId`: the source's, if known. */
+  record: { tableId: string | undefined; id: string };
   /** The texts of linked records, by table and record. */
   linked: Map<string, Map<string, string>>;
   /** A record that is shown alone: whole texts on several lines. */
@@ -71,7 +86,7 @@ function Text({ column, text, isWhole }: CellProps & { text: string }) {
   return isWhole ? <span class="pre-line wrap">{text}</span> : <bdi>{clipped(text)}</bdi>;
 }
 
-function List({ column, list, isWhole }: CellProps & { list: CellList }) {
+function List({ baseId, record, column, list, isWhole }: CellProps & { list: CellList }) {
   const { shownAs } = column;
   const more = list.total - list.elements.length;
   return (
@@ -79,7 +94,16 @@ function List({ column, list, isWhole }: CellProps & { list: CellList }) {
       {list.elements.map((text, index) => {
         const key = `${index} ${text}`;
         if (shownAs === "attachment") {
-          return <Attachment key={key} url={text} name={list.names?.[index] || fileName(text, index)} />;
+          const file = list.files?.[index];
+          const name = file?.filename || fileName(text, index);
+          const thumbnail =
+            file && thumbnailPath(baseId, record, column.fieldId, file.id, isWhole ? "large" : "small");
+          if (thumbnail && isPictureType(file.type)) {
+            return (
+              <Thumbnail key={key} url={text} name={name} file={file} src={thumbnail} isWhole={isWhole} />
+            );
+          }
+          return <Attachment key={key} url={text} name={name} />;
         }
         if (isPerson(shownAs)) return <Person key={key} text={text} />;
         if (shownAs === "multiple_select" || shownAs === "single_select") {
@@ -139,10 +163,31 @@ function Person({ text }: { text: string }) {
   );
 }
 
-/**
- * By its name. Thumbnails would load customers' files from Airtable's host into the console, which its policy for images
- * forbids, or cost a call to Airtable.
- */
+interface ThumbnailProps {
+  url: string;
+  name: string;
+  file: AttachedFile;
+  src: string;
+  isWhole: boolean | undefined;
+}
+
+/** In the size that the picture will have, so that nothing moves when it arrives. */
+function Thumbnail({ url, name, file, src, isWhole }: ThumbnailProps) {
+  const { width, height } = thumbnailSize(file, isWhole ? RECORD_PIXELS : GRID_PIXELS);
+  const picture = <img src={src} alt={name} width={width} height={height} loading="lazy" decoding="async" />;
+  const href = webLink(url);
+  return href ? (
+    <a class="thumb" href={href} title={name} target="_blank" rel="noopener noreferrer">
+      {picture}
+    </a>
+  ) : (
+    <span class="thumb" title={name}>
+      {picture}
+    </span>
+  );
+}
+
+/** By its name: a file that is no picture, or whose type is not known. */
 function Attachment({ url, name }: { url: string; name: string }) {
   const href = webLink(url);
   const look = `chip plain file ${isPicture(name) ? "picture" : ""}`.trim();

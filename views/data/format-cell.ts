@@ -38,6 +38,23 @@ export function fileName(url: string, index: number): string {
   return /^.{1,80}\.\w{2,5}$/.test(name) ? name : `File ${index + 1}`;
 }
 
+/** Of media types: those whose thumbnails are shown. A vector graphic is a program, not a picture. */
+export function isPictureType(type: string | null): boolean {
+  return type !== null && /^image\/(?!svg)/.test(type);
+}
+
+/**
+ * The pixels of a thumbnail `height` high: as wide as the picture, up to four times the height; a square if its size is
+ * not known.
+ */
+export function thumbnailSize(
+  of: { width: number | null; height: number | null },
+  height: number,
+): { width: number; height: number } {
+  const ratio = of.width && of.height ? of.width / of.height : 1;
+  return { width: Math.round(height * Math.min(4, Math.max(1 / 4, ratio))), height };
+}
+
 export function isPicture(name: string): boolean {
   return /\.(avif|bmp|gif|heic|jpe?g|png|svg|tiff?|webp)$/i.test(name);
 }

@@ -25,11 +25,18 @@ export function Grid({ baseId, page }: { baseId: string; page: BrowsedPage }) {
         <tbody>
           {rows.map(({ id, cells, issues }) => {
             const path = recordPath(baseId, table.name, id);
+            const record = { tableId: table.tableId, id };
             return (
               <tr key={id}>
                 {state.shown.map((column, index) => {
                   const value = (
-                    <CellValue baseId={baseId} linked={linked} column={column} cell={cells[index]!} />
+                    <CellValue
+                      baseId={baseId}
+                      record={record}
+                      linked={linked}
+                      column={column}
+                      cell={cells[index]!}
+                    />
                   );
                   const hasIssue = issues.includes(column.name);
                   const clipped = isClipped(cells[index]!) ? "" : undefined;

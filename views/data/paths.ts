@@ -1,4 +1,5 @@
 /** The URLs of the data browser's pages. */
+import type { ThumbnailSize } from "../../core/attachments";
 import type { ViewState } from "../../core/data-browser";
 import { writeState } from "../../core/data-browser";
 
@@ -24,6 +25,19 @@ export function downloadPath(
 /** The form of filters alone, for a form that is not sent yet. */
 export function filtersPath(baseId: string, table: string): string {
   return `${tablePath(baseId, table)}/filters`;
+}
+
+/** A picture of an attachment; undefined if one of its ids is not known. */
+export function thumbnailPath(
+  baseId: string,
+  { tableId, id }: { tableId: string | undefined; id: string },
+  fieldId: string | undefined,
+  attachmentId: string | null,
+  size: ThumbnailSize,
+): string | undefined {
+  if (tableId === undefined || fieldId === undefined || attachmentId === null) return undefined;
+  const ids = [tableId, id, fieldId, attachmentId].map(encodeURIComponent).join("/");
+  return `/bases/${baseId}/thumbnails/${ids}?size=${size}`;
 }
 
 /** A URL from a cell, if a browser may open it. */

@@ -121,7 +121,14 @@ function RecordFields({ base, record }: RecordProps) {
               {column.description ? <p class="muted pre-line">{column.description}</p> : null}
             </dt>
             <dd>
-              <CellValue isWhole baseId={base.id} linked={linked} column={column} cell={cell} />
+              <CellValue
+                isWhole
+                baseId={base.id}
+                record={{ tableId: table.tableId, id }}
+                linked={linked}
+                column={column}
+                cell={cell}
+              />
             </dd>
           </div>
         ))}

@@ -23,6 +23,18 @@
     panel.showPopover();
   }
 
+  /** In place of a thumbnail that does not come, the name of the file. */
+  const nameInstead = ({ target }) => {
+    const thumb = target.closest?.(".thumb");
+    if (!thumb) return;
+    thumb.className = "chip plain file picture";
+    target.replaceWith(target.alt);
+  };
+  document.addEventListener("error", nameInstead, true);
+  for (const picture of document.querySelectorAll(".thumb > img"))
+    if (picture.complete && picture.naturalWidth === 0 && picture.currentSrc)
+      nameInstead({ target: picture });
+
   const grid = document.querySelector(".grid");
   if (grid) begin(grid, document.getElementById("grid-status"));
 
@@ -85,6 +97,7 @@
 
   function ownText(element) {
     const copy = element.cloneNode(true);
+    for (const picture of copy.querySelectorAll("img")) picture.replaceWith(picture.alt);
     for (const hidden of copy.querySelectorAll("[aria-hidden]")) hidden.remove();
     return copy.textContent;
   }

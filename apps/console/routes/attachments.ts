@@ -6,11 +6,10 @@
  * to URLs that the source returned.
  */
 import { Elysia } from "elysia";
-import { FreshUrls } from "../../../core/attachments";
+import type { FreshUrls } from "../../../core/attachments";
 import { linkedBases, type ManagementContext } from "../../../core/control/bases";
 import { asBasetideError, BasetideError, httpStatus } from "../../../core/errors";
 import { isId } from "../../../core/ids";
-import { rateLimiterOf } from "../../../core/limiter";
 import { ATTACHMENTS_PATH, type AttachmentRef, isSignedBy } from "../../../core/replica";
 import { securityHeaders } from "../../../views/render";
 
@@ -28,9 +27,8 @@ const LINK_HEADERS = {
   "x-robots-tag": "noindex",
 };
 
-export function attachmentRoutes(ctx: ManagementContext) {
+export function attachmentRoutes(ctx: ManagementContext, urls: FreshUrls) {
   const find = linkedBases(ctx);
-  const urls = new FreshUrls({ ...ctx, limiter: rateLimiterOf(ctx) });
 
   async function redirect({ params, query }: { params: LinkParams; query: Record<string, unknown> }) {
     const place: AttachmentRef = params;

@@ -88,7 +88,7 @@ export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promis
     await wait(ms, over.signal);
   };
   const settled = (outcomes: Outcome[]) =>
-    outcomes.length === 0 ? Promise.resolve() : recordOutcomes(db, set.id, outcomes);
+    outcomes.length === 0 ? Promise.resolve() : recordOutcomes(ctx, set.id, outcomes);
   const run: Run = { ctx, set, calls, pause, waitFor, settled };
   const lastMs = performance.now() + LONGEST_MS - set.decidedAgoMs;
   try {

@@ -16,7 +16,7 @@ export function newAttachmentKey({ secrets }: Pick<Context, "secrets">, baseId: 
 }
 
 /** A base whose attachments have URLs of ours, and the signer that checks them. */
-export interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId" | "selection"> {
+interface LinkedBase extends Pick<Base, "id" | "platform" | "sourceBaseId" | "selection"> {
   signer: AttachmentSigner;
 }
 

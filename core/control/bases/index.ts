@@ -8,7 +8,7 @@ export type {
   SyncProblem,
   TableCount,
 } from "../../sync/host";
-export { attachmentSigner, type LinkedBase, linkedBases } from "./attachment-keys";
+export { attachmentSigner, linkedBases } from "./attachment-keys";
 export {
   type Base,
   type LiveState,
@@ -111,6 +111,7 @@ export {
   type SourceTableDisplay,
   saveSourceTables,
   sourceTables,
+  tableChanges,
 } from "./source-tables";
 export { recordSourceUser } from "./source-user";
 export { syncFacts } from "./sync-facts";

@@ -75,6 +75,7 @@ export async function recordRun(
     with before as (select sync_started_at, sync_kind from bases where id = ${baseId}),
     lag as (${lagOf(db, told)}),
     updated as (${report.isBackground ? updateBackground(db, baseId, told) : updateBase(db, baseId, told)}),
+    ${report.changedTables?.length ? db`changed as (${markChanged(db, baseId, report.changedTables)}),` : db``}
     ${isCapOver && told.isCompleted && !report.isBackground ? db`lifted as (${liftCap(db, baseId)}),` : db``}
     joined as (${joinRun(db, baseId, told)})
     insert into sync_runs (base_id, kind, started_at, completed_at, total_ms, longest_ms, seen, inserted, updated,
@@ -84,6 +85,10 @@ export async function recordRun(
       ${told.updated}::int, ${told.deleted}::int, ${told.requests}::int, ${told.waitMs}::float8,
       lag.mean_ms, lag.max_ms, ${told.runErrorCode}, ${told.runErrorMessage}
     from updated, lag where not exists (select from joined)`;
+}
+
+function markChanged(db: Db, baseId: string, tableIds: string[]) {
+  return db`update source_tables set changed_at = now() where base_id = ${baseId} and table_id = any (${tableIds})`;
 }
 
 function liftCap(db: Db, baseId: string) {

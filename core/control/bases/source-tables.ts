@@ -86,6 +86,14 @@ async function saveUnanswered(db: Db, baseId: string, tables: { id: string; name
     where not exists (select from jsonb_to_recordset(base.before) as b (id text) where b.id = t.id)`;
 }
 
+/** Returns when a sync last found a change of each table's records, by the source's table id; tables without one are left out. */
+export async function tableChanges(db: Db, baseId: string): Promise<Map<string, Date>> {
+  const rows = await db<{ tableId: string; changedAt: Date }[]>`
+    select table_id as "tableId", changed_at as "changedAt" from source_tables
+    where base_id = ${baseId} and changed_at is not null`;
+  return new Map(rows.map(({ tableId, changedAt }) => [tableId, changedAt]));
+}
+
 /** Returns what is stored of these tables, by the source's table id. */
 export async function sourceTables(
   db: Db,

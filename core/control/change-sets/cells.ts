@@ -1,4 +1,4 @@
-/** Cells of operations, encrypted at rest. */
+/** Cells of operations, and errors that may quote them, encrypted at rest. */
 import type { SecretBox } from "../../secrets";
 import type { CellValues } from "./operations";
 
@@ -19,4 +19,14 @@ export function openCells(
 ): CellValues | undefined {
   if (encrypted === null) return undefined;
   return JSON.parse(secrets.decrypt(encrypted, `change_items.${column}:${id}`));
+}
+
+/** @param id of the item */
+export function encryptError(secrets: SecretBox, error: string, id: string): string | null {
+  return error === "" ? null : secrets.encrypt(error, `change_items.error:${id}`);
+}
+
+/** @throws BasetideError `secret_unreadable` */
+export function openError(secrets: SecretBox, encrypted: string | null, id: string): string {
+  return encrypted === null ? "" : secrets.decrypt(encrypted, `change_items.error:${id}`);
 }

@@ -8,7 +8,7 @@ import { isId, newId } from "../../ids";
 import { cleanText } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Base } from "../bases";
-import { type CellColumn, encryptCells, openCells } from "./cells";
+import { type CellColumn, encryptCells, openCells, openError } from "./cells";
 import { type CellValues, type ChangeOperation, checkOperations, type OperationKind } from "./operations";
 
 /** Sent to proxies, with the id of the set, when there is one to carry out. */
@@ -168,19 +168,22 @@ export async function listChangeItems(
   { from, limit }: { from: number; limit: number },
 ): Promise<ChangeItem[]> {
   const rows = await db<
-    (Omit<ChangeItem, "fields" | "expected"> & {
+    (Omit<ChangeItem, "fields" | "expected" | "error"> & {
       id: string;
       cells: string | null;
       expected: string | null;
+      error: string | null;
     })[]
   >`
     select id, position, operation, table_ref as "table", record_id as "recordId", encrypted_cells as cells,
-      encrypted_expected as expected, state, error_type as "errorType", error
+      encrypted_expected as expected, state, error_type as "errorType",
+      encrypted_error as error
     from change_items where set_id = ${setId} and position >= ${from} order by position limit ${limit}`;
-  return rows.map(({ id, cells, expected, ...row }) => ({
+  return rows.map(({ id, cells, expected, error, ...row }) => ({
     ...row,
     fields: openCells(secrets, cells, "cells", id) ?? null,
     expected: openCells(secrets, expected, "expected", id) ?? null,
+    error: openError(secrets, error, id),
   }));
 }
 

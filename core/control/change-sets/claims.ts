@@ -6,7 +6,7 @@
  * operation.
  */
 import type { Context, Db } from "../../context";
-import { encryptCells, openCells } from "./cells";
+import { encryptCells, encryptError, openCells } from "./cells";
 import type { ChangeSetState, ItemState } from "./change-sets";
 import type { CellValues, OperationKind } from "./operations";
 
@@ -162,16 +162,21 @@ export async function recordSent(
 }
 
 /** Records the results of operations; those of a canceled set do not wait again. Those that have one keep it. */
-export async function recordOutcomes(db: Db, setId: string, outcomes: Outcome[]): Promise<void> {
+export async function recordOutcomes(
+  { db, secrets }: Secrets,
+  setId: string,
+  outcomes: Outcome[],
+): Promise<void> {
   const column = (of: (outcome: Outcome) => string | null) => outcomes.map(of);
+  const errors = column(({ id, error }) => encryptError(secrets, error ?? "", id));
   await db`
     with set as materialized (select state from change_sets where id = ${setId} for share)
     update change_items as i
-    set record_id = coalesce(n.record_id, i.record_id), error_type = n.error_type, error = n.error,
+    set record_id = coalesce(n.record_id, i.record_id), error_type = n.error_type, encrypted_error = n.error,
       state = case when n.state = 'waiting' and set.state = 'canceled' then 'not_applied' else n.state end
     from set, unnest(${column(({ id }) => id)}::text[], ${column(({ state }) => state)}::text[],
       ${column(({ recordId }) => recordId ?? null)}::text[], ${column(({ errorType }) => errorType ?? "")}::text[],
-      ${column(({ error }) => error ?? "")}::text[]) as n (id, state, record_id, error_type, error)
+      ${errors}::text[]) as n (id, state, record_id, error_type, error)
     where i.id = n.id and i.set_id = ${setId} and i.state in ('waiting', 'sent')`;
 }
 

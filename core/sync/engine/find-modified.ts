@@ -86,6 +86,7 @@ async function pollOnce(poll: ChangePoll, source: SourceTable, table: TableCache
       if (!fingerprints.isKnown(id, fingerprintIn(table, page, index))) changed.set(id, index);
     }
     const applied = await applyRecords(poll, table, versioned, [...changed.values()]);
+    if (changed.size > 0) cache.changedTables.add(source.id);
     for (const id of changed.keys()) fingerprints.see(id, 0n);
     unreadable.push(...seeUnreadable(table, page));
     found.seen += page.size;

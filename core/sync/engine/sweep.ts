@@ -88,12 +88,20 @@ export async function sweepWritten(
 ): Promise<TableOutcome> {
   using _ = table.fingerprints.hold();
   const outcome = noOutcome();
-  const entries = await expectLogged(sweep.replica, table);
+  const entries = await expectOthersWrites(sweep, table);
   const written = entries.filter(({ record, isGone, isWritten }) => isWritten && (record || isGone));
   const ids = written.map(({ recordId }) => recordId);
   await judge(sweep, source, table, { ids, witness: table.witness }, outcome);
   for (const id of outcome.lost) table.fingerprints.expect(id);
   return outcome;
+}
+
+/** As `expectLogged`; without a feed, which reports them, writes of clients through the proxy are changes of the table. */
+async function expectOthersWrites(sweep: Sweep, table: TableCache): Promise<RecentWrite[]> {
+  const entries = await expectLogged(sweep.replica, table);
+  const isChange = !sweep.onChanges && entries.some(({ isWritten }) => isWritten);
+  if (isChange) sweep.cache.changedTables.add(table.live.spec.tableId);
+  return entries;
 }
 
 /** @param isComparing compares every record with its row in SQL */
@@ -103,14 +111,14 @@ async function sweepOnce(
   first: TableCache,
   isComparing: boolean,
 ): Promise<TableOutcome> {
-  const { replica, reader } = sweep;
+  const { reader } = sweep;
   // A schema change in place replaces this object; the fingerprints stay the same.
   let table = first;
   const { fingerprints } = table;
   const readAs = readAsNow(sweep.cache, reader.connection).get(source.id);
   const outcome = noOutcome();
   if (sweep.unwritten?.get(source.id) !== table.loggedUpTo) {
-    await expectLogged(replica, table);
+    await expectOthersWrites(sweep, table);
     // I3. The end of the sync does not look at these writes: the pages, which are later, must not lose to them.
     reader.readVersions.renewIfBefore(table.loggedUpTo);
   }
@@ -172,11 +180,14 @@ async function takePage(
   outcome.inserted += applied.inserted;
   outcome.updated += applied.updated;
   outcome.lost.push(...applied.lost);
-  if (!sweep.onChanges || applied.inserted + applied.updated === 0) return;
+  const { tableId } = table.live.spec;
+  if (applied.inserted + applied.updated === 0) return;
+  if (indices.length > refreshed.size) sweep.cache.changedTables.add(tableId);
+  if (!sweep.onChanges) return;
   const asked = indices.map((index) => page.id(index));
   const ids = await writtenIds(sweep.replica, table, readVersion, asked, applied);
   sweep.onChanges(
-    table.live.spec.tableId,
+    tableId,
     ids.filter((id) => !refreshed.has(id)),
   );
 }
@@ -280,6 +291,7 @@ async function judge(
     outcome.lost.push(...lost);
     const isLost = new Set(lost);
     if (deleted > 0) {
+      sweep.cache.changedTables.add(source.id);
       onChanges?.(
         source.id,
         gone.filter((id) => !isLost.has(id)),

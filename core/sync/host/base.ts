@@ -183,6 +183,8 @@ export interface RunReport {
   error?: Pick<BasetideError, "code" | "message"> | undefined;
   /** Tables that could not be read, although the sync has completed for the others. */
   failing?: FailingTable[] | undefined;
+  /** Ids of tables in which records have changed in the source; their attachments' new URLs are no change. */
+  changedTables?: string[] | undefined;
   /** Absent: unchanged. */
   tables?: TableCount[] | undefined;
   issueCount?: number | undefined;

@@ -17,11 +17,14 @@ export async function saveRun(
   // A failure that is caused by the removal of the replica is not a failure of the base.
   if (report.error && (await hasLeft(ctx, base))) return undefined;
   let saved: SyncedBase | undefined;
+  const changedTables = [...cache.changedTables];
+  cache.changedTables.clear();
   try {
-    saved = await ctx.host.saveRun(base, report);
+    saved = await ctx.host.saveRun(base, { ...report, changedTables });
   } catch (error) {
     // The next sync reports them again.
     cache.issuesState = null;
+    for (const id of changedTables) cache.changedTables.add(id);
     throw error;
   }
   ctx.syncMetrics.observe(report, lease.syncedFrom);

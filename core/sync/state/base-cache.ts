@@ -105,6 +105,8 @@ export interface BaseCache {
   schemaCheckMadeFor: Date | null;
   /** Ids of fields that records have and that a later schema check did not find. */
   unexplainedFields: Set<string>;
+  /** Ids of tables in which records have changed in the source since the last report. */
+  changedTables: Set<string>;
   /** By the source's table id. */
   tables: Map<string, TableCache>;
   /** What the previous worker knew of the rows of tables that this one has not used yet, by table id. */
@@ -178,6 +180,7 @@ export function emptyCache(epoch: number, emptySpellMs = EMPTY_SPELL_MS): BaseCa
     schemaCheckRequestedAt: null,
     schemaCheckMadeFor: null,
     unexplainedFields: new Set(),
+    changedTables: new Set(),
     tables: new Map(),
     handedOver: new Map(),
     builds: new Map(),

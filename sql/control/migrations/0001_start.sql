@@ -731,6 +731,8 @@ create table source_tables (
   field_names text[] not null,
   -- The names of the table and its fields as the console's search compares them, one per line.
   search_text text not null,
+  -- When a sync last found a change of the table's records; null: none since the first sync.
+  changed_at timestamptz,
   constraint source_tables_pkey primary key (base_id, table_id),
   constraint source_tables_base_fkey foreign key (base_id) references bases (id) on delete cascade
 );
@@ -803,9 +805,9 @@ create table change_items (
   encrypted_before text,
   state text not null default 'waiting',
   sent_at timestamptz,
-  -- The source's type and message of the error, or ours.
+  -- The source's type and message of the error, or ours. The message may quote a cell.
   error_type text not null default '',
-  error text not null default '',
+  encrypted_error text,
   constraint change_items_pkey primary key (id),
   constraint change_items_set_fkey foreign key (set_id) references change_sets (id) on delete cascade,
   constraint change_items_position_key unique (set_id, position),

@@ -143,29 +143,6 @@ test("plain text together with the answer to the TLS request ends the connection
   }
 });
 
-/** Without the gateway: what our patch of the driver adds. */
-test.for([
-  "sasl-crash",
-  "short-auth",
-  "sasl-rounds",
-  "sasl-nonce",
-  "endless-name",
-  "suspended",
-  "unknown-message",
-  "length-negative",
-])("the driver alone fails with a server that sends %s", async (name) => {
-  await using server = await hostilePostgres();
-  server.behave(name);
-  const sql = connectServer(server.url(), {
-    max: 1,
-    onnotice: () => {},
-    fetch_types: false,
-    connect_timeout: 3,
-  });
-  await expect(sql`select 1 as one`).rejects.toThrow();
-  await sql.end({ timeout: 0 });
-});
-
 test("the kind of protocol violation is reported", async () => {
   await using server = await hostilePostgres();
   for (const [name, message] of [

@@ -161,8 +161,13 @@ test("a record that Airtable refuses does not stop the others, and has its error
   expect((await at.items(set))[6]).toMatchObject({
     state: "refused",
     errorType: "INVALID_MULTIPLE_CHOICE_OPTIONS",
+    error: expect.stringContaining("No such choice"),
   });
   expect(at.inSource()).toHaveLength(9);
+  // Airtable's message quotes the cell.
+  const stored = await stack.ctx
+    .db`select change_items::text as item from change_items where set_id = ${set.id}`;
+  expect(stored.map((row) => row.item).join()).not.toContain("No such choice");
 });
 
 test("an operation whose record has other values than expected, or is gone, is refused, and changes nothing", async () => {

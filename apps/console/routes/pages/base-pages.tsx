@@ -7,6 +7,7 @@ import {
   listRuns,
   listSchemaChanges,
   resolveMutedFields,
+  tableChanges,
   updateSettings,
 } from "../../../../core/control/bases";
 import { budgetOf, quotaUse } from "../../../../core/control/budgets";
@@ -43,12 +44,13 @@ export function basePages(ctx: ConsoleContext) {
   }
 
   async function slowFacts(base: Base, now: Date): Promise<SlowFacts> {
-    const [history, use, budget] = await Promise.all([
+    const [history, use, budget, changes] = await Promise.all([
       lagHistory(db, base, undefined, now),
       quotaUse(db, base),
       base.workspaceId === null ? null : budgetOf(db, { id: base.workspaceId }, now),
+      tableChanges(db, base.id),
     ]);
-    return { history, use, budget };
+    return { history, use, budget, changes };
   }
 
   return new Elysia({ name: "base-pages", detail: { hide: true } })

@@ -25,6 +25,7 @@ import { dataScript } from "../../assets";
 import { readCookie, writeCookie, YEAR_S } from "../../cookies";
 import { answer, type ConsoleContext, goTo, signedIn } from "../../page-kit";
 import { requireReadable } from "../../readable";
+import { answerThumbnail, THUMBNAIL_ROUTE } from "./thumbnails";
 
 export function dataPages(ctx: ConsoleContext) {
   const { db } = ctx;
@@ -130,6 +131,7 @@ export function dataPages(ctx: ConsoleContext) {
       const page = { title: "Filters", currentUser, active: "bases", base } as const;
       return answer(request, page, <FilterForm isDraft baseId={base.id} page={read} />);
     })
+    .get(THUMBNAIL_ROUTE, (context) => answerThumbnail(ctx, context))
     .get("/bases/:id/data/:table/:record", async ({ request, currentUser, account, params }) => {
       const base = await getBase(db, params.id, account.id);
       await requireReadable(ctx, currentUser, base);

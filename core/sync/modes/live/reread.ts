@@ -70,6 +70,7 @@ export async function removeDestroyed(work: Rereading, batch: DirtyBatch): Promi
     ids.filter((id) => !isLost.has(id)),
   );
   dirty.requeue(batch);
+  if (deleted > 0) foreground.cache.changedTables.add(tableId);
   batches.tally({ deleted });
 }
 
@@ -109,7 +110,8 @@ async function rereadOnce(
     dependents.of(changed),
   ]);
   await batches.started();
-  const { fresh, lost } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
+  const { fresh, lost, isWritten } = await apply(work, massChange, tableId, pages, readVersion, isReadAgain);
+  if (isNamed || isWritten) foreground.cache.changedTables.add(tableId);
   const unreadable = await unreadableIn(work, tableId, asked, pages, fresh);
   for (const id of await shownSince(foreground, tableId, lost, readVersion)) lost.delete(id);
   // All at once, so that no dependent is read twice.
@@ -135,6 +137,7 @@ async function apply(
   const writing = { ...foreground, isWithoutNew: true };
   const fresh = new Map<string, SourceRecord>();
   const lost = new Set<string>();
+  let isWritten = false;
   for (const page of pages) {
     const { table } = tableOf(foreground, tableId);
     if (isMassChange(massChange, table, page)) await foreground.schemaTracker.refresh();
@@ -145,9 +148,10 @@ async function apply(
       fresh.set(page.id(index), page.record(index));
     }
     for (const id of applied.lost) lost.add(id);
+    isWritten ||= applied.inserted + applied.updated > 0;
     batches.tally({ seen: page.size, inserted: applied.inserted, updated: applied.updated });
   }
-  return { fresh, lost };
+  return { fresh, lost, isWritten };
 }
 
 /**
@@ -228,6 +232,7 @@ async function judgeAbsent(
   const { deleted, lost } = await removeRecords(foreground, table, gone, readVersion);
   dirty.requeue(batch, lost);
   dirty.ack(batch, gone);
+  if (deleted > 0) foreground.cache.changedTables.add(batch.tableId);
   batches.tally({ deleted });
 }
 
