@@ -8,38 +8,44 @@ import {
   type SentMessage,
   type Webhook,
 } from "../../core/alerts";
-import type { CurrentUser } from "../../core/control/accounts";
-import { Badge, Button, ButtonLink, Card, Form, FormPanel, Note, Table } from "../components";
-import { Ago } from "../components/ago";
 import {
-  KindToggles,
-  Messages,
-  type WebhookErrors,
-  type WebhookFormValues,
-  WebhookFormView,
-} from "./alert-parts";
+  Badge,
+  ButtonLink,
+  Card,
+  FieldsForm,
+  type FormFields,
+  FormPanel,
+  type FormState,
+  hasErrors,
+  Note,
+  Table,
+} from "../components";
+import { Ago } from "../components/ago";
 import { FailingNow } from "./failing-now";
-import { AccountFrame } from "./frame";
+import { Messages } from "./sent-messages";
 
-export interface AlertsProps {
-  currentUser: CurrentUser;
+interface AlertsProps {
+  /** The reader. */
+  userId: string;
   failing: FailingBase[];
   members: Preference[];
   webhooks: Webhook[];
   messages: SentMessage[];
   /** Whether there is a mail server. */
   hasMail: boolean;
-  form: WebhookFormValues;
-  errors: WebhookErrors;
+  /** Those of the form for the reader's e-mail. */
+  preferences: FormFields;
+  /** For a new webhook. */
+  form: FormState;
   now: Date;
 }
 
 export function Alerts(props: AlertsProps) {
-  const { currentUser, failing, members, webhooks, messages, hasMail, form, errors, now } = props;
-  const me = members.find(({ userId }) => userId === currentUser.userId);
-  const others = members.filter(({ userId }) => userId !== currentUser.userId);
+  const { userId, failing, members, webhooks, messages, hasMail, preferences, form, now } = props;
+  const me = members.find((one) => one.userId === userId);
+  const others = members.filter((one) => one.userId !== userId);
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/alerts">
+    <>
       <FailingNow bases={failing} />
       <p class="muted">
         We alert you when a problem lasts two minutes. Repeated and related problems are grouped into one
@@ -57,10 +63,12 @@ export function Alerts(props: AlertsProps) {
               Confirm your e-mail address first. Alerts are only sent to confirmed addresses.
             </Note>
           ) : null}
-          <Form action="/account/alerts" class="stack rows">
-            <KindToggles prefix="mail" kinds={me.kinds} />
-            <Button kind="primary">Save</Button>
-          </Form>
+          <FieldsForm
+            action="/account/alerts"
+            button="Save"
+            isPrimary
+            form={{ fields: preferences, typed: { kinds: me.kinds }, errors: {} }}
+          />
         </Card>
       ) : null}
       {others.length > 0 ? <Others members={others} /> : null}
@@ -69,20 +77,15 @@ export function Alerts(props: AlertsProps) {
           id="new-webhook"
           action="/account/alerts/webhooks"
           button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
-          isOpen={Object.keys(errors).length > 0}
+          isOpen={hasErrors(form)}
         >
-          <WebhookFormView
-            action="/account/alerts/webhooks"
-            button="Add webhook"
-            form={form}
-            errors={errors}
-          />
+          <FieldsForm action="/account/alerts/webhooks" button="Add webhook" form={form} />
         </FormPanel>
       </Webhooks>
       <Card id="messages" title="Latest messages">
         <Messages messages={messages} now={now} />
       </Card>
-    </AccountFrame>
+    </>
   );
 }
 

@@ -43,7 +43,7 @@ export function Members(props: MembersProps) {
   const { currentUser, members, invitations, email, role, errors, link } = props;
   const isOwner = can(currentUser.account.role, "members");
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/members">
+    <AccountFrame tab="/account/members">
       {link ? (
         <Note tone="warn" title="No mail server is configured: send this link yourself">
           <CopyField id="invitation-link" label="Invitation link" value={link} />

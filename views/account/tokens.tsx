@@ -26,7 +26,7 @@ export interface TokensProps {
 export function Tokens(props: TokensProps) {
   const { currentUser, tokens, now, consoleUrl, form, errors, token } = props;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/tokens">
+    <AccountFrame tab="/account/tokens">
       {token ? (
         <Note tone="good" title="Copy your token now. It will not be shown again.">
           <div class="stack">
