@@ -1,5 +1,4 @@
 /** The proxy as an app: forwards `/{upstream_host}/v0/…` and `/v0/…`, and serves the health routes. */
-import { Elysia } from "elysia";
 import { RateWindow } from "../../core/http";
 import { healthAnswers } from "../../core/http/service";
 import { AcceptedKeys, ownKeys, UnprovenQueue } from "../../core/keys";
@@ -52,10 +51,8 @@ export function proxyApp(ctx: WritesContext): ProxyApp {
     metrics: ctx.metrics,
     ready: () => requireWritable(ctx.db),
   });
-  const health = new Elysia({ name: "proxy" }).get("/*", ({ request }) => answers(request));
   return {
-    // Elysia would parse the path and body of forwarded requests.
-    app: { fetch: (request) => (isHealth(request.url) ? health.fetch(request) : forward(context, request)) },
+    app: { fetch: (request) => (isHealth(request.url) ? answers(request) : forward(context, request)) },
     ownHosts,
     brokenOff: () => failed(context.proxyMetrics, "unreachable"),
     async close() {

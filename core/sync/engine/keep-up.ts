@@ -22,13 +22,13 @@ import type { SyncInput } from "./sync-base";
 const EVERY_MS = 2500;
 
 /** Whether the source notifies us of the base's changes. */
-export interface Notifications {
+export interface NotifiedChanges {
   readonly notifications: NotificationState;
   /** When the last notification arrived, performance.now(). */
   readonly notifiedAt: number;
 }
 
-const NONE: Notifications = { notifications: "none", notifiedAt: Number.NEGATIVE_INFINITY };
+const NONE: NotifiedChanges = { notifications: "none", notifiedAt: Number.NEGATIVE_INFINITY };
 
 type KeepingUp = Pick<SyncInput, "base" | "replica" | "epoch" | "cache" | "modifiedSince" | "notified">;
 
@@ -78,7 +78,7 @@ function asked(
   poll: Poll,
   isDone: (tableId: string) => boolean,
   began: { ms: number | undefined; at: number },
-  notified: Notifications,
+  notified: NotifiedChanges,
 ): WorkKind {
   const { schemaTracker, cache, reader } = poll;
   const { sourceClock, failing } = cache;

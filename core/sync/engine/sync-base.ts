@@ -22,7 +22,7 @@ import {
   TURN_MS,
 } from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
-import { keepUp, type Notifications } from "./keep-up";
+import { keepUp, type NotifiedChanges } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
 import { metered, type Reader } from "./reader";
@@ -45,7 +45,7 @@ export interface SyncInput {
   /** The platform's filter; absent: no records are asked for besides those of the tables' lists. */
   modifiedSince?: ((sinceMs: number) => string) | undefined;
   /** Absent: the source does not notify us of changes. */
-  notified?: Notifications | undefined;
+  notified?: NotifiedChanges | undefined;
   /** Samples tables of unknown size for the time that a first sync takes; see `PlatformFacts`. */
   sample?: PlatformFacts["sample"];
   /** What is known before a first sync, by table id. */

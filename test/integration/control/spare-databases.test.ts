@@ -39,8 +39,7 @@ afterAll(async () => {
 });
 
 const prepare = () => prepareSpare(clusterUrl, installation);
-const spares = async () =>
-  (await spareDatabases(clusterUrl, installation)).map(({ database }) => database);
+const spares = async () => (await spareDatabases(clusterUrl, installation)).map(({ database }) => database);
 const create = (schema = "public") => createHostedDatabase(control.ctx, accountId, schema);
 /** How many databases have the installation's label. */
 const labelled = () =>

@@ -1,6 +1,6 @@
 /** While a sync builds one table, the others are kept up to date. */
 import { expect, test, vi } from "vitest";
-import { type Notifications, syncBase } from "../../../core/sync/engine";
+import { type SyncInput, syncBase } from "../../../core/sync/engine";
 import { testEngine } from "../../support/engine";
 import { modifiedSince } from "../../support/fake-source";
 import { until } from "../../support/poll";
@@ -8,12 +8,14 @@ import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 60_000 });
 
+type NotifiedChanges = NonNullable<SyncInput["notified"]>;
+
 /**
  * Starts a first sync with Turbo of this many tables, which are soon complete, and of one that takes until `end`.
  *
  * @param notified whether the source notifies of changes; it does not unless given
  */
-async function firstSync(tables: number, notified?: Notifications) {
+async function firstSync(tables: number, notified?: NotifiedChanges) {
   const engine = await testEngine();
   const ids = Array.from({ length: tables }, (_, at) => `tblS${at}`);
   for (const id of ids)
@@ -71,7 +73,7 @@ test("a table that is not answered for delays no other, and an edit arrives", as
 
 test("where the source notifies of changes, a complete table is asked for after a notification", async () => {
   const notified = { notifications: "proven", notifiedAt: Number.NEGATIVE_INFINITY } as const;
-  const changes: { -readonly [Key in keyof Notifications]: Notifications[Key] } = { ...notified };
+  const changes: { -readonly [Key in keyof NotifiedChanges]: NotifiedChanges[Key] } = { ...notified };
   const [polled, hinted] = await Promise.all([firstSync(1), firstSync(1, changes)]);
   await until(() => polled.looks() >= 2, { what: "a table is polled", timeoutMs: 40_000 });
   expect(hinted.looks()).toBe(0);
