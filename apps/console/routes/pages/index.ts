@@ -28,7 +28,6 @@ import { signUpPages } from "./sign-up";
 import { sqlPages } from "./sql-pages";
 import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
-import { tokenPages } from "./tokens";
 import { twoFactorPages } from "./two-factor";
 
 export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
@@ -40,7 +39,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(invitationPage(ctx))
     .use(accountPages(ctx))
     .use(memberPages(ctx))
-    .use(tokenPages(ctx))
     .use(twoFactorPages(ctx))
     .use(signInServicePages(ctx))
     .use(statusPages(ctx))
