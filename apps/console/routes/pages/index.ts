@@ -18,7 +18,6 @@ import { namesPages } from "./names-pages";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";
 import { proxyPages } from "./proxy-pages";
-import { requestPages } from "./request-pages";
 import { schemaPages } from "./schema-pages";
 import { searchPages } from "./search-pages";
 import { selectionPages } from "./selection-pages";
@@ -54,7 +53,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(selectionPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
-    .use(requestPages(ctx))
     .use(operatorPages(ctx))
     .use(confirmationPages(ctx))
     .use(resources.filter((one) => one.console).map((one) => pagesOf(ctx, one)))
