@@ -1,4 +1,5 @@
 /** The account's alerts: the user's own e-mail alerts, those of other members, webhooks, sent alerts. */
+import type { ComponentChildren } from "preact";
 import {
   type AlertKind,
   alertKindLabels,
@@ -71,15 +72,16 @@ export function Alerts(props: AlertsProps) {
         </Card>
       ) : null}
       {others.length > 0 ? <Others members={others} /> : null}
-      <Webhooks webhooks={webhooks} now={now} />
-      <FormPanel
-        id="new-webhook"
-        action="/account/alerts/webhooks"
-        button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
-        isOpen={hasErrors(form)}
-      >
-        <FieldsForm action="/account/alerts/webhooks" button="Add webhook" form={form} />
-      </FormPanel>
+      <Webhooks webhooks={webhooks} now={now}>
+        <FormPanel
+          id="new-webhook"
+          action="/account/alerts/webhooks"
+          button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
+          isOpen={hasErrors(form)}
+        >
+          <FieldsForm action="/account/alerts/webhooks" button="Add webhook" form={form} />
+        </FormPanel>
+      </Webhooks>
       <Card id="messages" title="Latest messages">
         <Messages messages={messages} now={now} />
       </Card>
@@ -105,31 +107,37 @@ function Others({ members }: { members: Preference[] }) {
   );
 }
 
-function Webhooks({ webhooks, now }: { webhooks: Webhook[]; now: Date }) {
-  if (webhooks.length === 0) return null;
+/** @param props.children the form for another one */
+function Webhooks(props: { webhooks: Webhook[]; now: Date; children: ComponentChildren }) {
+  const { webhooks, now, children } = props;
   return (
     <Card id="webhooks" title="Webhooks">
-      <Table
-        caption="Webhooks"
-        head={[{ text: "Name" }, { text: "State" }, { text: "Alerts" }, { text: "Action", isHidden: true }]}
-      >
-        {webhooks.map((webhook) => (
-          <tr key={webhook.id}>
-            <th scope="row" class="wrap">
-              <bdi>{webhook.name}</bdi>
-            </th>
-            <td>
-              <WebhookState webhook={webhook} now={now} />
-            </td>
-            <td>{listKinds(webhook.kinds)}</td>
-            <td class="number">
-              <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
-                Change<span class="visually-hidden"> {webhook.name}</span>
-              </ButtonLink>
-            </td>
-          </tr>
-        ))}
-      </Table>
+      {children}
+      {webhooks.length === 0 ? (
+        <p class="muted">None yet: alerts can be sent to a chat, or to a program of yours.</p>
+      ) : (
+        <Table
+          caption="Webhooks"
+          head={[{ text: "Name" }, { text: "State" }, { text: "Alerts" }, { text: "Action", isHidden: true }]}
+        >
+          {webhooks.map((webhook) => (
+            <tr key={webhook.id}>
+              <th scope="row" class="wrap">
+                <bdi>{webhook.name}</bdi>
+              </th>
+              <td>
+                <WebhookState webhook={webhook} now={now} />
+              </td>
+              <td>{listKinds(webhook.kinds)}</td>
+              <td class="number">
+                <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
+                  Change<span class="visually-hidden"> {webhook.name}</span>
+                </ButtonLink>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
     </Card>
   );
 }

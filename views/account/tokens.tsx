@@ -43,12 +43,15 @@ export function Tokens(props: TokensProps) {
         </Note>
       ) : null}
       <Card id="tokens" title="API tokens">
+        <FormPanel id="new" action="/account/tokens" button="New token" isOpen={hasErrors(form)}>
+          <FieldsForm action="/account/tokens" button="Create token" form={form} />
+        </FormPanel>
         <p class="muted">
           Tokens call the management API at <code class="wrap">{consoleUrl}/api/v1</code>, within their scopes
           and the role of the member who created them. See the <a href="/docs/api">API reference</a>.
         </p>
         {tokens.length === 0 ? (
-          <Empty title="No tokens yet">Create one below for each app that calls the API.</Empty>
+          <Empty title="No tokens yet">Create one for each app that calls the API.</Empty>
         ) : (
           <Table
             caption="API tokens"
@@ -88,9 +91,6 @@ export function Tokens(props: TokensProps) {
           </Table>
         )}
       </Card>
-      <FormPanel id="new" action="/account/tokens" button="New token" isOpen={hasErrors(form)}>
-        <FieldsForm action="/account/tokens" button="Create token" form={form} />
-      </FormPanel>
     </>
   );
 }

@@ -19,13 +19,22 @@ export function Workspaces({ workspaces, calls, form }: WorkspacesProps) {
   return (
     <>
       <AccountCallsCard calls={calls} />
-      <h2>Workspaces</h2>
-      <p class="muted">
-        Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide paces
-        its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
-        {workspaces.length === 0 ? "Until you add one, syncs are not paced to a monthly cap. " : null}
-        <a href="/docs/syncing#the-call-budget">How budgets work</a>
-      </p>
+      <Card id="workspaces" title="Workspaces">
+        <FormPanel
+          id="new-workspace"
+          action="/account/workspaces"
+          button={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
+          isOpen={hasErrors(form)}
+        >
+          <FieldsForm action="/account/workspaces" button="Add workspace" form={form} />
+        </FormPanel>
+        <p class="muted">
+          Airtable limits API calls per workspace and month. Set your workspace's plan here, and Basetide
+          paces its syncs so that the calls last all month. Some calls are reserved for your apps.{" "}
+          {workspaces.length === 0 ? "Until you add one, syncs are not paced to a monthly cap. " : null}
+          <a href="/docs/syncing#the-call-budget">How budgets work</a>
+        </p>
+      </Card>
       {workspaces.map(({ workspace, budget }) => (
         <Card
           key={workspace.id}
@@ -44,14 +53,6 @@ export function Workspaces({ workspaces, calls, form }: WorkspacesProps) {
           <Slowed slowed={budget.slowed} />
         </Card>
       ))}
-      <FormPanel
-        id="new-workspace"
-        action="/account/workspaces"
-        button={workspaces.length === 0 ? "Add your workspace" : "Add another workspace"}
-        isOpen={hasErrors(form)}
-      >
-        <FieldsForm action="/account/workspaces" button="Add workspace" form={form} />
-      </FormPanel>
     </>
   );
 }

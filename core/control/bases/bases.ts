@@ -21,6 +21,7 @@ import {
   prepareDestination,
   readerRoleOf,
   removeUnusedDatabase,
+  type SpareKeeper,
 } from "../placement";
 import { newAttachmentKey } from "./attachment-keys";
 import { type Base, selectBases } from "./base-row";
@@ -49,6 +50,8 @@ export interface ManagementContext extends Context {
   queue: { requestSync(baseId: string): Promise<void> };
   /** The source platforms, in display order. */
   platforms: Platform[];
+  /** What prepares spare databases in this process, if it does. */
+  spares?: Pick<SpareKeeper, "used"> | undefined;
 }
 
 interface NewBase {
@@ -96,8 +99,10 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
   const { db, log, secrets } = ctx;
   await refuseConnected(db, accountId, base);
   if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
-  const source = await findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId);
-  const userId = await findSourceUser(ctx, base.platform, base.apiKey);
+  const [source, userId] = await Promise.all([
+    findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId),
+    findSourceUser(ctx, base.platform, base.apiKey),
+  ]);
   const choice = base.selection && checkChoice(base.selection, await readSelectableWith(ctx, base), null);
   const destination = await prepareDestination(ctx, accountId, base.destination ?? { kind: "new" });
   const id = newId("base");
@@ -207,8 +212,10 @@ export async function updateSettings(
   let userId: string | null = null;
   let oldKey: string | undefined;
   if (changes.apiKey !== undefined) {
-    await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId, base.name);
-    userId = await findSourceUser(ctx, base.platform, changes.apiKey);
+    [, userId] = await Promise.all([
+      findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId, base.name),
+      findSourceUser(ctx, base.platform, changes.apiKey),
+    ]);
     encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
   }

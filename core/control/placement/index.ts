@@ -63,6 +63,7 @@ export {
 } from "./requests";
 export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
+export { type SpareKeeper, startSpares } from "./spares";
 export { getSqlUser, listAllSqlUsers, listSqlUsers, nameSqlUsers, type SqlUser } from "./sql-user-rows";
 export {
   copySqlUsers,
