@@ -7,21 +7,22 @@ import {
   ErrorNote,
   Form,
   FormPanel,
+  type FormState,
+  hasErrors,
   PageHead,
   SelectField,
   TextAreaField,
   type Tone,
+  typedText,
 } from "./components";
 import { Ago } from "./components/ago";
 import { Field } from "./components/field";
 
-export interface RequestsProps {
+interface RequestsProps {
   requests: OperatorRequest[];
   /** Databases that can be made writable. */
   databases: { id: string; name: string }[];
-  /** The typed values, if the form was rejected. */
-  typed?: { kind: string; region: string; database: string; message: string };
-  error?: string | undefined;
+  form: FormState;
   now: Date;
 }
 
@@ -33,27 +34,26 @@ const kindNames: Record<RequestKind, string> = {
 };
 
 export function RequestsPage(props: RequestsProps) {
-  const { requests, databases, typed, error, now } = props;
+  const { requests, databases, form, now } = props;
+  const typed = (name: string) => ({ name, value: typedText(form, name), error: form.errors[name] });
   return (
     <>
       <PageHead
         title="Requests"
         lead="Ask the operator of this service for another region, a writable database, or several bases in one database."
       />
-      <FormPanel id="ask" action="/requests" button="New request" isOpen={typed !== undefined}>
+      <FormPanel id="ask" action="/requests" button="New request" isOpen={hasErrors(form)}>
         <Form action="/requests" class="stack rows">
-          {error ? <ErrorNote>{error}</ErrorNote> : null}
+          {form.errors.form ? <ErrorNote>{form.errors.form}</ErrorNote> : null}
           <SelectField
             label="Request"
-            name="kind"
-            value={typed?.kind}
+            {...typed("kind")}
             options={Object.entries(kindNames).map(([value, text]) => ({ value, text }))}
           />
           <div class="for-region">
             <Field
               label="Region"
-              name="region"
-              value={typed?.region}
+              {...typed("region")}
               autocomplete="off"
               placeholder="eu-central-1"
               hint="For another region: the region of your new databases."
@@ -62,8 +62,7 @@ export function RequestsPage(props: RequestsProps) {
           <div class="for-writable">
             <SelectField
               label="Database"
-              name="database"
-              value={typed?.database}
+              {...typed("database")}
               options={[
                 {
                   value: "",
@@ -76,8 +75,7 @@ export function RequestsPage(props: RequestsProps) {
           </div>
           <TextAreaField
             label="Message"
-            name="message"
-            value={typed?.message ?? ""}
+            {...typed("message")}
             maxLength={2000}
             hint="Details for the operator. For several bases in one database: which bases, and the name of the schema for each."
           />

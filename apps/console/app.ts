@@ -19,6 +19,7 @@ import { goTo } from "./page-kit";
 import { apiOf } from "./resource-kit/api-routes";
 import { alertsResource } from "./resources/alerts";
 import { changeSetsResource } from "./resources/change-sets";
+import { requestsResource } from "./resources/requests";
 import { workspacesResource } from "./resources/workspaces";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
@@ -31,7 +32,6 @@ import { webhookRoutes } from "./routes/hooks";
 import { memberRoutes } from "./routes/members";
 import { nameRoutes } from "./routes/names";
 import { pageRoutes } from "./routes/pages";
-import { requestRoutes } from "./routes/requests";
 import { schemaChangeRoutes } from "./routes/schema-changes";
 import { selectionRoutes } from "./routes/selection";
 import { sourceRoutes } from "./routes/sources";
@@ -81,7 +81,7 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))
-    .use(requestRoutes(ctx))
+    .use(apiOf(pagesCtx, requestsResource))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))
     .use(auditRoutes(ctx))

@@ -1,32 +1,35 @@
 /** The account's API tokens: a table, and the form for a new one, which is shown only once. */
+import { type ApiToken, scopeLabels, type TokenScope } from "../../core/control/accounts";
 import {
-  type ApiToken,
-  type CurrentUser,
-  can,
-  scopeLabels,
-  type TokenScope,
-} from "../../core/control/accounts";
-import { Badge, Card, CopyField, DialogLink, Empty, Note, Table } from "../components";
+  Badge,
+  Card,
+  CopyField,
+  DialogLink,
+  Empty,
+  FieldsForm,
+  FormPanel,
+  type FormState,
+  hasErrors,
+  Note,
+  Table,
+} from "../components";
 import { Ago } from "../components/ago";
 import { Time } from "../components/time";
-import { AccountFrame } from "./frame";
-import { NewToken, type TokenFormErrors, type TokenFormValues } from "./new-token";
 
-export interface TokensProps {
-  currentUser: CurrentUser;
+interface TokensProps {
   tokens: ApiToken[];
   now: Date;
   consoleUrl: string;
-  form: TokenFormValues;
-  errors: TokenFormErrors;
+  /** For a new one. */
+  form: FormState;
   /** Just created. */
   token?: string | undefined;
 }
 
 export function Tokens(props: TokensProps) {
-  const { currentUser, tokens, now, consoleUrl, form, errors, token } = props;
+  const { tokens, now, consoleUrl, form, token } = props;
   return (
-    <AccountFrame tab="/account/tokens">
+    <>
       {token ? (
         <Note tone="good" title="Copy your token now. It will not be shown again.">
           <div class="stack">
@@ -40,7 +43,9 @@ export function Tokens(props: TokensProps) {
         </Note>
       ) : null}
       <Card id="tokens" title="API tokens">
-        {can(currentUser.account.role, "write") ? <NewToken form={form} errors={errors} /> : null}
+        <FormPanel id="new" action="/account/tokens" button="New token" isOpen={hasErrors(form)}>
+          <FieldsForm action="/account/tokens" button="Create token" form={form} />
+        </FormPanel>
         <p class="muted">
           Tokens call the management API at <code class="wrap">{consoleUrl}/api/v1</code>, within their scopes
           and the role of the member who created them. See the <a href="/docs/api">API reference</a>.
@@ -86,7 +91,7 @@ export function Tokens(props: TokensProps) {
           </Table>
         )}
       </Card>
-    </AccountFrame>
+    </>
   );
 }
 

@@ -53,9 +53,9 @@ export function faultsOf(fields: FormFields, schema: TSchema, body: unknown): Re
   return faults;
 }
 
-function faultOf({ label, wrong, kind }: FormField, schema: TSchema): string {
-  if (wrong !== undefined) return wrong;
-  if (schema.maxLength !== undefined)
-    return `${label} must have ${schema.minLength ?? 0} to ${schema.maxLength} characters`;
-  return kind === "switches" ? "Choose at least one" : "Choose one of these options";
+function faultOf(field: FormField, schema: TSchema): string {
+  if (field.wrong !== undefined) return field.wrong;
+  if (field.kind === "switches") return "Choose at least one";
+  if (schema.maxLength === undefined) return "Choose one of these options";
+  return `The ${field.label.toLowerCase()} must have ${schema.minLength ?? 0} to ${schema.maxLength} characters`;
 }

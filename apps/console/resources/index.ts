@@ -2,6 +2,14 @@
 import type { AnyResource } from "../resource-kit/resource";
 import { alertsResource } from "./alerts";
 import { changeSetsResource } from "./change-sets";
+import { requestsResource } from "./requests";
+import { tokensResource } from "./tokens";
 import { workspacesResource } from "./workspaces";
 
-export const resources: AnyResource[] = [alertsResource, changeSetsResource, workspacesResource];
+export const resources: AnyResource[] = [
+  alertsResource,
+  changeSetsResource,
+  requestsResource,
+  tokensResource,
+  workspacesResource,
+];

@@ -4,5 +4,4 @@ export * from "./budgets";
 export * from "./connect";
 export * from "./history";
 export * from "./names";
-export * from "./requests";
 export * from "./selection";

@@ -3,7 +3,7 @@
  * what will happen; only its button sends the form.
  */
 import { Elysia } from "elysia";
-import { type Account, type CurrentUser, listTokens } from "../../../../core/control/accounts";
+import type { Account, CurrentUser } from "../../../../core/control/accounts";
 import {
   type Base,
   type ChangeEffect,
@@ -14,9 +14,7 @@ import {
   settingByName,
   settingEffect,
 } from "../../../../core/control/bases";
-import { BasetideError } from "../../../../core/errors";
 import { counted } from "../../../../core/format";
-import { AccountFrame } from "../../../../views/account/frame";
 import { BaseFrame } from "../../../../views/base/frame";
 import { Confirm, type Confirmation } from "../../../../views/components";
 import { isHtmx } from "../../../../views/render";
@@ -112,18 +110,6 @@ export function confirmationPages(ctx: ConsoleContext) {
         isDanger: true,
         back: `/bases/${base.id}/connect`,
       });
-    })
-    .get("/account/tokens/:id/revoke", async ({ request, currentUser, account, params }) => {
-      const token = (await listTokens(db, account.id)).find(({ id }) => id === params.id);
-      if (!token) throw new BasetideError("not_found", "This token does not exist");
-      return askAboutAccount(request, currentUser, "/account/tokens", {
-        title: `Revoke the token “${token.name}”?`,
-        effect: <p>Programs that use it lose access at once. This cannot be undone.</p>,
-        button: "Revoke token",
-        action: `/account/tokens/${token.id}/revoke`,
-        isDanger: true,
-        back: "/account/tokens",
-      });
     });
 }
 
@@ -141,26 +127,6 @@ function askAboutBase(request: Request, currentUser: CurrentUser, base: Base, qu
     </BaseFrame>
   );
   return answer(request, { title: question.title, currentUser, active: "bases", base }, view);
-}
-
-const sections = {
-  "/account/tokens": "api",
-} as const;
-
-function askAboutAccount(
-  request: Request,
-  currentUser: CurrentUser,
-  tab: keyof typeof sections,
-  question: Confirmation,
-) {
-  const view = isHtmx(request) ? (
-    <Confirm {...question} isDialog />
-  ) : (
-    <AccountFrame tab={tab}>
-      <Confirm {...question} isDialog={false} />
-    </AccountFrame>
-  );
-  return answer(request, { title: question.title, currentUser, active: sections[tab] }, view);
 }
 
 /** `1,021 records in 4 tables, about 15 calls`. */

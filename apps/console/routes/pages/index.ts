@@ -18,7 +18,6 @@ import { namesPages } from "./names-pages";
 import { onboardingPages } from "./onboarding";
 import { operatorPages } from "./operator-pages";
 import { proxyPages } from "./proxy-pages";
-import { requestPages } from "./request-pages";
 import { schemaPages } from "./schema-pages";
 import { searchPages } from "./search-pages";
 import { selectionPages } from "./selection-pages";
@@ -28,7 +27,6 @@ import { signUpPages } from "./sign-up";
 import { sqlPages } from "./sql-pages";
 import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
-import { tokenPages } from "./tokens";
 import { twoFactorPages } from "./two-factor";
 
 export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
@@ -40,7 +38,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(invitationPage(ctx))
     .use(accountPages(ctx))
     .use(memberPages(ctx))
-    .use(tokenPages(ctx))
     .use(twoFactorPages(ctx))
     .use(signInServicePages(ctx))
     .use(statusPages(ctx))
@@ -56,7 +53,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(selectionPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
-    .use(requestPages(ctx))
     .use(operatorPages(ctx))
     .use(confirmationPages(ctx))
     .use(resources.filter((one) => one.console).map((one) => pagesOf(ctx, one)))
