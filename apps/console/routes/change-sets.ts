@@ -16,6 +16,7 @@ import { bearerAuth } from "../bearer-auth";
 import { idParams } from "../schemas";
 import * as schemas from "../schemas/change-sets";
 import { raises } from "../schemas/parts";
+import { writeRoutes } from "./writes";
 
 const LISTED = 100;
 const ITEMS = 100;
@@ -26,7 +27,12 @@ const summaries = {
   cancel: "Cancel a change set. What was sent before gets its result, the rest is not applied",
 } as const;
 
+/** With the log of what SQL users have written. */
 export function changeSetRoutes(ctx: ManagementContext) {
+  return new Elysia({ name: "changes" }).use(setRoutes(ctx)).use(writeRoutes(ctx));
+}
+
+function setRoutes(ctx: ManagementContext) {
   const { db } = ctx;
   const routes = new Elysia({ prefix: "/api/v1/bases/:id/change-sets", tags: ["Change sets"] })
     .use(bearerAuth(db))

@@ -63,7 +63,16 @@ export {
 } from "./requests";
 export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
-export { getSqlUser, listAllSqlUsers, listSqlUsers, nameSqlUsers, type SqlUser } from "./sql-user-rows";
+export {
+  getSqlUser,
+  listAllSqlUsers,
+  listSqlUsers,
+  nameSqlUsers,
+  type SqlUser,
+  type SqlUserWrites,
+  saveSqlUserWrites,
+} from "./sql-user-rows";
+export { applySqlUserWrites } from "./sql-user-writes";
 export {
   copySqlUsers,
   createSqlUser,

@@ -15,6 +15,7 @@ import { serverNow } from "../../../../core/postgres";
 import { ChangeSetPage, ChangeSetsPage, changesPath } from "../../../../views/base/change-sets";
 import { BaseFrame } from "../../../../views/base/frame";
 import { answer, type ConsoleContext, finish, signedIn } from "../../page-kit";
+import { writePages } from "./write-pages";
 
 const LISTED = 100;
 const ITEMS = 100;
@@ -25,7 +26,12 @@ const decidedText: Record<Decision, string> = {
   cancel: "Canceled. What was sent before gets its result.",
 };
 
+/** With the page of what SQL users have written. */
 export function changeSetPages(ctx: ConsoleContext) {
+  return new Elysia({ name: "changes-pages" }).use(setPages(ctx)).use(writePages(ctx));
+}
+
+function setPages(ctx: ConsoleContext) {
   const { db } = ctx;
   const pages = new Elysia({ prefix: "/bases/:id/changes", detail: { hide: true } })
     .use(signedIn(ctx))
