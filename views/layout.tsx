@@ -11,6 +11,7 @@ import { ViewerNote } from "./frame/viewer-note";
 
 /** The URLs of the assets; they contain hashes of the content. */
 interface AssetUrls {
+  font: string;
   style: string;
   htmx: string;
   script: string;
@@ -54,6 +55,7 @@ export function Page(props: PageProps) {
         <meta name="htmx-config" content={HTMX_CONFIG} />
         <title>{`${title} · Basetide`}</title>
         <link rel="icon" href={FAVICON} />
+        <FontPreload href={assets.font} />
         <link rel="stylesheet" href={assets.style} />
         <script src={assets.htmx} defer />
         <script src={assets.script} defer />
@@ -87,6 +89,11 @@ export function Page(props: PageProps) {
       </body>
     </html>
   );
+}
+
+/** Requested with the page, the typeface is there before the style sheet asks for it. Browsers fetch fonts without cookies. */
+export function FontPreload({ href }: { href: string }) {
+  return <link rel="preload" href={href} as="font" type="font/woff2" crossOrigin="anonymous" />;
 }
 
 function VisitorBar({ isSignedOut }: { isSignedOut: boolean }) {

@@ -1,7 +1,7 @@
 /** Starts worker, proxy and console in one process: `bun apps/main.ts all` and `bun run up`. */
 import type { Context } from "../../core/context";
 import type { ManagementContext } from "../../core/control/bases";
-import { ensureDefaultCluster } from "../../core/control/placement";
+import { ensureDefaultCluster, startSpares } from "../../core/control/placement";
 import { migrateControl } from "../../core/control/setup";
 import type { Running } from "../../core/process";
 import { openQueue } from "../../core/queue";
@@ -48,7 +48,8 @@ export async function startAll(
   const { port: proxyPort } = stopping(await startProxy(proxy), proxyStack);
   const queue = await openQueue(console, databaseUrl, { isWorker: false });
   consoleStack.defer(() => queue.close());
-  const management = { ...console, queue, platforms: platforms(console.config) };
+  const spares = stopping(startSpares(console), consoleStack);
+  const management = { ...console, queue, platforms: platforms(console.config), spares };
   const { port: consolePort } = stopping(await startConsole(management), consoleStack);
   return { workerPort, proxyPort, consolePort, management };
 }

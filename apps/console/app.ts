@@ -16,12 +16,14 @@ import { formPages } from "./form-pages";
 import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
-import { alertRoutes } from "./routes/alerts";
+import { apiOf } from "./resource-kit/api-routes";
+import { alertsResource } from "./resources/alerts";
+import { changeSetsResource } from "./resources/change-sets";
+import { workspacesResource } from "./resources/workspaces";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
 import { callRoutes } from "./routes/calls";
-import { changeSetRoutes } from "./routes/change-sets";
 import { credentialRoutes } from "./routes/credentials";
 import { destinationRoutes } from "./routes/destinations";
 import { analystRoutes } from "./routes/exports";
@@ -34,12 +36,12 @@ import { schemaChangeRoutes } from "./routes/schema-changes";
 import { selectionRoutes } from "./routes/selection";
 import { sourceRoutes } from "./routes/sources";
 import { sqlUserRoutes } from "./routes/sql-users";
-import { workspaceRoutes } from "./routes/workspaces";
 
 export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx)) {
   const api = new ApiDescription(ctx.config.consoleUrl);
   const limit = apiLimit(ctx.config);
   const attachmentUrls = new FreshUrls({ ...ctx, limiter: rateLimiterOf(ctx) });
+  const pagesCtx = { ...ctx, auth, attachmentUrls };
   const refuse = attemptGate(auth);
   const health = healthAnswers({
     config: ctx.config,
@@ -70,9 +72,9 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(sourceRoutes(ctx))
     .use(destinationRoutes(ctx))
     .use(baseRoutes(ctx))
-    .use(workspaceRoutes(ctx))
+    .use(apiOf(pagesCtx, workspacesResource))
     .use(callRoutes(ctx))
-    .use(changeSetRoutes(ctx))
+    .use(apiOf(pagesCtx, changeSetsResource))
     .use(nameRoutes(ctx))
     .use(schemaChangeRoutes(ctx))
     .use(selectionRoutes(ctx))
@@ -84,10 +86,10 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))
-    .use(alertRoutes(ctx))
+    .use(apiOf(pagesCtx, alertsResource))
     .use(assetRoutes())
     .use(downloadRoutes())
-    .use(pageRoutes({ ...ctx, auth, attachmentUrls }, api));
+    .use(pageRoutes(pagesCtx, api));
   api.describe(app.routes as ApiRoute[]);
   pageOfForm = formPages(app.routes);
   return app;

@@ -18,6 +18,7 @@ const STYLES = [
   "frame",
   "toasts",
   "parts",
+  "field-icons",
   "inputs",
   "settings",
   "tables",
@@ -38,12 +39,34 @@ const STYLES = [
 ];
 
 /** Likewise. */
-const SCRIPTS = ["console", "connection", "palette", "shortcuts", "times"];
+const SCRIPTS = ["console", "connection", "palette", "shortcuts", "times", "chart-values"];
+
+/** The typeface of all pages: Latin letters, all weights. Its license is in its package. */
+const font = uncompressedAsset(
+  "geist.woff2",
+  "font/woff2",
+  readFileSync(new URL("node_modules/@fontsource-variable/geist/files/geist-latin-wght-normal.woff2", ROOT)),
+);
+
+/** A page that has been drawn before the typeface has come keeps the system's: nothing moves. */
+const FONT_FACE = `@font-face { font-family: "Geist"; src: url("${font.path}") format("woff2"); font-weight: 100 900; font-display: optional; }
+`;
 
 const style = makeAsset(
   "style.css",
   "text/css; charset=utf-8",
   STYLES.map((name) => `apps/console/assets/style/${name}.css`),
+  FONT_FACE,
+);
+/** Parts of the console that the public pages do not have. */
+const CONSOLE_ONLY = ["field-icons", "data", "grid", "sql"];
+const publicStyle = makeAsset(
+  "public.css",
+  "text/css; charset=utf-8",
+  STYLES.filter((name) => !CONSOLE_ONLY.includes(name)).map(
+    (name) => `apps/console/assets/style/${name}.css`,
+  ),
+  FONT_FACE,
 );
 /** Only for the public pages. */
 const SITE_STYLES = ["site", "landing", "docs", "prose", "docs-lists", "api-reference"];
@@ -65,10 +88,15 @@ const schema = makeAsset("schema.js", "text/javascript; charset=utf-8", ["apps/c
 const data = makeAsset("data.js", "text/javascript; charset=utf-8", ["apps/console/assets/data.js"]);
 
 /** The URLs that pages use. */
-export const assetUrls = { style: style.path, script: script.path, htmx: htmx.path };
+export const assetUrls = { font: font.path, style: style.path, script: script.path, htmx: htmx.path };
 
 /** For the public pages, which have no parts that refresh themselves. */
-export const siteAssetUrls = { style: style.path, siteStyle: siteStyle.path, script: script.path };
+export const siteAssetUrls = {
+  font: font.path,
+  style: publicStyle.path,
+  siteStyle: siteStyle.path,
+  script: script.path,
+};
 
 /** The script of the data browser's pages alone. */
 export const dataScript = data.path;
@@ -96,7 +124,9 @@ export async function editorScripts(): Promise<{ script: string; chartScript: st
   return { script: editor.path, chartScript: chart.path };
 }
 
-const byPath = new Map([style, siteStyle, script, htmx, schema, data].map((asset) => [asset.path, asset]));
+const byPath = new Map(
+  [font, style, publicStyle, siteStyle, script, htmx, schema, data].map((asset) => [asset.path, asset]),
+);
 
 export function assetRoutes() {
   return new Elysia({ name: "assets" }).get("/assets/:file", ({ request }) => answerAsset(request), {
@@ -109,23 +139,35 @@ type Encoding = "br" | "gzip" | "identity";
 interface Asset {
   path: string;
   type: string;
-  bodies: Record<Encoding, Uint8Array<ArrayBuffer>>;
+  /** Null: it is only sent as it is. */
+  bodies: Record<Exclude<Encoding, "identity">, Uint8Array<ArrayBuffer> | null> & {
+    identity: Uint8Array<ArrayBuffer>;
+  };
 }
 
-function makeAsset(file: string, type: string, parts: string[]): Asset {
-  return compressedAsset(
-    file,
-    type,
-    new Uint8Array(Buffer.concat(parts.map((part) => readFileSync(new URL(part, ROOT))))),
-  );
+/** @param head comes before the parts */
+function makeAsset(file: string, type: string, parts: string[], head = ""): Asset {
+  const texts = parts.map((part) => readFileSync(new URL(part, ROOT)));
+  return compressedAsset(file, type, new Uint8Array(Buffer.concat([Buffer.from(head), ...texts])));
+}
+
+/** Of a file that is compressed by its format. */
+function uncompressedAsset(file: string, type: string, content: Uint8Array): Asset {
+  const plain = new Uint8Array(content);
+  return { path: assetPath(file, plain), type, bodies: { br: null, gzip: null, identity: plain } };
+}
+
+/** Its name has a hash of the content. */
+function assetPath(file: string, plain: Uint8Array): string {
+  const [, name, extension] = /(.+?)(\.\w+)$/.exec(file) ?? [];
+  const hash = createHash("sha256").update(plain).digest("hex").slice(0, 12);
+  return `/assets/${name}.${hash}${extension}`;
 }
 
 function compressedAsset(file: string, type: string, plain: Uint8Array<ArrayBuffer>): Asset {
-  const [, name, extension] = /(.+?)(\.\w+)$/.exec(file) ?? [];
-  const hash = createHash("sha256").update(plain).digest("hex").slice(0, 12);
   const quality = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
   return {
-    path: `/assets/${name}.${hash}${extension}`,
+    path: assetPath(file, plain),
     type,
     bodies: {
       br: new Uint8Array(brotliCompressSync(plain, quality)),
@@ -141,7 +183,8 @@ async function answerAsset(request: Request): Promise<Response> {
   const known = byPath.get(pathname) ?? (bundled ? await bundledAsset(bundled) : undefined);
   const asset = known?.path === pathname ? known : undefined;
   if (!asset) return new Response("Not found", { status: 404, headers: securityHeaders });
-  const encoding = chooseEncoding(request.headers.get("accept-encoding") ?? "");
+  const chosen = chooseEncoding(request.headers.get("accept-encoding") ?? "");
+  const encoding = asset.bodies[chosen] ? chosen : "identity";
   return new Response(asset.bodies[encoding], {
     headers: {
       ...securityHeaders,

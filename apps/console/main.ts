@@ -1,6 +1,6 @@
 /** Runs a console as its own process. */
 import { startAlerts } from "../../core/alerts";
-import { ensureDefaultCluster } from "../../core/control/placement";
+import { ensureDefaultCluster, startSpares } from "../../core/control/placement";
 import { migrateControl } from "../../core/control/setup";
 import { runProcess } from "../../core/process";
 import { openQueue } from "../../core/queue";
@@ -15,7 +15,9 @@ await runProcess("console", async (ctx, releases) => {
   releases.defer(() => queue.close());
   const alerts = await startAlerts(ctx, queue.boss);
   releases.defer(() => alerts.stop());
-  const console = await startConsole({ ...ctx, queue, platforms: platforms(ctx.config) });
+  const spares = startSpares(ctx);
+  releases.defer(() => spares.stop());
+  const console = await startConsole({ ...ctx, queue, platforms: platforms(ctx.config), spares });
   releases.defer(() => console.stop());
   ctx.log.info({ port: console.port }, "console listening");
 });

@@ -71,10 +71,12 @@ export function onceOf(request: Request): Record<string, string> {
   return flashes.get(request)?.flash?.once ?? {};
 }
 
-interface Answer extends Omit<PageProps, "assets" | "children" | "theme" | "toast">, RenderOptions {}
+export interface PageFacts
+  extends Omit<PageProps, "assets" | "children" | "theme" | "toast">,
+    RenderOptions {}
 
 /** Answers htmx with the view alone, and a browser with the whole page. */
-export function answer(request: Request, page: Answer, view: VNode): Response {
+export function answer(request: Request, page: PageFacts, view: VNode): Response {
   const { status, headers, ...props } = page;
   const role = props.currentUser?.account.role;
   const permitted = (node: VNode) =>

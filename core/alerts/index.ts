@@ -2,8 +2,7 @@
 export { tryWebhook } from "./deliver";
 export { type FailingBase, failingBases, type UnhealthyBase, unhealthyBases } from "./failing";
 export { type AlertKind, alertKindLabels, alertKinds, usualKinds } from "./kinds";
-export { listMessages, type SentMessage, toMessageJson } from "./messages";
-export { webhookForms } from "./payload";
+export { listMessages, type SentMessage } from "./messages";
 export { NotDelivered } from "./post";
 export { listPreferences, type Preference, setPreferences } from "./preferences";
 export { startAlerts } from "./start";
@@ -12,7 +11,6 @@ export {
   deleteWebhook,
   getWebhook,
   listWebhooks,
-  toWebhookJson,
   updateWebhook,
   type Webhook,
 } from "./webhooks";

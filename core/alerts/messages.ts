@@ -39,23 +39,6 @@ export async function listMessages(
     order by m.at desc, m.id limit ${limit}`;
 }
 
-/** As the management API shows it. */
-export function toMessageJson(message: SentMessage) {
-  const { id, at, to, userId, webhookId, subject, state, attempts, error, endedAt } = message;
-  return {
-    id,
-    at: at.toISOString(),
-    channel: userId === null ? ("webhook" as const) : ("mail" as const),
-    to,
-    webhook_id: webhookId,
-    subject,
-    state,
-    attempts,
-    error,
-    ended_at: endedAt?.toISOString() ?? null,
-  };
-}
-
 interface Unqueued {
   id: string;
   jobId: string;

@@ -158,22 +158,6 @@ export async function recordOutcome(db: Db, id: string, error: string | null): P
     where id = ${id}`;
 }
 
-/** As the management API shows it. */
-export function toWebhookJson(webhook: Webhook) {
-  return {
-    id: webhook.id,
-    name: webhook.name,
-    form: webhook.form,
-    host: webhook.host,
-    kinds: webhook.kinds,
-    on: webhook.isOn,
-    created_at: webhook.createdAt.toISOString(),
-    delivered_at: webhook.deliveredAt?.toISOString() ?? null,
-    failing_since: webhook.failingSince?.toISOString() ?? null,
-    error: webhook.error,
-  };
-}
-
 /** Checks that the URL is allowed now; every delivery checks it again. */
 async function checkUrl(
   text: string,

@@ -178,6 +178,7 @@ export {
   severityOf,
   shapeChanges,
 } from "./shape-changes";
+export { claimSpare, prepareSpare, SPARE_SCHEMA, spareDatabases } from "./spare-databases";
 export {
   type AttachmentUrls,
   type CellIssue,

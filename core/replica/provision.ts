@@ -61,19 +61,20 @@ export function nameDatabase(): Provisioned {
  * Creates a database and a read-only role for it.
  *
  * @param installation the owner, on a cluster that several installations may share
- * @param also runs at the end, on the same connection
+ * @param also.ofRole statements that run with the creation of the role, all or none
+ * @param also.atEnd runs at the end, on the same connection
  */
 export async function provisionDatabase(
   adminUrl: string,
   installation?: string,
   made = nameDatabase(),
-  also: (admin: Sql) => Promise<void> = async () => {},
+  also: { ofRole?: string; atEnd?: (admin: Sql) => Promise<void> } = {},
 ): Promise<Provisioned> {
   const isLocked = await withAdmin(adminUrl, async (admin) => {
-    await createRole(admin, made);
+    await createRole(admin, made, also.ofRole);
     const isLockedInside = await createDatabase(admin, made.database, installation);
     await lockOut(admin, made);
-    await also(admin);
+    await also.atEnd?.(admin);
     return isLockedInside;
   });
   if (!isLocked) await lockDownInside(adminUrl, made.database);

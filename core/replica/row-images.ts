@@ -9,6 +9,7 @@ import { beforeDeadline } from "../async";
 import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
 import { onReplica, onTable } from "./connection";
+import { onOwnSession } from "./ended-session";
 import { storable } from "./map-record-text";
 import type { CatalogTable } from "./plan";
 import { type Replica, requireOwn } from "./replica";
@@ -77,7 +78,9 @@ export function applyRowImages(
       over();
     }
   };
-  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () => onTable(write));
+  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () =>
+    onTable(() => onOwnSession(sql, write)),
+  );
 }
 
 interface Cancelable<T> extends Promise<T> {

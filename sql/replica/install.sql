@@ -18,7 +18,9 @@ begin
       started_at timestamptz,
       completed_at timestamptz,
       duration_last interval
-    );
+    )
+    -- An update each few seconds. Statistics of one row help no query, and each time they were written as WAL.
+    with (autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
     create unique index _sync_meta_one_row on {{swap}}._sync_meta ((true));
     insert into {{swap}}._sync_meta default values;
     comment on table {{swap}}._sync_meta is

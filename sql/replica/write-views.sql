@@ -17,14 +17,16 @@ create table if not exists {{swap}}._write_views (
 
 -- wanted_write_views(): the views that should exist. A table of which some records are left out has none: a record that
 -- is written might not be in SQL afterwards. "log" is the name of the view of all writes.
-create or replace function {{swap}}.wanted_write_views() returns table (table_id text, name text, definition text)
-language sql stable as $wanted_write_views$
-  select t.table_id, case t.name when 'log' then 'log_' else t.name end,
+-- While a table is renamed, the catalog has its new name already.
+create or replace function {{swap}}.wanted_write_views() returns table (
+  table_id text, table_name text, name text, definition text
+) language sql stable as $wanted_write_views$
+  select t.table_id, t.name, case t.name when 'log' then 'log_' else t.name end,
     format('select t.id, t.created_time%s from {{schema}}.%I as t', (
       select string_agg(format(', t.%I', c.value ->> 'name'), '' order by c.nth)
       from jsonb_array_elements(t.spec -> 'columns') with ordinality as c (value, nth)), t.name)
   from {{swap}}._state as s, {{swap}}._tables as t
-  where s.sql_writes and t.spec ->> 'partial' is distinct from 'records' and {{swap}}.live_table(t.name) is not null
+  where s.sql_writes and t.spec ->> 'partial' is distinct from 'records'
 $wanted_write_views$;
 
 -- stale_write_views(): those to drop, or to create again.
@@ -46,7 +48,7 @@ $going_write_views$;
 create or replace function {{swap}}.write_views_differ() returns boolean language sql stable as $write_views_differ$
   select exists (select from {{swap}}.stale_write_views()) or exists (
     select from {{swap}}.wanted_write_views() as w left join {{swap}}._write_views as v using (table_id)
-    where v.view is null)
+    where v.view is null and {{swap}}.live_table(w.table_name) is not null)
 $write_views_differ$;
 
 -- drop_write_view(view): drops a view of ours; the grants of one to write to are kept for the next one.
@@ -92,7 +94,8 @@ begin
   for one in
     select w.*, coalesce(v.grants, '[]') as grants from {{swap}}.wanted_write_views() as w
       left join {{swap}}._write_views as v using (table_id)
-    where v.view is null and to_regclass(format('{{write}}.%I', w.name)) is null
+    where v.view is null and {{swap}}.live_table(w.table_name) is not null
+      and to_regclass(format('{{write}}.%I', w.name)) is null
   loop
     execute format('create view {{write}}.%I as %s', one.name, one.definition);
     v_view := format('{{write}}.%I', one.name)::regclass;

@@ -11,7 +11,7 @@ import { loadavg } from "node:os";
 import { type PageVisit, pageVisits } from "../support/console-pages";
 import { consoleScene } from "../support/console-scene";
 import { startFleet } from "../support/fleet";
-import { EDITOR_WEIGHT, PAGE_WEIGHT, pageScales } from "../support/page-weight";
+import { EDITOR_WEIGHT, FONT_WEIGHT, PAGE_WEIGHT, pageScales } from "../support/page-weight";
 import { startTestServer } from "../support/server";
 import { table } from "./print";
 
@@ -47,7 +47,9 @@ export async function run(): Promise<boolean> {
     const { p50Ms, p95Ms, cpuMs } = await measure(`${scene.origin}${visit.path}`, headers);
     const over = [
       p50Ms > LIMIT_MS ? "SLOW" : "",
-      weight.bytes > PAGE_WEIGHT || weight.editorBytes > EDITOR_WEIGHT ? "HEAVY" : "",
+      weight.bytes > PAGE_WEIGHT || weight.editorBytes > EDITOR_WEIGHT || weight.fontBytes > FONT_WEIGHT
+        ? "HEAVY"
+        : "",
     ].filter(Boolean);
     isWithin &&= over.length === 0;
     const path = visit.path.replaceAll(scene.ids.base, "…").replace(/token=.*/, "token=…");

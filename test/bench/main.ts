@@ -12,6 +12,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   console: () => import("./console"),
   "data-browser": () => import("./data-browser"),
   failover: () => import("./failover"),
+  "first-copy": () => import("./first-copy"),
   "first-rows": () => import("./first-rows"),
   "first-sync": () => import("./first-sync"),
   fleet: () => import("./fleet"),

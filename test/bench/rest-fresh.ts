@@ -7,7 +7,7 @@
  * Nothing is simulated or shortened: the ten minutes pass. WAL an hour is twelve times that of the last five of them: in
  * the first ones, the new server analyzes its catalogs for the first time, which has nothing to do with the base.
  *
- * Run: `REST_FRESH=1 bun run bench rest`
+ * Run: `REST_FRESH=1 bun run bench rest`. With REST_WAL, it prints what the WAL of these five minutes consists of.
  */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
@@ -30,10 +30,12 @@ const WAL_MINUTES = 5;
 const RECORDS = 100;
 const TIMEOUT_MS = 60_000;
 const MB = 1e6;
+/** Lines of what the WAL consists of. */
+const SHOWN = 20;
 const FIRST_EDIT = "First edit";
 
 const INSTALLATIONS = [
-  { name: "notified", livePings: "auto", limits: { calls: 5, walMb: 5, lagMs: 1500 } },
+  { name: "notified", livePings: "auto", limits: { calls: 5, walMb: 1, lagMs: 1500 } },
   // A poll every 6 s, a comparison a minute, and the polls of the first minutes, which follow each other faster.
   { name: "polled", livePings: "off", limits: { calls: 210, walMb: 5, lagMs: 7500 } },
 ];
@@ -59,7 +61,7 @@ export async function runFresh(): Promise<boolean> {
     return figures.map(([what, value, limit]) => {
       const { text, isWithin: isFine } = ratio(value / limit, 1);
       isWithin &&= isFine;
-      return [name, what, Number(value.toFixed(1)), limit, text];
+      return [name, what, Number(value.toFixed(2)), limit, text];
     });
   });
   table(["installation", "of a base that nobody has edited", "measured", "limit", "of it"], rows);
@@ -118,6 +120,8 @@ async function measure(source: SandboxProcess, livePings: string): Promise<Measu
   await Bun.sleep(WAL_MINUTES * 60_000);
   const after = await counters();
 
+  if (process.env.REST_WAL) await printWal(admin, livePings, later.bytes, after.bytes);
+
   const owner = await fleet.owner(base);
   const from = performance.now();
   await source.call("POST", `bases/${pattern.baseId}/tables/${pattern.tableId}/records`, {
@@ -130,6 +134,32 @@ async function measure(source: SandboxProcess, livePings: string): Promise<Measu
   await service.exited;
   const walMb = ((after.bytes - later.bytes) / MB) * (60 / WAL_MINUTES);
   return { calls: after.calls - before.calls, walMb, lagMs };
+}
+
+/** Prints the largest kinds of records, and the relations with the most images of pages. */
+async function printWal(admin: postgres.Sql, name: string, from: number, to: number): Promise<void> {
+  await admin`create extension if not exists pg_walinspect`;
+  const [start, end] = [from, to].map(
+    (bytes) => `${(bytes / 2 ** 32) >>> 0}/${(bytes % 2 ** 32).toString(16)}`,
+  );
+  const kinds = await admin<{ kind: string; count: string; bytes: string }[]>`
+    select "resource_manager/record_type" as kind, count, combined_size as bytes
+    from pg_get_wal_stats(${start!}::pg_lsn, ${end!}::pg_lsn, true) order by combined_size desc limit ${SHOWN}`;
+  const images = await admin<{ relation: string; count: string; bytes: string }[]>`
+    select d.datname || ' ' || coalesce(c.relname, b.relfilenode::text) as relation, count(*), sum(b.block_fpi_length) as bytes
+    from pg_get_wal_block_info(${start!}::pg_lsn, ${end!}::pg_lsn, false) as b
+      left join pg_database as d on d.oid = b.reldatabase
+      left join pg_class as c on pg_relation_filenode(c.oid) = b.relfilenode
+    where b.block_fpi_length > 0 group by 1 order by 3 desc limit ${SHOWN}`;
+  console.log(`\n${name}: ${to - from} bytes of WAL`);
+  table(
+    ["record", "count", "bytes"],
+    kinds.map((row) => [row.kind, row.count, row.bytes]),
+  );
+  table(
+    ["images of pages of", "count", "bytes"],
+    images.map((row) => [row.relation, row.count, row.bytes]),
+  );
 }
 
 async function isReady(port: number): Promise<boolean> {

@@ -4,14 +4,18 @@
 export const PAGE_WEIGHT = 60_000;
 /** Of the SQL editor's own script, bytes. */
 export const EDITOR_WEIGHT = 145_000;
+/** Of the typeface, which all pages share and browsers keep, bytes. */
+export const FONT_WEIGHT = 40_000;
+const FONT = /\.woff2$/;
 /** Loaded by the SQL editor alone. */
 const EDITOR_SCRIPT = /^\/assets\/sql-editor\./;
 
 export interface PageWeight {
   status: number;
   text: string;
-  /** Without the SQL editor's script. */
+  /** Without the SQL editor's script and the typeface. */
   bytes: number;
+  fontBytes: number;
   editorBytes: number;
 }
 
@@ -46,12 +50,14 @@ export function pageScales(origin: string, encoding = "gzip") {
     );
     let bytes = body.length;
     let editorBytes = 0;
+    let fontBytes = 0;
     const names = [...text.matchAll(/<(?:link|script|img)\b[^>]*?\b(?:href|src)="(\/[^"]+)"/g)];
     for (const asset of new Set(names.map(([, name]) => name!))) {
       const size = await sizeOf(asset);
       if (EDITOR_SCRIPT.test(asset)) editorBytes += size;
+      else if (FONT.test(asset)) fontBytes += size;
       else bytes += size;
     }
-    return { status: answer.status, text, bytes, editorBytes };
+    return { status: answer.status, text, bytes, editorBytes, fontBytes };
   };
 }

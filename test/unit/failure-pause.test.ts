@@ -1,7 +1,7 @@
 /** The pause after a failure. */
 import { expect, test } from "vitest";
 import { BasetideError } from "../../core/errors";
-import { failurePauseMs } from "../../core/sync/pacing";
+import { failurePauseMs, itemPauseMs } from "../../core/sync/pacing";
 import { emptyCache, restore } from "../../core/sync/state";
 
 const SOURCE = new BasetideError("source_unavailable");
@@ -31,6 +31,15 @@ test("the pauses of our own outage are a small part of it, those of a failing ba
   }
   expect(failurePauseMs(5, SOURCE)).toBeGreaterThanOrEqual(16_000);
   expect(failurePauseMs(20, SOURCE)).toBeLessThanOrEqual(90_000);
+});
+
+test("a table that stays locked is tried less and less often, and within 20 s of the end of the lock", () => {
+  const locked = new BasetideError("replica_busy");
+  expect(itemPauseMs(1, locked)).toBeLessThanOrEqual(3000);
+  expect(itemPauseMs(4, locked)).toBeGreaterThanOrEqual(8000);
+  expect(itemPauseMs(20, locked)).toBe(20_000);
+  // Others of the base do not wait for it.
+  expect(failurePauseMs(20, locked)).toBeLessThanOrEqual(3000);
 });
 
 /** A lease that begins with this epoch. */

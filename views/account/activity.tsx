@@ -1,6 +1,5 @@
 /** The audit log of the account, newest first, filtered by kind, person and base. */
 
-import type { CurrentUser } from "../../core/control/accounts";
 import type { AuditActor, AuditEntry, AuditKind } from "../../core/control/audit";
 import { ButtonLink, Card, Empty, SelectField, Table } from "../components";
 import { Ago } from "../components/ago";
@@ -24,7 +23,6 @@ interface EntriesProps {
 }
 
 interface ActivityProps extends EntriesProps {
-  currentUser: CurrentUser;
   choice: ActivityChoice;
   actors: AuditActor[];
   bases: { id: string; name: string }[];
@@ -42,7 +40,7 @@ const kindNames: Record<AuditKind, string> = {
 
 export function Activity(props: ActivityProps) {
   return (
-    <AccountFrame currentUser={props.currentUser} tab="/account/activity">
+    <AccountFrame tab="/account/activity">
       <Card id="activity" title="Activity">
         <p class="muted">Entries are kept for 400 days.</p>
         <Choice {...props} />

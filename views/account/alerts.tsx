@@ -1,4 +1,5 @@
 /** The account's alerts: the user's own e-mail alerts, those of other members, webhooks, sent alerts. */
+import type { ComponentChildren } from "preact";
 import {
   type AlertKind,
   alertKindLabels,
@@ -7,38 +8,44 @@ import {
   type SentMessage,
   type Webhook,
 } from "../../core/alerts";
-import type { CurrentUser } from "../../core/control/accounts";
-import { Badge, Button, ButtonLink, Card, Form, FormPanel, Note, Table } from "../components";
-import { Ago } from "../components/ago";
 import {
-  KindToggles,
-  Messages,
-  type WebhookErrors,
-  type WebhookFormValues,
-  WebhookFormView,
-} from "./alert-parts";
+  Badge,
+  ButtonLink,
+  Card,
+  FieldsForm,
+  type FormFields,
+  FormPanel,
+  type FormState,
+  hasErrors,
+  Note,
+  Table,
+} from "../components";
+import { Ago } from "../components/ago";
 import { FailingNow } from "./failing-now";
-import { AccountFrame } from "./frame";
+import { Messages } from "./sent-messages";
 
-export interface AlertsProps {
-  currentUser: CurrentUser;
+interface AlertsProps {
+  /** The reader. */
+  userId: string;
   failing: FailingBase[];
   members: Preference[];
   webhooks: Webhook[];
   messages: SentMessage[];
   /** Whether there is a mail server. */
   hasMail: boolean;
-  form: WebhookFormValues;
-  errors: WebhookErrors;
+  /** Those of the form for the reader's e-mail. */
+  preferences: FormFields;
+  /** For a new webhook. */
+  form: FormState;
   now: Date;
 }
 
 export function Alerts(props: AlertsProps) {
-  const { currentUser, failing, members, webhooks, messages, hasMail, form, errors, now } = props;
-  const me = members.find(({ userId }) => userId === currentUser.userId);
-  const others = members.filter(({ userId }) => userId !== currentUser.userId);
+  const { userId, failing, members, webhooks, messages, hasMail, preferences, form, now } = props;
+  const me = members.find((one) => one.userId === userId);
+  const others = members.filter((one) => one.userId !== userId);
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/alerts">
+    <>
       <FailingNow bases={failing} />
       <p class="muted">
         We alert you when a problem lasts two minutes. Repeated and related problems are grouped into one
@@ -56,26 +63,29 @@ export function Alerts(props: AlertsProps) {
               Confirm your e-mail address first. Alerts are only sent to confirmed addresses.
             </Note>
           ) : null}
-          <Form action="/account/alerts" class="stack rows">
-            <KindToggles prefix="mail" kinds={me.kinds} />
-            <Button kind="primary">Save</Button>
-          </Form>
+          <FieldsForm
+            action="/account/alerts"
+            button="Save"
+            isPrimary
+            form={{ fields: preferences, typed: { kinds: me.kinds }, errors: {} }}
+          />
         </Card>
       ) : null}
       {others.length > 0 ? <Others members={others} /> : null}
-      <Webhooks webhooks={webhooks} now={now} />
-      <FormPanel
-        id="new-webhook"
-        action="/account/alerts/webhooks"
-        button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
-        isOpen={Object.keys(errors).length > 0}
-      >
-        <WebhookFormView action="/account/alerts/webhooks" button="Add webhook" form={form} errors={errors} />
-      </FormPanel>
+      <Webhooks webhooks={webhooks} now={now}>
+        <FormPanel
+          id="new-webhook"
+          action="/account/alerts/webhooks"
+          button={webhooks.length === 0 ? "Add a webhook" : "Add another webhook"}
+          isOpen={hasErrors(form)}
+        >
+          <FieldsForm action="/account/alerts/webhooks" button="Add webhook" form={form} />
+        </FormPanel>
+      </Webhooks>
       <Card id="messages" title="Latest messages">
         <Messages messages={messages} now={now} />
       </Card>
-    </AccountFrame>
+    </>
   );
 }
 
@@ -97,31 +107,37 @@ function Others({ members }: { members: Preference[] }) {
   );
 }
 
-function Webhooks({ webhooks, now }: { webhooks: Webhook[]; now: Date }) {
-  if (webhooks.length === 0) return null;
+/** @param props.children the form for another one */
+function Webhooks(props: { webhooks: Webhook[]; now: Date; children: ComponentChildren }) {
+  const { webhooks, now, children } = props;
   return (
     <Card id="webhooks" title="Webhooks">
-      <Table
-        caption="Webhooks"
-        head={[{ text: "Name" }, { text: "State" }, { text: "Alerts" }, { text: "Action", isHidden: true }]}
-      >
-        {webhooks.map((webhook) => (
-          <tr key={webhook.id}>
-            <th scope="row" class="wrap">
-              <bdi>{webhook.name}</bdi>
-            </th>
-            <td>
-              <WebhookState webhook={webhook} now={now} />
-            </td>
-            <td>{listKinds(webhook.kinds)}</td>
-            <td class="number">
-              <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
-                Change<span class="visually-hidden"> {webhook.name}</span>
-              </ButtonLink>
-            </td>
-          </tr>
-        ))}
-      </Table>
+      {children}
+      {webhooks.length === 0 ? (
+        <p class="muted">None yet: alerts can be sent to a chat, or to a program of yours.</p>
+      ) : (
+        <Table
+          caption="Webhooks"
+          head={[{ text: "Name" }, { text: "State" }, { text: "Alerts" }, { text: "Action", isHidden: true }]}
+        >
+          {webhooks.map((webhook) => (
+            <tr key={webhook.id}>
+              <th scope="row" class="wrap">
+                <bdi>{webhook.name}</bdi>
+              </th>
+              <td>
+                <WebhookState webhook={webhook} now={now} />
+              </td>
+              <td>{listKinds(webhook.kinds)}</td>
+              <td class="number">
+                <ButtonLink isSmall href={`/account/alerts/webhooks/${webhook.id}`}>
+                  Change<span class="visually-hidden"> {webhook.name}</span>
+                </ButtonLink>
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
     </Card>
   );
 }

@@ -1,6 +1,5 @@
 /** The frame of the pages about the user and the account: one head, and tabs where a section has several pages. */
 import type { ComponentChildren } from "preact";
-import type { CurrentUser } from "../../core/control/accounts";
 import { PageHead, Tabs } from "../components";
 
 const TEAM = [
@@ -23,7 +22,6 @@ const pages = {
 } as const;
 
 export function AccountFrame(props: {
-  currentUser: CurrentUser;
   tab: keyof typeof pages;
   /** Actions on the whole page. */
   actions?: ComponentChildren;

@@ -43,7 +43,7 @@ export function Members(props: MembersProps) {
   const { currentUser, members, invitations, email, role, errors, link } = props;
   const isOwner = can(currentUser.account.role, "members");
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/members">
+    <AccountFrame tab="/account/members">
       {link ? (
         <Note tone="warn" title="No mail server is configured: send this link yourself">
           <CopyField id="invitation-link" label="Invitation link" value={link} />
@@ -52,6 +52,34 @@ export function Members(props: MembersProps) {
       {props.removal ? <RemovalNote removal={props.removal} /> : null}
       {errors.form ? <ErrorNote>{errors.form}</ErrorNote> : null}
       <Card id="members" title="Members">
+        {isOwner ? (
+          <FormPanel
+            id="invite"
+            action="/account/members"
+            button="Invite a member"
+            isOpen={errors.email !== undefined}
+          >
+            <Form action="/account/members" class="stack rows">
+              <Field
+                label="E-mail"
+                name="email"
+                type="email"
+                autocomplete="off"
+                value={email}
+                error={errors.email}
+                required
+              />
+              <SelectField
+                label="Role"
+                name="role"
+                value={role}
+                options={roleOptions}
+                hint={givenRoles.map((one) => `${roleLabels[one].label}: ${roleLabels[one].hint}`).join(" ")}
+              />
+              <Button>Send invitation</Button>
+            </Form>
+          </FormPanel>
+        ) : null}
         <Table
           caption="Members"
           head={[{ text: "E-mail" }, { text: "Role" }, { text: "Action", isHidden: true }]}
@@ -81,34 +109,7 @@ export function Members(props: MembersProps) {
         </Table>
       </Card>
       {invitations.length > 0 ? <Invitations invitations={invitations} isOwner={isOwner} /> : null}
-      {isOwner ? (
-        <FormPanel
-          id="invite"
-          action="/account/members"
-          button="Invite a member"
-          isOpen={errors.email !== undefined}
-        >
-          <Form action="/account/members" class="stack rows">
-            <Field
-              label="E-mail"
-              name="email"
-              type="email"
-              autocomplete="off"
-              value={email}
-              error={errors.email}
-              required
-            />
-            <SelectField
-              label="Role"
-              name="role"
-              value={role}
-              options={roleOptions}
-              hint={givenRoles.map((one) => `${roleLabels[one].label}: ${roleLabels[one].hint}`).join(" ")}
-            />
-            <Button>Send invitation</Button>
-          </Form>
-        </FormPanel>
-      ) : (
+      {isOwner ? null : (
         <p class="muted">The owner, {currentUser.account.email}, invites and removes members.</p>
       )}
     </AccountFrame>

@@ -10,7 +10,7 @@ import { AccountFrame } from "./frame";
 export function RemoveMember({ currentUser, member }: { currentUser: CurrentUser; member: Member }) {
   const isSelf = member.userId === currentUser.userId;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/members">
+    <AccountFrame tab="/account/members">
       <Card id="remove" title={isSelf ? "Leave this account" : `Remove ${member.email}`}>
         <ul class="bullets">
           {isSelf ? (

@@ -24,7 +24,7 @@ export interface SignInSettingsProps {
 export function SignInSettings(props: SignInSettingsProps) {
   const { currentUser, sessions, services, hasTwoFactor, now, errors } = props;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account">
+    <AccountFrame tab="/account">
       <Card id="sessions" title="Active sessions" actions={<EndOthers count={sessions.length - 1} />}>
         <Table
           caption="Your sessions"

@@ -1,16 +1,14 @@
 /** The switch of the account's public status page, and its link. */
-import type { CurrentUser } from "../../core/control/accounts";
 import { Button, ButtonLink, Card, CopyField, Form } from "../components";
 import { AccountFrame } from "./frame";
 
 export function StatusSettings(props: {
-  currentUser: CurrentUser;
   /** Null: the page is off. */
   url: string | null;
 }) {
-  const { currentUser, url } = props;
+  const { url } = props;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/status">
+    <AccountFrame tab="/account/status">
       <Card id="status-page" title="Public status page">
         <p class="muted">
           Shows the name of each base, how fresh its data is, and the outages of the last 90 days to everyone

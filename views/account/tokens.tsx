@@ -26,7 +26,7 @@ export interface TokensProps {
 export function Tokens(props: TokensProps) {
   const { currentUser, tokens, now, consoleUrl, form, errors, token } = props;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/tokens">
+    <AccountFrame tab="/account/tokens">
       {token ? (
         <Note tone="good" title="Copy your token now. It will not be shown again.">
           <div class="stack">
@@ -40,12 +40,13 @@ export function Tokens(props: TokensProps) {
         </Note>
       ) : null}
       <Card id="tokens" title="API tokens">
+        {can(currentUser.account.role, "write") ? <NewToken form={form} errors={errors} /> : null}
         <p class="muted">
           Tokens call the management API at <code class="wrap">{consoleUrl}/api/v1</code>, within their scopes
           and the role of the member who created them. See the <a href="/docs/api">API reference</a>.
         </p>
         {tokens.length === 0 ? (
-          <Empty title="No tokens yet">Create one below for each app that calls the API.</Empty>
+          <Empty title="No tokens yet">Create one for each app that calls the API.</Empty>
         ) : (
           <Table
             caption="API tokens"
@@ -85,7 +86,6 @@ export function Tokens(props: TokensProps) {
           </Table>
         )}
       </Card>
-      {can(currentUser.account.role, "write") ? <NewToken form={form} errors={errors} /> : null}
     </AccountFrame>
   );
 }

@@ -1,5 +1,4 @@
 /** The user's second factor: turns it on with an authenticator app, shows backup codes once, turns it off. */
-import type { CurrentUser } from "../../core/control/accounts";
 import { Badge, Button, Card, CopyField, Field, Form, Note } from "../components";
 import { QrCode } from "../components/qr-code";
 import { AccountFrame } from "./frame";
@@ -15,7 +14,6 @@ interface Setup {
 }
 
 export interface TwoFactorPageProps {
-  currentUser: CurrentUser;
   isOn: boolean;
   /** Just created: the app must be set up, and a code confirms it. */
   setup?: Setup;
@@ -29,9 +27,9 @@ interface ProofErrors {
   code?: string;
 }
 
-export function TwoFactorPage({ currentUser, isOn, setup, codes = [], errors }: TwoFactorPageProps) {
+export function TwoFactorPage({ isOn, setup, codes = [], errors }: TwoFactorPageProps) {
   return (
-    <AccountFrame currentUser={currentUser} tab="/account">
+    <AccountFrame tab="/account">
       {codes.length > 0 ? (
         <Note tone="good" title="Your new backup codes">
           <BackupCodes codes={codes} />

@@ -1,17 +1,23 @@
 /** One webhook: its secret (shown once), its state, its settings, sent alerts. */
 import type { SentMessage, Webhook } from "../../core/alerts";
-import type { CurrentUser } from "../../core/control/accounts";
-import { Button, Card, CopyField, DialogLink, ErrorNote, Form, Note } from "../components";
-import { Messages, type WebhookErrors, type WebhookFormValues, WebhookFormView } from "./alert-parts";
+import {
+  Button,
+  Card,
+  CopyField,
+  DialogLink,
+  ErrorNote,
+  FieldsForm,
+  Form,
+  type FormState,
+  Note,
+} from "../components";
 import { WebhookState } from "./alerts";
-import { AccountFrame } from "./frame";
+import { Messages } from "./sent-messages";
 
-export interface WebhookPageProps {
-  currentUser: CurrentUser;
+interface WebhookPageProps {
   webhook: Webhook;
   messages: SentMessage[];
-  form: WebhookFormValues;
-  errors: WebhookErrors;
+  form: FormState;
   now: Date;
   /** Just created. */
   secret?: string | undefined;
@@ -20,10 +26,10 @@ export interface WebhookPageProps {
 }
 
 export function WebhookPage(props: WebhookPageProps) {
-  const { currentUser, webhook, messages, form, errors, now, secret, problem } = props;
+  const { webhook, messages, form, now, secret, problem } = props;
   const path = `/account/alerts/webhooks/${webhook.id}`;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/alerts">
+    <>
       <p>
         <a href="/account/alerts">
           <span aria-hidden="true">← </span>All alerts
@@ -62,7 +68,7 @@ export function WebhookPage(props: WebhookPageProps) {
         </Form>
       </Card>
       <Card id="change" title="Change">
-        <WebhookFormView action={path} button="Save" form={form} errors={errors} isKnown />
+        <FieldsForm action={path} button="Save" form={form} />
       </Card>
       <Card id="messages" title="Latest messages">
         <Messages messages={messages} now={now} />
@@ -73,6 +79,6 @@ export function WebhookPage(props: WebhookPageProps) {
           Delete webhook…
         </DialogLink>
       </Card>
-    </AccountFrame>
+    </>
   );
 }

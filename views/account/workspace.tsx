@@ -1,29 +1,24 @@
 /** One workspace: the use of its calls, its bases, and its settings. */
 
-import type { CurrentUser } from "../../core/control/accounts";
 import type { Base } from "../../core/control/bases";
 import type { Budget, Workspace } from "../../core/control/budgets";
 import { BudgetPicture, CallsByKind, Slowed } from "../budget/budget";
-import { Card, DialogLink, ErrorNote } from "../components";
-import { AccountFrame } from "./frame";
-import { type WorkspaceErrors, type WorkspaceForm, WorkspaceFormView } from "./workspaces";
+import { Card, DialogLink, ErrorNote, FieldsForm, type FormState } from "../components";
 
-export interface WorkspacePageProps {
-  currentUser: CurrentUser;
+interface WorkspacePageProps {
   workspace: Workspace;
   budget: Budget;
   bases: Pick<Base, "id" | "name" | "sourceBaseId">[];
-  form: WorkspaceForm;
-  errors: WorkspaceErrors;
+  form: FormState;
   /** Why it was not deleted. */
   problem?: string | undefined;
 }
 
 export function WorkspacePage(props: WorkspacePageProps) {
-  const { currentUser, workspace, budget, bases, form, errors, problem } = props;
+  const { workspace, budget, bases, form, problem } = props;
   const path = `/account/workspaces/${workspace.id}`;
   return (
-    <AccountFrame currentUser={currentUser} tab="/account/workspaces">
+    <>
       <p>
         <a href="/account/workspaces">
           <span aria-hidden="true">← </span>All workspaces
@@ -54,7 +49,7 @@ export function WorkspacePage(props: WorkspacePageProps) {
         </Card>
       </div>
       <Card id="change" title="Change">
-        <WorkspaceFormView action={path} button="Save" form={form} errors={errors} />
+        <FieldsForm action={path} button="Save" form={form} />
       </Card>
       <Card id="end" title="Delete">
         {problem ? <ErrorNote>{problem}</ErrorNote> : null}
@@ -63,6 +58,6 @@ export function WorkspacePage(props: WorkspacePageProps) {
           Delete workspace…
         </DialogLink>
       </Card>
-    </AccountFrame>
+    </>
   );
 }

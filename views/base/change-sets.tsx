@@ -7,9 +7,10 @@ import type {
   Decision,
   ItemState,
 } from "../../core/control/change-sets";
-import { Badge, Button, Card, Empty, Form, type Tone } from "../components";
+import { Badge, Button, ButtonLink, Card, Empty, Form, type Tone } from "../components";
 import { Ago } from "../components/ago";
 import { Table } from "../components/table";
+import { recordPath } from "../data/paths";
 import { counted, inDigits } from "../format";
 
 const setWords: Record<ChangeSetState, [word: string, tone: Tone]> = {
@@ -41,15 +42,16 @@ export function ChangeSetsPage({ base, sets, now }: { base: Base; sets: ChangeSe
   return (
     <Card id="change-sets" title="Change sets">
       <p class="muted">
-        Changes of many records at once, which Basetide makes in Airtable with the key of this base.{" "}
-        <a href="/docs/change-sets">How to make one</a>
+        Changes of many records at once, which Basetide makes in Airtable with the key of this base.
+        {sets.length === 0 ? null : (
+          <>
+            {" "}
+            <a href="/docs/change-sets">How to make one</a>
+          </>
+        )}
       </p>
       {sets.length === 0 ? (
-        <Empty title={base.settings.changeSets ? "No change set yet" : "Change sets are off"}>
-          {base.settings.changeSets
-            ? "Programs make them with the API of the console."
-            : "Turn them on in the settings of this base, under Proxy."}
-        </Empty>
+        <NoChangeSets base={base} />
       ) : (
         <Table
           caption="Change sets, newest first"
@@ -84,6 +86,24 @@ export function ChangeSetsPage({ base, sets, now }: { base: Base; sets: ChangeSe
   );
 }
 
+function NoChangeSets({ base: { id, settings } }: { base: Base }) {
+  return settings.changeSets ? (
+    <Empty
+      title="No change set yet"
+      action={<ButtonLink href="/docs/change-sets">How to make one</ButtonLink>}
+    >
+      Programs make them with the API of the console.
+    </Empty>
+  ) : (
+    <Empty
+      title="Change sets are off"
+      action={<ButtonLink href={`/bases/${id}/settings`}>Settings of this base</ButtonLink>}
+    >
+      Turn them on in the settings, under Proxy.
+    </Empty>
+  );
+}
+
 interface OneProps {
   base: Base;
   set: ChangeSet;
@@ -97,6 +117,12 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
   const path = `${changesPath(base)}/${set.id}`;
   return (
     <Card id="change-set" title={set.note || "Change set"} actions={<Decisions path={path} set={set} />}>
+      <p>
+        <a class="back small" href={changesPath(base)}>
+          <span aria-hidden="true">← </span>
+          Change sets
+        </a>
+      </p>
       <p>
         <SetState state={set.state} /> {counted(total(set), "operation")} by {set.createdBy ?? "Basetide"},{" "}
         <Ago at={set.createdAt} now={now} />
@@ -121,13 +147,7 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
               {operationWords[item.operation]}
             </th>
             <td class="wrap">
-              {item.table}
-              {item.recordId ? (
-                <>
-                  {" "}
-                  <code>{item.recordId}</code>
-                </>
-              ) : null}
+              <bdi>{item.table}</bdi> <RecordLink base={base} item={item} />
             </td>
             <td class="wrap">
               <CellChanges item={item} />
@@ -158,15 +178,28 @@ export function ItemResult({ state, error, errorType }: Pick<ChangeItem, "state"
   );
 }
 
+/** To the record in the data browser, if its table is copied. */
+function RecordLink({ base, item: { table, recordId } }: { base: Base; item: ChangeItem }) {
+  if (!recordId) return null;
+  const id = <code>{recordId}</code>;
+  const copied = base.tables.find((one) => one.source_name === table || one.source_id === table);
+  return copied ? <a href={recordPath(base.id, copied.name, recordId)}>{id}</a> : id;
+}
+
 /** Each cell as `Status: Open → Done`, as far as the author has said what was there. */
 function CellChanges({ item: { fields, expected } }: { item: ChangeItem }) {
   const names = [...new Set([...Object.keys(fields ?? {}), ...Object.keys(expected ?? {})])];
   if (names.length === 0) return <span class="muted">–</span>;
   return (
-    <ul class="plain">
+    <ul class="changed">
       {names.map((name) => (
         <li key={name}>
-          <b>{name}</b>: {expected && name in expected ? <del>{textOf(expected[name])}</del> : null}{" "}
+          <b>{name}</b>{" "}
+          {expected && name in expected ? (
+            <>
+              <del>{textOf(expected[name])}</del> →{" "}
+            </>
+          ) : null}
           {fields && name in fields ? <ins>{textOf(fields[name])}</ins> : null}
         </li>
       ))}

@@ -87,6 +87,7 @@ function RunTable({ caption, runs, now }: { caption: string; runs: SyncRun[]; no
   return (
     <Table
       caption={caption}
+      onPhone="scroll"
       head={[
         { text: "Kind" },
         { text: "Started" },

@@ -45,6 +45,8 @@ export function Bars({ summary, bars, slots, top, line, timeForm = "clock" }: Ba
     <svg
       class="bars"
       role="img"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move over its values
+      tabIndex={0}
       aria-label={summary}
       viewBox={`0 0 ${width} ${HEIGHT}`}
       preserveAspectRatio="none"

@@ -5,6 +5,15 @@ export { Card } from "./card";
 export { CopyField } from "./copy-field";
 export { Confirm, type Confirmation, DialogContent, DialogLink } from "./dialog";
 export { Field, SelectField, TextAreaField } from "./field";
+export {
+  FieldsForm,
+  type FormField,
+  type FormFields,
+  type FormState,
+  hasErrors,
+  type Typed,
+  typedText,
+} from "./fields-form";
 export { FormPanel } from "./form-panel";
 export { More } from "./more";
 export { Empty, ErrorNote, Note } from "./notes";

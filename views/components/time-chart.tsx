@@ -76,6 +76,8 @@ export function TimeChart(props: TimeChartProps) {
       <svg
         class="time-bars"
         role="img"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: arrow keys move over its values
+        tabIndex={0}
         aria-label={summary}
         viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"

@@ -1,5 +1,6 @@
 /** The grid of one page of rows: a header that sorts, and a row for each record. */
 import { type BrowsedColumn, type BrowsedPage, selectionOf } from "../../core/data-browser";
+import { FieldIcon } from "../components/field-icon";
 import { CellValue, isClipped } from "./cell";
 import { recordPath, tablePath } from "./paths";
 
@@ -95,6 +96,7 @@ function Head({ baseId, page, column }: { baseId: string; page: BrowsedPage; col
         title={column.description ? undefined : what}
         aria-describedby={column.description ? noteId : undefined}
       >
+        <FieldIcon type={column.display?.type ?? column.shownAs} />
         {column.sourceName}
         {order ? <span aria-hidden="true">{order === "ascending" ? " ↑" : " ↓"}</span> : null}
       </a>

@@ -2,6 +2,7 @@
 import type { Base } from "../../core/control/bases";
 import type { BrowsedRecord, RecordChange } from "../../core/data-browser";
 import { factsOf } from "../../core/source";
+import { FieldIcon } from "../components/field-icon";
 import { Time } from "../components/time";
 import { plainValue } from "../plain-value";
 import { CellValue } from "./cell";
@@ -117,6 +118,7 @@ function RecordFields({ base, record }: RecordProps) {
         {[...own, ...ours].map(({ column, cell }) => (
           <div key={column.name} data-column={column.name}>
             <dt>
+              <FieldIcon type={column.display?.type ?? column.shownAs} />
               <bdi>{column.sourceName}</bdi> <code class="muted">{column.name}</code>
               {column.description ? <p class="muted pre-line">{column.description}</p> : null}
             </dt>

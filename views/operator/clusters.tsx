@@ -15,48 +15,7 @@ export interface NewClusterForm {
 export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; error?: string | undefined }) {
   const { clusters, typed, error } = props;
   return (
-    <>
-      <Card id="clusters" title="Clusters">
-        <Table
-          caption="Clusters, and the databases on each"
-          head={[
-            { text: "Name" },
-            { text: "Location" },
-            { text: "Public address" },
-            { text: "Databases", isNumber: true },
-            { text: "State" },
-            { text: "Drain", isHidden: true },
-          ]}
-        >
-          {clusters.map((cluster) => (
-            <tr key={cluster.id}>
-              <th scope="row">{cluster.name}</th>
-              <td>{cluster.location ?? <span class="muted">Not stated</span>}</td>
-              <td class="wrap">
-                <code>
-                  {cluster.publicHost}:{cluster.publicPort}
-                </code>
-              </td>
-              <td class="number">{inDigits(cluster.databases)}</td>
-              <td>
-                <Badge tone={cluster.state === "active" ? "green" : "neutral"}>
-                  {cluster.state === "active" ? "Active" : "Draining"}
-                </Badge>
-              </td>
-              <td class="number">
-                {cluster.state === "active" ? (
-                  <form method="post" action="/operator/clusters/drain">
-                    <input type="hidden" name="name" value={cluster.name} />
-                    <Button isSmall title="The cluster keeps its databases and gets no new ones">
-                      Drain<span class="visually-hidden"> {cluster.name}</span>
-                    </Button>
-                  </form>
-                ) : null}
-              </td>
-            </tr>
-          ))}
-        </Table>
-      </Card>
+    <Card id="clusters" title="Clusters">
       <FormPanel id="add" action="/operator/clusters" button="Add a cluster" isOpen={typed !== undefined}>
         <form method="post" action="/operator/clusters" class="stack rows">
           {error ? <ErrorNote>{error}</ErrorNote> : null}
@@ -96,6 +55,45 @@ export function Clusters(props: { clusters: Cluster[]; typed?: NewClusterForm; e
           <Button kind="primary">Add</Button>
         </form>
       </FormPanel>
-    </>
+      <Table
+        caption="Clusters, and the databases on each"
+        head={[
+          { text: "Name" },
+          { text: "Location" },
+          { text: "Public address" },
+          { text: "Databases", isNumber: true },
+          { text: "State" },
+          { text: "Drain", isHidden: true },
+        ]}
+      >
+        {clusters.map((cluster) => (
+          <tr key={cluster.id}>
+            <th scope="row">{cluster.name}</th>
+            <td>{cluster.location ?? <span class="muted">Not stated</span>}</td>
+            <td class="wrap">
+              <code>
+                {cluster.publicHost}:{cluster.publicPort}
+              </code>
+            </td>
+            <td class="number">{inDigits(cluster.databases)}</td>
+            <td>
+              <Badge tone={cluster.state === "active" ? "green" : "neutral"}>
+                {cluster.state === "active" ? "Active" : "Draining"}
+              </Badge>
+            </td>
+            <td class="number">
+              {cluster.state === "active" ? (
+                <form method="post" action="/operator/clusters/drain">
+                  <input type="hidden" name="name" value={cluster.name} />
+                  <Button isSmall title="The cluster keeps its databases and gets no new ones">
+                    Drain<span class="visually-hidden"> {cluster.name}</span>
+                  </Button>
+                </form>
+              ) : null}
+            </td>
+          </tr>
+        ))}
+      </Table>
+    </Card>
   );
 }

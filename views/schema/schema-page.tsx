@@ -4,6 +4,7 @@ import type { Diagram, TypesFile, TypesLanguage } from "../../core/exports";
 import { type ColumnSlots, type ColumnSpec, POSTGRES_COLUMNS, type TableSpec } from "../../core/replica";
 import type { ColumnSample, TableSample } from "../../core/sql-editor";
 import { ButtonLink, Card, Empty } from "../components";
+import { FieldIcon } from "../components/field-icon";
 import { Program } from "../components/program";
 import { counted, inDigits } from "../format";
 import { DiagramSvg } from "./diagram";
@@ -259,6 +260,7 @@ function ColumnRow(props: {
         ) : null}
       </td>
       <td class="wrap" data-label="Field type">
+        <FieldIcon type={column.type} />
         {fieldTypeName(column)}
         {linked ? (
           <>

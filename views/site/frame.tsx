@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { Brand } from "../components/brand";
 import { type Theme, ThemeSwitch } from "../frame/theme";
-import { FAVICON } from "../layout";
+import { FAVICON, FontPreload } from "../layout";
 
 export interface SiteProps {
   /** Whole, for the tab. */
@@ -19,6 +19,7 @@ export interface SiteProps {
 }
 
 interface SiteAssets {
+  font: string;
   style: string;
   siteStyle: string;
   script: string;
@@ -35,6 +36,7 @@ export function SitePage(props: SiteProps) {
         <meta name="description" content={description} />
         <title>{title}</title>
         <link rel="icon" href={FAVICON} />
+        <FontPreload href={assets.font} />
         <link rel="stylesheet" href={assets.style} />
         <link rel="stylesheet" href={assets.siteStyle} />
         <script src={assets.script} defer />

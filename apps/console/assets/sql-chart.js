@@ -42,6 +42,7 @@ export function drawChart(host, columns, rows) {
   const drawing = document.createElement("div");
   drawing.className = "chart-drawing";
   drawing.role = "img";
+  drawing.tabIndex = 0;
   tools.append(
     choice(
       "Type",
@@ -67,6 +68,16 @@ export function drawChart(host, columns, rows) {
   };
   draw();
   tools.addEventListener("change", draw);
+  // Arrow keys move the cursor that the pointer moves; the legend has its values.
+  drawing.addEventListener("keydown", (event) => {
+    const [places] = plot.data;
+    const at = plot.cursor.idx ?? -1;
+    const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: places.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const place = places[Math.max(0, Math.min(places.length - 1, to))];
+    plot.setCursor({ left: plot.valToPos(place, "x"), top: HEIGHT / 4 });
+  });
   new ResizeObserver(() => plot.setSize({ width: drawing.clientWidth, height: HEIGHT })).observe(drawing);
 }
 

@@ -195,6 +195,7 @@ export const contents: ContentsGroup[] = [
       page("docs/adr/7-in-place-changes.md", "7. Changes in place", "Why a live table is never replaced."),
       page("docs/adr/8-due-items.md", "8. Due items", "Why one failure stops one item."),
       page("docs/adr/9-gateway.md", "9. A gateway", "Why customers' servers are read by another process."),
+      page("docs/adr/10-resources.md", "10. Resources", "Why the API and the forms are said in one place."),
       page(
         "core/sync/modes/live/SPEC.md",
         "Live mode, specified",

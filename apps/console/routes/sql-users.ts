@@ -20,8 +20,14 @@ import { credentials, idParams } from "../schemas";
 import { raises } from "../schemas/parts";
 import * as schemas from "../schemas/sql-users";
 import { findSqlUser } from "../sql-user";
+import { writeRoutes } from "./writes";
 
+/** With the log of what they have written. */
 export function sqlUserRoutes(ctx: ManagementContext) {
+  return new Elysia({ name: "sql-users" }).use(userRoutes(ctx)).use(writeRoutes(ctx));
+}
+
+function userRoutes(ctx: ManagementContext) {
   const { db } = ctx;
   const databaseOf = async (baseId: string, accountId: string) => {
     const base = await getBase(db, baseId, accountId);

@@ -1,19 +1,19 @@
-/** Request and answer schemas for workspaces, their plans and their usage. */
+/** The plan, the cap and the usage of a workspace, as the workspace and its bases show them. */
 import { t } from "elysia";
 import { plans } from "../../../core/control/budgets";
-import { named, nullable, strict, timestamp } from "./parts";
+import { named, nullable, timestamp } from "./parts";
 
 // A union of literals: Elysia's enumerations have a default, and a property that is not given must stay as it is.
-const plan = named("Plan", t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id)))));
+export const plan = named("Plan", t.Unsafe<string>(t.Union(plans.map((id) => t.Literal(id)))));
 
-const cap = {
+export const cap = {
   plan,
   calls_per_month: nullable(t.Integer({ description: "Null means no cap" })),
   reserve: t.Integer({ description: "Calls of the month that are reserved for clients" }),
 };
 
 /** The usage of a workspace: all its bases together. */
-const use = {
+export const monthlyUse = {
   used: t.Object(
     {
       month: t.String({ description: "Month in UTC, for example 2026-11" }),
@@ -72,7 +72,7 @@ export const budget = named(
     {
       workspace_id: t.String(),
       ...cap,
-      ...use,
+      ...monthlyUse,
       spent: t.Boolean({
         description: "Sync has no calls left until the end of the month; clients can keep calling",
       }),
@@ -83,59 +83,3 @@ export const budget = named(
     },
   ),
 );
-
-const workspaceCalls = nullable(
-  t.Integer({
-    minimum: 1,
-    maximum: 2_000_000_000,
-    description: "Only with the plan `custom`; null means no cap",
-  }),
-);
-const workspaceChanges = {
-  name: t.String({ minLength: 1, maxLength: 100 }),
-  plan,
-  calls_per_month: workspaceCalls,
-  reserve: t.Integer({
-    minimum: 0,
-    maximum: 2_000_000_000,
-    description: "Default: a fifth of the calls",
-  }),
-};
-
-export const workspaceParams = t.Object({
-  id: t.String({ maxLength: 100, description: "Id of the workspace: wsp_…" }),
-});
-
-export const newWorkspace = named(
-  "NewWorkspace",
-  t.Object(
-    {
-      name: workspaceChanges.name,
-      plan: workspaceChanges.plan,
-      calls_per_month: t.Optional(workspaceCalls),
-      reserve: t.Optional(workspaceChanges.reserve),
-    },
-    strict,
-  ),
-  { name: "Marketing", plan: plans[1]! },
-);
-
-export const workspaceChange = named(
-  "WorkspaceChange",
-  t.Partial(t.Object(workspaceChanges), { ...strict, minProperties: 1 }),
-  { plan: "custom", calls_per_month: 80_000, reserve: 10_000 },
-);
-
-export const workspace = named(
-  "Workspace",
-  t.Object({
-    id: t.String(),
-    name: t.String(),
-    ...cap,
-    bases: t.Array(t.String(), { description: "Ids of the bases" }),
-    ...use,
-    created_at: timestamp,
-  }),
-);
-
-export const workspaces = t.Array(workspace);

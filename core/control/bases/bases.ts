@@ -22,6 +22,7 @@ import {
   prepareDestination,
   readerRoleOf,
   removeUnusedDatabase,
+  type SpareKeeper,
 } from "../placement";
 import { newAttachmentKey } from "./attachment-keys";
 import { type Base, selectBases } from "./base-row";
@@ -51,6 +52,8 @@ export interface ManagementContext extends Context {
   queue: { requestSync(baseId: string): Promise<void> };
   /** The source platforms, in display order. */
   platforms: Platform[];
+  /** What prepares spare databases in this process, if it does. */
+  spares?: Pick<SpareKeeper, "used"> | undefined;
 }
 
 interface NewBase {
@@ -100,8 +103,10 @@ export async function createBase(ctx: ManagementContext, accountId: string, base
   if (base.settings?.sqlWrites)
     throw new BasetideError("invalid_request", "Turn `sql_writes` on when the base is connected");
   if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
-  const source = await findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId);
-  const userId = await findSourceUser(ctx, base.platform, base.apiKey);
+  const [source, userId] = await Promise.all([
+    findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId),
+    findSourceUser(ctx, base.platform, base.apiKey),
+  ]);
   const choice = base.selection && checkChoice(base.selection, await readSelectableWith(ctx, base), null);
   const destination = await prepareDestination(ctx, accountId, base.destination ?? { kind: "new" });
   const id = newId("base");
@@ -211,8 +216,10 @@ export async function updateSettings(
   let userId: string | null = null;
   let oldKey: string | undefined;
   if (changes.apiKey !== undefined) {
-    await findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId, base.name);
-    userId = await findSourceUser(ctx, base.platform, changes.apiKey);
+    [, userId] = await Promise.all([
+      findSourceBase(ctx, base.platform, changes.apiKey, base.sourceBaseId, base.name),
+      findSourceUser(ctx, base.platform, changes.apiKey),
+    ]);
     encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
   }

@@ -125,20 +125,6 @@ export async function allowancesOf(db: Db, baseIds: string[], now = new Date()):
   });
 }
 
-/** As the management API shows it. */
-export function toWorkspaceJson(workspace: Workspace, budget: Budget) {
-  return {
-    id: workspace.id,
-    name: workspace.name,
-    plan: workspace.plan,
-    calls_per_month: workspace.callsPerMonth,
-    reserve: workspace.reserve,
-    bases: workspace.baseIds,
-    ...toUseJson(budget),
-    created_at: workspace.createdAt.toISOString(),
-  };
-}
-
 /** The budget of a base's workspace, as part of the base. */
 export function toBudgetJson(budget: Budget) {
   return {

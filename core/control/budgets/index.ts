@@ -7,7 +7,6 @@ export {
   budgetOf,
   budgetsOf,
   toBudgetJson,
-  toWorkspaceJson,
   withBudgets,
 } from "./budgets";
 export { type CallEstimate, estimateCalls } from "./call-estimate";
@@ -21,7 +20,6 @@ export {
   deleteWorkspace,
   getWorkspace,
   listWorkspaces,
-  type NewWorkspace,
   type Plan,
   plans,
   sourcePlans,

@@ -5,6 +5,7 @@ import { BasetideError, isBasetideError } from "../../errors";
 import type { ServerUrl } from "../../external";
 import { newId } from "../../ids";
 import {
+  claimSpare,
   connectionsOfUser,
   createConsoleRole,
   databaseUrl,
@@ -17,6 +18,7 @@ import {
   randomPassword,
   restoreLimits,
   rotatePassword,
+  SPARE_SCHEMA,
   setSqlUserWritable,
   setWritable,
 } from "../../replica";
@@ -26,6 +28,7 @@ import { consoleContext, consoleLogin, knownConsoleLogin } from "./console-role"
 import { type Inspection, inspect } from "./external-database";
 import { externalServer, parseConnectionTarget } from "./external-url";
 import { isControlServer } from "./same-server";
+import type { SpareKeeper } from "./spares";
 import { sqlUserRoles } from "./sql-user-rows";
 
 export interface Database {
@@ -67,7 +70,11 @@ export interface Credentials {
 
 const INSUFFICIENT_PRIVILEGE = "42501";
 
-type DatabaseContext = Pick<Context, "db" | "secrets" | "log" | "actor">;
+interface DatabaseContext extends Pick<Context, "db" | "secrets" | "log" | "actor"> {}
+export interface CreationContext extends DatabaseContext, Pick<Context, "config"> {
+  /** What prepares spare databases in this process, if it does. */
+  spares?: Pick<SpareKeeper, "used"> | undefined;
+}
 /** `config`: the networks that a customer's server may be in. */
 type AddressContext = Pick<Context, "config" | "db" | "secrets" | "log">;
 
@@ -85,7 +92,8 @@ export async function listDatabases(db: Db, accountId: string): Promise<Database
 }
 
 /**
- * Creates a database and its read-only role on a cluster of ours, ready to be synced into `schema`.
+ * Returns a new database with a read-only role on a cluster of ours, ready to be synced into `schema`: a spare one, or one
+ * that is created now.
  *
  * @param chosen the cluster, chosen by the operator, to whom no account's limit applies; defaults to one that has
  *   room, in `region`
@@ -93,7 +101,7 @@ export async function listDatabases(db: Db, accountId: string): Promise<Database
  * @throws BasetideError `conflict` if the account has reached its limit of databases, or no cluster has room
  */
 export async function createHostedDatabase(
-  ctx: DatabaseContext & Pick<Context, "config">,
+  ctx: CreationContext,
   accountId: string,
   schema: string,
   chosen?: Cluster,
@@ -104,27 +112,41 @@ export async function createHostedDatabase(
     select region from accounts where id = ${accountId}`;
   const cluster = chosen ?? (await pickCluster(ctx, connections, region ?? account?.region ?? undefined));
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
+  const installation = await installationId(ctx.db);
   const named = { ...nameDatabase(), connections };
   const consolePassword = randomPassword();
   const id = newId("database");
+  let recorded: Pick<Provisioned, "database" | "role"> | undefined;
   // Before the creation, so that leftovers of a crash are known, and removed as a database without a base.
-  await ctx.db.begin(async (tx) => {
-    if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
-    await tx`
-      insert into databases (
-        id, account_id, cluster_id, name, role_name, encrypted_password, encrypted_console_password, connection_limit)
-      values (${id}, ${accountId}, ${cluster.id}, ${named.database}, ${named.role},
-        ${ctx.secrets.encrypt(named.password, passwordContext(id))},
-        ${ctx.secrets.encrypt(consolePassword, consoleContext(id))}, ${connections})`;
-  });
+  async function record(made: Pick<Provisioned, "database" | "role">): Promise<boolean> {
+    return ctx.db.begin(async (tx) => {
+      if (chosen === undefined) await requireAllowance(tx, ctx.config, accountId);
+      const { count } = await tx`
+        insert into databases (
+          id, account_id, cluster_id, name, role_name, encrypted_password, encrypted_console_password, connection_limit)
+        select ${id}, ${accountId}, ${cluster.id}, ${made.database}, ${made.role},
+          ${ctx.secrets.encrypt(named.password, passwordContext(id))},
+          ${ctx.secrets.encrypt(consolePassword, consoleContext(id))}, ${connections}
+        where not exists (select from databases where cluster_id is not null and name = ${made.database})`;
+      if (count > 0) recorded = made;
+      return count > 0;
+    });
+  }
   try {
-    await provisionDatabase(adminUrl, await installationId(ctx.db), named, (admin) =>
-      createConsoleRole(admin, { ...named, isWritable: false }, consolePassword),
-    );
+    const claim = { password: named.password, consolePassword, connections };
+    if (schema === SPARE_SCHEMA && (await claimSpare(adminUrl, installation, claim, record))) {
+      ctx.spares?.used();
+      return await getDatabase(ctx.db, id);
+    }
+    await record(named);
+    await provisionDatabase(adminUrl, installation, named, {
+      atEnd: (admin) => createConsoleRole(admin, { ...named, isWritable: false }, consolePassword),
+    });
     await installReplica(databaseUrl(adminUrl, named.database), { schema, role: named.role, isNew: true });
     return await getDatabase(ctx.db, id);
   } catch (error) {
-    await unmake(ctx, adminUrl, id, named).catch((dropError: unknown) =>
+    if (!recorded) throw error;
+    await unmake(ctx, adminUrl, id, recorded).catch((dropError: unknown) =>
       ctx.log.error({ error: dropError, databaseId: id }, "dropping a failed new database failed"),
     );
     if (!isBasetideError(error) || error.details?.sqlState !== INSUFFICIENT_PRIVILEGE) throw error;
@@ -163,7 +185,7 @@ async function unmake(
   { db }: DatabaseContext,
   adminUrl: string,
   id: string,
-  { database, role }: Provisioned,
+  { database, role }: Pick<Provisioned, "database" | "role">,
 ): Promise<void> {
   await dropDatabase(adminUrl, database, role);
   await db`delete from databases where id = ${id}`;

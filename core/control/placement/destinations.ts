@@ -3,13 +3,13 @@
  * customer hosts.
  */
 import { isProblem } from "../../check-result";
-import type { Context } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId, newId } from "../../ids";
 import { installReplica, setWritable } from "../../replica";
 import { recordChange } from "../audit";
 import { type DatabaseCheck, requireUsable } from "./database-check";
 import {
+  type CreationContext,
   createHostedDatabase,
   type Database,
   databaseAdminUrl,
@@ -37,7 +37,7 @@ export type Destination =
       accept_privileges?: boolean | undefined;
     };
 
-type DestinationContext = Pick<Context, "db" | "secrets" | "log" | "config" | "actor">;
+type DestinationContext = CreationContext;
 
 /**
  * Prepares the destination: afterwards the schema, its `_swap` and the sync's functions exist.

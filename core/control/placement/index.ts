@@ -63,6 +63,7 @@ export {
 } from "./requests";
 export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
+export { type SpareKeeper, startSpares } from "./spares";
 export {
   getSqlUser,
   listAllSqlUsers,

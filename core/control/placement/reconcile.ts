@@ -30,6 +30,7 @@ import {
   setPassword,
   setSqlUserWritable,
   setWritable,
+  spareDatabases,
   viewsWithForeignCode,
 } from "../../replica";
 import { recordChange } from "../audit";
@@ -123,10 +124,12 @@ function writableOnControlServer(ctx: RepairContext, database: Database): CheckR
 /** Finds databases of this installation on the cluster that the control plane does not know. */
 export async function orphansOn(ctx: RepairContext, cluster: Cluster): Promise<CheckResult[]> {
   const adminUrl = await clusterAdminUrl(ctx, cluster.id);
-  const labelled = await labelledDatabases(adminUrl, await installationId(ctx.db));
+  const installation = await installationId(ctx.db);
+  const labelled = await labelledDatabases(adminUrl, installation);
   // Of all clusters, because two of them may be one server.
   const rows = await ctx.db<{ name: string }[]>`select name from databases where cluster_id is not null`;
-  const known = new Set(rows.map(({ name }) => name));
+  const spares = await spareDatabases(adminUrl, installation);
+  const known = new Set([...rows.map(({ name }) => name), ...spares.map(({ database }) => database)]);
   const orphans = labelled.filter(
     ({ database, madeMsAgo }) => !known.has(database) && madeMsAgo > ORPHAN_AFTER_MS,
   );

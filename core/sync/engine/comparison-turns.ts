@@ -4,17 +4,17 @@
  * A server compares a few hundred pages a second. If a thousand bases shared that, each would wait for its next page longer
  * than an idle connection is kept open, and each page would cost a login, which takes longer than the page itself.
  *
- * After two minutes, a base that is still comparing passes its turn on and continues: it is large, or its tables are locked.
+ * A base that is still comparing after its turn passes it on and continues: it is large, or its tables are locked.
  */
 import { offAbort, onAbort, Turns } from "../../async";
 import { BasetideError } from "../../errors";
 import { type Replica, syncConnections } from "../../replica";
+import { TURN_MS } from "../pacing";
 
 /** At three pages a second each, they keep a server busy. */
 const MOST_BASES = 100;
-const LONGEST_MS = 120_000;
 
-const ofServers = new Turns<string>((server) => Math.min(MOST_BASES, syncConnections(server)), LONGEST_MS);
+const ofServers = new Turns<string>((server) => Math.min(MOST_BASES, syncConnections(server)), TURN_MS);
 
 /** The turn of a base, which its tables share. */
 interface Turn {

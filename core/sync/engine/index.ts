@@ -2,6 +2,7 @@
 export { type CatchUpInput, catchingUp } from "./catch-up";
 export { foundIn } from "./evidence";
 export { CLOCKS_OVERLAP_MS, type PollResult, pollForChanges } from "./find-modified";
+export type { Notifications } from "./keep-up";
 export { askFailing, readerOfTable, watchAnswers, withPatience } from "./patience";
 export { countedSizes, ProgressBoard } from "./progress";
 export { isOutdated, readAsNow } from "./read-as";

@@ -3,11 +3,13 @@
  * Only records that were modified are asked for; the next sync finds all else.
  *
  * An edit is in SQL within 3 s, unless so many tables are asked for that their calls would be more than half of the rate. The
- * calls use what sync leaves of it first. They count as clients', like catch-ups.
+ * calls use what sync leaves of it first. They count as clients', like catch-ups. Where the source notifies us of changes,
+ * tables are asked for after a notification; while none has arrived for any base, also as often as live mode polls then.
  */
 import { type LinkedAbort, linkedAbort, Notifier } from "../../async";
 import { limitsOfKey } from "../../source";
-import { MOST_TABLES, Scheduler, type WorkKind } from "../pacing";
+import type { NotificationState } from "../host";
+import { MOST_TABLES, quietPollMs, Scheduler, URGENT_PACE, type WorkKind } from "../pacing";
 import { tableCache } from "../state";
 import { asClient } from "./catch-up";
 import { OVERLAP_MS, pollForChanges } from "./find-modified";
@@ -18,10 +20,17 @@ import type { SyncInput } from "./sync-base";
 
 /** How often a table is asked for: 3 s, less the time that a call and a write take. */
 const EVERY_MS = 2500;
-/** The part of the rate that these calls may use: the other half is the sync's. */
-const MOST_OF_RATE = 0.5;
 
-type KeepingUp = Pick<SyncInput, "base" | "replica" | "epoch" | "cache" | "modifiedSince">;
+/** Whether the source notifies us of the base's changes. */
+export interface Notifications {
+  readonly notifications: NotificationState;
+  /** When the last notification arrived, performance.now(). */
+  readonly notifiedAt: number;
+}
+
+const NONE: Notifications = { notifications: "none", notifiedAt: Number.NEGATIVE_INFINITY };
+
+type KeepingUp = Pick<SyncInput, "base" | "replica" | "epoch" | "cache" | "modifiedSince" | "notified">;
 
 /**
  * Returns what asks for the tables in turn from the first `begin` on, until it is disposed of.
@@ -34,7 +43,7 @@ export function keepUp(
   schemaTracker: SchemaTracker,
   isDone: (tableId: string) => boolean,
 ) {
-  const beganMs = input.cache.sourceClock.now();
+  const began = { ms: input.cache.sourceClock.now(), at: performance.now() };
   let over: LinkedAbort | undefined;
   return {
     begin() {
@@ -50,7 +59,8 @@ export function keepUp(
         onFirstRequest: () => {},
         mayTryAgain: () => false,
       };
-      const kind = asked({ ...input, modifiedSince, schemaTracker, reader: asking }, isDone, beganMs);
+      const poll = { ...input, modifiedSince, schemaTracker, reader: asking };
+      const kind = asked(poll, isDone, began, input.notified ?? NONE);
       // It ends with the sync, which does not wait for it.
       void new Scheduler({ stop: over.signal, wake: new Notifier() }, [kind]).run().catch(() => {});
     },
@@ -64,30 +74,45 @@ export function keepUp(
 type Poll = Omit<Parameters<typeof pollForChanges>[0], "sinceMs">;
 
 /** The tables that are asked for, the one first for which that is longest ago. */
-function asked(poll: Poll, isDone: (tableId: string) => boolean, beganMs: number | undefined): WorkKind {
+function asked(
+  poll: Poll,
+  isDone: (tableId: string) => boolean,
+  began: { ms: number | undefined; at: number },
+  notified: Notifications,
+): WorkKind {
   const { schemaTracker, cache, reader } = poll;
   const { sourceClock, failing } = cache;
   const { windowMs, requestsPerWindow } = limitsOfKey(reader.quotaKey);
-  const leastGapMs = windowMs / (requestsPerWindow * MOST_OF_RATE);
+  const leastGapMs = (windowMs / requestsPerWindow) * URGENT_PACE.every;
   /** Up to when each table is known (ms, the source's clock), by id. */
   const known = new Map<string, number>();
-  /** By table id (performance.now()). */
+  /** When each table was last asked for, and when so with success, by id (performance.now()). */
   const askedAt = new Map<string, number>();
+  const readFrom = new Map<string, number>();
   let lastAt = Number.NEGATIVE_INFINITY;
 
   const isAsked = (id: string) => {
     const { live, rebuild } = schemaTracker.table(id);
     return live !== undefined && !rebuild && isDone(id) && !failing.has(id);
   };
+  /** Returns when the table is to be asked for, as far as notifications say, performance.now(). */
+  function hintedAt(id: string): number {
+    const { notifications, notifiedAt } = notified;
+    const at = readFrom.get(id) ?? began.at;
+    if (notifications === "none" || at < notifiedAt) return at;
+    return at + quietPollMs({ notifications, quietMs: at - Math.max(began.at, notifiedAt) });
+  }
   async function ask(id: string, nowMs: number): Promise<void> {
-    lastAt = performance.now();
-    askedAt.set(id, lastAt);
+    const at = performance.now();
+    lastAt = at;
+    askedAt.set(id, at);
     const { source, live } = schemaTracker.table(id);
     if (!source || !live) return;
     using watched = readerOfTable(reader, source, failing);
-    const sinceMs = (known.get(id) ?? beganMs ?? nowMs) - OVERLAP_MS;
+    const sinceMs = (known.get(id) ?? began.ms ?? nowMs) - OVERLAP_MS;
     await pollForChanges({ ...poll, reader: watched.reader, sinceMs }, source, tableCache(cache, live));
     known.set(id, nowMs);
+    readFrom.set(id, at);
   }
   return {
     most: MOST_TABLES,
@@ -97,8 +122,10 @@ function asked(poll: Poll, isDone: (tableId: string) => boolean, beganMs: number
       if (nowMs === undefined) return;
       const ids = schemaTracker.tables.flatMap(({ id }) => (isAsked(id) ? [id] : []));
       const gapMs = Math.max(EVERY_MS / ids.length, leastGapMs);
-      for (const id of ids.toSorted((a, b) => (askedAt.get(a) ?? 0) - (askedAt.get(b) ?? 0)))
-        yield { id, dueInMs: lastAt + gapMs - performance.now(), run: () => ask(id, nowMs) };
+      for (const id of ids.toSorted((a, b) => (askedAt.get(a) ?? 0) - (askedAt.get(b) ?? 0))) {
+        const dueAt = Math.max(lastAt + gapMs, hintedAt(id));
+        yield { id, dueInMs: dueAt - performance.now(), run: () => ask(id, nowMs) };
+      }
     },
     onFailure(tableId, error) {
       reader.log.debug({ error, tableId }, "looking for modified records failed");

@@ -32,7 +32,7 @@ import {
   type TypeSettings,
 } from "../../replica";
 import type { SourceConnection, SourceSchema, SourceTable } from "../../source";
-import type { SchemaError, SyncedBase } from "../host";
+import type { SchemaError } from "../host";
 import { itemPauseMs, MANY_TRIES, OBSTACLE_MS, TICK_MS, TRIES } from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, patienceAfter, unpackCache } from "../state";
 import { isSameMove, type Misplaced, type MovedNames, misplacedWrites, movedNames } from "./moved-names";
@@ -51,8 +51,6 @@ const REFUSED_PAUSES = 10;
 const settled = new WeakMap<Catalog, { schema: SourceSchema; settings: TypeSettings }>();
 
 export interface SchemaTrackerOptions {
-  /** Without a completed sync, the replica does not know all tables. */
-  base: Pick<SyncedBase, "sync">;
   replica: Replica;
   reader: Reader;
   epoch: number;
@@ -136,9 +134,9 @@ export class SchemaTracker {
 
   /** Lets a worker that does not know the schema go on with that of the replica until the source answers. */
   #recall(): void {
-    const { cache, base } = this.#options;
+    const { cache } = this.#options;
     unpackCache(cache);
-    if (cache.schema || !base.sync || this.#catalog.size === 0) return;
+    if (cache.schema || this.#catalog.size === 0) return;
     cache.schema = recalledSchema(this.#catalog, cache.selection);
   }
 

@@ -5,15 +5,24 @@
  * I3. A sync counts as completed only when every table has been read from end to end, except for tables that cannot be
  * read while others can: those are listed in its report and with the base, and tried again by themselves.
  */
-import { linkedAbort, withTimeout } from "../../async";
+import { linkedAbort, wait, withTimeout } from "../../async";
 import { asBasetideError, BasetideError, isBasetideError, nextStep } from "../../errors";
 import { type AttachmentUrls, onlyAddsColumns, type Replica, type TableSpec } from "../../replica";
 import { estimateSize, type PlatformFacts, type SourceTable, type TableSize } from "../../source";
 import { failSpan } from "../../trace";
 import type { Progress, RunReport, SyncedBase } from "../host";
-import { gravity, isWholeBases, MANY_TRIES, MOST_PATIENCE_MS, SHORTEST_MS, TRIES } from "../pacing";
+import {
+  gravity,
+  isWholeBases,
+  MANY_TRIES,
+  MOST_PATIENCE_MS,
+  SHORTEST_MS,
+  TICK_MS,
+  TRIES,
+  TURN_MS,
+} from "../pacing";
 import { type BaseCache, forgetRows, isOfTable, isRefusedRead, ofTable, tableCache } from "../state";
-import { keepUp } from "./keep-up";
+import { keepUp, type Notifications } from "./keep-up";
 import { askFailing, watchAnswers } from "./patience";
 import { countedSizes, ProgressBoard } from "./progress";
 import { metered, type Reader } from "./reader";
@@ -35,6 +44,8 @@ export interface SyncInput {
   reader: Omit<Reader, "counts" | "onFirstRequest">;
   /** The platform's filter; absent: no records are asked for besides those of the tables' lists. */
   modifiedSince?: ((sinceMs: number) => string) | undefined;
+  /** Absent: the source does not notify us of changes. */
+  notified?: Notifications | undefined;
   /** Samples tables of unknown size for the time that a first sync takes; see `PlatformFacts`. */
   sample?: PlatformFacts["sample"];
   /** What is known before a first sync, by table id. */
@@ -159,6 +170,12 @@ async function syncTables(
     if (open.length === 0) {
       if (input.restsAfter) await withTimeout(patienceMs(cache, skipped), () => {}, asked);
       const readable = [...skipped].filter((id) => cache.failing.isReadable(id));
+      if (readable.length === 0 && done.size > 0 && !input.base.sync && cache.schema?.isRecalled) {
+        keeping.begin();
+        await readSchema(input, reader, schemaTracker);
+        keeping[Symbol.dispose]();
+        return await syncTables(input, reader, report, { ...begun, catalog: undefined });
+      }
       if (readable.length === 0) break;
       for (const id of readable) skipped.delete(id);
       continue;
@@ -217,6 +234,24 @@ async function syncTables(
       }
     }
   };
+}
+
+/**
+ * Waits until the schema can be read: a first sync that another worker has begun does not know yet which tables it lacks.
+ *
+ * @throws BasetideError `sync_stopped` after a while, so that the lease can be renewed; the next sync waits again
+ */
+async function readSchema(
+  { cache }: SyncInput,
+  { stop }: Reader,
+  schemaTracker: SchemaTracker,
+): Promise<void> {
+  const until = performance.now() + TURN_MS;
+  while (cache.schema?.isRecalled) {
+    if (performance.now() > until) throw new BasetideError("sync_stopped");
+    await wait(TICK_MS, stop);
+    await schemaTracker.look();
+  }
 }
 
 function addTo(report: RunReport, { inserted, updated, deleted }: TableOutcome): void {

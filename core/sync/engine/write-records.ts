@@ -98,7 +98,8 @@ export async function applyAsRead(
 ): Promise<Written> {
   if (indices.length === 0) return { inserted: 0, updated: 0, lost: [] };
   const loggedBefore = table.loggedUpTo;
-  return await inWriteTurn(writing.replica, async () => {
+  const { onWrite } = writing.reader;
+  const work = async () => {
     const records = indices.map((index) => page.record(index));
     const { inserted, updated, lost } = await writeRecords(writing, table, records, readVersion, isReadAgain);
     const isLost = new Set(lost);
@@ -110,7 +111,11 @@ export async function applyAsRead(
       else table.fingerprints.learn(id, fingerprintIn(table, page, index));
     }
     return { inserted, updated, lost };
-  });
+  };
+  const isFailing = writing.cache.failing.has(table.live.spec.tableId);
+  // What waits for this table does not wait for its turn.
+  if (isFailing) onWrite?.(false);
+  return await inWriteTurn(writing.replica, work, isFailing).finally(() => onWrite?.(true));
 }
 
 /** Writes records into the table, under the names that it has at that moment. */

@@ -6,7 +6,7 @@
  * is what waits here.
  *
  * A base whose tables somebody has locked must not stop the others. It has at most two of a server's turns, and keeps each
- * for five seconds.
+ * for five seconds. Its tables that fail share one of them, so that the others do not wait for their locks and triggers.
  */
 import { Turns } from "../../async";
 import type { Replica } from "../../replica";
@@ -19,8 +19,18 @@ const MOST_OF_BASE = 2;
 
 const ofServers = new Turns(MOST_OF_SERVER, MOST_PATIENCE_MS);
 const ofBases = new Turns(MOST_OF_BASE);
+const ofFailing = new Turns(1);
 
-/** Runs `work`, which parses and writes a page of the replica's base, when it is its turn. It must not wait for another turn. */
-export function inWriteTurn<T>(replica: Pick<Replica, "server">, work: () => Promise<T>): Promise<T> {
-  return ofBases.run(replica, () => ofServers.run(replica.server, work));
+/**
+ * Runs `work`, which parses and writes a page of the replica's base, when it is its turn. It must not wait for another turn.
+ *
+ * @param isFailing the page is of a table that fails
+ */
+export function inWriteTurn<T>(
+  replica: Pick<Replica, "server">,
+  work: () => Promise<T>,
+  isFailing = false,
+): Promise<T> {
+  const inTurn = () => ofBases.run(replica, () => ofServers.run(replica.server, work));
+  return isFailing ? ofFailing.run(replica, inTurn) : inTurn();
 }

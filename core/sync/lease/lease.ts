@@ -457,7 +457,8 @@ async function syncAs(lease: Lease, base: SyncedBase): Promise<RunReport | { res
     // budget lets the base rest.
     const restsAfter = !feed && isPaced(lease.budget, base);
     const next = feed || restsAfter ? undefined : lease.next;
-    const report = await syncBase({ ...input, isForced, restsAfter, next });
+    const notified = feed ?? undefined;
+    const report = await syncBase({ ...input, isForced, restsAfter, next, notified });
     if (report.completedAt) {
       // The next poll of rapid mode goes back to this sync, and the next scan starts after it.
       cache.builds.clear();

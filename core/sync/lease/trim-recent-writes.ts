@@ -8,9 +8,6 @@ import { TRIM_INTERVAL_MS } from "../modes/live";
 import { RECENT_MS, SHORTEST_MS } from "../pacing";
 import { type BaseCache, QUIET_SWEEP_AGE_MS, requestSchemaCheck } from "../state";
 
-/** Entries are kept for this long. An image that was requested earlier is rejected, and its record is read again. */
-const LOG_KEPT_MS = 120_000;
-
 /** What a statement that was sent at `sentAt` (performance.now()) found. */
 interface LogState {
   sentAt: number;
@@ -40,8 +37,9 @@ export async function trimOldRecentWrites(
       ? { at: latest.sentAt, readVersion: latest.readVersion }
       : { at: now, readVersion: await takeReadVersion(replica) },
   );
-  // A read version may be that old when it is first used, with a second to spare.
-  const oldest = Math.min(now - LOG_KEPT_MS, readAt - QUIET_SWEEP_AGE_MS - SHORTEST_MS);
+  // A read version may be that old when it is first used, with a second to spare. An image that was requested earlier is
+  // rejected, and its record is read again.
+  const oldest = Math.min(now - 2 * QUIET_SWEEP_AGE_MS, readAt - QUIET_SWEEP_AGE_MS - SHORTEST_MS);
   const old = points.findLastIndex(({ at }) => at < oldest);
   if (old === -1) return;
   try {

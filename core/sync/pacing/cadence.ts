@@ -114,7 +114,7 @@ function live(facts: CadenceFacts): Cadence {
   const calls = Math.max(1, batchCalls);
   const isIdle = notifications !== "none" && !isActive;
   return {
-    pollMs: paced(facts, LIVE_PARTS.polls, calls, unhurriedPollMs(facts)),
+    pollMs: paced(facts, LIVE_PARTS.polls, calls, quietPollMs(facts)),
     notificationGapMs: paced(facts, LIVE_PARTS.polls, calls, TICK_MS),
     freshnessMs: paced(facts, LIVE_PARTS.freshness, 1, isIdle ? UNPROMPTED_MS : ACTIVE_FRESHNESS_MS),
     schemaMs: paced(facts, LIVE_PARTS.schema, 1, isIdle ? TWICE_A_DAY_MS : LIVE_SCHEMA_MS),
@@ -126,7 +126,10 @@ function live(facts: CadenceFacts): Cadence {
 }
 
 /** Live mode without a cap: the less the source can be expected to notify us of a change, the more often it is polled. */
-function unhurriedPollMs({ notifications, quietMs }: CadenceFacts): number {
+export function quietPollMs({
+  notifications,
+  quietMs,
+}: Pick<CadenceFacts, "notifications" | "quietMs">): number {
   const grown = (fromMs: number, growth: number, toMs: number) =>
     Math.min(toMs, Math.max(fromMs, quietMs * growth));
   if (notifications === "none") return grown(SHORTEST_MS, LONGEST_POLL_MS / ACTIVE_FOR_MS, LONGEST_POLL_MS);

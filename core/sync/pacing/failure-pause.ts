@@ -24,9 +24,13 @@ export function failurePauseMs(failures: number, error?: unknown): number {
   return most * (0.5 + Math.random() / 2);
 }
 
-/** The same for one item of work, of which others do not depend: it is done soon after it can be. */
+/**
+ * The same for one item of work, of which others do not depend: it is done soon after it can be. One whose table is locked
+ * uses one of the base's two connections while it waits for the lock, so it is tried less and less often, too.
+ */
 export function itemPauseMs(failures: number, error?: unknown): number {
-  return Math.min(MAX_ITEM_PAUSE_MS, failurePauseMs(failures, error));
+  const pauseMs = failurePauseMs(failures, isBasetideError(error, "replica_busy") ? undefined : error);
+  return Math.min(MAX_ITEM_PAUSE_MS, pauseMs);
 }
 
 /** Returns whether the error means that one of our databases is unreachable, which says nothing about the base. */

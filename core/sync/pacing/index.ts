@@ -8,6 +8,7 @@ export {
   type CadenceFacts,
   CallBucket,
   cadenceOf,
+  quietPollMs,
   sweepCallsOf,
 } from "./cadence";
 export {

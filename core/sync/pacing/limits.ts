@@ -20,8 +20,11 @@ export const MOST_PATIENCE_MS = 5000;
 export const REST_MS = 10_000;
 /** What an object or a query of the customer's prevents is tried again, and reported, after this time, ms. */
 export const OBSTACLE_MS = 30_000;
-/** A base keeps its place for this long while others wait for one. Its lease is renewed as often, ms. */
-export const TURN_MS = 60_000;
+/**
+ * A base keeps its place for this long while others wait for one. Its lease is renewed as often, ms: what is done to an
+ * idle table is named within a minute.
+ */
+export const TURN_MS = 50_000;
 /** What happened within this time is recent, ms: records that polls go back for, webhooks that were replaced. */
 export const RECENT_MS = 10 * 60_000;
 /** What nothing hints at is done this often in any case, ms: to check a webhook, to compare a base at rest. */

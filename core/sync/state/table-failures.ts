@@ -51,6 +51,12 @@ export class TableFailures {
     return !this.#failures.has(tableId) || this.#answering.has(tableId);
   }
 
+  /** Returns whether its rows cannot be written: only a write shows when that is over. */
+  isOfRows(tableId: string): boolean {
+    const code = this.#failures.get(tableId)?.code;
+    return code === "replica_busy" || code === "replica_refused";
+  }
+
   /** Returns the time until the table may be tried again, ms; 0 or less: now. */
   dueInMs(tableId: string): number {
     return (this.#failures.get(tableId)?.nextTryAt ?? 0) - performance.now();

@@ -1,6 +1,7 @@
 -- The control plane's tables. Functions are in functions/, and schema.sql shows the whole as a server reports it.
 -- Rows that are updated every few seconds have a fillfactor, and no index on the columns that change: the update then
--- stays in its page (HOT) and needs no vacuum. test/support/hot-rows.ts lists them.
+-- stays in its page (HOT) and needs no vacuum. test/support/hot-rows.ts lists them. Where nothing else changes, autovacuum would
+-- analyze such a table each minute, whose statistics are most of the WAL of an installation at rest: it waits for 1000 updates.
 -- Every `encrypted_…` column is encrypted by core/secrets.ts, with `<table>.<column without the prefix>:<id>` as its
 -- context.
 
@@ -343,7 +344,7 @@ create unique index installation_one_row on installation ((true));
 -- When the watchdog last examined all clusters; one worker at a time does. No row: not since the last crash.
 create unlogged table watchdog_clock (
   checked_at timestamptz not null
-);
+) with (autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 create unique index watchdog_clock_one_row on watchdog_clock ((true));
 
 -- ------------------------------------------------------------------------------------------------- workspaces and bases
@@ -896,7 +897,7 @@ create table live_feeds (
   constraint live_feeds_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint live_feeds_state_check check (state in ('making', 'on', 'refused', 'failing')),
   constraint live_feeds_webhook_check check ((webhook_id is null) = (encrypted_secret is null))
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 
 -- What all bases know of an address that the source notifies (CONSOLE_URL). No row: nothing yet.
 create table notification_addresses (
@@ -943,7 +944,7 @@ create unlogged table processes (
   joined_at timestamptz not null default now(),
   constraint processes_pkey primary key (id),
   constraint processes_role_check check (role in ('worker', 'proxy', 'console'))
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 
 -- Bases whose workers crashed while they held them: a suspect is synced in a process of its own.
 create table base_crashes (
@@ -969,7 +970,7 @@ create unlogged table job_holders (
   id text not null,
   seen_at timestamptz not null,
   constraint job_holders_pkey primary key (id)
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 
 -- Tasks that run once (a deletion, the end of a move), counted before they start: a remaining row belongs to a process
 -- that crashed, or to a failure that is rescheduled.
@@ -1015,7 +1016,7 @@ create unlogged table quota_holders (
   -- Until then it may be using what it is owed.
   owed_until float8 not null default 0,
   constraint quota_holders_pkey primary key (session)
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 
 create index quota_holders_name_idx on quota_holders (name);
 
@@ -1037,7 +1038,7 @@ create unlogged table quota_keys (
   calls_at_refusal bigint not null default 0,
   -- the user whose limit over all keys the requests count toward, as a key; null where it does not matter
   user_id text
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 
 -- The permits of each key. Until rests_until, one that is free may not be used; of one that is held, its holder knows.
 create unlogged table quota_permits (
@@ -1050,7 +1051,7 @@ create unlogged table quota_permits (
   most integer,
   rests_until float8 not null,
   constraint quota_permits_pkey primary key (key, number)
-) with (fillfactor = 50);
+) with (fillfactor = 50, autovacuum_vacuum_threshold = 1000, autovacuum_analyze_threshold = 1000);
 
 -- Processes that wait for permits: a row for each permit, in order of arrival.
 create unlogged table quota_wants (

@@ -122,7 +122,7 @@ test("a page shows what a proposal changes, from what to what, and its buttons d
   const path = `/bases/${base.id}/changes`;
   expect((await ask(path, { account })).text).toContain("Close it &lt;b>");
   const page = (await ask(`${path}/${id}`, { account })).text;
-  expect(page).toMatch(/<b>Status<\/b>: <del>Open<\/del> <ins>Done<\/ins>/);
+  expect(page).toMatch(/<b>Status<\/b> <del>Open<\/del> → <ins>Done<\/ins>/);
   expect((await ask(`${path}/${id}/approve`, { account, form: {} })).status).toBe(303);
   expect(await getChangeSet(ctx.db, base.id, id)).toMatchObject({ state: "approved" });
   expect((await ask(`${path}/${id}/reject`, { account, form: {} })).status).toBe(409);

@@ -3,7 +3,13 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { pageVisits } from "../../support/console-pages";
 import { type ConsoleScene, consoleScene } from "../../support/console-scene";
 import { type Fleet, startFleet } from "../../support/fleet";
-import { EDITOR_WEIGHT, PAGE_WEIGHT, type PageWeight, pageScales } from "../../support/page-weight";
+import {
+  EDITOR_WEIGHT,
+  FONT_WEIGHT,
+  PAGE_WEIGHT,
+  type PageWeight,
+  pageScales,
+} from "../../support/page-weight";
 
 const BASES = 120;
 /** `bun run bench console` has 200, which take long to sync on a busy machine. */
@@ -35,14 +41,17 @@ test("a first visit to any page loads 60 kB at most, and only the SQL editor loa
     };
     weights.set(path, await weigh(path, headers));
   }
-  const found = [...weights].map(([path, { status, bytes, editorBytes }]) => ({
+  const found = [...weights].map(([path, { status, bytes, editorBytes, fontBytes }]) => ({
     path,
     status,
     bytes,
     editorBytes,
+    fontBytes,
   }));
   expect(found.filter(({ status }) => status !== 200)).toEqual([]);
   expect(found.filter(({ bytes }) => bytes > PAGE_WEIGHT)).toEqual([]);
+  expect(found.filter(({ fontBytes }) => fontBytes > FONT_WEIGHT)).toEqual([]);
+  expect(found.some(({ fontBytes }) => fontBytes > 0)).toBe(true);
   const editors = found.filter(({ editorBytes }) => editorBytes > 0);
   expect(editors.map(({ path }) => path)).toEqual([`/bases/${scene.base.id}/sql`]);
   expect(editors[0]!.editorBytes).toBeLessThan(EDITOR_WEIGHT);

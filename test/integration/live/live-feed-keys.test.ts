@@ -22,14 +22,14 @@ describe("a key that may not", () => {
       state: "refused",
       reason: expect.stringContaining("webhook:manage"),
     });
-    expect(worker.asked).toEqual({ webhooks: 1 });
+    expect(worker.asked).toEqual({ webhooks: 2 });
     expect(await worker.tryOpen()).toBeNull();
-    expect(worker.asked).toEqual({ webhooks: 1 });
+    expect(worker.asked).toEqual({ webhooks: 2 });
     await sql(
       `update live_feeds set refused_at = now() - interval '61 minutes' where base_id = '${live.base.id}'`,
     );
     expect(await worker.tryOpen()).toBeNull();
-    expect(worker.asked).toEqual({ webhooks: 2 });
+    expect(worker.asked).toEqual({ webhooks: 3 });
 
     await updateSettings(stack().fleet.ctx, live.base, { apiKey: stack().fleet.sandbox.key });
     await worker.open();

@@ -126,6 +126,34 @@ test("a write that does not end keeps no sync from ending, is given up, and its 
   expect(await names(engine, "a")).toContain("changed");
 });
 
+test("a table whose trigger ends our session fails by itself, and is written once the trigger is gone", async () => {
+  const { engine, a, z } = await twoTables();
+  await engine.sync();
+  await administer(
+    engine,
+    `create function public.end_session() returns trigger language plpgsql as $$
+       begin perform pg_terminate_backend(pg_backend_pid()); return new; end $$;
+     create trigger end_session before update on public.a for each row execute function public.end_session()`,
+  );
+  a.records.set("recA1", note("recA1", "changed"));
+  for (const text of ["new", "newer"]) {
+    z.records.set("recZ1", note("recZ1", text));
+    expect(await engine.sync()).toMatchObject({
+      completedAt: expect.any(Date),
+      failing: [
+        { name: "A", code: "replica_refused", message: expect.stringContaining("pg_terminate_backend") },
+      ],
+    });
+    expect(await names(engine, "z")).toContain(text);
+  }
+  await administer(engine, "drop trigger end_session on public.a");
+  await until(async () => (await engine.sync()).failing === undefined, {
+    what: "A is written",
+    timeoutMs: 20_000,
+  });
+  expect(await names(engine, "a")).toContain("changed");
+});
+
 /** Runs statements as the administrator of the server. */
 const administer = (engine: Engine, text: string) =>
   asAdmin((sql) => sql.unsafe(text).simple(), superuserUrl(engine.replica.ownerUrl));
@@ -224,15 +252,27 @@ test.for(["source_forbidden", "source_unavailable", "source_bad_answer"] as cons
   },
 );
 
-test("a first sync that was interrupted does not complete with the tables that it has built", async () => {
-  const { engine } = await twoTables();
+test("a first sync that another worker has begun syncs the tables that are there, and goes on with the schema", async () => {
+  const { engine, z } = await twoTables();
   engine.source.before = refused("source_unavailable");
   await engine.sync();
   await engine.restart();
   engine.source.before = (call) => {
     if (call === "schema") throw new BasetideError("source_unavailable");
   };
-  expect(await engine.sync()).toMatchObject({ completedAt: null, error: { code: "source_unavailable" } });
+  z.records.set("recZ1", note("recZ1", "new"));
+  const synced = engine.sync();
+  await until(async () => (await names(engine, "z")).includes("new"), { what: "Z is synced" });
+  await until(() => engine.cache.schemaError !== null, { what: "the schema is named" });
+  // It asks again, and is not complete.
+  const asked = () => engine.source.calls.filter((call) => call === "schema").length;
+  const before = asked();
+  await until(() => asked() > before, { what: "the schema is asked for again" });
+  expect(await Promise.race([synced, "running"])).toBe("running");
+  engine.source.before = () => {};
+  expect(await synced).toMatchObject({ kind: "first", completedAt: expect.any(Date) });
+  expect(engine.cache.schemaError).toBeNull();
+  expect(await names(engine, "a")).toEqual(["A1", "A2", "A3"]);
 });
 
 test("a sync that no other follows soon reads a table that answers again", async () => {

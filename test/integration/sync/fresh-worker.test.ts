@@ -9,6 +9,8 @@ import { until } from "../../support/poll";
 vi.setConfig({ testTimeout: 180_000 });
 
 const LONG_MS = 60_000;
+/** Of a page of a slow table. */
+const SLOW_MS = 1000;
 
 let scene: BrokenFleet;
 let fleet: BrokenFleet["fleet"];
@@ -23,13 +25,14 @@ afterAll(() => scene?.[Symbol.asyncDispose]());
 
 const text = (name: string) => ({ name, type: "singleLineText" });
 
-/** A base with a table in which every record shows a cell of another table. */
-function createSource() {
+/** @param others records of the second table */
+function createSource(others = 1) {
   const { control } = sandbox;
+  const records = (count: number) => Array.from({ length: count }, () => ({ fields: { Name: "first" } }));
   const id = control.createBase({
     tables: [
-      { name: "Well", fields: [text("Name")], records: [{ fields: { Name: "first" } }] },
-      { name: "Other", fields: [text("Name"), text("Note")], records: [{ fields: { Name: "first" } }] },
+      { name: "Well", fields: [text("Name")], records: records(1) },
+      { name: "Other", fields: [text("Name"), text("Note")], records: records(others) },
     ],
   });
   const user = { id: `usr${crypto.randomUUID()}`, email: "x@example.com" };
@@ -39,56 +42,111 @@ function createSource() {
 
 const current = ({ id }: Pick<Base, "id">) => getBase(fleet.ctx.db, id);
 
-test("rows arrive, the schema is named, and what is new comes when it can be read", async () => {
-  const bases = await Promise.all(
+type Made = ReturnType<typeof createSource>;
+
+/** Connects a base in every mode. */
+const connected = (others?: number) =>
+  Promise.all(
     Object.values(MODES).map(async (mode) => {
-      const made = createSource();
-      const base = await fleet.connect(made.id, { turbo: true, ...mode }, made.key);
-      const isSynced = async () => {
-        const { sync, live, settings } = await current(base);
-        return sync && (!settings.live || live?.readAt);
-      };
-      await until(isSynced, { what: "it is synced", timeoutMs: LONG_MS });
-      return { ...made, base };
+      const made = createSource(others);
+      if (others) slowDown(made);
+      return { ...made, base: await fleet.connect(made.id, { turbo: true, ...mode }, made.key) };
     }),
   );
-  const { control } = sandbox;
-  const rename = (
-    id: string,
-    { id: tableId, records: [record] }: (typeof bases)[number]["well"],
-    name: string,
-  ) => control.updateRecords(id, tableId, [{ id: record!.id, fields: { Name: name } }]);
+
+function rename({ id, well }: Made, name: string): void {
+  const [record] = well.records;
+  sandbox.control.updateRecords(id, well.id, [{ id: record!.id, fields: { Name: name } }]);
+}
+
+function refuseSchema({ id }: Made): void {
+  source.answer(id, ({ path }) => (path.endsWith("/tables") ? rawAnswer(503, "<html>") : undefined));
+}
+
+/** Lets the first sync take longer than the test. */
+function slowDown({ id, other }: Made): void {
+  source.answer(id, async ({ path }) => {
+    if (path.includes(other.id)) await Bun.sleep(SLOW_MS);
+    return undefined;
+  });
+}
+
+async function arrived(base: Base, name: string): Promise<void> {
+  const sql = await fleet.reader(base);
+  const isThere = async () => (await sql`select from well where name = ${name}`).length > 0;
+  await until(isThere, { what: `${name} is in SQL`, timeoutMs: LONG_MS, retryErrors: true });
+}
+
+async function schemaIsNamed(base: Base, state: Base["state"]): Promise<void> {
+  await until(async () => (await current(base)).schemaError !== null, {
+    what: "the schema is named",
+    timeoutMs: LONG_MS,
+  });
+  expect(await current(base)).toMatchObject({ state, error: null, failingTables: [] });
+}
+
+async function equals(base: Base): Promise<void> {
+  await until(() => expectEqualToSource(fleet, base).then(() => true), {
+    what: "SQL equals the source",
+    timeoutMs: LONG_MS,
+    retryErrors: true,
+  });
+  expect((await current(base)).schemaError).toBeNull();
+}
+
+test("rows arrive, the schema is named, and what is new comes when it can be read", async () => {
+  const bases = await connected();
+  for (const { base } of bases) {
+    const isSynced = async () => {
+      const { sync, live, settings } = await current(base);
+      return sync && (!settings.live || live?.readAt);
+    };
+    await until(isSynced, { what: "it is synced", timeoutMs: LONG_MS });
+  }
   await fleet.workers[0]!.stop();
-  for (const { id, well, other } of bases) {
-    source.answer(id, ({ path }) => (path.endsWith("/tables") ? rawAnswer(503, "<html>") : undefined));
-    rename(id, well, "meanwhile");
-    control.addField(id, other.id, text("New"));
+  for (const made of bases) {
+    refuseSchema(made);
+    rename(made, "meanwhile");
+    sandbox.control.addField(made.id, made.other.id, text("New"));
   }
   await fleet.addWorker();
   for (const name of ["meanwhile", "edited"]) {
-    for (const { id, base, well } of bases) {
-      if (name === "edited") rename(id, well, name);
-      const sql = await fleet.reader(base);
-      await until(async () => (await sql`select from well where name = ${name}`).length > 0, {
-        what: `${name} is in SQL`,
-        timeoutMs: LONG_MS,
-      });
+    for (const made of bases) {
+      if (name === "edited") rename(made, name);
+      await arrived(made.base, name);
+    }
+  }
+  for (const { base } of bases) await schemaIsNamed(base, "active");
+  for (const { id } of bases) source.answer(id, null);
+  for (const { base } of bases) await equals(base);
+});
+
+test("the same in the middle of a first sync, which goes on when the schema can be read", async () => {
+  const bases = await connected(4000);
+  for (const { base } of bases) await arrived(base, "first");
+  await fleet.workers.at(-1)!.stop();
+  for (const made of bases) {
+    expect((await current(made.base)).sync).toBeNull();
+    refuseSchema(made);
+    rename(made, "meanwhile");
+  }
+  await fleet.addWorker();
+  for (const name of ["meanwhile", "edited", "edited again"]) {
+    for (const made of bases) {
+      if (name !== "meanwhile") rename(made, name);
+      await arrived(made.base, name);
     }
   }
   for (const { base } of bases) {
-    await until(async () => (await current(base)).schemaError !== null, {
-      what: "the schema is named",
-      timeoutMs: LONG_MS,
-    });
-    expect(await current(base)).toMatchObject({ state: "active", error: null, failingTables: [] });
+    await schemaIsNamed(base, "starting");
+    expect((await current(base)).sync).toBeNull();
   }
   for (const { id } of bases) source.answer(id, null);
   for (const { base } of bases) {
-    await until(() => expectEqualToSource(fleet, base).then(() => true), {
-      what: "SQL equals the source",
+    await equals(base);
+    await until(async () => (await current(base)).sync !== null, {
+      what: "the first sync is complete",
       timeoutMs: LONG_MS,
-      retryErrors: true,
     });
-    expect((await current(base)).schemaError).toBeNull();
   }
 });

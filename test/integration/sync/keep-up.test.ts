@@ -1,6 +1,6 @@
 /** While a sync builds one table, the others are kept up to date. */
 import { expect, test, vi } from "vitest";
-import { syncBase } from "../../../core/sync/engine";
+import { type Notifications, syncBase } from "../../../core/sync/engine";
 import { testEngine } from "../../support/engine";
 import { modifiedSince } from "../../support/fake-source";
 import { until } from "../../support/poll";
@@ -8,8 +8,12 @@ import { sourceRecord, sourceTable } from "../../support/source-records";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-/** Starts a first sync with Turbo of this many tables, which are soon complete, and of one that takes until `end`. */
-async function firstSync(tables: number) {
+/**
+ * Starts a first sync with Turbo of this many tables, which are soon complete, and of one that takes until `end`.
+ *
+ * @param notified whether the source notifies of changes; it does not unless given
+ */
+async function firstSync(tables: number, notified?: Notifications) {
   const engine = await testEngine();
   const ids = Array.from({ length: tables }, (_, at) => `tblS${at}`);
   for (const id of ids)
@@ -24,7 +28,7 @@ async function firstSync(tables: number) {
   engine.cache.sourceClock.record(Date.now());
   const input = engine.input();
   const reader = { ...input.reader, quotaKey: "airtable:app1", share: () => 5 };
-  const synced = syncBase({ ...input, reader, modifiedSince });
+  const synced = syncBase({ ...input, reader, modifiedSince, notified });
   const looks = (id: string) => engine.source.calls.filter((call) => call.startsWith(`look ${id} `)).length;
   return {
     engine,
@@ -63,4 +67,18 @@ test("a table that is not answered for delays no other, and an edit arrives", as
   await until(() => looksOf(ids[1]!) >= looked + 3, { what: "it is looked at again", timeoutMs: 20_000 });
   hung.resolve();
   await end();
+});
+
+test("where the source notifies of changes, a complete table is asked for after a notification", async () => {
+  const notified = { notifications: "proven", notifiedAt: Number.NEGATIVE_INFINITY } as const;
+  const changes: { -readonly [Key in keyof Notifications]: Notifications[Key] } = { ...notified };
+  const [polled, hinted] = await Promise.all([firstSync(1), firstSync(1, changes)]);
+  await until(() => polled.looks() >= 2, { what: "a table is polled", timeoutMs: 40_000 });
+  expect(hinted.looks()).toBe(0);
+  changes.notifiedAt = performance.now();
+  await until(() => hinted.looks() > 0, { what: "the table is asked for", timeoutMs: 20_000 });
+  const looked = polled.looks();
+  await until(() => polled.looks() >= looked + 2, { what: "a table is polled further", timeoutMs: 40_000 });
+  expect(hinted.looks()).toBe(1);
+  await Promise.all([polled.end(), hinted.end()]);
 });

@@ -13,6 +13,7 @@ import { type BrokenFleet, MODES, startBrokenFleet } from "../../support/broken-
 import { type Answerer, type RawAnswer, rawAnswer } from "../../support/broken-source";
 import { expectEqualToSource } from "../../support/equal-to-source";
 import { hostedUrl } from "../../support/hosted-url";
+import { slowness } from "../../support/machine-speed";
 import { until } from "../../support/poll";
 
 vi.setConfig({ testTimeout: 180_000 });
@@ -83,6 +84,12 @@ const OBJECTS: [
     (table) => asOwner((us) => `alter table public.${table} owner to ${us}`),
   ],
   [
+    "another owner of an idle table",
+    "destination_invalid",
+    (table) => `alter table public.${table} owner to pg_monitor`,
+    (table) => asOwner((us) => `alter table public.${table} owner to ${us}`),
+  ],
+  [
     "no rights",
     "destination_invalid",
     (table) => asOwner((us) => `revoke all on public.${table} from ${us}`),
@@ -90,6 +97,12 @@ const OBJECTS: [
   ],
   ["a full disk", "replica_refused", raising("raise 'no' using errcode = '53100'"), dropped],
   ["a state of ours", "replica_refused", raising("raise 'no' using errcode = 'BT001'"), dropped],
+  [
+    "an end of our session",
+    "replica_refused",
+    raising("perform pg_terminate_backend(pg_backend_pid())"),
+    dropped,
+  ],
   [
     "row security",
     "destination_invalid",
@@ -196,7 +209,8 @@ test.concurrent.for(["sweep", "rapid", "live"] as const)(
       codes.set(odd[index]!, code);
     }
     source.answer(made.id, answerer);
-    for (const name of [...broken, ...odd]) made.edit(name, "edited");
+    const isIdle = (name: string) => OBJECTS[odd.indexOf(name)]?.[0].endsWith("idle table");
+    for (const name of [...broken, ...odd]) if (!isIdle(name)) made.edit(name, "edited");
     for (const text of ["first", "second", "third"]) {
       made.edit("Well", text);
       await arrived(base, "well", text);
@@ -207,6 +221,37 @@ test.concurrent.for(["sweep", "rapid", "live"] as const)(
     source.answer(made.id, null);
     await holder.end({ timeout: 1 });
     for (const [index, [, , , off]] of OBJECTS.entries()) if (off) await run(off(sqlName(odd[index]!)));
+    await whole(base);
+  },
+);
+
+/** Of the changes of other tables, as p95, ms. */
+const IN_TIME_MS = 5000;
+
+test.concurrent.for(["sweep", "rapid", "live"] as const)(
+  "%s: changes arrive in time while the trigger of one table does not end, and other tables are locked",
+  async (mode) => {
+    const broken = ["Endless", "Locked", "Both"];
+    const made = createSource(["Well", ...broken]);
+    const base = await synced(await fleet.connect(made.id, { turbo: true, ...MODES[mode] }, made.key));
+    const admin = superuserUrl(hostedUrl((await replicaTarget(fleet.ctx, base)).url));
+    const endless = raising("perform pg_sleep(3600)");
+    await asAdmin((sql) => sql.unsafe(`${endless("endless")};${endless("both")}`).simple(), admin);
+    const holder = postgres(admin, { max: 1, onnotice: () => {} });
+    await holder.unsafe("begin; lock table public.locked, public.both").simple();
+    for (const name of broken) made.edit(name, "edited");
+    const took: number[] = [];
+    for (let edit = 0; edit < 30; edit++) {
+      const from = performance.now();
+      made.edit("Well", `edit ${edit}`);
+      await arrived(base, "well", `edit ${edit}`);
+      took.push(performance.now() - from);
+    }
+    expect(took.toSorted((a, b) => a - b)[Math.ceil(took.length * 0.95) - 1]).toBeLessThan(
+      IN_TIME_MS * slowness(),
+    );
+    await holder.end({ timeout: 1 });
+    await asAdmin((sql) => sql.unsafe(`${dropped("endless")};${dropped("both")}`).simple(), admin);
     await whole(base);
   },
 );

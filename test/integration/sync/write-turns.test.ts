@@ -47,3 +47,24 @@ test.each(["first sync", "sweep"])("a %s waits for a turn of its own server only
   const name = kind === "sweep" ? "Grace" : "Ada";
   for (const { rows } of engines) expect(await rows()).toMatchObject([{ name }]);
 });
+
+test("pages of tables that fail share one turn of their base, and leave the other to its other tables", async () => {
+  const replica = { server: "failing:5432" };
+  const { promise: over, resolve: end } = Promise.withResolvers<void>();
+  const begun: string[] = [];
+  const hanging = ["first", "second", "third"].map((name) =>
+    inWriteTurn(
+      replica,
+      () => {
+        begun.push(name);
+        return over;
+      },
+      true,
+    ),
+  );
+  expect(await inWriteTurn(replica, async () => "written")).toBe("written");
+  expect(begun).toEqual(["first"]);
+  end();
+  await Promise.all(hanging);
+  expect(begun).toEqual(["first", "second", "third"]);
+});

@@ -1,6 +1,13 @@
 import { expect, test } from "vitest";
 import type { BrowsedColumn } from "../../../core/data-browser";
-import { colorClass, fileName, formatNumber, formatTime } from "../../../views/data/format-cell";
+import {
+  colorClass,
+  fileName,
+  formatNumber,
+  formatTime,
+  isPictureType,
+  thumbnailSize,
+} from "../../../views/data/format-cell";
 import { webLink } from "../../../views/data/paths";
 
 const number = (digits: string, shownAs: string, display = {}) =>
@@ -26,4 +33,21 @@ test("times, files, colors and links", () => {
   );
   expect(webLink("javascript:alert(1)")).toBeUndefined();
   expect(webLink("https://example.com/ä")).toBe("https://example.com/%C3%A4");
+});
+
+test("a thumbnail is of a picture of pixels, and neither a thread nor a bar", () => {
+  const types = [
+    "image/png",
+    "image/heic",
+    "image/svg+xml",
+    "application/pdf",
+    "text/html",
+    "x/image/png",
+    null,
+  ];
+  expect(types.filter(isPictureType)).toEqual(["image/png", "image/heic"]);
+  expect(thumbnailSize({ width: 800, height: 400 }, 24)).toEqual({ width: 48, height: 24 });
+  expect(thumbnailSize({ width: 9000, height: 10 }, 24)).toEqual({ width: 96, height: 24 });
+  expect(thumbnailSize({ width: 10, height: 9000 }, 24)).toEqual({ width: 6, height: 24 });
+  expect(thumbnailSize({ width: null, height: 0 }, 24)).toEqual({ width: 24, height: 24 });
 });

@@ -52,7 +52,7 @@ export function activityPages(ctx: ConsoleContext) {
         isHtmx(request) ? (
           <ActivityEntries {...listed} />
         ) : (
-          <Activity {...listed} {...{ currentUser, choice, actors: withChosen(actors, choice.who), bases }} />
+          <Activity {...listed} {...{ choice, actors: withChosen(actors, choice.who), bases }} />
         ),
       );
     });

@@ -3,7 +3,6 @@
  * what will happen; only its button sends the form.
  */
 import { Elysia } from "elysia";
-import { getWebhook } from "../../../../core/alerts";
 import { type Account, type CurrentUser, listTokens } from "../../../../core/control/accounts";
 import {
   type Base,
@@ -15,7 +14,6 @@ import {
   settingByName,
   settingEffect,
 } from "../../../../core/control/bases";
-import { getWorkspace } from "../../../../core/control/budgets";
 import { BasetideError } from "../../../../core/errors";
 import { counted } from "../../../../core/format";
 import { AccountFrame } from "../../../../views/account/frame";
@@ -126,28 +124,6 @@ export function confirmationPages(ctx: ConsoleContext) {
         isDanger: true,
         back: "/account/tokens",
       });
-    })
-    .get("/account/alerts/webhooks/:id/delete", async ({ request, currentUser, account, params }) => {
-      const webhook = await getWebhook(db, params.id, account.id);
-      return askAboutAccount(request, currentUser, "/account/alerts", {
-        title: `Delete the webhook “${webhook.name}”?`,
-        effect: <p>No more messages will be sent, including queued ones.</p>,
-        button: "Delete webhook",
-        action: `/account/alerts/webhooks/${webhook.id}/delete`,
-        isDanger: true,
-        back: `/account/alerts/webhooks/${webhook.id}`,
-      });
-    })
-    .get("/account/workspaces/:id/delete", async ({ request, currentUser, account, params }) => {
-      const workspace = await getWorkspace(db, params.id, account.id);
-      return askAboutAccount(request, currentUser, "/account/workspaces", {
-        title: `Delete the workspace “${workspace.name}”?`,
-        effect: <p>Its plan and its month's figures are deleted. Nothing changes in Airtable.</p>,
-        button: "Delete workspace",
-        action: `/account/workspaces/${workspace.id}/delete`,
-        isDanger: true,
-        back: `/account/workspaces/${workspace.id}`,
-      });
     });
 }
 
@@ -169,8 +145,6 @@ function askAboutBase(request: Request, currentUser: CurrentUser, base: Base, qu
 
 const sections = {
   "/account/tokens": "api",
-  "/account/alerts": "alerts",
-  "/account/workspaces": "usage",
 } as const;
 
 function askAboutAccount(
@@ -182,7 +156,7 @@ function askAboutAccount(
   const view = isHtmx(request) ? (
     <Confirm {...question} isDialog />
   ) : (
-    <AccountFrame currentUser={currentUser} tab={tab}>
+    <AccountFrame tab={tab}>
       <Confirm {...question} isDialog={false} />
     </AccountFrame>
   );

@@ -2,12 +2,12 @@
 import { Elysia } from "elysia";
 import type { ApiDescription } from "../../openapi";
 import type { ConsoleContext } from "../../page-kit";
+import { pagesOf } from "../../resource-kit/page-routes";
+import { resources } from "../../resources";
 import { accountPages } from "./account";
 import { activityPages } from "./activity";
-import { alertPages } from "./alerts";
 import { baseActions } from "./base-actions";
 import { basePages } from "./base-pages";
-import { changeSetPages } from "./change-set-pages";
 import { confirmationPages } from "./confirmations";
 import { connectPages } from "./connect-pages";
 import { dataPages } from "./data-pages";
@@ -30,7 +30,7 @@ import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
 import { tokenPages } from "./tokens";
 import { twoFactorPages } from "./two-factor";
-import { workspacePages } from "./workspaces";
+import { writePages } from "./write-pages";
 
 export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
   return new Elysia({ name: "pages", detail: { hide: true } })
@@ -46,8 +46,6 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(signInServicePages(ctx))
     .use(statusPages(ctx))
     .use(activityPages(ctx))
-    .use(alertPages(ctx))
-    .use(workspacePages(ctx))
     .use(onboardingPages(ctx))
     .use(searchPages(ctx))
     .use(schemaPages(ctx))
@@ -55,13 +53,14 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(sqlPages(ctx))
     .use(connectPages(ctx))
     .use(proxyPages(ctx))
+    .use(writePages(ctx))
     .use(dataPages(ctx))
     .use(selectionPages(ctx))
-    .use(changeSetPages(ctx))
     .use(basePages(ctx))
     .use(baseActions(ctx))
     .use(requestPages(ctx))
     .use(operatorPages(ctx))
     .use(confirmationPages(ctx))
+    .use(resources.filter((one) => one.console).map((one) => pagesOf(ctx, one)))
     .use(themeRoute(ctx));
 }

@@ -50,7 +50,7 @@ export function statusPages(ctx: ConsoleContext) {
     return answer(
       request,
       { title: "Status page", currentUser, active: "settings" },
-      <StatusSettings currentUser={currentUser} url={url} />,
+      <StatusSettings url={url} />,
     );
   };
 

@@ -21,12 +21,7 @@ export function twoFactorPages(ctx: ConsoleContext) {
         active: "settings",
         status: httpStatusOf(failed?.reason),
       },
-      <TwoFactorPage
-        currentUser={currentUser}
-        isOn={await hasTwoFactor(db, currentUser.userId)}
-        errors={{}}
-        {...shown}
-      />,
+      <TwoFactorPage isOn={await hasTwoFactor(db, currentUser.userId)} errors={{}} {...shown} />,
     );
   return new Elysia({ prefix: TWO_FACTOR_PATH, detail: { hide: true } })
     .use(signedIn(ctx))

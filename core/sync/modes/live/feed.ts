@@ -14,7 +14,7 @@ import { asBasetideError, BasetideError, type ErrorCode, isBasetideError, nextSt
 import { type ChangeBatch, type Platform, platformById } from "../../../source";
 import { type Reader, watchAnswers, withPatience } from "../../engine";
 import type { FeedStore, Host, NotificationState, SavedFeed, SyncedBase } from "../../host";
-import { isOutage, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, UNPROMPTED_MS } from "../../pacing";
+import { isOutage, MAX_FAILURE_PAUSE_MS, MOST_PATIENCE_MS, SHORTEST_MS, UNPROMPTED_MS } from "../../pacing";
 import type { BaseCache } from "../../state";
 import type { Comparisons } from "./comparisons";
 import { FeedGap } from "./feed-gap";
@@ -31,8 +31,6 @@ import {
   repairWebhook,
 } from "./webhook";
 
-/** If a read takes longer, or twice as long as the one before, scans begin to look for changes. */
-const READ_PATIENCE_MS = 2000;
 /** Errors of a read that may mean that the webhook is gone, not visible to the key, or does not know the cursor. */
 const WEBHOOK_ERRORS = new Set<ErrorCode>([
   "source_not_found",
@@ -137,6 +135,10 @@ export class LiveFeed implements Feed {
     return isNotified ? this.#trust.state : "none";
   }
 
+  get notifiedAt(): number {
+    return this.#notifier.notifiedAt;
+  }
+
   get gapSince(): Date | null {
     return this.#gap.since;
   }
@@ -145,9 +147,9 @@ export class LiveFeed implements Feed {
     return this.#failure !== undefined;
   }
 
-  /** How long a read may stay unanswered before others no longer wait for it, ms. */
+  /** If a read takes twice as long as the one before, or as a usual one, scans begin to look for changes. */
   get patienceMs(): number {
-    return Math.max(READ_PATIENCE_MS, 2 * this.#tookMs);
+    return 2 * Math.max(SHORTEST_MS, this.#tookMs);
   }
 
   get isSettled(): boolean {

@@ -153,16 +153,18 @@ export async function liveBase(input: LiveInput): Promise<Rest | undefined> {
     checkingSchema({ schemaTracker, cache: baseCache, connection, dirty, batches }),
     work,
     rebuilding(session, rebuildWatch(session, batches)),
-    asking(session),
+    asking(session, (tableId) => waiting().includes(tableId)),
     scanning(session, scanWatch({ base, cache, scans: baseCache, feed, batches, cadence })),
     trimming(session),
     comparing({ compare: compare && (() => compare(compared)), cache, cadence, log }),
   ]);
   const isWorking = () => scheduler.running(work).length > 0;
+  /** The tables with changes that wait, or are written. */
+  const waiting = () => [...scheduler.running(work), ...dirty.tables()];
   /** Whether all changes that wait are of tables that cannot be read or written: the lease is renewed without them. */
   const isHeldUp = () => {
-    const waiting = [...scheduler.running(work), ...dirty.tables()];
-    return waiting.length > 0 && waiting.every((id) => baseCache.failing.has(id));
+    const ids = waiting();
+    return ids.length > 0 && ids.every((id) => baseCache.failing.has(id));
   };
   try {
     await taskGroup.run([keepReading(reading, input.first), scheduler.run()]);

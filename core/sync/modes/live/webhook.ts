@@ -13,9 +13,6 @@ import { metered, type Reader } from "../../engine";
 import type { FeedStore, NewFeedWebhook, SavedFeed, SyncedBase } from "../../host";
 import { type NotificationAddress, notificationAddress } from "./notification-address";
 
-/** A webhook is refreshed when less than this part of its lifetime is left. */
-const REFRESH_BEFORE = 3 / 7;
-
 export interface BaseFeedContext {
   ctx: Pick<Context, "log"> & {
     config: Pick<Config, "consoleUrl" | "livePings" | "upstreams">;
@@ -56,6 +53,9 @@ export async function repairWebhook(
   isDead: boolean,
 ): Promise<WebhookRepair> {
   const { ctx, base, scope } = context;
+  // Without an earlier one, the list matters only if there is no room for another webhook.
+  const first = saved === undefined && (await createFirst(context, reader));
+  if (first) return first;
   const webhooks = await permitted(() =>
     call(reader, (feed, signal) => feed.listWebhooks(base.sourceBaseId, signal)),
   );
@@ -65,20 +65,37 @@ export async function repairWebhook(
   }
   const address = await notificationAddress(ctx.config, base);
   const own = webhooks.find((webhook) => webhook.id === saved?.webhookId);
-  if (own && !isDead && isUsable(own, address))
+  if (own && !isDead && isUsable(own, address)) {
+    await deleteAll(context, reader, leftoversOf(webhooks, own.id, address));
     return { is: "well", webhook: await keepHealthy(context, reader, own) };
+  }
   return replace(context, reader, webhooks, saved?.webhookId ?? null, address);
 }
 
-/** Extends the webhook's expiry if it is near. Makes no call in the usual case. */
+/**
+ * Creates the base's first webhook with one call. One that a crash has left behind is deleted by a later check.
+ *
+ * @returns undefined if the source does not create it: its list of webhooks may say why, or has it all the same
+ */
+async function createFirst(context: BaseFeedContext, reader: Reader): Promise<WebhookRepair | undefined> {
+  const { url } = await notificationAddress(context.ctx.config, context.base);
+  try {
+    return await store(context, reader, null, url, await create(context, reader, url));
+  } catch (caught) {
+    const { code } = asBasetideError(caught);
+    if (!code.startsWith("source_") || code === "source_billing_limit") throw caught;
+    return undefined;
+  }
+}
+
+/** Extends the webhook's expiry in the second half of its lifetime. Makes no call in the usual case. */
 export async function refreshInTime(
   { ctx, base, clock, webhooks }: BaseFeedContext,
   reader: Reader,
   webhook: FeedWebhook,
 ): Promise<FeedWebhook> {
   const now = clock.now() ?? Date.now();
-  if (webhook.expiresMs === undefined || webhook.expiresMs - now > webhooks.lifetimeMs * REFRESH_BEFORE)
-    return webhook;
+  if (webhook.expiresMs === undefined || webhook.expiresMs - now > webhooks.lifetimeMs / 2) return webhook;
   const expiresMs = await call(reader, (feed, signal) =>
     feed.refreshWebhook(base.sourceBaseId, webhook.id, signal),
   );
@@ -126,59 +143,85 @@ async function replace(
   replacedId: string | null,
   { url }: NotificationAddress,
 ): Promise<WebhookRepair> {
-  const { ctx, base } = context;
-  // Left behind by a crash, or from a row that was lost: their secrets are lost.
-  const leftovers = webhooks.filter(
-    ({ id, notificationUrl }) => id === replacedId || (url && notificationUrl === url),
-  );
-  const ids = new Set(leftovers.map(({ id }) => id));
+  const leftovers = leftoversOf(webhooks, null, { url });
+  const ids = new Set(leftovers);
   // The list may have an entry for it that cannot be read.
   if (replacedId !== null) ids.add(replacedId);
   const mayReplace = await permitted(async () => {
-    for (const id of ids) {
-      await call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, id, signal));
-    }
+    await deleteAll(context, reader, ids);
     return true;
   });
-  const created = mayReplace && (await create(context, reader, webhooks.length - leftovers.length, url));
+  const others = webhooks.filter(({ id }) => !ids.has(id)).length;
+  const created = mayReplace && (await createAgain(context, reader, others, url));
   if (!created)
     return refuse(
       context,
       "The API key is not allowed to create webhooks. Its owner must have the creator role in the base.",
     );
   if ("reason" in created) return refuse(context, created.reason);
-  const { id, secretBase64, expiresMs } = created;
-  const saved = { id, secretBase64, notificationUrl: url, expiresMs };
-  const gapSince = await saveOrDelete(context, reader, replacedId, saved);
-  if (!gapSince) return { is: "taken" };
-  ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "webhook created");
-  return { is: "new", webhook: { id, notificationUrl: url, expiresMs }, gapSince };
+  return store(context, reader, replacedId, url, created);
+}
+
+/**
+ * Returns the ids of webhooks with our address besides `ownId`: left behind by a crash, or from a row that was lost. Their
+ * secrets are lost.
+ */
+function leftoversOf(
+  webhooks: SourceWebhook[],
+  ownId: string | null,
+  { url }: Pick<NotificationAddress, "url">,
+): string[] {
+  return webhooks.flatMap(({ id, notificationUrl }) =>
+    id !== ownId && url && notificationUrl === url ? id : [],
+  );
+}
+
+async function deleteAll({ base }: BaseFeedContext, reader: Reader, ids: Iterable<string>): Promise<void> {
+  for (const id of ids)
+    await call(reader, (feed, signal) => feed.deleteWebhook(base.sourceBaseId, id, signal));
+}
+
+type CreatedWebhook = Awaited<ReturnType<ChangeFeed["createWebhook"]>>;
+
+function create({ base }: BaseFeedContext, reader: Reader, url: string | null): Promise<CreatedWebhook> {
+  return call(
+    reader,
+    (feed, signal) => feed.createWebhook(base.sourceBaseId, { notificationUrl: url ?? undefined }, signal),
+    { isOnce: true },
+  );
 }
 
 /** @returns null if the key is not allowed to; a reason if the source has no room */
-async function create(
-  { base, webhooks }: BaseFeedContext,
+async function createAgain(
+  context: BaseFeedContext,
   reader: Reader,
   others: number,
   url: string | null,
-): Promise<Awaited<ReturnType<ChangeFeed["createWebhook"]>> | { reason: string } | null> {
+): Promise<CreatedWebhook | { reason: string } | null> {
   try {
-    return await permitted(() =>
-      call(
-        reader,
-        (feed, signal) =>
-          feed.createWebhook(base.sourceBaseId, { notificationUrl: url ?? undefined }, signal),
-        { isOnce: true },
-      ),
-    );
+    return await permitted(() => create(context, reader, url));
   } catch (error) {
     if (!isBasetideError(error, "source_rejected")) throw error;
-    if (others < webhooks.maxPerBase)
+    if (others < context.webhooks.maxPerBase)
       return { reason: `Airtable refused to create a webhook. ${error.message}` };
     return {
       reason: `The base already has ${others} webhooks of other programs, the maximum. Delete one that is no longer needed.`,
     };
   }
+}
+
+async function store(
+  context: BaseFeedContext,
+  reader: Reader,
+  replacedId: string | null,
+  url: string | null,
+  { id, secretBase64, expiresMs }: CreatedWebhook,
+): Promise<WebhookRepair> {
+  const saved = { id, secretBase64, notificationUrl: url, expiresMs };
+  const gapSince = await saveOrDelete(context, reader, replacedId, saved);
+  if (!gapSince) return { is: "taken" };
+  context.ctx.log.info({ webhookId: id, replacedId, isNotifying: url !== null }, "webhook created");
+  return { is: "new", webhook: { id, notificationUrl: url, expiresMs }, gapSince };
 }
 
 /**

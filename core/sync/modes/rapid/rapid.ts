@@ -98,7 +98,8 @@ export async function rapidBase(input: RapidInput): Promise<boolean> {
       checkingSchema(rapid),
       polling(rapid, reader),
       rebuilding(rapid, rebuildWatch(rapid)),
-      asking(rapid),
+      // Each table is polled, or rebuilt.
+      asking(rapid, () => true),
       scanning(rapid, {
         everyMs: () => input.cadence().sweepEveryMs,
         lastAgoMs: () => sweptAgoMs(input.base),

@@ -127,8 +127,15 @@ async function sweepNext(session: SyncSession, scan: SweepScan): Promise<void> {
   }
 }
 
-/** Asks again for tables that could not be read; see `askFailing`. */
-export function asking({ input, schemaTracker, background }: SyncSession): WorkKind {
+/**
+ * Asks again for tables that could not be read; see `askFailing`.
+ *
+ * @param isWrittenTo returns whether other work will show whether rows of the table can be written
+ */
+export function asking(
+  { input, schemaTracker, background }: SyncSession,
+  isWrittenTo: (tableId: string) => boolean,
+): WorkKind {
   const { cache } = input;
   async function run(): Promise<void> {
     cache.failing.keepOnly(schemaTracker.tables);
@@ -136,6 +143,7 @@ export function asking({ input, schemaTracker, background }: SyncSession): WorkK
     for (const id of cache.failing.ids) {
       // A scan that could not read it must do so now; otherwise there is nothing to read but what is named.
       if (!cache.failing.isReadable(id) || cache.partialScan?.remaining.includes(id)) continue;
+      if (cache.failing.isOfRows(id) && isWrittenTo(id)) continue;
       try {
         await schemaTracker.ownTable(id);
         cache.failing.read(id);

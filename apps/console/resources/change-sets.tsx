@@ -1,0 +1,238 @@
+/** Change sets of a base: changes of records that Basetide makes in Airtable with the base's own key, and can undo. */
+import { t } from "elysia";
+import type { Context } from "../../../core/context";
+import type { Base } from "../../../core/control/bases";
+import {
+  type ChangeSet,
+  changeSetStates,
+  createChangeSet,
+  type Decision,
+  decideChangeSet,
+  decisions,
+  getChangeSet,
+  itemStates,
+  listChangeItems,
+  listChangeSets,
+  MOST_OPERATIONS,
+  operationKinds,
+  undoChangeSet,
+} from "../../../core/control/change-sets";
+import { serverNow } from "../../../core/postgres";
+import { ChangeSetPage, ChangeSetsPage, changesPath } from "../../../views/base/change-sets";
+import { BaseFrame } from "../../../views/base/frame";
+import { ofBase, resource } from "../resource-kit/resource";
+import { idParams } from "../schemas";
+import { named, nullable, strict, timestamp } from "../schemas/parts";
+
+const API = "/api/v1/bases/:id/change-sets";
+const PAGE = "/bases/:id/changes";
+const LISTED = 100;
+const ITEMS = 100;
+
+const cells = (description: string) => t.Record(t.String({ maxLength: 1000 }), t.Unknown(), { description });
+const someCells = nullable(t.Record(t.String(), t.Unknown()));
+
+const operation = named(
+  "ChangeOperation",
+  t.Object(
+    {
+      operation: t.UnionEnum(operationKinds),
+      table: t.String({ minLength: 1, maxLength: 255, description: "Airtable's id or name of the table" }),
+      record: t.Optional(t.String({ maxLength: 20, description: "The record's id; not for a create" })),
+      fields: t.Optional(
+        cells(
+          'The cells to write, by the names or ids of their fields, in the form of Airtable\'s API. In a cell of links, `{"created_by": 0}` is the record that the first operation creates',
+        ),
+      ),
+      expected: t.Optional(
+        cells("CellValues that the record must still have: if one differs, the operation is refused"),
+      ),
+    },
+    strict,
+  ),
+);
+
+const changeSet = named(
+  "ChangeSet",
+  t.Object({
+    id: t.String(),
+    base_id: t.String(),
+    created_by: nullable(t.String({ description: "The member or token" })),
+    note: t.String(),
+    typecast: t.Boolean(),
+    state: t.UnionEnum(changeSetStates),
+    undoes: nullable(t.String({ description: "The set whose changes it undoes" })),
+    counts: t.Partial(t.Object(Object.fromEntries(itemStates.map((state) => [state, t.Integer()]))), {
+      description: "Operations by state",
+    }),
+    problem: t.String({ description: "Why it cannot continue at the moment; empty if it can" }),
+    created_at: timestamp,
+    expires_at: nullable(timestamp),
+    decided_by: nullable(t.String()),
+    decided_at: nullable(timestamp),
+    ended_at: nullable(timestamp),
+  }),
+);
+
+const shown = (set: ChangeSet) => ({
+  ...set,
+  expiresAt: set.state === "proposed" ? set.expiresAt : null,
+});
+
+/** A page of its operations, and the position with which the next one begins. */
+async function itemsFrom(ctx: Pick<Context, "db" | "secrets">, { id }: ChangeSet, from: number) {
+  const items = await listChangeItems(ctx, id, { from, limit: ITEMS });
+  return { items, next: items.length < ITEMS ? null : items.at(-1)!.position + 1 };
+}
+
+const pageOf = (_: unknown, { base, set }: { base: Base; set: ChangeSet }) =>
+  `${changesPath(base)}/${set.id}`;
+
+export const changeSetsResource = resource({
+  tag: "Change sets",
+  params: t.Object({
+    ...idParams.properties,
+    set: t.String({ maxLength: 100, description: "Id of the change set: chs_…" }),
+  }),
+  scope: ofBase,
+  find: async ({ db }, base, { set }) => ({ base, set: await getChangeSet(db, base.id, set!) }),
+  console: {
+    facts: (base) => ({ active: "bases", base }),
+    frame: (base, content) => (
+      <BaseFrame base={base} place="proxy">
+        {content}
+      </BaseFrame>
+    ),
+    all: {
+      path: PAGE,
+      title: ({ name }) => `Change sets · ${name}`,
+      show: async ({ db }, base) => (
+        <ChangeSetsPage base={base} sets={await listChangeSets(db, base.id, LISTED)} now={serverNow(base)} />
+      ),
+    },
+    one: {
+      path: `${PAGE}/:set`,
+      title: ({ base }) => `Change set · ${base.name}`,
+      async show(ctx, { base, set }, { query }) {
+        const from = /^\d{1,6}$/.test(String(query.from)) ? Number(query.from) : 0;
+        return (
+          <ChangeSetPage {...{ base, set, ...(await itemsFrom(ctx, set, from)) }} now={serverNow(base)} />
+        );
+      },
+    },
+  },
+})
+  .all({
+    api: `GET ${API}`,
+    summary: "The newest change sets of a base",
+    description: "100 at most.",
+    answer: t.Array(changeSet),
+    run: async ({ db }, base) => (await listChangeSets(db, base.id, LISTED)).map(shown),
+  })
+  .all({
+    api: `POST ${API}`,
+    summary: "Change records in Airtable",
+    description:
+      "The operations are made in their order, ten to a call, within the base's rate limit, and SQL shows each when its call is answered. Requires the setting `change_sets`.",
+    raises: ["conflict"],
+    status: 201,
+    body: named(
+      "NewChangeSet",
+      t.Object(
+        {
+          operations: t.Array(operation, { minItems: 1, maxItems: MOST_OPERATIONS }),
+          note: t.Optional(t.String({ maxLength: 1000, description: "What it is for" })),
+          typecast: t.Optional(
+            t.Boolean({
+              description: "Airtable converts texts to the types of their fields, and adds options",
+            }),
+          ),
+          proposal: t.Optional(t.Boolean({ description: "Nothing is changed until it is approved" })),
+        },
+        strict,
+      ),
+      {
+        operations: [
+          { operation: "update", table: "Tasks", record: "recAAAAAAAAAAAAAA", fields: { Status: "Done" } },
+        ],
+      },
+    ),
+    answer: changeSet,
+    run: async (ctx, base, { proposal: isProposal, ...asked }) =>
+      shown(await createChangeSet(ctx, base, { ...asked, isProposal })),
+  })
+  .one({
+    api: `GET ${API}/:set`,
+    summary: "One change set and how far it is",
+    answer: changeSet,
+    run: async (_, { set }) => shown(set),
+  })
+  .one({
+    api: `GET ${API}/:set/items`,
+    summary: "The operations of a change set and their results",
+    description: "100 a page.",
+    query: t.Object({ from: t.Optional(t.Integer({ minimum: 0, description: "Position of the first" })) }),
+    answer: named(
+      "ChangeItems",
+      t.Object({
+        items: t.Array(
+          t.Object({
+            position: t.Integer(),
+            operation: t.UnionEnum(operationKinds),
+            table: t.String(),
+            record: nullable(t.String({ description: "Null for a create that has not been made" })),
+            fields: someCells,
+            expected: someCells,
+            state: t.UnionEnum(itemStates),
+            error_type: t.String({
+              description: "Airtable's type of the error, or STALE, ROW_DOES_NOT_EXIST, …",
+            }),
+            error: t.String(),
+          }),
+        ),
+        next: nullable(t.Integer({ description: "`from` of the next page; null on the last" })),
+      }),
+    ),
+    async run(ctx, { set }, { from = 0 }) {
+      const { items, next } = await itemsFrom(ctx, set, from);
+      return { items: items.map((item) => ({ ...item, record: item.recordId })), next };
+    },
+  })
+  .one({
+    api: `POST ${API}/:set/undo`,
+    summary: "Undo a change set that has ended, by another one",
+    description:
+      "Created records are deleted, changed cells and deleted records get back what they had. A record that was changed since is left as it is, and its operation refused. A deleted record comes back under a new id.",
+    raises: ["conflict"],
+    status: 201,
+    answer: changeSet,
+    run: async (ctx, { base, set }) => shown(await undoChangeSet(ctx, base, set.id)),
+    form: {
+      path: `${PAGE}/:set/undo`,
+      to: ({ id }, { base }) => `${changesPath(base)}/${id}`,
+      done: "This change set undoes the other one.",
+    },
+  });
+
+const texts: Record<Decision, { summary: string; done: string }> = {
+  approve: {
+    summary: "Approve a proposal: it is carried out",
+    done: "Approved. The changes are being made.",
+  },
+  reject: { summary: "Reject a proposal", done: "Rejected. Nothing was changed." },
+  cancel: {
+    summary: "Cancel a change set. What was sent before gets its result, the rest is not applied",
+    done: "Canceled. What was sent before gets its result.",
+  },
+};
+
+for (const decision of decisions) {
+  changeSetsResource.one({
+    api: `POST ${API}/:set/${decision}`,
+    summary: texts[decision].summary,
+    raises: ["conflict"],
+    answer: changeSet,
+    run: async (ctx, { base, set }) => shown(await decideChangeSet(ctx, base, set.id, decision)),
+    form: { path: `${PAGE}/:set/${decision}`, to: pageOf, done: texts[decision].done },
+  });
+}

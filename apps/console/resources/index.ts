@@ -1,0 +1,7 @@
+/** The resources of the console and of the management API. */
+import type { AnyResource } from "../resource-kit/resource";
+import { alertsResource } from "./alerts";
+import { changeSetsResource } from "./change-sets";
+import { workspacesResource } from "./workspaces";
+
+export const resources: AnyResource[] = [alertsResource, changeSetsResource, workspacesResource];

@@ -1,0 +1,61 @@
+/**
+ * Keeps a spare database on each cluster that accepts databases, so that connecting a base does not wait for the creation of
+ * one. One process of the installation prepares them at a time.
+ */
+import { withTimeout } from "../../async";
+import type { Context } from "../../context";
+import { asOnly } from "../../postgres";
+import type { Running } from "../../process";
+import { prepareSpare } from "../../replica";
+import { clusterAdminUrl, installationId, listClusters } from "./clusters";
+
+/** How often another process may have used one, or a cluster may have been added. */
+const EVERY_MS = 60_000;
+/** Longest time that a stopping process waits for one that is being prepared. What is incomplete is dropped later. */
+const STOP_MS = 5000;
+
+type SpareContext = Pick<Context, "db" | "secrets" | "log">;
+
+export interface SpareKeeper extends Running {
+  /** To be called when one was claimed: prepares another. */
+  used(): void;
+}
+
+/** Prepares spare databases in the background, from now on. */
+export function startSpares(ctx: SpareContext): SpareKeeper {
+  let running: Promise<unknown> | undefined;
+  let isStopped = false;
+  let isWanted = false;
+  const run = () => {
+    isWanted = running !== undefined && !isStopped;
+    if (running || isStopped) return;
+    running = asOnly(ctx.db, "prepare spare databases", () => prepareSpares(ctx))
+      .catch((error: unknown) => ctx.log.warn({ error }, "preparing spare databases failed"))
+      .finally(() => {
+        running = undefined;
+        if (isWanted) run();
+      });
+  };
+  run();
+  const timer = setInterval(run, EVERY_MS);
+  return {
+    used: run,
+    async stop() {
+      isStopped = true;
+      clearInterval(timer);
+      await withTimeout(STOP_MS, () => {}, running);
+    },
+  };
+}
+
+async function prepareSpares(ctx: SpareContext): Promise<void> {
+  const installation = await installationId(ctx.db);
+  for (const { id, name, state } of await listClusters(ctx.db)) {
+    if (state !== "active") continue;
+    try {
+      await prepareSpare(await clusterAdminUrl(ctx, id), installation);
+    } catch (error) {
+      ctx.log.warn({ error, cluster: name }, "preparing a spare database failed; trying again in a minute");
+    }
+  }
+}
