@@ -145,6 +145,31 @@ export const configVariables = {
     check: bindAddress.default("127.0.0.1"),
     meaning: "IP address that `CONNECT_PORT` listens on",
   },
+  WRITE_PORT: {
+    check: port.optional(),
+    shown: "unset: off",
+    meaning:
+      "port of the proxy's endpoint for [SQL writes](sql-writes.md), which the replicas' servers connect to",
+  },
+  WRITE_HOST: {
+    check: z
+      .string()
+      .regex(/^[a-z0-9.:-]+$/i, "must be a host name or an IP address")
+      .optional(),
+    shown: "host of `PROXY_URL`",
+    meaning: "host at which the replicas' servers reach `WRITE_PORT`",
+  },
+  WRITE_TLS_CERTIFICATE: {
+    check: z.string().min(1).optional(),
+    shown: "unset: `WRITE_PORT` is without TLS",
+    meaning: "file with the certificate of `WRITE_PORT`, PEM; connections without TLS are refused then",
+  },
+  WRITE_TLS_KEY: {
+    check: z.string().min(1).optional(),
+    shown: "unset",
+    meaning:
+      "file with the key of that certificate, PEM. The console needs both variables, too: it tells replicas to use TLS",
+  },
   SANDBOX_PORT: { check: port.default(4100), meaning: "port of the sandbox" },
   WORKER_PORT: { check: port.default(4200), meaning: "port of a worker's health and metrics" },
   HOST: {
@@ -368,7 +393,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     if (result.success) read[toCamelCase(name.toLowerCase())] = result.data;
     else wrong.push(`${name}: ${result.error.issues.map((issue) => issue.message).join("; ")}`);
   }
-  wrong.push(...incompleteProviders(read as Variables));
+  wrong.push(...incompleteGroups(read as Variables));
   if (wrong.length > 0) throw new BasetideError("config_invalid", `Configuration: ${wrong.join(" | ")}`);
   const {
     consoleUrl = `http://localhost:${read.consolePort}`,
@@ -443,15 +468,17 @@ function credential(folder: string | undefined, name: string): string | undefine
   }
 }
 
-/** A provider needs all of its variables, or none. */
-function incompleteProviders(read: Partial<Variables>): string[] {
+/** A provider, and the certificate of a port, need all of their variables, or none. */
+function incompleteGroups(read: Partial<Variables>): string[] {
   const groups = {
     GOOGLE: [read.googleClientId, read.googleClientSecret],
     OIDC: [read.oidcIssuer, read.oidcClientId, read.oidcClientSecret],
+    WRITE_TLS: [read.writeTlsCertificate, read.writeTlsKey],
   };
   const variables = {
     GOOGLE: "GOOGLE_CLIENT_ID and GOOGLE_CLIENT_SECRET",
     OIDC: "OIDC_ISSUER, OIDC_CLIENT_ID and OIDC_CLIENT_SECRET",
+    WRITE_TLS: "WRITE_TLS_CERTIFICATE and WRITE_TLS_KEY",
   };
   return Object.entries(groups).flatMap(([name, values]) => {
     const given = values.filter((value) => value !== undefined).length;

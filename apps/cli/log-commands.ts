@@ -32,6 +32,18 @@ export function addLogCommands(program: Command): void {
       }),
   );
   program.addCommand(
+    command("writes", "the latest rows that SQL users have written, newest first")
+      .argument("<base>", "id, Airtable id or name")
+      .option("--unknown", "only those of which it is not known whether Airtable has made them")
+      .action(async (reference: string, { json = false, unknown }: Common & { unknown?: boolean }) => {
+        const client = openClient();
+        const { id } = await findBase(client, reference);
+        const params = { path: { id }, query: unknown ? { unknown } : {} };
+        const writes = await dataOf(client.GET("/api/v1/bases/{id}/writes", { params }));
+        printResult(writes, json, () => formatTable(writes.map(writeRow), "No writes with SQL yet"));
+      }),
+  );
+  program.addCommand(
     command("issues", "cells that do not fit their column, by field and reason")
       .argument("<base>", "id, Airtable id or name")
       .action(async (reference: string, { json = false }: Common) => {
@@ -136,4 +148,8 @@ function runRow(run: ApiSchemas["Run"]) {
     requests,
     error: error?.code,
   };
+}
+
+function writeRow({ at, user, table, record, operation, state, error }: ApiSchemas["SqlWrite"]) {
+  return { at, user, table, record: record ?? "", operation, state, error: printable(error) };
 }

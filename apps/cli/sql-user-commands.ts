@@ -13,6 +13,11 @@ type Act = (client: ApiClient, path: { id: string; user: string }) => Promise<Ap
 const BASE = ["<base>", "id, Airtable id or name"] as const;
 const USER = ["<user>", "its name or id"] as const;
 
+interface AskedWrites {
+  writes?: string;
+  atOnce?: boolean;
+}
+
 const actions: Record<string, { description: string; act: Act }> = {
   credentials: {
     description: "how to connect as a SQL user",
@@ -46,11 +51,14 @@ export function addSqlUserCommands(program: Command): void {
     command("create", "create a SQL user, and print how to connect as it")
       .argument(...BASE)
       .argument("<name>", "what or who it is for, such as Metabase")
-      .action(async (reference: string, name: string, { json = false }: Common) => {
+      .option("--writes <tables>", "tables that it may write with SQL: names, separated by commas")
+      .option("--at-once", "what it writes is sent by each statement, and not at the end of the transaction")
+      .action(async (reference: string, name: string, { json = false, ...asked }: Common & AskedWrites) => {
         const client = openClient();
         const { id } = await findBase(client, reference);
         const params = { path: { id } };
-        const made = await dataOf(client.POST("/api/v1/bases/{id}/sql-users", { params, body: { name } }));
+        const body = { name, ...writesOf(asked) };
+        const made = await dataOf(client.POST("/api/v1/bases/{id}/sql-users", { params, body }));
         printResult(made, json, ({ credentials }) => credentialsText(credentials));
       }),
   );
@@ -84,6 +92,15 @@ export function addSqlUserCommands(program: Command): void {
         printResult({ id: found.id, revoked: true }, options.json ?? false, () => `${found.name} is revoked`);
       }),
   );
+}
+
+function writesOf({ writes, atOnce = false }: AskedWrites) {
+  if (writes === undefined) {
+    if (atOnce) throw new CliError("invalid_request", "--at-once needs --writes with the tables");
+    return {};
+  }
+  const tables = writes.split(",").map((name) => name.trim());
+  return { writes: { mode: atOnce ? ("at_once" as const) : ("at_commit" as const), tables } };
 }
 
 async function listUsers(client: ApiClient, id: string): Promise<SqlUser[]> {

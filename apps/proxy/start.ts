@@ -11,6 +11,7 @@ import { type ProxyApp, proxyApp } from "./app";
 import { startChangeSets } from "./change-sets/runner";
 import { startConnect } from "./connect";
 import { ownAnswer } from "./own-answers";
+import { startSqlWrites } from "./sql-writes/start";
 
 /** Clients may send URLs of 16,000 characters after our own address, plus headers. */
 const MAX_HEADER_BYTES = 64 * 1024;
@@ -21,6 +22,8 @@ export interface RunningProxy {
   port: number;
   /** The port for CONNECT requests; absent: none. */
   connectPort?: number | undefined;
+  /** The port for SQL writes; absent: none. */
+  writePort?: number | undefined;
   stop(): Promise<void>;
 }
 
@@ -69,10 +72,17 @@ export async function startProxy(ctx: Context, options: { port?: number } = {}):
   releases.defer(async () => connect?.stop());
   const changeSets = startChangeSets(ctx, proxy.app.fetch);
   releases.defer(() => changeSets.stop());
+  const sqlWrites = await startSqlWrites(ctx, proxy.app.fetch);
+  releases.defer(async () => sqlWrites?.stop());
   const reports = startReports(ctx.db, "proxy");
   releases.defer(() => reports.stop());
   const whileRunning = releases.move();
-  return { port: listener.port, connectPort: connect?.port, stop: () => whileRunning.disposeAsync() };
+  return {
+    port: listener.port,
+    connectPort: connect?.port,
+    writePort: sqlWrites?.port,
+    stop: () => whileRunning.disposeAsync(),
+  };
 }
 
 /** The queue of a proxy, which is opened when it first requests a sync: few do. */

@@ -26,7 +26,7 @@ import { askWhole, type UpstreamRequest, type WholeAnswer } from "./upstream";
 /** Maximum number of records of one write that are handled individually: ten times what the source accepts at once. */
 const MAX_IDS = 100;
 /** `x-basetide-sql: pending`: the source has made the write, and SQL does not show it yet. */
-const SQL_HEADER = "x-basetide-sql";
+export const SQL_HEADER = "x-basetide-sql";
 
 /** Where a write goes, and whose it is. */
 export interface WriteTarget {

@@ -5,6 +5,7 @@
  * I8. No role that can log in is a member of another one: a member has the rights of an owner over what the other
  * created, which includes running code as the other, and sees and ends its sessions.
  */
+import { createHash } from "node:crypto";
 import type { Sql, TransactionSql } from "postgres";
 import { schemasOf } from "./connection";
 import { quoteIdent } from "./naming";
@@ -13,7 +14,7 @@ import { quoteIdent } from "./naming";
 export const ROLE_PATTERN = "^bt_[0-9a-f]{16}$";
 
 /** Matches the names of all roles of hosted databases. */
-export const ANY_ROLE_PATTERN = "^bt_[0-9a-f]{16}(_readers|_console|_revoked)?$";
+export const ANY_ROLE_PATTERN = "^bt_[0-9a-f]{16}(_readers|_console|_revoked|_writes)?$";
 
 const REVOKED_PATTERN = "^bt_[0-9a-f]{16}_revoked$";
 
@@ -30,6 +31,15 @@ export function consoleRoleOf(role: string): string {
 /** The role without a login and without rights that owns what the SQL user with the role `role` made, once it is revoked. */
 export function revokedRoleOf(role: string): string {
   return `${role}_revoked`;
+}
+
+/**
+ * The role without a login that owns what the triggers of SQL writes run.
+ *
+ * @param role the database's own role; undefined if the customer hosts the database
+ */
+export function writesOwnerOf(role: string | undefined, database: string): string {
+  return `${role ?? `bt_${createHash("sha256").update(database).digest("hex").slice(0, 16)}`}_writes`;
 }
 
 /** Creates the readers' role if it does not exist, and makes the database's own role its member. */

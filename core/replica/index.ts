@@ -204,3 +204,8 @@ export { type StatementCount, statementCounts } from "./statements";
 export { columnTypeOf, type ReadBack, traitsOf } from "./type-map";
 export { foreignNames, retiredTables, settleDependents } from "./views";
 export { type EndReason, endExcess, readActivity } from "./watchdog";
+export {
+  grantWrites,
+  installWrites,
+  removeWrites,
+} from "./write-door";

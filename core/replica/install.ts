@@ -9,6 +9,7 @@ import { ensureReaders, grantReads } from "./database-roles";
 import { overRaces, databaseUrl as urlOf, withAdmin } from "./provision";
 import type { Replica } from "./replica";
 import { type ServerUse, serverPool } from "./server-pools";
+import { writeSchemasOf } from "./write-schemas";
 
 const template = [
   "own-tables.sql",
@@ -24,6 +25,7 @@ const template = [
   "drop-columns.sql",
   "aliases.sql",
   "link-views.sql",
+  "write-views.sql",
   "foreign-code.sql",
   "catalog-readers.sql",
   "needs.sql",
@@ -128,10 +130,13 @@ export async function installReplica(
 /** The same in a transaction, for its current role. */
 export async function installIn(tx: postgres.TransactionSql, options: InstallOptions): Promise<void> {
   const { schema, swap } = schemasOf(options.schema);
+  const { write, own } = writeSchemasOf(options.schema);
   const text = template
     .replaceAll("{{swap_text}}", `'${`${options.schema}_swap`.replaceAll("'", "''")}'`)
     .replaceAll("{{schema}}", schema)
-    .replaceAll("{{swap}}", swap);
+    .replaceAll("{{swap}}", swap)
+    .replaceAll("{{write}}", write)
+    .replaceAll("{{write_own}}", own);
   // Poolers may have dropped the connection's own setting. Bodies are compiled when they are first called: checking all
   // of them here is a third of the cost of installing.
   await tx.unsafe(`

@@ -18,7 +18,13 @@ import {
 import { ENFORCED_SETTINGS } from "./role-limits";
 import { ensureLogin, giveDatabase, type Login, majorVersion, serverSql, tryAll } from "./server-roles";
 
-const template = serverSql("template.sql");
+const template = `${serverSql("template.sql")}
+do $dblink$
+begin
+  if exists (select from pg_available_extensions where name = 'dblink') then
+    ${serverSql("dblink.sql")}
+  end if;
+end $dblink$;`;
 
 /** Its name until it is complete. */
 const TEMPLATE_DRAFT = `${TEMPLATE_DATABASE}_draft`;

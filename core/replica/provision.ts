@@ -9,11 +9,20 @@ import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { ARRAY_TYPES, WATCHED_BY_SERVER } from "../postgres";
 import { replicaError, SAFE_SEARCH_PATH, schemasOf } from "./connection";
-import { consoleRoleOf, ensureReaders, readersOf, revokedOf, shareOwn, usersOf } from "./database-roles";
+import {
+  consoleRoleOf,
+  ensureReaders,
+  readersOf,
+  revokedOf,
+  shareOwn,
+  usersOf,
+  writesOwnerOf,
+} from "./database-roles";
 import { quoteIdent } from "./naming";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS, ROLE_DEFAULTS } from "./role-limits";
 import { runWithPassword } from "./role-password";
 import { serverPool } from "./server-pools";
+import { writeSchemasOf } from "./write-schemas";
 
 /**
  * Functions that write (even if only to the log), could block a sync, or use up a transaction id, and that Postgres
@@ -267,7 +276,8 @@ export async function dropDatabase(
   await withAdmin(adminUrl, async (admin) => {
     const revoked = await revokedOf(admin, role);
     const named = [...users, ...(await usersOf(admin, role)), ...revoked];
-    const roles = new Set([...named, consoleRoleOf(role), role, readersOf(role)]);
+    const ours = [consoleRoleOf(role), writesOwnerOf(role, database), role, readersOf(role)];
+    const roles = new Set([...named, ...ours]);
     const drop = (options: string) =>
       admin.unsafe(`drop database if exists ${quoteIdent(database)} ${options}`);
     await drop("with (force)").catch(async (error: { code?: string }) => {
@@ -292,9 +302,13 @@ async function endSessionsIn(admin: Sql, database: string): Promise<void> {
 /** Drops a replica's schemas, and leaves the rest of the database, which is shared. */
 export async function removeReplica(databaseUrl: ServerUrl, schema: string): Promise<void> {
   const { schema: shown, swap } = schemasOf(schema);
-  await withAdmin(databaseUrl, (admin) =>
-    admin.unsafe(`drop schema if exists ${shown} cascade; drop schema if exists ${swap} cascade`),
-  );
+  const { write, own } = writeSchemasOf(schema);
+  await withAdmin(databaseUrl, async (admin) => {
+    const [writes] = await admin`select where to_regclass(${`${own}.endpoint`}) is not null`;
+    await admin.unsafe(`
+      drop schema if exists ${shown} cascade; drop schema if exists ${swap} cascade;
+      ${writes ? `drop schema if exists ${write} cascade; drop schema ${own} cascade` : ""}`);
+  });
 }
 
 /** Returns `adminUrl` with another database on the same server. */

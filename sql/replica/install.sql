@@ -72,7 +72,9 @@ create table if not exists {{swap}}._state (
   -- How often the current lease was renewed: damage.sql.
   renewals integer not null default 0,
   -- For how long old names answer: aliases.sql.
-  alias_days integer not null default 0
+  alias_days integer not null default 0,
+  -- There are views to write to: write-views.sql.
+  sql_writes boolean not null default false
 );
 create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;

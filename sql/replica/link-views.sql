@@ -105,16 +105,16 @@ create or replace function {{swap}}.link_view_changes() returns table (
   where l is distinct from w or {{swap}}.own_view(l.name) is null
 $changes$;
 
--- going_link_views(): those to drop, and aliases of tables to drop or to create again.
+-- going_link_views(): those to drop, and aliases of tables and views to write to that are to be dropped or created again.
 create or replace function {{swap}}.going_link_views() returns oid[] language sql as $going$
   select array(select c.view from {{swap}}.link_view_changes() as c where (c.wanted).name is null and c.view is not null)
-    || {{swap}}.going_alias_views()
+    || {{swap}}.going_alias_views() || {{swap}}.going_write_views()
 $going$;
 
 -- changing_link_views(): those that change, including those to drop.
 create or replace function {{swap}}.changing_link_views() returns oid[] language sql as $changing$
   select array(select c.view from {{swap}}.link_view_changes() as c where c.view is not null)
-    || {{swap}}.going_alias_views()
+    || {{swap}}.going_alias_views() || {{swap}}.going_write_views()
 $changing$;
 
 -- lock_link_views(views, deadline): locks these exclusively.
@@ -124,12 +124,12 @@ declare
   one record;
 begin
   for one in
-    select c.relname as name, o.rolname as owner
+    select c.oid::regclass as name, o.rolname as owner
     from pg_class as c join pg_roles as o on o.oid = c.relowner
     where c.oid = any (p_views) order by c.relname
   loop
     perform {{swap}}.wait_until(p_deadline);
-    execute format('alter view {{schema}}.%I owner to %I', one.name, one.owner);
+    execute format('alter view %s owner to %I', one.name, one.owner);
   end loop;
 end $lock_link_views$;
 
@@ -179,7 +179,8 @@ begin
   end loop;
 end $rename_link_views$;
 
--- drop_link_views(): drops those to drop, unless they were dropped with their table; and stale aliases of tables.
+-- drop_link_views(): drops those to drop, unless they were dropped with their table; and stale aliases of tables and views
+-- to write to.
 create or replace function {{swap}}.drop_link_views() returns void language plpgsql as $drop_link_views$
 declare
   one {{swap}}._link_views;
@@ -193,9 +194,10 @@ begin
     delete from {{swap}}._link_views as l where (l.table_id, l.field_id) = (one.table_id, one.field_id);
   end loop;
   perform {{swap}}.drop_alias_views();
+  perform {{swap}}.drop_write_views();
 end $drop_link_views$;
 
--- make_link_views(): creates the missing ones, and the missing aliases.
+-- make_link_views(): creates the missing ones, and the missing aliases and views to write to.
 create or replace function {{swap}}.make_link_views() returns void language plpgsql as $make_link_views$
 declare
   one {{swap}}._link_views;
@@ -210,6 +212,7 @@ begin
   end loop;
   perform {{swap}}.make_alias_columns();
   perform {{swap}}.make_alias_views();
+  perform {{swap}}.make_write_views();
 end $make_link_views$;
 
 -- link_view_statement(view): creates it in {{swap}}.
@@ -266,7 +269,7 @@ create or replace function {{swap}}.lock_for_links() returns void language sql a
   select pg_advisory_xact_lock(hashtextextended({{swap_text}} || ' links', 0))
 $lock_for_links$;
 
--- apply_link_views(epoch, timeout, wanted): creates or drops the views, and repairs missing ones.
+-- apply_link_views(epoch, timeout, wanted): creates or drops the views, and repairs missing ones. Null: as before.
 create or replace function {{swap}}.apply_link_views(p_epoch bigint, p_timeout text, p_wanted boolean) returns void
 language plpgsql set plan_cache_mode = force_generic_plan as $apply_link_views$
 declare
@@ -276,7 +279,9 @@ begin
   perform set_config('lock_timeout', p_timeout, true);
   perform {{swap}}.lock_for_links();
   update {{swap}}._state as s set link_views = p_wanted where s.link_views <> p_wanted;
-  if not exists (select from {{swap}}.link_view_changes()) and not exists (select from {{swap}}.stale_alias_views()) then
+  if not exists (select from {{swap}}.link_view_changes()) and not exists (select from {{swap}}.stale_alias_views())
+    and not {{swap}}.write_views_differ()
+  then
     return;
   end if;
   v_views := (select l.views from {{swap}}.lock_all('{}', '{}', p_timeout) as l);

@@ -69,9 +69,11 @@ $dependent$;
 create or replace function {{swap}}.save_view(p_view oid) returns jsonb language sql as $save$
   select jsonb_build_object(
     'oid', c.oid::bigint,
-    'is_ours', c.relnamespace = '{{schema}}'::regnamespace and c.relowner = {{swap}}.our_role()
-      and (exists (select from {{swap}}._link_views as l where l.name = c.relname)
-        or exists (select from {{swap}}._aliases as a where a.view = c.oid)),
+    'is_ours', c.relowner = {{swap}}.our_role() and (
+      c.relnamespace = '{{schema}}'::regnamespace and (
+        exists (select from {{swap}}._link_views as l where l.name = c.relname)
+        or exists (select from {{swap}}._aliases as a where a.view = c.oid))
+      or exists (select from {{swap}}._write_views as w where w.view = c.oid)),
     'schema', n.nspname, 'name', c.relname, 'kind', c.relkind, 'owner', o.rolname,
     'definition', pg_get_viewdef(c.oid), 'options', coalesce(array_to_string(c.reloptions, ', '), ''),
     'comment', obj_description(c.oid, 'pg_class'),
@@ -203,7 +205,7 @@ declare
 begin
   foreach one in array p_saved loop
     if (one ->> 'is_ours')::boolean then
-      perform {{swap}}.drop_own((one ->> 'oid')::oid);
+      perform {{swap}}.drop_write_view((one ->> 'oid')::oid);
       continue;
     end if;
     begin

@@ -31,6 +31,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   rest: () => import("./rest"),
   schema: () => import("./schema"),
   rollups: () => import("./rollups"),
+  "sql-writes": () => import("./sql-writes"),
   "sweep-statement": () => import("./sweep-statement"),
   "sync-time": () => import("./sync-time"),
 };

@@ -109,6 +109,7 @@ export function startProxyProcess(
   releases: AsyncDisposableStack,
   { ctx }: Fleet<SandboxProcess>,
   upstreams: string,
+  env: Record<string, string> = {},
 ) {
   const folder = process.env.BENCH_PROFILE;
   const profile = folder ? ["--cpu-prof", `--cpu-prof-dir=${folder}`] : [];
@@ -119,6 +120,7 @@ export function startProxyProcess(
     UPSTREAMS: upstreams,
     PROXY_PORT: "0",
     LOG_LEVEL: "info",
+    ...env,
   });
 }
 

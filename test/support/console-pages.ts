@@ -89,6 +89,7 @@ const BASES: Record<string, Address> = {
   "/bases": "/bases",
   "/bases/:id": ({ base }) => `/bases/${base}`,
   "/bases/:id/changes": ({ base }) => `/bases/${base}/changes`,
+  "/bases/:id/writes": ({ base }) => `/bases/${base}/writes`,
   "/bases/:id/changes/:set": ({ base, changeSet }) => `/bases/${base}/changes/${changeSet}`,
   "/bases/:id/freshness": ({ base }) =>
     ["1h", "24h", "30d"].map((range) => `/bases/${base}/freshness?range=${range}`),

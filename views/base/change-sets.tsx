@@ -34,7 +34,7 @@ const itemWords: Record<ItemState, [word: string, tone: Tone]> = {
   not_applied: ["Not applied", "neutral"],
 };
 
-const operationWords = { create: "Create", update: "Change", delete: "Delete" } as const;
+export const operationWords = { create: "Create", update: "Change", delete: "Delete" } as const;
 
 export const changesPath = (base: Pick<Base, "id">) => `/bases/${base.id}/changes`;
 
@@ -153,18 +153,28 @@ export function ChangeSetPage({ base, set, items, next, now }: OneProps) {
               <CellChanges item={item} />
             </td>
             <td class="wrap">
-              <Badge tone={itemWords[item.state][1]}>{itemWords[item.state][0]}</Badge>
-              {item.error ? (
-                <p class="small muted">
-                  {item.error} {item.errorType ? <code>{item.errorType}</code> : null}
-                </p>
-              ) : null}
+              <ItemResult {...item} />
             </td>
           </tr>
         ))}
       </Table>
       {next === null ? null : <a href={`${path}?from=${next}`}>Next operations</a>}
     </Card>
+  );
+}
+
+/** What became of an operation. */
+export function ItemResult({ state, error, errorType }: Pick<ChangeItem, "state" | "error" | "errorType">) {
+  const [word, tone] = itemWords[state];
+  return (
+    <>
+      <Badge tone={tone}>{word}</Badge>
+      {error ? (
+        <p class="small muted">
+          {error} {errorType ? <code>{errorType}</code> : null}
+        </p>
+      ) : null}
+    </>
   );
 }
 

@@ -64,6 +64,12 @@ export function ProxyPage(props: ProxyProps) {
             <Link href={changesPath(base)}>change sets</Link>.
           </p>
         ) : null}
+        {base.settings.sqlWrites ? (
+          <p>
+            SQL users write in the schema <code>write</code>: see{" "}
+            <Link href={`/bases/${base.id}/writes`}>what they have written</Link>.
+          </p>
+        ) : null}
         <CopyField id="proxy-address" label="Base address" value={proxyEndpoint(proxyUrl)} />
         <p class="muted">
           If all of the base's requests go through the proxy, they have priority over the sync and never get a

@@ -3,8 +3,16 @@ import type { SqlUser } from "../../core/control/placement";
 import { ButtonLink, DialogLink, Table } from "../components";
 import { Ago } from "../components/ago";
 
-/** @param props.path the base's page, for those who may change its users; without it, the table only informs */
-export function SqlUserTable({ path, users, now }: { path?: string; users: SqlUser[]; now: Date }) {
+interface SqlUserTableProps {
+  /** The base's page, for those who may change its users; without it, the table only informs. */
+  path?: string;
+  users: SqlUser[];
+  /** What a user may write with SQL; undefined: no user may. */
+  writesTo?: ((user: SqlUser) => string) | undefined;
+  now: Date;
+}
+
+export function SqlUserTable({ path, users, writesTo, now }: SqlUserTableProps) {
   return (
     <Table
       caption="SQL users"
@@ -13,6 +21,7 @@ export function SqlUserTable({ path, users, now }: { path?: string; users: SqlUs
         { text: "User" },
         { text: "Created" },
         { text: "Last seen" },
+        ...(writesTo ? [{ text: "May write" }] : []),
         ...(path ? [{ text: "Actions", isHidden: true }] : []),
       ]}
     >
@@ -30,6 +39,7 @@ export function SqlUserTable({ path, users, now }: { path?: string; users: SqlUs
           <td class="nowrap">
             {user.lastSeenAt ? <Ago at={user.lastSeenAt} now={now} /> : <span class="muted">never</span>}
           </td>
+          {writesTo && <td class="nowrap">{writesTo(user)}</td>}
           {path && (
             <td>
               <div class="actions">

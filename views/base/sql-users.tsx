@@ -6,6 +6,7 @@ import type { Base } from "../../core/control/bases";
 import type { SqlUser } from "../../core/control/placement";
 import { Button, Card, Empty, Field, Form, FormPanel } from "../components";
 import { ProgramText } from "../components/program";
+import { counted } from "../format";
 import { SqlUserTable } from "./sql-user-table";
 
 interface SqlUsersProps {
@@ -16,12 +17,13 @@ interface SqlUsersProps {
   now: Date;
   /** What was typed for a new user, and what is wrong with it. */
   name: string;
+  writes: string;
   error: string | undefined;
   /** In a database that customers host: whether it has a reading URL, and what is wrong with the one that was entered. */
   readingUrl: { isSet: boolean; error: string | undefined };
 }
 
-export function SqlUsers({ base, users, databaseName, now, name, error, readingUrl }: SqlUsersProps) {
+export function SqlUsers({ base, users, databaseName, now, name, writes, error, readingUrl }: SqlUsersProps) {
   if (!users) {
     return (
       <>
@@ -40,7 +42,7 @@ export function SqlUsers({ base, users, databaseName, now, name, error, readingU
         {users.length === 0 ? (
           <Empty title="No SQL users yet">The credentials above belong to the database's own role.</Empty>
         ) : (
-          <SqlUserTable path={`/bases/${base.id}`} users={users} now={now} />
+          <SqlUserTable path={`/bases/${base.id}`} users={users} writesTo={writtenIn(base)} now={now} />
         )}
       </Card>
       <FormPanel
@@ -60,11 +62,30 @@ export function SqlUsers({ base, users, databaseName, now, name, error, readingU
             autocomplete="off"
             required
           />
+          {base.settings.sqlWrites ? (
+            <Field
+              label="Tables that it may write"
+              name="writes"
+              value={writes}
+              hint="Names in SQL, separated by commas, such as “tasks, people”. Airtable gets what it writes at the end of a transaction."
+              maxLength={5000}
+              autocomplete="off"
+            />
+          ) : null}
           <Button>Create SQL user</Button>
         </Form>
       </FormPanel>
     </>
   );
+}
+
+/** Returns what a user may write, for people; undefined while the setting is off. */
+function writtenIn({ id, settings }: Base): ((user: SqlUser) => string) | undefined {
+  if (!settings.sqlWrites) return undefined;
+  return ({ writes: { [id]: writes } }) => {
+    if (!writes) return "nothing";
+    return `${counted(writes.tables.length, "table")}${writes.mode === "at_once" ? ", at once" : ""}`;
+  };
 }
 
 /** The URL with which members read the database in the console. */

@@ -83,6 +83,11 @@ export const contents: ContentsGroup[] = [
         "Read your writes with Airtable's API: clients, headers, limits, errors.",
       ),
       page(
+        "docs/sql-writes.md",
+        "Writes with SQL",
+        "Insert, update and delete from any SQL client, with Airtable's errors, and rollbacks.",
+      ),
+      page(
         "docs/change-sets.md",
         "Change sets",
         "Change many records at once, with a result for each, a review, and a way back.",

@@ -1,8 +1,13 @@
 /** API routes for the SQL users of a base's database: each has credentials of its own. */
 import { Elysia } from "elysia";
-import { getBase, type ManagementContext } from "../../../core/control/bases";
 import {
-  createSqlUser,
+  allowWrites,
+  createSqlUserOf,
+  getBase,
+  type ManagementContext,
+  resolveWrites,
+} from "../../../core/control/bases";
+import {
   getDatabase,
   listSqlUsers,
   revokeSqlUser,
@@ -15,8 +20,14 @@ import { credentials, idParams } from "../schemas";
 import { raises } from "../schemas/parts";
 import * as schemas from "../schemas/sql-users";
 import { findSqlUser } from "../sql-user";
+import { writeRoutes } from "./writes";
 
+/** With the log of what they have written. */
 export function sqlUserRoutes(ctx: ManagementContext) {
+  return new Elysia({ name: "sql-users" }).use(userRoutes(ctx)).use(writeRoutes(ctx));
+}
+
+function userRoutes(ctx: ManagementContext) {
   const { db } = ctx;
   const databaseOf = async (baseId: string, accountId: string) => {
     const base = await getBase(db, baseId, accountId);
@@ -28,7 +39,7 @@ export function sqlUserRoutes(ctx: ManagementContext) {
       "",
       async ({ account, params }) => {
         const database = await databaseOf(params.id, account.id);
-        return (await listSqlUsers(db, database.id)).map(toJson);
+        return (await listSqlUsers(db, database.id)).map((user) => toJson(user, params.id));
       },
       {
         params: idParams,
@@ -43,11 +54,12 @@ export function sqlUserRoutes(ctx: ManagementContext) {
       "",
       async ({ account, actor, body, params, set }) => {
         const as = { ...ctx, actor };
-        const database = await databaseOf(params.id, account.id);
-        const user = await createSqlUser(as, database, body.name);
+        const base = await getBase(db, params.id, account.id);
+        const database = await getDatabase(db, base.database.id);
+        const user = await createSqlUserOf(as, base, body.name, body.writes);
         set.status = 201;
         return {
-          sql_user: toJson(user),
+          sql_user: toJson(user, base.id),
           credentials: await showSqlUserCredentials(as, database, user),
         };
       },
@@ -60,6 +72,25 @@ export function sqlUserRoutes(ctx: ManagementContext) {
           description:
             "It reads what the database's own role reads, with a password of its own. Rejected (409) for a database that you host, on a server before Postgres 16, and beyond the maximum of users.",
           ...raises("already_exists", "conflict"),
+        },
+      },
+    )
+    .patch(
+      "/:user",
+      async ({ account, actor, body, params }) => {
+        const as = { ...ctx, actor };
+        const base = await getBase(db, params.id, account.id);
+        const { user } = await findSqlUser(db, account.id, params);
+        return toJson(await allowWrites(as, base, user, await resolveWrites(as, base, body.writes)), base.id);
+      },
+      {
+        params: schemas.sqlUserParams,
+        body: schemas.sqlUserChange,
+        response: { 200: schemas.sqlUser },
+        detail: {
+          summary: "Change what a SQL user may write",
+          description: "It holds at once, also for open sessions.",
+          ...raises("conflict", "invalid_request"),
         },
       },
     )
@@ -112,7 +143,7 @@ export function sqlUserRoutes(ctx: ManagementContext) {
     );
 }
 
-function toJson({ id, name, role, createdBy, createdAt, lastSeenAt }: SqlUser) {
+function toJson({ id, name, role, createdBy, createdAt, lastSeenAt, writes }: SqlUser, baseId: string) {
   return {
     id,
     name,
@@ -120,5 +151,6 @@ function toJson({ id, name, role, createdBy, createdAt, lastSeenAt }: SqlUser) {
     created_by: createdBy,
     created_at: createdAt.toISOString(),
     last_seen_at: lastSeenAt?.toISOString() ?? null,
+    writes: writes[baseId] ?? null,
   };
 }

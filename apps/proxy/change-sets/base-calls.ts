@@ -6,6 +6,7 @@ import type { Config } from "../../../core/config";
 import type { CellValues, HeldItem, OperationKind } from "../../../core/control/change-sets";
 import { proxied } from "../../../core/source";
 import { MINUTE_MS, SECOND_MS } from "../../../core/time-units";
+import { SQL_HEADER } from "../write";
 import { COMPUTED_TYPES } from "./cells";
 
 type Fetch = (request: Request) => Response | Promise<Response>;
@@ -14,9 +15,10 @@ type Fetch = (request: Request) => Response | Promise<Response>;
  * `refused`: the source has not made the write. `unsent`: it has not got it. `unknown`: it may have made it.
  */
 export type Answer =
-  | { kind: "made"; body: Record<string, unknown> }
+  /** `isPending`: SQL does not show the write yet. */
+  | { kind: "made"; body: Record<string, unknown>; isPending: boolean }
   | { kind: "refused"; status: number; type: string; message: string }
-  | { kind: "unsent" | "unknown"; afterMs: number; message: string };
+  | { kind: "unsent" | "unknown"; status: number; type: string; afterMs: number; message: string };
 
 export interface ReadRecord {
   id: string;
@@ -153,12 +155,13 @@ export class BaseCalls {
     const isOwn = body?.sender === "proxy";
     const at = isOwn ? Number.NaN : Date.parse(headers.get("date") ?? "");
     if (Number.isFinite(at)) this.sourceAheadMs = at - Date.now();
-    if (status >= 200 && status < 300 && body) return { kind: "made", body };
+    if (status >= 200 && status < 300 && body)
+      return { kind: "made", body, isPending: headers.get(SQL_HEADER) === "pending" };
     const { type = "", message = "" } = errorIn(body);
     const said = message || `HTTP ${status}${type ? ` ${type}` : ""}`;
     const after = Math.min(MINUTE_MS, Number(headers.get("retry-after")) * SECOND_MS || PAUSE_MS);
     const refused = { kind: "refused", status, type, message: said } as const;
-    const unsent = { kind: "unsent", afterMs: after, message: said } as const;
+    const unsent = { kind: "unsent", status, type, afterMs: after, message: said } as const;
     if (isOwn && NEVER_SENT.has(status)) return refused;
     // A key that is refused may be replaced.
     if (isOwn ? !MAYBE_SENT.has(type) : status === 429 || status === 401) return unsent;

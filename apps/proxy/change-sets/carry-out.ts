@@ -6,7 +6,7 @@
  * waits for an answer: a late request has arrived by then. An update or a delete that it has not made is sent again; so is a
  * create, if the source has no record with these cells that was created since.
  */
-import { linkedAbort, Notifier, wait } from "../../../core/async";
+import { Notifier, wait } from "../../../core/async";
 import type { Context } from "../../../core/context";
 import {
   areById,
@@ -15,14 +15,11 @@ import {
   type HeldItem,
   type HeldSet,
   knownRecords,
-  LET_GO_MS,
   linksIn,
   madeRecords,
   type Outcome,
-  RENEW_EVERY_MS,
   recordOutcomes,
   recordSent,
-  renewChangeSet,
   unfinishedItems,
 } from "../../../core/control/change-sets";
 import { BasetideError } from "../../../core/errors";
@@ -30,6 +27,7 @@ import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../core/time-units";
 import type { Answer, BaseCalls, ReadRecord } from "./base-calls";
 import { firstBatch, untilRepeated, withLinks } from "./batches";
 import { differingCells } from "./cells";
+import { holdSet } from "./hold";
 
 /** Operations that are prepared together: one call reads as many records. */
 const PREPARED = 100;
@@ -55,49 +53,36 @@ interface CarryingOut {
  */
 export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promise<void> {
   const { db } = ctx;
-  using over = linkedAbort(stop);
-  const calls = callsOf(over.signal);
-  let problem = "";
-  let isLost = false;
+  using hold = holdSet(ctx, set, stop);
+  const calls = callsOf(hold.signal);
   const goOn = new Notifier();
-  const letGo = () => {
-    isLost = true;
-    over.abort();
-  };
-  let lettingGo = setTimeout(letGo, LET_GO_MS);
-  const renew = async () => {
-    const state = await renewChangeSet(db, set, problem);
-    clearTimeout(lettingGo);
-    if (state === undefined) return letGo();
-    lettingGo = setTimeout(letGo, LET_GO_MS);
-    if (state === "canceled") goOn.notify();
-  };
-  const renewing = setInterval(() => {
-    renew().catch((error: unknown) => ctx.log.debug({ error, changeSet: set.id }, "renewing a hold failed"));
-  }, RENEW_EVERY_MS);
+  hold.canceled = () => goOn.notify();
+  let problem = "";
   /** Waits because of `why`, which people see meanwhile. */
   const pause = async (ms: number, why: string) => {
     problem = why;
-    await renew();
-    await goOn.wait(ms, over.signal);
+    await hold.renew(why);
+    await goOn.wait(ms, hold.signal);
   };
   /** The same where nothing ends the wait. */
   const waitFor = async (ms: number, why: string) => {
-    problem = why;
-    await renew();
-    await wait(ms, over.signal);
+    await hold.renew(why);
+    await wait(ms, hold.signal);
   };
   const settled = (outcomes: Outcome[]) =>
-    outcomes.length === 0 ? Promise.resolve() : recordOutcomes(ctx, set.id, outcomes);
+    outcomes.length === 0
+      ? Promise.resolve()
+      : recordOutcomes(ctx, set.id, set.isAwaited ? outcomes.map(asLeft) : outcomes);
   const run: Run = { ctx, set, calls, pause, waitFor, settled };
   const lastMs = performance.now() + LONGEST_MS - set.decidedAgoMs;
   try {
     for (;;) {
-      over.signal.throwIfAborted();
+      hold.signal.throwIfAborted();
       const items = await unfinishedItems(ctx, set.id, PREPARED);
       if (items.length === 0) return await endChangeSet(db, set);
       const sent = items.filter(({ state }) => state === "sent");
       if (sent.length > 0) await settleSent(run, sent);
+      else if (set.isAwaited) await settled(items.map(({ id }) => ({ id, state: "waiting" })));
       else if (performance.now() < lastMs) await sendInTurn(run, untilRepeated(items));
       else
         await settled(
@@ -105,11 +90,15 @@ export async function carryOut({ ctx, set, callsOf, stop }: CarryingOut): Promis
         );
     }
   } catch (error) {
-    throw isLost ? new BasetideError("lease_lost") : error;
-  } finally {
-    clearInterval(renewing);
-    clearTimeout(lettingGo);
+    throw hold.isLost ? new BasetideError("lease_lost") : error;
   }
+}
+
+/** What the client that waited for a set has left is not made. */
+function asLeft(outcome: Outcome): Outcome {
+  return outcome.state === "waiting"
+    ? { error: "The transaction ended before it was sent", ...outcome, state: "not_applied" }
+    : outcome;
 }
 
 interface Run extends Pick<CarryingOut, "ctx" | "set"> {

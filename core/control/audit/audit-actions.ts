@@ -37,6 +37,7 @@ export const auditActions = {
   "sql_user.created": "created a SQL user",
   "sql_user.rotated": "rotated the password of a SQL user",
   "sql_user.revoked": "revoked a SQL user",
+  "sql_user.writes": "changed what a SQL user may write",
   "database.privileges_accepted": "confirmed a database role with more rights than Basetide needs",
   "database.reader_set": "set the URL with which members read a database",
   "database.reader_removed": "removed the URL with which members read a database",

@@ -29,10 +29,12 @@ import {
   type Progress,
   replicaTarget,
   sourceAccess,
+  switchSqlWrites,
 } from "../bases";
 import { quotaKeyOf } from "../budgets";
 import { recordFeedGapOfBase } from "../feeds";
 import {
+  applySqlUserWrites,
   asMover,
   clusterByName,
   copySqlUsers,
@@ -104,8 +106,11 @@ async function moveLocked(
     const loadSigner = () => attachmentSigner(ctx, baseId);
     await copyWrites(target, reader, await written.take(), loadSigner);
     await copySqlUsers(ctx, from, to);
+    if (base.settings.sqlWrites)
+      await switchSqlWrites(ctx, base, await replicaTarget(ctx, placed(base, to)), true);
     await pointAt(ctx, base, from, to);
     isMoved = true;
+    await applySqlUserWrites(ctx, to);
     await fence(ctx, from, base.database.schema);
     const graceMs = options.graceMs ?? 2 * ctx.config.upstreamTimeoutMs;
     await copyLateWrites(target, reader, written, loadSigner, graceMs);

@@ -14,6 +14,7 @@ import { recordChange } from "../audit";
 import { getWorkspace, quotaKeyOf } from "../budgets";
 import { forgetRefusal } from "../feeds";
 import {
+  applySqlUserWrites,
   type Destination,
   databaseAdminUrl,
   databaseReaderUrl,
@@ -31,6 +32,7 @@ import { checkChoice, readSelectableWith } from "./selectable";
 import { settingAssignments, settingColumns, settingDetails, settingValues } from "./setting-values";
 import type { BaseSettings } from "./settings";
 import { findSourceUser } from "./source-user";
+import { switchSqlWrites } from "./sql-writes";
 
 /** How often a base that needs attention is tried again, in case the source was repaired. */
 const ATTENTION_RETRY = "3 minutes";
@@ -98,6 +100,8 @@ export async function listSourceBases(
 export async function createBase(ctx: ManagementContext, accountId: string, base: NewBase): Promise<Base> {
   const { db, log, secrets } = ctx;
   await refuseConnected(db, accountId, base);
+  if (base.settings?.sqlWrites)
+    throw new BasetideError("invalid_request", "Turn `sql_writes` on when the base is connected");
   if (base.workspaceId) await getWorkspace(db, base.workspaceId, accountId);
   const [source, userId] = await Promise.all([
     findSourceBase(ctx, base.platform, base.apiKey, base.sourceBaseId),
@@ -219,6 +223,8 @@ export async function updateSettings(
     encryptedKey = ctx.secrets.encrypt(changes.apiKey, apiKeyContext(base.id));
     oldKey = await openApiKey(ctx, base).catch(() => undefined);
   }
+  if (changes.sqlWrites !== undefined)
+    await switchSqlWrites(ctx, base, await replicaTarget(ctx, base), changes.sqlWrites);
   const paused = changes.paused ?? null;
   const ownUrls = changes.ownAttachmentUrls ?? null;
   const hasNewKey = encryptedKey !== null;
@@ -262,6 +268,7 @@ export async function updateSettings(
     }
     return row;
   });
+  if (changes.sqlWrites) await applySqlUserWrites(ctx, await getDatabase(db, base.database.id));
   if (changes.apiKey !== undefined) await applyKey(ctx, base, { oldKey, newKey: changes.apiKey });
   if (changes.live === false) await removeWebhook(ctx, base, () => openApiKey(ctx, base));
   if (updated.state !== "paused") await askForSync(ctx, base.id);

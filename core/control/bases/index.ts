@@ -114,4 +114,6 @@ export {
   tableChanges,
 } from "./source-tables";
 export { recordSourceUser } from "./source-user";
+export { type AskedWrites, allowWrites, createSqlUserOf, resolveWrites } from "./sql-writers";
+export { switchSqlWrites, writeSecretOf } from "./sql-writes";
 export { syncFacts } from "./sync-facts";

@@ -249,6 +249,17 @@ export const settings = {
     docs: "change-sets.md",
     interrupts: "nothing",
   },
+  sql_writes: {
+    type: "boolean",
+    default: false,
+    section: "proxy",
+    label: "Writes with SQL",
+    hint: "SQL users that may write can insert, update and delete in views of the schema `write`. Basetide makes the changes in Airtable with the API key of this base, and Airtable's errors are those of the statement. The database itself stays a read-only copy.",
+    effect:
+      "Creates the schema `write`, with a view for each table. What SQL users write there is written to Airtable, with the base's own key. Available after the first sync.",
+    docs: "sql-writes.md",
+    interrupts: "nothing",
+  },
   paused: {
     type: "boolean",
     default: false,

@@ -147,9 +147,9 @@ function toRow({ secrets }: SetContext, operation: ChangeOperation, position: nu
   };
 }
 
-/** The newest first. */
+/** The newest first, without those of SQL transactions. */
 export function listChangeSets(db: Db, baseId: string, limit: number): Promise<ChangeSet[]> {
-  return selectSets(db, db`s.base_id = ${baseId}`, limit);
+  return selectSets(db, db`s.base_id = ${baseId} and s.sql_role is null`, limit);
 }
 
 /** @throws BasetideError `not_found` */

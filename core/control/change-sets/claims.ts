@@ -11,7 +11,7 @@ import type { ChangeSetState, ItemState } from "./change-sets";
 import type { CellValues, OperationKind } from "./operations";
 
 /** How long a proxy holds a set without renewing that. */
-const HELD_FOR = "15 seconds";
+export const HELD_FOR = "15 seconds";
 /** A proxy that could not renew its hold for this long, ms, takes back what it has not sent: another may have the set soon. */
 export const LET_GO_MS = 12_000;
 /** Sets of an account that are carried out at once: those that wait for their sources for long delay no other account's. */
@@ -26,6 +26,8 @@ export interface HeldSet {
   sourceBaseId: string;
   encryptedApiKey: string;
   typecast: boolean;
+  /** A client waits for it, or did: what was not sent is not made later. */
+  isAwaited: boolean;
   holder: string;
   /** Time since it was approved, ms. */
   decidedAgoMs: number;
@@ -57,7 +59,7 @@ type Secrets = Pick<Context, "db" | "secrets">;
 
 /**
  * Takes the set that waits longest, and that no living proxy holds; one set of a base at a time, and none while the base's
- * setting is off.
+ * setting is off. Awaited sets are held by the proxy that has their client: of those that it has left, the rest is settled.
  */
 export async function claimChangeSet(db: Db): Promise<HeldSet | undefined> {
   // Each hold has a name of its own: a process that stood still may take over from itself.
@@ -69,14 +71,15 @@ export async function claimChangeSet(db: Db): Promise<HeldSet | undefined> {
     from bases as b
     where b.id = s.base_id and s.id = (
       select due.id from change_sets as due join bases as its on its.id = due.base_id
-      where its.change_sets and its.state not in ('moving', 'deleting') and due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
+      where (its.change_sets or due.is_awaited) and its.state not in ('moving', 'deleting') and due.ended_at is null and due.state <> 'proposed' and (due.held_until is null or due.held_until < now())
         and not exists (
-          select from change_sets as held where held.base_id = due.base_id and held.held_until >= now())
+          select from change_sets as held
+          where held.base_id = due.base_id and held.held_until >= now() and not held.is_awaited)
         and (select count(*) from change_sets as held join bases as other on other.id = held.base_id
-          where other.account_id = its.account_id and held.held_until >= now()) < ${MOST_OF_ACCOUNT}
+          where other.account_id = its.account_id and held.held_until >= now() and not held.is_awaited) < ${MOST_OF_ACCOUNT}
       order by due.decided_at limit 1 for update of due skip locked)
     returning s.id, s.base_id as "baseId", b.platform, b.source_base_id as "sourceBaseId",
-      b.encrypted_api_key as "encryptedApiKey", s.typecast, s.holder,
+      b.encrypted_api_key as "encryptedApiKey", s.typecast, s.is_awaited as "isAwaited", s.holder,
       extract(epoch from now() - s.decided_at)::float8 * 1000 as "decidedAgoMs"`;
   return set;
 }
@@ -94,7 +97,8 @@ export async function renewChangeSet(
   const [set] = await db<{ state: ChangeSetState }[]>`
     update change_sets as s set held_until = now() + ${HELD_FOR}::interval, problem = ${problem}
     from bases as b
-    where s.id = ${id} and s.holder = ${holder} and s.ended_at is null and b.id = s.base_id and b.change_sets
+    where s.id = ${id} and s.holder = ${holder} and s.ended_at is null and b.id = s.base_id
+      and (b.change_sets or s.is_awaited)
     returning s.state`;
   return set?.state;
 }

@@ -1,4 +1,5 @@
 /** Change sets: ordered changes of records that Basetide makes in the source, their approval, results and undoing. */
+export { type AwaitedOperation, createAwaitedSet, listWrites, type SqlWrite } from "./awaited";
 export {
   CHANGE_SET_CHANNEL,
   type ChangeItem,

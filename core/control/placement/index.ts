@@ -64,7 +64,16 @@ export {
 export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
 export { type SpareKeeper, startSpares } from "./spares";
-export { getSqlUser, listAllSqlUsers, listSqlUsers, nameSqlUsers, type SqlUser } from "./sql-user-rows";
+export {
+  getSqlUser,
+  listAllSqlUsers,
+  listSqlUsers,
+  nameSqlUsers,
+  type SqlUser,
+  type SqlUserWrites,
+  saveSqlUserWrites,
+} from "./sql-user-rows";
+export { applySqlUserWrites } from "./sql-user-writes";
 export {
   copySqlUsers,
   createSqlUser,

@@ -4,9 +4,10 @@ import type { Context } from "../../context";
 import { dropSqlUserRole, examineSqlUserRoles, restoreSqlUserRole, type SqlUserRole } from "../../replica";
 import type { Database } from "./databases";
 import { recordRepair } from "./record-repair";
+import { applySqlUserWrites } from "./sql-user-writes";
 import type { SqlUserLogin } from "./sql-users";
 
-type RepairContext = Pick<Context, "db" | "actor">;
+type RepairContext = Pick<Context, "config" | "db" | "secrets" | "actor">;
 
 /** @param console the login of the console, if it has one. @throws BasetideError `replica_unavailable` */
 export async function checkSqlUsers(
@@ -36,7 +37,10 @@ export async function checkSqlUsers(
     });
   for (const [index, state] of states.entries()) {
     const { user, isWritable, who } = members[index]!;
-    const restore = () => restoreSqlUserRole(adminUrl, { ...home, isWritable }, user);
+    const restore = async () => {
+      await restoreSqlUserRole(adminUrl, { ...home, isWritable }, user);
+      await applySqlUserWrites(ctx, database, user.role);
+    };
     if (!state.exists)
       add(`the role of its ${who} does not exist`, "creates it with the same password", restore);
     else if (!state.isMember || !state.isLimited) {

@@ -3,6 +3,7 @@ import type { TransactionSql } from "postgres";
 import type { Db } from "../../context";
 import { BasetideError } from "../../errors";
 import { isId } from "../../ids";
+import { jsonParameter } from "../../postgres";
 
 export interface SqlUser {
   id: string;
@@ -16,6 +17,15 @@ export interface SqlUser {
   createdAt: Date;
   /** When the watchdog last saw a session of it, to the minute; null: never. */
   lastSeenAt: Date | null;
+  /** By id of a base: what it may write there with SQL. */
+  writes: Record<string, SqlUserWrites>;
+}
+
+/** What a SQL user may write, and when it is sent: at the end of a transaction, or by each statement. */
+export interface SqlUserWrites {
+  mode: "at_commit" | "at_once";
+  /** The source's ids of the tables. */
+  tables: string[];
 }
 
 /** How much time passes before a later sighting of a user is recorded. */
@@ -70,9 +80,22 @@ export async function recordSqlUsersSeen(db: Db, roles: string[]): Promise<void>
       and (last_seen_at is null or last_seen_at < now() - ${SEEN_AGAIN}::interval)`;
 }
 
+/** Stores what the user may write to the base. */
+export async function saveSqlUserWrites(
+  tx: TransactionSql,
+  user: SqlUser,
+  baseId: string,
+  writes: SqlUserWrites,
+): Promise<SqlUser> {
+  const all = { ...user.writes, [baseId]: writes };
+  if (writes.tables.length === 0) delete all[baseId];
+  await tx`update sql_users set writes = ${jsonParameter(all)}::text::jsonb where id = ${user.id}`;
+  return { ...user, writes: all };
+}
+
 function selectSqlUsers(db: Db) {
   return db`
     select id, database_id as "databaseId", name, role_name as role, created_by as "createdBy",
-      created_at as "createdAt", last_seen_at as "lastSeenAt"
+      created_at as "createdAt", last_seen_at as "lastSeenAt", writes
     from sql_users`;
 }

@@ -8,7 +8,7 @@ import type { TransactionSql } from "postgres";
 import type { Actor, Context } from "../../context";
 import { BasetideError, isBasetideError } from "../../errors";
 import { newId } from "../../ids";
-import { cleanText, isUniqueViolation } from "../../postgres";
+import { cleanText, isUniqueViolation, jsonParameter } from "../../postgres";
 import {
   createSqlUserRole,
   dropSqlUserRole,
@@ -110,8 +110,9 @@ export async function endSqlUserSessions(ctx: UserContext, database: Database, u
 
 /** Creates the users of `from` in `to`, with the same names, and new roles and passwords: a base moves there. */
 export async function copySqlUsers(ctx: UserContext, from: Database, to: Database): Promise<void> {
-  for (const { name, createdBy } of await listSqlUsers(ctx.db, from.id)) {
-    await addUser(ctx, to, { name, createdBy });
+  for (const { name, createdBy, writes } of await listSqlUsers(ctx.db, from.id)) {
+    const { id } = await addUser(ctx, to, { name, createdBy });
+    await ctx.db`update sql_users set writes = ${jsonParameter(writes)}::text::jsonb where id = ${id}`;
   }
 }
 

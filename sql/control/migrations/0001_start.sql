@@ -321,6 +321,8 @@ create table sql_users (
   created_at timestamptz not null default now(),
   -- To the minute, as sampled by the watchdog; null: never.
   last_seen_at timestamptz,
+  -- By id of a base, what it may write there: {"mode", "tables"}, with the source's ids of the tables.
+  writes jsonb not null default '{}',
   constraint sql_users_pkey primary key (id),
   constraint sql_users_database_fkey foreign key (database_id) references databases (id) on delete cascade,
   constraint sql_users_role_key unique (role_name)
@@ -410,6 +412,9 @@ create table bases (
   replica_reads boolean not null default false,
   coalesce_writes boolean not null default false,
   change_sets boolean not null default false,
+  sql_writes boolean not null default false,
+  -- With it, the triggers of the replica authenticate to the endpoint of SQL writes; null: they were never installed.
+  encrypted_write_secret text,
   indexes jsonb not null default '[]',
   is_paused boolean not null default false,
 
@@ -487,6 +492,7 @@ comment on column bases.unanswered_tables is 'new tables in the source that the 
 comment on column bases.replica_reads is 'reads through the proxy may be answered from the replica even without the header that requests it';
 comment on column bases.coalesce_writes is 'the proxy may send writes of single records to the source in one request';
 comment on column bases.change_sets is 'members may have records changed in the source with the base''s own key';
+comment on column bases.sql_writes is 'SQL users may write to views of the replica, which has the writes made in the source';
 comment on column bases.indexes is 'indexes on columns of the replica''s tables: [{"tableId", "fieldId", "table", "column", "kind"}], with the source''s ids and the SQL names last seen';
 comment on column bases.failing_tables is 'the tables that cannot be read while the others are synced, as the API shows them';
 comment on column bases.schema_error is 'why the schema cannot be read, if it cannot: {code, message, since}';
@@ -775,6 +781,11 @@ create table change_sets (
   held_until timestamptz,
   -- Why it cannot continue at the moment, as text for people.
   problem text not null default '',
+  -- A SQL transaction waits for it: what has not been sent when that or the proxy ends is not made.
+  is_awaited boolean not null default false,
+  -- Of a SQL transaction: its role, and the application that it has named.
+  sql_role text,
+  application_name text not null default '',
   constraint change_sets_pkey primary key (id),
   constraint change_sets_base_fkey foreign key (base_id) references bases (id) on delete cascade,
   constraint change_sets_undoes_fkey foreign key (undoes) references change_sets (id) on delete set null,
@@ -787,6 +798,7 @@ create table change_sets (
 );
 
 create index change_sets_base_idx on change_sets (base_id, created_at desc);
+create index change_sets_sql_idx on change_sets (base_id, sql_role, created_at desc) where sql_role is not null;
 create index change_sets_undoes_idx on change_sets (undoes);
 create index change_sets_due_idx on change_sets (decided_at) where ended_at is null and state <> 'proposed';
 

@@ -64,7 +64,8 @@ async function plant(): Promise<{ baseId: string; databaseId: string }> {
   await createWebhook(ctx, account.id, { name: "mine", form: "json", url: "http://127.0.0.1:9/x" });
   await ctx.db`
     update bases set encrypted_attachment_key = ${newAttachmentKey(ctx, base.id)},
-      encrypted_hash_key = ${newHashKey(ctx, base.id)} where id = ${base.id}`;
+      encrypted_hash_key = ${newHashKey(ctx, base.id)},
+      encrypted_write_secret = ${encrypt("bases", "encrypted_write_secret", base.id, "secret")} where id = ${base.id}`;
   await createSqlUser(
     { ...ctx, actor: { kind: "system", name: "test" } },
     await getDatabase(ctx.db, base.database.id),

@@ -147,7 +147,8 @@ const theServer = [
   "select pg_create_logical_replication_slot('mine', 'pgoutput')",
   "checkpoint",
   // Other databases and servers
-  "create extension dblink",
+  "create extension postgres_fdw",
+  "select basetide_dblink.dblink_connect('x', 'host=localhost')",
   "create extension postgres_fdw",
   "create extension file_fdw",
   "create foreign data wrapper mine",

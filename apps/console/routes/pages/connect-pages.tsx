@@ -1,10 +1,9 @@
 /** The last steps of connecting a base: its connection details for each program, its SQL users, and first queries. */
 import { Elysia } from "elysia";
 import { actorOf, type CurrentUser } from "../../../../core/control/accounts";
-import { type Base, getBase } from "../../../../core/control/bases";
+import { type AskedWrites, type Base, createSqlUserOf, getBase } from "../../../../core/control/bases";
 import {
   type Credentials,
-  createSqlUser,
   type Database,
   getDatabase,
   getSqlUser,
@@ -49,7 +48,7 @@ export function connectPages(ctx: ConsoleContext) {
     currentUser: CurrentUser,
     base: Base,
     query: { with?: string | undefined; user?: string | undefined },
-    form: { name: string; error?: FormError; urlError?: FormError } = { name: "" },
+    form: { name: string; writes?: string; error?: FormError; urlError?: FormError } = { name: "" },
     isShown = false,
   ) {
     const database = await getDatabase(db, base.database.id);
@@ -86,6 +85,7 @@ export function connectPages(ctx: ConsoleContext) {
           databaseName={database.name}
           now={new Date()}
           name={form.name}
+          writes={form.writes ?? ""}
           error={form.error?.message}
           readingUrl={{ isSet: database.hasReader, error: form.urlError?.message }}
         />
@@ -107,14 +107,14 @@ export function connectPages(ctx: ConsoleContext) {
     })
     .post("/bases/:id/sql-users", async ({ request, currentUser, account, params, body }) => {
       const base = await getBase(db, params.id, account.id);
-      const name = formText(body, "name");
-      const database = await getDatabase(db, base.database.id);
+      const [name, writes] = [formText(body, "name"), formText(body, "writes")];
       const created: SqlUser[] = [];
       const error = await formErrorOf(async () => {
-        created.push(await createSqlUser(by(currentUser), database, name));
+        created.push(await createSqlUserOf(by(currentUser), base, name, writtenTables(writes)));
       });
       const [user] = created;
-      if (error || !user) return show(request, currentUser, base, {}, { name, ...(error && { error }) });
+      if (error || !user)
+        return show(request, currentUser, base, {}, { name, writes, ...(error && { error }) });
       const path = `/bases/${base.id}/connect?user=${user.id}`;
       return finish(request, path, `SQL user “${user.name}” created. Show its password to connect with it.`);
     })
@@ -175,4 +175,10 @@ async function accessOf(offers: TlsOffers, database: Database, credentials: Cred
   const { sslmode = null, ...others } = parameters;
   const sslMode = sslmode ?? (database.clusterId === null ? null : await offers.sslMode(host, port));
   return { host, port, database: credentials.database, user, password, sslMode, parameters: others };
+}
+
+/** The tables that were typed, separated by commas; undefined: the user writes nothing. */
+function writtenTables(text: string): AskedWrites | undefined {
+  const tables = text.split(",").flatMap((name) => name.trim() || []);
+  return tables.length > 0 ? { tables } : undefined;
 }

@@ -28,6 +28,7 @@ import { sqlPages } from "./sql-pages";
 import { statusPages } from "./status-pages";
 import { themeRoute } from "./theme";
 import { twoFactorPages } from "./two-factor";
+import { writePages } from "./write-pages";
 
 export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
   return new Elysia({ name: "pages", detail: { hide: true } })
@@ -49,6 +50,7 @@ export function pageRoutes(ctx: ConsoleContext, api: ApiDescription) {
     .use(sqlPages(ctx))
     .use(connectPages(ctx))
     .use(proxyPages(ctx))
+    .use(writePages(ctx))
     .use(dataPages(ctx))
     .use(selectionPages(ctx))
     .use(basePages(ctx))

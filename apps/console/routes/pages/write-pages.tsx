@@ -1,0 +1,42 @@
+/** The page of what SQL users have written to a base. */
+import { Elysia } from "elysia";
+import { getBase } from "../../../../core/control/bases";
+import { listWrites } from "../../../../core/control/change-sets";
+import { listSqlUsers } from "../../../../core/control/placement";
+import { serverNow } from "../../../../core/postgres";
+import { BaseFrame } from "../../../../views/base/frame";
+import { WritesPage } from "../../../../views/base/writes";
+import { answer, type ConsoleContext, signedIn } from "../../page-kit";
+import { cachedTables } from "../../shape-cache";
+
+const LISTED = 200;
+
+export function writePages(ctx: ConsoleContext) {
+  const { db } = ctx;
+  return new Elysia({ name: "write-pages", detail: { hide: true } })
+    .use(signedIn(ctx))
+    .get("/bases/:id/writes", async ({ request, currentUser, account, params }) => {
+      const base = await getBase(db, params.id, account.id);
+      const users = await listSqlUsers(db, base.database.id);
+      const [unknown, latest] = await Promise.all([
+        listWrites(ctx, base.id, { isUnknown: true, limit: LISTED }),
+        listWrites(ctx, base.id, { limit: LISTED }),
+      ]);
+      const tables = await cachedTables(ctx, base);
+      const isUnknown = new Set(unknown.map(({ set, position }) => `${set} ${position}`));
+      const others = latest.filter(({ set, position }) => !isUnknown.has(`${set} ${position}`));
+      return answer(
+        request,
+        { title: `Writes with SQL · ${base.name}`, currentUser, active: "bases", base },
+        <BaseFrame base={base} place="proxy">
+          <WritesPage
+            base={base}
+            writes={[...unknown, ...others]}
+            users={new Map(users.map(({ role, name }) => [role, name]))}
+            tables={new Map(tables.map(({ tableId, name }) => [tableId, name]))}
+            now={serverNow(base)}
+          />
+        </BaseFrame>,
+      );
+    });
+}

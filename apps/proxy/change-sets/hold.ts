@@ -1,0 +1,46 @@
+/** Holds a change set while it is carried out, and lets go of it in time for another proxy to take it. */
+import { linkedAbort } from "../../../core/async";
+import type { Context } from "../../../core/context";
+import { type HeldSet, LET_GO_MS, RENEW_EVERY_MS, renewChangeSet } from "../../../core/control/change-sets";
+
+export interface Hold extends Disposable {
+  /** Aborted when another proxy may have the set soon, or with the signal that `holdSet` got. */
+  signal: AbortSignal;
+  isLost: boolean;
+  /** Called when a renewal finds that the set was canceled. */
+  canceled: () => void;
+  /** @param problem why the set cannot continue at the moment; the same as before unless given */
+  renew(problem?: string): Promise<void>;
+}
+
+export function holdSet({ db, log }: Pick<Context, "db" | "log">, set: HeldSet, stop: AbortSignal): Hold {
+  const over = linkedAbort(stop);
+  let problem = "";
+  const letGo = () => {
+    hold.isLost = true;
+    over.abort();
+  };
+  let lettingGo = setTimeout(letGo, LET_GO_MS);
+  const renewing = setInterval(() => {
+    hold.renew().catch((error: unknown) => log.debug({ error, changeSet: set.id }, "renewing a hold failed"));
+  }, RENEW_EVERY_MS);
+  const hold: Hold = {
+    signal: over.signal,
+    isLost: false,
+    canceled: () => {},
+    async renew(why = problem) {
+      problem = why;
+      const state = await renewChangeSet(db, set, problem);
+      clearTimeout(lettingGo);
+      if (state === undefined) return letGo();
+      lettingGo = setTimeout(letGo, LET_GO_MS);
+      if (state === "canceled") hold.canceled();
+    },
+    [Symbol.dispose]() {
+      clearInterval(renewing);
+      clearTimeout(lettingGo);
+      over[Symbol.dispose]();
+    },
+  };
+  return hold;
+}

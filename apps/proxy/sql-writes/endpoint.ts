@@ -1,0 +1,241 @@
+/**
+ * The endpoint of SQL writes: a server of Postgres' protocol that the triggers of replicas connect to with dblink. It
+ * knows one kind of query, a request in JSON, and answers with one row.
+ *
+ * I8. A connection is that of one base, by a secret that is in its replica alone.
+ */
+import net from "node:net";
+import tls from "node:tls";
+import { networkOf, portError } from "../../../core/http";
+import type { Logger } from "../../../core/log";
+import {
+  answers,
+  MAX_QUERY_BYTES,
+  MessageReader,
+  ProtocolError,
+  type ProtocolMessage,
+  queryText,
+  saslInitial,
+} from "./messages";
+import { beginScram, MECHANISM, type ScramExchange } from "./scram";
+
+/** Connections at a time: of all, and of one base. */
+const MOST_CONNECTIONS = 2000;
+const MOST_OF_BASE = 200;
+/** Of requests that have not arrived completely, over all connections. */
+const MOST_WAITING_BYTES = 8 * MAX_QUERY_BYTES;
+/** Time until a client has authenticated, ms. */
+const LOGIN_MS = 10_000;
+/** A connection without a request for this long is closed: the next request connects again. */
+const IDLE_MS = 300_000;
+/** A request arrives completely in this time, ms. */
+const REQUEST_MS = 60_000;
+
+interface EndpointOptions {
+  port: number;
+  host: string | undefined;
+  /** With a certificate, connections without TLS are refused. */
+  tls: { cert: Buffer; key: Buffer } | undefined;
+  log: Logger;
+  /** The secret of a base; undefined: it has none. */
+  secretOf(baseId: string): Promise<string | undefined>;
+  /** Answers a request. @param gone aborted when nothing more must be sent: the client is gone, or the process stops */
+  answer(baseId: string, request: unknown, gone: AbortSignal): Promise<unknown>;
+}
+
+export interface WriteEndpointServer {
+  port: number;
+  /** Takes no more requests, and waits for the calls under way. */
+  stop(): Promise<void>;
+}
+
+/** @throws BasetideError `port_taken` */
+export async function openWriteEndpoint(options: EndpointOptions): Promise<WriteEndpointServer> {
+  const connections = new Set<Connection>();
+  const limits: Limits = {
+    isBaseFull: (baseId) => [...connections].filter((one) => one.baseId === baseId).length >= MOST_OF_BASE,
+    isMemoryFull: () =>
+      connections.values().reduce((sum, one) => sum + one.waitingBytes, 0) > MOST_WAITING_BYTES,
+  };
+  const server = net.createServer({ noDelay: true }, (socket) => {
+    if (connections.size >= MOST_CONNECTIONS) return void socket.destroy();
+    const connection = new Connection(socket, options, limits);
+    connections.add(connection);
+    socket.on("close", () => connections.delete(connection));
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (error) => reject(portError(error, options.port, "WRITE_PORT")));
+    server.listen(options.port, options.host, resolve);
+  });
+  const { port } = server.address() as net.AddressInfo;
+  return {
+    port,
+    async stop() {
+      server.close();
+      await Promise.all([...connections].map((connection) => connection.end()));
+    },
+  };
+}
+
+interface Limits {
+  /** The base has all the connections that it may have. */
+  isBaseFull(baseId: string): boolean;
+  isMemoryFull(): boolean;
+}
+
+class Connection {
+  #socket: net.Socket;
+  #isEncrypted = false;
+  readonly #options: EndpointOptions;
+  readonly #limits: Limits;
+  readonly #reader = new MessageReader();
+  readonly #gone = new AbortController();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #user = "";
+  #scram: ScramExchange | undefined;
+  /** Messages are handled one after the other. */
+  #work: Promise<void> = Promise.resolve();
+  #isHandling = false;
+  #isEnding = false;
+  /** The client's base, once it has authenticated. */
+  baseId: string | undefined;
+
+  constructor(socket: net.Socket, options: EndpointOptions, limits: Limits) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#limits = limits;
+    this.#waitFor(LOGIN_MS);
+    this.#listen(socket);
+    socket.on("close", () => {
+      clearTimeout(this.#timer);
+      this.#gone.abort();
+    });
+  }
+
+  #listen(socket: net.Socket): void {
+    socket.on("data", (chunk) => this.#arrived(chunk));
+    socket.on("error", () => this.#socket.destroy());
+  }
+
+  /** From now on the connection uses TLS. */
+  #encrypt(options: NonNullable<EndpointOptions["tls"]>): void {
+    // What a client has sent before it was asked to is not encrypted.
+    if (this.#reader.length > 0 || this.#isEncrypted) throw new ProtocolError("data before TLS");
+    this.#socket.removeAllListeners("data");
+    this.#socket.write("S");
+    this.#socket = new tls.TLSSocket(this.#socket, { isServer: true, ...options });
+    this.#isEncrypted = true;
+    this.#listen(this.#socket);
+  }
+
+  /** Of a request that has not arrived completely. */
+  get waitingBytes(): number {
+    return this.#reader.length;
+  }
+
+  /** Closes the connection after the request that is being answered, which sends nothing more. */
+  async end(): Promise<void> {
+    this.#isEnding = true;
+    this.#gone.abort();
+    await this.#work;
+    this.#socket.destroy();
+  }
+
+  #waitFor(ms: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#socket.destroy(), ms);
+  }
+
+  #arrived(chunk: Buffer): void {
+    this.#reader.push(chunk);
+    if (this.#isHandling) {
+      // A client waits for its answer: it sends nothing meanwhile.
+      this.#socket.destroy();
+      return;
+    }
+    if (this.#limits.isMemoryFull()) {
+      this.#fail("53200", "too many large requests at a time: nothing was sent to Airtable");
+      return;
+    }
+    this.#isHandling = true;
+    this.#work = this.#handleAll()
+      .catch((error: unknown) => {
+        const isTheirs = error instanceof ProtocolError;
+        this.#options.log[isTheirs ? "debug" : "warn"]({ error }, "a connection for SQL writes failed");
+        this.#fail(isTheirs ? "08P01" : "XX000", isTheirs ? error.message : "internal error");
+      })
+      .finally(() => {
+        this.#isHandling = false;
+      });
+  }
+
+  async #handleAll(): Promise<void> {
+    for (let message = this.#reader.next(); message; message = this.#reader.next()) {
+      await this.#handle(message);
+      if (this.#socket.destroyed || this.#isEnding) return;
+    }
+    if (this.baseId !== undefined) this.#waitFor(this.#reader.length > 0 ? REQUEST_MS : IDLE_MS);
+  }
+
+  async #handle(message: ProtocolMessage): Promise<void> {
+    const { tls: certified } = this.#options;
+    if (message.kind === "encryption") {
+      if (certified && message.isTls) return this.#encrypt(certified);
+      this.#socket.write("N");
+      return;
+    }
+    if (message.kind === "other_version") return this.#fail("0A000", "only protocol 3 is supported");
+    if (certified && !this.#isEncrypted) return this.#fail("28000", "this endpoint requires TLS");
+    if (message.kind === "startup") {
+      this.#user = message.parameters.get("user") ?? "";
+      this.#socket.write(answers.sasl("offer", MECHANISM));
+      return;
+    }
+    const { type, body } = message;
+    if (type === "X") return void this.#socket.end();
+    if (this.baseId === undefined) {
+      if (type !== "p") throw new ProtocolError(`a message ${JSON.stringify(type)} before the password`);
+      return this.#authenticate(body);
+    }
+    if (type !== "Q") throw new ProtocolError(`a message ${JSON.stringify(type)}`);
+    clearTimeout(this.#timer);
+    this.#socket.write(answers.row(JSON.stringify(await this.#answer(this.baseId, queryText(body)))));
+  }
+
+  async #authenticate(body: Buffer): Promise<void> {
+    if (!this.#scram) {
+      const { mechanism, data } = saslInitial(body);
+      // Of an unknown base, nobody knows the secret.
+      const secret = (await this.#options.secretOf(this.#user)) ?? crypto.randomUUID();
+      this.#scram = mechanism === MECHANISM ? beginScram(data, secret) : undefined;
+      if (!this.#scram) throw new ProtocolError("a malformed SASL message");
+      this.#socket.write(answers.sasl("continue", this.#scram.challenge));
+      return;
+    }
+    const proof = this.#scram.finish(body.toString("utf8"));
+    if (!proof) {
+      const from = networkOf(this.#socket.remoteAddress ?? "unknown");
+      this.#options.log.info({ baseId: this.#user, from }, "a connection for SQL writes has another secret");
+      return this.#fail("28P01", "the secret is not that of this base");
+    }
+    if (this.#limits.isBaseFull(this.#user)) return this.#fail("53300", "too many connections of this base");
+    this.baseId = this.#user;
+    this.#reader.isKnown = true;
+    this.#socket.write(Buffer.concat([answers.sasl("final", proof.final), answers.authenticated()]));
+  }
+
+  async #answer(baseId: string, text: string): Promise<unknown> {
+    let request: unknown;
+    try {
+      request = JSON.parse(text);
+    } catch {
+      throw new ProtocolError("a request that is no JSON");
+    }
+    if (request === "ping") return "pong";
+    return this.#options.answer(baseId, request, this.#gone.signal);
+  }
+
+  #fail(sqlState: string, text: string): void {
+    if (!this.#socket.destroyed) this.#socket.end(answers.error(sqlState, text));
+  }
+}

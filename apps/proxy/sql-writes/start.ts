@@ -1,0 +1,144 @@
+/** Opens the endpoint of SQL writes, and answers its requests. */
+import { readFileSync } from "node:fs";
+import { z } from "zod";
+import type { Context } from "../../../core/context";
+import { writeSecretOf } from "../../../core/control/bases";
+import { listWrites } from "../../../core/control/change-sets";
+import { BaseCalls } from "../change-sets/base-calls";
+import { carryOutAwaited } from "./carry-out-awaited";
+import { cellsOf, UnfitValue } from "./cells";
+import { openWriteEndpoint, type WriteEndpointServer } from "./endpoint";
+import type { SqlError } from "./sqlstates";
+
+/** Rows of `write.log`. */
+const MOST_LOGGED = 1000;
+const MOST_TEXT = 1000;
+
+const cells = z.record(z.string(), z.unknown());
+const request = z.discriminatedUnion("kind", [
+  z.object({ kind: z.literal("hello") }),
+  z.object({ kind: z.literal("log"), user: z.string() }),
+  z.object({
+    kind: z.literal("write"),
+    user: z.string(),
+    application: z.string(),
+    note: z.string().nullable(),
+    typecast: z.boolean(),
+    types: z.record(z.string(), z.string()).nullable(),
+    operations: z
+      .array(
+        z.object({
+          operation: z.enum(["create", "update", "delete"]),
+          table: z.string(),
+          record: z.string().optional(),
+          fields: cells.optional(),
+          before: cells.optional(),
+          expected: cells.optional(),
+        }),
+      )
+      .min(1)
+      .max(10_000),
+  }),
+]);
+type WriteRequest = Extract<z.infer<typeof request>, { kind: "write" }>;
+
+type StartContext = Pick<Context, "config" | "db" | "log" | "secrets">;
+
+/**
+ * @param fetch this proxy, which the calls go through
+ * @returns undefined if `WRITE_PORT` is not set
+ * @throws BasetideError `port_taken`
+ */
+export async function startSqlWrites(
+  ctx: StartContext,
+  fetch: (request: Request) => Response | Promise<Response>,
+): Promise<WriteEndpointServer | undefined> {
+  const { config, log } = ctx;
+  if (config.writePort === undefined) return undefined;
+  return openWriteEndpoint({
+    port: config.writePort,
+    host: config.host,
+    tls: tlsOf(config),
+    log,
+    secretOf: (baseId) => writeSecretOf(ctx, baseId),
+    async answer(baseId, body, gone) {
+      const asked = request.parse(body);
+      if (asked.kind === "hello") return { ok: true };
+      if (asked.kind === "log") return { rows: await logged(ctx, baseId, asked.user) };
+      try {
+        return await write(ctx, fetch, baseId, asked, gone);
+      } catch (error) {
+        log.warn({ error, baseId }, "a SQL write failed");
+        return {
+          sqlstate: "08007",
+          message: "Basetide failed: Airtable may have made the change",
+          hint: "write.log shows what became of it.",
+        } satisfies SqlError;
+      }
+    },
+  });
+}
+
+/** @throws Error if a file cannot be read */
+function tlsOf({ writeTlsCertificate, writeTlsKey }: Context["config"]) {
+  if (writeTlsCertificate === undefined || writeTlsKey === undefined) return undefined;
+  return { cert: readFileSync(writeTlsCertificate), key: readFileSync(writeTlsKey) };
+}
+
+async function write(
+  ctx: StartContext,
+  fetch: (request: Request) => Response | Promise<Response>,
+  baseId: string,
+  { operations, types, ...asked }: WriteRequest,
+  gone: AbortSignal,
+) {
+  const converted = [];
+  for (const { operation, table, record, fields, before, expected } of operations) {
+    try {
+      const of = (values: typeof fields, had?: typeof fields) => values && cellsOf(values, types ?? {}, had);
+      converted.push({
+        operation,
+        table,
+        record,
+        fields: of(fields, before),
+        before: of(before),
+        expected: of(expected),
+      });
+    } catch (error) {
+      if (!(error instanceof UnfitValue)) throw error;
+      const { fieldId: field, message, sqlState: sqlstate } = error;
+      return { sqlstate, message, table, field } satisfies SqlError;
+    }
+  }
+  return carryOutAwaited(
+    {
+      ctx,
+      gone,
+      callsOf: ({ sourceBaseId }, apiKey, stop) =>
+        new BaseCalls(fetch, ctx.config, { sourceBaseId, apiKey, stop }),
+    },
+    {
+      baseId,
+      sqlRole: asked.user,
+      applicationName: asked.application.slice(0, MOST_TEXT),
+      note: (asked.note ?? "").slice(0, MOST_TEXT),
+      typecast: asked.typecast,
+      operations: converted,
+    },
+  );
+}
+
+async function logged(ctx: StartContext, baseId: string, role: string) {
+  const writes = await listWrites(ctx, baseId, { role, limit: MOST_LOGGED });
+  return writes.map((one) => ({
+    set: one.set,
+    at: one.at,
+    user: one.role,
+    application_name: one.applicationName,
+    table: one.table,
+    record: one.recordId,
+    operation: one.operation,
+    state: one.state,
+    error: one.error,
+  }));
+}

@@ -1,0 +1,390 @@
+-- What the views of {{write}} do when they are written to. Installed when the setting of SQL writes is turned on, by the
+-- role {{owner}}, which owns all of it and cannot log in. Idempotent.
+--
+-- A written row becomes an intent. At the end of the transaction, all of its intents are sent to Basetide's endpoint,
+-- which makes them in Airtable and shows the records in the tables; the answer, or an error, is the transaction's. In the
+-- mode at_once, each row is sent by its statement.
+--
+-- The functions run with the rights of their owner, because clients may neither connect to other servers nor read
+-- intents.
+
+create table if not exists {{own}}.endpoint (
+  -- The parameters of a connection, with the secret of this database.
+  connection text not null
+);
+create unique index if not exists endpoint_one_row on {{own}}.endpoint ((true));
+
+create table if not exists {{own}}.fields (
+  table_id text not null,
+  field_id text not null,
+  name text not null,
+  source_name text not null,
+  type text not null,
+  is_writable boolean not null,
+  constraint fields_pkey primary key (table_id, field_id)
+);
+
+-- The mode that a role starts with; at_commit without a row.
+create table if not exists {{own}}.writers (
+  role name not null,
+  mode text not null,
+  constraint writers_pkey primary key (role),
+  constraint writers_mode_check check (mode in ('at_commit', 'at_once'))
+);
+
+-- Deleted by the transaction that inserts them: of a session, only the current transaction has any.
+create unlogged table if not exists {{own}}.intents (
+  pid integer not null,
+  nth integer not null,
+  intent jsonb not null,
+  constraint intents_pkey primary key (pid, nth)
+);
+
+create or replace function {{own}}.owner() returns name language sql immutable as $owner$
+  select {{owner_text}}::name
+$owner$;
+
+-- writable_types(): of fields that Airtable does not compute.
+create or replace function {{own}}.writable_types() returns text[] language sql immutable as $writable_types$
+  select {{writable_types}}::text[]
+$writable_types$;
+
+-- setting(name): of the session; null if it is not set.
+create or replace function {{own}}.setting(p_name text) returns text language sql stable as $setting$
+  select nullif(current_setting(p_name, true), '')
+$setting$;
+
+-- is_on(name): returns whether the session has turned this setting on.
+create or replace function {{own}}.is_on(p_name text) returns boolean language plpgsql stable as $is_on$
+begin
+  return coalesce({{own}}.setting(p_name)::boolean, false);
+exception when invalid_text_representation then
+  raise exception '% must be on or off', p_name using errcode = '22023';
+end $is_on$;
+
+-- mode(): at_commit or at_once.
+create or replace function {{own}}.mode() returns text language plpgsql stable as $mode$
+declare
+  v_mode text := coalesce({{own}}.setting('basetide.writes'),
+    (select w.mode from {{own}}.writers as w where w.role = session_user), 'at_commit');
+begin
+  if v_mode not in ('at_commit', 'at_once') then
+    raise exception 'basetide.writes must be at_commit or at_once, not "%"', v_mode using errcode = '22023';
+  end if;
+  return v_mode;
+end $mode$;
+
+-- checks_rows(): returns whether rows must be in Airtable what they were here.
+create or replace function {{own}}.checks_rows() returns boolean language plpgsql stable as $checks_rows$
+declare
+  v_check text := {{own}}.setting('basetide.check');
+begin
+  if v_check not in ('off', 'row') then
+    raise exception 'basetide.check must be row or off, not "%"', v_check using errcode = '22023';
+  end if;
+  return coalesce(v_check = 'row', false);
+end $checks_rows$;
+
+-- write_row(table id): the trigger of the views.
+create or replace function {{own}}.write_row() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $write_row$
+declare
+  v_old jsonb := case when tg_op <> 'INSERT' then to_jsonb(old) end;
+  v_new jsonb := case when tg_op <> 'DELETE' then to_jsonb(new) end;
+  v_intent jsonb := jsonb_build_object('operation', case tg_op
+    when 'INSERT' then 'create' when 'UPDATE' then 'update' else 'delete' end, 'table', tg_argv[0]);
+  v_mode text := {{own}}.mode();
+  v_wrong text;
+  v_fields jsonb;
+  v_answer jsonb;
+begin
+  v_wrong := case when tg_op = 'DELETE' then null
+    when v_new -> 'id' is distinct from coalesce(v_old -> 'id', 'null') then 'id'
+    when v_new -> 'created_time' is distinct from coalesce(v_old -> 'created_time', 'null') then 'created_time' end;
+  if v_wrong is null and tg_op <> 'DELETE' then
+    select f.name into v_wrong from {{own}}.fields as f
+    where f.table_id = tg_argv[0] and not f.is_writable
+      and v_new -> f.name is distinct from coalesce(v_old -> f.name, 'null')
+    order by f.name limit 1;
+  end if;
+  if v_wrong is not null then
+    raise exception 'the column "%" of % cannot be written: Airtable computes it', v_wrong, tg_relid::regclass
+      using errcode = '428C9', column = v_wrong, table = tg_table_name, schema = tg_table_schema,
+        hint = 'Leave it out.';
+  end if;
+  if tg_op <> 'DELETE' then
+    select coalesce(jsonb_object_agg(f.field_id, v_new -> f.name), '{}') into v_fields from {{own}}.fields as f
+    where f.table_id = tg_argv[0] and f.is_writable
+      and v_new -> f.name is distinct from coalesce(v_old -> f.name, 'null');
+    if tg_op = 'UPDATE' and v_fields = '{}' then
+      return new;
+    end if;
+    v_intent := v_intent || jsonb_build_object('fields', v_fields);
+  end if;
+  if tg_op <> 'INSERT' then
+    v_intent := v_intent || jsonb_build_object('record', v_old -> 'id', 'before', (
+      select coalesce(jsonb_object_agg(f.field_id, v_old -> f.name), '{}') from {{own}}.fields as f
+      where f.table_id = tg_argv[0] and f.is_writable and (v_fields is null or v_fields ? f.field_id)));
+    if {{own}}.checks_rows() then
+      v_intent := v_intent || jsonb_build_object('expected', (
+        select coalesce(jsonb_object_agg(f.field_id, v_old -> f.name), '{}') from {{own}}.fields as f
+        where f.table_id = tg_argv[0] and f.is_writable and f.type <> 'attachment'
+          -- As text, the column has the first of its links.
+          and not (f.type = 'links' and jsonb_typeof(v_old -> f.name) = 'string')));
+    end if;
+  end if;
+  if octet_length(v_intent::text) > 100000 then
+    raise exception 'a row is longer than 100 kB' using errcode = '54000', table = tg_table_name, schema = tg_table_schema;
+  end if;
+  if v_mode = 'at_commit' then
+    perform {{own}}.intend(v_intent);
+    return coalesce(new, old);
+  end if;
+  perform {{own}}.count_at_once();
+  v_answer := {{own}}.send(jsonb_build_array(v_intent));
+  if tg_op = 'DELETE' then
+    return old;
+  end if;
+  execute format('select * from %s as t where t.id = $1', tg_relid::regclass) into new using v_answer #>> '{records,0}';
+  if new.id is null then
+    -- SQL does not show it yet.
+    new := jsonb_populate_record(new, v_new || jsonb_build_object('id', v_answer #> '{records,0}'));
+  end if;
+  return new;
+end $write_row$;
+
+-- intend(intent): keeps it for the end of the transaction.
+create or replace function {{own}}.intend(p_intent jsonb) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $intend$
+declare
+  v_nth integer := 1 + coalesce((
+    select i.nth from {{own}}.intents as i where i.pid = pg_backend_pid() order by i.nth desc limit 1), 0);
+  v_timeout interval := current_setting('statement_timeout')::interval;
+begin
+  if v_nth > 10000 then
+    raise exception 'a transaction writes at most 10,000 rows' using errcode = '54000',
+      hint = 'Write the rest in another transaction.';
+  elsif v_timeout > interval '0' and make_interval(secs => v_nth / 50.0) > v_timeout then
+    raise exception 'Airtable takes about % s for % rows, which is more than statement_timeout', v_nth / 50, v_nth
+      using errcode = '54000', hint = 'Write fewer rows in a transaction, or raise statement_timeout.';
+  end if;
+  -- The client may have made all constraints immediate.
+  set constraints {{own}}.send_intents deferred;
+  insert into {{own}}.intents (pid, nth, intent) values (pg_backend_pid(), v_nth, p_intent);
+end $intend$;
+
+-- count_at_once(): refuses what the mode at_once cannot do.
+create or replace function {{own}}.count_at_once() returns void language plpgsql as $count_at_once$
+declare
+  v_statement text := extract(epoch from statement_timestamp())::text;
+  v_sent text[] := string_to_array({{own}}.setting('basetide.sent_at_once'), ' ');
+  v_nth integer := 1;
+begin
+  if current_setting('transaction_isolation') <> 'read committed' then
+    raise exception 'writes at once need the isolation level read committed' using errcode = '0A000',
+      hint = 'Set basetide.writes to at_commit, or use read committed.';
+  end if;
+  if v_sent[1] = v_statement and v_sent[2] ~ '^\d{1,4}$' then
+    v_nth := v_sent[2]::integer + 1;
+  end if;
+  if v_nth > 50 then
+    raise exception 'a statement writes at most 50 rows at once: those are made' using errcode = '54000',
+      hint = 'Set basetide.writes to at_commit for more rows.';
+  end if;
+  perform set_config('basetide.sent_at_once', v_statement || ' ' || v_nth, true);
+end $count_at_once$;
+
+-- send_intents(): sends the intents of the transaction, at its end.
+create or replace function {{own}}.send_intents() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $send_intents$
+declare
+  v_intents jsonb;
+begin
+  if not exists (select from {{own}}.intents as i where i.pid = pg_backend_pid()) then
+    return null;
+  elsif current_query() ~* '(^|;)\s*(/\*.*?\*/\s*|--[^\n]*\n\s*)*(set\s+constraints|prepare\s+transaction)' then
+    raise exception 'writes are sent at COMMIT, and not by SET CONSTRAINTS or PREPARE TRANSACTION'
+      using errcode = '0A000', hint = 'Leave that statement out.';
+  end if;
+  with sent as (delete from {{own}}.intents as i where i.pid = pg_backend_pid() returning i.nth, i.intent)
+  select jsonb_agg(s.intent order by s.nth) into v_intents from sent as s;
+  perform {{own}}.send(v_intents);
+  return null;
+end $send_intents$;
+
+do $trigger$
+begin
+  if not exists (select from pg_trigger where tgrelid = '{{own}}.intents'::regclass and tgname = 'send_intents') then
+    create constraint trigger send_intents after insert on {{own}}.intents deferrable initially deferred
+      for each row execute function {{own}}.send_intents();
+  end if;
+end $trigger$;
+
+-- view_of(table id): the name of its view; null if there is none.
+create or replace function {{own}}.view_of(p_table text) returns name language sql stable as $view_of$
+  select c.relname from pg_trigger as g join pg_class as c on c.oid = g.tgrelid
+  where g.tgfoid = '{{own}}.write_row()'::regprocedure
+    and g.tgargs = convert_to(p_table, 'UTF8') || '\x00'::bytea
+$view_of$;
+
+-- send(intents): has them made in Airtable. Returns {set, records}; raises what Airtable says.
+create or replace function {{own}}.send(p_intents jsonb) returns jsonb language plpgsql as $send$
+declare
+  v_request jsonb := jsonb_build_object(
+    'kind', 'write', 'user', session_user, 'application', current_setting('application_name'),
+    'note', {{own}}.setting('basetide.note'), 'typecast', {{own}}.is_on('basetide.typecast'),
+    'operations', p_intents,
+    'types', (select jsonb_object_agg(f.field_id, f.type) from {{own}}.fields as f
+      where f.is_writable and f.table_id in (select o ->> 'table' from jsonb_array_elements(p_intents) as o)));
+  v_answer jsonb;
+  v_table text;
+  v_column text;
+begin
+  v_answer := {{own}}.ask(v_request);
+  if (v_answer ->> 'is_pending')::boolean then
+    raise warning 'basetide-sql: pending' using detail = 'Airtable has made the change, and SQL does not show it yet.';
+  end if;
+  if v_answer ->> 'sqlstate' is null then
+    return v_answer;
+  end if;
+  v_table := {{own}}.view_of(v_answer ->> 'table');
+  select f.name into v_column from {{own}}.fields as f
+  where f.table_id = v_answer ->> 'table' and f.field_id = v_answer ->> 'field';
+  raise exception using errcode = v_answer ->> 'sqlstate', message = v_answer ->> 'message',
+    detail = coalesce(v_answer ->> 'detail', ''), hint = coalesce(v_answer ->> 'hint', ''),
+    schema = case when v_table is null then '' else {{write_text}} end, table = coalesce(v_table, ''),
+    column = coalesce(v_column, '');
+end $send$;
+
+-- ask(request): asks the endpoint, on a connection that the session keeps.
+create or replace function {{own}}.ask(p_request jsonb) returns jsonb language plpgsql as $ask$
+declare
+  v_name text := {{write_text}};
+  v_is_open boolean := coalesce({{write_text}} = any ({{dblink}}.dblink_get_connections()), false);
+  v_answer text;
+  v_error text;
+begin
+  if v_is_open then
+    begin
+      v_answer := {{own}}.exchange(v_name, '"ping"', interval '5 s');
+    exception when others then
+      v_is_open := false;
+      begin
+        perform {{dblink}}.dblink_disconnect(v_name);
+      exception when others then null;
+      end;
+    end;
+  end if;
+  if not v_is_open then
+    begin
+      perform {{dblink}}.dblink_connect(v_name, (select e.connection from {{own}}.endpoint as e));
+    exception when others then
+      get stacked diagnostics v_error = pg_exception_detail;
+      raise exception 'Basetide cannot be reached: nothing was sent to Airtable' using errcode = '08006',
+        detail = coalesce(nullif(v_error, ''), sqlerrm), hint = 'It is safe to repeat the statement.';
+    end;
+  end if;
+  begin
+    return {{own}}.exchange(v_name, p_request::text, interval '1 hour')::jsonb;
+  exception when query_canceled then
+    -- The endpoint sends nothing more.
+    perform {{dblink}}.dblink_disconnect(v_name);
+    raise;
+  when others then
+    v_error := sqlerrm;
+    perform {{dblink}}.dblink_disconnect(v_name);
+    raise exception 'the connection to Basetide was lost: Airtable may have made the change'
+      using errcode = '08007', detail = v_error, hint = format('%I.log shows what became of it.', {{write_text}});
+  end;
+end $ask$;
+
+-- exchange(connection, text, patience): sends the text and returns the answer. Waits in a way that can be canceled, which
+-- dblink() by itself cannot before Postgres 17.
+create or replace function {{own}}.exchange(p_name text, p_text text, p_patience interval) returns text
+language plpgsql as $exchange$
+declare
+  v_until timestamptz := clock_timestamp() + p_patience;
+  v_answer text;
+  v_ms double precision := 0.2;
+begin
+  perform {{dblink}}.dblink_send_query(p_name, p_text);
+  while {{dblink}}.dblink_is_busy(p_name) = 1 loop
+    if clock_timestamp() > v_until then
+      raise exception 'no answer in %', p_patience using errcode = '08006';
+    end if;
+    perform pg_sleep(v_ms / 1000);
+    v_ms := least(v_ms * 1.2, 5);
+  end loop;
+  select r.answer into v_answer from {{dblink}}.dblink_get_result(p_name) as r (answer text);
+  perform from {{dblink}}.dblink_get_result(p_name) as r (answer text);
+  if v_answer is null then
+    raise exception 'no answer' using errcode = '08006';
+  end if;
+  return v_answer;
+end $exchange$;
+
+-- log_rows(): the latest writes of this role.
+create or replace function {{own}}.log_rows() returns table (
+  "set" text, "at" timestamptz, "user" text, application_name text, "table" text, record text, operation text,
+  state text, error text
+) language sql security definer set search_path = pg_catalog, pg_temp as $log_rows$
+  select r.set, r.at, r.user, r.application_name, coalesce({{own}}.view_of(r.table), r.table), r.record, r.operation,
+    r.state, r.error
+  from jsonb_to_recordset(
+      {{own}}.ask(jsonb_build_object('kind', 'log', 'user', session_user)) -> 'rows')
+    as r ("set" text, "at" timestamptz, "user" text, application_name text, "table" text, record text, operation text,
+      state text, error text)
+$log_rows$;
+
+create or replace view {{write}}.log as select * from {{own}}.log_rows();
+comment on view {{write}}.log is 'What became of the latest writes of this role, the newest first.';
+
+-- upsert(table, rows, merge on): changes the row that has the values of a given one in these columns, or inserts it.
+-- Returns the number of rows. Runs with the rights of whoever calls it, on the view.
+create or replace function {{write}}.upsert(p_table text, p_rows jsonb, p_merge_on text[]) returns integer
+language plpgsql set search_path = pg_catalog, pg_temp as $upsert$
+declare
+  v_view regclass := to_regclass(format('{{write}}.%I', p_table));
+  v_columns text[];
+  v_where text;
+  v_unknown text;
+  v_row jsonb;
+  v_count integer;
+begin
+  if v_view is null then
+    raise exception 'there is no view to write to for "%"', p_table using errcode = '42P01';
+  elsif coalesce(cardinality(p_merge_on), 0) = 0 or jsonb_typeof(p_rows) <> 'array' then
+    raise exception 'upsert needs an array of rows, and the columns to merge on' using errcode = '22023';
+  end if;
+  if exists (
+    select from jsonb_array_elements(p_rows) as r (value)
+    group by array(select r.value -> k from unnest(p_merge_on) as k) having count(*) > 1
+  ) then
+    raise exception 'two of the rows have the same values in %', array_to_string(p_merge_on, ', ') using errcode = '21000';
+  end if;
+  select string_agg(format('t.%1$I = r.%1$I', k), ' and ') into v_where from unnest(p_merge_on) as k;
+  for v_row in select r.value from jsonb_array_elements(p_rows) as r (value) loop
+    v_columns := array(select jsonb_object_keys(v_row));
+    select k into v_unknown from unnest(v_columns || p_merge_on) as k
+    where not v_row ? k or not exists (
+      select from pg_attribute as a where a.attrelid = v_view and a.attname = k and a.attnum > 0)
+    limit 1;
+    if v_unknown is not null then
+      raise exception 'the column "%" does not exist in %, or in a row', v_unknown, v_view using errcode = '42703';
+    end if;
+    execute format('update %1$s as t set %2$s from jsonb_populate_record(null::%1$s, $1) as r where %3$s', v_view,
+      (select string_agg(format('%1$I = r.%1$I', k), ', ') from unnest(v_columns) as k), v_where) using v_row;
+    get diagnostics v_count = row_count;
+    if v_count > 1 then
+      raise exception '% rows have the values of one', v_count using errcode = '21000', detail = v_row::text;
+    elsif v_count = 0 then
+      execute format('insert into %1$s (%2$s) select %2$s from jsonb_populate_record(null::%1$s, $1)', v_view,
+        (select string_agg(quote_ident(k), ', ') from unnest(v_columns) as k)) using v_row;
+    end if;
+  end loop;
+  return jsonb_array_length(p_rows);
+end $upsert$;
+
+revoke all on all functions in schema {{own}} from public;
+-- The view calls it with the rights of whoever reads the view; the schema is closed to them.
+grant execute on function {{own}}.log_rows() to public;

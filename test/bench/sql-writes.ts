@@ -1,0 +1,104 @@
+/**
+ * Measures SQL writes: 1,000 rows in a transaction against the source's limit of five calls a second, and against one row
+ * a call; and a single row against the same write over HTTP through the proxy, in turns.
+ *
+ * Proxy and source are separate processes. Run: `bun run bench sql-writes`
+ */
+import postgres from "postgres";
+import { createSqlUserOf, pause, updateSettings } from "../../core/control/bases";
+import { getDatabase, showSqlUserCredentials } from "../../core/control/placement";
+import { startFleet } from "../support/fleet";
+import { freePort } from "../support/free-port";
+import { putFirst } from "../support/priority";
+import { quantile } from "../support/quantile";
+import { startSandboxProcess } from "../support/sandbox-process";
+import { startTestServer } from "../support/server";
+import { table } from "./print";
+import { startProxyProcess } from "./proxy";
+
+const ROWS = 1000;
+/** Rows that are written one a call: the rate is the same for more. */
+const SINGLES = 50;
+const PAIRS = 200;
+const SOURCE_MS = { minMs: 80, maxMs: 80 };
+/** Of what the limit allows. */
+const MOST_OF_LIMIT = 1.05;
+const LEAST_FASTER = 9;
+/** Over the write by HTTP, ms. */
+const MOST_ADDED = { p50: 2, p99: 6 };
+
+export async function run(): Promise<boolean> {
+  await using releases = new AsyncDisposableStack();
+  const server = await startTestServer();
+  releases.defer(() => server.stop());
+  const source = releases.use(await startSandboxProcess());
+  const env = { WRITE_PORT: String(await freePort()) };
+  const fleet = releases.use(await startFleet({ source, databaseUrl: server.url, env }));
+  putFirst(source.pid);
+  const upstreams = `api.airtable.com=${source.url},content.airtable.com=${source.url}`;
+  const proxy = await startProxyProcess(releases, fleet, upstreams, env);
+  const sourceBaseId = await source.generate({ records: 100, tables: 1, seed: 1 });
+  const base = await fleet.connect(sourceBaseId, {});
+  await fleet.synced(base.id);
+  const ctx = { ...fleet.ctx, actor: { kind: "system", name: "bench" } as const };
+  const on = await updateSettings(ctx, base, { sqlWrites: true });
+  const user = await createSqlUserOf(ctx, on, "bench", { tables: ["projects"] });
+  const { url } = await showSqlUserCredentials(ctx, await getDatabase(ctx.db, base.database.id), user);
+  // Sync takes nothing from the clients' calls.
+  await pause(fleet.ctx, on);
+  await source.settings({ latency: { before: SOURCE_MS } });
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  releases.defer(() => sql.end());
+  const timed = async (work: () => Promise<unknown>) => {
+    const from = performance.now();
+    await work();
+    return performance.now() - from;
+  };
+
+  const many = await timed(
+    () =>
+      sql`insert into write.projects (name) select 'Row ' || n from generate_series(1, ${ROWS}::int) as n`,
+  );
+  const single = await timed(async () => {
+    for (let nth = 0; nth < SINGLES; nth++)
+      await sql`insert into write.projects (name) values (${`One ${nth}`})`;
+  });
+  const limit = ((ROWS / 10) * 1000) / 5;
+  const faster = ((single / SINGLES) * ROWS) / many;
+
+  // Without the limit, which both would wait for.
+  await source.settings({ rateLimitOff: true });
+  const address = `http://127.0.0.1:${proxy.port}/api.airtable.com/v0/${sourceBaseId}/Projects`;
+  const headers = { authorization: `Bearer ${source.key}`, "content-type": "application/json" };
+  const [bySql, byHttp]: [number[], number[]] = [[], []];
+  for (let nth = 0; nth < PAIRS; nth++) {
+    const name = `Pair ${nth}`;
+    bySql.push(await timed(() => sql`insert into write.projects (name) values (${name})`));
+    const body = JSON.stringify({ records: [{ fields: { Name: name } }] });
+    byHttp.push(
+      await timed(async () => {
+        const response = await fetch(address, { method: "POST", headers, body });
+        await response.text();
+        if (response.status !== 200) throw new Error(`HTTP ${response.status}`);
+      }),
+    );
+  }
+  const added = (share: number) => quantile(bySql, share) - quantile(byHttp, share);
+  table(
+    ["figure", "measured", "at most, or at least"],
+    [
+      [`${ROWS} rows, of the time that the limit allows`, (many / limit).toFixed(3), MOST_OF_LIMIT],
+      ["times faster than one row a call", faster.toFixed(1), LEAST_FASTER],
+      ["a row over HTTP, p50, ms", quantile(byHttp, 0.5).toFixed(1), ""],
+      ["a row by SQL beyond that, p50, ms", added(0.5).toFixed(1), MOST_ADDED.p50],
+      ["a row by SQL beyond that, p99, ms", added(0.99).toFixed(1), MOST_ADDED.p99],
+    ],
+  );
+  const isWithin =
+    many <= limit * MOST_OF_LIMIT &&
+    faster >= LEAST_FASTER &&
+    added(0.5) <= MOST_ADDED.p50 &&
+    added(0.99) <= MOST_ADDED.p99;
+  console.log(isWithin ? "\nmet" : "\nNOT MET");
+  return isWithin;
+}

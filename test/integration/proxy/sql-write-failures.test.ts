@@ -1,0 +1,214 @@
+/** SQL writes that fail: in the second call, without an answer, against changed records, and while tables change. */
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { updateSettings } from "../../../core/control/bases";
+import { errorOf } from "../../support/error-of";
+import { fuzzRuns } from "../../support/fuzz";
+import { until } from "../../support/poll";
+import type { ProxyStack } from "../../support/proxy-stack";
+import { writableTasks, writeStack } from "../../support/sql-writes";
+
+let stack: ProxyStack;
+
+beforeAll(async () => {
+  stack = await writeStack();
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+afterEach(() => stack.sandbox.control.clearFaults());
+
+type Scene = Awaited<ReturnType<typeof writableTasks>>;
+type Writer = Awaited<ReturnType<Scene["writer"]>>;
+
+const names = (at: Scene) => at.inSource().map(({ Name }) => Name as string);
+
+/** The states of the rows that the user has written, when all have one that stays. */
+async function states(sql: Writer): Promise<Record<string, number>> {
+  const count = () => sql<{ state: string; n: number }[]>`
+    select state, count(*)::int as n from write.log group by state order by state`;
+  await until(async () => !(await count()).some(({ state }) => state === "sent" || state === "waiting"), {
+    what: "all writes have a result",
+    timeoutMs: 40_000,
+  });
+  return Object.fromEntries((await count()).map(({ state, n }) => [state, n]));
+}
+
+test("a refusal in the second call: the error names what was made, and nothing more is sent", async () => {
+  const at = await writableTasks(stack, 0);
+  const sql = await at.writer();
+  const error = await errorOf(
+    sql`insert into write.tasks (name, status)
+      select 'Row ' || n, case n when 15 then 'No such choice' else 'Open' end from generate_series(1, 30) as n`,
+  );
+  expect(error.code).toBe("23514");
+  expect(error.detail).toMatch(
+    /^HTTP 422 INVALID_MULTIPLE_CHOICE_OPTIONS; Airtable had already made the changes of rec/,
+  );
+  expect(at.inSource()).toHaveLength(10);
+  expect((await sql`select id from tasks`).length).toBe(10);
+  expect(await states(sql)).toEqual({ applied: 10, refused: 10, not_applied: 10 });
+});
+
+test.each(["after", "before"] as const)(
+  "a call that Airtable does not answer (%s it had an effect) fails with 08007, is never sent again, and gets its result",
+  async (when) => {
+    const at = await writableTasks(stack);
+    const sql = await at.writer();
+    const fault = { kind: "reset", count: 1, base: at.sourceBaseId, when } as const;
+    stack.sandbox.control.addFault({ ...fault, method: "POST" });
+    const error = await errorOf(sql`insert into write.tasks (name) values ('New')`);
+    expect(error.code).toBe("08007");
+    expect(error.detail).toMatch(/chs_/);
+    stack.sandbox.control.addFault({ ...fault, method: "PATCH" });
+    expect((await errorOf(sql`update write.tasks set hours = 9 where name = 'Task 0'`)).code).toBe("08007");
+    stack.sandbox.control.addFault({ ...fault, method: "DELETE" });
+    expect((await errorOf(sql`delete from write.tasks where name = 'Task 1'`)).code).toBe("08007");
+    const isMade = when === "after";
+    expect(await states(sql)).toEqual(isMade ? { applied: 3 } : { not_applied: 3 });
+    expect(names(at)).toEqual(isMade ? ["Task 0", "Task 2", "New"] : ["Task 0", "Task 1", "Task 2"]);
+    expect(at.inSource()[0]!.Hours).toBe(isMade ? 9 : 0);
+  },
+);
+
+test("what cannot be sent fails with its reason, and can be repeated", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  stack.sandbox.control.addFault({ kind: "billing_limit", count: 1, base: at.sourceBaseId, method: "PATCH" });
+  expect((await errorOf(sql`update write.tasks set hours = 9`)).code).toBe("53400");
+  stack.sandbox.control.addFault({ kind: "forbidden", count: 1, base: at.sourceBaseId, method: "PATCH" });
+  expect((await errorOf(sql`update write.tasks set hours = 9`)).code).toBe("42501");
+  await sql`update write.tasks set hours = 9`;
+  expect(at.inSource().map(({ Hours }) => Hours)).toEqual([9, 9, 9]);
+  await updateSettings(stack.managed, at.base, { sqlWrites: false });
+  expect((await errorOf(sql`update write.tasks set hours = 8`)).code).toBe("42P01");
+  await updateSettings(stack.managed, at.base, { sqlWrites: true });
+  // The same user may write again.
+  await sql`update write.tasks set hours = 7`;
+  expect(at.inSource().map(({ Hours }) => Hours)).toEqual([7, 7, 7]);
+});
+
+test("basetide.check refuses a row that has changed in Airtable", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const [first] = at.inSource();
+  await sql`set basetide."check" = 'row'`;
+  await sql`update write.tasks set status = 'Done' where name = 'Task 1'`;
+  stack.sandbox.control.updateRecords(at.sourceBaseId, "Tasks", [{ id: first!.id, fields: { Hours: 5 } }]);
+  const error = await errorOf(sql`update write.tasks set status = 'Done'`);
+  expect(error).toMatchObject({ code: "40001", column_name: "hours" });
+  expect(at.inSource().map(({ Status }) => Status)).toEqual(["Open", "Done", "Open"]);
+});
+
+test("views follow renamed and deleted fields and tables, and keep who may write", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const { control } = stack.sandbox;
+  control.renameField(at.sourceBaseId, "Tasks", "Name", "Title");
+  control.renameTable(at.sourceBaseId, "Tasks", "Jobs");
+  control.deleteField(at.sourceBaseId, "Jobs", "Hours");
+  await at.sync();
+  await sql`insert into write.jobs (title, status) values ('New', 'Done')`;
+  expect(at.inSource("Jobs").at(-1)).toMatchObject({ Title: "New", Status: "Done" });
+  expect((await errorOf(sql`insert into write.jobs (hours) values (1)`)).code).toBe("42703");
+  expect((await errorOf(sql`insert into write.tasks (name) values ('x')`)).code).toBe("42P01");
+  // A rebuild of all tables.
+  await updateSettings(stack.managed, at.base, { linkedRecordsAsText: true });
+  await at.sync();
+  const [person] =
+    await sql`insert into write.people (name, tasks) values ('Ada', ${at.inSource("Jobs")[0]!.id}) returning name`;
+  expect(person).toEqual({ name: "Ada" });
+  expect(at.inSource("People")).toMatchObject([{ Name: "Ada", Tasks: [at.inSource("Jobs")[0]!.id] }]);
+});
+
+/** A step of a random transaction. */
+const step = fc.oneof(
+  fc.record({ kind: fc.constant("insert" as const), n: fc.integer({ min: 1, max: 12 }) }),
+  fc.record({ kind: fc.constant("update" as const), among: fc.nat(5), hours: fc.nat(99) }),
+  fc.record({ kind: fc.constant("delete" as const), among: fc.nat(5) }),
+  fc.record({ kind: fc.constantFrom("savepoint" as const, "rollback to" as const, "release" as const) }),
+);
+const transaction = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 8 }),
+  end: fc.constantFrom(
+    "commit" as const,
+    "commit" as const,
+    "rollback" as const,
+    "error" as const,
+    "disconnect" as const,
+  ),
+});
+
+/** Of each task that the model has, by name: its hours. */
+type Model = Map<string, number | undefined>;
+
+test("random transactions: Airtable, the tables and the log have what was committed, and nothing else", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(transaction, { minLength: 1, maxLength: 4 }), async (transactions) => {
+      const at = await writableTasks(stack, 3);
+      let sql = await at.writer();
+      let model: Model = new Map(at.inSource().map(({ Name, Hours }) => [Name as string, Hours as number]));
+      let [named, logged] = [0, 0];
+      for (const { steps, end } of transactions) {
+        // A transaction does not see its own writes: what it changes are the tasks that were there.
+        const before = [...model.keys()];
+        let changes: { name: string; hours: number | undefined; isGone: boolean }[] = [];
+        const saved: (typeof changes)[] = [];
+        await sql.unsafe("begin");
+        for (const one of steps) {
+          if (one.kind === "insert") {
+            const made = Array.from({ length: one.n }, () => `New ${named++}`);
+            await sql`insert into write.tasks (name) select unnest(${made}::text[])`;
+            changes.push(...made.map((name) => ({ name, hours: undefined, isGone: false })));
+          } else if (one.kind === "savepoint") {
+            saved.push([...changes]);
+            await sql.unsafe(`savepoint s${saved.length}`);
+          } else if (!("among" in one)) {
+            if (saved.length === 0) continue;
+            await sql.unsafe(`${one.kind} s${saved.length}`);
+            if (one.kind === "rollback to") changes = [...saved.at(-1)!];
+            else saved.pop();
+          } else {
+            const name = before[one.among % Math.max(1, before.length)];
+            // Airtable refuses to change a record that the transaction has deleted.
+            if (name === undefined || changes.some((change) => change.name === name && change.isGone))
+              continue;
+            const hours = one.kind === "update" ? one.hours : undefined;
+            if (hours === undefined) await sql`delete from write.tasks where name = ${name}`;
+            // What is there already is not sent.
+            else if ((await sql`select from tasks where name = ${name} and hours = ${hours}`).length > 0)
+              continue;
+            else await sql`update write.tasks set hours = ${hours} where name = ${name}`;
+            changes.push({ name, hours, isGone: one.kind === "delete" });
+          }
+        }
+        if (end === "error") await errorOf(sql`select 1 / 0`);
+        if (end === "disconnect") {
+          await sql.end({ timeout: 0 });
+          sql = await at.writer();
+          logged = 0;
+          continue;
+        }
+        await sql.unsafe(end === "commit" ? "commit" : "rollback");
+        if (end !== "commit") continue;
+        logged += changes.length;
+        model = new Map(model);
+        for (const { name, hours, isGone } of changes) {
+          if (isGone) model.delete(name);
+          else model.set(name, hours);
+        }
+      }
+      const expected = [...model].sort();
+      expect(
+        at
+          .inSource()
+          .map(({ Name, Hours }) => [Name, Hours])
+          .sort(),
+      ).toEqual(expected);
+      const rows = await sql<{ name: string; hours: string | null }[]>`select name, hours from public.tasks`;
+      expect(
+        rows.map(({ name, hours }) => [name, hours === null ? undefined : Number(hours)]).sort(),
+      ).toEqual(expected);
+      expect(await states(sql)).toEqual(logged > 0 ? { applied: logged } : {});
+    }),
+    { numRuns: 3 * fuzzRuns },
+  );
+});

@@ -1,0 +1,78 @@
+/** SQL writes on each version of Postgres, with a cluster's admin that is not a superuser, and through PgBouncer. */
+import postgres from "postgres";
+import { expect, test } from "vitest";
+import { getBase, replicaTarget, updateSettings } from "../../../core/control/bases";
+import { databaseCredentials, getDatabase } from "../../../core/control/placement";
+import { grantWrites, prepareCluster } from "../../../core/replica";
+import { dblinkSetup } from "../../../core/replica/write-door";
+import { errorOf } from "../../support/error-of";
+import { HAS_PGBOUNCER, pgBouncer } from "../../support/servers/pgbouncer";
+import { PASSWORD, postgresServer } from "../../support/servers/postgres-server";
+import { POSTGRES_VERSIONS } from "../../support/servers/postgres-versions";
+import { writableTasks, writeStack } from "../../support/sql-writes";
+
+const VERSIONS = process.env.WRITES === "all" ? POSTGRES_VERSIONS : (["15", "17"] as const);
+const TASKS = "tblTasks000000001";
+
+test.each(VERSIONS)("on Postgres %s, without a superuser", async (version) => {
+  await using server = await postgresServer({ version });
+  await prepareCluster(server.url, { role: "cluster", password: PASSWORD, database: "postgres" });
+  await using stack = await writeStack({ REPLICA_URL: server.as("cluster") });
+  const at = await writableTasks(stack, 0);
+  const url = await writerUrl();
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  await sql`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 12) as n`;
+  expect(at.inSource()).toHaveLength(12);
+  expect((await errorOf(sql`update write.tasks set status = 'None'`)).code).toBe("23514");
+  await sql`set basetide.writes = 'at_once'`;
+  expect(await sql`insert into write.tasks (name) values ('Once') returning loud`).toEqual([
+    { loud: "ONCE" },
+  ]);
+  expect((await errorOf(sql`select basetide_dblink.dblink_connect('x', 'host=x')`)).code).toBe("42501");
+  await sql.end();
+  if (!HAS_PGBOUNCER) return;
+  await using pooler = await pgBouncer(server, { mode: "transaction", settings: { default_pool_size: "2" } });
+  const sessions = Array.from({ length: 4 }, () =>
+    postgres(pooler.over(url), { max: 1, prepare: false, onnotice: () => {} }),
+  );
+  await Promise.all(
+    sessions.map((session, nth) =>
+      session.begin("read write", async (tx) => {
+        await tx`insert into write.tasks (name) select ${`S${nth} `} || n from generate_series(1, 12) as n`;
+      }),
+    ),
+  );
+  await Promise.all(sessions.map((session) => session.end()));
+  expect(new Set(at.inSource().map(({ Name }) => Name)).size).toBe(12 + 1 + 48);
+
+  /** Of a SQL user; before Postgres 16 there are none, and a role of the customer's is granted the same. */
+  async function writerUrl(): Promise<string> {
+    if (version !== "15") return (await at.writer()).url;
+    const database = await getDatabase(stack.ctx.db, at.base.database.id);
+    const target = await replicaTarget(stack.ctx, at.base);
+    await grantWrites(target, { role: database.role, mode: "at_commit", tables: [TASKS] });
+    await server.run([`alter role ${database.role} set default_transaction_read_only = off`]);
+    return (await databaseCredentials(stack.ctx, database)).url;
+  }
+});
+
+test("a server without dblink: the error has the statements for a superuser, after which it works", async () => {
+  await using server = await postgresServer({ version: "18" });
+  await server.role("plain", "createdb createrole");
+  await using stack = await writeStack({ REPLICA_URL: server.as("plain") });
+  const error = await writableTasks(stack, 0).then(
+    () => undefined,
+    (thrown: { code: string; message: string }) => thrown,
+  );
+  expect(error).toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("create extension if not exists dblink"),
+  });
+  const [base] = await stack.ctx.db<{ id: string; name: string }[]>`
+    select b.id, d.name from bases as b join databases as d on d.id = b.database_id`;
+  await server.run([dblinkSetup("plain")], base!.name);
+  const changed = await updateSettings(stack.managed, await getBase(stack.ctx.db, base!.id), {
+    sqlWrites: true,
+  });
+  expect(changed.settings.sqlWrites).toBe(true);
+});

@@ -1,0 +1,163 @@
+/** SQL writes: statements on the views of the schema `write`, which the proxy has made in the source. */
+import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { errorOf } from "../../support/error-of";
+import type { ProxyStack } from "../../support/proxy-stack";
+import { writableTasks, writeStack } from "../../support/sql-writes";
+
+let stack: ProxyStack;
+
+beforeAll(async () => {
+  stack = await writeStack();
+});
+afterAll(() => stack?.[Symbol.asyncDispose]());
+afterEach(() => stack.sandbox.control.clearFaults());
+
+test("insert, update and delete are made in Airtable at COMMIT, ten to a call, and the session reads them", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const [one] = await sql`insert into write.tasks (name, hours, status, due, took, urgent)
+    values ('New', 1.5, 'Done', '2026-01-02 03:04:05', '1:30:00', true) returning id, name`;
+  expect(one).toEqual({ id: null, name: "New" });
+  expect(at.inSource().find(({ Name }) => Name === "New")).toMatchObject({
+    Hours: 1.5,
+    Status: "Done",
+    Due: "2026-01-02T03:04:05.000Z",
+    Took: 5400,
+    Urgent: true,
+  });
+  expect(await sql`select name, loud, hours from tasks where name = 'New'`).toEqual([
+    { name: "New", loud: "NEW", hours: "1.5" },
+  ]);
+  const before = at.calls().length;
+  await sql.begin(async (tx) => {
+    await tx`insert into write.tasks (name) select 'Row ' || n from generate_series(1, 25) as n`;
+    await tx`update write.tasks set status = 'Done' where name = 'Task 0'`;
+    await tx`delete from write.tasks where name = 'Task 1'`;
+    expect(at.calls().length).toBe(before);
+  });
+  expect(
+    at
+      .calls()
+      .slice(before)
+      .map(({ method }) => method),
+  ).toEqual(["POST", "POST", "POST", "PATCH", "DELETE"]);
+  const names = at.inSource().map(({ Name }) => Name);
+  expect(names.filter((name) => String(name).startsWith("Row "))).toHaveLength(25);
+  expect(names).not.toContain("Task 1");
+  expect(await sql`select status from tasks where name = 'Task 0'`).toEqual([{ status: "Done" }]);
+  expect(await sql`select count(*)::int as n from write.log where state = 'applied'`).toEqual([{ n: 28 }]);
+});
+
+test("a rollback, a rolled back savepoint and a failed transaction send nothing", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const before = at.calls().length;
+  await sql
+    .begin(async (tx) => {
+      await tx`delete from write.tasks`;
+      throw new Error("changed my mind");
+    })
+    .catch(() => {});
+  const failed = await errorOf(
+    sql.begin(async (tx) => {
+      await tx`delete from write.tasks`;
+      await tx`select 1 / 0`;
+    }),
+  );
+  expect(failed.code).toBe("22012");
+  expect(at.calls().length).toBe(before);
+  await sql.begin(async (tx) => {
+    await tx`update write.tasks set name = 'Kept' where name = 'Task 0'`;
+    await tx
+      .savepoint(async (inner) => {
+        await inner`delete from write.tasks`;
+        throw new Error("not this");
+      })
+      .catch(() => {});
+  });
+  expect(
+    at
+      .calls()
+      .slice(before)
+      .map(({ method }) => method),
+  ).toEqual(["PATCH"]);
+  expect(at.inSource()).toHaveLength(3);
+});
+
+test("Airtable's refusal is the error of COMMIT, and nothing of a first call is made", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer();
+  const error = await errorOf(sql`update write.tasks set status = 'No such choice' where name < 'Task 2'`);
+  expect(error).toMatchObject({
+    code: "23514",
+    detail: "HTTP 422 INVALID_MULTIPLE_CHOICE_OPTIONS",
+    table_name: "tasks",
+    column_name: "status",
+  });
+  expect(error.message).toContain("Insufficient permissions to create new select option");
+  expect(at.inSource().map(({ Status }) => Status)).toEqual(["Open", "Open", "Open"]);
+  expect(await sql`select distinct state from write.log order by 1`).toEqual([{ state: "refused" }]);
+  expect((await errorOf(sql`update write.tasks set loud = 'x'`)).code).toBe("428C9");
+  expect((await errorOf(sql`insert into write.tasks (id) values ('recX')`)).code).toBe("428C9");
+  await sql`set basetide.typecast = on`;
+  await sql`update write.tasks set status = 'No such choice' where name = 'Task 0'`;
+  expect(at.inSource()[0]!.Status).toBe("No such choice");
+});
+
+test("upsert changes the row that has these values, or inserts one, with the rights of its caller", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer({ tables: ["tasks"] });
+  const upsert = (rows: object[], table = "tasks") =>
+    sql`select write.upsert(${table}, ${JSON.stringify(rows)}::text::jsonb, array['name']) as n`;
+  expect(
+    await upsert([
+      { name: "Task 0", hours: 8 },
+      { name: "New", hours: 9 },
+    ]),
+  ).toEqual([{ n: 2 }]);
+  expect(at.inSource().map(({ Name, Hours }) => [Name, Hours])).toEqual([
+    ["Task 0", 8],
+    ["Task 1", 1],
+    ["Task 2", 2],
+    ["New", 9],
+  ]);
+  expect((await errorOf(upsert([{ name: "a" }, { name: "a" }]))).code).toBe("21000");
+  expect((await errorOf(upsert([{ name: "a", none: 1 }]))).code).toBe("42703");
+  expect((await errorOf(upsert([{ name: "Ada" }], "people"))).code).toBe("42501");
+});
+
+test("at once, a statement returns the record as Airtable has it", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer({ mode: "at_once" });
+  const [made] = await sql`insert into write.tasks (name) values ('New') returning id, loud`;
+  expect(made).toEqual({ id: at.inSource().find(({ Name }) => Name === "New")!.id, loud: "NEW" });
+  const [changed] = await sql`update write.tasks set name = 'Newer' where id = ${made!.id} returning loud`;
+  expect(changed).toEqual({ loud: "NEWER" });
+  await sql`delete from write.tasks where id = ${made!.id}`;
+  expect(at.inSource()).toHaveLength(3);
+  const refused = await errorOf(
+    sql.begin("isolation level repeatable read", (tx) => tx`insert into write.tasks (name) values ('x')`),
+  );
+  expect(refused.code).toBe("0A000");
+});
+
+test("I8: a writer can write only to its tables, and can neither connect elsewhere nor read what others write", async () => {
+  const at = await writableTasks(stack);
+  const sql = await at.writer({ tables: ["people"] });
+  await sql`insert into write.people (name) values ('Ada')`;
+  for (const statement of [
+    "insert into write.tasks (name) values ('x')",
+    "insert into public.people (id, created_time) values ('x', now())",
+    "select * from write_own.intents",
+    "select connection from write_own.endpoint",
+    "select write_own.ask('{}')",
+    "select write_own.send('[]')",
+    "select basetide_dblink.dblink_connect('x', 'host=localhost')",
+    "create table write.x ()",
+    "select * from pg_user_mapping",
+  ]) {
+    expect([statement, (await errorOf(sql.unsafe(statement))).code]).toEqual([statement, "42501"]);
+  }
+  const other = await at.writer();
+  expect(await other`select * from write.log`).toEqual([]);
+});

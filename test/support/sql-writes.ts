@@ -1,0 +1,100 @@
+/** A base whose SQL writes are on, and SQL users that may write. */
+import postgres from "postgres";
+import { onTestFinished } from "vitest";
+import { allowWrites, getBase, resolveWrites, updateSettings } from "../../core/control/bases";
+import {
+  createSqlUser,
+  getDatabase,
+  type SqlUserWrites,
+  showSqlUserCredentials,
+} from "../../core/control/placement";
+import { freePort } from "./free-port";
+import { type ProxyStack, proxyStack } from "./proxy-stack";
+
+export async function writeStack(env: Record<string, string> = {}): Promise<ProxyStack> {
+  return proxyStack({
+    UPSTREAM_TIMEOUT_MS: "1000",
+    SCHEMA_POLL_SECONDS: "0.1",
+    WRITE_PORT: String(await freePort()),
+    ...env,
+  });
+}
+
+const ACTOR = { kind: "user", id: "usr_test", name: "test@example.com" } as const;
+
+/** A base with records `Task 0` …, synced, whose SQL writes are on. */
+export async function writableTasks(stack: ProxyStack, count = 3) {
+  const { control } = stack.sandbox;
+  const sourceBaseId = control.createBase({
+    name: "Work",
+    tables: [
+      {
+        id: "tblTasks000000001",
+        name: "Tasks",
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Hours", type: "number", options: { precision: 1 } },
+          {
+            name: "Status",
+            type: "singleSelect",
+            options: { choices: [{ name: "Open" }, { name: "Done" }] },
+          },
+          { name: "Due", type: "dateTime", options: { timeZone: "utc" } },
+          { name: "Took", type: "duration", options: { durationFormat: "h:mm:ss" } },
+          { name: "Urgent", type: "checkbox" },
+          { name: "Loud", type: "formula", options: { formula: "UPPER({Name})" } },
+        ],
+        records: Array.from({ length: count }, (_, at) => ({
+          fields: { Name: `Task ${at}`, Hours: at, Status: "Open" },
+        })),
+      },
+      {
+        name: "People",
+        fields: [
+          { name: "Name", type: "singleLineText" },
+          { name: "Tasks", type: "multipleRecordLinks", options: { linkedTableId: "tblTasks000000001" } },
+        ],
+        records: [],
+      },
+    ],
+  });
+  const replicated = await stack.connect(sourceBaseId);
+  await replicated.sync();
+  await updateSettings(stack.managed, replicated.base, { sqlWrites: true });
+  const base = await getBase(stack.ctx.db, replicated.base.id);
+  const ctx = { ...stack.ctx, actor: ACTOR };
+  const inSource = (tableName = "Tasks") => {
+    const table = control.dump(sourceBaseId).tables.find(({ name }) => name === tableName)!;
+    const nameOf = new Map(
+      (table.fields as { id: string; name: string }[]).map(({ id, name }) => [id, name]),
+    );
+    return table.records.map(({ id, fields }) => ({
+      id,
+      ...Object.fromEntries(Object.entries(fields).map(([key, cell]) => [nameOf.get(key)!, cell])),
+    })) as ({ id: string } & Record<string, unknown>)[];
+  };
+  let users = 0;
+  return {
+    base,
+    replicated,
+    sourceBaseId,
+    inSource,
+    sync: replicated.sync,
+    /** Calls of Airtable that changed tasks. */
+    calls: () =>
+      control.log().filter(({ method, path }) => method !== "GET" && path.startsWith(`/v0/${sourceBaseId}/`)),
+    /** Connects as a new SQL user, which may write to these tables. */
+    async writer(
+      { tables = ["tasks", "people"], mode = "at_commit" }: Partial<SqlUserWrites> = {},
+      options: postgres.Options<Record<string, never>> = {},
+    ) {
+      const database = await getDatabase(stack.ctx.db, base.database.id);
+      const user = await createSqlUser(ctx, database, `writer ${++users}`);
+      await allowWrites(ctx, base, user, await resolveWrites(ctx, base, { tables, mode }));
+      const { url } = await showSqlUserCredentials(ctx, database, user);
+      const sql = postgres(url, { max: 1, onnotice: () => {}, ...options });
+      onTestFinished(() => sql.end({ timeout: 1 }));
+      return Object.assign(sql, { url, role: user.role });
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** The rows that SQL users have written, with what became of them. */
+import type { Base } from "../../core/control/bases";
+import type { SqlWrite } from "../../core/control/change-sets";
+import { Card, Empty } from "../components";
+import { Ago } from "../components/ago";
+import { Table } from "../components/table";
+import { changesPath, ItemResult, operationWords } from "./change-sets";
+
+interface WritesProps {
+  base: Base;
+  writes: SqlWrite[];
+  /** Names of SQL users, by role. */
+  users: ReadonlyMap<string, string>;
+  /** Names in SQL, by the source's id of the table. */
+  tables: ReadonlyMap<string, string>;
+  now: Date;
+}
+
+export function WritesPage({ base, writes, users, tables, now }: WritesProps) {
+  return (
+    <Card id="writes" title="Writes with SQL">
+      <p class="muted">
+        What SQL users have written to Airtable, those without a result first.{" "}
+        <a href="/docs/sql-writes">How to write</a>
+      </p>
+      {writes.length === 0 ? (
+        <Empty title={base.settings.sqlWrites ? "No writes yet" : "Writes with SQL are off"}>
+          {base.settings.sqlWrites
+            ? "SQL users that may write do so in the schema of views."
+            : "Turn them on in the settings of this base, under Proxy."}
+        </Empty>
+      ) : (
+        <Table
+          caption="Written rows, newest first"
+          head={[
+            { text: "Transaction" },
+            { text: "By" },
+            { text: "Operation" },
+            { text: "Table" },
+            { text: "Record" },
+            { text: "Result" },
+          ]}
+        >
+          {writes.map((one) => (
+            <tr key={`${one.set} ${one.position}`}>
+              <th scope="row" class="nowrap">
+                <a href={`${changesPath(base)}/${one.set}`}>
+                  <Ago at={one.at} now={now} />
+                </a>
+              </th>
+              <td class="wrap">{users.get(one.role) ?? one.role}</td>
+              <td>{operationWords[one.operation]}</td>
+              <td class="wrap">{tables.get(one.table) ?? one.table}</td>
+              <td class="nowrap">{one.recordId ?? "–"}</td>
+              <td class="wrap">
+                <ItemResult {...one} />
+              </td>
+            </tr>
+          ))}
+        </Table>
+      )}
+    </Card>
+  );
+}
