@@ -11,9 +11,11 @@ import { attemptGate } from "./attempt-gate";
 import { type Auth, createAuth } from "./auth/auth";
 import { downloadRoutes } from "./downloads";
 import { formPages } from "./form-pages";
+import { mcpRoutes } from "./mcp/route";
 import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
+import { agentRoutes } from "./routes/agents";
 import { alertRoutes } from "./routes/alerts";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
@@ -76,12 +78,14 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))
+    .use(agentRoutes(ctx))
     .use(requestRoutes(ctx))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))
     .use(alertRoutes(ctx))
+    .use(mcpRoutes(ctx))
     .use(assetRoutes())
     .use(downloadRoutes())
     .use(pageRoutes({ ...ctx, auth }, api));

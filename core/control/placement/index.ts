@@ -24,6 +24,7 @@ export {
   hiddenCredentials,
   inspectKnown,
   listDatabases,
+  loginUrl,
   PASSWORD_PLACEHOLDER,
   readerRoleOf,
   rotateCredentials,
@@ -65,9 +66,11 @@ export { sharesOpenControl } from "./same-server";
 export { isSameServer, serverIdentity } from "./server-identity";
 export { getSqlUser, listAllSqlUsers, listSqlUsers, nameSqlUsers, type SqlUser } from "./sql-user-rows";
 export {
+  agentLogin,
   copySqlUsers,
   createSqlUser,
   endSqlUserSessions,
+  revokeAgentUsers,
   revokeSqlUser,
   rotateSqlUser,
   showSqlUserCredentials,
