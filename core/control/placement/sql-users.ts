@@ -136,17 +136,26 @@ export async function agentLogin(
   database: Database,
   agent: { id: string; name: string; createdBy: string },
 ): Promise<SqlUserRole> {
-  for (let isNew = false; ; isNew = true) {
-    const [row] = await ctx.db<LoginRow[]>`
-      select id, role_name as role, encrypted_password as encrypted from sql_users
-      where agent_id = ${agent.id} and database_id = ${database.id}`;
-    if (row) return { role: row.role, password: ctx.secrets.decrypt(row.encrypted, sqlUserContext(row.id)) };
-    if (isNew) throw new BasetideError("not_found", "This agent does not exist");
-    await addUser(ctx, database, { ...agent, agentId: agent.id }).catch((error: unknown) => {
-      // Another call was faster.
-      if (!isUniqueViolation(error, "sql_users_agent_key")) throw error;
-    });
-  }
+  const known = await knownAgentLogin(ctx, database, agent.id);
+  if (known) return known;
+  await addUser(ctx, database, { ...agent, agentId: agent.id }).catch((error: unknown) => {
+    // Another call was faster.
+    if (!isUniqueViolation(error, "sql_users_agent_key")) throw error;
+  });
+  const made = await knownAgentLogin(ctx, database, agent.id);
+  if (made) return made;
+  throw new BasetideError("not_found", "This agent does not exist");
+}
+
+async function knownAgentLogin(
+  ctx: Pick<Context, "db" | "secrets">,
+  database: Database,
+  agentId: string,
+): Promise<SqlUserRole | undefined> {
+  const [row] = await ctx.db<LoginRow[]>`
+    select id, role_name as role, encrypted_password as encrypted from sql_users
+    where agent_id = ${agentId} and database_id = ${database.id}`;
+  return row && { role: row.role, password: ctx.secrets.decrypt(row.encrypted, sqlUserContext(row.id)) };
 }
 
 /** Revokes all SQL users of an agent, as `revokeSqlUser` does. */
