@@ -28,6 +28,7 @@ export const idPrefixes = {
   sql_user: "squ",
   change_set: "chs",
   change_item: "chi",
+  agent: "agt",
 } as const;
 
 export type IdKind = keyof typeof idPrefixes;

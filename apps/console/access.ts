@@ -5,6 +5,7 @@
  * A1. A route without a rule needs `read` if it only reads, else `write`: a new route is never open to more than that.
  */
 import {
+  type AgentScope,
   type CurrentUser,
   can,
   denial,
@@ -40,7 +41,7 @@ const pageRules: Rule[] = [
 ];
 
 const apiRules: Rule[] = [
-  ["ANY", /^\/api\/v1\/bases\/:id\/(credentials|sql-users)(\/.*)?$/, "credentials"],
+  ["ANY", /^\/api\/v1\/(bases\/:id\/(credentials|sql-users)|agents)(\/.*)?$/, "credentials"],
   ["POST", /^\/api\/v1\/members\/.*$/, "members"],
 ];
 
@@ -84,9 +85,11 @@ export function requireRole(
 
 /** @throws BasetideError `forbidden` with the scope that is missing, or the role of the token's creator */
 export function requireScope(
-  token: { scopes: readonly TokenScope[]; role: CurrentUser["account"]["role"] },
+  token: { scopes: readonly (TokenScope | AgentScope)[]; role: CurrentUser["account"]["role"] },
   permission: Permission,
 ): void {
+  if (token.scopes.some((scope) => scope.startsWith("agent:")))
+    throw new BasetideError("forbidden", "This is the token of an agent, which works at /mcp only");
   if (!isInScope(token.scopes, permission)) {
     const missing = permission === "members" ? "write" : permission;
     const label = scopeLabels[missing as TokenScope].label.toLowerCase();

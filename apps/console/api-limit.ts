@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import type { Config } from "../../core/config";
 import { BasetideError } from "../../core/errors";
 import { clientAddress, networkOf, pathOf, RateWindow } from "../../core/http";
+import { MCP_PATH } from "./mcp/path";
 
 const WINDOW_MS = 60_000;
 /** One network can be an office or a build farm, so its limit is that of several tokens. */
@@ -21,7 +22,8 @@ export function apiLimit(config: Pick<Config, "apiRequestsPerMinute" | "clientIp
   const byToken = new RateWindow(config.apiRequestsPerMinute, WINDOW_MS);
   const byNetwork = new RateWindow(config.apiRequestsPerMinute * TOKENS_PER_NETWORK, WINDOW_MS);
   return (request: Request): void => {
-    if (!pathOf(request).startsWith("/api/")) return;
+    const path = pathOf(request);
+    if (!path.startsWith("/api/") && path !== MCP_PATH) return;
     const address = clientAddress(request, config.clientIpHeader);
     if (address !== null) refuse(byNetwork.take(networkOf(address)));
     const header = request.headers.get("authorization");

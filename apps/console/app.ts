@@ -13,6 +13,7 @@ import { attemptGate } from "./attempt-gate";
 import { type Auth, createAuth } from "./auth/auth";
 import { downloadRoutes } from "./downloads";
 import { formPages } from "./form-pages";
+import { mcpRoutes } from "./mcp/route";
 import { ApiDescription, type ApiRoute, openApiRoute } from "./openapi";
 import { answerPageError, isForPerson } from "./page-error";
 import { goTo } from "./page-kit";
@@ -21,6 +22,7 @@ import { alertsResource } from "./resources/alerts";
 import { changeSetsResource } from "./resources/change-sets";
 import { requestsResource } from "./resources/requests";
 import { workspacesResource } from "./resources/workspaces";
+import { agentRoutes } from "./routes/agents";
 import { attachmentRoutes } from "./routes/attachments";
 import { auditRoutes } from "./routes/audit";
 import { baseRoutes } from "./routes/bases";
@@ -81,12 +83,14 @@ export function consoleApp(ctx: ManagementContext, auth: Auth = createAuth(ctx))
     .use(analystRoutes(ctx))
     .use(credentialRoutes(ctx))
     .use(sqlUserRoutes(ctx))
+    .use(agentRoutes(ctx))
     .use(apiOf(pagesCtx, requestsResource))
     .use(webhookRoutes(ctx))
     .use(attachmentRoutes(ctx, attachmentUrls))
     .use(auditRoutes(ctx))
     .use(memberRoutes(ctx))
     .use(apiOf(pagesCtx, alertsResource))
+    .use(mcpRoutes(ctx))
     .use(assetRoutes())
     .use(downloadRoutes())
     .use(pageRoutes(pagesCtx, api));

@@ -2,7 +2,13 @@
  * The columns of bases and what their tables hold, kept for a short time: a page that shows them would otherwise log in
  * to a database for each request. Callers check first that the base is the account's.
  */
-import { type Base, listSchemaChanges, readerTarget, replicaShape } from "../../core/control/bases";
+import {
+  type Base,
+  listSchemaChanges,
+  type ManagementContext,
+  readerTarget,
+  replicaShape,
+} from "../../core/control/bases";
 import { isBasetideError } from "../../core/errors";
 import type { TableSpec } from "../../core/replica";
 import {
@@ -54,7 +60,7 @@ const texts = new TimedCache<OldNameUse[]>({ keptMs: KEPT_MS, most: 100 });
 const samples = new TimedCache<TableSample>({ keptMs: KEPT_MS, most: 200 });
 
 /** @throws BasetideError `replica_unavailable` */
-export function cachedShape(ctx: ConsoleContext, base: Base): Promise<Shape> {
+export function cachedShape(ctx: ManagementContext, base: Base): Promise<Shape> {
   const key = JSON.stringify([base.id, base.database.id, base.tables.map(({ name }) => name)]);
   return shapes.get(key, () => replicaShape(ctx, base));
 }

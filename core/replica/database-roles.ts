@@ -110,9 +110,17 @@ async function membersOf(admin: Sql | TransactionSql, role: string): Promise<str
   return rows.map(({ name }) => name);
 }
 
-/** Returns the roles of the SQL users of the database whose own role is `role`. */
+/** Returns the roles of the SQL users, also those of agents, of the database whose own role is `role`. */
 export async function usersOf(admin: Sql, role: string): Promise<string[]> {
-  return (await membersOf(admin, readersOf(role))).filter((name) => name !== role);
+  // An agent's is not a member of the readers' role: it may connect by itself, as only the database's own role may besides.
+  const agents = await admin<{ name: string }[]>`
+    select r.rolname::text as name
+    from pg_database as d cross join aclexplode(d.datacl) as own cross join aclexplode(d.datacl) as a
+      join pg_roles as r on r.oid = a.grantee
+    where own.grantee = to_regrole(quote_ident(${role})) and own.privilege_type = 'CONNECT'
+      and a.privilege_type = 'CONNECT' and r.rolname ~ ${ROLE_PATTERN} and not r.rolcreaterole`;
+  const names = [...(await membersOf(admin, readersOf(role))), ...agents.map(({ name }) => name)];
+  return [...new Set(names)].filter((name) => name !== role);
 }
 
 /** Returns the roles without a login that own what revoked SQL users of the database have made. */

@@ -26,6 +26,7 @@ export { dropColumns } from "./drop-columns";
 export { droppedRelations } from "./dropped";
 export { viewsWithForeignCode } from "./foreign-code";
 export { type CellsToForget, cellsToForget, forgetCells } from "./forget-cells";
+export { grantColumns, type ReadableRelation } from "./grant-columns";
 export { handOver, type KnownRows, takeOver } from "./handover";
 export { withHolders } from "./holders";
 export { type IdWatch, watchIds } from "./id-burners";
@@ -37,7 +38,7 @@ export {
   indexedColumns,
   type WantedIndex,
 } from "./indexes";
-export { ensureInstalled, installReaders, installReplica } from "./install";
+export { ensureInstalled, installReaders, installReplica, OWN_RELATIONS } from "./install";
 export { NOT_A_NUMBER, ROW_TOO_WIDE, UNSTORABLE_TEXT } from "./issue-reasons";
 export { type IssueGroup, issuesOf, readIssues, recordUnreadable, type UnreadableIssue } from "./issues";
 export { linkedIds, linkingIds } from "./links";

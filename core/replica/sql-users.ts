@@ -34,6 +34,8 @@ const WAIT_MS = 5000;
 export interface SqlUserRole {
   role: string;
   password: string;
+  /** It is an agent's, which reads only what it is granted itself: `grantColumns`. */
+  isAgent?: boolean | undefined;
 }
 
 /** The database that SQL users belong to. `role` is its own role. */
@@ -42,7 +44,7 @@ type Home = Pick<Provisioned, "database" | "role" | "connections"> & { isWritabl
 /** @throws BasetideError `conflict` on a server that cannot have SQL users */
 export async function createSqlUserRole(adminUrl: string, home: Home, user: SqlUserRole): Promise<void> {
   const version = await withAdmin(adminUrl, majorVersion);
-  if (version < FIRST_MAJOR_VERSION) {
+  if (version < FIRST_MAJOR_VERSION && !user.isAgent) {
     throw new BasetideError(
       "conflict",
       `The database is on Postgres ${version}, and SQL users need ${FIRST_MAJOR_VERSION} or later: before, a user could act as the role that all of them are members of. The operator can upgrade the server, or move the base to another one`,
@@ -70,8 +72,8 @@ async function createMember(adminUrl: string, home: Home, user: SqlUserRole): Pr
 
 async function addRole(admin: Sql, home: Home, user: SqlUserRole): Promise<void> {
   const limited = { ...user, connections: connectionsOfUser(home.connections) };
-  await createRole(admin, limited, membership(await majorVersion(admin), home, user.role));
-  if (home.isWritable) await admin.unsafe(writableDefault(home.database, user.role, true));
+  await createRole(admin, limited, await rightsOf(admin, home, user));
+  if (home.isWritable && !user.isAgent) await admin.unsafe(writableDefault(home.database, user.role, true));
 }
 
 /** Lets the user's sessions write by default, as those of a writable database's own role, or no longer. Idempotent. */
@@ -194,7 +196,7 @@ export async function examineSqlUserRoles(
     const known = users.map(({ role }) => role);
     const unknown = (await usersOf(admin, home.role)).filter((role) => !known.includes(role));
     const settable = (await settableLimits(admin)).map((name) => `${name}=${ENFORCED_SETTINGS[name]}`);
-    for (const user of users) rows.push({ user, ...(await readRole(admin, home, user.role, settable)) });
+    for (const user of users) rows.push({ user, ...(await readRole(admin, home, user, settable)) });
     return { rows, unknown };
   });
   const states: SqlUserRoleState[] = [];
@@ -208,14 +210,21 @@ export async function examineSqlUserRoles(
 
 type RoleRow = Omit<SqlUserRoleState, "role" | "takesPassword">;
 
-async function readRole(admin: Sql, home: Home, role: string, settable: string[]): Promise<RoleRow> {
+async function readRole(
+  admin: Sql,
+  home: Home,
+  { role, isAgent = false }: SqlUserRole,
+  settable: string[],
+): Promise<RoleRow> {
   const until = await pausedUntil(admin, role);
   const [row] = await admin<{ is_member: boolean; limits: string[] | null }[]>`
-    select r.rolcanlogin and r.rolinherit and coalesce((
-        select bool_and(m.roleid = to_regrole(quote_ident(${readersOf(home.role)}))
+    select r.rolcanlogin and r.rolinherit and case when ${isAgent}
+        then has_database_privilege(r.oid, ${home.database}, 'connect')
+          and not exists (select from pg_auth_members as m where m.member = r.oid)
+        else coalesce((select bool_and(m.roleid = to_regrole(quote_ident(${readersOf(home.role)}))
           and coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)
           and not coalesce((to_jsonb(m) ->> 'set_option')::boolean, false))
-        from pg_auth_members as m where m.member = r.oid), false) as is_member,
+        from pg_auth_members as m where m.member = r.oid), false) end as is_member,
       coalesce(r.rolconfig, '{}') || ('connections=' || r.rolconnlimit) || ('member=' || pg_has_role(r.oid, 'usage'))
         as limits
     from pg_roles as r where r.rolname = ${role}`;
@@ -239,14 +248,21 @@ export async function restoreSqlUserRole(adminUrl: string, home: Home, user: Sql
   await installReaders(adminUrl, home);
   await withAdmin(adminUrl, async (admin) => {
     const name = quoteIdent(user.role);
-    const member = membership(await majorVersion(admin), home, user.role);
+    const rights = await rightsOf(admin, home, user);
     await overRaces(() =>
-      admin.unsafe(`alter role ${name} login inherit; grant ${name} to current_user; ${member}`),
+      admin.unsafe(`alter role ${name} login inherit; grant ${name} to current_user; ${rights}`),
     );
     await limitRole(admin, user.role, connectionsOfUser(home.connections));
   });
   await setPassword(adminUrl, user.role, user.password);
-  await setSqlUserWritable(adminUrl, home.database, user.role, home.isWritable);
+  await setSqlUserWritable(adminUrl, home.database, user.role, home.isWritable && !user.isAgent);
+}
+
+/** What lets the role read: membership of the readers' role, or for an agent's only the right to connect. */
+async function rightsOf(admin: Sql, home: Home, { role, isAgent }: SqlUserRole): Promise<string> {
+  return isAgent
+    ? `grant connect on database ${quoteIdent(home.database)} to ${quoteIdent(role)}`
+    : membership(await majorVersion(admin), home, role);
 }
 
 /** Grants again what differs: the options of a grant are replaced. */

@@ -68,6 +68,10 @@ export async function accountScene(
   await db`insert into change_items (id, set_id, position, operation, table_ref, state, encrypted_cells)
     values ('chi_scene', 'chs_scene', 0, 'create', 'tblA', 'applied',
       ${secrets.encrypt("{}", "change_items.cells:chi_scene")})`;
+  await db`insert into agents (id, account_id, name, may_propose, created_by)
+    values ('agt_scene', ${accountId}, 'Claude', true, ${email})`;
+  await db`insert into agent_bases (agent_id, base_id, tables) values ('agt_scene', ${one.id}, '{tblA}')`;
+  await db`insert into agent_calls (agent_id, base_id, tool, ms) values ('agt_scene', ${one.id}, 'query', 3)`;
   await db`insert into query_history (id, account_id, user_id, base_id, sql, ms, rows)
     values ('pqr_scene', ${accountId}, ${memberId}, ${one.id}, 'select 2', 3, 1)`;
   await db`insert into schema_changes (base_id, kind, table_name)

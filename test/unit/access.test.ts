@@ -48,6 +48,12 @@ test("passwords of databases need `credentials`, and people need `members`", () 
     "GET /api/v1/bases/:id/sql-users/:user/credentials",
     "POST /api/v1/bases/:id/sql-users/:user/rotate",
     "DELETE /api/v1/bases/:id/sql-users/:user",
+    "GET /api/v1/agents",
+    "POST /api/v1/agents",
+    "GET /api/v1/agents/:id",
+    "GET /api/v1/agents/:id/calls",
+    "POST /api/v1/agents/:id/token",
+    "DELETE /api/v1/agents/:id",
   ]);
   expect(routesWith("credentials")).toEqual(
     expect.arrayContaining([

@@ -62,6 +62,7 @@ const LAYERS = [
   "control/members",
   "control/fleet",
   "control/history",
+  "control/agents",
   "control/change-sets",
   "control/status",
   "control/bases",

@@ -95,6 +95,16 @@ export const contents: ContentsGroup[] = [
     ],
   },
   {
+    title: "AI agents",
+    pages: [
+      page(
+        "docs/agents.md",
+        "Agents",
+        "Let an AI client read your bases by SQL, limited by a SQL user of its own.",
+      ),
+    ],
+  },
+  {
     title: "Your account",
     pages: [
       page("docs/accounts.md", "Accounts", "Sign-in, members, API tokens, limits and the activity log."),

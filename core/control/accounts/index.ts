@@ -18,6 +18,8 @@ export {
   verifyPassword,
 } from "./passwords";
 export {
+  type AgentScope,
+  agentScopes,
   can,
   denial,
   type GivenRole,
@@ -34,5 +36,13 @@ export {
 export { completeReset, makeResetLink, validResetLinks } from "./reset-link";
 export { listSessions, revokeOtherSessions, revokeSession, type Session } from "./sessions";
 export { linkedServices, unlinkService } from "./sign-in-services";
-export { type ApiToken, authenticate, createToken, listTokens, revokeToken } from "./tokens";
+export {
+  type ApiToken,
+  authenticate,
+  type Bearer,
+  createAgentToken,
+  createToken,
+  listTokens,
+  revokeToken,
+} from "./tokens";
 export { claimCode, hasTwoFactor, isPasswordOf, removeTwoFactor } from "./two-factor";

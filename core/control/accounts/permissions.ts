@@ -20,6 +20,11 @@ export const scopes = ["read", "write", "credentials"] as const;
 
 export type TokenScope = (typeof scopes)[number];
 
+/** What an agent's token may do: it has no access to the API. */
+export const agentScopes = ["agent:read", "agent:propose"] as const;
+
+export type AgentScope = (typeof agentScopes)[number];
+
 /**
  * `own`: what belongs to the user and not to the account, such as a password. `members`: who belongs to the account.
  */
@@ -65,7 +70,7 @@ export function denial(role: Role, permission: Permission): string {
 }
 
 /** Whether a token with these scopes may use the permission; managing members is writing, too. */
-export function isInScope(granted: readonly TokenScope[], permission: Permission): boolean {
+export function isInScope(granted: readonly (TokenScope | AgentScope)[], permission: Permission): boolean {
   if (permission === "own") return true;
   return granted.includes(permission === "members" ? "write" : permission);
 }

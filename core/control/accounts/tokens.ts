@@ -12,7 +12,7 @@ import { isId, newId } from "../../ids";
 import { isNotWritable } from "../../postgres";
 import { recordChange } from "../audit";
 import type { Account } from "./accounts";
-import { scopes as allScopes, type Role, type TokenScope } from "./permissions";
+import { type AgentScope, agentScopes, scopes as allScopes, type Role, type TokenScope } from "./permissions";
 
 /** `bt_` and the first 6 of its 43 random characters, which leave 222 bits unknown. */
 const PREFIX_LENGTH = 9;
@@ -51,6 +51,28 @@ export async function createToken(
   return token;
 }
 
+/**
+ * Creates the token of an agent, and revokes those that it had.
+ *
+ * @returns the token itself; it cannot be read again later
+ */
+export async function createAgentToken(
+  db: Db,
+  agent: { id: string; accountId: string; name: string },
+  options: { scopes: readonly AgentScope[]; userId?: string | undefined },
+): Promise<string> {
+  const scopes = agentScopes.filter((scope) => options.scopes.includes(scope));
+  const token = newToken();
+  await db.begin(async (tx) => {
+    await tx`delete from api_tokens where agent_id = ${agent.id}`;
+    await tx`
+      insert into api_tokens (id, account_id, name, prefix, token_hash, scopes, created_by, agent_id)
+      values (${newId("api_token")}, ${agent.accountId}, ${agent.name}, ${token.slice(0, PREFIX_LENGTH)},
+        ${hashToken(token)}, ${scopes}, ${options.userId ?? null}, ${agent.id})`;
+  });
+  return token;
+}
+
 export interface ApiToken {
   id: string;
   name: string;
@@ -64,12 +86,12 @@ export interface ApiToken {
   lastUsedAt: Date | null;
 }
 
-/** The account's tokens, the newest first, without the tokens themselves. */
+/** The account's tokens without those of agents, the newest first, without the tokens themselves. */
 export async function listTokens(db: Db, accountId: string): Promise<ApiToken[]> {
   return db<ApiToken[]>`
     select id, name, prefix, scopes, created_at as "createdAt", expires_at as "expiresAt",
       last_used_at as "lastUsedAt"
-    from api_tokens where account_id = ${accountId} order by created_at desc, id`;
+    from api_tokens where account_id = ${accountId} and agent_id is null order by created_at desc, id`;
 }
 
 /**
@@ -81,7 +103,8 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
   await db.begin(async (tx) => {
     const [gone] = isId("api_token", tokenId)
       ? await tx<{ name: string }[]>`
-          delete from api_tokens where id = ${tokenId} and account_id = ${accountId} returning name`
+          delete from api_tokens
+          where id = ${tokenId} and account_id = ${accountId} and agent_id is null returning name`
       : [];
     if (!gone) throw new BasetideError("not_found", "This token does not exist");
     const details = { name: gone.name };
@@ -90,11 +113,13 @@ export async function revokeToken(db: Db, accountId: string, tokenId: string, ac
 }
 
 /** The account that a token authenticates. */
-interface Bearer extends Account {
+export interface Bearer extends Account {
   token: {
     id: string;
     name: string;
-    scopes: TokenScope[];
+    scopes: (TokenScope | AgentScope)[];
+    /** The agent that it belongs to. */
+    agentId: string | null;
     /** Of the member who created it; that of the owner if the operator created it for them. */
     role: Role;
   };
@@ -109,7 +134,7 @@ function lookupIn(db: Db): SharedLookup<Account & TokenRow> {
   const lookup = new SharedLookup(async (hashes) => {
     const found = await db<(Account & TokenRow)[]>`
       select a.id, a.email, a.is_operator as "isOperator", t.id as token_id, t.name as token_name, t.token_hash as hash,
-        t.scopes, case when t.created_by is null then 'owner' else m.role end as role,
+        t.scopes, t.agent_id, case when t.created_by is null then 'owner' else m.role end as role,
         coalesce(t.last_used_at < now() - interval '1 hour', true) as is_stale
       from api_tokens as t join accounts as a on a.id = t.account_id
         left join account_members as m on m.account_id = a.id and m.user_id = t.created_by
@@ -126,14 +151,15 @@ function lookupIn(db: Db): SharedLookup<Account & TokenRow> {
  * @throws BasetideError `unauthorized` for a missing, malformed or unknown token
  */
 export async function authenticate(db: Db, authorization: string | null | undefined): Promise<Bearer> {
-  const token = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
-  if (token === undefined || !TOKEN.test(token)) throw new BasetideError("unauthorized");
-  const found = await lookupIn(db).get(hashToken(token));
+  const text = /^Bearer +(\S+)$/i.exec(authorization ?? "")?.[1];
+  if (text === undefined || !TOKEN.test(text)) throw new BasetideError("unauthorized");
+  const found = await lookupIn(db).get(hashToken(text));
   // A member's tokens are deleted with the membership; one without a member has no permissions.
   if (!found?.role) throw new BasetideError("unauthorized");
   if (found.is_stale) await recordUse(db, found.token_id);
   const { id, email, isOperator, scopes, role } = found;
-  return { id, email, isOperator, token: { id: found.token_id, name: found.token_name, scopes, role } };
+  const token = { id: found.token_id, name: found.token_name, scopes, agentId: found.agent_id, role };
+  return { id, email, isOperator, token };
 }
 
 /** Never fails: a read-only control plane can still be read with a token. */
@@ -149,7 +175,8 @@ interface TokenRow {
   hash: string;
   token_id: string;
   token_name: string;
-  scopes: TokenScope[];
+  scopes: (TokenScope | AgentScope)[];
+  agent_id: string | null;
   role: Role | null;
   is_stale: boolean;
 }

@@ -7,7 +7,7 @@ export const auditKinds = {
   bases: ["base.", "change_set."],
   access: ["credentials.", "sql_user.", "database."],
   people: ["sign_in.", "two_factor.", "password.", "session.", "member.", "invitation.", "account."],
-  tokens: ["token."],
+  tokens: ["token.", "agent."],
   alerts: ["alerts.", "alert_webhook.", "status_page."],
   budgets: ["workspace."],
   operator: ["request.", "cluster.", "secrets.", "service."],

@@ -2,7 +2,16 @@
 import type { Db } from "../../context";
 
 export interface AuditSubject {
-  kind: "base" | "database" | "sql_user" | "workspace" | "token" | "webhook" | "user" | "change_set";
+  kind:
+    | "base"
+    | "database"
+    | "sql_user"
+    | "workspace"
+    | "token"
+    | "webhook"
+    | "user"
+    | "change_set"
+    | "agent";
   name: string;
   /** Of a database, or the database of a SQL user: a base in it. */
   baseId: string | null;
@@ -34,6 +43,8 @@ export async function findSubjects(
     select id, 'workspace', name, null from workspaces where account_id = ${accountId} and id = any(${wanted})
     union all
     select id, 'token', name, null from api_tokens where account_id = ${accountId} and id = any(${wanted})
+    union all
+    select id, 'agent', name, null from agents where account_id = ${accountId} and id = any(${wanted})
     union all
     select id, 'webhook', name, null from alert_webhooks where account_id = ${accountId} and id = any(${wanted})
     union all

@@ -218,7 +218,7 @@ export async function setDatabaseWritable(
   const schemas = await ctx.db<{ name: string }[]>`
     select schema_name as name from bases where database_id = ${database.id}`;
   for (const { name } of schemas) await setWritable(url, database.role, name, isWritable);
-  for (const role of await sqlUserRoles(ctx.db, database.id)) {
+  for (const role of await sqlUserRoles(ctx.db, database.id, { hasAgents: false })) {
     await setSqlUserWritable(adminUrl, database.name, role, isWritable);
   }
   await ctx.db.begin(async (tx) => {
@@ -287,11 +287,16 @@ export async function databaseReaderUrl(ctx: AddressContext, database: Database)
     if (reading === undefined) return databaseAdminUrl(ctx, database);
     return externalServer(reading, ctx.config.privateDestinations);
   }
-  const [adminUrl, { role, password }] = await Promise.all([
-    clusterAdminUrl(ctx, database.clusterId),
-    consoleLogin(ctx, database),
-  ]);
-  const url = new URL(databaseUrl(adminUrl, database.name));
+  return loginUrl(ctx, database, await consoleLogin(ctx, database));
+}
+
+/** Returns the URL with which a role logs in to a hosted database, at the address that Basetide itself connects to. */
+export async function loginUrl(
+  ctx: Pick<Context, "db" | "secrets">,
+  database: Database,
+  { role, password }: Pick<Provisioned, "role" | "password">,
+): Promise<string> {
+  const url = new URL(databaseUrl(await clusterAdminUrl(ctx, database.clusterId!), database.name));
   url.username = encodeURIComponent(role);
   url.password = encodeURIComponent(password);
   // Settings for the admin's sessions, which the role may not make.

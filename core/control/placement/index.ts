@@ -24,6 +24,7 @@ export {
   hiddenCredentials,
   inspectKnown,
   listDatabases,
+  loginUrl,
   PASSWORD_PLACEHOLDER,
   readerRoleOf,
   rotateCredentials,
@@ -75,9 +76,11 @@ export {
 } from "./sql-user-rows";
 export { applySqlUserWrites } from "./sql-user-writes";
 export {
+  agentLogin,
   copySqlUsers,
   createSqlUser,
   endSqlUserSessions,
+  revokeAgentUsers,
   revokeSqlUser,
   rotateSqlUser,
   showSqlUserCredentials,

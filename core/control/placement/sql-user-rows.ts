@@ -31,9 +31,10 @@ export interface SqlUserWrites {
 /** How much time passes before a later sighting of a user is recorded. */
 const SEEN_AGAIN = "1 minute";
 
-/** The database's SQL users, by name. */
+/** The database's SQL users without those of agents, by name. */
 export async function listSqlUsers(db: Db, databaseId: string): Promise<SqlUser[]> {
-  return db<SqlUser[]>`${selectSqlUsers(db)} where database_id = ${databaseId} order by lower(name), id`;
+  return db<SqlUser[]>`
+    ${selectSqlUsers(db)} where database_id = ${databaseId} and agent_id is null order by lower(name), id`;
 }
 
 /** SQL users of all accounts, or of one database, with the owner of the account, for the operator. */
@@ -51,23 +52,32 @@ export async function listAllSqlUsers(
 
 /** Returns the text with the names of the database's SQL users in place of their roles, which its reader does not know. */
 export async function nameSqlUsers(db: Db, databaseId: string, text: string): Promise<string> {
-  const users = await listSqlUsers(db, databaseId);
-  return users.reduce((named, { role, name }) => named.replaceAll(role, `the SQL user "${name}"`), text);
+  const users = await db<{ role: string; who: string }[]>`
+    select role_name as role, format('the %s "%s"', case when agent_id is null then 'SQL user' else 'agent' end, name) as who
+    from sql_users where database_id = ${databaseId}`;
+  return users.reduce((named, { role, who }) => named.replaceAll(role, who), text);
 }
 
-/** @throws BasetideError `not_found`, also if it belongs to another database */
+/** @throws BasetideError `not_found`, also if it belongs to another database, or to an agent */
 export async function getSqlUser(db: Db, databaseId: string, id: string): Promise<SqlUser> {
   const [user] = isId("sql_user", id)
-    ? await db<SqlUser[]>`${selectSqlUsers(db)} where database_id = ${databaseId} and id = ${id}`
+    ? await db<
+        SqlUser[]
+      >`${selectSqlUsers(db)} where database_id = ${databaseId} and id = ${id} and agent_id is null`
     : [];
   if (!user) throw new BasetideError("not_found", "This SQL user does not exist");
   return user;
 }
 
-/** The roles of the database's SQL users. */
-export async function sqlUserRoles(db: Db | TransactionSql, databaseId: string): Promise<string[]> {
+/** The roles of the database's SQL users, also of agents unless told otherwise. */
+export async function sqlUserRoles(
+  db: Db | TransactionSql,
+  databaseId: string,
+  { hasAgents = true } = {},
+): Promise<string[]> {
   const rows = await db<{ role: string }[]>`
-    select role_name as role from sql_users where database_id = ${databaseId} order by role_name`;
+    select role_name as role from sql_users
+    where database_id = ${databaseId} and (agent_id is null or ${hasAgents}) order by role_name`;
   return rows.map(({ role }) => role);
 }
 

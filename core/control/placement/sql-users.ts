@@ -19,7 +19,7 @@ import {
 } from "../../replica";
 import { countChange, recordChange } from "../audit";
 import { clusterAdminUrl } from "./clusters";
-import { type Credentials, type Database, toCredentials } from "./databases";
+import { type Credentials, type Database, getDatabase, toCredentials } from "./databases";
 import { getSqlUser, listSqlUsers, type SqlUser } from "./sql-user-rows";
 
 type UserContext = Pick<Context, "config" | "db" | "secrets" | "log" | "actor">;
@@ -39,7 +39,11 @@ export async function createSqlUser(
   database: Database,
   text: string,
 ): Promise<SqlUser> {
-  return addUser(ctx, database, { name: checkName(text), createdBy: ctx.actor.name });
+  return getSqlUser(
+    ctx.db,
+    database.id,
+    await addUser(ctx, database, { name: checkName(text), createdBy: ctx.actor.name }),
+  );
 }
 
 /** Returns what a SQL client of the user needs. @throws BasetideError `secret_unreadable`, `not_found` */
@@ -111,9 +115,55 @@ export async function endSqlUserSessions(ctx: UserContext, database: Database, u
 /** Creates the users of `from` in `to`, with the same names, and new roles and passwords: a base moves there. */
 export async function copySqlUsers(ctx: UserContext, from: Database, to: Database): Promise<void> {
   for (const { name, createdBy, writes } of await listSqlUsers(ctx.db, from.id)) {
-    const { id } = await addUser(ctx, to, { name, createdBy });
+    const id = await addUser(ctx, to, { name, createdBy });
     await ctx.db`update sql_users set writes = ${jsonParameter(writes)}::text::jsonb where id = ${id}`;
   }
+}
+
+interface LoginRow {
+  id: string;
+  role: string;
+  encrypted: string;
+}
+
+/**
+ * Returns the login of an agent's role in a hosted database, which reads only what it is granted. Creates it when it is
+ * first needed: the base may have moved to this database.
+ *
+ * @throws BasetideError as `createSqlUser`, `secret_unreadable`
+ */
+export async function agentLogin(
+  ctx: UserContext,
+  database: Database,
+  agent: { id: string; name: string; createdBy: string },
+): Promise<SqlUserRole> {
+  const known = await knownAgentLogin(ctx, database, agent.id);
+  if (known) return known;
+  await addUser(ctx, database, { ...agent, agentId: agent.id }).catch((error: unknown) => {
+    // Another call was faster.
+    if (!isUniqueViolation(error, "sql_users_agent_key")) throw error;
+  });
+  const made = await knownAgentLogin(ctx, database, agent.id);
+  if (made) return made;
+  throw new BasetideError("not_found", "This agent does not exist");
+}
+
+async function knownAgentLogin(
+  ctx: Pick<Context, "db" | "secrets">,
+  database: Database,
+  agentId: string,
+): Promise<SqlUserRole | undefined> {
+  const [row] = await ctx.db<LoginRow[]>`
+    select id, role_name as role, encrypted_password as encrypted from sql_users
+    where agent_id = ${agentId} and database_id = ${database.id}`;
+  return row && { role: row.role, password: ctx.secrets.decrypt(row.encrypted, sqlUserContext(row.id)) };
+}
+
+/** Revokes all SQL users of an agent, as `revokeSqlUser` does. */
+export async function revokeAgentUsers(ctx: UserContext, agentId: string): Promise<void> {
+  const users = await ctx.db<SqlUser[]>`
+    select id, database_id as "databaseId", name, role_name as role from sql_users where agent_id = ${agentId}`;
+  for (const user of users) await revokeSqlUser(ctx, await getDatabase(ctx.db, user.databaseId), user);
 }
 
 /** A role and its password, and the name of its user. */
@@ -124,12 +174,13 @@ export async function loginsOf(
   ctx: Pick<Context, "db" | "secrets">,
   databaseId: string,
 ): Promise<SqlUserLogin[]> {
-  const rows = await ctx.db<{ id: string; name: string; role: string; encrypted: string }[]>`
-    select id, name, role_name as role, encrypted_password as encrypted from sql_users
+  const rows = await ctx.db<(LoginRow & { name: string; isAgent: boolean })[]>`
+    select id, name, role_name as role, encrypted_password as encrypted, agent_id is not null as "isAgent" from sql_users
     where database_id = ${databaseId} order by lower(name)`;
-  return rows.map(({ id, name, role, encrypted }) => ({
+  return rows.map(({ id, name, role, isAgent, encrypted }) => ({
     name,
     role,
+    isAgent,
     password: ctx.secrets.decrypt(encrypted, sqlUserContext(id)),
   }));
 }
@@ -137,8 +188,8 @@ export async function loginsOf(
 async function addUser(
   ctx: UserContext,
   database: Database,
-  { name, createdBy }: Pick<SqlUser, "name" | "createdBy">,
-): Promise<SqlUser> {
+  { name, createdBy, agentId }: Pick<SqlUser, "name" | "createdBy"> & { agentId?: string },
+): Promise<string> {
   const adminUrl = await hostOf(ctx, database);
   const id = newId("sql_user");
   const { role, password } = nameDatabase();
@@ -151,23 +202,25 @@ async function addUser(
       if (!locked) throw new BasetideError("not_found", `There is no database ${database.id}`);
       await requireRoom(tx, database.id, ctx.config.databaseSqlUsers);
       await tx`
-        insert into sql_users (id, database_id, name, role_name, encrypted_password, created_by)
-        values (${id}, ${database.id}, ${name}, ${role}, ${encrypted}, ${createdBy})`;
+        insert into sql_users (id, database_id, name, role_name, encrypted_password, created_by, agent_id)
+        values (${id}, ${database.id}, ${name}, ${role}, ${encrypted}, ${createdBy}, ${agentId ?? null})`;
       const details = detailsOf({ name, databaseId: database.id });
       const change = { accountId: database.accountId, subject: id, details };
       await recordChange(tx, ctx.actor, { ...change, action: "sql_user.created" });
-      await createSqlUserRole(adminUrl, home, { role, password }).catch(async (error: unknown) => {
-        await dropSqlUserRole(adminUrl, home, role).catch((dropError: unknown) =>
-          ctx.log.warn({ error: dropError, role }, "dropping the role of a failed new SQL user failed"),
-        );
-        throw refusal(error);
-      });
+      await createSqlUserRole(adminUrl, home, { role, password, isAgent: agentId !== undefined }).catch(
+        async (error: unknown) => {
+          await dropSqlUserRole(adminUrl, home, role).catch((dropError: unknown) =>
+            ctx.log.warn({ error: dropError, role }, "dropping the role of a failed new SQL user failed"),
+          );
+          throw refusal(error);
+        },
+      );
     });
   } catch (error) {
     if (!isUniqueViolation(error, "sql_users_name_key")) throw error;
     throw new BasetideError("already_exists", `A SQL user named "${name}" already exists`);
   }
-  return getSqlUser(ctx.db, database.id, id);
+  return id;
 }
 
 async function requireRoom(tx: TransactionSql, databaseId: string, most: number): Promise<void> {

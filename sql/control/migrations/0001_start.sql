@@ -178,6 +178,22 @@ create table invitations (
 
 comment on column invitations.token_hash is 'SHA-256 of the link''s token, in hex';
 
+-- An AI client: it reads bases as a SQL user of its own, and may propose changes that members approve.
+create table agents (
+  id text not null,
+  account_id text not null,
+  name text not null,
+  may_propose boolean not null,
+  -- E-mail address of the user, or name of the token or operator, who created it.
+  created_by text not null,
+  created_at timestamptz not null default now(),
+  constraint agents_pkey primary key (id),
+  constraint agents_account_fkey foreign key (account_id) references accounts (id) on delete cascade
+);
+
+-- One agent per name and account, ignoring case.
+create unique index agents_name_key on agents (account_id, lower(name));
+
 create table api_tokens (
   id text not null,
   account_id text not null,
@@ -192,17 +208,23 @@ create table api_tokens (
   last_used_at timestamptz,
   -- The user who created it: a member's tokens are deleted with the member. Null: the operator.
   created_by text,
+  -- The agent that it belongs to; null: a program that uses the management API.
+  agent_id text,
   constraint api_tokens_pkey primary key (id),
   constraint api_tokens_account_fkey foreign key (account_id) references accounts (id) on delete cascade,
   constraint api_tokens_user_fkey foreign key (created_by) references users (id) on delete cascade,
+  constraint api_tokens_agent_fkey foreign key (agent_id) references agents (id) on delete cascade,
   constraint api_tokens_hash_key unique (token_hash),
-  constraint api_tokens_scopes_check check (cardinality(scopes) > 0 and scopes <@ array['read', 'write', 'credentials'])
+  -- An agent's token is of no use for the management API.
+  constraint api_tokens_scopes_check check (cardinality(scopes) > 0 and scopes <@ case when agent_id is null
+    then array['read', 'write', 'credentials'] else array['agent:read', 'agent:propose'] end)
 );
 
 comment on column api_tokens.token_hash is 'SHA-256 of the token, in hex; a token is 32 random bytes, so no salt is needed';
 comment on column api_tokens.last_used_at is 'to the hour, so that not every use of a token is a write';
 
 create index api_tokens_account_idx on api_tokens (account_id);
+create index api_tokens_agent_idx on api_tokens (agent_id) where agent_id is not null;
 
 -- Rate limits of the console (sign-ins, mails ...), shared by all processes; see functions/attempts.sql. Unlogged,
 -- because a crash costs no more than one window of the limits.
@@ -323,13 +345,18 @@ create table sql_users (
   last_seen_at timestamptz,
   -- By id of a base, what it may write there: {"mode", "tables"}, with the source's ids of the tables.
   writes jsonb not null default '{}',
+  -- The agent that reads with it, and only what it was granted; null: it reads what the database's own role reads.
+  agent_id text,
   constraint sql_users_pkey primary key (id),
   constraint sql_users_database_fkey foreign key (database_id) references databases (id) on delete cascade,
+  -- An agent's roles are dropped before its row is.
+  constraint sql_users_agent_fkey foreign key (agent_id) references agents (id),
   constraint sql_users_role_key unique (role_name)
 );
 
--- One user per name and database, ignoring case.
-create unique index sql_users_name_key on sql_users (database_id, lower(name));
+-- One user per name and database, ignoring case, and one per agent.
+create unique index sql_users_name_key on sql_users (database_id, lower(name)) where agent_id is null;
+create unique index sql_users_agent_key on sql_users (agent_id, database_id) where agent_id is not null;
 
 -- The id of this installation: it labels what the installation creates on a cluster that others use too.
 create table installation (
@@ -833,6 +860,46 @@ create table change_items (
 create index change_items_unfinished_idx on change_items (set_id, position) where state in ('waiting', 'sent');
 
 -- Queries that a person ran in the console's SQL editor, the latest run of each. Other members of the account do not see them.
+-- What an agent may read of a base.
+create table agent_bases (
+  agent_id text not null,
+  base_id text not null,
+  -- The source's ids of the tables; null: all, also those that are added later.
+  tables text[],
+  -- The source's ids of fields that it may not read.
+  hidden text[] not null default '{}',
+  -- It may read fields of the types that hold personal data or links to files.
+  has_private boolean not null default false,
+  -- A hash of what its role was last granted.
+  granted text not null default '',
+  constraint agent_bases_pkey primary key (agent_id, base_id),
+  constraint agent_bases_agent_fkey foreign key (agent_id) references agents (id) on delete cascade,
+  constraint agent_bases_base_fkey foreign key (base_id) references bases (id) on delete cascade
+);
+
+create index agent_bases_base_idx on agent_bases (base_id);
+
+-- The calls of agents, without what was asked and answered.
+create table agent_calls (
+  id bigint generated always as identity,
+  agent_id text not null,
+  base_id text,
+  called_at timestamptz not null default now(),
+  tool text not null,
+  ms integer not null,
+  -- Null for a tool that returns none.
+  rows integer,
+  -- Empty if it succeeded.
+  error_code text not null default '',
+  constraint agent_calls_pkey primary key (id),
+  constraint agent_calls_agent_fkey foreign key (agent_id) references agents (id) on delete cascade,
+  constraint agent_calls_base_fkey foreign key (base_id) references bases (id) on delete set null
+);
+
+create index agent_calls_agent_idx on agent_calls (agent_id, id desc);
+create index agent_calls_base_idx on agent_calls (base_id);
+create index agent_calls_at_idx on agent_calls (called_at);
+
 create table query_history (
   id text not null,
   account_id text not null,

@@ -9,13 +9,14 @@ import { createBase, getBase, recordRun, saveSourceTables } from "../../../core/
 import { createWorkspace } from "../../../core/control/budgets";
 import { createDraft, setDraftKey } from "../../../core/control/onboarding";
 import { createRequest } from "../../../core/control/placement";
+import { newId } from "../../../core/ids";
 import type { ConsoleClient } from "../../support/console-client";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { caller, GOOD_KEY } from "../../support/control-support";
 
 /** Public pages. */
 const PUBLIC =
-  /^\/(docs|docs\/.*|llms\.txt|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|attachments\/.*)?$/;
+  /^\/(docs|docs\/.*|llms\.txt|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in|sign-in\/code|sign-in\/with\/:provider|auth\/callback\/:provider|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp)?$/;
 /** The victim's texts that no other account may read. */
 const MARK = "Inventory";
 
@@ -42,6 +43,8 @@ beforeAll(async () => {
   const { webhook } = await createWebhook(ctx, victim.accountId, hook);
   await victim.post("/account/members", { email: "friend@example.org" });
   const { db } = ctx;
+  await db`insert into agents (id, account_id, name, may_propose, created_by)
+    values (${newId("agent")}, ${victim.accountId}, ${MARK}, false, ${victim.email})`;
   const one = async (rows: PromiseLike<readonly unknown[]>) => ((await rows)[0] as { id: string }).id;
   ids = [
     [/\/account\/tokens/, await one(db`select id from api_tokens where account_id = ${victim.accountId}`)],
@@ -60,6 +63,7 @@ beforeAll(async () => {
       await one(db`
       select id from invitations where account_id = ${victim.accountId}`),
     ],
+    [/\/agents/, await one(db`select id from agents where account_id = ${victim.accountId}`)],
     [/^\/new/, draft.id],
     [/\/requests/, request.id],
     [/\/workspaces/, workspace.id],

@@ -1,0 +1,43 @@
+/** Lists the bases that an agent may read. */
+import { z } from "zod";
+import { type Base, getBase } from "../../../../core/control/bases";
+import { byteLength, freshness, freshnessLine } from "../answer";
+import { freshnessShape } from "../shapes";
+import { tool } from "../tool";
+
+/** The most of an answer, bytes: text and data together. */
+const MOST_BYTES = 4000;
+
+export const listBasesTool = tool({
+  name: "list_bases",
+  title: "List bases",
+  description: "The Airtable bases that you may read by SQL, with how fresh each copy is. Start here.",
+  input: z.object({}),
+  output: z.object({
+    bases: z.array(z.object({ id: z.string(), name: z.string(), ...freshnessShape })),
+    more: z.number().describe("Bases that were left out of this answer"),
+  }),
+  isReadOnly: true,
+  scope: "agent:read",
+  async run({ ctx, agent }) {
+    const bases: ReturnType<typeof entryOf>[] = [];
+    let bytes = 0;
+    for (const { baseId } of agent.bases) {
+      const entry = entryOf(await getBase(ctx.db, baseId, agent.accountId));
+      bytes += byteLength(JSON.stringify(entry.data)) + byteLength(entry.line);
+      if (bytes > MOST_BYTES) break;
+      bases.push(entry);
+    }
+    const more = agent.bases.length - bases.length;
+    const lines = [...bases.map(({ line }) => line), ...(more > 0 ? [`and ${more} more`] : [])];
+    return { data: { bases: bases.map(({ data }) => data), more }, text: lines.join("\n") };
+  },
+});
+
+function entryOf(base: Base) {
+  const facts = freshness(base);
+  return {
+    data: { id: base.id, name: base.name, ...facts },
+    line: `${base.id}  ${base.name}  ${freshnessLine(facts)}`,
+  };
+}

@@ -1,0 +1,43 @@
+/** Searches Basetide's own documentation. */
+import { z } from "zod";
+import { allSections, searchDocs } from "../../docs/search";
+import { byteLength } from "../answer";
+import { tool } from "../tool";
+
+const MOST_BYTES = 8000;
+const MOST_TEXT = 1500;
+const MOST_MATCHES = 5;
+
+export const searchDocsTool = tool({
+  name: "search_docs",
+  title: "Search the documentation",
+  description:
+    "Sections of Basetide's documentation that match words: SQL, freshness, types, change sets, errors.",
+  input: z.object({ text: z.string().min(1).max(200) }),
+  output: z.object({ sections: z.array(z.object({ title: z.string(), url: z.string() })) }),
+  isReadOnly: true,
+  scope: "agent:read",
+  async run({ ctx }, { text }) {
+    const sections = allSections();
+    const matches = searchDocs(sections, text).slice(0, MOST_MATCHES);
+    const origin = new URL(ctx.config.consoleUrl).origin;
+    const parts: string[] = [];
+    let bytes = 0;
+    for (const { href, title, section } of matches) {
+      const body = sections.find((one) => one.href === href)?.text.slice(0, MOST_TEXT) ?? "";
+      const part = `# ${title}${section ? ` / ${section}` : ""}\n${origin}${href}\n${body.trim()}`;
+      bytes += byteLength(part);
+      if (bytes > MOST_BYTES) break;
+      parts.push(part);
+    }
+    const found = matches.slice(0, parts.length).map(({ href, title, section }) => ({
+      title: section ? `${title} / ${section}` : title,
+      url: `${origin}${href}`,
+    }));
+    return {
+      data: { sections: found },
+      text: parts.length === 0 ? "No section has these words. Try fewer." : parts.join("\n\n"),
+      isOurs: true,
+    };
+  },
+});
