@@ -163,7 +163,8 @@ test("I8: another account's objects do not exist, on every page and in every cal
     const changes = {
       workspaces: { name: "mine" },
       alerts: { name: "mine" },
-      "sql-users": { name: "mine" },
+      "sql-users":
+        method === "PATCH" ? { writes: { mode: "at_commit", tables: ["tasks"] } } : { name: "mine" },
       "reading-url": { url: "postgres://mine@127.0.0.1/mine" },
       "change-sets": { operations: [{ operation: "create", table: "Tasks", fields: {} }] },
       selection: { new_tables: "copy", tables: [] },

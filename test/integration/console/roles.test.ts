@@ -10,9 +10,9 @@ import { createBase } from "../../../core/control/bases";
 import { type TestConsole, testConsole } from "../../support/console-support";
 import { caller, GOOD_KEY } from "../../support/control-support";
 
-/** Pages for everyone, and the operator's, which have checks of their own. */
+/** Pages for everyone, the operator's, and what agents call, which have checks of their own. */
 const OTHERS =
-  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|operator.*)?$/;
+  /^\/(docs|docs\/.*|theme|openapi|healthz|readyz|metrics|assets\/:file|downloads\/.*|status\/.*|attachments\/.*|sign-in.*|auth\/.*|sign-out|signup|verify-email|forgot-password|reset-password|invitation|hooks\/.*|mcp|operator.*)?$/;
 
 let made: TestConsole;
 let owner: Awaited<ReturnType<TestConsole["person"]>>;
