@@ -19,7 +19,6 @@ export {
 } from "./passwords";
 export {
   type AgentScope,
-  agentScopes,
   can,
   denial,
   type GivenRole,

@@ -1,8 +1,6 @@
 /** Agents: AI clients that read bases as SQL users of their own, and propose changes. */
 export {
   type Agent,
-  type AgentBase,
-  type AskedBase,
   agentOfToken,
   createAgent,
   getAgent,
@@ -10,5 +8,5 @@ export {
   renewAgentToken,
   revokeAgent,
 } from "./agents";
-export { type AgentCall, listAgentCalls, recordAgentCall } from "./calls";
-export { applyReads, type Readable, readableIn } from "./reads";
+export { listAgentCalls, recordAgentCall } from "./calls";
+export { applyReads, readableIn } from "./reads";
