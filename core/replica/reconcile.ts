@@ -5,7 +5,7 @@
 import type { Sql } from "postgres";
 import type { ServerUrl } from "../external";
 import { schemasOf } from "./connection";
-import { readersOf } from "./database-roles";
+import { readersOf, writesOwnerOf } from "./database-roles";
 import { pausedUntil } from "./paused-roles";
 import {
   createDatabase,
@@ -19,6 +19,7 @@ import {
 } from "./provision";
 import { DEFAULT_CONNECTIONS, ENFORCED_SETTINGS } from "./role-limits";
 import { serverPool } from "./server-pools";
+import { DBLINK_SCHEMA } from "./write-schemas";
 
 /** The server's answers to a wrong password. */
 const WRONG_PASSWORD = ["28P01", "28000"];
@@ -174,16 +175,17 @@ export async function labelledDatabases(adminUrl: string, installation: string):
   });
 }
 
-/** Counts the tables, views, functions and similar objects in the database that a role other than its owner created. */
-export async function countForeign(adminUrl: string, database: string): Promise<number> {
+/** Counts the tables, views, functions and similar objects in the database that no role of ours created. */
+export async function countForeign(adminUrl: string, { database, role }: Labelled): Promise<number> {
   return withAdmin(databaseUrl(adminUrl, database), async (sql) => {
     const [row] = await sql<{ count: number }[]>`
       select count(*)::int as count from (
-        select relnamespace as place from pg_class where relowner <> current_user::regrole
-        union all select pronamespace from pg_proc where proowner <> current_user::regrole
-        union all select typnamespace from pg_type where typowner <> current_user::regrole
+        select relnamespace as place, relowner as owner from pg_class
+        union all select pronamespace, proowner from pg_proc
+        union all select typnamespace, typowner from pg_type
       ) as made join pg_namespace as n on n.oid = made.place
-      where n.nspname !~ '^pg_' and n.nspname <> 'information_schema'`;
+      where made.owner <> current_user::regrole and pg_get_userbyid(made.owner) <> ${writesOwnerOf(role ?? undefined, database)}
+        and n.nspname !~ '^pg_' and n.nspname not in ('information_schema', ${DBLINK_SCHEMA})`;
     return row!.count;
   });
 }

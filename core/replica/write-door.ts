@@ -16,13 +16,12 @@ import { withAdmin } from "./provision";
 import type { ReplicaTarget } from "./replica";
 import { serverSql } from "./server-roles";
 import { WRITABLE_TYPES } from "./writable-types";
-import { writeSchemasOf } from "./write-schemas";
+import { DBLINK_SCHEMA, writeSchemasOf } from "./write-schemas";
 
 const door = readFileSync(new URL("../../sql/replica/write-door.sql", import.meta.url), "utf8");
 /** What a superuser runs where the admin may not: it creates dblink for the admin. */
 const dblinkStatements = serverSql("dblink.sql");
 
-const DBLINK_SCHEMA = "basetide_dblink";
 const DBLINK = quoteIdent(DBLINK_SCHEMA);
 /** The functions of dblink that are used. */
 const DBLINK_FUNCTIONS = [

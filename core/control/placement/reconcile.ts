@@ -285,10 +285,11 @@ async function orphanResult(
   ctx: RepairContext,
   cluster: Cluster,
   adminUrl: string,
-  { database, role, inUse }: Labelled,
+  orphan: Labelled,
 ): Promise<CheckResult> {
+  const { database, role, inUse } = orphan;
   const message = `${cluster.name}: ${database} belongs to no base`;
-  const foreign = await countForeign(adminUrl, database);
+  const foreign = await countForeign(adminUrl, orphan);
   if (foreign > 0) {
     const remedy = `It contains ${foreign} objects that a customer created. Save them, then drop the database manually`;
     return { severity: "warning", message, remedy };
