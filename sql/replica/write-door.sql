@@ -32,7 +32,7 @@ create table if not exists {{own}}.writers (
   constraint writers_mode_check check (mode in ('at_commit', 'at_once'))
 );
 
--- Deleted by the transaction that inserts them: of a session, only the current transaction has any.
+-- A transaction deletes those that it has inserted, so a session has those of its current transaction only.
 create unlogged table if not exists {{own}}.intents (
   pid integer not null,
   nth integer not null,

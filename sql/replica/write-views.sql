@@ -44,7 +44,7 @@ create or replace function {{swap}}.going_write_views() returns oid[] language s
   select array(select s.view from {{swap}}.stale_write_views() as s where s.view is not null)
 $going_write_views$;
 
--- write_views_differ(): returns whether a view is to be dropped or created.
+-- write_views_differ(): returns whether a view must be dropped or created.
 create or replace function {{swap}}.write_views_differ() returns boolean language sql stable as $write_views_differ$
   select exists (select from {{swap}}.stale_write_views()) or exists (
     select from {{swap}}.wanted_write_views() as w left join {{swap}}._write_views as v using (table_id)

@@ -4,9 +4,8 @@ import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { publicConsole } from "../support/api-description";
 import { BROWSER_TEST_MS, newVisitor, noBrowser, openBrowser } from "../support/browser";
+import { FONT_WEIGHT, isFont, PAGE_WEIGHT } from "../support/page-weight";
 
-/** Of a page with its style sheets and scripts, in an empty browser, compressed. */
-const MAX_PAGE_BYTES = 60_000;
 const PAGES: [name: string, path: string][] = [
   ["landing", "/"],
   ["docs-home", "/docs"],
@@ -37,17 +36,23 @@ test.skipIf(noBrowser)(
       isTwofold: true,
     });
     let sizes: Promise<number>[] = [];
+    const fonts: Promise<number>[] = [];
     visitor.page.on("response", (response) => {
-      sizes.push(response.body().then((body) => gzipSync(body).length));
+      const of = isFont(new URL(response.url()).pathname) ? fonts : sizes;
+      of.push(response.body().then((body) => gzipSync(body).length));
     });
     for (const [page, path] of PAGES) {
       sizes = [];
       await visitor.page.goto(path, { waitUntil: "networkidle" });
       // The page is idle before the browser has handed over every body.
       const bytes = (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
-      expect(bytes, `${page}, in bytes`).toBeLessThan(MAX_PAGE_BYTES);
+      expect(bytes, `${page}, in bytes`).toBeLessThan(PAGE_WEIGHT);
       await visitor.inspect(`public-${page}`);
     }
+    // In a browser's cache after the first page.
+    const fontBytes = (await Promise.all(fonts)).reduce((sum, size) => sum + size, 0);
+    expect(fontBytes).toBeGreaterThan(0);
+    expect(fontBytes).toBeLessThan(FONT_WEIGHT);
     visitor.expectNoProblems();
   },
 );

@@ -6,7 +6,8 @@ export const PAGE_WEIGHT = 60_000;
 export const EDITOR_WEIGHT = 145_000;
 /** Of the typeface, which all pages share and browsers keep, bytes. */
 export const FONT_WEIGHT = 40_000;
-const FONT = /\.woff2$/;
+/** @param path of an asset */
+export const isFont = (path: string) => path.endsWith(".woff2");
 /** Loaded by the SQL editor alone. */
 const EDITOR_SCRIPT = /^\/assets\/sql-editor\./;
 
@@ -55,7 +56,7 @@ export function pageScales(origin: string, encoding = "gzip") {
     for (const asset of new Set(names.map(([, name]) => name!))) {
       const size = await sizeOf(asset);
       if (EDITOR_SCRIPT.test(asset)) editorBytes += size;
-      else if (FONT.test(asset)) fontBytes += size;
+      else if (isFont(asset)) fontBytes += size;
       else bytes += size;
     }
     return { status: answer.status, text, bytes, editorBytes, fontBytes };

@@ -11,12 +11,12 @@ import { COMPUTED_TYPES } from "./cells";
 
 type Fetch = (request: Request) => Response | Promise<Response>;
 
-/**
- * `refused`: the source has not made the write. `unsent`: it has not got it. `unknown`: it may have made it.
- */
 export type Answer =
   /** `isPending`: SQL does not show the write yet. */
-  | { kind: "made"; body: Record<string, unknown>; isPending: boolean }
+  { kind: "made"; body: Record<string, unknown>; isPending: boolean } | Failure;
+
+/** `refused`: the source has not made the write. `unsent`: it has not got it. `unknown`: it may have made it. */
+export type Failure =
   | { kind: "refused"; status: number; type: string; message: string }
   | { kind: "unsent" | "unknown"; status: number; type: string; afterMs: number; message: string };
 
@@ -82,7 +82,7 @@ export class BaseCalls {
   }
 
   /** Reads the records with these ids; those that are gone are missing from the result. */
-  async records(table: string, ids: string[], byId: boolean): Promise<ReadRecord[] | Answer> {
+  async records(table: string, ids: string[], byId: boolean): Promise<ReadRecord[] | Failure> {
     const formula = `OR(${ids.map((id) => `RECORD_ID()='${id}'`).join(",")})`;
     return this.#list(table, {
       filterByFormula: formula,
@@ -91,7 +91,7 @@ export class BaseCalls {
   }
 
   /** Lists the records that were created at a moment of the source's clock (ms) or later. */
-  createdSince(table: string, sinceMs: number, byId: boolean): Promise<ReadRecord[] | Answer> {
+  createdSince(table: string, sinceMs: number, byId: boolean): Promise<ReadRecord[] | Failure> {
     // Creation times have a resolution of one second, and IS_AFTER is strict.
     const since = new Date(Math.floor(sinceMs / SECOND_MS) * SECOND_MS - 1).toISOString();
     const formula = `IS_AFTER(CREATED_TIME(), '${since}')`;
@@ -102,7 +102,7 @@ export class BaseCalls {
   }
 
   /** Returns the ids and names of the fields whose cells cannot be written, by id and name of their table. */
-  async computedFields(): Promise<Map<string, Set<string>> | Answer> {
+  async computedFields(): Promise<Map<string, Set<string>> | Failure> {
     if (this.#computed) return this.#computed;
     const answer = await this.#ask("GET", `/meta/bases/${this.#sourceBaseId}/tables`);
     if (answer.kind !== "made") return answer;
@@ -125,7 +125,7 @@ export class BaseCalls {
     return `/${this.#sourceBaseId}/${encodeURIComponent(table)}${text}`;
   }
 
-  async #list(table: string, parameters: Record<string, string>): Promise<ReadRecord[] | Answer> {
+  async #list(table: string, parameters: Record<string, string>): Promise<ReadRecord[] | Failure> {
     const records: ReadRecord[] = [];
     for (let offset: string | undefined; ; ) {
       const query = new URLSearchParams({ ...parameters, ...(offset === undefined ? {} : { offset }) });

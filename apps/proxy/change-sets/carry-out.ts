@@ -24,7 +24,7 @@ import {
 } from "../../../core/control/change-sets";
 import { BasetideError } from "../../../core/errors";
 import { DAY_MS, MINUTE_MS, SECOND_MS } from "../../../core/time-units";
-import type { Answer, BaseCalls, ReadRecord } from "./base-calls";
+import type { BaseCalls, Failure, ReadRecord } from "./base-calls";
 import { firstBatch, untilRepeated, withLinks } from "./batches";
 import { differingCells } from "./cells";
 import { holdSet } from "./hold";
@@ -166,12 +166,12 @@ const without = (cells: CellValues, keys: ReadonlySet<string>): CellValues =>
 const byId = ({ cells, expected }: HeldItem) => areById(cells ?? expected ?? {});
 
 /** An answer to a read: the operations are refused, or tried again after a pause. */
-async function answeredBadly(run: Run, answer: Answer, items: HeldItem[]): Promise<void> {
+async function answeredBadly(run: Run, answer: Failure, items: HeldItem[]): Promise<void> {
   if (answer.kind === "refused") {
     const { type: errorType, message: error } = answer;
     return run.settled(items.map(({ id }) => ({ id, state: "refused", errorType, error })));
   }
-  if (answer.kind !== "made") await run.pause(answer.afterMs, answer.message);
+  await run.pause(answer.afterMs, answer.message);
 }
 
 function refusalOf({ id, operation, recordId, expected }: HeldItem, before: Before): Outcome[] {

@@ -18,7 +18,7 @@ import {
   recordSent,
   releaseChangeSet,
 } from "../../../core/control/change-sets";
-import type { Answer, BaseCalls } from "../change-sets/base-calls";
+import type { BaseCalls, Failure } from "../change-sets/base-calls";
 import { firstBatch } from "../change-sets/batches";
 import { differingCells } from "../change-sets/cells";
 import { holdSet } from "../change-sets/hold";
@@ -202,7 +202,7 @@ async function sendAll(run: Run): Promise<SqlError | undefined> {
   return undefined;
 }
 
-const NOT_HELD: Answer = {
+const NOT_HELD: Failure = {
   kind: "unsent",
   status: 0,
   type: "",
@@ -211,12 +211,7 @@ const NOT_HELD: Answer = {
 };
 
 /** Records how the batch failed, and that the rest is not made. */
-async function failed(
-  run: Run,
-  batch: HeldItem[],
-  answer: Exclude<Answer, { kind: "made" }> | Answer,
-): Promise<SqlError> {
-  if (answer.kind === "made") throw new Error("no failure");
+async function failed(run: Run, batch: HeldItem[], answer: Failure): Promise<SqlError> {
   const { status, type, message } = answer;
   const said = [status > 0 ? `HTTP ${status}` : "", type].filter(Boolean).join(" ");
   const [{ table } = { table: "" }] = batch;

@@ -205,7 +205,7 @@ class Connection {
   async #authenticate(body: Buffer): Promise<void> {
     if (!this.#scram) {
       const { mechanism, data } = saslInitial(body);
-      // Of an unknown base, nobody knows the secret.
+      // An unknown base has a secret that nobody knows: its clients learn no more than those with a wrong one.
       const secret = (await this.#options.secretOf(this.#user)) ?? crypto.randomUUID();
       this.#scram = mechanism === MECHANISM ? beginScram(data, secret) : undefined;
       if (!this.#scram) throw new ProtocolError("a malformed SASL message");

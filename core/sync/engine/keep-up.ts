@@ -95,7 +95,7 @@ function asked(
     const { live, rebuild } = schemaTracker.table(id);
     return live !== undefined && !rebuild && isDone(id) && !failing.has(id);
   };
-  /** Returns when the table is to be asked for, as far as notifications say, performance.now(). */
+  /** Returns when the table is due according to notifications, performance.now(). */
   function hintedAt(id: string): number {
     const { notifications, notifiedAt } = notified;
     const at = readFrom.get(id) ?? began.at;
