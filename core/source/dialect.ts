@@ -9,6 +9,12 @@ export type Call =
   | { kind: "sync_csv" }
   | { kind: "other" };
 
+/** A refusal in SQL. */
+export interface SqlRefusal {
+  sqlstate: string;
+  hint?: string;
+}
+
 export interface Dialect {
   /** The first segment of every path. */
   version: string;
@@ -23,4 +29,6 @@ export interface Dialect {
   namesIn(segments: readonly string[]): number[];
   /** Does the body of a 429 say that the month's calls are used up? Retrying is then useless. */
   saysCapSpent(body: string): boolean;
+  /** Returns what a refused write is in SQL, by its type of error and its message; undefined if the type is not known. */
+  sqlRefusalOf(type: string, message: string): SqlRefusal | undefined;
 }

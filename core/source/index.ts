@@ -15,7 +15,7 @@ export type {
   SourceWebhook,
 } from "./change-feed";
 export { SourceClock } from "./clock";
-export type { Call } from "./dialect";
+export type { Call, SqlRefusal } from "./dialect";
 export { following } from "./following";
 export { createCellHash, isCellHash } from "./hash-cell";
 export type { SourcePlan, WebhookFacts } from "./limits";

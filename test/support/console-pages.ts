@@ -133,6 +133,7 @@ export const notPages = [
   "/healthz",
   "/readyz",
   "/metrics",
+  "/mcp",
   "/attachments/:baseId/:tableId/:recordId/:fieldId/:attachmentId",
   "/assets/:file",
   "/downloads/basetide-redirect.mjs",

@@ -145,6 +145,11 @@ export const waits: Wait[] = [
     end: "each turn sends at least one operation of 100 at most",
     report: "the change set",
   },
+  {
+    at: "apps/proxy/change-sets/hold.ts holdSet",
+    end: "what holds the set is disposed of",
+    report: "log; the set is let go of after LET_GO_MS without a renewal",
+  },
   { at: "apps/proxy/path-traversal.ts hasTraversal", end: "MAX_ESCAPES", report: "the answer" },
   {
     at: "core/proxy/replica-handle.ts ReplicaHandle.answer",

@@ -45,6 +45,7 @@ test("passwords of databases need `credentials`, and people need `members`", () 
     "DELETE /api/v1/bases/:id/credentials/reading-url",
     "GET /api/v1/bases/:id/sql-users",
     "POST /api/v1/bases/:id/sql-users",
+    "PATCH /api/v1/bases/:id/sql-users/:user",
     "GET /api/v1/bases/:id/sql-users/:user/credentials",
     "POST /api/v1/bases/:id/sql-users/:user/rotate",
     "DELETE /api/v1/bases/:id/sql-users/:user",

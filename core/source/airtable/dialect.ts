@@ -1,6 +1,7 @@
 /** The paths of Airtable's API and the meaning of its refusals, as the proxy needs them. */
 import type { Call, Dialect } from "../dialect";
 import { BILLING_LIMIT } from "./answers";
+import { sqlRefusalOf } from "./sqlstates";
 
 /** Airtable itself refuses anything else in the position of a base id. */
 const BASE_ID = /^app[0-9A-Za-z]+$/;
@@ -37,6 +38,8 @@ export const dialect: Dialect = {
   },
 
   saysCapSpent: (body) => body.includes(BILLING_LIMIT),
+
+  sqlRefusalOf,
 };
 
 /** `records[]=rec…`, with or without brackets and indexes. */
