@@ -9,6 +9,7 @@ import { type Base, getBase } from "../../core/control/bases";
 import { loadFeed } from "../../core/control/feeds";
 import { type Fleet, type FleetOptions, type FleetSource, startFleet } from "./fleet";
 import { freePort } from "./free-port";
+import { slowness } from "./machine-speed";
 import { until } from "./poll";
 
 export async function startLiveFleet<Source extends FleetSource = SandboxHandle>(
@@ -45,7 +46,11 @@ export async function connectLive(
  * Waits until the feed has been read to its end: its durable cursor is the source's own, and no gap is open. Everything
  * that was changed before this call is then in SQL, whether a sweep has run or not.
  */
-export async function readOut(fleet: Fleet, base: Base, timeoutMs = 30_000): Promise<void> {
+export async function readOut(
+  fleet: Fleet,
+  base: Base,
+  timeoutMs = Math.round(30_000 * slowness()),
+): Promise<void> {
   const isReadOut = async () => {
     const kept = await loadFeed(fleet.ctx.db, base.id);
     const webhook = webhookOf(fleet, base, kept?.webhookId);
