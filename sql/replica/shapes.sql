@@ -48,7 +48,7 @@ end $probe_table$;
 --   p_timeout     longest wait for all locks together, and so the longest time that readers wait behind us
 --   p_notes       statements that touch none of the locked tables: run before other sessions wait for us
 --   p_locked      tables that p_statements lock, by name
---   p_tables      [{table_id, name, shape (current), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
+--   p_tables      [{table_id, name, shape (current), spec, read_as}]      p_dropped  table ids, dropped with their issues
 --   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
@@ -92,6 +92,7 @@ begin
     p_dropped || array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   delete from {{swap}}._recent_writes where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
+  perform {{swap}}.drop_apply(id) from unnest(p_dropped) as id;
   perform {{swap}}.set_catalog(p_tables);
 
   v_views := (select l.views from {{swap}}.lock_all(
@@ -132,13 +133,14 @@ $is_behind$;
 -- Names that are lost become aliases.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   select {{swap}}.record_aliases(p_tables);
-  insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
-  select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.apply_sql, t.read_as
+  insert into {{swap}}._tables as known (table_id, name, shape, spec, read_as)
+  select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.read_as
   from jsonb_to_recordset(p_tables)
-    as t (table_id text, name text, spec jsonb, apply_sql text, read_as jsonb)
+    as t (table_id text, name text, spec jsonb, read_as jsonb)
   on conflict (table_id) do update
-    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql,
-      read_as = coalesce(excluded.read_as, known.read_as)
+    set name = excluded.name, shape = excluded.shape, spec = excluded.spec,
+      read_as = coalesce(excluded.read_as, known.read_as);
+  select {{swap}}.make_apply(t.table_id) from jsonb_to_recordset(p_tables) as t (table_id text);
 $catalog$;
 
 -- mark_read(epoch, table, read_as): records that all cells of the table have been read.
