@@ -142,7 +142,7 @@ begin
     p_gone := array(select i.id from unnest(p_gone) as i (id) where i.id <> all (lost));
   end if;
   -- As in own_table().
-  lock table %5$s in access share mode;
+  lock table {{schema}}.%4$I in access share mode;
   if to_regclass(%5$L) is distinct from v_relation then
     perform {{swap}}.own_kind(%4$L);
   end if;
@@ -155,17 +155,17 @@ begin
     -- Not ON CONFLICT, which would lock, and so log, every row that has not changed (105 MB of WAL for 200,000 of them).
     -- The array finds the rows by their key: the planner expects a hundred rows of the function, and would read the table.
     with changed as (
-      update %5$s as t set %6$s
+      update {{schema}}.%4$I as t set %6$s
       from json_to_recordset($1) as s (%7$s)
       where t.id = any ($5) and t.id = s.id and row(%8$s) is distinct from row(%9$s)
       returning t.id
     )
     select array_agg(c.id), count(*) into v_updated, updated from changed as c;
     if updated < cardinality(p_ids) then
-      v_there := array(select t.id from %5$s as t where t.id = any ($5));
+      v_there := array(select t.id from {{schema}}.%4$I as t where t.id = any ($5));
       if cardinality(v_there) < cardinality(p_ids) then
         with added as (
-          insert into %5$s as t (%10$s)
+          insert into {{schema}}.%4$I as t (%10$s)
           select %11$s from json_to_recordset($1) as s (%7$s) where s.id = any ($5) and s.id <> all (images.v_there)
           returning t.id
         )
@@ -179,7 +179,7 @@ begin
       from {{swap}}._tables as t where t.table_id = %3$L;
       perform {{swap}}.record_deletes(%4$L, case when p_epoch is null then 'proxy' else 'sync' end, p_gone);
     end if;
-    with removed as (delete from %5$s as t where t.id = any ($6) returning t.id)
+    with removed as (delete from {{schema}}.%4$I as t where t.id = any ($6) returning t.id)
     select array_agg(r.id), count(*) into v_deleted, deleted from removed as r;
     perform {{swap}}.record_issues(%4$L, p_ids || v_deleted, coalesce(p_issues, '[]'));
     if v_notify then
