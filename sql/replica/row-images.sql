@@ -59,32 +59,27 @@ end $record_unreadable$;
 -- Each table has its own, because planning a statement for its rows takes longer than the rest of the function: a session
 -- plans the statements of a function once, and again when the table or its statistics change.
 
--- make_apply(table): creates or replaces that function, by the table's row of the catalog. Every change of shape calls it;
--- a session that is in the previous one finds that the shape has changed.
+-- make_apply(table): creates or replaces that function, by the table's row of the catalog, unless it is as it must be. Every
+-- change of shape calls it after the table's DDL; a session that is in the previous one finds that the shape has changed.
 create or replace function {{swap}}.make_apply(p_table text) returns void
 language plpgsql set check_function_bodies = off as $make_apply$
 declare
   v_name text;
   v_columns text[];
   v_types text[];
+  v_function text := 'apply_row_images_' || p_table;
+  v_body text;
 begin
-  select t.name, '{id, created_time}'::text[] || array_agg(quote_ident(c.name) order by c.nth) filter (where c.name is not null),
-    '{text, timestamp}'::text[] || array_agg(c.type order by c.nth) filter (where c.name is not null)
+  select t.name, '{id, created_time}'::text[] || array_agg(c.name order by c.name) filter (where c.name is not null),
+    '{text, timestamp}'::text[] || array_agg(c.type order by c.name) filter (where c.name is not null)
   into v_name, v_columns, v_types
   from {{swap}}._tables as t left join lateral (
-    select c.value ->> 'name', c.value ->> 'columnType', c.nth
-    from jsonb_array_elements(t.spec -> 'columns') with ordinality as c (value, nth)
-  ) as c (name, type, nth) on true
+    -- In an order that does not depend on that of the fields.
+    select quote_ident(c.name) collate "C", c."columnType"
+    from jsonb_to_recordset(t.spec -> 'columns') as c (name text, "columnType" text)
+  ) as c (name, type) on true
   where t.table_id = p_table group by t.name;
-  execute format(
-    -- Without plan_cache_mode, the first five executions are planned, too, and no plan depends on the values. The log and
-    -- the table may be empty when the statements are planned.
-    'create or replace function {{swap}}.%I(
-       p_rows json, p_epoch bigint, p_shape integer, p_read_version bigint, p_ids text[], p_gone text[], p_issues json,
-       p_row_images jsonb, out inserted integer, out updated integer, out deleted integer, out lost text[]
-     ) language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
-       set enable_seqscan = off as %L',
-    'apply_row_images_' || p_table, format($apply$
+  v_body := format($apply$
 <<images>>
 declare
   v_is_fenced boolean;
@@ -200,7 +195,22 @@ end $apply$,
       (select string_agg(format('%s = s.%1$s', c), ', ' order by nth) from unnest(v_columns) with ordinality as c (c, nth) where nth > 1),
       (select string_agg(format('%s %s', c, type), ', ' order by nth) from unnest(v_columns, v_types) with ordinality as c (c, type, nth)),
       't.' || array_to_string(v_columns[2:], ', t.'), 's.' || array_to_string(v_columns[2:], ', s.'),
-      array_to_string(v_columns, ', '), 's.' || array_to_string(v_columns, ', s.')));
+      array_to_string(v_columns, ', '), 's.' || array_to_string(v_columns, ', s.'));
+  if exists (
+    select from pg_proc as p
+    where p.pronamespace = '{{swap}}'::regnamespace and p.proname = v_function::name and p.prosrc = v_body
+  ) then
+    return;
+  end if;
+  execute format(
+    -- Without plan_cache_mode, the first five executions are planned, too, and no plan depends on the values. The log and
+    -- the table may be empty when the statements are planned.
+    'create or replace function {{swap}}.%I(
+       p_rows json, p_epoch bigint, p_shape integer, p_read_version bigint, p_ids text[], p_gone text[], p_issues json,
+       p_row_images jsonb, out inserted integer, out updated integer, out deleted integer, out lost text[]
+     ) language plpgsql set search_path = pg_catalog, pg_temp set plan_cache_mode = force_generic_plan
+       set enable_seqscan = off as %L',
+    v_function, v_body);
 end $make_apply$;
 
 -- drop_apply(table): drops it.

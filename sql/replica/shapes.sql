@@ -92,7 +92,6 @@ begin
     p_dropped || array(select p.table_id from jsonb_to_recordset(p_tables) as p (table_id text)));
   delete from {{swap}}._recent_writes where table_id = any (p_dropped);
   delete from {{swap}}._tables where table_id = any (p_dropped);
-  perform {{swap}}.drop_apply(id) from unnest(p_dropped) as id;
   perform {{swap}}.set_catalog(p_tables);
 
   v_views := (select l.views from {{swap}}.lock_all(
@@ -105,6 +104,8 @@ begin
   foreach one in array p_statements || v_comments loop
     execute one;
   end loop;
+  perform {{swap}}.drop_apply(id) from unnest(p_dropped) as id;
+  perform {{swap}}.make_apply(p.table_id) from jsonb_to_recordset(p_tables) as p (table_id text);
   perform {{swap}}.make_again(v_views);
   perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
 end $change$;
@@ -139,8 +140,7 @@ create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void lan
     as t (table_id text, name text, spec jsonb, read_as jsonb)
   on conflict (table_id) do update
     set name = excluded.name, shape = excluded.shape, spec = excluded.spec,
-      read_as = coalesce(excluded.read_as, known.read_as);
-  select {{swap}}.make_apply(t.table_id) from jsonb_to_recordset(p_tables) as t (table_id text);
+      read_as = coalesce(excluded.read_as, known.read_as)
 $catalog$;
 
 -- mark_read(epoch, table, read_as): records that all cells of the table have been read.
@@ -212,6 +212,7 @@ begin
   end if;
   perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
   perform {{swap}}.move_relation(format('{{swap}}.%I', p_built)::regclass, '{{schema}}', v_name);
+  perform {{swap}}.make_apply(p_table ->> 'table_id');
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = {{swap}}.own_file(v_name)
   where table_id = p_table ->> 'table_id';
