@@ -6,7 +6,7 @@
 import { CatalogReaders } from "./catalog-readers";
 import { catalogRow, columnRenames, LOCK_TIMEOUT, recomments } from "./change-shape";
 import { onReplica } from "./connection";
-import { applyStatement, columnStorage, comments, createTable, insertStatement, renameColumns } from "./ddl";
+import { columnStorage, comments, createTable, insertStatement, renameColumns, upsertStatement } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import type { Replica } from "./replica";
@@ -65,7 +65,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
   const readers = new CatalogReaders(replica);
   let spec = wanted;
   let isAnalyzed = false;
-  let append = applyStatement(table, spec);
+  let append = upsertStatement(table, spec);
   let insert = insertStatement(table, spec);
   const drop = async () => {
     await readers.change(
@@ -104,7 +104,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         ...recomments(swap, { ...renamed, name }, spec),
       ]);
       spec = renamed;
-      append = applyStatement(table, spec);
+      append = upsertStatement(table, spec);
       insert = insertStatement(table, spec);
     },
     moveIn: (live, seen, issues, readAs) =>
@@ -112,7 +112,7 @@ export async function startBuild(replica: Replica, epoch: number, wanted: TableS
         // Before the table is locked, because writes wait for that lock.
         if (!isAnalyzed) await change([`analyze ${table}`]);
         isAnalyzed = true;
-        const row = { ...catalogRow(schema, spec), read_as: readAs };
+        const row = { ...catalogRow(spec), read_as: readAs };
         const changed = [table, ...(live ? [`${schema}.${quoteIdent(live.spec.name)}`] : [])];
         const [answer] = await readers.change(
           changed,

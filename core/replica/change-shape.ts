@@ -1,15 +1,7 @@
 /** Applies the in-place changes of a plan: renames, comments, dropped tables. No row is rewritten. */
 import { isBasetideError } from "../errors";
 import { CatalogReaders } from "./catalog-readers";
-import {
-  applyStatement,
-  columnComment,
-  comments,
-  renameColumns,
-  renameIssueFields,
-  renameTables,
-  retireTable,
-} from "./ddl";
+import { columnComment, comments, renameColumns, renameIssueFields, renameTables, retireTable } from "./ddl";
 import { quoteIdent } from "./naming";
 import type { Catalog, SchemaPlan } from "./plan";
 import { asRefusal } from "./refusal";
@@ -27,7 +19,6 @@ interface CatalogRow {
   /** The table's current shape number; absent if it is not compared. The change assigns a new one. */
   shape?: number | undefined;
   spec: TableSpec;
-  apply_sql: string;
   /** Absent: unchanged. */
   read_as?: ReadAs | undefined;
 }
@@ -121,7 +112,7 @@ async function changeGroup(
     ...changes.flatMap(({ spec, columns }) => renameColumns(schema, spec.name, columns)),
     ...changes.flatMap(({ spec, live }) => recomments(schema, spec, live.spec)),
   ];
-  const rows = changes.map(({ spec, live }) => catalogRow(schema, spec, live.shape));
+  const rows = changes.map(({ spec, live }) => catalogRow(spec, live.shape));
   const touched = [...locked.map(({ live }) => live.spec), ...drop];
   await new CatalogReaders(replica).change(
     touched.map(({ name }) => `${schema}.${quoteIdent(name)}`),
@@ -132,10 +123,9 @@ async function changeGroup(
   );
 }
 
-/** Returns the catalog row of a table that is, or will be, live in `schema` (quoted). */
-export function catalogRow(schema: string, spec: TableSpec, shape?: number): CatalogRow {
-  const table = `${schema}.${quoteIdent(spec.name)}`;
-  return { table_id: spec.tableId, name: spec.name, shape, spec, apply_sql: applyStatement(table, spec) };
+/** Returns the catalog row of a table that is, or will be, live. */
+export function catalogRow(spec: TableSpec, shape?: number): CatalogRow {
+  return { table_id: spec.tableId, name: spec.name, shape, spec };
 }
 
 /** Returns [old name, new name] of the columns that both shapes have under different names. */

@@ -16,9 +16,9 @@ export async function copyNames(from: Replica, to: Replica, epoch: number): Prom
       const ours = tx.unsafe(to.swap);
       await tx`select ${ours}.fence(${epoch})`;
       await tx`
-        insert into ${ours}._tables (table_id, name, shape, spec, apply_sql)
-        select table_id, name, nextval(${`${to.swap}._shapes`}), spec || '{"isDamaged": true}', apply_sql
-        from jsonb_to_recordset(${names.tables}::text::jsonb) as t (table_id text, name text, spec jsonb, apply_sql text)`;
+        insert into ${ours}._tables (table_id, name, shape, spec)
+        select table_id, name, nextval(${`${to.swap}._shapes`}), spec || '{"isDamaged": true}'
+        from jsonb_to_recordset(${names.tables}::text::jsonb) as t (table_id text, name text, spec jsonb)`;
       await tx`
         insert into ${ours}._retired_tables (table_id, name)
         select table_id, name from jsonb_to_recordset(${names.retired}::text::jsonb) as r (table_id text, name text)`;

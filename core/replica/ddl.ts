@@ -1,4 +1,4 @@
-/** SQL text for replicated tables: definitions, comments, renames, and the statement that writes rows. */
+/** SQL text for replicated tables: definitions, comments, renames, and the statements that fill a build. */
 import { escapeLiteral } from "pg";
 import type { Schemas } from "./connection";
 import { storable } from "./map-record-text";
@@ -95,39 +95,8 @@ export function retireTable(swap: string, { tableId, name }: TableSpec): string 
 }
 
 /**
- * Returns the statement that writes mapped rows into `table` and changes only those that differ.
- *
- * $1: rows as JSON; $2: ids to leave alone. The statement returns the ids inserted and the ids updated, as two arrays.
- * It uses UPDATE and INSERT because ON CONFLICT would lock, and so log, every row that has not changed
- * (105 MB of WAL for 200,000 unchanged rows against none). The table's lock excludes other writers.
- */
-export function applyStatement(table: string, spec: TableSpec): string {
-  const names = [...RECORD_COLUMNS, ...spec.columns.map((column) => quoteIdent(column.name))];
-  const types = ["text", "timestamp", ...spec.columns.map((column) => column.columnType)];
-  const values = names.slice(1);
-  const list = (prefix: string, columns: string[]) =>
-    columns.map((column) => `${prefix}.${column}`).join(", ");
-  return `
-    with source as materialized (
-      select * from json_to_recordset($1) as r (${names.map((name, index) => `${name} ${types[index]}`).join(", ")})
-      where r.id <> all ($2)
-    ), updated as (
-      update ${table} as t set ${values.map((name) => `${name} = s.${name}`).join(", ")}
-      from source as s
-      where t.id = s.id and row(${list("t", values)}) is distinct from row(${list("s", values)})
-      returning t.id
-    ), inserted as (
-      insert into ${table} (${names.join(", ")})
-      select ${list("s", names)} from source as s
-      where not exists (select from ${table} as t where t.id = s.id)
-      returning id
-    )
-    select (select coalesce(array_agg(id), '{}') from inserted), (select coalesce(array_agg(id), '{}') from updated)`;
-}
-
-/**
  * Returns the statement that writes mapped rows into `table`, which has none of them. $1: rows as JSON. Costs the server
- * about half of what `applyStatement` does.
+ * about half of what `upsertStatement` does.
  *
  * COPY would cost half of that once more, but is no single message: a worker that is suspended within it would hold the
  * epoch against the next one.
@@ -137,6 +106,13 @@ export function insertStatement(table: string, spec: TableSpec): string {
   const types = ["text", "timestamp", ...spec.columns.map((column) => column.columnType)];
   return `insert into ${table} (${names.join(", ")})
     select * from json_to_recordset($1) as r (${names.map((name, index) => `${name} ${types[index]}`).join(", ")})`;
+}
+
+/** The same for rows that the table may have, which it replaces. */
+export function upsertStatement(table: string, spec: TableSpec): string {
+  const names = [...RECORD_COLUMNS.slice(1), ...spec.columns.map((column) => quoteIdent(column.name))];
+  return `${insertStatement(table, spec)}
+    on conflict (id) do update set ${names.map((name) => `${name} = excluded.${name}`).join(", ")}`;
 }
 
 function throughTransientNames(

@@ -31,6 +31,6 @@ export async function dropColumns(
     [`${schema}.${quoteIdent(live.spec.name)}`],
     (settled) => sql`
       select ${sql.unsafe(swap)}.drop_columns(${epoch}, ${LOCK_TIMEOUT}, ${live.shape},
-        ${JSON.stringify(catalogRow(schema, spec))}::text::jsonb, ${statements}::text[], ${settled}::text[])`,
+        ${JSON.stringify(catalogRow(spec))}::text::jsonb, ${statements}::text[], ${settled}::text[])`,
   );
 }

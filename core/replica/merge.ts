@@ -84,7 +84,7 @@ export function mergeBuild(
   live: CatalogTable | undefined,
   { seen, issues, readAs, most, compared }: MergeOptions,
 ): Promise<Merge> {
-  const row = { ...catalogRow(schema, spec), read_as: readAs };
+  const row = { ...catalogRow(spec), read_as: readAs };
   const shapeOf = ({ name, columns }: TableSpec) =>
     JSON.stringify([
       name,
@@ -116,11 +116,11 @@ export function mergeBuild(
  * @throws BasetideError `needs_attention`, with the statement to run
  */
 export async function checkChange(
-  { sql, schema, swap }: Replica,
+  { sql, swap }: Replica,
   live: CatalogTable,
   wanted: TableSpec,
 ): Promise<void> {
-  const row = JSON.stringify(catalogRow(schema, wanted));
+  const row = JSON.stringify(catalogRow(wanted));
   const [found] = await onReplica(
     () => sql<{ obstacle: string | null }[]>`
       select ${sql.unsafe(swap)}.merge_obstacle(t, ${row}::text::jsonb) as obstacle
@@ -139,14 +139,14 @@ export async function checkChange(
  * @throws BasetideError `shape_changed`, as `mergeBuild`
  */
 export async function compareBuild(
-  { sql, schema, swap }: Replica,
+  { sql, swap }: Replica,
   epoch: number,
   { spec }: Build,
   live: CatalogTable,
   since: number,
   onBatch: () => void = () => {},
 ): Promise<Compared | null> {
-  const row = JSON.stringify(catalogRow(schema, spec));
+  const row = JSON.stringify(catalogRow(spec));
   const ours = sql.unsafe(swap);
   const [begun] = await onReplica(
     () => sql<{ state: unknown }[]>`
@@ -184,7 +184,7 @@ export async function fillColumns(
   live: CatalogTable,
   onBatch: () => void = () => {},
 ): Promise<number> {
-  const row = JSON.stringify(catalogRow(schema, spec));
+  const row = JSON.stringify(catalogRow(spec));
   const ours = sql.unsafe(swap);
   const table = `${schema}.${quoteIdent(live.spec.name)}`;
   const [started] = await readers.change(

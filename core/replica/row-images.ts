@@ -2,15 +2,17 @@
  * Applies row images to a live table, and reads the recent-writes log of the images that were applied.
  *
  * I1, I2. A row image is the state of a record that the source reported to a caller who held a read version. It is
- * applied only if no image of that record was applied after the read version was taken; see `apply_row_images` in
+ * applied only if no image of that record was applied after the read version was taken; see `row-images.sql` in
  * `sql/replica`.
  */
 import { beforeDeadline } from "../async";
+import { BasetideError, isBasetideError } from "../errors";
 import type { SourceRecord } from "../source";
 import { withoutBarringAliases } from "./aliases";
 import { onReplica, onTable } from "./connection";
 import { onOwnSession } from "./ended-session";
 import { storable } from "./map-record-text";
+import { quoteIdent } from "./naming";
 import type { CatalogTable } from "./plan";
 import { type Replica, requireOwn } from "./replica";
 import type { CellIssue, Row } from "./spec";
@@ -64,23 +66,37 @@ export function applyRowImages(
 ): Promise<Applied> {
   const { sql, swap } = replica;
   const byId = images.records && Object.fromEntries(images.records.map((record) => [record.id, record]));
+  const { tableId } = table.spec;
+  const apply = sql.unsafe(`${swap}.${quoteIdent(`apply_row_images_${tableId}`)}`);
   const write = async () => {
     const query: Cancelable<Applied[]> = sql<Applied[]>`
-      select * from ${sql.unsafe(swap)}.apply_row_images(
-        ${images.epoch}, ${table.spec.tableId}, ${table.shape}, ${images.readVersion},
-        ${JSON.stringify(images.rows)}::text::json, ${images.rows.map((row) => row.id as string)}::text[],
-        ${images.gone}::text[], ${JSON.stringify(issueRows(images.issues))}::text::json, ${byId ? logText(byId) : null}::text::jsonb)`;
+      select coalesce(inserted, 0) as inserted, coalesce(updated, 0) as updated, coalesce(deleted, 0) as deleted, lost
+      from ${apply}(
+        ${JSON.stringify(images.rows)}::text::json, ${images.epoch}, ${table.shape}, ${images.readVersion},
+        ${images.rows.map((row) => row.id as string)}::text[], ${images.gone}::text[],
+        ${images.issues.length > 0 ? JSON.stringify(issueRows(images.issues)) : null}::text::json,
+        ${byId ? logText(byId) : null}::text::jsonb)`;
     const over = cancelLate(query, signal);
     try {
       const [applied] = await query;
+      replica.planned(tableId);
       return applied!;
     } finally {
       over();
     }
   };
-  return withoutBarringAliases(replica, images.epoch, table.spec.tableId, () =>
-    onTable(() => onOwnSession(sql, write)),
+  return withoutBarringAliases(replica, images.epoch, tableId, () =>
+    onTable(() => onOwnSession(sql, write)).catch(asShapeChanged),
   );
+}
+
+/** The table's function does not exist: it is dropped with the table. */
+const NO_FUNCTION = "42883";
+
+function asShapeChanged(error: unknown): never {
+  if (!isBasetideError(error, "internal") || error.details.sqlState !== NO_FUNCTION) throw error;
+  const { message, details } = error;
+  throw new BasetideError("shape_changed", message, { cause: error, details });
 }
 
 interface Cancelable<T> extends Promise<T> {

@@ -70,7 +70,7 @@ export interface ServerPoolOptions extends SessionOptions {
  * Creates a pool that connects when first used.
  *
  * @returns `isConnected`: whether a statement would run without a login; `keep`: closes no idle connection for others
- *   until `release`, or for `ms` after the first statement
+ *   until `release`, or for `ms` after the first statement; `closeIdle`: closes idle connections, and returns how many
  */
 export function serverPool<T extends Record<string, PostgresType> = Record<never, never>>(
   url: ServerUrl,
@@ -129,6 +129,7 @@ export function serverPool<T extends Record<string, PostgresType> = Record<never
     isConnected: () => [...sockets].some((socket) => !isClosed(socket)),
     keep: (ms: number) => budget.keep(pool, ms),
     release: () => budget.release(pool),
+    closeIdle: pool.closeIdle,
   };
 }
 

@@ -80,14 +80,12 @@ create unique index if not exists _state_one_row on {{swap}}._state ((true));
 insert into {{swap}}._state default values on conflict do nothing;
 
 -- The catalog: the shape of each table, and the assigned names, by the source's ids.
--- shape changes whenever the columns do; apply_sql writes mapped rows into the live table. columns_since: the value of
--- the read version counter when the live table got its columns; an image requested before may lack some of its columns.
+-- shape changes whenever the columns do. columns_since: the value of the read version counter when the live table got its columns; an image requested before may lack some of its columns.
 create table if not exists {{swap}}._tables (
   table_id text primary key,
   name text not null,
   shape integer not null,
   spec jsonb not null,
-  apply_sql text not null,
   columns_since bigint not null default 0,
   -- the source's fields when all cells were last read: core/sync/engine/read-as.ts
   read_as jsonb,

@@ -136,6 +136,7 @@ begin
     perform {{swap}}.run_all(p_statements);
   end if;
   perform {{swap}}.run_all(v_comments);
+  perform {{swap}}.make_apply(p_table ->> 'table_id');
   inserted := cardinality(v_changed.inserted_ids);
   deleted := cardinality(v_changed.deleted_ids);
   updated := (select count(*) from (select unnest(v_changed.updated_ids)

@@ -48,7 +48,7 @@ end $probe_table$;
 --   p_timeout     longest wait for all locks together, and so the longest time that readers wait behind us
 --   p_notes       statements that touch none of the locked tables: run before other sessions wait for us
 --   p_locked      tables that p_statements lock, by name
---   p_tables      [{table_id, name, shape (current), spec, apply_sql, read_as}]      p_dropped  table ids, dropped with their issues
+--   p_tables      [{table_id, name, shape (current), spec, read_as}]      p_dropped  table ids, dropped with their issues
 --   p_settled     sessions that read the catalog and had time to lock what they found; null: all of them
 create or replace function {{swap}}.change_shape(
   p_epoch bigint, p_timeout text, p_notes text[], p_locked text[], p_statements text[], p_tables jsonb,
@@ -104,6 +104,8 @@ begin
   foreach one in array p_statements || v_comments loop
     execute one;
   end loop;
+  perform {{swap}}.drop_apply(id) from unnest(p_dropped) as id;
+  perform {{swap}}.make_apply(p.table_id) from jsonb_to_recordset(p_tables) as p (table_id text);
   perform {{swap}}.make_again(v_views);
   perform {{swap}}.may_change(p_settled) where cardinality(p_locked || v_dropped) > 0;
 end $change$;
@@ -132,12 +134,12 @@ $is_behind$;
 -- Names that are lost become aliases.
 create or replace function {{swap}}.set_catalog(p_tables jsonb) returns void language sql as $catalog$
   select {{swap}}.record_aliases(p_tables);
-  insert into {{swap}}._tables as known (table_id, name, shape, spec, apply_sql, read_as)
-  select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.apply_sql, t.read_as
+  insert into {{swap}}._tables as known (table_id, name, shape, spec, read_as)
+  select t.table_id, t.name, nextval('{{swap}}._shapes'), t.spec, t.read_as
   from jsonb_to_recordset(p_tables)
-    as t (table_id text, name text, spec jsonb, apply_sql text, read_as jsonb)
+    as t (table_id text, name text, spec jsonb, read_as jsonb)
   on conflict (table_id) do update
-    set name = excluded.name, shape = excluded.shape, spec = excluded.spec, apply_sql = excluded.apply_sql,
+    set name = excluded.name, shape = excluded.shape, spec = excluded.spec,
       read_as = coalesce(excluded.read_as, known.read_as)
 $catalog$;
 
@@ -210,6 +212,7 @@ begin
   end if;
   perform {{swap}}.free_part_names(format('{{swap}}.%I', p_built)::regclass);
   perform {{swap}}.move_relation(format('{{swap}}.%I', p_built)::regclass, '{{schema}}', v_name);
+  perform {{swap}}.make_apply(p_table ->> 'table_id');
   update {{swap}}._tables
   set columns_since = nextval('{{swap}}._versions'), file = {{swap}}.own_file(v_name)
   where table_id = p_table ->> 'table_id';

@@ -24,6 +24,7 @@ const benches: Record<string, () => Promise<{ run(): Promise<boolean> }>> = {
   permits: () => import("./permits"),
   proxy: () => import("./proxy"),
   reads: () => import("./reads"),
+  "row-images": () => import("./row-images"),
   quota: () => import("./quota"),
   refused: () => import("./refused"),
   traffic: () => import("./traffic"),

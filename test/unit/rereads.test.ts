@@ -8,7 +8,7 @@ import { type RecordReader, Rereads } from "../../core/proxy/rereads";
 
 const IDS = ["rec1", "rec2"];
 
-/** A source, a replica that applies images as `apply_row_images` does, and every wait between them up to `pause`. */
+/** A source, a replica that applies images as `row-images.sql` does, and every wait between them up to `pause`. */
 function scene(pause: (what: string) => Promise<void>) {
   const source = new Map(IDS.map((id) => [id, 0]));
   const sql = new Map(IDS.map((id) => [id, 0]));

@@ -51,7 +51,7 @@ async function at(
   return { held, client: client! };
 }
 
-const APPLY = /\.apply_row_images\(/;
+const APPLY = /\."apply_row_images_/;
 const GOES_LIVE = /\.(move_in|merge_in)\(/;
 const CURSOR = /update live_feeds\b[^;]*\bcursor = /;
 

@@ -43,13 +43,14 @@ test("with the read version rule disabled, the test fails", {
   const owner = await fleet.owner(base);
   const [{ definition } = { definition: "" }] = await owner<{ definition: string }[]>`
     select pg_get_functiondef(p.oid) as definition from pg_proc as p
-    where p.proname = 'apply_row_images' and p.pronamespace = 'public_swap'::regnamespace`;
+    where p.proname = 'make_apply' and p.pronamespace = 'public_swap'::regnamespace`;
   const broken = definition.replace(
     "j.applied_version > p_read_version",
     "j.applied_version > p_read_version and false",
   );
   expect(broken).not.toBe(definition);
   await owner.unsafe(broken);
+  await owner`select public_swap.make_apply(table_id) from public_swap._tables`;
   const storm = { seconds: BROKEN_SECONDS, rebuildEveryMs: REBUILD_EVERY_MS };
   expect((await violations(fleet, base, storm)).length).toBeGreaterThan(0);
 });

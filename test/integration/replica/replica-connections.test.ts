@@ -17,6 +17,7 @@ import { ConnectionBudget } from "../../../core/replica/connection-budget";
 import { asAdmin } from "../../support/admin";
 import { freshDatabase, type TestDatabase } from "../../support/database";
 import { until } from "../../support/poll";
+import { testReplica } from "../../support/replica";
 
 async function open({ sql }: TestDatabase): Promise<number> {
   const [row] = await sql<{ count: number }[]>`
@@ -484,4 +485,18 @@ test("statements wait for a full server, and none fails", { timeout: 60_000 }, a
   } finally {
     await Promise.all(pools.map(({ sql }) => sql.end({ timeout: 1 })));
   }
+});
+
+test("a session that keeps the plans of many tables is replaced", async () => {
+  await using t = await testReplica();
+  const { replica } = t;
+  const session = async () => {
+    const [row] = await replica.sql<{ pid: number }[]>`select pg_backend_pid() as pid`;
+    return row!.pid;
+  };
+  const first = await session();
+  for (let nth = 0; nth < 300; nth++) replica.planned(`tbl${nth % 10}`);
+  expect(await session()).toBe(first);
+  for (let nth = 0; nth < 300; nth++) replica.planned(`tbl${nth}`);
+  expect(await session()).not.toBe(first);
 });

@@ -114,8 +114,8 @@ test.for(["read committed", "repeatable read", "serializable"])(
       const old = await takeReadVersion(worker);
       const newer = await takeReadVersion(worker);
       await session`begin`;
-      await session`select from public_swap.apply_row_images(null, 'tblO', ${table.shape}, ${newer},
-        ${JSON.stringify(orders(["rec9"], 99).rows)}::text::json, array['rec9'], '{}', '[]', '{}')`;
+      await session`select from public_swap."apply_row_images_tblO"(${JSON.stringify(orders(["rec9"], 99).rows)}::text::json,
+        null, ${table.shape}, ${newer}, array['rec9'], '{}', null, '{}')`;
       const late = applyRowImages(worker, table, { epoch: null, readVersion: old, ...orders(["rec9"], 1) });
       await until(async () => (await waiting(other.pool)) === 1, { what: "the older image waits" });
       await session`commit`;
@@ -130,6 +130,48 @@ test.for(["read committed", "repeatable read", "serializable"])(
   },
 );
 
+test("columns may have the names that the function of the table uses", async () => {
+  await using t = await testReplica();
+  const names = [
+    "p_ids",
+    "p_rows",
+    "p_gone",
+    "v_there",
+    "lost",
+    "updated",
+    "images",
+    "t",
+    "s",
+    "c",
+    "changed",
+  ];
+  const table = await build(t, Object.fromEntries(names.map((name) => [name, "text" as const])));
+  const row = (id: string, value: string) => ({
+    id,
+    created_time: CREATED,
+    ...Object.fromEntries(table.spec.columns.map(({ name }) => [name, value])),
+  });
+  const apply = async (rows: ReturnType<typeof row>[], gone: string[]) =>
+    applyRowImages(t.replica, table, {
+      epoch: t.epoch,
+      readVersion: await takeReadVersion(t.replica),
+      rows,
+      gone,
+      issues: [],
+    });
+  expect(await apply([row("rec1", "a"), row("rec2", "a")], [])).toMatchObject({ inserted: 2, updated: 0 });
+  expect(await apply([row("rec1", "a"), row("rec2", "b"), row("rec3", "b")], [])).toMatchObject({
+    inserted: 1,
+    updated: 1,
+  });
+  expect(await apply([], ["rec3"])).toMatchObject({ deleted: 1, lost: [] });
+  const rows = await t.replica.sql`select id, v_there, lost from public.orders order by id`;
+  expect([...rows]).toEqual([
+    { id: "rec1", v_there: "a", lost: "a" },
+    { id: "rec2", v_there: "b", lost: "b" },
+  ]);
+});
+
 test("I5: a session that reads another's commits too late is refused, whatever its isolation level", async () => {
   await using t = await testReplica();
   const table = await build(t, { Price: "number" });
@@ -137,7 +179,7 @@ test("I5: a session that reads another's commits too late is refused, whatever i
   const { session } = other;
   const attempts = {
     apply: () =>
-      session`select from public_swap.apply_row_images(null, 'tblO', ${table.shape}, 1, '[]', '{}', '{}', '[]', null)`,
+      session`select from public_swap."apply_row_images_tblO"('[]', null, ${table.shape}, 1, '{}', '{}', null, null)`,
     fence: () => session`select public_swap.fence(${t.epoch})`,
     claim: () => session`select public_swap.claim()`,
   };

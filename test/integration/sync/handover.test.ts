@@ -19,22 +19,18 @@ import { syncContext } from "../../support/sync-context";
 
 const RECORDS = 150;
 
-/** From now on, the ids of each call of `apply_row_images` are in `_applied`. */
+/** From now on, the ids of all row images are in `_applied`. */
 async function watchApplied({ sql }: Replica): Promise<void> {
-  await sql.unsafe(`
-    create table public_swap._applied (table_id text, ids text[]);
-    alter function public_swap.apply_row_images(bigint, text, integer, bigint, json, text[], text[], json, jsonb)
-      rename to watched_apply;
-    create function public_swap.apply_row_images(
-      p_epoch bigint, p_table text, p_shape integer, p_read_version bigint,
-      p_rows json, p_ids text[], p_gone text[], p_issues json, p_row_images jsonb,
-      out inserted integer, out updated integer, out deleted integer, out lost text[]
-    ) language plpgsql as $$
-    begin
-      insert into public_swap._applied values (p_table, p_ids);
-      select * into inserted, updated, deleted, lost from public_swap.watched_apply(
-        p_epoch, p_table, p_shape, p_read_version, p_rows, p_ids, p_gone, p_issues, p_row_images);
-    end $$`);
+  const [made] = await sql<{ definition: string }[]>`
+    select pg_get_functiondef('public_swap.make_apply(text)'::regprocedure) as definition`;
+  const watched = made!.definition.replace(
+    "  lock table",
+    "  insert into public_swap._applied values (%3$L, p_ids);\n  lock table",
+  );
+  expect(watched).not.toBe(made!.definition);
+  await sql.unsafe("create table public_swap._applied (table_id text, ids text[])");
+  await sql.unsafe(watched);
+  await sql`select public_swap.make_apply(table_id) from public_swap._tables`;
 }
 
 test("the next worker compares only what others have written since, unless a lease or a loss came between", {
