@@ -92,6 +92,11 @@ export const waits: Wait[] = [
     report: "the write's answer",
   },
   {
+    at: "core/replica/row-images.ts cancelLate.late",
+    end: "its statement ends",
+    report: "the caller's error",
+  },
+  {
     at: "core/control/base-move/copy-writes.ts writtenElsewhere",
     end: "the move ends",
     report: "`take` reports failures",
